@@ -1,0 +1,114 @@
+"""``check``: which anomalies a configuration can reach, and which of them it promised never to."""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from collections.abc import Callable, Collection, Mapping
+
+from ackfsm.explore._search import Exploration, explore
+from ackfsm.network import Bounds, NetworkEvent, compose
+from ackfsm.tables import Promise, Specification
+from ackfsm.terms import Anomaly, Configuration, Fault
+
+__all__ = ["Answer", "Finding", "allowed", "check"]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Finding:
+    """What is known of one anomaly.
+
+    ``reachable`` is ``None`` where the search stopped before it could tell.  ``steps`` is a
+    shortest witness, empty without one; ``promise`` is the sentence that promises it absent.
+    """
+
+    anomaly: Anomaly
+    reachable: bool | None
+    promise: Promise | None
+    steps: tuple[NetworkEvent, ...]
+
+    @property
+    def violated(self) -> bool:
+        """Promised absent, and yet there is a witness."""
+        return self.reachable is True and self.promise is not None
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Answer:
+    """What a check says of one configuration."""
+
+    configuration: Configuration
+    bounds: Bounds
+    exploration: Exploration
+    seconds: float
+    findings: Mapping[Anomaly, Finding]
+
+    @property
+    def violations(self) -> tuple[Finding, ...]:
+        """The findings that break a promise."""
+        return tuple(finding for finding in self.findings.values() if finding.violated)
+
+    def as_json(self) -> dict[str, object]:
+        """The answer as the command contract has it (``docs/commands.md``)."""
+        return {
+            "config": self.configuration.as_dict(),
+            "messages": self.bounds.messages,
+            "faults": [fault.value for fault in Fault if fault in self.bounds.faults],
+            "max_faults": self.bounds.max_faults,
+            "complete": self.exploration.complete,
+            "states": self.exploration.states,
+            "transitions": self.exploration.transitions,
+            "seconds": round(self.seconds, 3),
+            "anomalies": {
+                anomaly.value: {
+                    "reachable": finding.reachable,
+                    "promised_absent": finding.promise is not None,
+                    "steps": [event.label for event in finding.steps],
+                }
+                for anomaly, finding in self.findings.items()
+            },
+        }
+
+
+def check(
+    specification: Specification,
+    configuration: Configuration,
+    bounds: Bounds,
+    *,
+    max_states: int | None = None,
+    progress: Callable[[int], None] | None = None,
+) -> Answer:
+    """Explore everything that ``configuration`` can do within ``bounds``.
+
+    Raises :class:`ackfsm.terms.InputError` for settings that the tables do not cover.
+    """
+    network = compose(specification, configuration, bounds)
+    begun = time.perf_counter()
+    exploration = explore(network, max_states=max_states, progress=progress)
+    seconds = time.perf_counter() - begun
+    promises = specification.promised_absent(configuration)
+    findings = {
+        anomaly: Finding(
+            anomaly,
+            True if anomaly in exploration.witnesses else (False if exploration.complete else None),
+            promises.get(anomaly),
+            exploration.witnesses.get(anomaly, ()),
+        )
+        for anomaly in specification.properties
+    }
+    return Answer(configuration, bounds, exploration, seconds, findings)
+
+
+def allowed(
+    specification: Specification, configuration: Configuration, faults: Collection[Fault]
+) -> dict[Anomaly, bool | None]:
+    """For each anomaly whether ``configuration`` can reach it when these kinds of faults happen, however often.
+
+    ``None`` where the tables cannot tell: a setting that they do not cover, or an anomaly of
+    which they have no property.
+    """
+    verdicts: dict[Anomaly, bool | None] = dict.fromkeys(Anomaly)
+    if not specification.gaps_of(configuration):
+        answer = check(specification, configuration, Bounds(faults=frozenset(faults), max_faults=None))
+        verdicts |= {anomaly: finding.reachable for anomaly, finding in answer.findings.items()}
+    return verdicts

@@ -1,0 +1,315 @@
+"""Composition: the machines of a configuration, side by side, synchronised on the events that they share.
+
+:func:`compose` makes every instance of every machine (once for the system, for each message,
+for each copy of a message) and every event with its participants.  :func:`pack` turns the
+result into flat lists of integers, on which the kernel of :mod:`ackfsm.explore` runs; the
+state of the whole system is a few words of 63 bits.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Collection, Iterable, Iterator, Sequence
+
+from ackfsm.tables import EventRef, Fsm, Machine, Move, Per, Relation, Row, Specification
+from ackfsm.terms import Anomaly, Configuration, Fault, InputError
+
+__all__ = ["Bounds", "Index", "Instance", "Network", "NetworkEvent", "Packed", "Participant", "compose", "pack"]
+
+Index = tuple[int, ...]
+"""``()`` for the system, ``(message,)``, or ``(message, copy)``; both count from 1."""
+
+_WORD_BITS = 63
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Bounds:
+    """What a check is bounded by: the messages, the faults that may happen, and how many of them (``None``: any)."""
+
+    messages: int = 1
+    faults: frozenset[Fault] = frozenset()
+    max_faults: int | None = 1
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Instance:
+    """One machine at one index; ``marked`` and ``at_rest`` name states of a property machine."""
+
+    fsm: Fsm
+    index: Index
+    anomaly: Anomaly | None = None
+    marked: frozenset[str] = frozenset()
+    at_rest: frozenset[str] = frozenset()
+
+    @property
+    def label(self) -> str:
+        """``entry(m1)``, ``broker``."""
+        return _label(self.fsm.name, self.index)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Participant:
+    """An instance (by number) that takes part in an event, and the name that its table has for the event."""
+
+    instance: int
+    event: EventRef
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class NetworkEvent:
+    """One event at one index.  It can happen when every participant has a row for it."""
+
+    name: str
+    index: Index
+    is_fault: bool
+    participants: tuple[Participant, ...]
+
+    @property
+    def label(self) -> str:
+        """``send(m1)``, ``accept(m1#2)`` (the second copy), ``broker_crash``."""
+        return _label(self.name, self.index)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Network:
+    """A system: instances and events.  A state is one state name for each instance, in their order."""
+
+    configuration: Configuration
+    bounds: Bounds
+    instances: tuple[Instance, ...]
+    events: tuple[NetworkEvent, ...]
+
+    @property
+    def initial(self) -> tuple[str, ...]:
+        """Every machine in its first state."""
+        return tuple(instance.fsm.initial for instance in self.instances)
+
+    def rows(self, state: Sequence[str], event: NetworkEvent) -> Iterator[tuple[Instance, Row]]:
+        """What each participant's table says of ``event`` in ``state``."""
+        for part in event.participants:
+            instance = self.instances[part.instance]
+            yield instance, instance.fsm.rows[state[part.instance], part.event]
+
+    def step(self, state: Sequence[str], event: NetworkEvent) -> tuple[str, ...] | None:
+        """The state after ``event``, or ``None`` if some participant refuses it."""
+        after = list(state)
+        for part, (_, row) in zip(event.participants, self.rows(state, event), strict=True):
+            if row.move is Move.REFUSE:
+                return None
+            after[part.instance] = row.target
+        return tuple(after)
+
+
+def _label(name: str, index: Index) -> str:
+    if not index:
+        return name
+    copy = f"#{index[1]}" if len(index) > 1 and index[1] > 1 else ""
+    return f"{name}(m{index[0]}{copy})"
+
+
+def compose(specification: Specification, configuration: Configuration, bounds: Bounds) -> Network:
+    """The system that ``configuration`` leaves of the tables, with the property machines beside it.
+
+    Raises :class:`InputError` if the tables have no rows for a setting, or a bound is out of range.
+    """
+    if bounds.messages < 1 or (bounds.max_faults is not None and bounds.max_faults < 0):
+        raise InputError("a check needs at least one message, and no fewer than 0 faults")
+    for gap in specification.gaps_of(configuration):
+        value = getattr(gap.value, "value", gap.value)
+        raise InputError(f"{gap.key}={value} cannot be checked: {gap.because}; choose another value")
+    return _Composer(specification, configuration, bounds).network()
+
+
+class _Composer:
+    def __init__(self, specification: Specification, configuration: Configuration, bounds: Bounds) -> None:
+        self.specification = specification
+        self.configuration = configuration
+        self.bounds = bounds
+        self.copies = 2 if configuration.resend_in_doubt else 1
+
+    def network(self) -> Network:
+        instances = (*self._system(), *self._monitors())
+        return Network(self.configuration, self.bounds, instances, tuple(self._events(instances)))
+
+    def _indices(self, per: Per) -> list[Index]:
+        messages = range(1, self.bounds.messages + 1)
+        if per is Per.SYSTEM:
+            return [()]
+        if per is Per.MESSAGE:
+            return [(m,) for m in messages]
+        return [(m, c) for m in messages for c in range(1, self.copies + 1)]
+
+    def _fsms(self, machine: Machine) -> Iterator[tuple[Index, Fsm]]:
+        by_copy = {copy: machine.fsm(self._environment(copy)) for copy in range(1, self.copies + 1)}
+        for index in self._indices(machine.per):
+            yield index, by_copy[index[1] if len(index) > 1 else 1]
+
+    def _environment(self, copy: int) -> dict[str, object]:
+        bounds = self.bounds
+        return self.specification.environment(
+            self.configuration,
+            faults=bounds.faults,
+            max_faults=bounds.max_faults,
+            messages=bounds.messages,
+            copy=copy,
+        )
+
+    def _system(self) -> Iterator[Instance]:
+        for machine in self.specification.machines.values():
+            for index, fsm in self._fsms(machine):
+                yield Instance(fsm, index)
+
+    def _monitors(self) -> Iterator[Instance]:
+        for prop in self.specification.properties.values():
+            for monitor in prop.monitors:
+                for index, fsm in self._fsms(monitor.machine):
+                    yield Instance(fsm, index, prop.anomaly, monitor.marked, monitor.at_rest)
+
+    def _events(self, instances: tuple[Instance, ...]) -> Iterator[NetworkEvent]:
+        for machine in self.specification.machines.values():
+            for name in machine.owns:
+                per = self.specification.events[name].per
+                for index in self._indices(per):
+                    if self._owner_has_a_row(machine, EventRef(name), index):
+                        yield self._event(machine, name, index, instances)
+
+    def _owner_has_a_row(self, machine: Machine, event: EventRef, index: Index) -> bool:
+        fsms = dict(self._fsms(machine))
+        return fsms[index[: len(next(iter(fsms)))]].moves(event)
+
+    def _event(self, owner: Machine, name: str, index: Index, instances: tuple[Instance, ...]) -> NetworkEvent:
+        parts = [
+            Participant(number, event)
+            for number, instance in enumerate(instances)
+            for event in instance.fsm.alphabet
+            if event.name == name and _concerns(event.relation, instance.index, index)
+            if any(instance.fsm.rows[state, event].move is not Move.IGNORE for state in instance.fsm.states)
+        ]
+        parts.sort(key=lambda part: instances[part.instance].fsm.name != owner.name)
+        return NetworkEvent(name, index, name in set(Fault), tuple(parts))
+
+
+def _concerns(relation: Relation, mine: Index, its: Index) -> bool:
+    """Whether an event at index ``its`` stands to the machine at index ``mine`` in this relation."""
+    common = min(len(mine), len(its))
+    mine, its = mine[:common], its[:common]
+    match relation:
+        case Relation.OWN:
+            return mine == its
+        case Relation.OTHER:
+            return mine != its
+        case Relation.EARLIER:
+            return its < mine
+        case Relation.LATER:
+            return its > mine
+    raise AssertionError(relation)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Packed:
+    """A network as flat lists of integers.
+
+    Instance ``i`` has its state in ``width[i]`` bits from bit ``shift[i]`` of word ``word[i]``.
+    Event ``e`` has the participants ``first[e]`` to ``first[e+1]``; participant ``p`` is instance
+    ``who[p]``, and its next state from state ``s`` is ``table[where[p] + s]``, -1 if it refuses.
+    ``always[mark[i] + s]`` and ``at_rest[mark[i] + s]`` are the anomalies, as bits in the order of
+    ``anomalies``, that state ``s`` of instance ``i`` of ``watchers`` marks.
+    """
+
+    words: int
+    word: list[int]
+    shift: list[int]
+    mask: list[int]
+    first: list[int]
+    fault: list[int]
+    who: list[int]
+    where: list[int]
+    table: list[int]
+    watchers: list[int]
+    mark: list[int]
+    always: list[int]
+    at_rest: list[int]
+    initial: list[int]
+    anomalies: tuple[Anomaly, ...]
+
+
+def pack(network: Network) -> Packed:
+    """Lay ``network`` out for the kernel."""
+    word, shift, mask = _layout(network.instances)
+    first, who, where, table = _tables(network)
+    anomalies = tuple(dict.fromkeys(i.anomaly for i in network.instances if i.anomaly is not None))
+    watchers, mark, always, at_rest = _marks(network.instances, anomalies)
+    words = word[-1] + 1
+    return Packed(
+        words=words,
+        word=word,
+        shift=shift,
+        mask=mask,
+        first=first,
+        fault=[int(event.is_fault) for event in network.events],
+        who=who,
+        where=where,
+        table=table,
+        watchers=watchers,
+        mark=mark,
+        always=always,
+        at_rest=at_rest,
+        initial=_initial(network.instances, words, word, shift),
+        anomalies=anomalies,
+    )
+
+
+def _layout(instances: Iterable[Instance]) -> tuple[list[int], list[int], list[int]]:
+    word, shift, mask = [], [], []
+    at, used = 0, 0
+    for instance in instances:
+        bits = (len(instance.fsm.states) - 1).bit_length()
+        if used + bits > _WORD_BITS:
+            at, used = at + 1, 0
+        word.append(at)
+        shift.append(used)
+        mask.append((1 << bits) - 1)
+        used += bits
+    return word, shift, mask
+
+
+def _tables(network: Network) -> tuple[list[int], list[int], list[int], list[int]]:
+    first, who, where, table = [0], [], [], []
+    laid: dict[tuple[int, EventRef], int] = {}
+    for event in network.events:
+        for part in event.participants:
+            fsm = network.instances[part.instance].fsm
+            if (id(fsm), part.event) not in laid:
+                laid[id(fsm), part.event] = len(table)
+                table += _column(fsm, part.event)
+            who.append(part.instance)
+            where.append(laid[id(fsm), part.event])
+        first.append(len(who))
+    return first, who, where, table
+
+
+def _column(fsm: Fsm, event: EventRef) -> list[int]:
+    number = {state: i for i, state in enumerate(fsm.states)}
+    rows = (fsm.rows[state, event] for state in fsm.states)
+    return [-1 if row.move is Move.REFUSE else number[row.target] for row in rows]
+
+
+def _marks(
+    instances: Iterable[Instance], anomalies: Collection[Anomaly]
+) -> tuple[list[int], list[int], list[int], list[int]]:
+    bit = {anomaly: 1 << i for i, anomaly in enumerate(anomalies)}
+    watchers, mark, always, at_rest = [], [], [], []
+    for number, instance in enumerate(instances):
+        if instance.anomaly is not None:
+            watchers.append(number)
+            mark.append(len(always))
+            always += [bit[instance.anomaly] * (state in instance.marked) for state in instance.fsm.states]
+            at_rest += [bit[instance.anomaly] * (state in instance.at_rest) for state in instance.fsm.states]
+    return watchers, mark, always, at_rest
+
+
+def _initial(instances: Iterable[Instance], words: int, word: list[int], shift: list[int]) -> list[int]:
+    packed = [0] * words
+    for i, instance in enumerate(instances):
+        packed[word[i]] += instance.fsm.states.index(instance.fsm.initial) << shift[i]
+    return packed

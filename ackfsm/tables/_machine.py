@@ -1,0 +1,367 @@
+"""A machine as a table declares it, and the ordinary finite-state machine that a configuration leaves of it.
+
+A :class:`Machine` is an immutable value: the table, with its conditions.  :meth:`Machine.fsm`
+deletes the rows that a configuration does not have and gives an :class:`Fsm`, total and
+deterministic by construction: in every cell the first row whose condition holds decides, and
+the last row of a cell has no condition.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Iterator, Mapping
+from enum import StrEnum
+from typing import Any
+
+from ackfsm.tables._conditions import ALWAYS, Condition, parse_condition
+from ackfsm.tables._source import Document
+
+__all__ = ["Counter", "EventRef", "Fsm", "Machine", "Move", "Per", "Relation", "Row", "read_machine"]
+
+
+class Per(StrEnum):
+    """What a machine or an event exists once for: its index."""
+
+    SYSTEM = "system"
+    MESSAGE = "message"
+    COPY = "copy"
+
+
+class Relation(StrEnum):
+    """How the index of an event stands to the index of the machine that reacts to it."""
+
+    OWN = "own"
+    OTHER = "other"
+    EARLIER = "earlier"
+    LATER = "later"
+
+
+class Move(StrEnum):
+    """What a row does: it moves (perhaps to the same state), lets the event pass, or forbids it."""
+
+    TO = "to"
+    IGNORE = "ignore"
+    REFUSE = "refuse"
+
+
+@dataclasses.dataclass(frozen=True, slots=True, order=True)
+class EventRef:
+    """An event as a machine names it: ``dispatch`` (of its own index) or ``dispatch(later)``."""
+
+    name: str
+    relation: Relation = Relation.OWN
+
+    def __str__(self) -> str:
+        return self.name if self.relation is Relation.OWN else f"{self.name}({self.relation})"
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Row:
+    """One line of a table: in this state, at this event, under this condition, because of this."""
+
+    state: str
+    event: EventRef
+    move: Move
+    target: str
+    because: str
+    source: str | None
+    error: str | None
+    when: Condition
+    file: str
+    line: int
+
+    @property
+    def place(self) -> str:
+        """File and line, for messages."""
+        return f"{self.file}:{self.line}"
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Fsm:
+    """An ordinary finite-state machine: one row for every state and every event of the alphabet."""
+
+    name: str
+    states: tuple[str, ...]
+    initial: str
+    alphabet: tuple[EventRef, ...]
+    rows: Mapping[tuple[str, EventRef], Row]
+
+    @property
+    def events(self) -> tuple[str, ...]:
+        """The alphabet as text, in the order of the table."""
+        return tuple(str(event) for event in self.alphabet)
+
+    def row(self, state: str, event: str | EventRef) -> Row | None:
+        """The row that decides, or ``None`` if the event is not in the alphabet."""
+        return self.rows.get((state, event if isinstance(event, EventRef) else _event_ref(event)))
+
+    def step(self, state: str, event: str | EventRef) -> str | None:
+        """The next state; ``None`` if the event is refused.  An event outside the alphabet changes nothing."""
+        row = self.row(state, event)
+        if row is None:
+            return state
+        return None if row.move is Move.REFUSE else row.target
+
+    def moves(self, event: EventRef) -> bool:
+        """Whether some state has a ``to`` row for ``event``."""
+        return any(self.rows[state, event].move is Move.TO for state in self.states)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Counter:
+    """A machine that is generated from its bound: the states are the numbers from 0 to the bound.
+
+    ``bound`` names a setting or a bound of the check; where it is ``None`` (no limit) the
+    counter has one state and counts nothing.  At 0 ``down`` is ignored or refused; at the
+    bound ``up`` is refused, or leads to the state ``overrun`` (which counts no further).
+    """
+
+    bound: str
+    starts: str
+    at_zero: Move
+    at_bound: str
+
+    UNLIMITED = "unlimited"
+    OVERRUN = "overrun"
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Machine:
+    """A machine of ``spec/``: states, one initial state, an alphabet, and rows with conditions."""
+
+    name: str
+    per: Per
+    means: str
+    owns: tuple[str, ...]
+    states: tuple[str, ...]
+    alphabet: tuple[EventRef, ...]
+    cells: Mapping[tuple[str, EventRef], tuple[Row, ...]]
+    counter: Counter | None
+    file: str
+    line: int
+
+    @property
+    def initial(self) -> str:
+        """The first state of the table."""
+        return self.states[0]
+
+    def rows(self) -> Iterator[Row]:
+        """Every row of the table, each once, in the order of the file."""
+        yield from dict.fromkeys(row for cell in self.cells.values() for row in cell)
+
+    def fsm(self, environment: Mapping[str, Any]) -> Fsm:
+        """The machine that the settings in ``environment`` leave."""
+        if self.counter is not None:
+            return _counting(self, self.counter, environment)
+        rows = {
+            place: next(row for row in cell if row.when.holds(environment)) for place, cell in self.cells.items()
+        }
+        return Fsm(self.name, self.states, self.initial, self.alphabet, rows)
+
+
+_EVENT = re.compile(r"(?P<name>[a-z_]+)(\((?P<relation>other|earlier|later)\))?")
+
+
+def _event_ref(text: str) -> EventRef:
+    match = _EVENT.fullmatch(text.strip())
+    if match is None:
+        raise ValueError(f"{text!r} is not an event; write name, name(other), name(earlier) or name(later)")
+    return EventRef(match["name"], Relation(match["relation"] or "own"))
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Reading:
+    """Where in which document a machine is being read, with the named conditions in force."""
+
+    document: Document
+    name: str
+    path: tuple[str | int, ...]
+    named: Mapping[str, Condition]
+    states: tuple[str, ...]
+
+    def events(self, key: str, path: tuple[str | int, ...]) -> list[EventRef]:
+        try:
+            return [_event_ref(part) for part in key.split(",")]
+        except ValueError as error:
+            raise self.document.error(path, f"{self.name}: {error}") from None
+
+
+def read_machine(
+    document: Document, name: str, path: tuple[str | int, ...], data: dict[str, Any], named: Mapping[str, Condition]
+) -> Machine:
+    """Read the machine ``name``, which stands at ``path`` of ``document``.
+
+    Raises :class:`ackfsm.terms.SpecError` naming file, line and remedy: a hole in the table, a row that can
+    never decide, a target that is no state, a condition that cannot be parsed.
+    """
+    counter = _counter(data["counter"]) if "counter" in data else None
+    states = ("up", "down") if counter else tuple(data["states"])
+    reading = _Reading(document, name, path, named, states)
+    cells = _counter_cells(reading, data) if counter else _cells(reading, data)
+    owns = tuple(data.get("owns", ()))
+    alphabet = tuple(dict.fromkeys(event for _, event in cells))
+    _no_mixed_relations(reading, alphabet)
+    return Machine(
+        name, Per(data["per"]), data["means"], owns, states, alphabet, cells, counter, str(document.file), document.line(path)
+    )
+
+
+def _cells(reading: _Reading, data: dict[str, Any]) -> dict[tuple[str, EventRef], tuple[Row, ...]]:
+    stated: dict[tuple[str, EventRef], tuple[Row, ...]] = {}
+    for state, cells in data["states"].items():
+        for place, rows in _state_cells(reading, state, cells or {}, ("states", state)).items():
+            stated[place] = rows
+    elsewhere: dict[EventRef, tuple[str, Any]] = {}
+    for key, cell in data.get("elsewhere", {}).items():
+        elsewhere |= dict.fromkeys(reading.events(key, (*reading.path, "elsewhere", key)), (key, cell))
+    alphabet = dict.fromkeys([event for _, event in stated] + list(elsewhere))
+    _elsewhere_is_used(reading, elsewhere, stated)
+    return {
+        (state, event): stated.get((state, event)) or _elsewhere(reading, state, event, elsewhere)
+        for event in alphabet
+        for state in reading.states
+    }
+
+
+def _state_cells(
+    reading: _Reading, state: str, cells: dict[str, Any], path: tuple[str | int, ...]
+) -> dict[tuple[str, EventRef], tuple[Row, ...]]:
+    found: dict[tuple[str, EventRef], tuple[Row, ...]] = {}
+    for key, cell in cells.items():
+        place = (*reading.path, *path, key)
+        for event in reading.events(key, place):
+            if (state, event) in found:
+                raise reading.document.error(place, f"{reading.name}.{state}: {event} is decided twice; keep one")
+            found[state, event] = _rows(reading, state, event, cell, place)
+    return found
+
+
+def _elsewhere(
+    reading: _Reading,
+    state: str,
+    event: EventRef,
+    elsewhere: dict[EventRef, tuple[str, Any]],
+) -> tuple[Row, ...]:
+    if event not in elsewhere:
+        raise reading.document.error(
+            (*reading.path, "states", state),
+            f"{reading.name}.{state} does not decide {event}; give it a row, ignore or refuse",
+        )
+    key, cell = elsewhere[event]
+    return _rows(reading, state, event, cell, (*reading.path, "elsewhere", key))
+
+
+def _elsewhere_is_used(
+    reading: _Reading,
+    elsewhere: dict[EventRef, tuple[str, Any]],
+    stated: dict[tuple[str, EventRef], tuple[Row, ...]],
+) -> None:
+    for event, (key, _) in elsewhere.items():
+        if all((state, event) in stated for state in reading.states):
+            place = (*reading.path, "elsewhere", key)
+            raise reading.document.error(place, f"{reading.name}: every state decides {event}; delete it here")
+
+
+def _rows(
+    reading: _Reading,
+    state: str,
+    event: EventRef,
+    cell: Any,
+    path: tuple[str | int, ...],
+) -> tuple[Row, ...]:
+    listed = isinstance(cell, list)
+    rows = tuple(
+        _row(reading, state, event, item, (*path, i) if listed else path)
+        for i, item in enumerate(cell if listed else [cell])
+    )
+    if rows[-1].when is not ALWAYS:
+        raise reading.document.error(path, f"{reading.name}.{state}: the last row for {event} must have no condition")
+    for i, row in enumerate(rows[:-1]):
+        if row.when is ALWAYS:
+            place = (*path, i + 1)
+            raise reading.document.error(place, f"{reading.name}.{state}: this row for {event} can never decide")
+    return rows
+
+
+def _row(reading: _Reading, state: str, event: EventRef, item: dict[str, Any], path: tuple[str | int, ...]) -> Row:
+    move = next((move for move in Move if move.value in item), Move.TO)
+    target = item.get("to", state)
+    if target not in reading.states:
+        raise reading.document.error(path, f"{reading.name}.{state}: {event} leads to {target!r}, which is no state")
+    return Row(
+        state=state,
+        event=event,
+        move=move,
+        target=target,
+        because=item["because"] if move is Move.TO else item[move.value],
+        source=item.get("source"),
+        error=item.get("error"),
+        when=_when(reading, item, path),
+        file=str(reading.document.file),
+        line=reading.document.line(path),
+    )
+
+
+def _when(reading: _Reading, item: dict[str, Any], path: tuple[str | int, ...]) -> Condition:
+    if "when" not in item:
+        return ALWAYS
+    try:
+        return parse_condition(str(item["when"]), reading.named)
+    except ValueError as error:
+        raise reading.document.error((*path, "when"), f"{reading.name}: {error}") from None
+
+
+def _no_mixed_relations(reading: _Reading, alphabet: tuple[EventRef, ...]) -> None:
+    by_name: dict[str, set[Relation]] = {}
+    for event in alphabet:
+        by_name.setdefault(event.name, set()).add(event.relation)
+    for name, relations in by_name.items():
+        if Relation.OTHER in relations and relations & {Relation.EARLIER, Relation.LATER}:
+            sentence = f"{reading.name} has both {name}(other) and {name}(earlier or later); keep one kind"
+            raise reading.document.error(reading.path, sentence)
+
+
+def _counter(data: dict[str, Any]) -> Counter:
+    return Counter(data["bound"], data["starts"], Move(data["at_zero"]), data["at_bound"])
+
+
+def _counter_cells(reading: _Reading, data: dict[str, Any]) -> dict[tuple[str, EventRef], tuple[Row, ...]]:
+    """The rows of a counter: ``up`` and ``down`` stand where the states of other machines stand."""
+    cells: dict[tuple[str, EventRef], tuple[Row, ...]] = {}
+    for direction in ("up", "down"):
+        cells |= _state_cells(reading, direction, data.get(direction, {}), (direction,))
+    return cells
+
+
+def _counting(machine: Machine, counter: Counter, environment: Mapping[str, Any]) -> Fsm:
+    bound = environment[counter.bound]
+    states = _counter_states(counter, bound)
+    rows = {
+        (state, event): _counted(counter, bound, state, next(row for row in cell if row.when.holds(environment)))
+        for (_, event), cell in machine.cells.items()
+        for state in states
+    }
+    initial = states[0] if bound is None or counter.starts == "empty" else str(bound)
+    return Fsm(machine.name, states, initial, machine.alphabet, rows)
+
+
+def _counter_states(counter: Counter, bound: int | None) -> tuple[str, ...]:
+    if bound is None:
+        return (Counter.UNLIMITED,)
+    numbers = tuple(str(n) for n in range(bound + 1))
+    return (*numbers, Counter.OVERRUN) if counter.at_bound == Counter.OVERRUN else numbers
+
+
+def _counted(counter: Counter, bound: int | None, state: str, row: Row) -> Row:
+    """The row of one number: the table's row, one up or one down."""
+    if row.move is not Move.TO or state in (Counter.UNLIMITED, Counter.OVERRUN):
+        return dataclasses.replace(row, state=state, target=state)
+    number = int(state) + (1 if row.state == "up" else -1)
+    if number < 0:
+        return dataclasses.replace(row, state=state, target=state, move=counter.at_zero)
+    if bound is not None and number > bound:
+        over = counter.at_bound == Counter.OVERRUN
+        target, move = (Counter.OVERRUN, Move.TO) if over else (state, Move.REFUSE)
+        return dataclasses.replace(row, state=state, target=target, move=move)
+    return dataclasses.replace(row, state=state, target=str(number))

@@ -1,0 +1,102 @@
+"""Read a YAML table so that every value knows its file and line, and check it against the schema."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import jsonschema
+import yaml
+
+from ackfsm.terms import SpecError
+
+__all__ = ["Document", "read_document"]
+
+_Path: TypeAlias = tuple[str | int, ...]
+
+_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Document:
+    """One YAML file: its data, and the line of every value by its path."""
+
+    file: Path
+    data: Any
+    lines: dict[_Path, int]
+
+    def line(self, path: _Path) -> int:
+        """The 1-based line of the value at ``path``, or of its nearest ancestor."""
+        while path and path not in self.lines:
+            path = path[:-1]
+        return self.lines.get(path, 1)
+
+    def error(self, path: _Path, sentence: str) -> SpecError:
+        """A :class:`SpecError` that names this file and the line of ``path``."""
+        return SpecError(f"{self.file}:{self.line(path)}: {sentence}")
+
+
+def read_document(file: Path, schema: dict[str, Any]) -> Document:
+    """Read ``file`` and hold it against ``schema`` (JSON Schema 2020-12).
+
+    Raises :class:`SpecError` naming file, line and what is expected there.
+    """
+    try:
+        text = file.read_text(encoding="utf-8")
+        node = yaml.compose(text, Loader=_LOADER)
+    except OSError as error:
+        raise SpecError(f"{file}: cannot be read ({error.strerror}); restore the file") from None
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise _not_yaml(file, error) from None
+    if node is None:
+        raise SpecError(f"{file}:1: the table is empty; restore the file")
+    reader = _Reader(file)
+    document = Document(file, reader.plain(node), reader.lines)
+    _hold_against(document, schema)
+    return document
+
+
+def _not_yaml(file: Path, error: Exception) -> SpecError:
+    mark = getattr(error, "problem_mark", None)
+    problem = getattr(error, "problem", None) or str(error)
+    return SpecError(f"{file}:{mark.line + 1 if mark else 1}: not YAML: {problem}")
+
+
+class _Reader:
+    """Turns the nodes of one file into plain data and remembers the line of each."""
+
+    def __init__(self, file: Path) -> None:
+        self.file = file
+        self.lines: dict[_Path, int] = {}
+        self._scalars = yaml.constructor.SafeConstructor()
+
+    def plain(self, node: yaml.Node, path: _Path = ()) -> Any:
+        self.lines.setdefault(path, node.start_mark.line + 1)
+        if isinstance(node, yaml.MappingNode):
+            return self._mapping(node, path)
+        if isinstance(node, yaml.SequenceNode):
+            return [self.plain(item, (*path, i)) for i, item in enumerate(node.value)]
+        return self._scalars.construct_object(node)
+
+    def _mapping(self, node: yaml.MappingNode, path: _Path) -> dict[str, Any]:
+        plain: dict[str, Any] = {}
+        for key_node, value_node in node.value:
+            key, line = str(key_node.value), key_node.start_mark.line + 1
+            if key in plain:
+                raise SpecError(f"{self.file}:{line}: {key!r} stands twice in one mapping; keep one of them")
+            self.lines[(*path, key)] = line
+            plain[key] = self.plain(value_node, (*path, key))
+        return plain
+
+
+def _hold_against(document: Document, schema: dict[str, Any]) -> None:
+    validator = jsonschema.Draft202012Validator(schema)
+    error = jsonschema.exceptions.best_match(validator.iter_errors(document.data))
+    if error is not None:
+        raise document.error(tuple(error.absolute_path), _sentence(error))
+
+
+def _sentence(error: jsonschema.ValidationError) -> str:
+    where = "/".join(str(step) for step in error.absolute_path) or "the file"
+    return f"{where}: {error.message}; see spec/schema.json for the form"

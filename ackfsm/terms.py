@@ -1,0 +1,264 @@
+"""The vocabulary: modes, faults, anomalies, the configuration, and the two kinds of error.
+
+Every name here is the field's own (JMS, AMQP, model checking) and is the name in every
+output, on every command line and in every table of ``spec/``.  What a value *does* is not
+here: that is in the rows of ``spec/machines``.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import types
+import typing
+from collections.abc import Mapping
+from enum import StrEnum
+
+__all__ = [
+    "AckEventMode",
+    "AckMode",
+    "AckScope",
+    "AckfsmError",
+    "Anomaly",
+    "Configuration",
+    "Consumption",
+    "DeliveryMode",
+    "Fault",
+    "InputError",
+    "ListenerException",
+    "Profile",
+    "SendMode",
+    "SpecError",
+    "Verdict",
+    "key_type",
+    "parse_value",
+]
+
+
+class AckfsmError(Exception):
+    """Anything that this package refuses; the message is one sentence for the person who can mend it."""
+
+
+class InputError(AckfsmError):
+    """The user's input is at fault: an option, a setting, a history.  Names the place and the remedy."""
+
+
+class SpecError(AckfsmError):
+    """A table of ``spec/`` is at fault.  Names file, line and remedy."""
+
+
+class Profile(StrEnum):
+    """A system whose defaults, legal values and deviations apply (``spec/profiles``)."""
+
+    JMS = "jms"
+    EMS = "ems"
+    SOLACE = "solace"
+    SOLACE_JMS = "solace-jms"
+    QPID = "qpid"
+    QPID_JMS = "qpid-jms"
+    ARTEMIS = "artemis"
+    ACTIVEMQ = "activemq"
+    RABBITMQ = "rabbitmq"
+
+
+class DeliveryMode(StrEnum):
+    """What the producer asks of the broker for a message (JMS 3.1 section 7.7, EMS, Solace)."""
+
+    PERSISTENT = "PERSISTENT"
+    NON_PERSISTENT = "NON_PERSISTENT"
+    RELIABLE = "RELIABLE"
+    DIRECT = "DIRECT"
+
+
+class AckMode(StrEnum):
+    """When and by whom a delivered message is acknowledged (JMS 3.1 section 6.2.10 and the vendors' own)."""
+
+    AUTO_ACKNOWLEDGE = "AUTO_ACKNOWLEDGE"
+    CLIENT_ACKNOWLEDGE = "CLIENT_ACKNOWLEDGE"
+    DUPS_OK_ACKNOWLEDGE = "DUPS_OK_ACKNOWLEDGE"
+    SESSION_TRANSACTED = "SESSION_TRANSACTED"
+    PRE_ACKNOWLEDGE = "PRE_ACKNOWLEDGE"
+    NO_ACKNOWLEDGE = "NO_ACKNOWLEDGE"
+    INDIVIDUAL_ACKNOWLEDGE = "INDIVIDUAL_ACKNOWLEDGE"
+    EXPLICIT_CLIENT_ACKNOWLEDGE = "EXPLICIT_CLIENT_ACKNOWLEDGE"
+    EXPLICIT_CLIENT_DUPS_OK_ACKNOWLEDGE = "EXPLICIT_CLIENT_DUPS_OK_ACKNOWLEDGE"
+
+
+class Consumption(StrEnum):
+    """How the application gets a message: it calls ``receive()``, or its listener is called."""
+
+    RECEIVE = "receive"
+    LISTENER = "listener"
+
+
+class SendMode(StrEnum):
+    """What ``send()`` waits for: the outcome, nothing now (the outcome comes later), nothing ever."""
+
+    BLOCKING = "blocking"
+    ASYNCHRONOUS = "asynchronous"
+    UNCONFIRMED = "unconfirmed"
+
+
+class AckEventMode(StrEnum):
+    """How a publisher's library reports acknowledged messages (Solace)."""
+
+    PER_MESSAGE = "PER_MESSAGE"
+    WINDOWED = "WINDOWED"
+
+
+class AckScope(StrEnum):
+    """Which deliveries one acknowledgement covers."""
+
+    SESSION = "session"
+    UP_TO = "up_to"
+    MESSAGE = "message"
+
+
+class ListenerException(StrEnum):
+    """What the library does when the application's listener throws."""
+
+    REDELIVER = "redeliver"
+    NEXT_MESSAGE = "next_message"
+    SWALLOW = "swallow"
+    ACKNOWLEDGE = "acknowledge"
+
+
+class Fault(StrEnum):
+    """What may go wrong, one at a time or several (``spec/machines/faults.yaml``)."""
+
+    BROKER_CRASH = "broker_crash"
+    BROKER_KILL = "broker_kill"
+    PRODUCER_LINK_LOSS = "producer_link_loss"
+    CONSUMER_LINK_LOSS = "consumer_link_loss"
+    PRODUCER_CRASH = "producer_crash"
+    CONSUMER_CRASH = "consumer_crash"
+    LISTENER_EXCEPTION = "listener_exception"
+    JOURNAL_FAILURE = "journal_failure"
+    REJECTION = "rejection"
+
+
+class Anomaly(StrEnum):
+    """What may come of it; each is defined by the property machine of the same name in ``spec/properties``."""
+
+    LOSS = "loss"
+    UNPROCESSED = "unprocessed"
+    DUPLICATE = "duplicate"
+    UNFLAGGED_DUPLICATE = "unflagged_duplicate"
+    REPROCESSED = "reprocessed"
+    RESURRECTION = "resurrection"
+    PHANTOM = "phantom"
+    DIRTY_DELIVERY = "dirty_delivery"
+    TORN_TRANSACTION = "torn_transaction"
+    REORDER = "reorder"
+    WINDOW_OVERRUN = "window_overrun"
+    PREFETCH_OVERRUN = "prefetch_overrun"
+    DOUBLE_OUTCOME = "double_outcome"
+    MISSING_OUTCOME = "missing_outcome"
+    EARLY_CONFIRM = "early_confirm"
+    COUNT_REGRESSION = "count_regression"
+    STUCK = "stuck"
+
+
+class Verdict(StrEnum):
+    """What is said of a history.  ``unknown`` is never a pass."""
+
+    VALID = "valid"
+    INVALID = "invalid"
+    UNKNOWN = "unknown"
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Configuration:
+    """One system with every switch set.
+
+    There are no defaults here: a profile (``spec/profiles``) supplies them, see
+    :func:`ackfsm.tables.configure`.  ``publish_window`` and ``confirm_threshold`` count
+    messages, ``None`` means that there is none; ``prefetch`` counts messages, 0 means no
+    bound; ``max_delivery_attempts`` 0 means no limit.
+    """
+
+    profile: Profile
+    delivery_mode: DeliveryMode
+    ack_mode: AckMode
+    consumption: Consumption
+    send_mode: SendMode
+    publish_window: int | None
+    confirm_threshold: int | None
+    confirm_timer: bool
+    ack_immediately: bool
+    ack_event_mode: AckEventMode
+    journal_sync_non_transactional: bool
+    journal_sync_transactional: bool
+    block_on_acknowledge: bool
+    queue_durable: bool
+    redelivery_mark_persisted: bool
+    resend_in_doubt: bool
+    duplicate_detection: bool
+    client_ack_scope: AckScope
+    prefetch: int
+    max_delivery_attempts: int
+    listener_exception: ListenerException
+
+    def as_dict(self) -> dict[str, str | int | bool | None]:
+        """The configuration as plain JSON values, in the order of the fields."""
+        return {
+            field.name: value.value if isinstance(value, StrEnum) else value
+            for field in dataclasses.fields(self)
+            for value in (getattr(self, field.name),)
+        }
+
+
+_TYPES: Mapping[str, object] = types.MappingProxyType(typing.get_type_hints(Configuration))
+
+
+def key_type(key: str) -> type[StrEnum] | type[bool] | type[int]:
+    """The type of a configuration key's value (``int`` also where ``None`` is allowed).
+
+    Raises :class:`InputError` for a key that does not exist.
+    """
+    if key not in _TYPES:
+        raise InputError(f"there is no setting {key!r}; the settings are {', '.join(_TYPES)}")
+    hint = _TYPES[key]
+    if isinstance(hint, type) and issubclass(hint, (StrEnum, bool, int)):
+        return hint
+    return int
+
+
+def parse_value(key: str, value: object) -> StrEnum | bool | int | None:
+    """The value of a setting, from text (``--set key=value``), JSON or YAML.
+
+    Raises :class:`InputError` that lists what would have been legal.
+    """
+    kind = key_type(key)
+    if issubclass(kind, StrEnum):
+        return _member(key, kind, value)
+    if kind is bool:
+        return _boolean(key, value)
+    return _count(key, value)
+
+
+def _member(key: str, kind: type[StrEnum], value: object) -> StrEnum:
+    try:
+        return kind(value)
+    except ValueError:
+        legal = ", ".join(member.value for member in kind)
+        raise InputError(f"{key} cannot be {value!r}; it is one of {legal}") from None
+
+
+def _boolean(key: str, value: object) -> bool:
+    if isinstance(value, bool):
+        return value
+    if isinstance(value, str) and value.lower() in {"true", "false"}:
+        return value.lower() == "true"
+    raise InputError(f"{key} cannot be {value!r}; it is true or false")
+
+
+def _count(key: str, value: object) -> int | None:
+    optional = _TYPES[key] is not int
+    if optional and (value is None or value == "none"):
+        return None
+    if isinstance(value, str) and value.isdecimal():
+        return int(value)
+    if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
+        return value
+    legal = "a whole number from 0" + (", or none" if optional else "")
+    raise InputError(f"{key} cannot be {value!r}; it is {legal}")
