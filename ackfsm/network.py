@@ -274,7 +274,8 @@ def _layout(instances: Iterable[Instance]) -> tuple[list[int], list[int], list[i
 
 
 def _tables(network: Network) -> tuple[list[int], list[int], list[int], list[int]]:
-    first, who, where, table = [0], [], [], []
+    first, who, where = [0], [], []
+    table: list[int] = []
     laid: dict[tuple[int, EventRef], int] = {}
     for event in network.events:
         for part in event.participants:
@@ -298,7 +299,9 @@ def _marks(
     instances: Iterable[Instance], anomalies: Collection[Anomaly]
 ) -> tuple[list[int], list[int], list[int], list[int]]:
     bit = {anomaly: 1 << i for i, anomaly in enumerate(anomalies)}
-    watchers, mark, always, at_rest = [], [], [], []
+    watchers, mark = [], []
+    always: list[int] = []
+    at_rest: list[int] = []
     for number, instance in enumerate(instances):
         if instance.anomaly is not None:
             watchers.append(number)

@@ -210,7 +210,7 @@ class Configuration:
 _TYPES: Mapping[str, object] = types.MappingProxyType(typing.get_type_hints(Configuration))
 
 
-def key_type(key: str) -> type[StrEnum] | type[bool] | type[int]:
+def key_type(key: str) -> type[StrEnum | bool | int]:
     """The type of a configuration key's value (``int`` also where ``None`` is allowed).
 
     Raises :class:`InputError` for a key that does not exist.
@@ -238,7 +238,7 @@ def parse_value(key: str, value: object) -> StrEnum | bool | int | None:
 
 def _member(key: str, kind: type[StrEnum], value: object) -> StrEnum:
     try:
-        return kind(value)
+        return kind(str(value))
     except ValueError:
         legal = ", ".join(member.value for member in kind)
         raise InputError(f"{key} cannot be {value!r}; it is one of {legal}") from None

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 
 from ackfsm.explore._search import Exploration, explore
 from ackfsm.network import Bounds, NetworkEvent, compose
 from ackfsm.tables import Promise, Specification
 from ackfsm.terms import Anomaly, Configuration, Fault
 
-__all__ = ["Answer", "Finding", "allowed", "check"]
+__all__ = ["Answer", "Finding", "check"]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -98,17 +98,3 @@ def check(
     }
     return Answer(configuration, bounds, exploration, seconds, findings)
 
-
-def allowed(
-    specification: Specification, configuration: Configuration, faults: Collection[Fault]
-) -> dict[Anomaly, bool | None]:
-    """For each anomaly whether ``configuration`` can reach it when these kinds of faults happen, however often.
-
-    ``None`` where the tables cannot tell: a setting that they do not cover, or an anomaly of
-    which they have no property.
-    """
-    verdicts: dict[Anomaly, bool | None] = dict.fromkeys(Anomaly)
-    if not specification.gaps_of(configuration):
-        answer = check(specification, configuration, Bounds(faults=frozenset(faults), max_faults=None))
-        verdicts |= {anomaly: finding.reachable for anomaly, finding in answer.findings.items()}
-    return verdicts

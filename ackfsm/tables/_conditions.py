@@ -86,7 +86,9 @@ def _check(node: ast.expr, text: str, named: Mapping[str, Condition]) -> None:
     elif not isinstance(node, (ast.BoolOp, ast.UnaryOp, ast.Constant, ast.Tuple)) or (
         isinstance(node, ast.UnaryOp) and not isinstance(node.op, ast.Not)
     ):
-        raise ValueError(f"condition {text!r} may not contain {ast.unparse(node)!r}")
+        raise ValueError(  # noqa: TRY004 - a text is at fault, not a type
+            f"condition {text!r} may not contain {ast.unparse(node)!r}"
+        )
 
 
 def _check_setting(name: str, text: str) -> None:

@@ -202,16 +202,16 @@ def read_machine(
     owns = tuple(data.get("owns", ()))
     alphabet = tuple(dict.fromkeys(event for _, event in cells))
     _no_mixed_relations(reading, alphabet)
-    return Machine(
-        name, Per(data["per"]), data["means"], owns, states, alphabet, cells, counter, str(document.file), document.line(path)
-    )
+    place = (document.name, document.line(path))
+    return Machine(name, Per(data["per"]), data["means"], owns, states, alphabet, cells, counter, *place)
 
 
 def _cells(reading: _Reading, data: dict[str, Any]) -> dict[tuple[str, EventRef], tuple[Row, ...]]:
-    stated: dict[tuple[str, EventRef], tuple[Row, ...]] = {}
-    for state, cells in data["states"].items():
-        for place, rows in _state_cells(reading, state, cells or {}, ("states", state)).items():
-            stated[place] = rows
+    stated = {
+        place: rows
+        for state, cells in data["states"].items()
+        for place, rows in _state_cells(reading, state, cells or {}, ("states", state)).items()
+    }
     elsewhere: dict[EventRef, tuple[str, Any]] = {}
     for key, cell in data.get("elsewhere", {}).items():
         elsewhere |= dict.fromkeys(reading.events(key, (*reading.path, "elsewhere", key)), (key, cell))
@@ -298,7 +298,7 @@ def _row(reading: _Reading, state: str, event: EventRef, item: dict[str, Any], p
         source=item.get("source"),
         error=item.get("error"),
         when=_when(reading, item, path),
-        file=str(reading.document.file),
+        file=reading.document.name,
         line=reading.document.line(path),
     )
 

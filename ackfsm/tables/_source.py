@@ -20,9 +20,13 @@ _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Document:
-    """One YAML file: its data, and the line of every value by its path."""
+    """One YAML file: its data, and the line of every value by its path.
+
+    ``name`` is how the file is called in the places of rows (``spec/machines/broker.yaml``).
+    """
 
     file: Path
+    name: str
     data: Any
     lines: dict[_Path, int]
 
@@ -37,7 +41,7 @@ class Document:
         return SpecError(f"{self.file}:{self.line(path)}: {sentence}")
 
 
-def read_document(file: Path, schema: dict[str, Any]) -> Document:
+def read_document(file: Path, name: str, schema: dict[str, Any]) -> Document:
     """Read ``file`` and hold it against ``schema`` (JSON Schema 2020-12).
 
     Raises :class:`SpecError` naming file, line and what is expected there.
@@ -52,7 +56,7 @@ def read_document(file: Path, schema: dict[str, Any]) -> Document:
     if node is None:
         raise SpecError(f"{file}:1: the table is empty; restore the file")
     reader = _Reader(file)
-    document = Document(file, reader.plain(node), reader.lines)
+    document = Document(file, name, reader.plain(node), reader.lines)
     _hold_against(document, schema)
     return document
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 import json
 from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
@@ -88,7 +89,7 @@ class Gap:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Specification:
-    """Everything that ``spec/`` says, read and checked.  Immutable."""
+    """Everything that ``spec/`` says, read and checked.  Immutable; ``digest`` names exactly these tables."""
 
     machines: Mapping[str, Machine]
     properties: Mapping[Anomaly, Property]
@@ -98,6 +99,7 @@ class Specification:
     profiles: Mapping[Profile, tuple[Default, ...]]
     promises: tuple[Promise, ...]
     gaps: tuple[Gap, ...]
+    digest: str
 
     def configure(self, profile: str | None = None, settings: Mapping[str, object] | None = None) -> Configuration:
         """The configuration of ``profile`` (``jms`` if none is named) with ``settings`` over its defaults.
@@ -198,12 +200,20 @@ class _Loader:
             profiles=MappingProxyType(self._read_profiles()),
             promises=self._read_promises(),
             gaps=self._read_gaps(),
+            digest=self._digest(),
         )
         _Check(specification, events, sources, conditions, self.documents).run()
         return specification
 
+    def _digest(self) -> str:
+        """A name for exactly these tables."""
+        digest = hashlib.sha256()
+        for document in self.documents:
+            digest.update(document.file.read_bytes())
+        return digest.hexdigest()
+
     def _read(self, name: str, form: str) -> Document:
-        document = read_document(self.directory / name, self._form(form))
+        document = read_document(self.directory / name, f"spec/{name}", self._form(form))
         self.documents.append(document)
         return document
 
@@ -242,7 +252,7 @@ class _Loader:
             if document.file.stem != anomaly:
                 raise document.error(("anomaly",), f"{anomaly} belongs in {anomaly}.yaml; rename the file")
             properties[anomaly] = self._property(document, anomaly)
-        return properties
+        return {anomaly: properties[anomaly] for anomaly in Anomaly if anomaly in properties}
 
     def _property(self, document: Document, anomaly: Anomaly) -> Property:
         data = document.data
@@ -385,8 +395,8 @@ class _Check:
                     place = f"{machine.file}:{machine.line}"
                     raise SpecError(f"{place}: {machine.name} and {owners[event]} both own {event}; keep one owner")
                 owners[event] = machine.name
-        for name, event in self.specification.events.items():
-            if name not in owners and event.recorded is None:
+        for name, declared in self.specification.events.items():
+            if name not in owners and declared.recorded is None:
                 raise self.events.error((name,), f"no machine owns {name} and no history records it; give it an owner")
 
     def _used_events(self) -> set[str]:

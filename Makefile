@@ -1,0 +1,60 @@
+# Everything runs in .venv, made on first use; `make help` lists the targets.
+PYTHON ?= python3
+HISTORY ?= model_tests/data/rabbitmq-b-confirm-manual-broker-kill.jsonl.gz
+PYTEST_ARGS ?=
+
+VENV := .venv
+BIN := $(VENV)/bin
+INSTALLED := $(VENV)/installed
+GENERATED := diagrams
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.PHONY: help install run test lint draw fresh wheel clean
+
+help: ## list the targets
+	@awk -F ': .*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+install: $(INSTALLED) ## make .venv with the package, its extras and the tools
+
+$(INSTALLED): pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+		{ echo 'ackfsm needs Python 3.11 or later: say `make PYTHON=/path/to/python3`' >&2; exit 1; }
+	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || \
+		{ echo '$(PYTHON) cannot make environments: install its venv module (Debian: python3-venv)' >&2; exit 1; }
+	@echo 'Installing into $(VENV): a few minutes the first time (PySpark and a Java runtime are large)'
+	@$(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	@touch $@
+
+run: $(INSTALLED) ## check a configuration, verify a real history on Spark, draw the machines
+	@echo '== 1. Every behaviour of AUTO_ACKNOWLEDGE with a listener, under every single fault'
+	$(BIN)/ackfsm check --profile jms --set ack_mode=AUTO_ACKNOWLEDGE --set consumption=listener
+	@echo '== 2. A history recorded from a real broker that was killed, verified on Spark'
+	$(BIN)/ackfsm verify --engine spark $(HISTORY)
+	@echo '== 3. Drawings of the machines, into $(GENERATED)/'
+	$(BIN)/ackfsm draw --all --output $(GENERATED)
+
+test: $(INSTALLED) ## run the tests
+	$(BIN)/python -m pytest $(PYTEST_ARGS)
+
+lint: $(INSTALLED) ## style, format, types, floors
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+draw: $(INSTALLED) ## make the generated files again
+	$(BIN)/python -m ackfsm.cli draw --all --output $(GENERATED)
+
+fresh: draw ## fail unless the generated files are those in the index
+	@git diff --exit-code --stat -- $(GENERATED) && test -z "$$(git ls-files --others --exclude-standard $(GENERATED))" || \
+		{ echo '$(GENERATED)/ was out of date and has been made again: add it to the commit' >&2; exit 1; }
+
+wheel: $(INSTALLED) ## build dist/*.tar.gz and, from it, dist/*.whl
+	@rm -rf dist
+	$(BIN)/python -m build --no-isolation
+
+clean: ## remove the environment, builds and caches
+	rm -rf $(VENV) build dist .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
+	find ackfsm model_tests -name __pycache__ -prune -exec rm -rf {} +

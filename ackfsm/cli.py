@@ -1,0 +1,290 @@
+"""The command line: ``ackfsm check``, ``ackfsm verify``, ``ackfsm draw``.
+
+Exit codes: 0 as promised, 1 a violation, 2 the input is at fault (one sentence on standard
+error), 3 undetermined.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, NoReturn, TypeAlias
+
+from rich.console import Console, Group, RenderableType
+from rich.status import Status
+
+import ackfsm
+from ackfsm import explore, tables
+from ackfsm.network import Bounds
+from ackfsm.terms import AckfsmError, Anomaly, Configuration, Fault, InputError, Profile, Verdict
+
+if TYPE_CHECKING:
+    from ackfsm import history
+
+__all__ = ["main"]
+
+AS_PROMISED, VIOLATION, USAGE, UNDETERMINED = 0, 1, 2, 3
+
+_OPTIONAL = frozenset({"numba", "numpy", "pandas", "pyarrow", "pyspark"})
+"""What an extra brings; any other module that is missing is a fault of the installation."""
+
+_PATIENCE = 2.0
+"""Seconds after which a person at a terminal is told that something is still going on."""
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        """One sentence, and where to read more."""
+        self.exit(USAGE, f"{self.prog}: {message}; see {self.prog} --help\n")
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command; the return value is the exit code."""
+    arguments = _parser().parse_args(argv)
+    try:
+        return int(arguments.run(arguments))
+    except AckfsmError as error:
+        print(f"ackfsm {arguments.command}: {error}", file=sys.stderr)
+    except ModuleNotFoundError as error:
+        if error.name not in _OPTIONAL:
+            raise
+        remedy = f"this needs the Python package {error.name}; install it with pip install 'ackfsm[{arguments.extra}]'"
+        print(f"ackfsm {arguments.command}: {remedy}", file=sys.stderr)
+    except KeyboardInterrupt:
+        print(f"ackfsm {arguments.command}: interrupted", file=sys.stderr)
+    return USAGE
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = _Parser(prog="ackfsm", description="The executable reference of message acknowledgement.")
+    parser.add_argument("--version", action="version", version=f"ackfsm {ackfsm.__version__}")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    _add_check(commands)
+    _add_verify(commands)
+    return parser
+
+
+def _command(
+    commands: argparse._SubParsersAction[argparse.ArgumentParser],
+    name: str,
+    run: Callable[[argparse.Namespace], int],
+    *,
+    summary: str,
+    example: str,
+    extra: str,
+) -> argparse.ArgumentParser:
+    """A subcommand with the options that all have: a configuration, ``--json``, an example in its help."""
+    command = commands.add_parser(
+        name,
+        help=summary,
+        description=f"{summary[0].upper()}{summary[1:]}.",
+        epilog=f"example:\n  {example}",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    command.set_defaults(run=run, extra=extra)
+    profiles = ", ".join(profile.value for profile in Profile)
+    command.add_argument("--profile", metavar="P", help=f"the system whose defaults apply: {profiles}")
+    command.add_argument(
+        "--set", metavar="KEY=VALUE", action="append", default=[], dest="settings", help="one setting; may be repeated"
+    )
+    return command
+
+
+def _settings(arguments: argparse.Namespace) -> dict[str, object]:
+    settings: dict[str, object] = {}
+    for setting in arguments.settings:
+        key, equals, value = setting.partition("=")
+        if not equals:
+            raise InputError(f"--set {setting!r} is not KEY=VALUE, for example --set ack_mode=CLIENT_ACKNOWLEDGE")
+        settings[key.strip()] = value.strip()
+    return settings
+
+
+def _console(*, errors: bool = False) -> Console:
+    """Colours only on a terminal; when the output goes elsewhere, lines are not cut."""
+    console = Console(stderr=errors, highlight=False)
+    return console if console.is_terminal else Console(stderr=errors, highlight=False, width=160)
+
+
+def _say(arguments: argparse.Namespace, machine: object, person: Callable[[], RenderableType]) -> None:
+    if arguments.json:
+        print(json.dumps(machine, indent=2))
+    else:
+        _console().print(person())
+
+
+@contextlib.contextmanager
+def _patience(what: str) -> Iterator[Callable[[int], None]]:
+    """On a terminal, after two seconds, a line that says what goes on; the function given updates it."""
+    console, begun = _console(errors=True), time.monotonic()
+    status = Status(what, console=console)
+
+    def update(done: int) -> None:
+        if console.is_terminal and time.monotonic() - begun > _PATIENCE:
+            status.update(f"{what}: {done:,}")
+            status.start()
+
+    try:
+        yield update
+    finally:
+        status.stop()
+
+
+def _add_check(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    command = _command(
+        commands,
+        "check",
+        _check,
+        summary="explore everything that a configuration can do when something fails",
+        example="ackfsm check --profile artemis --set ack_mode=PRE_ACKNOWLEDGE --fault broker_crash --max-faults 2",
+        extra="explore",
+    )
+    faults = ", ".join(fault.value for fault in Fault)
+    command.add_argument(
+        "--fault", metavar="F", action="append", dest="faults", help=f"what may fail (default: anything): {faults}"
+    )
+    command.add_argument(
+        "--max-faults", metavar="K", type=_count, default=1, help="how many faults in all, or any (default: 1)"
+    )
+    command.add_argument("--messages", metavar="N", type=_count, default=1, help="how many messages (default: 1)")
+    command.add_argument("--max-states", metavar="N", type=_count, help="stop, undetermined, after so many states")
+    command.add_argument("--json", action="store_true", help="print JSON")
+
+
+def _count(text: str) -> int | None:
+    if text == "any":
+        return None
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number")
+    return int(text)
+
+
+def _check(arguments: argparse.Namespace) -> int:
+    specification = tables.load()
+    settings = _settings(arguments)
+    configuration = specification.configure(arguments.profile, settings)
+    _warn_of_unread(specification, settings)
+    bounds = Bounds(
+        messages=_at_least_one(arguments.messages),
+        faults=frozenset(Fault) if arguments.faults is None else frozenset(map(_fault, arguments.faults)),
+        max_faults=arguments.max_faults,
+    )
+    with _patience("states found") as progress:
+        answer = explore.check(
+            specification, configuration, bounds, max_states=arguments.max_states, progress=progress
+        )
+    from ackfsm.report.check import check_screen
+
+    _say(arguments, answer.as_json(), lambda: check_screen(answer))
+    if answer.violations:
+        return VIOLATION
+    return AS_PROMISED if answer.exploration.complete else UNDETERMINED
+
+
+def _at_least_one(messages: int | None) -> int:
+    if not messages:
+        raise InputError("--messages is a whole number from 1")
+    return messages
+
+
+def _fault(name: str) -> Fault:
+    try:
+        return Fault(name)
+    except ValueError:
+        faults = ", ".join(fault.value for fault in Fault)
+        raise InputError(f"there is no fault {name!r}; the faults are {faults}") from None
+
+
+def _warn_of_unread(specification: tables.Specification, settings: dict[str, object]) -> None:
+    unread = sorted(settings.keys() - specification.settings_read())
+    if unread:
+        names = ", ".join(unread)
+        print(f"note: no row of the tables reads {names}, so it changes no answer here", file=sys.stderr)
+
+
+def _add_verify(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    command = _command(
+        commands,
+        "verify",
+        _verify,
+        summary="count what went wrong in recorded histories, and say whether it was allowed",
+        example="ackfsm verify --engine spark --master 'local[2]' last-night.jsonl.gz",
+        extra="all",
+    )
+    command.add_argument("histories", metavar="HISTORY", nargs="+", help="JSONL, .jsonl.gz, Parquet, or a folder of parts")
+    command.add_argument("--engine", choices=["local", "spark"], default="local", help="one process, or Spark")
+    command.add_argument("--master", metavar="URL", help="Spark's master, or sc://HOST for Spark Connect (default: local[*])")
+    command.add_argument("--json", action="store_true", help="print JSON: an object, or a list if there are several")
+
+
+def _verify(arguments: argparse.Namespace) -> int:
+    from ackfsm import history
+    from ackfsm.report.verify import verify_screen
+
+    if arguments.master is not None and arguments.engine != "spark":
+        raise InputError("--master is for --engine spark; add it, or leave --master out")
+    specification = tables.load()
+    with _engine(arguments, specification) as examine:
+        results = [_judged(arguments, specification, path, examine) for path in arguments.histories]
+    answer = [result.as_json() for result in results]
+    screens = [verify_screen(result, specification) for result in results]
+    _say(arguments, answer[0] if len(answer) == 1 else answer, lambda: Group(*screens))
+    verdicts = {result.verdict for result in results}
+    if Verdict.INVALID in verdicts:
+        return VIOLATION
+    return UNDETERMINED if Verdict.UNKNOWN in verdicts else AS_PROMISED
+
+
+_Examine: TypeAlias = "Callable[[str, Configuration | None], history.Findings]"
+
+
+@contextlib.contextmanager
+def _engine(arguments: argparse.Namespace, specification: tables.Specification) -> Iterator[_Examine]:
+    """What examines one history: this process, or a Spark session that lives as long as the command."""
+    if arguments.engine == "local":
+        from ackfsm import history
+
+        yield lambda path, configuration: history.examine(history.read(path), specification, configuration)
+        return
+    from ackfsm import spark
+
+    session = spark.session(arguments.master)
+    try:
+        yield lambda path, configuration: spark.examine(path, specification, configuration, session)
+    finally:
+        session.stop()
+
+
+def _judged(
+    arguments: argparse.Namespace, specification: tables.Specification, path: str, examine: _Examine
+) -> history.Result:
+    from ackfsm import history
+
+    configuration = _configuration(specification, arguments, history.read_header(path))
+    with _patience("reading"):
+        findings = examine(path, configuration)
+    allowed: dict[Anomaly, bool | None] = {}
+    if configuration is not None:
+        with _patience("states found") as progress:
+            allowed = explore.allowed(specification, configuration, findings.faults, progress=progress)
+    return history.judge(findings, allowed)
+
+
+def _configuration(
+    specification: tables.Specification, arguments: argparse.Namespace, header: history.Header | None
+) -> Configuration | None:
+    """The configuration of a history: its header's, with ``--profile`` and ``--set`` over it; ``None`` without any."""
+    settings = {**((header and header.config) or {}), **_settings(arguments)}
+    if arguments.profile is not None:
+        settings["profile"] = arguments.profile
+    if not settings:
+        return None
+    return specification.configure(None, settings)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,74 @@
+"""The screen of ``ackfsm check``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from ackfsm.explore import Answer, Finding
+from ackfsm.terms import Fault
+
+__all__ = ["check_screen"]
+
+
+def check_screen(answer: Answer) -> RenderableType:
+    """Configuration, extent of the search, a line for each anomaly, the witnesses, and the conclusion."""
+    return Group(_heading(answer), "", _findings(answer), "", *_witnesses(answer), _conclusion(answer))
+
+
+def _heading(answer: Answer) -> Text:
+    config, bounds, found = answer.configuration, answer.bounds, answer.exploration
+    names = "any fault" if bounds.faults == set(Fault) else ", ".join(sorted(bounds.faults)) or "no fault"
+    times = "any number of times" if bounds.max_faults is None else f"at most {bounds.max_faults} in all"
+    extent = "all of them" if found.complete else "NOT all of them: the search stopped at its limit"
+    code = "compiled" if found.compiled else "plain Python"
+    messages = f"{bounds.messages} message" + "s" * (bounds.messages > 1)
+    return Text.assemble(
+        (f"{config.profile}", "bold"),
+        f": {config.delivery_mode}, {config.send_mode} send, {config.ack_mode}, {config.consumption}\n",
+        f"{messages}; {names}, {times}\n",
+        f"{found.states:,} states and {found.transitions:,} transitions, {extent} ({answer.seconds:.2f} s, {code})",
+    )
+
+
+def _findings(answer: Answer) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for column in ("anomaly", "can happen", "steps", "promised never to"):
+        table.add_column(column, justify="right" if column == "steps" else "left", no_wrap=column != "promised never to")
+    for finding in answer.findings.values():
+        table.add_row(finding.anomaly, _can_happen(finding), str(len(finding.steps) or ""), _promise(finding))
+    return table
+
+
+def _can_happen(finding: Finding) -> Text:
+    if finding.reachable is None:
+        return Text("unknown", style="yellow")
+    return Text("yes", style="red" if finding.violated else "yellow") if finding.reachable else Text("no", style="green")
+
+
+def _promise(finding: Finding) -> Text:
+    if finding.promise is None:
+        return Text("")
+    return Text(f"{finding.promise.source}", style="red" if finding.violated else "")
+
+
+def _witnesses(answer: Answer) -> Iterator[Text]:
+    reached = [finding for finding in answer.findings.values() if finding.steps]
+    if reached:
+        yield Text("shortest ways there", style="bold")
+    for finding in reached:
+        steps = " → ".join(event.label for event in finding.steps)
+        yield Text.assemble((f"{finding.anomaly}: ", "bold"), f"{steps}\n")
+
+
+def _conclusion(answer: Answer) -> Text:
+    broken = answer.violations
+    if broken:
+        names = ", ".join(finding.anomaly for finding in broken)
+        return Text(f"Promise broken: {names}.", style="bold red")
+    if not answer.exploration.complete:
+        return Text("Undetermined: the search stopped at its limit; raise --max-states.", style="bold yellow")
+    return Text("As promised: nothing that is promised never to happen can happen.", style="bold green")

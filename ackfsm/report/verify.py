@@ -1,0 +1,72 @@
+"""The screen of ``ackfsm verify``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from ackfsm.history import Finding, Result
+from ackfsm.tables import Specification
+from ackfsm.terms import Verdict
+
+__all__ = ["verify_screen"]
+
+_STYLE = {Verdict.VALID: "bold green", Verdict.INVALID: "bold red", Verdict.UNKNOWN: "bold yellow"}
+
+_MEANING = {
+    Verdict.VALID: "all that was found is allowed",
+    Verdict.INVALID: "something was found that the configuration does not allow",
+    Verdict.UNKNOWN: "something is left open, so this is not a pass",
+}
+
+
+def verify_screen(result: Result, specification: Specification) -> RenderableType:
+    """What was read, a line for each anomaly with its meaning, the verdict and the reasons."""
+    return Group(_heading(result), "", _anomalies(result, specification), "", *_verdict(result))
+
+
+def _heading(result: Result) -> Text:
+    found = result.findings
+    config = found.configuration
+    setting = f"{config.profile}: {config.delivery_mode}, {config.ack_mode}, {config.consumption}" if config else "unknown"
+    faults = ", ".join(found.faults) or "none recorded"
+    return Text.assemble(
+        (f"{found.history}\n", "bold"),
+        f"configuration {setting}\n",
+        f"{found.events:,} events of {found.messages:,} messages ({found.engine}); {found.parse_errors:,} lines unread\n",
+        f"faults: {faults}",
+    )
+
+
+def _anomalies(result: Result, specification: Specification) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    table.add_column("anomaly", no_wrap=True)
+    table.add_column("count", justify="right", no_wrap=True)
+    table.add_column("allowed here", no_wrap=True)
+    table.add_column("what it means")
+    for anomaly, finding in result.findings.anomalies.items():
+        meaning = specification.properties.get(anomaly)
+        allowed = result.allowed[anomaly]
+        table.add_row(anomaly, _count(finding), _allowed(finding, allowed=allowed), meaning.means if meaning else "")
+    return table
+
+
+def _count(finding: Finding) -> str:
+    if finding.count is not None:
+        return f"{finding.count:,}"
+    return f"{finding.found:,} or more" if finding.found else "unknown"
+
+
+def _allowed(finding: Finding, *, allowed: bool | None) -> Text:
+    if allowed is None:
+        return Text("undecided", style="yellow" if finding.found else "dim")
+    return Text("yes") if allowed else Text("no", style="red" if finding.found else "")
+
+
+def _verdict(result: Result) -> Iterator[Text]:
+    yield Text(f"{result.verdict}: {_MEANING[result.verdict]}", style=_STYLE[result.verdict])
+    for reason in result.reasons:
+        yield Text(f"  - {reason}")
