@@ -59,6 +59,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     return USAGE
 
 
+_Commands: TypeAlias = "argparse._SubParsersAction[_Parser]"  # noqa: SLF001 - argparse names this type nowhere else
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = _Parser(prog="ackfsm", description="The executable reference of message acknowledgement.")
     parser.add_argument("--version", action="version", version=f"ackfsm {ackfsm.__version__}")
@@ -69,15 +72,15 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _command(
-    commands: argparse._SubParsersAction[argparse.ArgumentParser],
+    commands: _Commands,
     name: str,
     run: Callable[[argparse.Namespace], int],
     *,
-    summary: str,
-    example: str,
+    words: tuple[str, str],
     extra: str,
 ) -> argparse.ArgumentParser:
-    """A subcommand with the options that all have: a configuration, ``--json``, an example in its help."""
+    """A subcommand with the options that all have; ``words`` are its summary and an example of it."""
+    summary, example = words
     command = commands.add_parser(
         name,
         help=summary,
@@ -91,6 +94,7 @@ def _command(
     command.add_argument(
         "--set", metavar="KEY=VALUE", action="append", default=[], dest="settings", help="one setting; may be repeated"
     )
+    command.add_argument("--json", action="store_true", help="print JSON")
     return command
 
 
@@ -134,13 +138,15 @@ def _patience(what: str) -> Iterator[Callable[[int], None]]:
         status.stop()
 
 
-def _add_check(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+def _add_check(commands: _Commands) -> None:
     command = _command(
         commands,
         "check",
         _check,
-        summary="explore everything that a configuration can do when something fails",
-        example="ackfsm check --profile artemis --set ack_mode=PRE_ACKNOWLEDGE --fault broker_crash --max-faults 2",
+        words=(
+            "explore everything that a configuration can do when something fails",
+            "ackfsm check --profile artemis --set ack_mode=PRE_ACKNOWLEDGE --fault broker_crash --max-faults 2",
+        ),
         extra="explore",
     )
     faults = ", ".join(fault.value for fault in Fault)
@@ -152,7 +158,6 @@ def _add_check(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     )
     command.add_argument("--messages", metavar="N", type=_count, default=1, help="how many messages (default: 1)")
     command.add_argument("--max-states", metavar="N", type=_count, help="stop, undetermined, after so many states")
-    command.add_argument("--json", action="store_true", help="print JSON")
 
 
 def _count(text: str) -> int | None:
@@ -174,9 +179,7 @@ def _check(arguments: argparse.Namespace) -> int:
         max_faults=arguments.max_faults,
     )
     with _patience("states found") as progress:
-        answer = explore.check(
-            specification, configuration, bounds, max_states=arguments.max_states, progress=progress
-        )
+        answer = explore.check(specification, configuration, bounds, max_states=arguments.max_states, progress=progress)
     from ackfsm.report.check import check_screen
 
     _say(arguments, answer.as_json(), lambda: check_screen(answer))
@@ -206,23 +209,27 @@ def _warn_of_unread(specification: tables.Specification, settings: dict[str, obj
         print(f"note: no row of the tables reads {names}, so it changes no answer here", file=sys.stderr)
 
 
-def _add_verify(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+def _add_verify(commands: _Commands) -> None:
     command = _command(
         commands,
         "verify",
         _verify,
-        summary="count what went wrong in recorded histories, and say whether it was allowed",
-        example="ackfsm verify --engine spark --master 'local[2]' last-night.jsonl.gz",
+        words=(
+            "count what went wrong in recorded histories, and say whether it was allowed",
+            "ackfsm verify --engine spark --master 'local[2]' last-night.jsonl.gz",
+        ),
         extra="all",
     )
-    command.add_argument("histories", metavar="HISTORY", nargs="+", help="JSONL, .jsonl.gz, Parquet, or a folder of parts")
+    command.add_argument(
+        "histories", metavar="HISTORY", nargs="+", help="JSONL, .jsonl.gz, Parquet, or a folder of parts"
+    )
     command.add_argument("--engine", choices=["local", "spark"], default="local", help="one process, or Spark")
-    command.add_argument("--master", metavar="URL", help="Spark's master, or sc://HOST for Spark Connect (default: local[*])")
-    command.add_argument("--json", action="store_true", help="print JSON: an object, or a list if there are several")
+    command.add_argument(
+        "--master", metavar="URL", help="Spark's master, or sc://HOST for Spark Connect (default: local[*])"
+    )
 
 
 def _verify(arguments: argparse.Namespace) -> int:
-    from ackfsm import history
     from ackfsm.report.verify import verify_screen
 
     if arguments.master is not None and arguments.engine != "spark":

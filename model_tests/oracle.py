@@ -17,7 +17,8 @@ Choices that are not forced by the vocabulary:
 * The journal serves other messages too, so its sync can fail at any time, whatever became of this message.
 * A message's record and its removal's record are written and synced in any order.
 * A producer sends only over a link that is up; one that died does not send again what it had in doubt.
-* A new session discards all that the library had not handed over, acknowledged or not.
+* A new session discards all that the library still held; what it has acknowledged inside the call that hands it
+  over is handed over, whatever has become of the connection.
 * A broken link is noticed by both ends at once; what had not arrived by then never arrives.
 * The application has one message in hand at a time and acknowledges it before it takes the next, unless lazily.
 """
@@ -192,7 +193,7 @@ class Event(NamedTuple):
     def __str__(self) -> str:
         """For instance ``delivered(0, redelivered)``."""
         inside = ", ".join(str(part) for part in (self.copy, self.detail) if part not in {None, ""})
-        return f"{self.name}({inside})" if inside else self.name
+        return f"{self.name}({inside})" if inside else f"{self.name}"  # plain text, also for a Fault
 
 
 Steps = Iterator[tuple[Event, System]]
@@ -344,9 +345,7 @@ def _recovery(s: System) -> Steps:
     if s.broker_up and s.producer_up and not s.producer_link:
         yield Event("producer_link_up"), s._replace(producer_link=True)
     if s.broker_up and s.consumer_up and not s.consumer_link:
-        unfinished_hand_over = s.thread is not None and s.thread.stage == "acknowledged"
-        thread = None if unfinished_hand_over else s.thread
-        yield Event("consumer_link_up"), s._replace(consumer_link=True, held=(), thread=thread)
+        yield Event("consumer_link_up"), s._replace(consumer_link=True, held=())
 
 
 # ---- What goes wrong ------------------------------------------------------------------------------------------

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
-import os
 import tempfile
 from collections.abc import Callable, Collection
 from pathlib import Path
@@ -76,4 +75,4 @@ def _write(file: Path, found: dict[Anomaly, bool]) -> None:
         file.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.NamedTemporaryFile("w", dir=file.parent, delete=False, encoding="utf-8") as half:
             json.dump({anomaly.value: reachable for anomaly, reachable in found.items()}, half)
-        os.replace(half.name, file)
+        Path(half.name).replace(file)

@@ -97,4 +97,3 @@ def check(
         for anomaly in specification.properties
     }
     return Answer(configuration, bounds, exploration, seconds, findings)
-

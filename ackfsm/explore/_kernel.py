@@ -16,7 +16,7 @@ HEAD, TAIL, TRANSITIONS = 0, 1, 2
 EMPTY = -1
 
 
-def search(  # noqa: C901, PLR0912, PLR0913, PLR0915 - one hot loop, compiled as a whole
+def search(  # noqa: C901, PLR0912, PLR0913, PLR0915, PLR0917 - one hot loop, compiled as a whole
     words: int,
     word: Any,
     shift: Any,

@@ -36,8 +36,10 @@ def _heading(answer: Answer) -> Text:
 
 def _findings(answer: Answer) -> Table:
     table = Table(box=None, pad_edge=False, header_style="bold")
-    for column in ("anomaly", "can happen", "steps", "promised never to"):
-        table.add_column(column, justify="right" if column == "steps" else "left", no_wrap=column != "promised never to")
+    table.add_column("anomaly", no_wrap=True)
+    table.add_column("can happen", no_wrap=True)
+    table.add_column("steps", no_wrap=True, justify="right")
+    table.add_column("promised never to")
     for finding in answer.findings.values():
         table.add_row(finding.anomaly, _can_happen(finding), str(len(finding.steps) or ""), _promise(finding))
     return table
@@ -46,7 +48,9 @@ def _findings(answer: Answer) -> Table:
 def _can_happen(finding: Finding) -> Text:
     if finding.reachable is None:
         return Text("unknown", style="yellow")
-    return Text("yes", style="red" if finding.violated else "yellow") if finding.reachable else Text("no", style="green")
+    if not finding.reachable:
+        return Text("no", style="green")
+    return Text("yes", style="red" if finding.violated else "yellow")
 
 
 def _promise(finding: Finding) -> Text:

@@ -31,12 +31,15 @@ def verify_screen(result: Result, specification: Specification) -> RenderableTyp
 def _heading(result: Result) -> Text:
     found = result.findings
     config = found.configuration
-    setting = f"{config.profile}: {config.delivery_mode}, {config.ack_mode}, {config.consumption}" if config else "unknown"
+    setting = "unknown"
+    if config is not None:
+        setting = f"{config.profile}: {config.delivery_mode}, {config.ack_mode}, {config.consumption}"
     faults = ", ".join(found.faults) or "none recorded"
     return Text.assemble(
         (f"{found.history}\n", "bold"),
         f"configuration {setting}\n",
-        f"{found.events:,} events of {found.messages:,} messages ({found.engine}); {found.parse_errors:,} lines unread\n",
+        f"{found.events:,} events of {found.messages:,} messages; {found.parse_errors:,} lines unread",
+        f" ({found.engine})\n",
         f"faults: {faults}",
     )
 

@@ -154,9 +154,7 @@ class Machine:
         """The machine that the settings in ``environment`` leave."""
         if self.counter is not None:
             return _counting(self, self.counter, environment)
-        rows = {
-            place: next(row for row in cell if row.when.holds(environment)) for place, cell in self.cells.items()
-        }
+        rows = {place: next(row for row in cell if row.when.holds(environment)) for place, cell in self.cells.items()}
         return Fsm(self.name, self.states, self.initial, self.alphabet, rows)
 
 

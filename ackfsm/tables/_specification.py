@@ -339,9 +339,7 @@ def _every_key_has_a_default(base: tuple[Default, ...], document: Document) -> N
         raise document.error(("defaults",), f"no default for {missing[0]}; every other profile builds on this one")
 
 
-def _reads_only_keys_before(
-    document: Document, path: tuple[str | int, ...], key: str, when: Condition | None
-) -> None:
+def _reads_only_keys_before(document: Document, path: tuple[str | int, ...], key: str, when: Condition | None) -> None:
     order = [field.name for field in dataclasses.fields(Configuration)]
     late = sorted(name for name in (when.settings() if when else ()) if order.index(name) >= order.index(key))
     if late:
@@ -439,4 +437,3 @@ def _find(data: Any, key: str, path: tuple[str | int, ...] = ()) -> Iterator[tup
             yield (*path, step), value
         else:
             yield from _find(value, key, (*path, step))
-
