@@ -156,6 +156,14 @@ def _add_check(commands: _Commands) -> None:
     command.add_argument(
         "--max-faults", metavar="K", type=_count, default=1, help="how many faults in all, or any (default: 1)"
     )
+    command.add_argument(
+        "--action",
+        metavar="A",
+        action="append",
+        default=[],
+        dest="actions",
+        help="what else the application does: recover",
+    )
     command.add_argument("--messages", metavar="N", type=_count, default=1, help="how many messages (default: 1)")
     command.add_argument("--max-states", metavar="N", type=_count, help="stop, undetermined, after so many states")
 
@@ -177,6 +185,7 @@ def _check(arguments: argparse.Namespace) -> int:
         messages=_at_least_one(arguments.messages),
         faults=frozenset(Fault) if arguments.faults is None else frozenset(map(_fault, arguments.faults)),
         max_faults=arguments.max_faults,
+        actions=frozenset(arguments.actions),
     )
     with _patience("states found") as progress:
         answer = explore.check(specification, configuration, bounds, max_states=arguments.max_states, progress=progress)

@@ -24,11 +24,16 @@ _WORD_BITS = 63
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Bounds:
-    """What a check is bounded by: the messages, the faults that may happen, and how many of them (``None``: any)."""
+    """What a check is bounded by.
+
+    The messages, the faults that may happen, how many of them in all (``None``: any number), and
+    the ``actions``: those optional events of the application that are to be considered too.
+    """
 
     messages: int = 1
     faults: frozenset[Fault] = frozenset()
     max_faults: int | None = 1
+    actions: frozenset[str] = frozenset()
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -114,6 +119,9 @@ def compose(specification: Specification, configuration: Configuration, bounds: 
     """
     if bounds.messages < 1 or (bounds.max_faults is not None and bounds.max_faults < 0):
         raise InputError("a check needs at least one message, and no fewer than 0 faults")
+    known = {event.name for event in specification.events.values() if event.optional}
+    if strange := sorted(bounds.actions - known):
+        raise InputError(f"there is no action {strange[0]!r}; the actions are {', '.join(sorted(known))}")
     for gap in specification.gaps_of(configuration):
         value = getattr(gap.value, "value", gap.value)
         raise InputError(f"{gap.key}={value} cannot be checked: {gap.because}; choose another value")
@@ -168,8 +176,10 @@ class _Composer:
     def _events(self, instances: tuple[Instance, ...]) -> Iterator[NetworkEvent]:
         for machine in self.specification.machines.values():
             for name in machine.owns:
-                per = self.specification.events[name].per
-                for index in self._indices(per):
+                declared = self.specification.events[name]
+                if declared.optional and name not in self.bounds.actions:
+                    continue
+                for index in self._indices(declared.per):
                     if self._owner_has_a_row(machine, EventRef(name), index):
                         yield self._event(machine, name, index, instances)
 

@@ -26,9 +26,10 @@ def allowed(
     configuration: Configuration,
     faults: Collection[Fault],
     *,
+    actions: Collection[str] = (),
     progress: Callable[[int], None] | None = None,
 ) -> dict[Anomaly, bool | None]:
-    """For each anomaly whether ``configuration`` can reach it when these kinds of faults happen, however often.
+    """For each anomaly whether ``configuration`` can reach it when these faults and actions happen, however often.
 
     ``None`` where the tables cannot tell: a setting that they do not cover, or an anomaly of
     which they have no property.  The search is for one message and complete; its result is kept
@@ -37,18 +38,19 @@ def allowed(
     verdicts: dict[Anomaly, bool | None] = dict.fromkeys(Anomaly)
     if specification.gaps_of(configuration):
         return verdicts
-    kept = _file(specification, configuration, faults)
+    bounds = Bounds(faults=frozenset(faults), max_faults=None, actions=frozenset(actions))
+    kept = _file(specification, configuration, bounds)
     found = _read(kept)
     if found is None:
-        bounds = Bounds(faults=frozenset(faults), max_faults=None)
         answer = check(specification, configuration, bounds, progress=progress)
         found = {anomaly: finding.reachable is True for anomaly, finding in answer.findings.items()}
         _write(kept, found)
     return verdicts | found
 
 
-def _file(specification: Specification, configuration: Configuration, faults: Collection[Fault]) -> Path:
-    question = json.dumps([specification.digest, configuration.as_dict(), sorted(faults)])
+def _file(specification: Specification, configuration: Configuration, bounds: Bounds) -> Path:
+    asked = [sorted(bounds.faults), sorted(bounds.actions)]
+    question = json.dumps([specification.digest, configuration.as_dict(), *asked])
     digest = hashlib.sha256(question.encode() + _code()).hexdigest()
     return Path(platformdirs.user_cache_dir("ackfsm")) / "allowed" / f"{digest}.json"
 

@@ -55,6 +55,7 @@ class Answer:
             "messages": self.bounds.messages,
             "faults": [fault.value for fault in Fault if fault in self.bounds.faults],
             "max_faults": self.bounds.max_faults,
+            **({"actions": sorted(self.bounds.actions)} if self.bounds.actions else {}),
             "complete": self.exploration.complete,
             "states": self.exploration.states,
             "transitions": self.exploration.transitions,

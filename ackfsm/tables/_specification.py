@@ -22,7 +22,8 @@ __all__ = ["Default", "Event", "Gap", "Monitor", "Promise", "Property", "Specifi
 class Event:
     """One event: what it exists once for, in whose lane it happens, what it means.
 
-    ``recorded`` says how a history shows it, ``None`` if no history can.
+    ``recorded`` says how a history shows it, ``None`` if no history can.  An ``optional`` event is
+    one that an application may choose; it happens only in checks that ask for it.
     """
 
     name: str
@@ -30,6 +31,7 @@ class Event:
     lane: str
     means: str
     recorded: str | None
+    optional: bool
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -325,7 +327,7 @@ class _Loader:
 
 
 def _event(name: str, data: dict[str, Any]) -> Event:
-    return Event(name, Per(data["per"]), data["lane"], data["means"], data.get("recorded"))
+    return Event(name, Per(data["per"]), data["lane"], data["means"], data.get("recorded"), data.get("optional", False))
 
 
 def _over(defaults: tuple[Default, ...], base: tuple[Default, ...]) -> tuple[Default, ...]:
