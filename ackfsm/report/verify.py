@@ -51,9 +51,8 @@ def _anomalies(result: Result, specification: Specification) -> Table:
     table.add_column("allowed here", no_wrap=True)
     table.add_column("what it means")
     for anomaly, finding in result.findings.anomalies.items():
-        meaning = specification.properties.get(anomaly)
-        allowed = result.allowed[anomaly]
-        table.add_row(anomaly, _count(finding), _allowed(finding, allowed=allowed), meaning.means if meaning else "")
+        allowed = _allowed(finding, allowed=result.allowed[anomaly])
+        table.add_row(anomaly, _count(finding), allowed, specification.meaning(anomaly))
     return table
 
 

@@ -2,7 +2,17 @@
 
 from ackfsm.tables._conditions import Condition
 from ackfsm.tables._machine import Counter, EventRef, Fsm, Machine, Move, Per, Relation, Row
-from ackfsm.tables._specification import Default, Event, Gap, Monitor, Promise, Property, Specification, load
+from ackfsm.tables._specification import (
+    Default,
+    Event,
+    Gap,
+    Monitor,
+    Promise,
+    Property,
+    Specification,
+    Undecided,
+    load,
+)
 
 __all__ = [
     "Condition",
@@ -21,5 +31,6 @@ __all__ = [
     "Relation",
     "Row",
     "Specification",
+    "Undecided",
     "load",
 ]

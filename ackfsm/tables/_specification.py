@@ -15,7 +15,7 @@ from ackfsm.tables._machine import Machine, Move, Per, Relation, read_machine
 from ackfsm.tables._source import Document, read_document
 from ackfsm.terms import Anomaly, Configuration, Fault, InputError, Profile, SpecError, parse_value
 
-__all__ = ["Default", "Event", "Gap", "Monitor", "Promise", "Property", "Specification", "load"]
+__all__ = ["Default", "Event", "Gap", "Monitor", "Promise", "Property", "Specification", "Undecided", "load"]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -90,6 +90,15 @@ class Gap:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
+class Undecided:
+    """An anomaly that is counted on histories and that the machines do not decide yet."""
+
+    anomaly: Anomaly
+    means: str
+    because: str
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
 class Specification:
     """Everything that ``spec/`` says, read and checked.  Immutable; ``digest`` names exactly these tables."""
 
@@ -101,6 +110,7 @@ class Specification:
     profiles: Mapping[Profile, tuple[Default, ...]]
     promises: tuple[Promise, ...]
     gaps: tuple[Gap, ...]
+    undecided: Mapping[Anomaly, Undecided]
     digest: str
 
     def configure(self, profile: str | None = None, settings: Mapping[str, object] | None = None) -> Configuration:
@@ -137,6 +147,11 @@ class Specification:
         settings = {field.name: getattr(configuration, field.name) for field in dataclasses.fields(configuration)}
         bounds = {"faults": frozenset(faults), "max_faults": max_faults, "messages": messages, "copy": copy}
         return settings | bounds
+
+    def meaning(self, anomaly: Anomaly) -> str:
+        """What ``anomaly`` is, in words; empty if no table speaks of it."""
+        told = self.properties.get(anomaly) or self.undecided.get(anomaly)
+        return told.means if told else ""
 
     def gaps_of(self, configuration: Configuration) -> tuple[Gap, ...]:
         """The settings of ``configuration`` for which the tables have no rows; empty if it can be checked."""
@@ -201,7 +216,7 @@ class _Loader:
             sources=MappingProxyType(sources.data),
             profiles=MappingProxyType(self._read_profiles()),
             promises=self._read_promises(),
-            gaps=self._read_gaps(),
+            **self._read_gaps(),
             digest=self._digest(),
         )
         _Check(specification, events, sources, conditions, self.documents).run()
@@ -315,15 +330,19 @@ class _Loader:
             for i, row in enumerate(document.data)
         )
 
-    def _read_gaps(self) -> tuple[Gap, ...]:
+    def _read_gaps(self) -> dict[str, Any]:
         document = self._read("gaps.yaml", "gaps")
-        gaps = []
+        gaps, undecided = [], {}
         for i, row in enumerate(document.data):
+            if "anomaly" in row:
+                anomaly = Anomaly(row["anomaly"])
+                undecided[anomaly] = Undecided(anomaly, row["means"], row["because"])
+                continue
             try:
                 gaps.append(Gap(row["key"], parse_value(row["key"], row["value"]), row["because"]))
             except InputError as error:
                 raise document.error((i,), str(error)) from None
-        return tuple(gaps)
+        return {"gaps": tuple(gaps), "undecided": MappingProxyType(undecided)}
 
 
 def _event(name: str, data: dict[str, Any]) -> Event:
