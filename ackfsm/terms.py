@@ -29,6 +29,7 @@ __all__ = [
     "SendMode",
     "SpecError",
     "Verdict",
+    "is_optional",
     "key_type",
     "parse_value",
 ]
@@ -223,6 +224,11 @@ def key_type(key: str) -> type[StrEnum | bool | int]:
     return int
 
 
+def is_optional(key: str) -> bool:
+    """Whether the value of a configuration key may be ``None``."""
+    return not isinstance(_TYPES[key], type)
+
+
 def parse_value(key: str, value: object) -> StrEnum | bool | int | None:
     """The value of a setting, from text (``--set key=value``), JSON or YAML.
 
@@ -253,7 +259,7 @@ def _boolean(key: str, value: object) -> bool:
 
 
 def _count(key: str, value: object) -> int | None:
-    optional = _TYPES[key] is not int
+    optional = is_optional(key)
     if optional and (value is None or value == "none"):
         return None
     if isinstance(value, str) and value.isdecimal():

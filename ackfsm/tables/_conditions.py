@@ -11,7 +11,7 @@ from __future__ import annotations
 import ast
 import dataclasses
 import operator
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from enum import StrEnum
 from typing import Any
 
@@ -19,8 +19,16 @@ from ackfsm import terms
 
 __all__ = ["ALWAYS", "STATIC_NAMES", "Condition", "parse_condition"]
 
-STATIC_NAMES = {"copy": int, "messages": int, "faults": frozenset, "max_faults": int}
-"""Names besides the settings: the number of this copy (from 1), and the bounds of a check."""
+STATIC_NAMES: Mapping[str, tuple[type, bool]] = {
+    "copy": (int, False),
+    "messages": (int, False),
+    "faults": (frozenset, False),
+    "max_faults": (int, True),
+}
+"""Names besides the settings: the number of this copy (from 1), and the bounds of a check.
+
+Each with its type and whether it may be ``None``.
+"""
 
 _COMPARISONS: Mapping[type[ast.cmpop], Callable[[Any, Any], bool]] = {
     ast.Eq: operator.eq,
@@ -66,64 +74,105 @@ def parse_condition(text: str, named: Mapping[str, Condition]) -> Condition:
     """
     try:
         tree = ast.parse(text, mode="eval").body
-    except SyntaxError as error:
-        raise ValueError(f"condition {text!r} is not an expression ({error.msg})") from None
-    for node in _walk(tree):
-        _check(node, text, named)
+    except (SyntaxError, ValueError) as error:
+        reason = getattr(error, "msg", str(error))
+        raise ValueError(f"condition {text!r} is not an expression ({reason})") from None
+    try:
+        _condition(tree, named)
+    except ValueError as error:
+        raise ValueError(f"condition {text!r}: {error}") from None
     return Condition(text, tree, named)
 
 
-def _walk(tree: ast.expr) -> Iterator[ast.expr]:
-    yield from (node for node in ast.walk(tree) if isinstance(node, ast.expr))
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Kind:
+    """The type of a name: what it may be compared with."""
+
+    of: type
+    optional: bool = False
+
+    def admits(self, value: object) -> bool:
+        if value is None:
+            return self.optional
+        if issubclass(self.of, StrEnum):
+            return value in set(self.of)
+        return type(value) is self.of
+
+    def legal(self) -> str:
+        if issubclass(self.of, StrEnum):
+            return ", ".join(member.value for member in self.of)
+        words = "True or False" if self.of is bool else "a whole number"
+        return f"{words} or None" if self.optional else words
 
 
-def _check(node: ast.expr, text: str, named: Mapping[str, Condition]) -> None:
-    if isinstance(node, ast.Name):
-        if node.id not in named and node.id not in STATIC_NAMES:
-            _check_setting(node.id, text)
-    elif isinstance(node, ast.Compare):
-        _check_comparison(node, text)
-    elif not isinstance(node, (ast.BoolOp, ast.UnaryOp, ast.Constant, ast.Tuple)) or (
-        isinstance(node, ast.UnaryOp) and not isinstance(node.op, ast.Not)
-    ):
-        raise ValueError(  # noqa: TRY004 - a text is at fault, not a type
-            f"condition {text!r} may not contain {ast.unparse(node)!r}"
-        )
+def _condition(node: ast.expr, named: Mapping[str, Condition]) -> None:
+    """Refuse what is not a truth: only conditions, settings that are true or false, and comparisons are."""
+    match node:
+        case ast.BoolOp():
+            for part in node.values:
+                _condition(part, named)
+        case ast.UnaryOp(op=ast.Not()):
+            _condition(node.operand, named)
+        case ast.Compare():
+            _comparison(node, named)
+        case ast.Constant(value=True | False):
+            pass
+        case ast.Name() if _kind(node, named) == _Kind(bool):
+            pass
+        case _:
+            raise ValueError(f"{ast.unparse(node)!r} is neither true nor false")
 
 
-def _check_setting(name: str, text: str) -> None:
-    try:
-        terms.key_type(name)
-    except terms.InputError as error:
-        raise ValueError(f"condition {text!r}: {error}") from None
-
-
-def _check_comparison(node: ast.Compare, text: str) -> None:
-    if any(type(op) not in _COMPARISONS for op in node.ops):
-        raise ValueError(f"condition {text!r} uses a comparison that tables do not have")
+def _comparison(node: ast.Compare, named: Mapping[str, Condition]) -> None:
     sides = [node.left, *node.comparators]
-    kinds = {kind for side in sides if (kind := _kind(side)) is not None}
-    for kind in kinds:
-        for side in sides:
-            _check_constants(side, kind, text)
+    for i, op in enumerate(node.ops):
+        if isinstance(op, (ast.In, ast.NotIn)):
+            _membership(sides[i], sides[i + 1], named)
+        elif type(op) in _COMPARISONS:
+            _relation(sides[i], sides[i + 1], named, ordered=not isinstance(op, (ast.Eq, ast.NotEq)))
+        else:
+            raise ValueError(f"{ast.unparse(node)!r} uses a comparison that tables do not have")
 
 
-def _kind(side: ast.expr) -> type[StrEnum] | None:
-    if not isinstance(side, ast.Name):
-        return None
-    if side.id == "faults":
-        return terms.Fault
-    if side.id in STATIC_NAMES:
-        return None
-    kind = terms.key_type(side.id)
-    return kind if issubclass(kind, StrEnum) else None
+def _membership(left: ast.expr, right: ast.expr, named: Mapping[str, Condition]) -> None:
+    if isinstance(right, ast.Name) and right.id == "faults":
+        _admit(_Kind(terms.Fault), left)
+    elif isinstance(right, ast.Tuple) and isinstance(left, ast.Name):
+        for item in right.elts:
+            _admit(_kind(left, named), item)
+    else:
+        raise ValueError("'in' wants a setting and a tuple of values, or a fault and 'faults'")
 
 
-def _check_constants(side: ast.expr, kind: type[StrEnum], text: str) -> None:
-    for node in ast.walk(side):
-        if isinstance(node, ast.Constant) and node.value not in set(kind):
-            legal = ", ".join(member.value for member in kind)
-            raise ValueError(f"condition {text!r}: {node.value!r} is not one of {legal}")
+def _relation(left: ast.expr, right: ast.expr, named: Mapping[str, Condition], *, ordered: bool) -> None:
+    names = [side for side in (left, right) if isinstance(side, ast.Name)]
+    if not names:
+        raise ValueError("a comparison needs the name of a setting")
+    kind = _kind(names[0], named)
+    if ordered and kind != _Kind(int):
+        raise ValueError(f"{names[0].id} has no order; only numbers that are never None have one")
+    for side in (left, right):
+        if isinstance(side, ast.Name):
+            if _kind(side, named) != kind:
+                raise ValueError(f"{ast.unparse(left)} and {ast.unparse(right)} are not of one kind")
+        else:
+            _admit(kind, side)
+
+
+def _admit(kind: _Kind, node: ast.expr) -> None:
+    if not (isinstance(node, ast.Constant) and kind.admits(node.value)):
+        raise ValueError(f"{ast.unparse(node)} is not one of {kind.legal()}")
+
+
+def _kind(name: ast.Name, named: Mapping[str, Condition]) -> _Kind:
+    if name.id in named:
+        return _Kind(bool)
+    if name.id in STATIC_NAMES:
+        return _Kind(*STATIC_NAMES[name.id])
+    try:
+        return _Kind(terms.key_type(name.id), terms.is_optional(name.id))
+    except terms.InputError:
+        raise ValueError(f"{name.id!r} is neither a setting nor a condition of conditions.yaml") from None
 
 
 def _value(node: ast.expr, environment: Mapping[str, Any], named: Mapping[str, Condition]) -> Any:
