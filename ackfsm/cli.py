@@ -288,7 +288,9 @@ def _judged(
     allowed: dict[Anomaly, bool | None] = {}
     if configuration is not None:
         with _patience("states found") as progress:
-            allowed = explore.allowed(specification, configuration, findings.faults, progress=progress)
+            allowed = explore.allowed(
+                specification, configuration, findings.faults, actions=findings.actions, progress=progress
+            )
     return history.judge(findings, allowed)
 
 

@@ -357,9 +357,9 @@ def _counted(counter: Counter, bound: int | None, state: str, row: Row) -> Row:
         return dataclasses.replace(row, state=state, target=state)
     number = int(state) + (1 if row.state == "up" else -1)
     if number < 0:
-        return dataclasses.replace(row, state=state, target=state, move=counter.at_zero)
+        return dataclasses.replace(row, state=state, target=state, move=counter.at_zero, because="the count is at 0")
     if bound is not None and number > bound:
         over = counter.at_bound == Counter.OVERRUN
         target, move = (Counter.OVERRUN, Move.TO) if over else (state, Move.REFUSE)
-        return dataclasses.replace(row, state=state, target=target, move=move)
+        return dataclasses.replace(row, state=state, target=target, move=move, because="the count is at its bound")
     return dataclasses.replace(row, state=state, target=str(number))

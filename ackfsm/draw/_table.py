@@ -1,0 +1,167 @@
+"""Diagrams and the overview as Markdown tables: here nothing is left out, so that a reader sees totality.
+
+A diagram has no room for what is ignored and refused.  The table of a state has every event of
+the alphabet, with the reason; events that the state treats alike share a line.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from ackfsm.draw._diagram import Diagram, Panel, State, Watched
+from ackfsm.draw._plan import Line
+from ackfsm.draw._system import System
+from ackfsm.tables import Move, Row
+
+__all__ = ["body", "code", "head", "rows_of", "sentence", "system_body", "system_head"]
+
+_ORDER = (Move.TO, Move.REFUSE, Move.IGNORE)
+
+
+def head(diagram: Diagram) -> str:
+    """Title, meaning, and the settings that the tables were made for."""
+    lines = [f"# {diagram.name}", "", f"{sentence(diagram.means)} (`spec/{diagram.file}`)"]
+    if diagram.settings is not None:
+        settings = ", ".join(map(code, diagram.settings)) or "any configuration: no row reads a setting"
+        lines += ["", f"For {settings}."]
+    return _text(lines)
+
+
+def body(diagram: Diagram) -> str:
+    """Every state with every event, then what the conditions and events mean."""
+    lines = list[str]()
+    for panel in diagram.panels:
+        if len(diagram.panels) > 1:
+            lines += ["", f"## {panel.name}", "", sentence(panel.means)]
+        lines += _panel(panel, depth=2 if len(diagram.panels) == 1 else 3)
+    if diagram.conditions:
+        rows = [(code(name), code(text)) for name, text in diagram.conditions.items()]
+        lines += ["", "## Conditions", "", *rows_of(("condition", "stands for"), rows)]
+    return _text([*lines, "", "## Events", "", *_events(diagram)])
+
+
+def _text(lines: Iterable[str]) -> str:
+    return "".join(f"{line}\n" for line in lines)
+
+
+def sentence(text: str) -> str:
+    """``text`` as a sentence of its own."""
+    return f"{text[:1].upper()}{text[1:].rstrip('.')}."
+
+
+def code(text: str) -> str:
+    """``text`` in the type of code."""
+    return f"`{text}`"
+
+
+def rows_of(names: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
+    """The lines of a Markdown table with these column names."""
+    cells = [names, ["---"] * len(names), *rows]
+    return [f"| {' | '.join(cell.replace('|', '&#124;') for cell in row)} |" for row in cells]
+
+
+def _panel(panel: Panel, depth: int) -> Iterator[str]:
+    for state in panel.states:
+        lines = [line for line in panel.lines if line.row.state == state.name]
+        conditional = any(line.when for line in lines)
+        names = ("event", "outcome", *(["when"] * conditional), "because", "source")
+        yield from ("", f"{'#' * depth} State {code(state.name)}{_remark(state)}", "")
+        yield from rows_of(names, _state(lines, conditional=conditional))
+
+
+def _remark(state: State) -> str:
+    remarks = ["initial"] * state.initial + [state.mark] * bool(state.mark)
+    remarks += ["never reached in this configuration"] * (not state.reachable)
+    return f" ({', '.join(remarks)})" if remarks else ""
+
+
+def _state(lines: Iterable[Line], *, conditional: bool) -> Iterator[tuple[str, ...]]:
+    """The rows of one state: for each set of events that it treats alike, the alternatives in their order."""
+    cells: dict[str, list[Line]] = {}
+    for line in lines:
+        cells.setdefault(code(str(line.row.event)), []).append(line)
+    alike: dict[tuple[tuple[object, ...], ...], list[str]] = {}
+    for event, cell in cells.items():
+        alike.setdefault(tuple(map(_alternative, cell)), []).append(event)
+    for events in sorted(alike.values(), key=lambda events: _rank(cells[events[0]])):
+        for line in cells[events[0]]:
+            when = (_when(line),) if conditional else ()
+            yield (", ".join(events), _outcome(line.row), *when, line.row.because, line.row.source or "")
+
+
+def _alternative(line: Line) -> tuple[object, ...]:
+    row = line.row
+    return line.number, line.when, row.move, row.target, row.because, row.source, row.error
+
+
+def _rank(lines: Iterable[Line]) -> int:
+    return min(_ORDER.index(line.row.move) for line in lines)
+
+
+def _outcome(row: Row) -> str:
+    if row.move is Move.IGNORE:
+        return "ignored"
+    if row.move is Move.REFUSE:
+        return f"refused ({code(row.error)})" if row.error else "refused"
+    return "stays" if row.target == row.state else f"to {code(row.target)}"
+
+
+def _when(line: Line) -> str:
+    words = ["else"] * bool(line.number) + [code(line.when)] * bool(line.when)
+    return " ".join(words) or "always"
+
+
+def _events(diagram: Diagram) -> list[str]:
+    rows = [
+        (code(watched.event.name), _kind(watched), _decider(watched.owner, diagram.name), sentence(watched.event.means))
+        for watched in diagram.events
+    ]
+    lines = rows_of(("event", "kind", "decided by", "means"), rows)
+    if gone := [code(watched.event.name) for watched in diagram.events if not watched.possible]:
+        lines += ["", f"In this configuration the model has no {', '.join(gone)}."]
+    return lines
+
+
+def _kind(watched: Watched) -> str:
+    return f"{watched.kind}, optional" if watched.event.optional else watched.kind
+
+
+def _decider(owner: str, name: str) -> str:
+    if not owner:
+        return "nothing in the model: only histories have it"
+    return f"**{owner}**" if owner == name else owner
+
+
+def system_head(system: System) -> str:
+    """Title and meaning of the overview."""
+    lines = ["# The machines", "", sentence(system.means)]
+    if system.settings:
+        lines += ["", f"For {', '.join(map(code, system.settings))}."]
+    return _text(lines)
+
+
+def system_body(system: System) -> str:
+    """The machines by lane, then every event with who decides it and who takes part."""
+    machines = [
+        (lane, code(machine.name), machine.per, sentence(machine.means))
+        for lane, group in system.lanes.items()
+        for machine in group
+    ]
+    events = [
+        (
+            code(shared.event.name),
+            shared.kind,
+            code(shared.owner),
+            *map(_names, (shared.moves, shared.permits)),
+            shared.event.means,
+        )
+        for shared in system.events
+    ]
+    lines = ["", "## Machines", "", *rows_of(("lane", "machine", "one for each", "means"), machines)]
+    lines += ["", "## Events", ""]
+    lines += rows_of(("event", "kind", "decided by", "moves", "permitted by", "means"), events)
+    return _text(lines)
+
+
+def _names(machines: Iterable[str]) -> str:
+    return ", ".join(map(code, machines))

@@ -1,0 +1,17 @@
+"""The kinds of arrays that the rooms of this package hand to each other."""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+__all__ = ["Codes", "Ints", "Mask", "States"]
+
+Ints: TypeAlias = npt.NDArray[np.int64]
+Codes: TypeAlias = npt.NDArray[np.signedinteger[Any]]
+"""Small integers that stand for names: places in a table, -1 for none."""
+States: TypeAlias = npt.NDArray[np.int32]
+"""States of machines: one row a message, one column a machine."""
+Mask: TypeAlias = npt.NDArray[np.bool_]

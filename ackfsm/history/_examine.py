@@ -1,0 +1,141 @@
+"""A history to findings: expand, fold, count."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ackfsm.history._actions import actions_of
+from ackfsm.history._arrays import Ints, States
+from ackfsm.history._columns import Events
+from ackfsm.history._count import count_regressions, reordered, torn_transactions, window_overruns
+from ackfsm.history._expand import Stream, expand
+from ackfsm.history._fold import Machines, fold
+from ackfsm.history._read import History
+from ackfsm.history._rest import Rest, rest_of
+from ackfsm.history._sends import Sends, sends_of
+from ackfsm.history._tallies import MESSAGES, TALLIES
+from ackfsm.history._verdict import EXAMPLES, UNCONFIGURED, Finding, Findings, undrained
+from ackfsm.history._watch import folded, machines_of, needs_configuration, needs_every_line, window_of
+from ackfsm.tables import Specification
+from ackfsm.terms import Anomaly, Configuration
+
+__all__ = ["examine"]
+
+_NOTHING: Ints = np.empty(0, np.int64)
+
+
+@dataclasses.dataclass(frozen=True, slots=True, eq=False)
+class _Examination:
+    """All that the counts of one history are taken from."""
+
+    events: Events
+    sends: Sends
+    rest: Rest
+    specification: Specification
+    configuration: Configuration | None
+
+    @property
+    def not_at_rest(self) -> str | None:
+        """Why some message cannot be judged at rest, if so."""
+        return None if self.rest.judged.all() else undrained(self.rest.undrained)
+
+
+@dataclasses.dataclass(frozen=True, slots=True, eq=False)
+class _Count:
+    """The messages or transactions that have an anomaly, by code, and why there may be more."""
+
+    codes: Ints
+    unknown: str | None = None
+
+
+def examine(history: History, specification: Specification, configuration: Configuration | None) -> Findings:
+    """Count every anomaly that ``history`` can show.
+
+    Args:
+        history: what :func:`read` gave.
+        specification: the tables, whose properties define the anomalies of a single message.
+        configuration: what the history was recorded under; without one, the counts that depend on it are unknown.
+    """
+    events = history.events
+    this = _Examination(events, sends_of(events), rest_of(events), specification, configuration)
+    machines = machines_of(specification, configuration)
+    states = _final_states(machines, expand(events, this.sends), events.count_of("message"))
+    anomalies = _folded(this, machines, states) | {anomaly: count(this) for anomaly, count in _COUNTS.items()}
+    tallies = {tally.name: int(machines.means(tally.name, states, this.rest.judged).sum()) for tally in TALLIES}
+    return Findings(
+        history=str(history.path),
+        engine="local",
+        configuration=configuration,
+        events=len(events),
+        messages=tallies.pop(MESSAGES),
+        parse_errors=history.unreadable_count,
+        unreadable=history.unreadable,
+        faults=events.faults(),
+        actions=actions_of(events),
+        anomalies=MappingProxyType({a: _finding(this, a, anomalies[a]) for a in Anomaly if a in anomalies}),
+        counters=MappingProxyType(tallies),
+    )
+
+
+def _final_states(machines: Machines, stream: Stream, messages: int) -> States:
+    """The states of every message; one that nothing was observed of is where it began."""
+    states = np.tile(machines.initial, (messages, 1))
+    starts = np.flatnonzero(np.diff(stream.message, prepend=-1))
+    states[stream.message[starts]] = fold(machines, starts, stream.observable)
+    return states
+
+
+def _folded(this: _Examination, machines: Machines, states: States) -> dict[Anomaly, _Count]:
+    return {
+        anomaly: _Count(_NOTHING, UNCONFIGURED)
+        if this.configuration is None and needs_configuration(definition)
+        else _marked(this, machines, states, anomaly, definition.rest)
+        for anomaly, definition in folded(this.specification).items()
+    }
+
+
+def _marked(this: _Examination, machines: Machines, states: States, anomaly: Anomaly, rest: str) -> _Count:
+    drained = rest == "drained"
+    rested = this.rest.judged if drained else np.ones(len(states), bool)
+    return _Count(np.flatnonzero(machines.means(anomaly, states, rested)), this.not_at_rest if drained else None)
+
+
+def _torn(this: _Examination) -> _Count:
+    codes, complete = torn_transactions(this.events, this.rest)
+    return _Count(codes, None if complete else this.not_at_rest or "no `drained` follows a commit in doubt")
+
+
+def _overrun(this: _Examination) -> _Count:
+    if this.configuration is None:
+        return _Count(_NOTHING, UNCONFIGURED)
+    window = window_of(this.configuration)
+    return _Count(_NOTHING if window is None else window_overruns(this.events, this.sends, window))
+
+
+_COUNTS: Mapping[Anomaly, Callable[[_Examination], _Count]] = MappingProxyType(
+    {
+        Anomaly.TORN_TRANSACTION: _torn,
+        Anomaly.REORDER: lambda this: _Count(reordered(this.events)),
+        Anomaly.WINDOW_OVERRUN: _overrun,
+        Anomaly.COUNT_REGRESSION: lambda this: _Count(count_regressions(this.events)),
+    }
+)
+"""The anomalies that no machine of one message can see."""
+
+
+def _finding(this: _Examination, anomaly: Anomaly, count: _Count) -> Finding:
+    names = this.events.names["transaction" if anomaly is Anomaly.TORN_TRANSACTION else "message"]
+    named = pc.unique(names.take(pa.array(count.codes)))
+    return Finding(
+        anomaly=anomaly,
+        found=len(count.codes),
+        unknown=count.unknown,
+        needs_every_line=needs_every_line(this.specification, anomaly),
+        examples=tuple(named.take(pc.sort_indices(named)[:EXAMPLES]).to_pylist()),
+    )

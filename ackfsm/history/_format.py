@@ -1,0 +1,202 @@
+"""History format 1 as data: its fields, its events, what each event needs, what each is observed as.
+
+Nothing here acts.  The reader checks lines by these tables, the expansion turns the events
+into :class:`Observable` rows by them, and their order is the order of the integer codes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import StrEnum
+from types import MappingProxyType
+
+from ackfsm.terms import AckScope, DeliveryMode, Fault
+
+__all__ = [
+    "ALWAYS",
+    "EVENTS",
+    "FIELDS",
+    "HEADER_KEY",
+    "NAMED_MESSAGE_SCOPES",
+    "NEEDS",
+    "NOT_NEGATIVE",
+    "OBSERVABLES",
+    "OBSERVED_AS",
+    "VERSION",
+    "VOCABULARY",
+    "Event",
+    "Kind",
+    "Observable",
+    "event_code",
+    "observable_code",
+]
+
+VERSION = 1
+HEADER_KEY = "ackfsm_history"
+
+
+class Kind(StrEnum):
+    """What a field holds; the value is how a message to a person calls it."""
+
+    TEXT = "text"
+    WHOLE = "a whole number of 64 bits"
+    FLAG = "true or false"
+
+
+FIELDS: Mapping[str, Kind] = MappingProxyType(
+    {
+        "t": Kind.WHOLE,
+        "process": Kind.TEXT,
+        "event": Kind.TEXT,
+        "queue": Kind.TEXT,
+        "message": Kind.TEXT,
+        "session": Kind.TEXT,
+        "delivery_mode": Kind.TEXT,
+        "redelivered": Kind.FLAG,
+        "delivery_count": Kind.WHOLE,
+        "scope": Kind.TEXT,
+        "fault": Kind.TEXT,
+        "transaction": Kind.TEXT,
+        "position": Kind.WHOLE,
+        "error": Kind.TEXT,
+    }
+)
+ALWAYS = ("t", "process", "event")
+NOT_NEGATIVE = ("t", "delivery_count")
+
+
+class Event(StrEnum):
+    """What a line may report."""
+
+    SEND = "send"
+    RESEND = "resend"
+    CONFIRMED = "confirmed"
+    REJECTED = "rejected"
+    IN_DOUBT = "in_doubt"
+    DELIVERED = "delivered"
+    PROCESSED = "processed"
+    FAILED = "failed"
+    ACKNOWLEDGE = "acknowledge"
+    ACKNOWLEDGED = "acknowledged"
+    ACK_IN_DOUBT = "ack_in_doubt"
+    BEGIN = "begin"
+    COMMIT = "commit"
+    COMMITTED = "committed"
+    COMMIT_IN_DOUBT = "commit_in_doubt"
+    ROLLBACK = "rollback"
+    ROLLED_BACK = "rolled_back"
+    RECOVER = "recover"
+    CLOSE = "close"
+    FAULT = "fault"
+    RECOVERED = "recovered"
+    EXPIRED = "expired"
+    DEAD_LETTERED = "dead_lettered"
+    DRAINED = "drained"
+    JOURNAL_WRITTEN = "journal_written"
+    JOURNAL_SYNCED = "journal_synced"
+
+
+EVENTS = tuple(Event)
+
+_OF_A_MESSAGE = (
+    Event.SEND,
+    Event.RESEND,
+    Event.CONFIRMED,
+    Event.REJECTED,
+    Event.IN_DOUBT,
+    Event.DELIVERED,
+    Event.PROCESSED,
+    Event.FAILED,
+    Event.EXPIRED,
+    Event.DEAD_LETTERED,
+)
+_OF_A_TRANSACTION = (
+    Event.BEGIN,
+    Event.COMMIT,
+    Event.COMMITTED,
+    Event.COMMIT_IN_DOUBT,
+    Event.ROLLBACK,
+    Event.ROLLED_BACK,
+)
+
+NEEDS: Mapping[str, tuple[Event, ...]] = MappingProxyType(
+    {
+        "message": _OF_A_MESSAGE,
+        "redelivered": (Event.DELIVERED,),
+        "scope": (Event.ACKNOWLEDGE, Event.ACKNOWLEDGED, Event.ACK_IN_DOUBT),
+        "transaction": _OF_A_TRANSACTION,
+        "fault": (Event.FAULT, Event.RECOVERED),
+    }
+)
+"""Which events need a field, beside those that every event needs (:data:`ALWAYS`)."""
+
+NAMED_MESSAGE_SCOPES = (AckScope.UP_TO, AckScope.MESSAGE)
+"""The scopes of an acknowledgement that say nothing without a ``message``."""
+
+VOCABULARY: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {
+        "event": EVENTS,
+        "scope": tuple(AckScope),
+        "fault": tuple(Fault),
+        "delivery_mode": tuple(DeliveryMode),
+    }
+)
+"""The fields with a fixed set of values; the place of a value is its code."""
+
+
+class Observable(StrEnum):
+    """What the property machines see of one message.
+
+    Rows of one moment stand in this order, so that a ``resend`` comes before the
+    ``send_in_transaction`` that it also is, and a ``producer_crash`` after the send that it leaves open.
+    """
+
+    SEND = "send"
+    RESEND = "resend"
+    SEND_IN_TRANSACTION = "send_in_transaction"
+    CONFIRMED = "confirmed"
+    REJECTED = "rejected"
+    IN_DOUBT = "in_doubt"
+    COMMIT_CALLED = "commit_called"
+    COMMITTED = "committed"
+    COMMIT_IN_DOUBT = "commit_in_doubt"
+    ROLLED_BACK = "rolled_back"
+    DELIVERED_CLEAR = "delivered_clear"
+    DELIVERED_FLAGGED = "delivered_flagged"
+    PROCESSED = "processed"
+    FAILED = "failed"
+    ACKNOWLEDGE = "acknowledge"
+    ACKNOWLEDGED = "acknowledged"
+    ACK_IN_DOUBT = "ack_in_doubt"
+    EXPIRED = "expired"
+    DEAD_LETTERED = "dead_lettered"
+    PRODUCER_CRASH = "producer_crash"
+
+
+OBSERVABLES = tuple(Observable)
+
+OBSERVED_AS: Mapping[Event, Observable] = MappingProxyType(
+    {
+        Event.SEND: Observable.SEND,
+        Event.RESEND: Observable.RESEND,
+        Event.CONFIRMED: Observable.CONFIRMED,
+        Event.REJECTED: Observable.REJECTED,
+        Event.IN_DOUBT: Observable.IN_DOUBT,
+        Event.DELIVERED: Observable.DELIVERED_CLEAR,
+        Event.PROCESSED: Observable.PROCESSED,
+        Event.FAILED: Observable.FAILED,
+        Event.EXPIRED: Observable.EXPIRED,
+        Event.DEAD_LETTERED: Observable.DEAD_LETTERED,
+    }
+)
+"""The events that are one observable of the message that they name; the expansion gives the others."""
+
+
+def event_code(event: Event) -> int:
+    """The integer that stands for ``event`` in :class:`ackfsm.history.Events`."""
+    return EVENTS.index(event)
+
+
+def observable_code(observable: Observable) -> int:
+    """The integer that stands for ``observable`` in a :class:`ackfsm.history.Stream`."""
+    return OBSERVABLES.index(observable)

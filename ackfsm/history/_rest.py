@@ -1,0 +1,61 @@
+"""Whether a message's queue was seen drained after it was sent: only then does absent mean lost."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import pyarrow as pa
+
+from ackfsm.history._arrays import Ints, Mask
+from ackfsm.history._columns import ABSENT, Events
+from ackfsm.history._format import Event
+from ackfsm.history._joins import NONE
+
+__all__ = ["Rest", "rest_of"]
+
+
+@dataclasses.dataclass(frozen=True, slots=True, eq=False)
+class Rest:
+    """For each message, when its queue was last seen drained.
+
+    A message belongs to the queue of its last send (if it has none, of the last event that names it);
+    a ``drained`` without a queue is one of every queue.
+
+    Attributes:
+        drained: the row of the last ``drained`` of its queue, :data:`NONE` if there is none.
+        judged: whether that is later than its last send.
+        undrained: the queues of the messages that are not judged, in the order of their names; "" is no queue.
+    """
+
+    drained: Ints
+    judged: Mask
+    undrained: tuple[str, ...]
+
+
+def rest_of(events: Events) -> Rest:
+    """Find what was seen drained in ``events``."""
+    anchor = _anchors(events)
+    queue = events.queue[anchor]
+    last = _last_drained(events)
+    drained = np.maximum(last[queue], last[ABSENT])
+    judged = drained > anchor
+    left = np.unique(queue[~judged])
+    names = events.names["queue"].take(pa.array(left[left != ABSENT])).to_pylist()
+    return Rest(drained, judged, tuple(sorted([*names, *([""] if ABSENT in left else [])])))
+
+
+def _anchors(events: Events) -> Ints:
+    """The row of the last send of each message, or of the last event that names it; later assignments win."""
+    anchor = np.full(events.count_of("message"), NONE, np.int64)
+    for places in (np.flatnonzero(events.message != ABSENT), events.places(Event.SEND, Event.RESEND)):
+        anchor[events.message[places]] = places
+    return anchor
+
+
+def _last_drained(events: Events) -> Ints:
+    """The last ``drained`` of each queue, and in the entry that :data:`ABSENT` indexes, that of all queues."""
+    last = np.full(events.count_of("queue") + 1, NONE, np.int64)
+    places = events.places(Event.DRAINED)
+    last[events.queue[places]] = places
+    return last

@@ -1,0 +1,75 @@
+"""Which machines are folded over each message of a history: the properties that the tables define, and the tallies."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
+
+from ackfsm.history._fold import Machines, Watcher, compile_watchers
+from ackfsm.history._format import OBSERVABLES
+from ackfsm.history._tallies import TALLIES
+from ackfsm.tables import Monitor, Per, Property, Relation, Specification
+from ackfsm.terms import Anomaly, Configuration, SendMode, SpecError
+
+__all__ = ["folded", "machines_of", "needs_configuration", "needs_every_line", "window_of"]
+
+_NEEDS_EVERY_LINE: Mapping[Anomaly, bool] = MappingProxyType(
+    {Anomaly.TORN_TRANSACTION: True, Anomaly.REORDER: True, Anomaly.COUNT_REGRESSION: False}
+)
+"""What is counted without a property file; only a count that fell is plain to see, the others conclude from absence."""
+
+
+def folded(specification: Specification) -> Mapping[Anomaly, Property]:
+    """The properties that a fold decides: all their machines watch one message."""
+    return {
+        anomaly: definition
+        for anomaly, definition in specification.properties.items()
+        if all(monitor.machine.per is Per.MESSAGE for monitor in definition.monitors)
+    }
+
+
+def needs_configuration(definition: Property) -> bool:
+    """Whether a machine of the property has rows that depend on a setting."""
+    return any(row.when.settings() for monitor in definition.monitors for row in monitor.machine.rows())
+
+
+def machines_of(specification: Specification, configuration: Configuration | None) -> Machines:
+    """Compile the machines to fold: those of the properties, called as the anomaly, and the tallies.
+
+    Without a configuration the properties that depend on one are left out.  Raises
+    :class:`SpecError` for a property machine that observables of one message cannot drive.
+    """
+    return compile_watchers([*_property_watchers(specification, configuration), *TALLIES])
+
+
+def needs_every_line(specification: Specification, anomaly: Anomaly) -> bool:
+    """Whether the anomaly is concluded from the absence of an event, so that an unread line may refute it."""
+    definition = specification.properties.get(anomaly)
+    return _NEEDS_EVERY_LINE[anomaly] if definition is None else definition.needs_every_line
+
+
+def window_of(configuration: Configuration) -> int | None:
+    """How many sends of a session may be open, ``None`` if no bound is set or no send is ever open."""
+    return None if configuration.send_mode is SendMode.UNCONFIRMED else configuration.publish_window
+
+
+def _property_watchers(specification: Specification, configuration: Configuration | None) -> Iterator[Watcher]:
+    settings = {} if configuration is None else specification.environment(configuration)
+    for anomaly, definition in folded(specification).items():
+        if configuration is None and needs_configuration(definition):
+            continue
+        for monitor in definition.monitors:
+            _can_be_driven(monitor, specification)
+            yield Watcher(anomaly, monitor.machine.fsm(settings), monitor.marked, monitor.at_rest)
+
+
+def _can_be_driven(monitor: Monitor, specification: Specification) -> None:
+    """An event that a history records must be one of the observables, or the machine would wait for it in vain."""
+    machine = monitor.machine
+    for event in machine.alphabet:
+        recorded = specification.events[event.name].recorded is not None
+        if event.relation is not Relation.OWN or (recorded and event.name not in OBSERVABLES):
+            raise SpecError(
+                f"{machine.file}:{machine.line}: {machine.name} reacts to {event}, "
+                "which is no observable of one message of a history; use one that is"
+            )

@@ -1,0 +1,313 @@
+"""An independent labeller of recorded histories: plain sets and dicts over a list of events, definition by definition.
+
+It follows the definitions of the labels in words (one function each) and shares nothing with the
+package: no tables, no arrays, no code.  It is slow and small on purpose.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+__all__ = ["Labels", "covered_by", "in_order", "label"]
+
+Event = dict[str, Any]
+Ids = set[str]
+
+SENDS = ("send", "resend")
+OUTCOMES = ("confirmed", "rejected", "in_doubt")
+ENDS = ("expired", "dead_lettered")
+
+
+@dataclasses.dataclass(frozen=True)
+class Labels:
+    """What is in a history: the ids that have each anomaly (``None``: unknown), and counts of messages."""
+
+    anomalies: Mapping[str, Ids | None]
+    counters: Mapping[str, int]
+
+
+def in_order(events: Iterable[Event]) -> list[Event]:
+    """The events by time; those of one moment in the order of their lines."""
+    return sorted(events, key=lambda event: event["t"])
+
+
+def label(events: Iterable[Event], *, send_mode: str, publish_window: int | None) -> Labels:
+    """Label the events of one history."""
+    log = _Log(in_order(events))
+    at_rest = all(log.judged(message) for message in log.ids)
+    return Labels(
+        anomalies={
+            "loss": log.loss() if at_rest else None,
+            "unprocessed": log.unprocessed() if at_rest else None,
+            "duplicate": log.repeated(flag=True),
+            "unflagged_duplicate": log.repeated(flag=False),
+            "reprocessed": {m for m in log.ids if len(log.of(m, "processed")) > 1},
+            "resurrection": log.resurrection(),
+            "phantom": log.phantom(),
+            "dirty_delivery": log.dirty_delivery(),
+            "torn_transaction": log.torn_transaction() if at_rest else None,
+            "reorder": log.reorder(),
+            "window_overrun": log.window_overrun(publish_window if send_mode != "unconfirmed" else None),
+            "double_outcome": log.double_outcome(),
+            "missing_outcome": log.missing_outcome() if send_mode != "unconfirmed" else set(),
+            "count_regression": log.count_regression(),
+        },
+        counters=log.counters(),
+    )
+
+
+def covered_by(log: Sequence[Event], place: int) -> list[int]:
+    """The places of the deliveries that the acknowledgement at ``place`` of ``log`` covers.
+
+    A confirmation covers what its call covered: the latest call of the same session, message and scope,
+    and if there is none, what a call at its own moment would cover.
+    """
+    event = log[place]
+    call = place
+    if event["event"] != "acknowledge":
+        alike = [
+            i
+            for i in range(place)
+            if log[i]["event"] == "acknowledge"
+            and (_session(log[i]), log[i].get("message"), log[i]["scope"])
+            == (_session(event), event.get("message"), event["scope"])
+        ]
+        call = alike[-1] if alike else place
+    before = [i for i in range(call) if log[i]["event"] == "delivered"]
+    named = [i for i in before if log[i]["message"] == event.get("message")]
+    if event["scope"] == "message":
+        return named
+    mine = [i for i in before if _session(log[i]) == _session(event)]
+    if event["scope"] == "session":
+        return mine
+    last = [i for i in mine if i in named][-1:]
+    return [i for i in mine if last and i <= last[0]]
+
+
+def _session(event: Event) -> str:
+    return str(event.get("session") or event["process"])
+
+
+def _transaction(event: Event) -> tuple[str, str] | None:
+    return (event["process"], event["transaction"]) if event.get("transaction") is not None else None
+
+
+class _Log:
+    """The events of a history in the order of time; a place is an index into them."""
+
+    def __init__(self, log: list[Event]) -> None:
+        self.log = log
+        self.by_message: dict[str, list[int]] = defaultdict(list)
+        self.by_transaction: dict[tuple[str, str], list[int]] = defaultdict(list)
+        for place, event in enumerate(log):
+            if event.get("message") is not None:
+                self.by_message[event["message"]].append(place)
+            if (transaction := _transaction(event)) is not None:
+                self.by_transaction[transaction].append(place)
+        self.ids = set(self.by_message)
+        self.drained = self.everywhere("drained")
+        self.crashes = self._crashes()
+
+    def of(self, message: str, *events: str) -> list[int]:
+        return [i for i in self.by_message[message] if self.log[i]["event"] in events]
+
+    def sends(self, message: str) -> list[int]:
+        return self.of(message, *SENDS)
+
+    def delivered(self, message: str) -> list[int]:
+        return self.of(message, "delivered")
+
+    def ends_of(self, send: int, *events: str) -> list[int]:
+        """The ``events`` of the transaction that the send at ``send`` was made in."""
+        transaction = _transaction(self.log[send])
+        return (
+            [i for i in self.by_transaction.get(transaction, []) if self.log[i]["event"] in events]
+            if transaction
+            else []
+        )
+
+    def everywhere(self, *events: str) -> list[int]:
+        return [i for i, event in enumerate(self.log) if event["event"] in events]
+
+    # What became of a message
+
+    def confirmed(self, message: str) -> bool:
+        return bool(self.of(message, "confirmed")) or any(self.ends_of(i, "committed") for i in self.sends(message))
+
+    def in_doubt(self, message: str) -> bool:
+        doubted = bool(self.of(message, "in_doubt")) or any(
+            self.ends_of(i, "commit_in_doubt") for i in self.sends(message)
+        )
+        return doubted and not self.confirmed(message)
+
+    def rolled_back(self, message: str) -> bool:
+        return any(self.ends_of(i, "rollback", "rolled_back") for i in self.sends(message))
+
+    def gone(self, message: str) -> bool:
+        return bool(self.of(message, *ENDS))
+
+    def without_outcome(self, message: str) -> bool:
+        plain = [i for i in self.sends(message) if _transaction(self.log[i]) is None]
+        return len(plain) == len(self.sends(message)) > 0 and not self.of(message, *OUTCOMES)
+
+    def judged(self, message: str) -> bool:
+        """Whether its queue was seen drained after its last send (if it was never sent: after it was last named)."""
+        anchor = (self.sends(message) or self.by_message[message])[-1]
+        queue = self.log[anchor].get("queue")
+        return any(i > anchor and self.log[i].get("queue") in {None, queue} for i in self.drained)
+
+    # The anomalies
+
+    def loss(self) -> Ids:
+        return {m for m in self.ids if self.confirmed(m) and not self.delivered(m) and not self.gone(m)}
+
+    def unprocessed(self) -> Ids:
+        return {m for m in self.ids if self.delivered(m) and not self.of(m, "processed") and not self.gone(m)}
+
+    def repeated(self, *, flag: bool) -> Ids:
+        return {m for m in self.ids if any(self.log[i]["redelivered"] is flag for i in self.delivered(m)[1:])}
+
+    def resurrection(self) -> Ids:
+        certain: list[tuple[int, set[str]]] = [
+            (i, {self.log[j]["message"] for j in covered_by(self.log, i)}) for i in self.everywhere("acknowledged")
+        ]
+        for i in self.everywhere("committed"):
+            consumed = self.by_transaction[self.log[i]["process"], self.log[i]["transaction"]]
+            certain.append(
+                (i, {self.log[j]["message"] for j in consumed if j < i and self.log[j]["event"] == "delivered"})
+            )
+        risen = {m for i, messages in certain for m in messages if self.delivered(m)[-1] > i}
+        return {m for m in risen if not self.of(m, "resend")}
+
+    def phantom(self) -> Ids:
+        return {m for m in self.ids if self.delivered(m) and not [i for i in self.sends(m) if i < self.delivered(m)[0]]}
+
+    def dirty_delivery(self) -> Ids:
+        return {m for m in self.ids if any(self._dirty(m, i) for i in self.delivered(m))}
+
+    def _dirty(self, message: str, delivery: int) -> bool:
+        sends = [i for i in self.sends(message) if i < delivery]
+        commits = [c for i in sends for c in self.ends_of(i, "commit") if c < delivery]
+        return bool(sends) and all(_transaction(self.log[i]) for i in sends) and not commits
+
+    def torn_transaction(self) -> Ids | None:
+        torn = set()
+        for (_, name), places in self.by_transaction.items():
+            sent = {self.log[i]["message"] for i in places if self.log[i]["event"] in SENDS}
+            arrived = {m for m in sent if self.delivered(m) or self.gone(m)}
+            if arrived and arrived != sent:
+                torn.add(name)
+            kinds = {self.log[i]["event"]: i for i in places}
+            if "commit_in_doubt" not in kinds or "committed" in kinds:
+                continue
+            taken = {self.log[i]["message"]: i for i in places if self.log[i]["event"] == "delivered"}
+            again = {m for m, i in taken.items() if [j for j in self.of(m, "delivered", *ENDS) if j > i]}
+            if not all(self._drained_after(m, kinds["commit_in_doubt"]) for m in taken):
+                return None
+            if again and again != set(taken):
+                torn.add(name)
+        return torn
+
+    def _drained_after(self, message: str, place: int) -> bool:
+        queue = self.log[(self.sends(message) or self.by_message[message])[-1]].get("queue")
+        return any(i > place and self.log[i].get("queue") in {None, queue} for i in self.drained)
+
+    def reorder(self) -> Ids:
+        first = {}
+        for m in self.ids:
+            delivered, sent = self.delivered(m)[:1], self.sends(m)[:1]
+            if delivered and sent and not self.of(m, "resend") and not self.log[delivered[0]]["redelivered"]:
+                send = self.log[sent[0]]
+                lane = (_session(self.log[delivered[0]]), send["process"], send.get("queue"), send.get("delivery_mode"))
+                first[m] = (lane, sent[0], delivered[0])
+        return {
+            m
+            for m, (lane, sent, delivered) in first.items()
+            if any(lane == other[0] and other[1] > sent and other[2] < delivered for other in first.values())
+        }
+
+    def window_overrun(self, window: int | None) -> Ids:
+        over: Ids = set()
+        if window is None:
+            return over
+        open_sends: dict[str, list[int]] = defaultdict(list)
+        for place, event in enumerate(self.log):
+            kind, mine = event["event"], open_sends[_session(event)]
+            if kind in SENDS and _transaction(event) is None:
+                if len(mine) >= window:
+                    over.add(event["message"])
+                if not self._crashed(place, place):
+                    mine.append(place)
+            elif kind == "close":
+                mine.clear()
+            for session in open_sends.values():
+                session[:] = [
+                    i
+                    for i in session
+                    if not (kind in OUTCOMES and self.log[i]["message"] == event["message"])
+                    and not self._crashed(i, place)
+                ]
+        return over
+
+    def _crashed(self, send: int, now: int) -> bool:
+        """Whether a producer's crash up to ``now`` left this send without an outcome."""
+        if [i for i in self.of(self.log[send]["message"], *OUTCOMES) if i > send]:
+            return False
+        return any(start <= now and send < end for start, end in self.crashes)
+
+    def _crashes(self) -> list[tuple[int, int]]:
+        kind = "producer_crash"
+        ends = [i for i in self.everywhere("recovered") if self.log[i]["fault"] == kind]
+        starts = [i for i in self.everywhere("fault") if self.log[i]["fault"] == kind]
+        return [(start, next((end for end in ends if end > start), len(self.log))) for start in starts]
+
+    def double_outcome(self) -> Ids:
+        """More outcomes than sends is read in time: a send that comes later does not make up for it."""
+        both = {m for m in self.ids if self.of(m, "confirmed") and self.of(m, "rejected")}
+        return both | {m for m in self.ids if self._answered_too_often(m)}
+
+    def _answered_too_often(self, message: str) -> bool:
+        places = self.of(message, *SENDS, "confirmed", "rejected")
+        due = itertools.accumulate(1 if self.log[i]["event"] in SENDS else -1 for i in places)
+        return any(balance < 0 for balance in due)
+
+    def missing_outcome(self) -> Ids:
+        waiting = {m for m in self.ids if self.without_outcome(m)}
+        return {m for m in waiting if not any(i < end for i in self.sends(m) for _, end in self.crashes)}
+
+    def count_regression(self) -> Ids:
+        found = set()
+        for m in self.ids:
+            counted = [self.log[i] for i in self.delivered(m) if self.log[i].get("delivery_count") is not None]
+            counts = [event["delivery_count"] for event in counted]
+            fell = any(later < earlier for earlier, later in itertools.pairwise(counts))
+            if fell or any((event["delivery_count"] > 1) != event["redelivered"] for event in counted):
+                found.add(m)
+        return found
+
+    def counters(self) -> dict[str, int]:
+        repeated = self.repeated(flag=False)
+        sent = {m for m in self.ids if self.sends(m)}
+        return {
+            "messages": len(sent),
+            "confirmed": sum(map(self.confirmed, self.ids)),
+            "in_doubt": sum(map(self.in_doubt, self.ids)),
+            "no_outcome": sum(map(self.without_outcome, self.ids)),
+            "delivered": sum(bool(self.delivered(m)) for m in self.ids),
+            "flag_first_sight": sum(self.log[i]["redelivered"] for m in self.ids for i in self.delivered(m)[:1]),
+            "unflagged_duplicate_not_resent": sum(not self.of(m, "resend") for m in repeated),
+            "undelivered_unconfirmed": sum(
+                not (
+                    self.confirmed(m)
+                    or self.of(m, "rejected")
+                    or self.rolled_back(m)
+                    or self.delivered(m)
+                    or self.gone(m)
+                )
+                for m in sent
+            ),
+        }

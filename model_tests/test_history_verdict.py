@@ -1,0 +1,189 @@
+"""The verdict: what makes a history invalid, and everything that keeps it from being valid."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+import pytest
+
+from ackfsm import history, tables
+from ackfsm.history import Finding, Findings, Unreadable, judge
+from ackfsm.terms import Anomaly, Configuration, Fault, Verdict
+from model_tests.notation import events_of, write
+
+SPEC = tables.load()
+NOT_ALLOWED = "which the configuration does not allow under broker_kill and consumer_crash"
+NOT_DRAINED = "no `drained` follows the last send to 'q'"
+
+
+def _finding(anomaly: Anomaly, **changes: Any) -> Finding:
+    fields: dict[str, Any] = {"found": 0, "unknown": None, "needs_every_line": True, "examples": ()}
+    return Finding(anomaly=anomaly, **fields | changes)
+
+
+CLEAN = Findings(
+    history="h.jsonl",
+    engine="local",
+    configuration=SPEC.configure("jms"),
+    events=9,
+    messages=2,
+    parse_errors=0,
+    unreadable=(),
+    faults=(Fault.BROKER_KILL, Fault.CONSUMER_CRASH),
+    anomalies=MappingProxyType({anomaly: _finding(anomaly) for anomaly in (Anomaly.LOSS, Anomaly.DUPLICATE)}),
+    counters=MappingProxyType({"confirmed": 2}),
+)
+PROMISED: dict[Anomaly, bool | None] = {Anomaly.LOSS: False, Anomaly.DUPLICATE: True}
+LOST = _finding(Anomaly.LOSS, found=1, examples=("m2",))
+REPEATED = _finding(Anomaly.DUPLICATE, found=4, examples=("m1", "m2", "m3", "m4"), needs_every_line=False)
+TORN_LINE = {"parse_errors": 1, "unreadable": (Unreadable(7, "it is torn"),)}
+UNREAD = "1 of 10 lines could not be read (line 7: it is torn), so every count may lack something"
+
+
+def _with(*findings: Finding, **changes: Any) -> Findings:
+    anomalies = {**CLEAN.anomalies, **{finding.anomaly: finding for finding in findings}}
+    return dataclasses.replace(CLEAN, anomalies=anomalies, **changes)
+
+
+CASES: dict[str, tuple[Findings, dict[Anomaly, bool | None], Verdict, tuple[str, ...]]] = {
+    "clean": (CLEAN, PROMISED, Verdict.VALID, ()),
+    "what is allowed happened": (_with(REPEATED), PROMISED, Verdict.VALID, ()),
+    "what is not allowed happened": (
+        _with(LOST),
+        PROMISED,
+        Verdict.INVALID,
+        (f"loss of 1 message (m2), {NOT_ALLOWED}",),
+    ),
+    "without a fault": (
+        _with(REPEATED, faults=()),
+        {Anomaly.DUPLICATE: False},
+        Verdict.INVALID,
+        ("duplicate of 4 messages (m1, m2, m3, ...), which the configuration does not allow without a fault",),
+    ),
+    "nobody can tell whether it is allowed": (
+        _with(REPEATED),
+        PROMISED | {Anomaly.DUPLICATE: None},
+        Verdict.UNKNOWN,
+        ("duplicate of 4 messages (m1, m2, m3, ...), and the tables cannot tell whether the configuration allows it",),
+    ),
+    "nobody says whether it is allowed": (
+        _with(LOST),
+        {},
+        Verdict.UNKNOWN,
+        ("loss of 1 message (m2), and the tables cannot tell whether the configuration allows it",),
+    ),
+    "nobody can tell, but it did not happen": (CLEAN, {}, Verdict.VALID, ()),
+    "a line is unread": (_with(**TORN_LINE), PROMISED, Verdict.UNKNOWN, (UNREAD,)),
+    "an unread line may explain it": (
+        _with(LOST, **TORN_LINE),
+        PROMISED,
+        Verdict.UNKNOWN,
+        (
+            UNREAD,
+            "loss of 1 message (m2), which is not allowed, but the lines that could not be read may explain it",
+        ),
+    ),
+    "no unread line can explain it": (
+        _with(REPEATED, **TORN_LINE),
+        {Anomaly.DUPLICATE: False, Anomaly.LOSS: False},
+        Verdict.INVALID,
+        (f"duplicate of 4 messages (m1, m2, m3, ...), {NOT_ALLOWED}", UNREAD),
+    ),
+    "not drained": (
+        _with(_finding(Anomaly.LOSS, unknown=NOT_DRAINED)),
+        PROMISED,
+        Verdict.UNKNOWN,
+        (f"loss is unknown: {NOT_DRAINED}",),
+    ),
+    "lost from the queue that was drained": (
+        _with(dataclasses.replace(LOST, unknown=NOT_DRAINED)),
+        PROMISED,
+        Verdict.INVALID,
+        (
+            f"loss of 1 message (m2), {NOT_ALLOWED}",
+            f"loss is unknown: {NOT_DRAINED}",
+        ),
+    ),
+    "no configuration": (
+        _with(LOST, configuration=None),
+        {},
+        Verdict.UNKNOWN,
+        ("no configuration is known to judge it by; name one (--profile, --set) or add a header",),
+    ),
+    "nothing was sent": (
+        _with(messages=0),
+        PROMISED,
+        Verdict.UNKNOWN,
+        ("no message was sent, so nothing was shown",),
+    ),
+}
+
+
+@pytest.mark.parametrize(("findings", "allowed", "verdict", "reasons"), CASES.values(), ids=CASES)
+def test_the_verdict_and_its_reasons(
+    findings: Findings, allowed: dict[Anomaly, bool | None], verdict: Verdict, reasons: tuple[str, ...]
+) -> None:
+    result = judge(findings, allowed)
+    assert (result.verdict, result.reasons) == (verdict, reasons)
+
+
+def test_the_json_has_the_keys_of_the_contract() -> None:
+    unknown = _finding(Anomaly.LOSS, unknown=NOT_DRAINED, found=1, examples=("m2",))
+    shown = json.loads(json.dumps(judge(_with(unknown, REPEATED), PROMISED).as_json()))
+    assert shown == {
+        "history": "h.jsonl",
+        "config": CLEAN.configuration and CLEAN.configuration.as_dict(),
+        "engine": "local",
+        "events": 9,
+        "messages": 2,
+        "parse_errors": 0,
+        "faults": ["broker_kill", "consumer_crash"],
+        "verdict": "invalid",
+        "reasons": [
+            f"loss of 1 message (m2), {NOT_ALLOWED}",
+            f"loss is unknown: {NOT_DRAINED}",
+        ],
+        "anomalies": {
+            "loss": {"count": None, "allowed": False, "messages": ["m2"]},
+            "duplicate": {"count": 4, "allowed": True, "messages": ["m1", "m2", "m3", "m4"]},
+        },
+        "counters": {"confirmed": 2},
+    }
+
+
+def _examined(text: str, file: Path, configuration: Configuration | None) -> Findings:
+    return history.examine(history.read(write(events_of(text), file)), SPEC, configuration)
+
+
+def test_without_a_configuration_what_depends_on_one_is_unknown(tmp_path: Path) -> None:
+    text = "p send m1; c delivered m1 clear; c delivered m1 clear; n drained"
+    found = _examined(text, tmp_path / "h.jsonl", None)
+    unknown = {anomaly for anomaly, finding in found.anomalies.items() if finding.count is None}
+    assert unknown == {Anomaly.MISSING_OUTCOME, Anomaly.WINDOW_OVERRUN}
+    assert found.anomalies[Anomaly.UNFLAGGED_DUPLICATE].examples == ("m1",)
+    result = judge(found, {})
+    assert result.verdict is Verdict.UNKNOWN
+    assert result.reasons == (
+        "no configuration is known to judge it by; name one (--profile, --set) or add a header",
+        "window_overrun and missing_outcome are unknown: it depends on the configuration, and none is known",
+    )
+
+
+def test_at_most_a_hundred_ids_are_given_and_all_are_counted(tmp_path: Path) -> None:
+    text = "\n".join(f"c delivered m{999 - i} clear" for i in range(300))
+    found = _examined(text, tmp_path / "h.jsonl", SPEC.configure("jms"))
+    phantom = found.anomalies[Anomaly.PHANTOM]
+    assert (phantom.count, phantom.examples) == (300, tuple(f"m{i}" for i in range(700, 800)))
+    assert found.messages == 0
+
+
+def test_queues_that_were_not_drained_are_named(tmp_path: Path) -> None:
+    sends = ";".join(f"p send m{i} queue=q{i}" for i in range(5))
+    found = _examined(f"{sends}; n drained queue=q3; p send m9", tmp_path / "h.jsonl", SPEC.configure("jms"))
+    assert found.anomalies[Anomaly.LOSS].unknown == (
+        "no `drained` follows the last send to a queue without a name, 'q0', 'q1', ..."
+    )
