@@ -21,6 +21,9 @@ Index = tuple[int, ...]
 
 _WORD_BITS = 63
 
+_MOST_FAULTS = 1000
+"""A budget is a machine with one state for each fault left; whoever wants more wants no limit."""
+
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Bounds:
@@ -119,6 +122,10 @@ def compose(specification: Specification, configuration: Configuration, bounds: 
     """
     if bounds.messages < 1 or (bounds.max_faults is not None and bounds.max_faults < 0):
         raise InputError("a check needs at least one message, and no fewer than 0 faults")
+    if bounds.max_faults is not None and bounds.max_faults > _MOST_FAULTS:
+        raise InputError(
+            f"a budget of {bounds.max_faults} faults is more than {_MOST_FAULTS}; leave it without limit (any)"
+        )
     known = {event.name for event in specification.events.values() if event.optional}
     if strange := sorted(bounds.actions - known):
         raise InputError(f"there is no action {strange[0]!r}; the actions are {', '.join(sorted(known))}")

@@ -15,5 +15,5 @@ rehash = numba.njit(cache=True)(_kernel.rehash)
 
 
 def array(numbers: list[int]) -> npt.NDArray[np.int64]:
-    """``numbers`` as the kernel wants them; never empty, so that its type is always the same."""
-    return np.array(numbers or [0], dtype=np.int64)
+    """``numbers`` as the kernel wants them."""
+    return np.array(numbers, dtype=np.int64)

@@ -73,7 +73,9 @@ class _Search:
             *(getattr(packed, name) for name in ("word", "shift", "mask", "first", "fault", "who", "where", "table")),
             *(getattr(packed, name) for name in ("watchers", "mark", "always", "at_rest")),
         ]
-        self.found: Any = [-1] * len(packed.anomalies)
+        self.found: Any = [
+            0 if _marks_of_the_first(packed) >> place & 1 else -1 for place in range(len(packed.anomalies))
+        ]
         self.progress: Any = [0, 1, 0]
         self.scratch: list[Any] = [[0] * len(packed.word), [0] * packed.words]
         self.states: Any = list(packed.initial)
@@ -155,6 +157,14 @@ class _Search:
         self.scratch = [self.arrays(buffer) for buffer in self.scratch]
         for name in ("states", "parent", "via", "slots", "progress", "found"):
             setattr(self, name, self.arrays(getattr(self, name)))
+
+
+def _marks_of_the_first(packed: Packed) -> int:
+    """The anomalies, as bits, that the initial state is."""
+    bits = 0
+    for i, mark in zip(packed.watchers, packed.mark, strict=True):
+        bits |= packed.always[mark + ((packed.initial[packed.word[i]] >> packed.shift[i]) & packed.mask[i])]
+    return bits
 
 
 def _numba_is_there() -> bool:

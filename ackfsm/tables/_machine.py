@@ -14,8 +14,9 @@ from collections.abc import Iterator, Mapping
 from enum import StrEnum
 from typing import Any
 
-from ackfsm.tables._conditions import ALWAYS, Condition, parse_condition
+from ackfsm.tables._conditions import ALWAYS, STATIC_NAMES, Condition, parse_condition
 from ackfsm.tables._source import Document
+from ackfsm.terms import Configuration, key_type
 
 __all__ = ["Counter", "EventRef", "Fsm", "Machine", "Move", "Per", "Relation", "Row", "read_machine"]
 
@@ -158,6 +159,12 @@ class Machine:
         return Fsm(self.name, self.states, self.initial, self.alphabet, rows)
 
 
+_BOUNDS = (
+    *(field.name for field in dataclasses.fields(Configuration) if key_type(field.name) is int),
+    *(name for name, (kind, _) in STATIC_NAMES.items() if kind is int and name != "copy"),
+)
+"""What can bound a counter."""
+
 _EVENT = re.compile(r"(?P<name>[a-z_]+)(\((?P<relation>other|earlier|later)\))?")
 
 
@@ -193,7 +200,7 @@ def read_machine(
     Raises :class:`ackfsm.terms.SpecError` naming file, line and remedy: a hole in the table, a row that can
     never decide, a target that is no state, a condition that cannot be parsed.
     """
-    counter = _counter(data["counter"]) if "counter" in data else None
+    counter = _counter(document, name, path, data["counter"]) if "counter" in data else None
     states = ("up", "down") if counter else tuple(data["states"])
     reading = _Reading(document, name, path, named, states)
     cells = _counter_cells(reading, data) if counter else _cells(reading, data)
@@ -274,7 +281,8 @@ def _rows(
         for i, item in enumerate(cell if listed else [cell])
     )
     if rows[-1].when is not ALWAYS:
-        raise reading.document.error(path, f"{reading.name}.{state}: the last row for {event} must have no condition")
+        place = (*path, len(rows) - 1) if listed else path
+        raise reading.document.error(place, f"{reading.name}.{state}: the last row for {event} must have no condition")
     for i, row in enumerate(rows[:-1]):
         if row.when is ALWAYS:
             place = (*path, i + 1)
@@ -320,7 +328,11 @@ def _no_mixed_relations(reading: _Reading, alphabet: tuple[EventRef, ...]) -> No
             raise reading.document.error(reading.path, sentence)
 
 
-def _counter(data: dict[str, Any]) -> Counter:
+def _counter(document: Document, name: str, path: tuple[str | int, ...], data: dict[str, Any]) -> Counter:
+    bound = data["bound"]
+    if bound not in _BOUNDS:
+        sentence = f"{name} is bounded by {bound!r}, which is no number; the numbers are {', '.join(_BOUNDS)}"
+        raise document.error((*path, "counter", "bound"), sentence)
     return Counter(data["bound"], data["starts"], Move(data["at_zero"]), data["at_bound"])
 
 

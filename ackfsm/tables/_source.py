@@ -73,15 +73,31 @@ class _Reader:
     def __init__(self, file: Path) -> None:
         self.file = file
         self.lines: dict[_Path, int] = {}
+        self._inside: list[yaml.Node] = []
         self._scalars = yaml.constructor.SafeConstructor()
 
     def plain(self, node: yaml.Node, path: _Path = ()) -> Any:
         self.lines.setdefault(path, node.start_mark.line + 1)
+        if any(node is outer for outer in self._inside):
+            raise SpecError(f"{self.file}:{node.start_mark.line + 1}: this contains itself; write out what is meant")
+        self._inside.append(node)
+        plain = self._of(node, path)
+        self._inside.pop()
+        return plain
+
+    def _of(self, node: yaml.Node, path: _Path) -> Any:
         if isinstance(node, yaml.MappingNode):
             return self._mapping(node, path)
         if isinstance(node, yaml.SequenceNode):
             return [self.plain(item, (*path, i)) for i, item in enumerate(node.value)]
-        return self._scalars.construct_object(node)
+        return self._scalar(node)
+
+    def _scalar(self, node: yaml.Node) -> Any:
+        try:
+            return self._scalars.construct_object(node)
+        except (yaml.YAMLError, ValueError):
+            line, tag = node.start_mark.line + 1, node.tag.removeprefix("tag:yaml.org,2002:")
+            raise SpecError(f"{self.file}:{line}: {node.value!r} is no {tag}; put it in quotes") from None
 
     def _mapping(self, node: yaml.MappingNode, path: _Path) -> dict[str, Any]:
         plain: dict[str, Any] = {}
@@ -98,9 +114,18 @@ def _hold_against(document: Document, schema: dict[str, Any]) -> None:
     validator = jsonschema.Draft202012Validator(schema)
     error = jsonschema.exceptions.best_match(validator.iter_errors(document.data))
     if error is not None:
-        raise document.error(tuple(error.absolute_path), _sentence(error))
+        raise document.error((*error.absolute_path, *_unexpected(error)), _sentence(error))
+
+
+def _unexpected(error: jsonschema.ValidationError) -> list[str]:
+    """The key that should not be there, if that is what is wrong."""
+    if error.validator != "additionalProperties" or not isinstance(error.schema, dict):
+        return []
+    known = error.schema.get("properties", {})
+    return [key for key in error.instance if key not in known][:1] if isinstance(error.instance, dict) else []
 
 
 def _sentence(error: jsonschema.ValidationError) -> str:
     where = "/".join(str(step) for step in error.absolute_path) or "the file"
-    return f"{where}: {error.message}; see spec/schema.json for the form"
+    message = error.message.replace(repr(error.instance), "this") if isinstance(error.instance, dict) else error.message
+    return f"{where}: {message}; see spec/schema.json for the form"

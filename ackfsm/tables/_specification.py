@@ -199,7 +199,10 @@ class _Loader:
         schema = directory / "schema.json"
         if not schema.is_file():
             raise SpecError(f"{directory}: no tables here (schema.json is missing); name the folder that holds spec/")
-        self.schema: dict[str, Any] = json.loads(schema.read_text(encoding="utf-8"))
+        try:
+            self.schema: dict[str, Any] = json.loads(schema.read_text(encoding="utf-8"))
+        except ValueError as error:
+            raise SpecError(f"{schema}: not JSON ({error}); restore the file") from None
         self.conditions: dict[str, Condition] = {}
         self.documents: list[Document] = []
 
@@ -238,6 +241,8 @@ class _Loader:
         return {"$ref": f"#/$defs/{name}", "$defs": self.schema["$defs"]}
 
     def _folder(self, folder: str, form: str) -> Iterator[Document]:
+        if not (self.directory / folder).is_dir():
+            raise SpecError(f"{self.directory / folder}: the folder is missing; restore it")
         for file in sorted((self.directory / folder).glob("*.yaml")):
             yield self._read(f"{folder}/{file.name}", form)
 
@@ -308,6 +313,8 @@ class _Loader:
     def _default(
         self, document: Document, path: tuple[str | int, ...], key: str, row: dict[str, Any], *, last: bool
     ) -> Default:
+        if key == "profile":
+            raise document.error(path, "the profile is the name of the file and has no default; delete this")
         if last is ("when" in row):
             raise document.error(path, f"{key}: every row but the last has a condition, the last has none")
         when = self._condition(document, path, row["when"]) if "when" in row else None
@@ -362,7 +369,7 @@ def _every_key_has_a_default(base: tuple[Default, ...], document: Document) -> N
 
 def _reads_only_keys_before(document: Document, path: tuple[str | int, ...], key: str, when: Condition | None) -> None:
     order = [field.name for field in dataclasses.fields(Configuration)]
-    late = sorted(name for name in (when.settings() if when else ()) if order.index(name) >= order.index(key))
+    late = sorted((when.settings() if when else set()) - set(order[: order.index(key)]))
     if late:
         raise document.error(path, f"the default of {key} may only read settings before it, not {late[0]}")
 
@@ -395,9 +402,10 @@ class _Check:
         self._sources()
 
     def _known_events(self, machine: Machine) -> None:
+        places = {row.event: row.place for row in sorted(machine.rows(), key=lambda row: row.line, reverse=True)}
         for event in machine.alphabet:
             known = self.specification.events.get(event.name)
-            place = f"{machine.file}:{machine.line}"
+            place = places[event]
             if known is None:
                 raise SpecError(f"{place}: {machine.name} reacts to {event.name!r}; declare it in events.yaml")
             if event.relation is not Relation.OWN and Per.SYSTEM in (machine.per, known.per):
@@ -405,6 +413,12 @@ class _Check:
         for name in machine.owns:
             if name not in {event.name for event in machine.alphabet if event.relation is Relation.OWN}:
                 raise SpecError(f"{machine.file}:{machine.line}: {machine.name} owns {name} but has no row for it")
+            per, order = self.specification.events[name].per, list(Per)
+            if order.index(machine.per) > order.index(per):
+                sentence = (
+                    f"{machine.name} is per {machine.per} and owns {name}, which is per {per}; give it a coarser owner"
+                )
+                raise SpecError(f"{machine.file}:{machine.line}: {sentence}")
 
     def _one_owner(self) -> None:
         owners: dict[str, str] = {}

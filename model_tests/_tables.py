@@ -1,0 +1,193 @@
+"""Tables for tests: changed copies of ``spec/``, small ones, random settings and systems, and a plain search."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import json
+import shutil
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
+from enum import StrEnum
+from pathlib import Path
+
+from hypothesis import strategies as st
+
+from ackfsm import tables
+from ackfsm.network import Bounds, Instance, Network, NetworkEvent, Packed, Participant
+from ackfsm.tables import Condition, EventRef, Fsm, Move, Row, Specification
+from ackfsm.tables._conditions import ALWAYS
+from ackfsm.terms import Anomaly, Configuration, Fault, Profile, key_type
+
+SPEC = Path(__file__).resolve().parent.parent / "spec"
+
+HERE = "«here»"
+"""Stands in a changed table at the line that an error has to name."""
+
+_NUMBERS: Mapping[str, tuple[int | None, ...]] = {
+    "publish_window": (None, 0, 1, 2),
+    "confirm_threshold": (None, 1),
+    "prefetch": (0, 1, 2),
+    "max_delivery_attempts": (0, 1, 2),
+}
+
+
+@functools.cache
+def shipped() -> Specification:
+    """The tables of the project, read once."""
+    return tables.load()
+
+
+def copy_of_spec(folder: Path) -> Path:
+    """A copy of ``spec/`` below ``folder``, to be changed."""
+    return Path(shutil.copytree(SPEC, folder / "spec"))
+
+
+def replace(spec: Path, file: str, *edits: tuple[str, str]) -> int:
+    """Make each edit ``(old, new)`` in ``file`` of ``spec``; ``old`` must stand there exactly once.
+
+    Returns the line of :data:`HERE`, which does not stay in the file; 0 without it.
+    """
+    path = spec / file
+    text = path.read_text(encoding="utf-8")
+    for old, new in edits:
+        assert text.count(old) == 1, f"{old!r} stands {text.count(old)} times in {file}"
+        text = text.replace(old, new)
+    before, mark, after = text.partition(HERE)
+    path.write_text(before + after, encoding="utf-8")
+    return before.count("\n") + 1 if mark else 0
+
+
+def small_spec(folder: Path, machines: str, events: str, properties: Mapping[str, str] | None = None) -> Specification:
+    """A specification of these machines, events and properties alone; its only source is ``model``."""
+    base = shipped().configure(Profile.JMS).as_dict()
+    rows = [
+        f"  {key}: {{value: {json.dumps(base[key])}, because: x, source: model}}" for key in base if key != "profile"
+    ]
+    files = {
+        "schema.json": (SPEC / "schema.json").read_text(encoding="utf-8"),
+        "sources.yaml": "model: a test",
+        "conditions.yaml": "{}",
+        "promises.yaml": "[]",
+        "gaps.yaml": "[]",
+        "events.yaml": events,
+        "machines/all.yaml": machines,
+        **{f"profiles/{profile}.yaml": "system: x\ndefaults: {}" for profile in Profile},
+        "profiles/jms.yaml": "\n".join(["system: x", "defaults:", *rows]),
+        **{f"properties/{anomaly}.yaml": text for anomaly, text in (properties or {}).items()},
+    }
+    for name in ("machines", "profiles", "properties"):
+        (folder / name).mkdir()
+    for name, text in files.items():
+        (folder / name).write_text(text + "\n", encoding="utf-8")
+    return tables.load(folder)
+
+
+def values(key: str) -> tuple[StrEnum | bool | int | None, ...]:
+    """The values of a setting that the tables model; of a number the few that matter."""
+    kind = key_type(key)
+    legal = _NUMBERS[key] if kind is int else tuple(kind) if issubclass(kind, StrEnum) else (False, True)
+    missing = {gap.value for gap in shipped().gaps if gap.key == key}
+    return tuple(value for value in legal if value not in missing)
+
+
+def configurations() -> st.SearchStrategy[Configuration]:
+    """Every setting at random, over all values that the tables model."""
+    keys = [field.name for field in dataclasses.fields(Configuration)]
+    return st.deferred(lambda: st.builds(Configuration, **{key: st.sampled_from(values(key)) for key in keys}))
+
+
+def bounds(messages: int = 2, budgets: Sequence[int | None] = (0, 1, 2, None)) -> st.SearchStrategy[Bounds]:
+    """The bounds of a check, at random."""
+    return st.builds(
+        Bounds,
+        messages=st.integers(1, messages),
+        faults=st.frozensets(st.sampled_from(Fault)),
+        max_faults=st.sampled_from(budgets),
+        actions=st.deferred(lambda: st.frozensets(st.sampled_from(actions()))),
+    )
+
+
+def actions() -> list[str]:
+    """The optional events."""
+    return [event.name for event in shipped().events.values() if event.optional]
+
+
+def row(state: str, event: EventRef, target: str | None, when: Condition = ALWAYS) -> Row:
+    """A row of no file: to ``target``, or refused if there is none."""
+    move = Move.REFUSE if target is None else Move.TO
+    return Row(state, event, move, target or state, "a test", None, None, when, "nowhere.yaml", 1)
+
+
+@st.composite
+def networks(draw: st.DrawFn) -> Network:
+    """A system of random machines and random events, with idle machines between them to fill several words."""
+    alphabet = [EventRef(f"event_{n}") for n in range(draw(st.integers(1, 5)))]
+    busy = [draw(_machines(alphabet)) for _ in range(draw(st.integers(1, 4)))]
+    idle = [_idle(draw(st.integers(1, 70))) for _ in range(draw(st.integers(0, 20)))]
+    instances = tuple(draw(st.permutations([*busy, *idle])))
+    events = tuple(_event(event, instances, is_fault=draw(st.booleans())) for event in alphabet)
+    return Network(shipped().configure(), Bounds(), instances, events)
+
+
+@st.composite
+def _machines(draw: st.DrawFn, alphabet: Sequence[EventRef]) -> Instance:
+    states = [f"state_{n}" for n in range(draw(st.integers(1, 5)))]
+    mine = draw(st.lists(st.sampled_from(alphabet), unique=True, min_size=1))
+    targets = st.sampled_from([*states, None])
+    rows = {(state, event): row(state, event, draw(targets)) for event in mine for state in states}
+    fsm = Fsm("busy", tuple(states), draw(st.sampled_from(states)), tuple(mine), rows)
+    if not draw(st.booleans()):
+        return Instance(fsm, ())
+    at_rest = draw(st.frozensets(st.sampled_from(states)))
+    marked = draw(st.frozensets(st.sampled_from(states))) - {fsm.initial}
+    return Instance(fsm, (), draw(st.sampled_from(Anomaly)), marked, at_rest)
+
+
+def _idle(size: int) -> Instance:
+    states = tuple(f"idle_{n}" for n in range(size))
+    return Instance(Fsm("idle", states, states[-1], (), {}), ())
+
+
+def _event(event: EventRef, instances: Sequence[Instance], *, is_fault: bool) -> NetworkEvent:
+    parts = [Participant(number, event) for number, instance in enumerate(instances) if event in instance.fsm.alphabet]
+    return NetworkEvent(event.name, (), is_fault, tuple(parts))
+
+
+@dataclasses.dataclass(frozen=True)
+class Searched:
+    """What a plain search found: the depth of every state and of the nearest state of every anomaly."""
+
+    depth: Mapping[tuple[str, ...], int]
+    transitions: int
+    anomalies: Mapping[Anomaly, int]
+
+
+def breadth_first(network: Network) -> Searched:
+    """Search ``network`` with nothing but :meth:`Network.step`, a queue and a dictionary."""
+    depth, transitions, anomalies = {network.initial: 0}, 0, dict[Anomaly, int]()
+    queue = deque([network.initial])
+    while queue:
+        state = queue.popleft()
+        steps = [(event, after) for event in network.events if (after := network.step(state, event)) is not None]
+        transitions += len(steps)
+        for anomaly in anomalies_in(network, state, at_rest=all(event.is_fault for event, _ in steps)):
+            anomalies.setdefault(anomaly, depth[state])
+        for _, after in steps:
+            if after not in depth:
+                depth[after] = depth[state] + 1
+                queue.append(after)
+    return Searched(depth, transitions, anomalies)
+
+
+def anomalies_in(network: Network, state: Sequence[str], *, at_rest: bool) -> Iterator[Anomaly]:
+    """The anomalies that ``state`` is."""
+    for instance, name in zip(network.instances, state, strict=True):
+        if instance.anomaly is not None and (name in instance.marked or (at_rest and name in instance.at_rest)):
+            yield instance.anomaly
+
+
+def unpacked(network: Network, packed: Packed, words: Sequence[int]) -> tuple[str, ...]:
+    """The names of the states in ``words``."""
+    numbers = [(words[packed.word[i]] >> packed.shift[i]) & packed.mask[i] for i in range(len(network.instances))]
+    return tuple(instance.fsm.states[number] for instance, number in zip(network.instances, numbers, strict=True))

@@ -1,0 +1,365 @@
+"""The explorer against a search of twenty lines, its two kernels against each other, its limits, and its witnesses."""
+
+import dataclasses
+import json
+from collections.abc import Collection
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ackfsm import explore
+from ackfsm.explore import Exploration, System
+from ackfsm.explore._search import _Search
+from ackfsm.network import Bounds, Instance, Network, NetworkEvent, Participant, compose, pack
+from ackfsm.tables import EventRef, Fsm
+from ackfsm.terms import Anomaly, Configuration, Fault, InputError
+from model_tests._tables import (
+    anomalies_in,
+    bounds,
+    breadth_first,
+    configurations,
+    networks,
+    row,
+    shipped,
+    unpacked,
+)
+
+EVERY = frozenset(Fault)
+PLAIN_LIMIT = "ackfsm.explore._search._PLAIN_STATES"
+FIRST_ROOM = "ackfsm.explore._search._FIRST_ROOM"
+NUMBA = "ackfsm.explore._search._numba_is_there"
+
+
+def system(
+    messages: int = 1, max_faults: int | None = 1, faults: frozenset[Fault] = EVERY, **chosen: object
+) -> Network:
+    bounded = Bounds(messages=messages, faults=faults, max_faults=max_faults)
+    return compose(shipped(), shipped().configure("jms", chosen), bounded)
+
+
+def states_of(network: Network) -> list[tuple[str, ...]]:
+    """Every state that the kernel has found, by the names of the tables."""
+    search = _Search(pack(network), None)
+    while search.unfinished():
+        search.go_on()
+    words, count = search.packed.words, search.found_states
+    flat = [int(word) for word in search.states[: count * words]]
+    return [unpacked(network, search.packed, flat[k * words : (k + 1) * words]) for k in range(count)]
+
+
+def agree(network: Network) -> None:
+    """The kernel found the states, the transitions, the anomalies and the shortest ways that the plain search found."""
+    expected, found = breadth_first(network), explore.explore(network)
+    assert found.complete
+    assert (found.states, found.transitions) == (len(expected.depth), expected.transitions)
+    assert {anomaly: len(steps) for anomaly, steps in found.witnesses.items()} == expected.anomalies
+    states = states_of(network)
+    assert len(states) == len(set(states)), "every state once"
+    assert set(states) == set(expected.depth)
+
+
+# against a plain search
+
+
+@settings(max_examples=150)
+@given(networks())
+def test_random_systems_are_searched_to_the_end(network: Network) -> None:
+    agree(network)
+
+
+@settings(max_examples=12)
+@given(configurations(), bounds(messages=1, budgets=(0, 1)))
+def test_random_configurations_are_searched_to_the_end(configuration: Configuration, limits: Bounds) -> None:
+    agree(compose(shipped(), configuration, limits))
+
+
+@pytest.mark.parametrize(
+    "chosen",
+    [
+        pytest.param({"max_faults": 2}, id="two faults of any kind"),
+        pytest.param({"resend_in_doubt": True, "send_mode": "asynchronous"}, id="a second copy"),
+        pytest.param({"messages": 2, "max_faults": 0}, id="two messages"),
+        pytest.param({"messages": 2, "faults": frozenset({Fault.CONSUMER_CRASH})}, id="two messages and a crash"),
+    ],
+)
+def test_larger_systems_are_searched_to_the_end(chosen: dict[str, Any]) -> None:
+    agree(system(**chosen))
+
+
+def test_an_anomaly_that_holds_from_the_start_needs_no_step() -> None:
+    go = EventRef("go")
+    watcher = Fsm("watcher", ("a", "b"), "a", (go,), {("a", go): row("a", go, "b"), ("b", go): row("b", go, None)})
+    instance = Instance(watcher, (), Anomaly.LOSS, frozenset({"a"}), frozenset())
+    event = NetworkEvent("go", (), is_fault=False, participants=(Participant(0, go),))
+    network = Network(shipped().configure(), Bounds(), (instance,), (event,))
+    assert breadth_first(network).anomalies == {Anomaly.LOSS: 0}
+    assert explore.explore(network).witnesses == {Anomaly.LOSS: ()}
+
+
+def test_a_system_without_events_is_one_state() -> None:
+    network = dataclasses.replace(system(), events=())
+    found = explore.explore(network)
+    assert (found.states, found.transitions, found.complete, found.witnesses) == (1, 0, True, {})
+
+
+# the two kernels
+
+
+@pytest.mark.parametrize(
+    "chosen",
+    [
+        pytest.param({}, id="one message"),
+        pytest.param({"max_faults": None}, id="any number of faults"),
+        pytest.param({"messages": 2}, id="two messages"),
+        pytest.param({"ack_mode": "PRE_ACKNOWLEDGE", "resend_in_doubt": True}, id="two copies"),
+    ],
+)
+def test_compiled_and_plain_code_find_the_same(chosen: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    network, found = system(**chosen), {}
+    for limit in (10**9, 1, 100):
+        monkeypatch.setattr(PLAIN_LIMIT, limit)
+        found[limit] = explore.explore(network)
+    assert [found[limit].compiled for limit in (10**9, 1, 100)] == [False, True, True]
+    assert dataclasses.replace(found[1], compiled=False) == found[10**9]
+    assert found[100] == found[1], "where plain code hands over makes no difference"
+
+
+def test_a_large_space_is_compiled_and_a_small_one_is_not() -> None:
+    assert not explore.explore(system()).compiled
+    assert explore.explore(system(messages=2)).compiled
+
+
+@settings(max_examples=30)
+@given(networks())
+def test_compiled_code_searches_random_systems_to_the_end(network: Network) -> None:
+    expected = breadth_first(network)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(PLAIN_LIMIT, 1)
+        found = explore.explore(network)
+    assert found.complete
+    assert (found.states, found.transitions) == (len(expected.depth), expected.transitions)
+    assert {anomaly: len(steps) for anomaly, steps in found.witnesses.items()} == expected.anomalies
+
+
+def test_a_system_that_nobody_watches_is_compiled_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    network = without_properties(system())
+    expected = breadth_first(network)
+    monkeypatch.setattr(PLAIN_LIMIT, 1)
+    found = explore.explore(network)
+    assert found.compiled
+    assert (found.states, found.transitions, found.witnesses) == (len(expected.depth), expected.transitions, {})
+
+
+def without_properties(network: Network) -> Network:
+    """The machines alone; property machines stand after them and only watch."""
+    kept = tuple(instance for instance in network.instances if instance.anomaly is None)
+    events = tuple(
+        dataclasses.replace(event, participants=tuple(p for p in event.participants if p.instance < len(kept)))
+        for event in network.events
+    )
+    return dataclasses.replace(network, instances=kept, events=events)
+
+
+def test_without_numba_plain_code_goes_all_the_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    network = system(messages=2)
+    compiled = explore.explore(network)
+    monkeypatch.setattr(NUMBA, lambda: False)
+    plain = explore.explore(network)
+    assert plain == dataclasses.replace(compiled, compiled=False)
+    assert plain.states > 8192, "more than the first room"
+
+
+# room, limits, progress
+
+
+@pytest.mark.parametrize("limit", [10**9, 1], ids=["plain", "compiled"])
+def test_the_room_grows_with_the_space(limit: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    network = system()
+    expected = breadth_first(network)
+    monkeypatch.setattr(PLAIN_LIMIT, limit)
+    monkeypatch.setattr(FIRST_ROOM, 1)
+    progress: list[int] = []
+    found = explore.explore(network, progress=progress.append)
+    assert (found.states, found.transitions) == (len(expected.depth), expected.transitions)
+    assert len(progress) > 2, "the room was too small more than once"
+    assert progress == sorted(progress)
+    assert progress[-1] == found.states
+
+
+@settings(max_examples=25)
+@given(st.integers(1, 1200))
+def test_a_search_that_is_stopped_does_not_claim_what_it_has_not_seen(limit: int) -> None:
+    network = system(ack_mode="PRE_ACKNOWLEDGE", block_on_acknowledge=False)
+    whole, stopped = explore.explore(network), explore.explore(network, max_states=limit)
+    assert stopped.complete == (limit >= whole.states)
+    assert stopped.states <= whole.states
+    assert stopped.states >= min(limit, whole.states)
+    assert stopped.states < limit + len(network.events)
+    assert stopped.witnesses.keys() <= whole.witnesses.keys()
+    if stopped.complete:
+        assert stopped == whole
+
+
+@pytest.mark.parametrize("limit", [1, 3000, 5000, 9000])
+@pytest.mark.parametrize("compiled", [False, True])
+def test_a_limit_stops_plain_and_compiled_code(limit: int, compiled: bool, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: FBT001
+    network = system(messages=2)
+    monkeypatch.setattr(PLAIN_LIMIT, 1 if compiled else 10**9)
+    stopped = explore.explore(network, max_states=limit)
+    assert not stopped.complete
+    assert limit <= stopped.states < limit + len(network.events)
+
+
+def test_a_limit_of_exactly_the_space_is_enough() -> None:
+    for network in (system(), system(messages=2)):
+        whole = explore.explore(network)
+        assert explore.explore(network, max_states=whole.states) == whole
+        assert not explore.explore(network, max_states=whole.states - 1).complete or whole.states - 1 < 1
+
+
+def test_what_a_stopped_check_has_not_reached_is_unknown_and_what_it_has_reached_is_known() -> None:
+    configuration = shipped().configure("jms")
+    limits = Bounds(faults=EVERY)
+    whole = explore.check(shipped(), configuration, limits)
+    half = explore.check(shipped(), configuration, limits, max_states=whole.exploration.states // 2)
+    none = explore.check(shipped(), configuration, limits, max_states=1)
+    assert {finding.reachable for finding in whole.findings.values()} == {True, False}
+    assert {finding.reachable for finding in none.findings.values()} == {None}
+    for anomaly, finding in half.findings.items():
+        assert finding.reachable in {True, None}
+        assert finding.reachable is None or whole.findings[anomaly].reachable
+    assert half.as_json()["complete"] is False
+
+
+# witnesses
+
+
+def replayed(network: Network, steps: Collection[NetworkEvent]) -> System:
+    executor = System(network)
+    for event in steps:
+        executor.fire(event.label)
+    return executor
+
+
+def proves(network: Network, anomaly: Anomaly, steps: Collection[NetworkEvent]) -> bool:
+    """Whether the steps can be taken, one after the other, and end in a state that is the anomaly."""
+    executor = replayed(network, steps)
+    at_rest = all(event.is_fault for event in executor.enabled())
+    return anomaly in anomalies_in(network, executor.state, at_rest=at_rest)
+
+
+VIOLENT: dict[str, dict[str, Any]] = {
+    "PRE": {"ack_mode": "PRE_ACKNOWLEDGE", "block_on_acknowledge": False},
+    "NO": {"ack_mode": "NO_ACKNOWLEDGE", "redelivery_mark_persisted": False},
+    "swallowed": {"listener_exception": "swallow", "send_mode": "unconfirmed"},
+    "unsynced": {"journal_sync_non_transactional": False, "block_on_acknowledge": True, "send_mode": "asynchronous"},
+    "sent again": {"resend_in_doubt": True, "publish_window": 0},
+}
+"""Systems that together reach every anomaly that one message can have."""
+
+
+@pytest.mark.parametrize("chosen", VIOLENT.values(), ids=VIOLENT.keys())
+def test_a_witness_can_be_performed_and_is_a_shortest_one(chosen: dict[str, Any]) -> None:
+    network = system(**chosen)
+    found, expected = explore.explore(network), breadth_first(network)
+    assert found.witnesses
+    for anomaly, steps in found.witnesses.items():
+        assert proves(network, anomaly, steps), anomaly
+        assert len(steps) == expected.anomalies[anomaly], anomaly
+        assert not proves(network, anomaly, steps[:-1]), "not before its last step"
+
+
+def test_the_witnesses_cover_every_anomaly_that_one_message_can_have() -> None:
+    found = {anomaly for chosen in VIOLENT.values() for anomaly in explore.explore(system(**chosen)).witnesses}
+    never = {Anomaly.PHANTOM, Anomaly.DOUBLE_OUTCOME, Anomaly.MISSING_OUTCOME, Anomaly.DIRTY_DELIVERY}
+    assert found == set(shipped().properties) - never
+
+
+def test_a_compiled_search_gives_witnesses_that_can_be_performed() -> None:
+    network = system(messages=2, max_faults=2, faults=frozenset({Fault.BROKER_CRASH, Fault.CONSUMER_LINK_LOSS}))
+    found = explore.explore(network)
+    assert found.compiled
+    assert found.witnesses
+    for anomaly, steps in found.witnesses.items():
+        assert proves(network, anomaly, steps), anomaly
+
+
+def test_a_search_says_the_same_twice() -> None:
+    assert explore.explore(system()) == explore.explore(system())
+    assert isinstance(explore.explore(system()), Exploration)
+
+
+# what is allowed
+
+
+@pytest.fixture
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    return tmp_path / "ackfsm" / "allowed"
+
+
+def test_what_is_allowed_is_what_a_check_with_any_number_of_faults_reaches(cache: Path) -> None:
+    configuration = shipped().configure("artemis", {"ack_mode": "PRE_ACKNOWLEDGE"})
+    faults = {Fault.BROKER_CRASH, Fault.CONSUMER_CRASH}
+    answer = explore.check(shipped(), configuration, Bounds(faults=frozenset(faults), max_faults=None))
+    expected = dict.fromkeys(Anomaly) | {anomaly: f.reachable for anomaly, f in answer.findings.items()}
+    assert explore.allowed(shipped(), configuration, faults) == expected
+    assert len(list(cache.iterdir())) == 1
+    assert explore.allowed(shipped(), configuration, faults) == expected, "as kept"
+
+
+def test_what_was_kept_is_not_searched_again(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = explore.allowed(shipped(), shipped().configure(), {Fault.CONSUMER_CRASH})
+    monkeypatch.setattr("ackfsm.explore._allowed.check", None)
+    assert explore.allowed(shipped(), shipped().configure(), [Fault.CONSUMER_CRASH]) == first
+    with pytest.raises(TypeError):
+        explore.allowed(shipped(), shipped().configure(), {Fault.CONSUMER_LINK_LOSS})
+    assert len(list(cache.iterdir())) == 1
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", "null", '{"mistake": true}'])
+def test_a_damaged_answer_is_found_again(cache: Path, text: str) -> None:
+    first = explore.allowed(shipped(), shipped().configure(), {Fault.CONSUMER_CRASH})
+    (kept,) = cache.iterdir()
+    good = json.loads(kept.read_text(encoding="utf-8"))
+    kept.write_text(text, encoding="utf-8")
+    assert explore.allowed(shipped(), shipped().configure(), {Fault.CONSUMER_CRASH}) == first
+    assert json.loads(kept.read_text(encoding="utf-8")) == good
+
+
+def test_what_a_kept_answer_lacks_is_unknown(cache: Path) -> None:
+    explore.allowed(shipped(), shipped().configure(), {Fault.CONSUMER_CRASH})
+    (kept,) = cache.iterdir()
+    kept.write_text('{"duplicate": true}', encoding="utf-8")
+    expected = dict.fromkeys(Anomaly) | {Anomaly.DUPLICATE: True}
+    assert explore.allowed(shipped(), shipped().configure(), {Fault.CONSUMER_CRASH}) == expected
+
+
+def test_nothing_is_known_of_what_the_tables_do_not_cover(cache: Path) -> None:
+    configuration = shipped().configure("jms", {"ack_mode": "SESSION_TRANSACTED"})
+    assert explore.allowed(shipped(), configuration, list(Fault)) == dict.fromkeys(Anomaly)
+    assert not cache.exists()
+
+
+def test_where_nothing_can_be_kept_the_answer_is_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "file").write_text("in the way", encoding="utf-8")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
+    allowed = explore.allowed(shipped(), shipped().configure(), {Fault.CONSUMER_CRASH})
+    assert allowed[Anomaly.DUPLICATE] is True
+    assert allowed[Anomaly.LOSS] is False
+    assert allowed[Anomaly.REORDER] is None
+
+
+def test_an_optional_action_counts_only_where_it_is_asked_for(cache: Path) -> None:
+    configuration = shipped().configure("jms", {"ack_mode": "CLIENT_ACKNOWLEDGE"})
+    assert explore.allowed(shipped(), configuration, ())[Anomaly.DUPLICATE] is False
+    assert explore.allowed(shipped(), configuration, (), actions=["recover"])[Anomaly.DUPLICATE] is True
+    assert len(list(cache.iterdir())) == 2
+
+
+def test_an_action_that_does_not_exist_is_answered_with_those_that_do() -> None:
+    with pytest.raises(InputError, match=r"^there is no action 'recovery'; the actions are recover$"):
+        compose(shipped(), shipped().configure(), Bounds(actions=frozenset({"recovery"})))

@@ -1,0 +1,319 @@
+"""What the tables mean once they are read: machines, counters, profiles, promises, gaps."""
+
+import dataclasses
+from collections.abc import Iterator, Mapping
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import given, settings
+
+from ackfsm import tables
+from ackfsm.network import Bounds
+from ackfsm.tables import EventRef, Fsm, Machine, Move, Relation, Specification
+from ackfsm.tables._conditions import ALWAYS
+from ackfsm.terms import Anomaly, Configuration, Fault, InputError, Profile
+from model_tests._tables import SPEC, bounds, configurations, copy_of_spec, replace, shipped, small_spec
+
+
+def test_an_undamaged_copy_is_read_like_the_original(tmp_path: Path) -> None:
+    copy = tables.load(copy_of_spec(tmp_path))
+    assert copy == tables.load(SPEC) == shipped()
+    assert copy.digest == shipped().digest
+
+
+def test_the_digest_names_the_tables(tmp_path: Path) -> None:
+    spec = copy_of_spec(tmp_path)
+    replace(spec, "machines/broker.yaml", ("one copy of a message in the queue", "one copy of a message in a queue"))
+    assert tables.load(spec).digest != shipped().digest
+
+
+# What the tables mean: read a second time by a reader of ten lines, with Python's own evaluation of the conditions.
+
+
+def cells(table: Mapping[str, Any], states: list[str]) -> Iterator[tuple[str, str, Any]]:
+    """Every state and event of a table with the cell that decides, as the format is described."""
+    stated = {
+        (state, event.strip()): cell
+        for state in states
+        for events, cell in (table["states"][state] or {}).items()
+        for event in events.split(",")
+    }
+    elsewhere = {
+        event.strip(): cell for events, cell in table.get("elsewhere", {}).items() for event in events.split(",")
+    }
+    for state, event in product(states, {event for _, event in stated} | elsewhere.keys()):
+        yield state, event, stated.get((state, event), elsewhere.get(event))
+
+
+def first_that_holds(cell: Any, environment: Mapping[str, Any]) -> dict[str, str]:
+    rows = cell if isinstance(cell, list) else [cell]
+    return next(row for row in rows if eval(row.get("when", "True"), {"__builtins__": {}}, dict(environment)))  # noqa: S307
+
+
+def read_again() -> dict[str, dict[str, Any]]:
+    """Every machine and property machine of ``spec/``, as YAML has it."""
+    found: dict[str, dict[str, Any]] = {}
+    for file in sorted(SPEC.glob("machines/*.yaml")):
+        found |= yaml.safe_load(file.read_text(encoding="utf-8"))
+    for file in sorted(SPEC.glob("properties/*.yaml")):
+        found |= yaml.safe_load(file.read_text(encoding="utf-8"))["machines"]
+    return found
+
+
+RAW = read_again()
+
+
+def machines(specification: Specification) -> list[Machine]:
+    watching = [monitor.machine for prop in specification.properties.values() for monitor in prop.monitors]
+    return [*specification.machines.values(), *watching]
+
+
+def environments(configuration: Configuration, limits: Bounds) -> Iterator[dict[str, Any]]:
+    for copy in (1, 2) if configuration.resend_in_doubt else (1,):
+        yield shipped().environment(
+            configuration, faults=limits.faults, max_faults=limits.max_faults, messages=limits.messages, copy=copy
+        )
+
+
+def test_every_machine_of_the_files_is_read_once() -> None:
+    names = [machine.name for machine in machines(shipped())]
+    assert sorted(names) == sorted(RAW)
+    assert len(names) == len(set(names))
+
+
+@settings(max_examples=40)
+@given(configurations(), bounds())
+def test_every_machine_is_total_and_deterministic(configuration: Configuration, limits: Bounds) -> None:
+    for environment in environments(configuration, limits):
+        for machine in machines(shipped()):
+            total_and_deterministic(machine.fsm(environment))
+
+
+def total_and_deterministic(fsm: Fsm) -> None:
+    assert fsm.initial in fsm.states
+    assert len(set(fsm.states)) == len(fsm.states)
+    assert len(set(fsm.alphabet)) == len(fsm.alphabet) == len(set(fsm.events))
+    assert set(fsm.rows) == set(product(fsm.states, fsm.alphabet)), f"{fsm.name} has exactly one row for each"
+    for (state, event), row in fsm.rows.items():
+        assert (row.state, row.event) == (state, event)
+        assert row.target in fsm.states
+        assert row.move is Move.TO or row.target == state
+        assert (
+            fsm.step(state, event) == fsm.step(state, str(event)) == (None if row.move is Move.REFUSE else row.target)
+        )
+
+
+@settings(max_examples=40)
+@given(configurations(), bounds())
+def test_a_machine_is_what_its_file_says(configuration: Configuration, limits: Bounds) -> None:
+    conditions = yaml.safe_load((SPEC / "conditions.yaml").read_text(encoding="utf-8"))
+    for environment in environments(configuration, limits):
+        known = dict(environment)
+        for name, condition in conditions.items():
+            known[name] = eval(condition["when"], {"__builtins__": {}}, known)  # noqa: S307 - the independent reader
+        for machine in machines(shipped()):
+            if machine.counter is None:
+                as_the_file_says(machine.fsm(environment), RAW[machine.name], known)
+
+
+def as_the_file_says(fsm: Fsm, table: Mapping[str, Any], known: Mapping[str, Any]) -> None:
+    states = list(table["states"])
+    assert list(fsm.states) == states
+    assert fsm.initial == states[0]
+    expected = {(state, event): first_that_holds(cell, known) for state, event, cell in cells(table, states)}
+    assert {(state, str(event)) for state, event in fsm.rows} == expected.keys()
+    for (state, event), row in fsm.rows.items():
+        says = expected[state, str(event)]
+        move = "refuse" if "refuse" in says else "ignore" if "ignore" in says else "to"
+        assert (row.move, row.target) == (move, says.get("to", state))
+        assert row.because == (says["because"] if move == "to" else says[move])
+        assert (row.source, row.error) == (says.get("source"), says.get("error"))
+
+
+def test_every_row_has_its_reason_and_every_move_its_source() -> None:
+    rows = [row for machine in machines(shipped()) for row in machine.rows()]
+    assert len(rows) > 300
+    for row in rows:
+        assert row.because.strip(), row.place
+        assert row.source or row.move is not Move.TO, row.place
+
+
+def test_every_row_knows_its_line() -> None:
+    for machine in machines(shipped()):
+        for row in machine.rows():
+            lines = (SPEC.parent / row.file).read_text(encoding="utf-8").splitlines()
+            near = " ".join(" ".join(lines[row.line - 1 : row.line + 6]).split())
+            assert row.because in near.replace('""', '"'), row.place
+            assert row.place == f"{row.file}:{row.line}"
+
+
+def test_every_event_of_the_system_has_one_owner_with_a_coarser_or_equal_index() -> None:
+    order = ["system", "message", "copy"]
+    specification = shipped()
+    for name, event in specification.events.items():
+        owner = specification.owner(name)
+        owners = [machine for machine in specification.machines.values() if name in machine.owns]
+        assert owners == ([] if owner is None else [owner])
+        if owner is None:
+            assert event.recorded, f"{name} is only for histories"
+        else:
+            assert order.index(owner.per) <= order.index(event.per), name
+
+
+# counters
+
+EVENTS = "up: {per: system, lane: broker, means: x}\ndown: {per: system, lane: broker, means: x}"
+
+
+def counter(folder: Path, end: str, bound: int | None, starts: str = "empty", zero: str = "ignore") -> Fsm:
+    machine = f"""
+count:
+  per: system
+  means: x
+  owns: [up, down]
+  counter: {{bound: publish_window, starts: {starts}, at_zero: {zero}, at_bound: {end}}}
+  up:
+    up: {{because: one more, source: model}}
+  down:
+    down: {{because: one less, source: model}}
+"""
+    specification = small_spec(folder, machine, EVENTS)
+    configuration = specification.configure("jms", {"publish_window": bound})
+    return specification.machines["count"].fsm(specification.environment(configuration))
+
+
+def steps(fsm: Fsm, *events: str) -> list[str | None]:
+    """The states after each event, from the first; ``None`` where it is refused (and then nothing changes)."""
+    state, found = fsm.initial, list[str | None]()
+    for event in events:
+        after = fsm.step(state, event)
+        found.append(after)
+        state = after or state
+    return found
+
+
+def test_a_counter_refuses_at_its_bound(tmp_path: Path) -> None:
+    fsm = counter(tmp_path, "refuse", 2)
+    assert fsm.states == ("0", "1", "2")
+    assert steps(fsm, "up", "up", "up", "down", "down", "down", "up") == ["1", "2", None, "1", "0", "0", "1"]
+
+
+def test_a_counter_overruns_its_bound_for_good(tmp_path: Path) -> None:
+    fsm = counter(tmp_path, "overrun", 1)
+    assert fsm.states == ("0", "1", "overrun")
+    assert steps(fsm, "down", "up", "up", "up", "down", "down") == ["0", "1"] + ["overrun"] * 4
+
+
+def test_a_counter_starts_full_and_refuses_at_zero(tmp_path: Path) -> None:
+    fsm = counter(tmp_path, "refuse", 1, starts="full", zero="refuse")
+    assert (fsm.initial, steps(fsm, "up", "down", "down", "up")) == ("1", [None, "0", None, "1"])
+
+
+@pytest.mark.parametrize("starts", ["empty", "full"])
+def test_a_counter_without_a_bound_counts_nothing(tmp_path: Path, starts: str) -> None:
+    fsm = counter(tmp_path, "refuse", None, starts=starts, zero="refuse")
+    assert (fsm.states, steps(fsm, "up", "down", "down", "up")) == (("unlimited",), ["unlimited"] * 4)
+
+
+def test_a_counter_of_zero_refuses_or_overruns_at_once(tmp_path: Path) -> None:
+    (tmp_path / "a").mkdir()
+    (tmp_path / "b").mkdir()
+    assert steps(counter(tmp_path / "a", "refuse", 0), "up", "down") == [None, "0"]
+    assert steps(counter(tmp_path / "b", "overrun", 0), "up", "down") == ["overrun", "overrun"]
+
+
+# profiles, promises, gaps
+
+
+@pytest.mark.parametrize("profile", Profile)
+def test_a_profile_sets_what_its_file_says_over_the_defaults_of_jms(profile: Profile) -> None:
+    stated = yaml.safe_load((SPEC / f"profiles/{profile}.yaml").read_text(encoding="utf-8"))["defaults"]
+    base = yaml.safe_load((SPEC / "profiles/jms.yaml").read_text(encoding="utf-8"))["defaults"]
+    chosen = shipped().configure(profile).as_dict()
+    for key, cell in (base | stated).items():
+        assert chosen[key] == first_that_holds(cell, chosen)["value"], key
+    assert chosen["profile"] == profile
+
+
+def test_a_setting_changes_the_defaults_after_it() -> None:
+    configure = shipped().configure
+    assert configure("artemis").send_mode == "blocking"
+    assert configure("artemis", {"delivery_mode": "NON_PERSISTENT"}).send_mode == "unconfirmed"
+    assert configure("artemis", {"delivery_mode": "NON_PERSISTENT", "send_mode": "blocking"}).send_mode == "blocking"
+
+
+def test_a_profile_may_stand_among_the_settings_and_an_argument_wins() -> None:
+    configure = shipped().configure
+    assert configure(None, {"profile": "ems"}) == configure("ems")
+    assert configure("artemis", {"profile": "ems"}) == configure("artemis")
+    assert configure() == configure("jms")
+
+
+def test_a_profile_that_does_not_exist_is_answered_with_those_that_do() -> None:
+    with pytest.raises(InputError, match=r"^profile cannot be 'kafka'; it is one of jms, ems, solace, "):
+        shipped().configure("kafka")
+
+
+def test_what_is_promised_depends_on_the_configuration() -> None:
+    promised = shipped().promised_absent(shipped().configure("jms"))
+    assert promised[Anomaly.LOSS] == shipped().promises[0]
+    assert {Anomaly.LOSS, Anomaly.PHANTOM, Anomaly.DOUBLE_OUTCOME, Anomaly.STUCK} <= promised.keys()
+    assert Anomaly.DUPLICATE not in promised
+    assert Anomaly.LOSS not in shipped().promised_absent(shipped().configure("jms", {"ack_mode": "PRE_ACKNOWLEDGE"}))
+
+
+def test_of_two_promises_the_first_in_the_file_is_cited() -> None:
+    two = [dataclasses.replace(shipped().promises[0], when=ALWAYS, because=because) for because in ("first", "second")]
+    specification = dataclasses.replace(shipped(), promises=tuple(two))
+    assert specification.promised_absent(specification.configure()) == {Anomaly.LOSS: two[0]}
+
+
+@given(configurations())
+def test_a_promise_holds_exactly_where_its_condition_does(configuration: Configuration) -> None:
+    environment = shipped().environment(configuration)
+    held = {promise.absent for promise in shipped().promises if promise.when.holds(environment)}
+    assert shipped().promised_absent(configuration).keys() == held
+
+
+def test_the_gaps_are_the_values_without_rows() -> None:
+    configure, gaps_of = shipped().configure, shipped().gaps_of
+    assert gaps_of(configure()) == ()
+    transacted = configure("jms", {"ack_mode": "SESSION_TRANSACTED", "delivery_mode": "RELIABLE"})
+    assert {(gap.key, gap.value) for gap in gaps_of(transacted)} == {
+        ("ack_mode", "SESSION_TRANSACTED"),
+        ("delivery_mode", "RELIABLE"),
+    }
+
+
+def test_an_anomaly_is_decided_by_a_property_or_said_to_be_undecided_and_never_both() -> None:
+    specification = shipped()
+    assert not specification.properties.keys() & specification.undecided.keys()
+    for anomaly in Anomaly:
+        known = anomaly in specification.properties.keys() | specification.undecided.keys()
+        assert bool(specification.meaning(anomaly)) == known
+
+
+def test_the_settings_that_are_read_are_those_of_the_rows() -> None:
+    read = shipped().settings_read()
+    assert {"profile", "ack_mode", "queue_durable", "publish_window", "max_faults", "redelivery_mark_persisted"} <= read
+    assert "confirm_timer" not in read
+
+
+def test_a_specification_cannot_be_changed() -> None:
+    specification = shipped()
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        specification.machines = {}  # type: ignore[misc]
+    with pytest.raises(TypeError):
+        specification.machines["x"] = specification.machines["broker"]  # type: ignore[index]
+
+
+def test_an_event_reference_is_written_as_in_the_tables() -> None:
+    assert str(EventRef("send")) == "send"
+    assert str(EventRef("send", Relation.LATER)) == "send(later)"
+    fsm = shipped().machines["publication"].fsm(shipped().environment(shipped().configure(), faults=frozenset(Fault)))
+    assert fsm.row("new", "send(later)") is fsm.row("new", EventRef("send", Relation.LATER)) is not None
+    assert fsm.row("new", "settle") is None
+    assert fsm.step("new", "settle") == "new", "an event outside the alphabet changes nothing"

@@ -1,0 +1,467 @@
+"""What is said of damaged tables: the right file, the right line, and what to do."""
+
+import dataclasses
+import shutil
+from pathlib import Path
+
+import pytest
+
+from ackfsm import tables
+from ackfsm.terms import SpecError
+from model_tests._tables import HERE, copy_of_spec, replace
+
+BROKER, JOURNAL, PRODUCER = "machines/broker.yaml", "machines/journal.yaml", "machines/producer.yaml"
+CONSUMER, FAULTS, LOSS = "machines/consumer.yaml", "machines/faults.yaml", "properties/loss.yaml"
+SETTLE = "      settle: {to: removed, because: acknowledged and done, source: JMS 6.2.10}"
+DISPATCHED = "        - {to: dispatched, because: kept until acknowledged, source: JMS 6.2.10}"
+
+
+@dataclasses.dataclass(frozen=True)
+class Damage:
+    """Edits of one file, with :data:`HERE` in the line that the error has to name, and what it has to say."""
+
+    file: str
+    edits: tuple[tuple[str, str], ...]
+    says: str
+
+
+def damage(file: str, says: str, *edits: tuple[str, str]) -> Damage:
+    return Damage(file, edits, says)
+
+
+DAMAGES = {
+    # holes and rows that cannot be
+    "a hole": damage(
+        BROKER,
+        "broker.down does not decide broker_restart; give it a row, ignore or refuse",
+        ("      broker_restart: {to: up, because: somebody starts it again, source: model}\n", ""),
+        ("    down:\n", f"    {HERE}down:\n"),
+    ),
+    "a hole in a property": damage(
+        "properties/reprocessed.yaml",
+        "processed_again.twice does not decide processed; give it a row, ignore or refuse",
+        ("      twice:\n        processed: {ignore: twice is enough}", f"      {HERE}twice: {{}}"),
+    ),
+    "an unknown target": damage(
+        BROKER,
+        "entry.dispatched: settle leads to 'gone', which is no state",
+        (SETTLE, HERE + SETTLE.replace("removed", "gone")),
+    ),
+    "an unknown target in a list": damage(
+        BROKER,
+        "entry.ready: dispatch_first leads to 'sent', which is no state",
+        (DISPATCHED, HERE + DISPATCHED.replace("to: dispatched", "to: sent")),
+    ),
+    "a row that can never decide": damage(
+        BROKER,
+        "entry.ready: this row for dispatch_first can never decide",
+        (DISPATCHED, f"{DISPATCHED}\n{HERE}{DISPATCHED}"),
+    ),
+    "a last row with a condition": damage(
+        BROKER,
+        "entry.ready: the last row for dispatch_first must have no condition",
+        (DISPATCHED, HERE + DISPATCHED.replace("because", "when: queue_durable, because")),
+    ),
+    "a single row with a condition": damage(
+        BROKER,
+        "entry.dispatched: the last row for settle must have no condition",
+        (SETTLE, HERE + SETTLE.replace("because", "when: queue_durable, because")),
+    ),
+    "a list of one row": damage(
+        BROKER,
+        "is too short",
+        (f"{DISPATCHED}\n", ""),
+        ("    ready:\n      dispatch_first", f"    ready:\n      {HERE}dispatch_first"),
+    ),
+    "an event decided twice": damage(
+        BROKER,
+        "entry.dispatched: settle is decided twice; keep one",
+        (SETTLE, f"{SETTLE}\n{HERE}      accept, settle: {{ignore: x}}"),
+    ),
+    "a row for states that all decide": damage(
+        BROKER,
+        "entry: every state decides settle; delete it here",
+        ("    absent:\n", "    absent:\n      settle: {refuse: x}\n"),
+        ("    refused:\n", "    refused:\n      settle: {refuse: x}\n"),
+        ("    ready:\n", "    ready:\n      settle: {refuse: x}\n"),
+        ("    removed:\n", "    removed:\n      settle: {refuse: x}\n"),
+        ("    crashed:\n", "    crashed:\n      settle: {refuse: x}\n"),
+        ("    lost:\n", "    lost:\n      settle: {refuse: x}\n"),
+        ("    settle, give_back:", f"    {HERE}settle, give_back:"),
+    ),
+    "a condition that is none": damage(
+        BROKER,
+        "entry: condition '1 +' is not an expression",
+        (SETTLE, HERE + SETTLE.replace("because", "when: 1 +, because")),
+    ),
+    "a condition with an unknown name": damage(
+        BROKER,
+        "'removed_when_sent' is neither a setting nor a condition of conditions.yaml",
+        ("when: removed_on_dispatch,", f"{HERE}when: removed_when_sent,"),
+    ),
+    "a comparison with an unknown name": damage(
+        BROKER,
+        "'ackmode' is neither a setting nor a condition of conditions.yaml",
+        ("when: removed_on_dispatch,", f"{HERE}when: ackmode == 'NO_ACKNOWLEDGE',"),
+    ),
+    "a condition with an unknown value": damage(
+        CONSUMER,
+        "'swallows' is not one of redeliver",
+        ("listener_exception == 'acknowledge'", f"{HERE}listener_exception == 'swallows'"),
+    ),
+    "a condition that is no text": damage(
+        BROKER, "True is not of type 'string'", ("when: removed_on_dispatch,", f"{HERE}when: true,")
+    ),
+    # the form
+    "a duplicate key": damage(
+        BROKER, "'settle' stands twice in one mapping; keep one of them", (SETTLE, f"{SETTLE}\n{HERE}{SETTLE}")
+    ),
+    "a duplicate state": damage(
+        BROKER, "'ready' stands twice in one mapping; keep one of them", ("    lost:\n", f"    {HERE}ready:\n")
+    ),
+    "an unknown key of a row": damage(
+        BROKER, "('until' was unexpected)", (SETTLE, HERE + SETTLE.replace("to:", "until: x, to:"))
+    ),
+    "a row that moves and refuses": damage(
+        BROKER, "('refuse' was unexpected)", (SETTLE, HERE + SETTLE.replace("to:", "refuse: x, to:"))
+    ),
+    "an unknown key of a machine": damage(
+        BROKER, "('owner' was unexpected)", ("  means: one copy of", f"  {HERE}owner: x\n  means: one copy of")
+    ),
+    "an unknown key of a profile": damage(
+        "profiles/ems.yaml", "('vendor' was unexpected)", ("defaults:\n", f"{HERE}vendor: TIBCO\ndefaults:\n")
+    ),
+    "a row without a reason": damage(
+        BROKER,
+        "'because' is a required property",
+        (SETTLE, HERE + SETTLE.replace("because: acknowledged and done, ", "")),
+    ),
+    "a row without a source": damage(
+        BROKER, "'source' is a required property", (SETTLE, HERE + SETTLE.replace(", source: JMS 6.2.10", ""))
+    ),
+    "an empty reason": damage(BROKER, "because: ", (SETTLE, HERE + SETTLE.replace("acknowledged and done", "''"))),
+    "a reason that is a number": damage(
+        BROKER, "5 is not of type 'string'", (SETTLE, HERE + SETTLE.replace("acknowledged and done", "5"))
+    ),
+    "a reason that is a date of no calendar": damage(
+        BROKER, "2024-13-45", (SETTLE, HERE + SETTLE.replace("acknowledged and done", "2024-13-45"))
+    ),
+    "a tag that YAML does not know": damage(
+        BROKER,
+        "!python/name:os.system",
+        (SETTLE, HERE + SETTLE.replace("acknowledged and done", "!python/name:os.system ''")),
+    ),
+    "a machine that is a table and a counter": damage(
+        FAULTS,
+        "fault_budget",
+        ("fault_budget:\n", f"{HERE}fault_budget:\n"),
+        ("  down:\n", "  states: {one: {}}\n  down:\n"),
+    ),
+    "a machine per nothing": damage(
+        BROKER,
+        "'queue' is not one of ['system', 'message', 'copy']",
+        ("per: copy\n  means: one copy", f"{HERE}per: queue\n  means: one copy"),
+    ),
+    # events and owners
+    "an unknown event in a state": damage(
+        BROKER,
+        "entry reacts to 'setle'; declare it in events.yaml",
+        (SETTLE, HERE + SETTLE.replace("settle", "setle")),
+        ("    settle, give_back:", "    settle, setle, give_back:"),
+    ),
+    "an unknown event elsewhere": damage(
+        BROKER,
+        "entry reacts to 'setle'; declare it in events.yaml",
+        ("    settle, give_back:", f"    {HERE}settle, setle, give_back:"),
+    ),
+    "an event of no relation": damage(
+        BROKER,
+        "entry: 'dispatch_first(latter)' is not an event; write name, name(other), name(earlier) or name(later)",
+        (
+            "      dispatch_first(later), dispatch_again(later):",
+            f"      {HERE}dispatch_first(latter), dispatch_again(later):",
+        ),
+    ),
+    "another index of the system": damage(
+        PRODUCER,
+        "producer: send(other) has no other index; drop (other)",
+        (
+            "      producer_crash: {to: down",
+            f"      {HERE}send(other): {{ignore: x}}\n      producer_crash: {{to: down",
+        ),
+        (
+            "      producer_crash: {refuse: it is down",
+            "      send(other): {ignore: x}\n      producer_crash: {refuse: it is down",
+        ),
+    ),
+    "mixed relations": damage(
+        PRODUCER,
+        "publication has both send(other) and send(earlier or later); keep one kind",
+        ("publication:", f"{HERE}publication:"),
+        ("    returned: {refuse", "    send(other): {ignore: x}\n    returned: {refuse"),
+    ),
+    "an event that nobody has": damage(
+        "events.yaml",
+        "the event spare is unused (no machine has it in its alphabet); delete it",
+        ("accept:\n", f"{HERE}spare:\n  {{per: copy, lane: broker, means: x, recorded: x}}\naccept:\n"),
+    ),
+    "an event that nobody decides": damage(
+        "events.yaml",
+        "no machine owns spare and no history records it; give it an owner",
+        ("accept:\n", f"{HERE}spare:\n  {{per: copy, lane: broker, means: x}}\naccept:\n"),
+    ),
+    "two owners": damage(
+        JOURNAL,
+        "removal and entry both own settle; keep one owner",
+        ("removal:\n", f"{HERE}removal:\n"),
+        ("owns: [write_removal,", "owns: [settle, write_removal,"),
+    ),
+    "an owner without a row": damage(
+        BROKER,
+        "entry owns confirm but has no row for it",
+        ("entry:\n", f"{HERE}entry:\n"),
+        ("owns: [accept,", "owns: [confirm, accept,"),
+    ),
+    "an owner that exists more often than its event": damage(
+        BROKER,
+        "broker_restart",
+        ("entry:\n", f"{HERE}entry:\n"),
+        ("owns: [broker_restart]\n", "owns: []\n"),
+        ("owns: [accept,", "owns: [broker_restart, accept,"),
+    ),
+    "two machines of one name": damage(
+        JOURNAL, "there are two machines 'entry'; rename one", ("record:\n", f"{HERE}entry:\n")
+    ),
+    # what nobody uses
+    "an unused condition": damage(
+        "conditions.yaml",
+        "the condition spare is unused (no row reads it); delete it",
+        ("journalled:\n", f"{HERE}spare:\n  {{when: queue_durable, because: x, source: model}}\njournalled:\n"),
+    ),
+    "an unused source": damage(
+        "sources.yaml", "the source spare is unused (nothing cites it); delete it", ("JMS: ", f"{HERE}spare: x\nJMS: ")
+    ),
+    "a source that nobody explains": damage(
+        BROKER,
+        "source 'JSM 6.2.10' begins with no tag of sources.yaml; add the tag",
+        (SETTLE, HERE + SETTLE.replace("JMS", "JSM")),
+    ),
+    "a second source that nobody explains": damage(
+        "conditions.yaml",
+        "source 'ARTEMIS x' begins with no tag",
+        ("  source: JMS 7.2; JMS 7.3", f"  {HERE}source: JMS 7.2; ARTEMIS x"),
+    ),
+    "a condition that reads a later one": damage(
+        "conditions.yaml",
+        "'removed_on_dispatch' is neither a setting nor a condition of conditions.yaml",
+        ("  when: send_mode != 'unconfirmed'", f"  {HERE}when: removed_on_dispatch"),
+    ),
+    # counters
+    "a counter without a bound": damage(
+        FAULTS, "'bound' is a required property", ("counter: {bound: max_faults,", f"{HERE}counter: {{")
+    ),
+    "a counter with an unknown end": damage(
+        FAULTS, "'wait' is not one of ['ignore', 'refuse']", ("at_zero: refuse", f"{HERE}at_zero: wait")
+    ),
+    "a counter bound by no setting": damage(FAULTS, "max_errors", ("bound: max_faults", f"{HERE}bound: max_errors")),
+    "a counter bound by no number": damage(FAULTS, "ack_mode", ("bound: max_faults", f"{HERE}bound: ack_mode")),
+    "a counter that goes to a state": damage(
+        FAULTS,
+        "('to' was unexpected)",
+        ("  down:\n", f"  down:\n    {HERE}spare: {{to: x, because: x, source: model}}\n"),
+    ),
+    # properties
+    "an unknown anomaly": damage(LOSS, "'lost' is not one of ['loss', ", ("anomaly: loss", f"{HERE}anomaly: lost")),
+    "an anomaly in the file of another": damage(
+        LOSS, "reorder belongs in reorder.yaml; rename the file", ("anomaly: loss", f"{HERE}anomaly: reorder")
+    ),
+    "a property that refuses": damage(
+        LOSS,
+        "owed_to_the_application refuses confirmed; a property only watches, write ignore",
+        ("      settled: {}", f"      settled: {{\n        {HERE}confirmed: {{refuse: x}}}}"),
+    ),
+    "a property that refuses elsewhere": damage(
+        LOSS,
+        "refuses confirmed",
+        (
+            "    elsewhere:\n      confirmed, committed, returned: {ignore",
+            f"    elsewhere:\n      {HERE}confirmed, committed, returned: {{refuse",
+        ),
+    ),
+    "a mark on no state": damage(
+        LOSS,
+        "owed_to_the_application marks 'owned', which is no state of it",
+        ("  owed_to_the_application:", f"  {HERE}owed_to_the_application:"),
+        ("at_rest: [owed]", "at_rest: [owned]"),
+    ),
+    "a property that owns": damage(
+        LOSS,
+        "owed_to_the_application",
+        ("  owed_to_the_application:", f"  {HERE}owed_to_the_application:"),
+        ("    marked: []", "    marked: []\n    owns: [send]"),
+    ),
+    "a machine with marks": damage(
+        BROKER,
+        "entry",
+        ("entry:\n", f"{HERE}entry:\n"),
+        ("  means: one copy of", "  marked: [lost]\n  means: one copy of"),
+    ),
+    # profiles, promises, gaps
+    "a default that reads a later setting": damage(
+        "profiles/ems.yaml",
+        "the default of send_mode may only read settings before it, not prefetch",
+        ("when: delivery_mode == 'NON_PERSISTENT'", f"{HERE}when: prefetch == 5"),
+    ),
+    "a default that reads itself": damage(
+        "profiles/ems.yaml",
+        "the default of send_mode may only read settings before it, not send_mode",
+        ("when: delivery_mode == 'NON_PERSISTENT'", f"{HERE}when: send_mode == 'blocking'"),
+    ),
+    "a default that reads the bounds of a check": damage(
+        "profiles/ems.yaml", "send_mode", ("when: delivery_mode == 'NON_PERSISTENT'", f"{HERE}when: messages == 1")
+    ),
+    "a default of the wrong type": damage(
+        "profiles/ems.yaml",
+        "prefetch cannot be 'many'; it is a whole number from 0",
+        ("value: 5", f"{HERE}value: many"),
+    ),
+    "a default of an unknown setting": damage(
+        "profiles/ems.yaml", "there is no setting 'prefetched'", ("  prefetch:", f"  {HERE}prefetched:")
+    ),
+    "a default of the profile": damage(
+        "profiles/ems.yaml",
+        "profile",
+        ("  prefetch:", f"  {HERE}profile: {{value: jms, because: x, source: model}}\n  prefetch:"),
+    ),
+    "defaults without a last word": damage(
+        "profiles/ems.yaml",
+        "send_mode: every row but the last has a condition, the last has none",
+        ("    - {value: blocking,", f"    {HERE}- {{value: blocking, when: queue_durable,"),
+    ),
+    "a default that nobody states": damage(
+        "profiles/jms.yaml",
+        "no default for prefetch; every other profile builds on this one",
+        ("defaults:", f"{HERE}defaults:"),
+        ("  prefetch: {value: 0, because: JMS sets no bound, source: JMS 6.2.10}\n", ""),
+    ),
+    "a promise under no condition": damage(
+        "promises.yaml",
+        "'awaits' is neither a setting nor a condition of conditions.yaml",
+        ("  when: awaits_outcome\n", f"  {HERE}when: awaits\n"),
+    ),
+    "a promise of an unknown anomaly": damage(
+        "promises.yaml", "'struck' is not one of", ("- absent: stuck", f"- {HERE}absent: struck")
+    ),
+    "a gap of an unknown setting": damage(
+        "gaps.yaml",
+        "there is no setting 'delivery'",
+        ("{key: delivery_mode, value: RELIABLE", f"{HERE}{{key: delivery, value: RELIABLE"),
+    ),
+    "a gap of an unknown value": damage(
+        "gaps.yaml",
+        "delivery_mode cannot be 'RELIBLE'; it is one of PERSISTENT",
+        ("value: RELIABLE", f"{HERE}value: RELIBLE"),
+    ),
+}
+
+
+@pytest.mark.parametrize("damaged", DAMAGES.values(), ids=DAMAGES.keys())
+def test_damage_is_named_with_file_and_line(damaged: Damage, tmp_path: Path) -> None:
+    spec = copy_of_spec(tmp_path)
+    line = replace(spec, damaged.file, *damaged.edits)
+    assert line > 0, "the case names a line"
+    with pytest.raises(SpecError) as error:
+        tables.load(spec)
+    place, _, sentence = str(error.value).partition(": ")
+    assert place.endswith(f"spec/{damaged.file}:{line}")
+    assert damaged.says in sentence
+    assert len(str(error.value).splitlines()) == 1
+    assert len(sentence) < 700, "a sentence, not the table itself"
+
+
+FILES = {
+    "empty": ("", 1, "the table is empty; restore the file"),
+    "of comments alone": ("# nothing\n# at all\n", 1, "the table is empty; restore the file"),
+    "a list": ("- a\n- b\n", 1, "is not of type 'object'; see spec/schema.json for the form"),
+    "a word": ("broker\n", 1, "is not of type 'object'; see spec/schema.json for the form"),
+    "with an open bracket": ("a: x\nb: [1\n", 3, "not YAML: "),
+    "with a tab": ("a:\n  b: x\n\tc: x\n", 3, "not YAML: "),
+    "with an unknown alias": ("a: x\nb: *c\n", 2, "not YAML: "),
+    "of two documents": ("a: x\n---\nb: x\n", 2, "not YAML: "),
+}
+
+
+@pytest.mark.parametrize("file", [BROKER, "events.yaml", "profiles/jms.yaml"])
+@pytest.mark.parametrize(("text", "line", "says"), FILES.values(), ids=FILES.keys())
+def test_a_file_that_is_no_table_is_named(file: str, text: str, line: int, says: str, tmp_path: Path) -> None:
+    spec = copy_of_spec(tmp_path)
+    (spec / file).write_text(text, encoding="utf-8")
+    with pytest.raises(SpecError) as error:
+        tables.load(spec)
+    assert str(error.value).startswith(f"{spec / file}:{line}: ")
+    assert says in str(error.value)
+
+
+def test_a_table_that_contains_itself_is_named(tmp_path: Path) -> None:
+    spec = copy_of_spec(tmp_path)
+    (spec / "sources.yaml").write_text("JMS: x\nmodel: &all {all: *all}\n", encoding="utf-8")
+    with pytest.raises(SpecError) as error:
+        tables.load(spec)
+    assert str(error.value).startswith(f"{spec / 'sources.yaml'}:2: ")
+
+
+def test_a_file_that_is_not_text_is_named(tmp_path: Path) -> None:
+    spec = copy_of_spec(tmp_path)
+    (spec / BROKER).write_bytes(b"broker: \xff\xfe\n")
+    with pytest.raises(SpecError) as error:
+        tables.load(spec)
+    assert str(error.value).startswith(f"{spec / BROKER}:1: not YAML: ")
+
+
+@pytest.mark.parametrize("file", ["sources.yaml", "events.yaml", "conditions.yaml", "promises.yaml", "gaps.yaml"])
+def test_a_missing_file_is_named(file: str, tmp_path: Path) -> None:
+    spec = copy_of_spec(tmp_path)
+    (spec / file).unlink()
+    with pytest.raises(SpecError) as error:
+        tables.load(spec)
+    assert str(error.value) == f"{spec / file}: cannot be read (No such file or directory); restore the file"
+
+
+@pytest.mark.parametrize("folder", ["machines", "properties", "profiles"])
+def test_a_missing_folder_is_named(folder: str, tmp_path: Path) -> None:
+    spec = copy_of_spec(tmp_path)
+    shutil.rmtree(spec / folder)
+    with pytest.raises(SpecError) as error:
+        tables.load(spec)
+    assert str(error.value).startswith(f"{spec / folder}: ")
+
+
+@pytest.mark.parametrize("folder", ["nowhere", "empty"])
+def test_a_folder_without_tables_is_named(folder: str, tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(SpecError) as error:
+        tables.load(tmp_path / folder)
+    remedy = "no tables here (schema.json is missing); name the folder that holds spec/"
+    assert str(error.value) == f"{tmp_path / folder}: {remedy}"
+
+
+@pytest.mark.parametrize("text", ["", "{"])
+def test_a_damaged_schema_is_named(text: str, tmp_path: Path) -> None:
+    spec = copy_of_spec(tmp_path)
+    (spec / "schema.json").write_text(text, encoding="utf-8")
+    with pytest.raises(SpecError) as error:
+        tables.load(spec)
+    assert str(error.value).startswith(f"{spec / 'schema.json'}:")
+
+
+@pytest.mark.parametrize(("profile", "present"), [("hornetq", True), ("ems", False)])
+def test_a_profile_too_many_or_too_few_is_named(profile: str, tmp_path: Path, *, present: bool) -> None:
+    spec = copy_of_spec(tmp_path)
+    file = spec / "profiles" / f"{profile}.yaml"
+    if present:
+        file.write_text("system: x\ndefaults: {}\n", encoding="utf-8")
+    else:
+        file.unlink()
+    with pytest.raises(SpecError) as error:
+        tables.load(spec)
+    assert str(error.value) == f"{spec / 'profiles'}: {profile}.yaml is missing or names no profile"
