@@ -34,6 +34,7 @@ CLEAN = Findings(
     parse_errors=0,
     unreadable=(),
     faults=(Fault.BROKER_KILL, Fault.CONSUMER_CRASH),
+    actions=(),
     anomalies=MappingProxyType({anomaly: _finding(anomaly) for anomaly in (Anomaly.LOSS, Anomaly.DUPLICATE)}),
     counters=MappingProxyType({"confirmed": 2}),
 )
@@ -142,6 +143,7 @@ def test_the_json_has_the_keys_of_the_contract() -> None:
         "messages": 2,
         "parse_errors": 0,
         "faults": ["broker_kill", "consumer_crash"],
+        "actions": [],
         "verdict": "invalid",
         "reasons": [
             f"loss of 1 message (m2), {NOT_ALLOWED}",
@@ -187,3 +189,36 @@ def test_queues_that_were_not_drained_are_named(tmp_path: Path) -> None:
     assert found.anomalies[Anomaly.LOSS].unknown == (
         "no `drained` follows the last send to a queue without a name, 'q0', 'q1', ..."
     )
+
+
+RECOVERED = [
+    {"t": 1, "process": "p", "event": "send", "queue": "q", "message": "m1"},
+    {"t": 2, "process": "p", "event": "confirmed", "queue": "q", "message": "m1"},
+    {
+        "t": 3,
+        "process": "c",
+        "event": "delivered",
+        "queue": "q",
+        "message": "m1",
+        "session": "c1",
+        "redelivered": False,
+    },
+    {"t": 5, "process": "c", "event": "delivered", "queue": "q", "message": "m1", "session": "c2", "redelivered": True},
+    {"t": 6, "process": "c", "event": "processed", "queue": "q", "message": "m1", "session": "c2"},
+    {"t": 9, "process": "n", "event": "drained", "queue": "q"},
+]
+
+
+@pytest.mark.parametrize("event", ["recover", "rollback", "close"])
+@pytest.mark.parametrize(
+    ("session", "t", "actions"), [("c1", 4, ("recover",)), ("c1", 7, ()), ("c2", 4, ()), ("c1", 2, ())]
+)
+def test_a_session_that_was_given_up_between_two_deliveries_explains_the_second(
+    tmp_path: Path, event: str, session: str, t: int, actions: tuple[str, ...]
+) -> None:
+    lines = [*RECOVERED, {"t": t, "process": "c", "event": event, "session": session, "transaction": "x"}]
+    file = tmp_path / "h.jsonl"
+    file.write_text("\n".join(json.dumps(line) for line in lines))
+    findings = history.examine(history.read(file), SPEC, SPEC.configure("jms"))
+    assert findings.actions == actions
+    assert findings.anomalies[Anomaly.DUPLICATE].count == 1

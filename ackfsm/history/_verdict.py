@@ -69,7 +69,7 @@ class Findings:
     parse_errors: int
     unreadable: tuple[Unreadable, ...]
     faults: tuple[Fault, ...]
-    actions: tuple[str, ...] = ()
+    actions: tuple[str, ...]
     anomalies: Mapping[Anomaly, Finding]
     counters: Mapping[str, int]
 

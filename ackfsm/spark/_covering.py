@@ -1,0 +1,42 @@
+"""The join that the expansion needs: for each row the first act that reaches it.
+
+A *moment* is the struct ``(t, line)``, which orders all events.  An act has a *cut*: it reaches the rows of its
+group whose moment lies before it.  Sorted backwards, the acts that reach a row are those that stand before it, so
+a running minimum of their moments finds the first, and nothing is compared pairwise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as F
+
+__all__ = ["before", "first_covering", "through"]
+
+
+def before(moment: str) -> Column:
+    """The cut of an act that reaches what is earlier than ``moment``."""
+    return _cut(moment, 0)
+
+
+def through(moment: str) -> Column:
+    """The cut of an act that reaches what is not later than ``moment``; null if that is."""
+    return F.when(F.col(moment).isNotNull(), _cut(moment, 1))
+
+
+def _cut(moment: str, side: int) -> Column:
+    return F.struct(F.col(f"{moment}.t"), F.col(f"{moment}.line"), F.lit(side).alias("side"))
+
+
+def first_covering(members: DataFrame, acts: DataFrame, keys: Sequence[str], kinds: Collection[str]) -> DataFrame:
+    """``members`` with a column for each of ``kinds``: when the first act of that kind reaches it, or null.
+
+    ``members`` have ``at``, their moment; ``acts`` have ``at``, ``cut`` and ``kind``; both have ``keys``, which make
+    the groups.
+    """
+    placed = members.withColumn("cut", before("at"))
+    rows = placed.unionByName(acts.select(*keys, "at", "cut", "kind"), allowMissingColumns=True)
+    later = Window.partitionBy(*keys).orderBy(F.desc("cut")).rowsBetween(Window.unboundedPreceding, Window.currentRow)
+    first = {kind: F.min(F.when(F.col("kind") == kind, F.col("at"))).over(later) for kind in kinds}
+    return rows.withColumns(first).where("kind is null").drop("cut", "kind")

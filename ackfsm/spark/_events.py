@@ -1,0 +1,132 @@
+"""The events of a history as the pipeline wants them: numbers for names, and what occurs at all.
+
+Numbers are cheap to group by, to join by and to aggregate, names are not.  A name's number is its 64-bit hash;
+that no two names of a history share one is not assumed but seen (:func:`overview_of`), and where it is not so,
+another seed is taken.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from ackfsm.history._format import Event
+from ackfsm.terms import AckScope, Fault
+
+__all__ = ["NUMBERED", "Overview", "events_of", "kinds_of", "names_of", "overview_of", "unambiguous"]
+
+NUMBERED: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
+    {
+        "session": ("session",),
+        "queue": ("queue",),
+        "lane": ("queue", "delivery_mode", "process"),
+        "tx": ("process", "transaction"),
+    }
+)
+"""What is numbered, by which names: a session, a queue, what keeps the order of a producer, a transaction of a process.
+
+There is no number where the last of the names is absent.
+"""
+
+_NAMES: Final = tuple(dict.fromkeys(name for names in NUMBERED.values() for name in names))
+_SAME_IN_ALL: Final = ("readable", "event", "fault", "scope", "transacted", "counted")
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Overview:
+    """What occurs in a history, so that nothing is joined to what is not there.
+
+    Attributes:
+        events: how many there are.
+        complete: whether all rows are events.
+        kinds, scopes: which events, which scopes of acknowledgements.
+        faults: the kinds that were recorded, in the order of :class:`Fault`.
+        transacted: whether an event is in a transaction.
+        counted: whether an event has a delivery count.
+    """
+
+    events: int
+    complete: bool
+    kinds: frozenset[Event]
+    scopes: frozenset[AckScope]
+    faults: tuple[Fault, ...]
+    transacted: bool
+    counted: bool
+
+
+def kinds_of(rows: DataFrame) -> DataFrame:
+    """How many ``rows`` (of :class:`ackfsm.spark._lines.Lines`) there are of each kind, with all the names in them."""
+    described = rows.select(
+        "readable",
+        "event",
+        "fault",
+        "scope",
+        F.col("transaction").isNotNull().alias("transacted"),
+        F.col("delivery_count").isNotNull().alias("counted"),
+        F.coalesce("session", "process").alias("session"),
+        *(name for name in _NAMES if name != "session"),
+    )
+    return described.groupBy(*described.columns).agg(F.count("*").alias("number"))
+
+
+def overview_of(kinds: DataFrame) -> Overview:
+    """Sum up ``kinds``."""
+    groups = kinds.groupBy(*_SAME_IN_ALL).agg(F.sum("number").alias("number")).collect()
+    events = [group for group in groups if group.readable]
+    faults = {group.fault for group in events if group.event == Event.FAULT}
+    return Overview(
+        events=sum(group.number for group in events),
+        complete=len(events) == len(groups),
+        kinds=frozenset(Event(group.event) for group in events),
+        scopes=frozenset(AckScope(group.scope) for group in events if group.scope is not None),
+        faults=tuple(fault for fault in Fault if fault in faults),
+        transacted=any(group.transacted for group in events),
+        counted=any(group.counted for group in events),
+    )
+
+
+def unambiguous(kinds: DataFrame, seed: int) -> bool:
+    """Whether, with this ``seed``, no two names in ``kinds`` have the same number."""
+    named = F.array(
+        *(
+            F.struct(
+                F.lit(family).alias("family"), _number(names, seed).alias("number"), F.array(*names).alias("names")
+            )
+            for family, names in NUMBERED.items()
+        )
+    )
+    numbered = kinds.select(F.inline(named)).where("number is not null").distinct()
+    return numbered.groupBy("family", "number").count().where("count > 1").isEmpty()
+
+
+def names_of(kinds: DataFrame, family: str, seed: int) -> DataFrame:
+    """The numbers of ``family`` with their last name: rows of ``family`` and ``name``."""
+    names = NUMBERED[family]
+    return kinds.select(_number(names, seed).alias(family), F.col(names[-1]).alias("name")).distinct()
+
+
+def events_of(rows: DataFrame, overview: Overview, seed: int) -> DataFrame:
+    """The events among ``rows``.
+
+    Returns:
+        their fields, with the numbers of :data:`NUMBERED` for names (of the process where no session is named), and
+        ``at``: their moment, the struct ``(t, line)``.
+    """
+    events = rows if overview.complete else rows.where("readable")
+    named = events.withColumn("session", F.coalesce("session", "process"))
+    numbers = (_number(names, seed).alias(family) for family, names in NUMBERED.items())
+    return named.select(
+        *("t", "line", "event", "message", "redelivered", "delivery_count", "scope", "fault"),
+        *numbers,
+        F.struct("t", "line").alias("at"),
+    )
+
+
+def _number(names: tuple[str, ...], seed: int) -> Column:
+    marked = [part for name in names for part in (F.coalesce(name, F.lit("")), F.col(name).isNull())]
+    return F.when(F.col(names[-1]).isNotNull(), F.xxhash64(F.lit(seed), *marked))

@@ -1,0 +1,228 @@
+"""A history to findings on Spark: the same as in one process."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from types import MappingProxyType
+from typing import Final, NamedTuple
+
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
+from pyspark.sql import Column, DataFrame, Row, SparkSession, Window
+from pyspark.sql import functions as F
+
+from ackfsm.history import Finding, Findings
+from ackfsm.history._actions import RECOVER, RECOVERING
+from ackfsm.history._tallies import MESSAGES, TALLIES
+from ackfsm.history._verdict import EXAMPLES, UNCONFIGURED, undrained
+from ackfsm.history._watch import folded, needs_configuration, needs_every_line, window_of
+from ackfsm.spark._actions import repeated_by_recovery
+from ackfsm.spark._count import count_regressions, reordered, torn_transactions, window_overruns
+from ackfsm.spark._marks import marks_of_lives, shown
+from ackfsm.spark._read import complaint, read_lines, unreadable_of
+from ackfsm.spark._study import Study, keep, names_in, study_of
+from ackfsm.tables import Property, Specification
+from ackfsm.terms import AckfsmError, Anomaly, Configuration
+
+__all__ = ["examine"]
+
+_UNDECIDED: Final = "undecided"
+"""Beside the anomalies: the transactions of which nobody can tell whether they were torn."""
+
+
+class _Names(NamedTuple):
+    """How many have a label, and the first of them by code point."""
+
+    total: int
+    first: tuple[str, ...]
+
+
+def examine(
+    path: str | Path, specification: Specification, configuration: Configuration | None, session: SparkSession
+) -> Findings:
+    """Count every anomaly that the history at ``path`` can show, on ``session``.
+
+    Args:
+        path: a history on a file system that this process and Spark's workers see alike.
+        specification: the tables, whose properties define the anomalies of a single message.
+        configuration: what the history was recorded under; without one, the counts that depend on it are unknown.
+        session: where to count; its workers need this package.
+
+    Returns:
+        what :func:`ackfsm.history.examine` finds in the same history, to the letter but for ``engine``.
+
+    Raises:
+        InputError: the file as a whole is at fault; the sentence is that of :func:`ackfsm.history.read`.
+        AckfsmError: Spark gave up.
+    """
+    try:
+        with contextlib.ExitStack() as kept:
+            return _examine(Path(path), specification, configuration, session, kept)
+    except (PySparkException, Py4JError) as error:
+        raise _failure(Path(path), str(error)) from error
+
+
+def _failure(path: Path, told: str) -> AckfsmError:
+    reason = " ".join(told.partition("\tat ")[0].split())
+    if "FAILED_READ_FILE" in told:
+        return complaint(path, reason)
+    return AckfsmError(f"Spark gave up on {path}: {reason}")
+
+
+def _examine(
+    path: Path,
+    specification: Specification,
+    configuration: Configuration | None,
+    session: SparkSession,
+    kept: contextlib.ExitStack,
+) -> Findings:
+    lines = read_lines(session, path)
+    rows = keep(lines.rows, kept) if lines.costly else lines.rows
+    overview, names = names_in(rows, kept)
+    parse_errors, unreadable = (0, ()) if overview.complete else unreadable_of(lines, path)
+    if not overview.events:
+        raise complaint(path, "it has no event")
+    study = study_of(rows, overview, names, specification, configuration, kept)
+    groups = _groups(study)
+    tallies = _tallies(study, groups)
+    found = _collected(_found(study))
+    return Findings(
+        history=str(path),
+        engine="spark",
+        configuration=configuration,
+        events=overview.events,
+        messages=tallies.pop(MESSAGES),
+        parse_errors=parse_errors,
+        unreadable=unreadable,
+        faults=overview.faults,
+        actions=(RECOVER,) if RECOVER in found else (),
+        anomalies=MappingProxyType(_anomalies(study, found, _undrained(study, groups))),
+        counters=MappingProxyType(tallies),
+    )
+
+
+def _groups(study: Study) -> list[Row]:
+    """How many messages have which life, are judged or not, belong to an undrained queue; and their tallies."""
+    plain, suspects = study.lived.where("life is not null"), _suspects(study)
+    nothing = {tally.name: F.lit(0) for tally in TALLIES}
+    groups = _counted(plain, nothing)
+    if suspects is not None:
+        shows = {name: F.count_if(shown(name, F.col("judged"))) for name in nothing}
+        groups = groups.unionByName(_counted(suspects, shows))
+    return groups.collect()
+
+
+def _counted(messages: DataFrame, tallies: Mapping[str, Column]) -> DataFrame:
+    left = F.when(~F.col("judged"), F.col("queue")).alias("left")
+    columns = (column.alias(name) for name, column in tallies.items())
+    return messages.groupBy("life", "judged", left).agg(F.count("*").alias("number"), *columns)
+
+
+def _suspects(study: Study) -> DataFrame | None:
+    """The lives of the suspects with their marks; ``None`` if there are no suspects."""
+    return None if study.marks is None else study.lived.where("life is null").join(study.marks, "message")
+
+
+def _tallies(study: Study, groups: list[Row]) -> dict[str, int]:
+    """How many messages are marked with each tally: suspects by their folds, the others by their lives."""
+    plain = marks_of_lives(study.machines)
+    return {
+        tally.name: sum(
+            group[tally.name]
+            if group.life is None
+            else group.number * (plain[group.life][tally.name] + group.judged > 1)
+            for group in groups
+        )
+        for tally in TALLIES
+    }
+
+
+def _undrained(study: Study, groups: list[Row]) -> str | None:
+    """Why some message cannot be judged at rest, if so."""
+    left = {group.left for group in groups if not group.judged}
+    if not left:
+        return None
+    names = study.names.of("queue").where(F.col("queue").isin(*left)).collect() if left != {None} else ()
+    return undrained(tuple(sorted([*(row.name for row in names), *([""] if None in left else [])])))
+
+
+def _anomalies(study: Study, found: Mapping[str, _Names], not_at_rest: str | None) -> dict[Anomaly, Finding]:
+    unknown = _unknown(study, not_at_rest, undecided=_UNDECIDED in found)
+    return {
+        anomaly: Finding(
+            anomaly=anomaly,
+            found=found[anomaly].total if anomaly in found else 0,
+            unknown=unknown[anomaly],
+            needs_every_line=needs_every_line(study.specification, anomaly),
+            examples=found[anomaly].first if anomaly in found else (),
+        )
+        for anomaly in Anomaly
+        if anomaly in unknown
+    }
+
+
+def _unknown(study: Study, not_at_rest: str | None, *, undecided: bool) -> dict[Anomaly, str | None]:
+    """The anomalies that a history can show, each with the reason why there may be more than were found."""
+    in_doubt = "no `drained` follows a commit in doubt" if undecided else None
+    reasons = {
+        anomaly: UNCONFIGURED if _left_out(study, definition) else not_at_rest if definition.rest == "drained" else None
+        for anomaly, definition in folded(study.specification).items()
+    }
+    return reasons | {
+        Anomaly.TORN_TRANSACTION: not_at_rest or in_doubt,
+        Anomaly.REORDER: None,
+        Anomaly.WINDOW_OVERRUN: UNCONFIGURED if study.configuration is None else None,
+        Anomaly.COUNT_REGRESSION: None,
+    }
+
+
+def _left_out(study: Study, definition: Property) -> bool:
+    return study.configuration is None and needs_configuration(definition)
+
+
+def _found(study: Study) -> Iterator[DataFrame]:
+    """Rows of ``label`` (an anomaly, or one of the two others) and ``name`` (of a message or transaction that has it)."""
+    suspects = _suspects(study)
+    if suspects is not None:
+        yield _marked(suspects, study)
+    yield _labelled(Anomaly.REORDER, reordered(study.lived))
+    if study.overview.counted:
+        yield _labelled(Anomaly.COUNT_REGRESSION, count_regressions(study.events))
+    window = None if study.configuration is None else window_of(study.configuration)
+    if window is not None:
+        yield _labelled(Anomaly.WINDOW_OVERRUN, window_overruns(study.sends(), study.events, window))
+    if study.overview.transacted:
+        transactions = torn_transactions(study.events, study.lived)
+        torn = transactions.where("torn").select("tx").distinct().join(study.names.of("tx"), "tx").select("name")
+        yield _labelled(Anomaly.TORN_TRANSACTION, torn)
+        yield _labelled(_UNDECIDED, transactions.where("in_doubt and not judged").select(F.lit("")))
+    if study.mine is not None and study.overview.kinds.intersection(RECOVERING):
+        yield _labelled(RECOVER, repeated_by_recovery(study.mine, study.events))
+
+
+def _labelled(label: str, names: DataFrame) -> DataFrame:
+    return names.toDF("name").select(F.lit(str(label)).alias("label"), "name")
+
+
+def _marked(suspects: DataFrame, study: Study) -> DataFrame:
+    """What ``suspects`` are marked with, by the property machines."""
+    labels = []
+    for anomaly, definition in folded(study.specification).items():
+        if not _left_out(study, definition):
+            rested = F.col("judged") if definition.rest == "drained" else F.lit(True)
+            labels.append(F.when(shown(anomaly, rested), F.lit(str(anomaly))))
+    return suspects.select(F.explode(F.array_compact(F.array(*labels))).alias("label"), F.col("message").alias("name"))
+
+
+def _collected(frames: Iterator[DataFrame]) -> Mapping[str, _Names]:
+    rows = functools.reduce(DataFrame.unionByName, frames).groupBy("label", "name").agg(F.count("*").alias("number"))
+    mine = Window.partitionBy("label")
+    ranked = rows.withColumns({"total": F.sum("number").over(mine), "rank": F.row_number().over(mine.orderBy("name"))})
+    found: dict[str, _Names] = {}
+    for row in ranked.where(F.col("rank") <= EXAMPLES).orderBy("label", "rank").collect():
+        names = found.get(row.label, _Names(row.total, ()))
+        found[row.label] = _Names(names.total, (*names.first, row.name))
+    return found

@@ -1,0 +1,83 @@
+"""What both kinds of files are read to: events in the order of their lines, and tallies of what was read."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import MappingProxyType
+from typing import Final
+
+import pyarrow as pa
+from pyspark.sql import DataFrame  # noqa: TC002 - Spark is there wherever this module is
+
+from ackfsm.history import Unreadable
+from ackfsm.history._format import FIELDS, Kind
+
+__all__ = ["EVENT_COLUMNS", "TALLY", "TALLY_DDL", "Lines", "ddl", "tally", "uri"]
+
+_TYPES: Final[Mapping[Kind, str]] = MappingProxyType({Kind.TEXT: "string", Kind.WHOLE: "bigint", Kind.FLAG: "boolean"})
+
+EVENT_COLUMNS: Final[Mapping[str, str]] = MappingProxyType({name: _TYPES[kind] for name, kind in FIELDS.items()})
+"""The columns of an event and their types in Spark."""
+
+TALLY: Final = pa.schema(
+    [
+        ("part", pa.string()),
+        ("block", pa.int64()),
+        ("lines", pa.int64()),
+        ("unreadable", pa.int64()),
+        ("damaged", pa.bool_()),
+        ("described", pa.list_(pa.struct([("line", pa.int64()), ("why", pa.string())]))),
+    ]
+)
+"""What one batch of lines was, in Arrow: where it stands, how many lines it has and how many of them are no events."""
+
+TALLY_DDL: Final = (
+    "part string, block bigint, lines bigint, unreadable bigint, damaged boolean,"
+    " described array<struct<line: bigint, why: string>>"
+)
+"""The same columns in Spark."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True, eq=False)
+class Lines:
+    """A history as Spark reads it, lazily.
+
+    Attributes:
+        rows: :data:`EVENT_COLUMNS`, ``line bigint`` for the order of the lines, and ``readable``: whether the row is an
+            event.  The others tell of lines that are none.
+        tallies: rows of :data:`TALLY_DDL`, taken from the unreadable ``rows``, which together tell of every line
+            that is no event.  Line numbers count from 1 in a block, and the blocks of a part follow each other.
+        costly: whether ``rows`` should be kept if they are used more than once.
+    """
+
+    rows: DataFrame
+    tallies: DataFrame
+    costly: bool
+
+
+def ddl(columns: Mapping[str, str]) -> str:
+    """``columns`` (names and types) as a schema."""
+    return ", ".join(f"{name} {kind}" for name, kind in columns.items())
+
+
+def tally(
+    unreadable: Sequence[Unreadable], count: int, *, lines: int, block: int = 0, damaged: bool = False
+) -> pa.RecordBatch:
+    """One row of :data:`TALLY`: of ``lines`` lines ``count`` are no events, among them ``unreadable``."""
+    row = {
+        "part": unreadable[0].part if unreadable else None,
+        "block": block,
+        "lines": lines,
+        "unreadable": count,
+        "damaged": damaged,
+        "described": [{"line": each.line, "why": each.why} for each in unreadable],
+    }
+    return pa.RecordBatch.from_pylist([row], TALLY)
+
+
+def uri(file: Path) -> str:
+    """``file`` as Spark takes it: on the local file system, and with nothing in it read as a pattern."""
+    return "file:" + re.sub(r"([\\*?\[\]{}])", r"\\\1", str(file.absolute()))

@@ -1,0 +1,172 @@
+"""Events to the observables of messages, natively.
+
+The expansion is that of the local engine: acknowledgements reach deliveries, the end of a transaction
+reaches what was sent and what was delivered in it, and everything that is reached gets each observable
+from the first act that reaches it.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from types import MappingProxyType
+from typing import Final
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as F
+
+from ackfsm.history._expand import _ACTS_FOR_DELIVERIES, _ENDS_FOR_SENDS
+from ackfsm.history._format import Event, Observable
+from ackfsm.spark._covering import before, first_covering, through
+from ackfsm.spark._events import Overview
+from ackfsm.spark._lives import DIRECT
+from ackfsm.terms import AckScope, Fault
+
+__all__ = ["MOMENT", "closed_sends", "observables"]
+
+MOMENT: Final = "struct<t: bigint, line: bigint>"
+"""The type of a moment."""
+
+_OUTCOMES: Final = (Event.CONFIRMED, Event.REJECTED, Event.IN_DOUBT)
+_ACKNOWLEDGEMENTS: Final = MappingProxyType({event: kind for kind, (event, _) in _ACTS_FOR_DELIVERIES.items()})
+_ENDS_OF_DELIVERIES: Final = MappingProxyType({kind: ends for kind, (_, ends) in _ACTS_FOR_DELIVERIES.items()})
+_EARLIER: Final = (Window.unboundedPreceding, Window.currentRow)
+
+_CRASH: Final = """
+    if(exists(crashes, crash -> crash < at and not exists(recoveries, back -> back > crash and back < at)),
+       at,
+       array_min(filter(crashes, crash -> crash > at)))
+"""
+"""From when nobody waits for a send any more: from itself if it was made during an outage, else from the next crash."""
+
+
+def observables(mine: DataFrame, events: DataFrame, overview: Overview) -> DataFrame:
+    """What was observed of some messages: different rows of ``message``, ``at`` and ``observable``.
+
+    ``mine`` are all of the ``events`` that name one of the messages.
+    """
+    found = [_direct(mine), _crashes(closed_sends(mine, events, overview)), *_of_deliveries(mine, events, overview)]
+    if overview.transacted:
+        sends = _inside(mine, "event in ('send', 'resend')")
+        found.append(_first(_reached(sends, _ends(events, _ENDS_FOR_SENDS), ["tx"], _ENDS_FOR_SENDS)))
+    return functools.reduce(DataFrame.unionByName, found).distinct()
+
+
+def closed_sends(mine: DataFrame, events: DataFrame, overview: Overview) -> DataFrame:
+    """The sends outside transactions among ``mine`` (all events of some messages), with what closed each.
+
+    Returns:
+        rows of ``message``, ``session``, ``at``, ``outcome_at`` (the first outcome of its message after it) and
+        ``crash_at`` (where there is no outcome: from when the crash of a producer leaves it without one).
+    """
+    sends = mine.where("event in ('send', 'resend') and tx is null").select("message", "session", "at")
+    outcomes = mine.where(F.col("event").isin(*_OUTCOMES)).withColumns(
+        {"kind": F.lit("outcome_at"), "cut": before("at")}
+    )
+    closed = first_covering(sends, outcomes, ["message"], ["outcome_at"])
+    if Fault.PRODUCER_CRASH not in overview.faults:
+        return closed.withColumn("crash_at", F.lit(None).cast(MOMENT))
+    crash = F.when(F.col("outcome_at").isNull(), F.expr(_CRASH))
+    return closed.crossJoin(F.broadcast(_outages(events))).select(*closed.columns, crash.alias("crash_at"))
+
+
+def _outages(events: DataFrame) -> DataFrame:
+    """One row: when producers crashed (``crashes``), and when they were back (``recoveries``)."""
+    return events.where(F.col("fault") == Fault.PRODUCER_CRASH).agg(
+        F.expr("collect_list(at) filter (where event = 'fault')").alias("crashes"),
+        F.expr("collect_list(at) filter (where event = 'recovered')").alias("recoveries"),
+    )
+
+
+def _direct(mine: DataFrame) -> DataFrame:
+    """The events that are observables of the message that they name; a resend in a transaction is two."""
+    seen = (F.when(F.expr(condition), F.lit(observable)) for observable, condition in DIRECT.items())
+    return mine.select("message", "at", F.explode(F.array_compact(F.array(*seen))).alias("observable"))
+
+
+def _crashes(sends: DataFrame) -> DataFrame:
+    left = sends.where("crash_at is not null")
+    return left.select("message", F.col("crash_at").alias("at"), F.lit(Observable.PRODUCER_CRASH).alias("observable"))
+
+
+def _of_deliveries(mine: DataFrame, events: DataFrame, overview: Overview) -> Iterator[DataFrame]:
+    """What acknowledgements (of one message by message, others by session) and commits are to deliveries."""
+    deliveries = mine.where("event = 'delivered'").select("message", "session", "at")
+    kinds, reached = tuple(_ACTS_FOR_DELIVERIES), list[DataFrame]()
+    if AckScope.MESSAGE in overview.scopes:
+        acts = _acts(mine, AckScope.MESSAGE).withColumn("cut", before("call"))
+        reached.append(_reached(deliveries, acts, ["message"], kinds))
+    wide = [cut(_acts(events, scope), events) for scope, cut in _CUTS.items() if scope in overview.scopes]
+    if wide:
+        reached.append(_reached(deliveries, functools.reduce(DataFrame.unionByName, wide), ["session"], kinds))
+    if overview.transacted:
+        inside = _inside(mine, "event = 'delivered'")
+        reached.append(_reached(inside, _ends(events, _ENDS_OF_DELIVERIES), ["tx"], kinds))
+    if reached:
+        yield _first(functools.reduce(DataFrame.unionByName, reached))
+
+
+def _inside(mine: DataFrame, condition: str) -> DataFrame:
+    return mine.where(f"tx is not null and {condition}").select("message", "at", "tx")
+
+
+def _ends(events: DataFrame, table: Mapping[Observable, Sequence[Event]]) -> DataFrame:
+    """The ends of transactions that are something to their members, by ``table``."""
+    kind = _looked_up("event", {end: observable for observable, ends in table.items() for end in ends})
+    ends = events.where("tx is not null").withColumns({"kind": kind, "cut": before("at")})
+    return ends.where("kind is not null").select("tx", "at", "kind", "cut")
+
+
+def _acts(events: DataFrame, scope: AckScope) -> DataFrame:
+    """The acknowledgements of ``scope``, each with the ``call`` that it is or answers.
+
+    An answer belongs to the latest call before it of the same session, message and scope, else it is its own call.
+    """
+    kind = _looked_up("event", _ACKNOWLEDGEMENTS)
+    acts = events.where(F.col("scope") == scope).withColumn("kind", kind).where("kind is not null")
+    earlier = Window.partitionBy("session", "message").orderBy("at").rowsBetween(*_EARLIER)
+    call = F.last(F.when(F.col("event") == Event.ACKNOWLEDGE, F.col("at")), ignorenulls=True).over(earlier)
+    return acts.select("session", "message", "at", "kind", F.coalesce(call, "at").alias("call"))
+
+
+def _of_session(acts: DataFrame, _: DataFrame) -> DataFrame:
+    return acts.withColumn("cut", before("call"))
+
+
+def _up_to(acts: DataFrame, events: DataFrame) -> DataFrame:
+    """``acts`` reach what is not later than the last delivery, before the call, of the message that they name."""
+    taken = events.where("event = 'delivered'").select("session", "message", F.col("at").alias("taken_at"))
+    rows = acts.withColumn("place", F.col("call")).unionByName(
+        taken.withColumn("place", F.col("taken_at")), allowMissingColumns=True
+    )
+    earlier = Window.partitionBy("session", "message").orderBy("place").rowsBetween(*_EARLIER)
+    named = rows.withColumn("named_at", F.last("taken_at", ignorenulls=True).over(earlier)).where("kind is not null")
+    return named.withColumn("cut", through("named_at")).where("cut is not null").select(*acts.columns, "cut")
+
+
+_CUTS: Final[Mapping[AckScope, Callable[[DataFrame, DataFrame], DataFrame]]] = MappingProxyType(
+    {AckScope.SESSION: _of_session, AckScope.UP_TO: _up_to}
+)
+"""Up to where the acknowledgements reach that are not of one message."""
+
+
+def _reached(members: DataFrame, acts: DataFrame, keys: Sequence[str], kinds: Collection[Observable]) -> DataFrame:
+    """One row for each member and kind of act that reaches it: ``member_at``, and ``at`` of the first such act."""
+    first = first_covering(members, acts, keys, kinds).withColumnRenamed("at", "member_at")
+    pairs = F.array(*(F.struct(F.lit(kind).alias("observable"), F.col(kind).alias("at")) for kind in kinds))
+    return first.select("message", "member_at", F.inline(pairs)).where("at is not null")
+
+
+def _first(reached: DataFrame) -> DataFrame:
+    """What is observed of each member, once for each kind."""
+    once = reached.groupBy("message", "member_at", "observable").agg(F.min("at").alias("at"))
+    return once.select("message", "at", "observable")
+
+
+def _looked_up(column: str, table: Mapping[Event, Observable]) -> Column:
+    """The entry of ``table`` for a column's value, null if it has none."""
+    return functools.reduce(
+        lambda so_far, entry: so_far.when(F.col(column) == entry[0], F.lit(entry[1])),
+        table.items(),
+        F.when(F.lit(False), F.lit("")),
+    )

@@ -1,0 +1,132 @@
+"""Parquet, read and checked natively; only rows that are no events reach Python, to be described."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import operator
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Final
+from urllib.parse import unquote
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import pyarrow.types as pt
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from ackfsm.history._format import ALWAYS, FIELDS, NAMED_MESSAGE_SCOPES, NEEDS, NOT_NEGATIVE, VOCABULARY, Kind
+from ackfsm.history._lines import keep_readable
+from ackfsm.history._parquet import _columns, parquet_parts
+from ackfsm.spark._lines import EVENT_COLUMNS, TALLY_DDL, Lines, ddl, tally, uri
+
+__all__ = ["read_parquet"]
+
+Batches = Iterator[pa.RecordBatch]
+
+_UNSIGNED: Final = "decimal(20, 0)"
+"""How Spark reads unsigned numbers of 64 bits."""
+
+_ONLY_PART: Final = ("cast(null as string) part", "row line")
+"""What :func:`_in_order` adds, where there is one file."""
+
+
+def read_parquet(session: SparkSession, path: Path) -> Lines:
+    """Read the rows of ``path``, a file or a directory of parts.
+
+    Raises :class:`InputError` for a part that lacks a column or has one of the wrong type.
+    """
+    parts = parquet_parts(path)
+    rows = _rows(session, parts)
+    rows = _in_order(session, rows, parts) if path.is_dir() else rows.selectExpr(*EVENT_COLUMNS, "row", *_ONLY_PART)
+    checked = rows.withColumn("readable", ~_any([*_broken(), *_damaged()]))
+    bad = checked.where("not readable").select(*EVENT_COLUMNS, "part", "row")
+    return Lines(rows=checked, tallies=bad.mapInArrow(_describe, TALLY_DDL), costly=False)
+
+
+def _rows(session: SparkSession, parts: list[Path]) -> DataFrame:
+    """The rows of all ``parts``, each with the file that it is in and its number there; alike parts are read as one."""
+    alike = defaultdict[tuple[tuple[str, str], ...], list[str]](list)
+    for part in parts:
+        alike[tuple(_stored(part).items())].append(uri(part))
+    frames = (_read_alike(session, dict(columns), uris) for columns, uris in alike.items())
+    return functools.reduce(DataFrame.unionByName, frames)
+
+
+def _stored(part: Path) -> Mapping[str, str]:
+    """The columns that Spark can read from ``part``; one that is null throughout may have no type, and is left out."""
+    schema = pq.read_schema(part)
+    kinds = {name: schema.field(name).type for name in _columns(schema, part)}
+    return {
+        name: _UNSIGNED if pt.is_uint64(kind) else EVENT_COLUMNS[name]
+        for name, kind in kinds.items()
+        if not pt.is_null(kind)
+    }
+
+
+def _read_alike(session: SparkSession, stored: Mapping[str, str], uris: list[str]) -> DataFrame:
+    columns = [
+        (F.col(name) if name in stored else F.lit(None)).cast(kind).alias(name) for name, kind in EVENT_COLUMNS.items()
+    ]
+    place = (F.col("_metadata.file_name").alias("file"), F.col("_metadata.row_index").alias("row"))
+    return session.read.schema(ddl(stored)).parquet(*uris).select(*columns, *place)
+
+
+def _in_order(session: SparkSession, rows: DataFrame, parts: list[Path]) -> DataFrame:
+    """``rows`` with the name of their part, and ``line``: their number in all parts together."""
+    lengths = [pq.read_metadata(part).num_rows for part in parts]
+    first = {part.name: start for part, start in zip(parts, itertools.accumulate(lengths, initial=0), strict=False)}
+    files = {file.rsplit("/", 1)[-1] for file in rows.inputFiles()}
+    starts = [(file, unquote(file), first[unquote(file)]) for file in sorted(files)]
+    known = session.createDataFrame(starts, "file string, part string, start bigint")
+    numbered = rows.join(F.broadcast(known), "file", "left").withColumn("line", F.col("start") + F.col("row"))
+    return numbered.select(*EVENT_COLUMNS, "row", "part", "line")
+
+
+def _broken() -> Iterator[Column]:
+    """The rules of the format, each true for the rows that break it."""
+    for field in ALWAYS:
+        yield F.col(field).isNull()
+    for field, legal in VOCABULARY.items():
+        yield ~F.col(field).isin(*legal)
+    for field in NOT_NEGATIVE:
+        yield F.col(field) < 0
+    for field, events in NEEDS.items():
+        yield F.col("event").isin(*events) & F.col(field).isNull()
+    yield F.col("scope").isin(*NAMED_MESSAGE_SCOPES) & F.col("message").isNull()
+
+
+def _damaged() -> Iterator[Column]:
+    """Text that is not UTF-8, which Parquet does not allow and Spark does not look at."""
+    return (~F.is_valid_utf8(name) for name, kind in FIELDS.items() if kind is Kind.TEXT)
+
+
+def _any(rules: Iterable[Column]) -> Column:
+    """Whether a rule is certainly true."""
+    return functools.reduce(operator.or_, (F.coalesce(rule, F.lit(False)) for rule in rules))
+
+
+def _describe(batches: Batches) -> Batches:
+    """Say what is wrong with bad rows."""
+    for batch in batches:
+        for part, rows in _by_part(batch):
+            yield _described(rows, part)
+
+
+def _described(rows: pa.RecordBatch, part: str | None) -> pa.RecordBatch:
+    try:
+        rows.validate(full=True)
+    except pa.ArrowInvalid:
+        return tally((), len(rows), lines=0, damaged=True)
+    found = keep_readable(rows.select(EVENT_COLUMNS), np.asarray(rows["row"]) + 1, part=part)
+    return tally(found.unreadable, found.unreadable_count, lines=0)
+
+
+def _by_part(batch: pa.RecordBatch) -> Iterator[tuple[str | None, pa.RecordBatch]]:
+    for part in pc.unique(batch["part"]):
+        mine = pc.equal(batch["part"], part) if part.is_valid else batch["part"].is_null()
+        yield part.as_py(), batch.filter(mine)
