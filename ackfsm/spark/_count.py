@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Final
 
 from pyspark.sql import Column, DataFrame, Window
-from pyspark.sql import functions as F
+from pyspark.sql import functions as sf
 
 __all__ = ["count_regressions", "reordered", "torn_transactions", "window_overruns"]
 
@@ -23,7 +23,7 @@ def reordered(lived: DataFrame) -> DataFrame:
     """
     first = lived.where("sent is not null and not resent and not delivered.redelivered")
     lanes = Window.partitionBy("delivered.session", "sent.lane").orderBy("delivered.at.t", "delivered.at.line")
-    latest = F.max("sent.at").over(lanes.rowsBetween(*_BEFORE))
+    latest = sf.max("sent.at").over(lanes.rowsBetween(*_BEFORE))
     return first.select("message", "sent.at", latest.alias("latest")).where("latest > at").select("message")
 
 
@@ -33,20 +33,20 @@ def window_overruns(sends: DataFrame, events: DataFrame, window: int) -> DataFra
     ``sends`` are those of all messages outside transactions, with ``outcome_at`` and ``crash_at``.  A send is open
     until an outcome of its message, the close of its session or the crash that leaves it without.
     """
-    ended = _by_life(sends, events).withColumn("end_at", F.coalesce("outcome_at", "crash_at"))
-    steps = F.expr("array(struct(at.t, at.line, 1 as step), struct(end_at.t, end_at.line, -1 as step))")
-    rows = ended.select("message", "session", "life", F.inline(steps)).where("t is not null")
-    earlier = Window.partitionBy("session", "life").orderBy("t", "line", F.desc("step")).rowsBetween(*_BEFORE)
-    counted = rows.select("message", "step", F.sum("step").over(earlier).alias("open"))
-    return counted.where((F.col("step") == 1) & (F.col("open") >= window)).select("message").distinct()
+    ended = _by_life(sends, events).withColumn("end_at", sf.coalesce("outcome_at", "crash_at"))
+    steps = sf.expr("array(struct(at.t, at.line, 1 as step), struct(end_at.t, end_at.line, -1 as step))")
+    rows = ended.select("message", "session", "life", sf.inline(steps)).where("t is not null")
+    earlier = Window.partitionBy("session", "life").orderBy("t", "line", sf.desc("step")).rowsBetween(*_BEFORE)
+    counted = rows.select("message", "step", sf.sum("step").over(earlier).alias("open"))
+    return counted.where((sf.col("step") == 1) & (sf.col("open") >= window)).select("message").distinct()
 
 
 def _by_life(sends: DataFrame, events: DataFrame) -> DataFrame:
     """``sends`` with how often their session had been closed before: a close ends whatever was open."""
-    closes = events.where("event = 'close'").select("session", "at", F.lit(1).alias("close"))
+    closes = events.where("event = 'close'").select("session", "at", sf.lit(1).alias("close"))
     rows = sends.unionByName(closes, allowMissingColumns=True)
     earlier = Window.partitionBy("session").orderBy("at.t", "at.line")
-    before = F.count("close").over(earlier.rowsBetween(Window.unboundedPreceding, Window.currentRow))
+    before = sf.count("close").over(earlier.rowsBetween(Window.unboundedPreceding, Window.currentRow))
     return rows.withColumn("life", before).where("close is null")
 
 
@@ -64,14 +64,14 @@ def torn_transactions(events: DataFrame, lived: DataFrame) -> DataFrame:
     fates = lived.select("message", "came_at", "judged", "drained_at")
     members = _sent_in(inside, fates).unionByName(_taken_in_doubt(inside, fates))
     whole = members.groupBy("tx", "in_doubt").agg(
-        F.bool_and("judged").alias("judged"), F.bool_or("came").alias("some"), F.bool_and("came").alias("all")
+        sf.bool_and("judged").alias("judged"), sf.bool_or("came").alias("some"), sf.bool_and("came").alias("all")
     )
-    return whole.select("tx", "in_doubt", "judged", F.expr("judged and some and not all").alias("torn"))
+    return whole.select("tx", "in_doubt", "judged", sf.expr("judged and some and not all").alias("torn"))
 
 
 def _sent_in(inside: DataFrame, fates: DataFrame) -> DataFrame:
     sent = inside.where("event in ('send', 'resend')").select("tx", "message").join(fates, "message")
-    return _members(sent, F.col("came_at").isNotNull(), F.col("judged"), in_doubt=False)
+    return _members(sent, sf.col("came_at").isNotNull(), sf.col("judged"), in_doubt=False)
 
 
 def _taken_in_doubt(inside: DataFrame, fates: DataFrame) -> DataFrame:
@@ -79,24 +79,24 @@ def _taken_in_doubt(inside: DataFrame, fates: DataFrame) -> DataFrame:
         inside.where("event in ('commit_in_doubt', 'committed')")
         .groupBy("tx")
         .agg(
-            F.expr("max(at) filter (where event = 'commit_in_doubt')").alias("doubt_at"),
-            F.bool_or(F.col("event") == "committed").alias("committed"),
+            sf.expr("max(at) filter (where event = 'commit_in_doubt')").alias("doubt_at"),
+            sf.bool_or(sf.col("event") == "committed").alias("committed"),
         )
     )
-    taken = inside.where("event = 'delivered'").groupBy("tx", "message").agg(F.max("at").alias("taken_at"))
+    taken = inside.where("event = 'delivered'").groupBy("tx", "message").agg(sf.max("at").alias("taken_at"))
     rows = taken.join(doubt.where("not committed"), "tx").join(fates, "message")
-    judged = F.col("judged") & (F.col("drained_at") > F.col("doubt_at"))
-    return _members(rows, F.col("came_at") > F.col("taken_at"), judged, in_doubt=True)
+    judged = sf.col("judged") & (sf.col("drained_at") > sf.col("doubt_at"))
+    return _members(rows, sf.col("came_at") > sf.col("taken_at"), judged, in_doubt=True)
 
 
 def _members(rows: DataFrame, came: Column, judged: Column, *, in_doubt: bool) -> DataFrame:
-    return rows.select("tx", came.alias("came"), judged.alias("judged"), F.lit(in_doubt).alias("in_doubt"))
+    return rows.select("tx", came.alias("came"), judged.alias("judged"), sf.lit(in_doubt).alias("in_doubt"))
 
 
 def count_regressions(events: DataFrame) -> DataFrame:
     """Each ``message`` whose delivery count fell, or disagrees with the flag (above 1, flag clear, or the reverse)."""
     counted = events.where("event = 'delivered' and delivery_count is not null")
-    before = F.lag("delivery_count").over(Window.partitionBy("message").orderBy("t", "line"))
-    fell = F.coalesce(before > F.col("delivery_count"), F.lit(False))
-    disagrees = (F.col("delivery_count") > 1) != F.col("redelivered")
+    before = sf.lag("delivery_count").over(Window.partitionBy("message").orderBy("t", "line"))
+    fell = sf.coalesce(before > sf.col("delivery_count"), sf.lit(col=False))
+    disagrees = (sf.col("delivery_count") > 1) != sf.col("redelivered")
     return counted.select("message", (fell | disagrees).alias("bad")).where("bad").select("message").distinct()

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 from pyspark.sql import Column, DataFrame, Window
-from pyspark.sql import functions as F
+from pyspark.sql import functions as sf
 
 __all__ = ["before", "first_covering", "through"]
 
@@ -22,11 +22,11 @@ def before(moment: str) -> Column:
 
 def through(moment: str) -> Column:
     """The cut of an act that reaches what is not later than ``moment``; null if that is."""
-    return F.when(F.col(moment).isNotNull(), _cut(moment, 1))
+    return sf.when(sf.col(moment).isNotNull(), _cut(moment, 1))
 
 
 def _cut(moment: str, side: int) -> Column:
-    return F.struct(F.col(f"{moment}.t"), F.col(f"{moment}.line"), F.lit(side).alias("side"))
+    return sf.struct(sf.col(f"{moment}.t"), sf.col(f"{moment}.line"), sf.lit(side).alias("side"))
 
 
 def first_covering(members: DataFrame, acts: DataFrame, keys: Sequence[str], kinds: Collection[str]) -> DataFrame:
@@ -37,6 +37,6 @@ def first_covering(members: DataFrame, acts: DataFrame, keys: Sequence[str], kin
     """
     placed = members.withColumn("cut", before("at"))
     rows = placed.unionByName(acts.select(*keys, "at", "cut", "kind"), allowMissingColumns=True)
-    later = Window.partitionBy(*keys).orderBy(F.desc("cut")).rowsBetween(Window.unboundedPreceding, Window.currentRow)
-    first = {kind: F.min(F.when(F.col("kind") == kind, F.col("at"))).over(later) for kind in kinds}
+    later = Window.partitionBy(*keys).orderBy(sf.desc("cut")).rowsBetween(Window.unboundedPreceding, Window.currentRow)
+    first = {kind: sf.min(sf.when(sf.col("kind") == kind, sf.col("at"))).over(later) for kind in kinds}
     return rows.withColumns(first).where("kind is null").drop("cut", "kind")

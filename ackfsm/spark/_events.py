@@ -13,7 +13,7 @@ from types import MappingProxyType
 from typing import Final
 
 from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F
+from pyspark.sql import functions as sf
 
 from ackfsm.history._format import Event
 from ackfsm.terms import AckScope, Fault
@@ -66,17 +66,17 @@ def kinds_of(rows: DataFrame) -> DataFrame:
         "event",
         "fault",
         "scope",
-        F.col("transaction").isNotNull().alias("transacted"),
-        F.col("delivery_count").isNotNull().alias("counted"),
-        F.coalesce("session", "process").alias("session"),
+        sf.col("transaction").isNotNull().alias("transacted"),
+        sf.col("delivery_count").isNotNull().alias("counted"),
+        sf.coalesce("session", "process").alias("session"),
         *(name for name in _NAMES if name != "session"),
     )
-    return described.groupBy(*described.columns).agg(F.count("*").alias("number"))
+    return described.groupBy(*described.columns).agg(sf.count("*").alias("number"))
 
 
 def overview_of(kinds: DataFrame) -> Overview:
     """Sum up ``kinds``."""
-    groups = kinds.groupBy(*_SAME_IN_ALL).agg(F.sum("number").alias("number")).collect()
+    groups = kinds.groupBy(*_SAME_IN_ALL).agg(sf.sum("number").alias("number")).collect()
     events = [group for group in groups if group.readable]
     faults = {group.fault for group in events if group.event == Event.FAULT}
     return Overview(
@@ -92,22 +92,22 @@ def overview_of(kinds: DataFrame) -> Overview:
 
 def unambiguous(kinds: DataFrame, seed: int) -> bool:
     """Whether, with this ``seed``, no two names in ``kinds`` have the same number."""
-    named = F.array(
+    named = sf.array(
         *(
-            F.struct(
-                F.lit(family).alias("family"), _number(names, seed).alias("number"), F.array(*names).alias("names")
+            sf.struct(
+                sf.lit(family).alias("family"), _number(names, seed).alias("number"), sf.array(*names).alias("names")
             )
             for family, names in NUMBERED.items()
         )
     )
-    numbered = kinds.select(F.inline(named)).where("number is not null").distinct()
+    numbered = kinds.select(sf.inline(named)).where("number is not null").distinct()
     return numbered.groupBy("family", "number").count().where("count > 1").isEmpty()
 
 
 def names_of(kinds: DataFrame, family: str, seed: int) -> DataFrame:
     """The numbers of ``family`` with their last name: rows of ``family`` and ``name``."""
     names = NUMBERED[family]
-    return kinds.select(_number(names, seed).alias(family), F.col(names[-1]).alias("name")).distinct()
+    return kinds.select(_number(names, seed).alias(family), sf.col(names[-1]).alias("name")).distinct()
 
 
 def events_of(rows: DataFrame, overview: Overview, seed: int) -> DataFrame:
@@ -118,15 +118,15 @@ def events_of(rows: DataFrame, overview: Overview, seed: int) -> DataFrame:
         ``at``: their moment, the struct ``(t, line)``.
     """
     events = rows if overview.complete else rows.where("readable")
-    named = events.withColumn("session", F.coalesce("session", "process"))
+    named = events.withColumn("session", sf.coalesce("session", "process"))
     numbers = (_number(names, seed).alias(family) for family, names in NUMBERED.items())
     return named.select(
         *("t", "line", "event", "message", "redelivered", "delivery_count", "scope", "fault"),
         *numbers,
-        F.struct("t", "line").alias("at"),
+        sf.struct("t", "line").alias("at"),
     )
 
 
 def _number(names: tuple[str, ...], seed: int) -> Column:
-    marked = [part for name in names for part in (F.coalesce(name, F.lit("")), F.col(name).isNull())]
-    return F.when(F.col(names[-1]).isNotNull(), F.xxhash64(F.lit(seed), *marked))
+    marked = [part for name in names for part in (sf.coalesce(name, sf.lit("")), sf.col(name).isNull())]
+    return sf.when(sf.col(names[-1]).isNotNull(), sf.xxhash64(sf.lit(seed), *marked))

@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, Row, SparkSession, Window
-from pyspark.sql import functions as F
+from pyspark.sql import functions as sf
 
 from ackfsm.history import Finding, Findings
 from ackfsm.history._actions import RECOVER, RECOVERING
@@ -107,18 +107,18 @@ def _examine(
 def _groups(study: Study) -> list[Row]:
     """How many messages have which life, are judged or not, belong to an undrained queue; and their tallies."""
     plain, suspects = study.lived.where("life is not null"), _suspects(study)
-    nothing = {tally.name: F.lit(0) for tally in TALLIES}
+    nothing = {tally.name: sf.lit(0) for tally in TALLIES}
     groups = _counted(plain, nothing)
     if suspects is not None:
-        shows = {name: F.count_if(shown(name, F.col("judged"))) for name in nothing}
+        shows = {name: sf.count_if(shown(name, sf.col("judged"))) for name in nothing}
         groups = groups.unionByName(_counted(suspects, shows))
     return groups.collect()
 
 
 def _counted(messages: DataFrame, tallies: Mapping[str, Column]) -> DataFrame:
-    left = F.when(~F.col("judged"), F.col("queue")).alias("left")
+    left = sf.when(~sf.col("judged"), sf.col("queue")).alias("left")
     columns = (column.alias(name) for name, column in tallies.items())
-    return messages.groupBy("life", "judged", left).agg(F.count("*").alias("number"), *columns)
+    return messages.groupBy("life", "judged", left).agg(sf.count("*").alias("number"), *columns)
 
 
 def _suspects(study: Study) -> DataFrame | None:
@@ -145,7 +145,7 @@ def _undrained(study: Study, groups: list[Row]) -> str | None:
     left = {group.left for group in groups if not group.judged}
     if not left:
         return None
-    names = study.names.of("queue").where(F.col("queue").isin(*left)).collect() if left != {None} else ()
+    names = study.names.of("queue").where(sf.col("queue").isin(*left)).collect() if left != {None} else ()
     return undrained(tuple(sorted([*(row.name for row in names), *([""] if None in left else [])])))
 
 
@@ -184,7 +184,7 @@ def _left_out(study: Study, definition: Property) -> bool:
 
 
 def _found(study: Study) -> Iterator[DataFrame]:
-    """Rows of ``label`` (an anomaly, or one of the two others) and ``name`` (of a message or transaction that has it)."""
+    """Rows of ``label`` (an anomaly, or one of the two others) and ``name`` (of a message or transaction)."""
     suspects = _suspects(study)
     if suspects is not None:
         yield _marked(suspects, study)
@@ -198,13 +198,13 @@ def _found(study: Study) -> Iterator[DataFrame]:
         transactions = torn_transactions(study.events, study.lived)
         torn = transactions.where("torn").select("tx").distinct().join(study.names.of("tx"), "tx").select("name")
         yield _labelled(Anomaly.TORN_TRANSACTION, torn)
-        yield _labelled(_UNDECIDED, transactions.where("in_doubt and not judged").select(F.lit("")))
+        yield _labelled(_UNDECIDED, transactions.where("in_doubt and not judged").select(sf.lit("")))
     if study.mine is not None and study.overview.kinds.intersection(RECOVERING):
         yield _labelled(RECOVER, repeated_by_recovery(study.mine, study.events))
 
 
 def _labelled(label: str, names: DataFrame) -> DataFrame:
-    return names.toDF("name").select(F.lit(str(label)).alias("label"), "name")
+    return names.toDF("name").select(sf.lit(str(label)).alias("label"), "name")
 
 
 def _marked(suspects: DataFrame, study: Study) -> DataFrame:
@@ -212,17 +212,21 @@ def _marked(suspects: DataFrame, study: Study) -> DataFrame:
     labels = []
     for anomaly, definition in folded(study.specification).items():
         if not _left_out(study, definition):
-            rested = F.col("judged") if definition.rest == "drained" else F.lit(True)
-            labels.append(F.when(shown(anomaly, rested), F.lit(str(anomaly))))
-    return suspects.select(F.explode(F.array_compact(F.array(*labels))).alias("label"), F.col("message").alias("name"))
+            rested = sf.col("judged") if definition.rest == "drained" else sf.lit(col=True)
+            labels.append(sf.when(shown(anomaly, rested), sf.lit(str(anomaly))))
+    return suspects.select(
+        sf.explode(sf.array_compact(sf.array(*labels))).alias("label"), sf.col("message").alias("name")
+    )
 
 
 def _collected(frames: Iterator[DataFrame]) -> Mapping[str, _Names]:
-    rows = functools.reduce(DataFrame.unionByName, frames).groupBy("label", "name").agg(F.count("*").alias("number"))
+    rows = functools.reduce(DataFrame.unionByName, frames).groupBy("label", "name").agg(sf.count("*").alias("number"))
     mine = Window.partitionBy("label")
-    ranked = rows.withColumns({"total": F.sum("number").over(mine), "rank": F.row_number().over(mine.orderBy("name"))})
+    ranked = rows.withColumns(
+        {"total": sf.sum("number").over(mine), "rank": sf.row_number().over(mine.orderBy("name"))}
+    )
     found: dict[str, _Names] = {}
-    for row in ranked.where(F.col("rank") <= EXAMPLES).orderBy("label", "rank").collect():
+    for row in ranked.where(sf.col("rank") <= EXAMPLES).orderBy("label", "rank").collect():
         names = found.get(row.label, _Names(row.total, ()))
         found[row.label] = _Names(names.total, (*names.first, row.name))
     return found

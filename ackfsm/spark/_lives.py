@@ -16,7 +16,7 @@ from types import MappingProxyType
 from typing import Final
 
 from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F
+from pyspark.sql import functions as sf
 
 from ackfsm.history._expand import _ENDS_FOR_SENDS
 from ackfsm.history._format import OBSERVED_AS, Event, Observable
@@ -93,8 +93,8 @@ def sketches(events: DataFrame, *, transacted: bool) -> DataFrame:
         one row for each ``message`` that ``events`` name, with ``life``: a name in :data:`PLAIN_LIVES`, null where the
         numbers do not tell.  Of the others, ``send_t``, ``sent_line``, ``sent_session`` and so on say when and where.
     """
-    rows = events.where("message is not null").withColumn("word", F.expr(_word()))
-    counts = (F.sum("word").alias("word"), F.count_if(F.col("word") > 0).alias("rows"))
+    rows = events.where("message is not null").withColumn("word", sf.expr(_word()))
+    counts = (sf.sum("word").alias("word"), sf.count_if(sf.col("word") > 0).alias("rows"))
     sketched = rows.groupBy("message").agg(*counts, *_times(), *_once())
     return _with_ends(sketched, events, transacted=transacted).withColumn("life", _life())
 
@@ -109,19 +109,19 @@ def lives(sketched: DataFrame, mine: DataFrame | None, events: DataFrame) -> Dat
 
     Returns:
         one row a message: ``life`` (a name in :data:`PLAIN_LIVES`, null for a suspect), ``judged`` (whether its queue
-        was seen drained after its last send), ``drained_at`` (when last), ``queue`` (that of its last send, or if it has
-        none of the last event that names it), ``came_at`` (its last delivery or permitted end), ``resent``, and the structs
-        ``sent`` and ``delivered``, its first send and first delivery (null if there is none).
+        was seen drained after its last send), ``drained_at`` (when last), ``queue`` (that of its last send, or if it
+        has none of the last event that names it), ``came_at`` (its last delivery or permitted end), ``resent``, and the
+        structs ``sent`` and ``delivered``, its first send and first delivery (null if there is none).
     """
     plain = sketched.where("life is not null").select("message", "life", *_named(_PLAIN))
     found = plain if mine is None else plain.unionByName(mine.groupBy("message").agg(_silent(), *_named(_SUMMARY)))
-    rested = _with_drained(found.withColumn("queue", F.col("anchor.queue")), events)
-    judged = F.coalesce(F.col("drained_at") > F.col("anchor.at"), F.lit(False))
+    rested = _with_drained(found.withColumn("queue", sf.col("anchor.queue")), events)
+    judged = sf.coalesce(sf.col("drained_at") > sf.col("anchor.at"), sf.lit(col=False))
     return rested.withColumn("judged", judged).drop("anchor")
 
 
 def _named(expressions: Mapping[str, str]) -> Iterator[Column]:
-    return (F.expr(expression).alias(name) for name, expression in expressions.items())
+    return (sf.expr(expression).alias(name) for name, expression in expressions.items())
 
 
 _SENT_AT: Final = "struct(coalesce(send_t, send_in_transaction_t) as t, sent_line as line)"
@@ -150,13 +150,13 @@ def _field(observable: Observable) -> int:
 def _times() -> Iterator[Column]:
     """When each observable of a plain life was seen."""
     for observable in dict.fromkeys(each for life in PLAIN_LIVES.values() for each in life if each in DIRECT):
-        yield F.expr(f"max(t) filter (where {DIRECT[observable]})").alias(f"{observable}_t")
+        yield sf.expr(f"max(t) filter (where {DIRECT[observable]})").alias(f"{observable}_t")
 
 
 def _once() -> Iterator[Column]:
     for prefix, (condition, columns) in _ONCE.items():
         for column in columns:
-            yield F.expr(f"max({column}) filter (where {condition})").alias(f"{prefix}_{column}")
+            yield sf.expr(f"max({column}) filter (where {condition})").alias(f"{prefix}_{column}")
 
 
 def _with_ends(messages: DataFrame, events: DataFrame, *, transacted: bool) -> DataFrame:
@@ -164,13 +164,13 @@ def _with_ends(messages: DataFrame, events: DataFrame, *, transacted: bool) -> D
     conditions = {each: f"event in ({_quoted(ends)})" for each, ends in _ENDS_FOR_SENDS.items()}
     counts = [f"{observable}_count" for observable in conditions]
     if not transacted:
-        times = {f"{observable}_t": F.lit(None).cast("bigint") for observable in conditions}
-        return messages.withColumns({count: F.lit(0).cast("bigint") for count in counts} | times)
-    columns = [F.expr(f"count_if({condition})").alias(f"{each}_count") for each, condition in conditions.items()]
+        times = {f"{observable}_t": sf.lit(None).cast("bigint") for observable in conditions}
+        return messages.withColumns({count: sf.lit(0).cast("bigint") for count in counts} | times)
+    columns = [sf.expr(f"count_if({condition})").alias(f"{each}_count") for each, condition in conditions.items()]
     columns += [
-        F.expr(f"max(t) filter (where {condition})").alias(f"{each}_t") for each, condition in conditions.items()
+        sf.expr(f"max(t) filter (where {condition})").alias(f"{each}_t") for each, condition in conditions.items()
     ]
-    ends = events.where("tx is not null").groupBy(F.col("tx").alias("sent_tx")).agg(*columns)
+    ends = events.where("tx is not null").groupBy(sf.col("tx").alias("sent_tx")).agg(*columns)
     return messages.join(ends, "sent_tx", "left").fillna(0, counts)
 
 
@@ -180,7 +180,7 @@ def _quoted(events: Iterable[Event]) -> str:
 
 def _life() -> Column:
     """The name of the plain life that a sketch shows, null if it shows none."""
-    return F.coalesce(*(F.when(F.expr(_shows(life)), name) for name, life in PLAIN_LIVES.items() if life))
+    return sf.coalesce(*(sf.when(sf.expr(_shows(life)), name) for name, life in PLAIN_LIVES.items() if life))
 
 
 def _shows(life: Mapping[Observable, Observable | None]) -> str:
@@ -193,12 +193,12 @@ def _shows(life: Mapping[Observable, Observable | None]) -> str:
 def _silent() -> Column:
     """The life of a message that events name, but of which none is an observable."""
     silent = next(name for name, life in PLAIN_LIVES.items() if not life)
-    return F.when(F.expr(f"sum({_word()}) = 0"), silent).alias("life")
+    return sf.when(sf.expr(f"sum({_word()}) = 0"), silent).alias("life")
 
 
 def _with_drained(messages: DataFrame, events: DataFrame) -> DataFrame:
     """``messages`` with when the ``queue`` of each was last seen drained; a ``drained`` without a queue is of all."""
-    drained = events.where("event = 'drained'").groupBy("queue").agg(F.max("at").alias("drained_at"))
-    everywhere = events.where("event = 'drained' and queue is null").agg(F.max("at")).scalar()
-    there = messages.join(F.broadcast(drained), "queue", "left")
-    return there.withColumn("drained_at", F.greatest("drained_at", everywhere))
+    drained = events.where("event = 'drained'").groupBy("queue").agg(sf.max("at").alias("drained_at"))
+    everywhere = events.where("event = 'drained' and queue is null").agg(sf.max("at")).scalar()
+    there = messages.join(sf.broadcast(drained), "queue", "left")
+    return there.withColumn("drained_at", sf.greatest("drained_at", everywhere))

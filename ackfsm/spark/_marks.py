@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 import numpy as np
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F
+from pyspark.sql import functions as sf
 
 from ackfsm.history._arrays import States
 from ackfsm.history._fold import Machines, fold, fold_batches
@@ -34,8 +34,8 @@ def marks_of_suspects(observed: DataFrame, machines: Machines) -> DataFrame:
         one row for each ``message``, with a struct ``marks`` of all names: 2 if the message is marked with it, 1 if
         only at rest, else 0.
     """
-    codes = F.array(*(F.lit(each) for each in OBSERVABLES))
-    code = F.array_position(codes, F.col("observable")) - 1
+    codes = sf.array(*(sf.lit(each) for each in OBSERVABLES))
+    code = sf.array_position(codes, sf.col("observable")) - 1
     rows = observed.select("message", "at", code.cast("tinyint").alias("code"))
     ordered = rows.repartition("message").sortWithinPartitions("message", "at", "code").select("message", "code")
     marks = ", ".join(f"{name}: tinyint" for name in names_of(machines))
@@ -51,7 +51,7 @@ def marks_of_lives(machines: Machines) -> Mapping[str, Mapping[str, int]]:
 
 def shown(name: str, judged: Column) -> Column:
     """Whether a message is marked with ``name``, where ``judged`` says if its marks at rest count."""
-    return F.col("marks")[name] + judged.cast("int") > 1
+    return sf.col("marks")[name] + judged.cast("int") > 1
 
 
 def _marks_of_word(word: list[int], machines: Machines) -> Mapping[str, int]:

@@ -13,7 +13,7 @@ from types import MappingProxyType
 from typing import Final
 
 from pyspark.sql import Column, DataFrame, Window
-from pyspark.sql import functions as F
+from pyspark.sql import functions as sf
 
 from ackfsm.history._expand import _ACTS_FOR_DELIVERIES, _ENDS_FOR_SENDS
 from ackfsm.history._format import Event, Observable
@@ -60,33 +60,33 @@ def closed_sends(mine: DataFrame, events: DataFrame, overview: Overview) -> Data
         ``crash_at`` (where there is no outcome: from when the crash of a producer leaves it without one).
     """
     sends = mine.where("event in ('send', 'resend') and tx is null").select("message", "session", "at")
-    outcomes = mine.where(F.col("event").isin(*_OUTCOMES)).withColumns(
-        {"kind": F.lit("outcome_at"), "cut": before("at")}
+    outcomes = mine.where(sf.col("event").isin(*_OUTCOMES)).withColumns(
+        {"kind": sf.lit("outcome_at"), "cut": before("at")}
     )
     closed = first_covering(sends, outcomes, ["message"], ["outcome_at"])
     if Fault.PRODUCER_CRASH not in overview.faults:
-        return closed.withColumn("crash_at", F.lit(None).cast(MOMENT))
-    crash = F.when(F.col("outcome_at").isNull(), F.expr(_CRASH))
-    return closed.crossJoin(F.broadcast(_outages(events))).select(*closed.columns, crash.alias("crash_at"))
+        return closed.withColumn("crash_at", sf.lit(None).cast(MOMENT))
+    crash = sf.when(sf.col("outcome_at").isNull(), sf.expr(_CRASH))
+    return closed.crossJoin(sf.broadcast(_outages(events))).select(*closed.columns, crash.alias("crash_at"))
 
 
 def _outages(events: DataFrame) -> DataFrame:
     """One row: when producers crashed (``crashes``), and when they were back (``recoveries``)."""
-    return events.where(F.col("fault") == Fault.PRODUCER_CRASH).agg(
-        F.expr("collect_list(at) filter (where event = 'fault')").alias("crashes"),
-        F.expr("collect_list(at) filter (where event = 'recovered')").alias("recoveries"),
+    return events.where(sf.col("fault") == Fault.PRODUCER_CRASH).agg(
+        sf.expr("collect_list(at) filter (where event = 'fault')").alias("crashes"),
+        sf.expr("collect_list(at) filter (where event = 'recovered')").alias("recoveries"),
     )
 
 
 def _direct(mine: DataFrame) -> DataFrame:
     """The events that are observables of the message that they name; a resend in a transaction is two."""
-    seen = (F.when(F.expr(condition), F.lit(observable)) for observable, condition in DIRECT.items())
-    return mine.select("message", "at", F.explode(F.array_compact(F.array(*seen))).alias("observable"))
+    seen = (sf.when(sf.expr(condition), sf.lit(observable)) for observable, condition in DIRECT.items())
+    return mine.select("message", "at", sf.explode(sf.array_compact(sf.array(*seen))).alias("observable"))
 
 
 def _crashes(sends: DataFrame) -> DataFrame:
     left = sends.where("crash_at is not null")
-    return left.select("message", F.col("crash_at").alias("at"), F.lit(Observable.PRODUCER_CRASH).alias("observable"))
+    return left.select("message", sf.col("crash_at").alias("at"), sf.lit(Observable.PRODUCER_CRASH).alias("observable"))
 
 
 def _of_deliveries(mine: DataFrame, events: DataFrame, overview: Overview) -> Iterator[DataFrame]:
@@ -123,10 +123,10 @@ def _acts(events: DataFrame, scope: AckScope) -> DataFrame:
     An answer belongs to the latest call before it of the same session, message and scope, else it is its own call.
     """
     kind = _looked_up("event", _ACKNOWLEDGEMENTS)
-    acts = events.where(F.col("scope") == scope).withColumn("kind", kind).where("kind is not null")
+    acts = events.where(sf.col("scope") == scope).withColumn("kind", kind).where("kind is not null")
     earlier = Window.partitionBy("session", "message").orderBy("at").rowsBetween(*_EARLIER)
-    call = F.last(F.when(F.col("event") == Event.ACKNOWLEDGE, F.col("at")), ignorenulls=True).over(earlier)
-    return acts.select("session", "message", "at", "kind", F.coalesce(call, "at").alias("call"))
+    call = sf.last(sf.when(sf.col("event") == Event.ACKNOWLEDGE, sf.col("at")), ignorenulls=True).over(earlier)
+    return acts.select("session", "message", "at", "kind", sf.coalesce(call, "at").alias("call"))
 
 
 def _of_session(acts: DataFrame, _: DataFrame) -> DataFrame:
@@ -135,12 +135,12 @@ def _of_session(acts: DataFrame, _: DataFrame) -> DataFrame:
 
 def _up_to(acts: DataFrame, events: DataFrame) -> DataFrame:
     """``acts`` reach what is not later than the last delivery, before the call, of the message that they name."""
-    taken = events.where("event = 'delivered'").select("session", "message", F.col("at").alias("taken_at"))
-    rows = acts.withColumn("place", F.col("call")).unionByName(
-        taken.withColumn("place", F.col("taken_at")), allowMissingColumns=True
+    taken = events.where("event = 'delivered'").select("session", "message", sf.col("at").alias("taken_at"))
+    rows = acts.withColumn("place", sf.col("call")).unionByName(
+        taken.withColumn("place", sf.col("taken_at")), allowMissingColumns=True
     )
     earlier = Window.partitionBy("session", "message").orderBy("place").rowsBetween(*_EARLIER)
-    named = rows.withColumn("named_at", F.last("taken_at", ignorenulls=True).over(earlier)).where("kind is not null")
+    named = rows.withColumn("named_at", sf.last("taken_at", ignorenulls=True).over(earlier)).where("kind is not null")
     return named.withColumn("cut", through("named_at")).where("cut is not null").select(*acts.columns, "cut")
 
 
@@ -153,20 +153,20 @@ _CUTS: Final[Mapping[AckScope, Callable[[DataFrame, DataFrame], DataFrame]]] = M
 def _reached(members: DataFrame, acts: DataFrame, keys: Sequence[str], kinds: Collection[Observable]) -> DataFrame:
     """One row for each member and kind of act that reaches it: ``member_at``, and ``at`` of the first such act."""
     first = first_covering(members, acts, keys, kinds).withColumnRenamed("at", "member_at")
-    pairs = F.array(*(F.struct(F.lit(kind).alias("observable"), F.col(kind).alias("at")) for kind in kinds))
-    return first.select("message", "member_at", F.inline(pairs)).where("at is not null")
+    pairs = sf.array(*(sf.struct(sf.lit(kind).alias("observable"), sf.col(kind).alias("at")) for kind in kinds))
+    return first.select("message", "member_at", sf.inline(pairs)).where("at is not null")
 
 
 def _first(reached: DataFrame) -> DataFrame:
     """What is observed of each member, once for each kind."""
-    once = reached.groupBy("message", "member_at", "observable").agg(F.min("at").alias("at"))
+    once = reached.groupBy("message", "member_at", "observable").agg(sf.min("at").alias("at"))
     return once.select("message", "at", "observable")
 
 
 def _looked_up(column: str, table: Mapping[Event, Observable]) -> Column:
     """The entry of ``table`` for a column's value, null if it has none."""
     return functools.reduce(
-        lambda so_far, entry: so_far.when(F.col(column) == entry[0], F.lit(entry[1])),
+        lambda so_far, entry: so_far.when(sf.col(column) == entry[0], sf.lit(entry[1])),
         table.items(),
-        F.when(F.lit(False), F.lit("")),
+        sf.when(sf.lit(col=False), sf.lit("")),
     )

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pyarrow.types as pt
 from pyspark.sql import Column, DataFrame, SparkSession
-from pyspark.sql import functions as F
+from pyspark.sql import functions as sf
 
 from ackfsm.history._format import ALWAYS, FIELDS, NAMED_MESSAGE_SCOPES, NEEDS, NOT_NEGATIVE, VOCABULARY, Kind
 from ackfsm.history._lines import keep_readable
@@ -70,9 +70,10 @@ def _stored(part: Path) -> Mapping[str, str]:
 
 def _read_alike(session: SparkSession, stored: Mapping[str, str], uris: list[str]) -> DataFrame:
     columns = [
-        (F.col(name) if name in stored else F.lit(None)).cast(kind).alias(name) for name, kind in EVENT_COLUMNS.items()
+        (sf.col(name) if name in stored else sf.lit(None)).cast(kind).alias(name)
+        for name, kind in EVENT_COLUMNS.items()
     ]
-    place = (F.col("_metadata.file_name").alias("file"), F.col("_metadata.row_index").alias("row"))
+    place = (sf.col("_metadata.file_name").alias("file"), sf.col("_metadata.row_index").alias("row"))
     return session.read.schema(ddl(stored)).parquet(*uris).select(*columns, *place)
 
 
@@ -83,31 +84,31 @@ def _in_order(session: SparkSession, rows: DataFrame, parts: list[Path]) -> Data
     files = {file.rsplit("/", 1)[-1] for file in rows.inputFiles()}
     starts = [(file, unquote(file), first[unquote(file)]) for file in sorted(files)]
     known = session.createDataFrame(starts, "file string, part string, start bigint")
-    numbered = rows.join(F.broadcast(known), "file", "left").withColumn("line", F.col("start") + F.col("row"))
+    numbered = rows.join(sf.broadcast(known), "file", "left").withColumn("line", sf.col("start") + sf.col("row"))
     return numbered.select(*EVENT_COLUMNS, "row", "part", "line")
 
 
 def _broken() -> Iterator[Column]:
     """The rules of the format, each true for the rows that break it."""
     for field in ALWAYS:
-        yield F.col(field).isNull()
+        yield sf.col(field).isNull()
     for field, legal in VOCABULARY.items():
-        yield ~F.col(field).isin(*legal)
+        yield ~sf.col(field).isin(*legal)
     for field in NOT_NEGATIVE:
-        yield F.col(field) < 0
+        yield sf.col(field) < 0
     for field, events in NEEDS.items():
-        yield F.col("event").isin(*events) & F.col(field).isNull()
-    yield F.col("scope").isin(*NAMED_MESSAGE_SCOPES) & F.col("message").isNull()
+        yield sf.col("event").isin(*events) & sf.col(field).isNull()
+    yield sf.col("scope").isin(*NAMED_MESSAGE_SCOPES) & sf.col("message").isNull()
 
 
 def _damaged() -> Iterator[Column]:
     """Text that is not UTF-8, which Parquet does not allow and Spark does not look at."""
-    return (~F.is_valid_utf8(name) for name, kind in FIELDS.items() if kind is Kind.TEXT)
+    return (~sf.is_valid_utf8(name) for name, kind in FIELDS.items() if kind is Kind.TEXT)
 
 
 def _any(rules: Iterable[Column]) -> Column:
     """Whether a rule is certainly true."""
-    return functools.reduce(operator.or_, (F.coalesce(rule, F.lit(False)) for rule in rules))
+    return functools.reduce(operator.or_, (sf.coalesce(rule, sf.lit(col=False)) for rule in rules))
 
 
 def _describe(batches: Batches) -> Batches:

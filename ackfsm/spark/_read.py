@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from pyspark.sql import Row, SparkSession
-from pyspark.sql import functions as F
+from pyspark.sql import functions as sf
 
 from ackfsm.history import Unreadable, read, read_header
 from ackfsm.history._lines import REPORTED
@@ -40,10 +40,10 @@ def unreadable_of(lines: Lines, path: Path) -> tuple[int, tuple[Unreadable, ...]
     Raises :class:`InputError` if the file as a whole is at fault.
     """
     tallies = lines.tallies.groupBy("part", "block").agg(
-        F.sum("lines").alias("lines"),
-        F.sum("unreadable").alias("unreadable"),
-        F.bool_or("damaged").alias("damaged"),
-        F.slice(F.array_sort(F.flatten(F.collect_list("described"))), 1, REPORTED).alias("described"),
+        sf.sum("lines").alias("lines"),
+        sf.sum("unreadable").alias("unreadable"),
+        sf.bool_or("damaged").alias("damaged"),
+        sf.slice(sf.array_sort(sf.flatten(sf.collect_list("described"))), 1, REPORTED).alias("described"),
     )
     blocks = sorted(tallies.collect(), key=lambda block: (block.part or "", block.block))
     if any(block.damaged for block in blocks):

@@ -7,7 +7,7 @@ import dataclasses
 import itertools
 
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
+from pyspark.sql import functions as sf
 
 from ackfsm.history._fold import Machines
 from ackfsm.history._watch import machines_of
@@ -63,12 +63,12 @@ class Study:
         """All sends outside transactions, with what closed each: of plain lives by their sketches."""
         plain = self.sketched.where("life = 'sent'").select(
             "message",
-            F.col("sent_session").alias("session"),
-            F.expr("struct(send_t as t, sent_line as line)").alias("at"),
-            F.expr("struct(confirmed_t as t, confirmed_line as line)").alias("outcome_at"),
+            sf.col("sent_session").alias("session"),
+            sf.expr("struct(send_t as t, sent_line as line)").alias("at"),
+            sf.expr("struct(confirmed_t as t, confirmed_line as line)").alias("outcome_at"),
         )
         if self.mine is None:
-            return plain.withColumn("crash_at", F.lit(None).cast(MOMENT))
+            return plain.withColumn("crash_at", sf.lit(None).cast(MOMENT))
         return closed_sends(self.mine, self.events, self.overview).unionByName(plain, allowMissingColumns=True)
 
 

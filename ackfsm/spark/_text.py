@@ -15,7 +15,7 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import SparkSession
-from pyspark.sql import functions as F
+from pyspark.sql import functions as sf
 
 from ackfsm.history._lines import SCHEMA, parse_lines
 from ackfsm.spark._lines import EVENT_COLUMNS, TALLY, TALLY_DDL, Lines, ddl, tally, uri
@@ -31,8 +31,8 @@ _PARSED_DDL: Final = f"{ddl(EVENT_COLUMNS)}, line bigint, {TALLY_DDL}"
 def read_text(session: SparkSession, path: Path, *, headed: bool) -> Lines:
     """Read the lines of ``path``; ``headed`` says that the first of them is a header."""
     text = session.read.option("lineSep", "\n").text(uri(path))
-    blocks = text.select("value", F.col("_metadata.file_block_start").alias("block"))
-    parsed = blocks.mapInArrow(_parser(headed=headed), _PARSED_DDL).withColumn("readable", F.col("lines").isNull())
+    blocks = text.select("value", sf.col("_metadata.file_block_start").alias("block"))
+    parsed = blocks.mapInArrow(_parser(headed=headed), _PARSED_DDL).withColumn("readable", sf.col("lines").isNull())
     return Lines(rows=parsed, tallies=parsed.where("not readable").select(*TALLY.names), costly=True)
 
 
