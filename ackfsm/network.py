@@ -11,13 +11,28 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Collection, Iterable, Iterator, Sequence
 
-from ackfsm.tables import EventRef, Fsm, Machine, Move, Per, Relation, Row, Specification
-from ackfsm.terms import Anomaly, Configuration, Fault, InputError
+from ackfsm.tables import EventRef, Fsm, Machine, Monitor, Move, Per, Relation, Row, Specification
+from ackfsm.terms import Configuration, Fault, InputError
 
-__all__ = ["Bounds", "Index", "Instance", "Network", "NetworkEvent", "Packed", "Participant", "compose", "pack"]
+__all__ = [
+    "Bounds",
+    "Index",
+    "Instance",
+    "Network",
+    "NetworkEvent",
+    "Packed",
+    "Participant",
+    "Watcher",
+    "compose",
+    "pack",
+    "watchers_of",
+]
 
 Index = tuple[int, ...]
 """``()`` for the system, ``(message,)``, or ``(message, copy)``; both count from 1."""
+
+Watcher = tuple[str, Monitor]
+"""What a machine watches for (an anomaly, or a name of one's own), and the machine."""
 
 _WORD_BITS = 63
 
@@ -41,11 +56,11 @@ class Bounds:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Instance:
-    """One machine at one index; ``marked`` and ``at_rest`` name states of a property machine."""
+    """One machine at one index; ``marked`` and ``at_rest`` name states of a machine that watches for ``anomaly``."""
 
     fsm: Fsm
     index: Index
-    anomaly: Anomaly | None = None
+    anomaly: str | None = None
     marked: frozenset[str] = frozenset()
     at_rest: frozenset[str] = frozenset()
 
@@ -115,8 +130,18 @@ def _label(name: str, index: Index) -> str:
     return f"{name}(m{index[0]}{copy})"
 
 
-def compose(specification: Specification, configuration: Configuration, bounds: Bounds) -> Network:
-    """The system that ``configuration`` leaves of the tables, with the property machines beside it.
+def watchers_of(specification: Specification) -> tuple[Watcher, ...]:
+    """The property machines, each with its anomaly."""
+    return tuple((prop.anomaly, monitor) for prop in specification.properties.values() for monitor in prop.monitors)
+
+
+def compose(
+    specification: Specification,
+    configuration: Configuration,
+    bounds: Bounds,
+    watchers: Collection[Watcher] | None = None,
+) -> Network:
+    """The system that ``configuration`` leaves of the tables, with ``watchers`` beside it (all properties if not given).
 
     Raises :class:`InputError` if the tables have no rows for a setting, or a bound is out of range.
     """
@@ -132,14 +157,22 @@ def compose(specification: Specification, configuration: Configuration, bounds: 
     for gap in specification.gaps_of(configuration):
         value = getattr(gap.value, "value", gap.value)
         raise InputError(f"{gap.key}={value} cannot be checked: {gap.because}; choose another value")
-    return _Composer(specification, configuration, bounds).network()
+    chosen = watchers_of(specification) if watchers is None else watchers
+    return _Composer(specification, configuration, bounds, chosen).network()
 
 
 class _Composer:
-    def __init__(self, specification: Specification, configuration: Configuration, bounds: Bounds) -> None:
+    def __init__(
+        self,
+        specification: Specification,
+        configuration: Configuration,
+        bounds: Bounds,
+        watchers: Collection[Watcher],
+    ) -> None:
         self.specification = specification
         self.configuration = configuration
         self.bounds = bounds
+        self.watchers = watchers
         self.copies = 2 if configuration.resend_in_doubt else 1
 
     def network(self) -> Network:
@@ -175,10 +208,9 @@ class _Composer:
                 yield Instance(fsm, index)
 
     def _monitors(self) -> Iterator[Instance]:
-        for prop in self.specification.properties.values():
-            for monitor in prop.monitors:
-                for index, fsm in self._fsms(monitor.machine):
-                    yield Instance(fsm, index, prop.anomaly, monitor.marked, monitor.at_rest)
+        for name, monitor in self.watchers:
+            for index, fsm in self._fsms(monitor.machine):
+                yield Instance(fsm, index, name, monitor.marked, monitor.at_rest)
 
     def _events(self, instances: tuple[Instance, ...]) -> Iterator[NetworkEvent]:
         for machine in self.specification.machines.values():
@@ -247,7 +279,7 @@ class Packed:
     always: list[int]
     at_rest: list[int]
     initial: list[int]
-    anomalies: tuple[Anomaly, ...]
+    anomalies: tuple[str, ...]
 
 
 def pack(network: Network) -> Packed:
@@ -313,7 +345,7 @@ def _column(fsm: Fsm, event: EventRef) -> list[int]:
 
 
 def _marks(
-    instances: Iterable[Instance], anomalies: Collection[Anomaly]
+    instances: Iterable[Instance], anomalies: Collection[str]
 ) -> tuple[list[int], list[int], list[int], list[int]]:
     bit = {anomaly: 1 << i for i, anomaly in enumerate(anomalies)}
     watchers, mark = [], []

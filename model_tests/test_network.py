@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from ackfsm.network import Bounds, Index, Network, compose, pack
 from ackfsm.tables import EventRef, Move, Specification
-from ackfsm.terms import Anomaly, Configuration, Fault, InputError
+from ackfsm.terms import Configuration, Fault, InputError
 from model_tests._tables import bounds, configurations, networks, shipped, small_spec, unpacked
 
 
@@ -394,9 +394,9 @@ def test_the_marks_of_a_packed_system_are_those_of_its_watchers(network: Network
             )
 
 
-def marks(bits: int, anomalies: Sequence[Anomaly]) -> set[Anomaly]:
+def marks(bits: int, anomalies: Sequence[str]) -> set[str]:
     return {anomaly for place, anomaly in enumerate(anomalies) if bits >> place & 1}
 
 
-def marked(anomaly: Anomaly | None, is_marked: bool) -> set[Anomaly]:  # noqa: FBT001
+def marked(anomaly: str | None, is_marked: bool) -> set[str]:  # noqa: FBT001
     return {anomaly} if is_marked and anomaly is not None else set()

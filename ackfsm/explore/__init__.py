@@ -4,5 +4,19 @@ from ackfsm.explore._allowed import allowed
 from ackfsm.explore._check import Answer, Finding, check
 from ackfsm.explore._search import Exploration, explore
 from ackfsm.explore._system import Hook, Refused, System
+from ackfsm.explore._traces import Comparison, compare, compare_after
 
-__all__ = ["Answer", "Exploration", "Finding", "Hook", "Refused", "System", "allowed", "check", "explore"]
+__all__ = [
+    "Answer",
+    "Comparison",
+    "Exploration",
+    "Finding",
+    "Hook",
+    "Refused",
+    "System",
+    "allowed",
+    "check",
+    "compare",
+    "compare_after",
+    "explore",
+]

@@ -9,7 +9,6 @@ from typing import Any
 
 from ackfsm.explore import _kernel
 from ackfsm.network import Network, NetworkEvent, Packed, pack
-from ackfsm.terms import Anomaly
 
 __all__ = ["Exploration", "explore"]
 
@@ -25,13 +24,13 @@ class Exploration:
 
     ``complete`` is false if it stopped at ``max_states``; what was not reached is then not
     known to be unreachable.  ``witnesses`` has a shortest sequence of events for each anomaly
-    that was reached.  ``compiled`` tells whether compiled code took part.
+    (or other thing that was watched for) that was reached.  ``compiled`` tells whether compiled code took part.
     """
 
     states: int
     transitions: int
     complete: bool
-    witnesses: dict[Anomaly, tuple[NetworkEvent, ...]]
+    witnesses: dict[str, tuple[NetworkEvent, ...]]
     compiled: bool
 
 

@@ -104,6 +104,7 @@ class Specification:
 
     machines: Mapping[str, Machine]
     properties: Mapping[Anomaly, Property]
+    monitors: Mapping[str, Monitor]
     events: Mapping[str, Event]
     conditions: Mapping[str, Condition]
     sources: Mapping[str, str]
@@ -214,6 +215,7 @@ class _Loader:
         specification = Specification(
             machines=MappingProxyType(machines),
             properties=MappingProxyType(self._read_properties()),
+            monitors=MappingProxyType(self._read_monitors()),
             events=MappingProxyType({name: _event(name, data) for name, data in events.data.items()}),
             conditions=MappingProxyType(self.conditions),
             sources=MappingProxyType(sources.data),
@@ -293,6 +295,15 @@ class _Loader:
             if row.move is Move.REFUSE:
                 raise SpecError(f"{row.place}: {name} refuses {row.event}; a property only watches, write ignore")
         return Monitor(machine, marked, at_rest)
+
+    def _read_monitors(self) -> dict[str, Monitor]:
+        monitors: dict[str, Monitor] = {}
+        for document in self._folder("monitors", "monitors"):
+            for name, data in document.data.items():
+                if name in monitors or name in set(Anomaly):
+                    raise document.error((name,), f"{name!r} is the name of another monitor or anomaly; rename it")
+                monitors[name] = self._monitor(document, (name,), name, data)
+        return monitors
 
     def _read_profiles(self) -> dict[Profile, tuple[Default, ...]]:
         documents = {document.file.stem: document for document in self._folder("profiles", "profile")}
@@ -391,6 +402,7 @@ class _Check:
         self.conditions = conditions
         self.documents = documents
         monitors = [m.machine for p in specification.properties.values() for m in p.monitors]
+        monitors += [monitor.machine for monitor in specification.monitors.values()]
         self.machines = [*specification.machines.values(), *monitors]
 
     def run(self) -> None:
