@@ -141,7 +141,7 @@ def compose(
     bounds: Bounds,
     watchers: Collection[Watcher] | None = None,
 ) -> Network:
-    """The system that ``configuration`` leaves of the tables, with ``watchers`` beside it (all properties if not given).
+    """The system that ``configuration`` leaves of the tables, with ``watchers`` beside it: by default all properties.
 
     Raises :class:`InputError` if the tables have no rows for a setting, or a bound is out of range.
     """

@@ -47,7 +47,7 @@ class Comparison:
 def compare(left: Network, right: Network, observable: Collection[str], *, max_states: int | None = None) -> Comparison:
     """Compare all traces of ``left`` and ``right`` over the events named in ``observable``, and all faults."""
     graphs = (_Graph(left, observable), _Graph(right, observable))
-    return _Lockstep(graphs, max_states).run([(graph.closed([0]) for graph in graphs)])
+    return _Lockstep(graphs, max_states).run([(graphs[0].closed([0]), graphs[1].closed([0]))])
 
 
 def compare_after(
@@ -177,10 +177,9 @@ class _Lockstep:
         self.max_states = max_states
         self.reached: dict[tuple[_Set, _Set], tuple[tuple[_Set, _Set], str] | None] = {}
 
-    def run(self, starts: Iterable[Iterable[_Set]]) -> Comparison:
-        for start in starts:
-            left, right = start
-            self.reached.setdefault((left, right), None)
+    def run(self, starts: Iterable[tuple[_Set, _Set]]) -> Comparison:
+        for first, second in starts:
+            self.reached.setdefault((first, second), None)
         waiting = deque(self.reached)
         while waiting:
             if self.max_states is not None and max(self._states()) > self.max_states:

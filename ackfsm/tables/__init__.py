@@ -1,7 +1,8 @@
 """Read, check and hold the tables of ``spec/``."""
 
-from ackfsm.tables._conditions import Condition
+from ackfsm.tables._conditions import ALWAYS, Condition
 from ackfsm.tables._machine import Counter, EventRef, Fsm, Machine, Move, Per, Relation, Row
+from ackfsm.tables._source import Document
 from ackfsm.tables._specification import (
     Default,
     Event,
@@ -12,12 +13,15 @@ from ackfsm.tables._specification import (
     Specification,
     Undecided,
     load,
+    read_form,
 )
 
 __all__ = [
+    "ALWAYS",
     "Condition",
     "Counter",
     "Default",
+    "Document",
     "Event",
     "EventRef",
     "Fsm",
@@ -33,4 +37,5 @@ __all__ = [
     "Specification",
     "Undecided",
     "load",
+    "read_form",
 ]

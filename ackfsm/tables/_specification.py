@@ -15,7 +15,18 @@ from ackfsm.tables._machine import Machine, Move, Per, Relation, read_machine
 from ackfsm.tables._source import Document, read_document
 from ackfsm.terms import Anomaly, Configuration, Fault, InputError, Profile, SpecError, parse_value
 
-__all__ = ["Default", "Event", "Gap", "Monitor", "Promise", "Property", "Specification", "Undecided", "load"]
+__all__ = [
+    "Default",
+    "Event",
+    "Gap",
+    "Monitor",
+    "Promise",
+    "Property",
+    "Specification",
+    "Undecided",
+    "load",
+    "read_form",
+]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -184,6 +195,14 @@ def load(directory: Path | None = None) -> Specification:
     a hole, an unknown or unused name, a row without reason, a condition that cannot be parsed.
     """
     return _Loader(directory or _shipped()).load()
+
+
+def read_form(name: str, form: str, directory: Path | None = None) -> Document:
+    """Read one more file of ``spec/`` (or of ``directory``) that has this form in ``schema.json``.
+
+    Raises :class:`SpecError` naming file, line and remedy.
+    """
+    return _Loader(directory or _shipped())._read(name, form)  # noqa: SLF001 - of this module
 
 
 def _shipped() -> Path:
