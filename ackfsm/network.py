@@ -52,6 +52,7 @@ class Bounds:
     faults: frozenset[Fault] = frozenset()
     max_faults: int | None = 1
     actions: frozenset[str] = frozenset()
+    without: frozenset[str] = frozenset()
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -154,6 +155,8 @@ def compose(
     known = {event.name for event in specification.events.values() if event.optional}
     if strange := sorted(bounds.actions - known):
         raise InputError(f"there is no action {strange[0]!r}; the actions are {', '.join(sorted(known))}")
+    if strange := sorted(bounds.without - specification.events.keys()):
+        raise InputError(f"there is no event {strange[0]!r} to go without; spec/events.yaml lists the events")
     for gap in specification.gaps_of(configuration):
         value = getattr(gap.value, "value", gap.value)
         raise InputError(f"{gap.key}={value} cannot be checked: {gap.because}; choose another value")
@@ -216,7 +219,7 @@ class _Composer:
         for machine in self.specification.machines.values():
             for name in machine.owns:
                 declared = self.specification.events[name]
-                if declared.optional and name not in self.bounds.actions:
+                if (declared.optional and name not in self.bounds.actions) or name in self.bounds.without:
                     continue
                 for index in self._indices(declared.per):
                     if self._owner_has_a_row(machine, EventRef(name), index):

@@ -25,11 +25,15 @@ _HAPPENS = re.compile(r"happens\((?P<event>[a-z_]+)\)")
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Search:
-    """Which of the things watched for can be reached: anomalies, monitors, ``happens(event)``."""
+    """Which of the things watched for can be reached: anomalies, monitors, ``happens(event)``.
+
+    With ``only_witnesses`` the rest of the space does not matter once all were reached.
+    """
 
     configuration: Configuration
     bounds: Bounds
     watched: frozenset[str]
+    only_witnesses: bool
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -103,7 +107,7 @@ def _tables(directory: Path | None) -> Specification:
 def _search(specification: Specification, question: Search, max_states: int) -> Searched:
     watchers = [watcher for name in sorted(question.watched) for watcher in _watchers(specification, name)]
     network = compose(specification, question.configuration, question.bounds, watchers)
-    found = explore.explore(network, max_states=max_states)
+    found = explore.explore(network, max_states=max_states, only_witnesses=question.only_witnesses)
     witnesses = {name: tuple(event.label for event in steps) for name, steps in found.witnesses.items()}
     return Searched(found.states, found.transitions, found.complete, witnesses)
 

@@ -47,17 +47,25 @@ class _Cases:
         }
 
 
-def _cases(
-    specification: Specification, scope: Scope, watched: Iterable[str], answers: Mapping[Question, Answer]
-) -> _Cases:
-    settings = configurations(specification, scope.groups)
-    watched = frozenset(watched)
-    return _Cases(settings, {config: answers[Search(config, scope.bounds, watched)] for config in settings})
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Inquiry:
+    """One question about each configuration of a scope."""
 
+    scope: Scope
+    watched: frozenset[str]
+    only_witnesses: bool
 
-def _questions(specification: Specification, scope: Scope, watched: Iterable[str]) -> list[Question]:
-    watched = frozenset(watched)
-    return [Search(config, scope.bounds, watched) for config in configurations(specification, scope.groups)]
+    def _search(self, configuration: Configuration) -> Search:
+        return Search(configuration, self.scope.bounds, self.watched, self.only_witnesses)
+
+    def questions(self, specification: Specification) -> list[Question]:
+        """The questions."""
+        return [self._search(config) for config in configurations(specification, self.scope.groups)]
+
+    def cases(self, specification: Specification, answers: Mapping[Question, Answer]) -> _Cases:
+        """What the answers to them are."""
+        settings = configurations(specification, self.scope.groups)
+        return _Cases(settings, {config: answers[self._search(config)] for config in settings})
 
 
 def _extent(data: Mapping[str, Any]) -> str:
@@ -85,15 +93,20 @@ class Never:
 
     def questions(self, specification: Specification) -> list[Question]:
         """One search for each configuration, and one for what has to happen there."""
-        asked = _questions(specification, self.scope, self.names)
-        return asked + (_questions(specification, self.scope, self._happens()) if self.although else [])
+        asked = self._inquiry.questions(specification)
+        return asked + (self._happening.questions(specification) if self.although else [])
 
-    def _happens(self) -> list[str]:
-        return [_happens(name) for name in self.although]
+    @property
+    def _inquiry(self) -> _Inquiry:
+        return _Inquiry(self.scope, frozenset(self.names), only_witnesses=False)
+
+    @property
+    def _happening(self) -> _Inquiry:
+        return _Inquiry(self.scope, frozenset(map(_happens, self.although)), only_witnesses=True)
 
     def evidence(self, specification: Specification, answers: Mapping[Question, Answer]) -> Evidence:
         """Not reached, or the shortest way there."""
-        cases = _cases(specification, self.scope, self.names, answers)
+        cases = self._inquiry.cases(specification, answers)
         data = {"never": list(self.names), **self.scope.describe(), **cases.extent()}
         if reached := _shortest(cases, self.names):
             name, config, steps = reached
@@ -112,16 +125,17 @@ class Never:
         sentence = f"{never} is not among the {_extent(data)}, which are all"
         if not self.although:
             return Evidence(self.kind, True, sentence, data)  # noqa: FBT003
-        cases = _cases(specification, self.scope, self._happens(), answers)
+        cases = self._happening.cases(specification, answers)
+        happens = sorted(self._happening.watched)
         data["although"] = list(self.although)
         if (why := cases.unanswered) is not None:
             return Evidence(self.kind, None, why, data)
         for config, found in cases.searched().items():
-            if missing := sorted(set(self._happens()) - found.witnesses.keys()):
+            if missing := [name for name in happens if name not in found.witnesses]:
                 data["configuration"] = dict(cases.settings[config])
                 hollow = f"{sentence}; but that says nothing, for {missing[0]} is not among them either"
                 return Evidence(self.kind, False if found.complete else None, hollow, data)
-        return Evidence(self.kind, True, f"{sentence}; {', '.join(self._happens())} is", data)  # noqa: FBT003
+        return Evidence(self.kind, True, f"{sentence}; {', '.join(happens)} is", data)  # noqa: FBT003
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -145,11 +159,15 @@ class Possible:
 
     def questions(self, specification: Specification) -> list[Question]:
         """One search for each configuration."""
-        return _questions(specification, self.scope, self.names)
+        return self._inquiry.questions(specification)
+
+    @property
+    def _inquiry(self) -> _Inquiry:
+        return _Inquiry(self.scope, frozenset(self.names), only_witnesses=True)
 
     def evidence(self, specification: Specification, answers: Mapping[Question, Answer]) -> Evidence:
         """A shortest way, or the configuration that has none."""
-        cases = _cases(specification, self.scope, self.names, answers)
+        cases = self._inquiry.cases(specification, answers)
         data = {"possible": list(self.names), **self.scope.describe(), **cases.extent()}
         if (why := cases.unanswered) is not None:
             return Evidence(self.kind, None, why, data)
