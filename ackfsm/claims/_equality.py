@@ -104,7 +104,7 @@ def _judged(kind: str, pairs: list[tuple[Answer, dict[str, Any]]], data: dict[st
     }
     if (why := next((found for found, _ in pairs if isinstance(found, str)), None)) is not None:
         return Evidence(kind, None, why, data)
-    extent = f"{data['states']:,} states were compared in {data['pairs']:,} pairs of sets"
+    extent = f"{data['states']:,} states were compared, in {data['pairs']:,} pairs of sets of states"
     different = [(found, settings) for found, settings in compared if found.equal is False]
     if different:
         found, settings = min(different, key=lambda one: len(one[0].trace))

@@ -121,8 +121,7 @@ class Never:
     def _not_vacuous(
         self, specification: Specification, answers: Mapping[Question, Answer], data: dict[str, Any]
     ) -> Evidence:
-        never = " and ".join(self.names)
-        sentence = f"{never} is not among the {_extent(data)}, which are all"
+        sentence = f"{_listed(self.names, 'or')} is in none of the {_extent(data)}, which are all"
         if not self.although:
             return Evidence(self.kind, True, sentence, data)  # noqa: FBT003
         cases = self._happening.cases(specification, answers)
@@ -133,9 +132,10 @@ class Never:
         for config, found in cases.searched().items():
             if missing := [name for name in happens if name not in found.witnesses]:
                 data["configuration"] = dict(cases.settings[config])
-                hollow = f"{sentence}; but that says nothing, for {missing[0]} is not among them either"
+                hollow = f"{sentence}; but that says nothing, for {missing[0]} is in none of them either"
                 return Evidence(self.kind, False if found.complete else None, hollow, data)
-        return Evidence(self.kind, True, f"{sentence}; {', '.join(happens)} is", data)  # noqa: FBT003
+        told = f"{sentence}, although {_listed(self.although, 'and')} can happen"
+        return Evidence(self.kind, True, told, data)  # noqa: FBT003
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -176,7 +176,7 @@ class Possible:
                 data["configuration"] = dict(cases.settings[config])
                 if not found.complete:
                     return Evidence(self.kind, None, f"{missing[0]} was not reached before the limit", data)
-                return Evidence(self.kind, False, f"{missing[0]} is not among all its states", data)  # noqa: FBT003
+                return Evidence(self.kind, False, f"{missing[0]} is in none of all {found.states:,} states", data)  # noqa: FBT003
         return self._witnesses(cases, data)
 
     def _witnesses(self, cases: _Cases, data: dict[str, Any]) -> Evidence:
@@ -195,6 +195,11 @@ class Possible:
 
 def _names(value: str | Sequence[str]) -> tuple[str, ...]:
     return (value,) if isinstance(value, str) else tuple(value)
+
+
+def _listed(names: Sequence[str], word: str) -> str:
+    *most, last = names
+    return f"{', '.join(most)} {word} {last}" if most else last
 
 
 def _happens(name: str) -> str:
