@@ -47,11 +47,16 @@ class Event:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Monitor:
-    """One machine of a property with its marked states: anomalies always, or only at rest."""
+    """One machine of a property with its marked states: anomalies always, or only at rest.
+
+    One that is ``of_the_model`` is not folded over histories: another machine of the property, or a
+    count, watches there what it watches here.
+    """
 
     machine: Machine
     marked: frozenset[str]
     at_rest: frozenset[str]
+    of_the_model: bool = False
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -154,11 +159,17 @@ class Specification:
         max_faults: int | None = 0,
         messages: int = 1,
         copy: int = 1,
+        copies: int | None = None,
+        repeats: int | None = None,
     ) -> dict[str, Any]:
-        """What conditions read: the settings, the bounds of a check, and the number of a copy (from 1)."""
+        """What conditions read: the settings, the bounds of a check, and the number of a copy (from 1).
+
+        ``copies`` is how many copies of messages there can be in all, ``repeats`` how often something can make
+        the broker deliver again; ``None`` where nothing bounds them.
+        """
         settings = {field.name: getattr(configuration, field.name) for field in dataclasses.fields(configuration)}
         bounds = {"faults": frozenset(faults), "max_faults": max_faults, "messages": messages, "copy": copy}
-        return settings | bounds
+        return settings | bounds | _counted(configuration, copies, repeats)
 
     def meaning(self, anomaly: Anomaly) -> str:
         """What ``anomaly`` is, in words; empty if no table speaks of it."""
@@ -313,7 +324,7 @@ class _Loader:
         for row in machine.rows():
             if row.move is Move.REFUSE:
                 raise SpecError(f"{row.place}: {name} refuses {row.event}; a property only watches, write ignore")
-        return Monitor(machine, marked, at_rest)
+        return Monitor(machine, marked, at_rest, data.get("of_the_model", False))
 
     def _read_monitors(self) -> dict[str, Monitor]:
         monitors: dict[str, Monitor] = {}
@@ -380,6 +391,29 @@ class _Loader:
             except InputError as error:
                 raise document.error((i,), str(error)) from None
         return {"gaps": tuple(gaps), "undecided": MappingProxyType(undecided)}
+
+
+_ATTEMPTS_TOLD_APART = 3
+"""With any number of faults: the first delivery, the second, and all that follow."""
+
+
+def _counted(configuration: Configuration, copies: int | None, repeats: int | None) -> dict[str, int | None]:
+    """The bounds of the counters, where a check can reach them; ``None`` where it cannot.
+
+    A limit of attempts above the number of repeats and one is out of reach; where repeats have no
+    limit, a higher limit of attempts only delays what a lower one shows.
+    """
+    window, threshold = configuration.publish_window, configuration.confirm_threshold
+    attempts = configuration.max_delivery_attempts
+    prefetch = configuration.prefetch or None
+    if attempts and repeats is None:
+        attempts = min(attempts, _ATTEMPTS_TOLD_APART)
+    return {
+        "window": window if window is None or copies is None or window < copies else None,
+        "threshold": threshold if threshold is None or copies is None else min(threshold, copies + 1),
+        "prefetched": prefetch if prefetch is None or copies is None or prefetch < copies else None,
+        "attempts": attempts if attempts and (repeats is None or attempts <= repeats + 1) else None,
+    }
 
 
 def _event(name: str, data: dict[str, Any]) -> Event:
