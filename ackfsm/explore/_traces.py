@@ -17,11 +17,12 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from ackfsm.network import Network, NetworkEvent
 from ackfsm.tables import Move
+from ackfsm.terms import Fault
 
 __all__ = ["AT_REST", "Comparison", "compare", "compare_after"]
 
 AT_REST = "at rest"
-"""What is observed when nothing but faults can happen any more."""
+"""What is observed when nothing can happen any more but faults and what an application may choose to do."""
 
 _State = tuple[int, ...]
 _Set = frozenset[int]
@@ -78,8 +79,9 @@ class _Graph:
         self.numbers = [
             {name: number for number, name in enumerate(instance.fsm.states)} for instance in network.instances
         ]
+        seen = frozenset(observable) | frozenset(Fault)
         self.events = [
-            (event.label, event.is_fault or event.name in observable, event.is_fault, self._columns(network, event))
+            (event.label, event.name in seen, event.may_never_happen, self._columns(network, event))
             for event in network.events
         ]
         first = tuple(
@@ -88,6 +90,7 @@ class _Graph:
         self.states: list[_State] = [first]
         self.known = {first: 0}
         self._hidden: dict[int, list[int]] = {}
+        self._closures: dict[_Set, _Set] = {}
         self._seen: dict[int, list[tuple[str, int]]] = {}
         self._resting: dict[int, bool] = {}
 
@@ -110,10 +113,10 @@ class _Graph:
 
     def _expand(self, state: int) -> None:
         here, hidden, seen, resting = self.states[state], [], [], True
-        for label, observable, is_fault, columns in self.events:
+        for label, observable, free, columns in self.events:
             if (after := _after(here, columns)) is None:
                 continue
-            resting = resting and is_fault
+            resting = resting and free
             if observable:
                 seen.append((label, self._number(after)))
             else:
@@ -128,6 +131,14 @@ class _Graph:
 
     def closed(self, states: Iterable[int]) -> _Set:
         """``states`` and all that hidden events lead to from them."""
+        given = frozenset(states)
+        if given not in self._closures:
+            alone = len(given) == 1
+            closures = (self.closed((state,)) for state in given)
+            self._closures[given] = self._closed(given) if alone else frozenset().union(*closures)
+        return self._closures[given]
+
+    def _closed(self, states: _Set) -> _Set:
         found = set(states)
         waiting = list(found)
         while waiting:
