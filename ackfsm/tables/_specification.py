@@ -10,7 +10,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from ackfsm.tables._conditions import Condition, parse_condition
+from ackfsm.tables._conditions import COUNTED, Condition, parse_condition
 from ackfsm.tables._machine import Machine, Move, Per, Relation, read_machine
 from ackfsm.tables._source import Document, read_document
 from ackfsm.terms import Anomaly, Configuration, Fault, InputError, Profile, SpecError, parse_value
@@ -182,7 +182,7 @@ class Specification:
         """The settings that some row, counter or promise reads; the others cannot change any answer."""
         machines = [*self.machines.values(), *(m.machine for p in self.properties.values() for m in p.monitors)]
         read = {name for machine in machines for row in machine.rows() for name in row.when.settings()}
-        read |= {machine.counter.bound for machine in machines if machine.counter}
+        read |= {COUNTED.get(machine.counter.bound, machine.counter.bound) for machine in machines if machine.counter}
         read |= {name for promise in self.promises for name in promise.when.settings()}
         return frozenset(read | {gap.key for gap in self.gaps} | {"profile"})
 
