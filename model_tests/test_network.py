@@ -305,6 +305,8 @@ class _Reference:
                 max_faults=limits.max_faults,
                 messages=limits.messages,
                 copy=copy,
+                copies=limits.messages * self.copies,
+                repeats=None if limits.actions else limits.max_faults,
             )
             by_copy[copy] = {machine.name: machine.fsm(environment) for machine in machines}
         self.fsms = {
@@ -321,6 +323,7 @@ class _Reference:
             if self.can_ever(owner.name, name, index)
         ]
         self.participants = {event: self.concerned(*event) for event in self.events}
+        self.events = [event for event in self.events if not self.is_always_refused(event)]
 
     def indices(self, per: str) -> list[Index]:
         messages = range(1, self.limits.messages + 1)
@@ -331,6 +334,13 @@ class _Reference:
     def can_ever(self, owner: str, name: str, index: Index) -> bool:
         (fsm,) = (fsm for (own, at), fsm in self.fsms.items() if own == owner and at == index[: len(at)])
         return any(row.move is Move.TO for (_, event), row in fsm.rows.items() if event == EventRef(name))
+
+    def is_always_refused(self, event: tuple[str, Index]) -> bool:
+        """Whether some machine that it concerns refuses it in every state."""
+        return any(
+            all(self.fsms[place].rows[state, called].move is Move.REFUSE for state in self.fsms[place].states)
+            for place, called in self.participants[event]
+        )
 
     def concerned(self, name: str, index: Index) -> list[tuple[tuple[str, Index], EventRef]]:
         """The machines, by name and index, that an event concerns, and their names for it."""

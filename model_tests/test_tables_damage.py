@@ -44,7 +44,7 @@ DAMAGES = {
     ),
     "an unknown target": damage(
         BROKER,
-        "entry.dispatched: settle leads to 'gone', which is no state",
+        "entry.settling: execute_consumption leads to 'gone', which is no state",
         (EXECUTE, HERE + EXECUTE.replace("removed", "gone")),
     ),
     "an unknown target in a list": damage(
@@ -64,7 +64,7 @@ DAMAGES = {
     ),
     "a single row with a condition": damage(
         BROKER,
-        "entry.dispatched: the last row for settle must have no condition",
+        "entry.settling: the last row for execute_consumption must have no condition",
         (EXECUTE, HERE + EXECUTE.replace("because", "when: queue_durable, because")),
     ),
     "a list of one row": damage(
@@ -75,19 +75,15 @@ DAMAGES = {
     ),
     "an event decided twice": damage(
         BROKER,
-        "entry.dispatched: settle is decided twice; keep one",
+        "entry.settling: execute_consumption is decided twice; keep one",
         (EXECUTE, f"{EXECUTE}\n{HERE}      accept, execute_consumption: {{ignore: x}}"),
     ),
     "a row for states that all decide": damage(
-        BROKER,
-        "entry: every state decides settle; delete it here",
-        ("    absent:\n", "    absent:\n      settle: {refuse: x}\n"),
-        ("    refused:\n", "    refused:\n      settle: {refuse: x}\n"),
-        ("    ready:\n", "    ready:\n      settle: {refuse: x}\n"),
-        ("    removed:\n", "    removed:\n      settle: {refuse: x}\n"),
-        ("    crashed:\n", "    crashed:\n      settle: {refuse: x}\n"),
-        ("    lost:\n", "    lost:\n      settle: {refuse: x}\n"),
-        ("    settle, give_back:", f"    {HERE}settle, give_back:"),
+        PRODUCER,
+        "request: every state decides accept; delete it here",
+        ("    none:\n      send, send_in_transaction:\n", "    none:\n      accept: {refuse: x}\n      send, send_in_transaction:\n"),
+        ("    gone:\n", "    gone:\n      accept: {refuse: x}\n"),
+        ("    accept, rejection, discard_duplicate: {refuse: the frame", f"    {HERE}accept, rejection, discard_duplicate: {{refuse: the frame"),
     ),
     "a condition that is none": damage(
         BROKER,
@@ -165,9 +161,9 @@ DAMAGES = {
     # events and owners
     "an unknown event in a state": damage(
         BROKER,
-        "entry reacts to 'setle'; declare it in events.yaml",
-        (EXECUTE, HERE + EXECUTE.replace("execute", "exxecute")),
-        ("    settle, give_back:", "    settle, setle, give_back:"),
+        "entry reacts to 'execute'; declare it in events.yaml",
+        (EXECUTE, HERE + EXECUTE.replace("execute_consumption", "execute")),
+        ("rollback_consumption, execute_consumption: {ignore: it is not", "rollback_consumption, execute_consumption, execute: {ignore: it is not"),
     ),
     "an unknown event elsewhere": damage(
         BROKER,
@@ -243,7 +239,7 @@ DAMAGES = {
     ),
     "a source that nobody explains": damage(
         BROKER,
-        "source 'JSM 6.2.10' begins with no tag of sources.yaml; add the tag",
+        "source 'JSM 6.2.7' begins with no tag of sources.yaml; add the tag",
         (EXECUTE, HERE + EXECUTE.replace("JMS", "JSM")),
     ),
     "a second source that nobody explains": damage(
@@ -282,7 +278,7 @@ DAMAGES = {
     ),
     "a property that refuses elsewhere": damage(
         LOSS,
-        "refuses confirmed",
+        "refuses send_in_transaction",
         (
             "    elsewhere:\n      confirmed, implied, committed, commit_returned, returned,",
             f"    elsewhere:\n      {HERE}confirmed, implied, committed, commit_returned, returned,",
@@ -351,7 +347,7 @@ DAMAGES = {
     "a promise under no condition": damage(
         "promises.yaml",
         "'awaits' is neither a setting nor a condition of conditions.yaml",
-        ("  when: journalled and journal_sync_non_transactional\n", f"  {HERE}when: journal and journal_sync_non_transactional\n"),
+        ("  when: journalled and journal_sync_non_transactional\n", f"  {HERE}when: awaits and journal_sync_non_transactional\n"),
     ),
     "a promise of an unknown anomaly": damage(
         "promises.yaml", "'struck' is not one of", ("- absent: stuck", f"- {HERE}absent: struck")
