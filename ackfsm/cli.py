@@ -180,8 +180,8 @@ def _count(text: str) -> int | None:
 
 def _check(arguments: argparse.Namespace) -> int:
     specification = tables.load()
-    settings = _settings(arguments)
-    configuration = specification.configure(arguments.profile, settings)
+    settings = specification.in_vocabulary(arguments.profile, _settings(arguments))
+    configuration = specification.configure(None, settings)
     _warn_of_unread(specification, settings)
     bounds = Bounds(
         messages=_at_least_one(arguments.messages),
@@ -298,12 +298,12 @@ def _configuration(
     specification: tables.Specification, arguments: argparse.Namespace, header: history.Header | None
 ) -> Configuration | None:
     """The configuration of a history: its header's, with ``--profile`` and ``--set`` over it; ``None`` without any."""
-    settings = {**((header and header.config) or {}), **_settings(arguments)}
-    if arguments.profile is not None:
-        settings["profile"] = arguments.profile
-    if not settings:
+    recorded, given = (header and header.config) or {}, _settings(arguments)
+    if not recorded and not given and arguments.profile is None:
         return None
-    return specification.configure(None, settings)
+    profile = arguments.profile or {**recorded, **given}.get("profile")
+    over = specification.in_vocabulary(profile, given)
+    return specification.configure(None, specification.in_vocabulary(profile, recorded) | over)
 
 
 def _add_draw(commands: _Commands) -> None:
