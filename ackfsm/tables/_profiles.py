@@ -290,13 +290,18 @@ class _Reader:
         return key
 
     def _condition(self, path: _Path, row: Mapping[str, Any]) -> Condition | None:
-        """The condition of ``row``, which reads settings alone."""
         if "when" not in row:
             return None
         try:
-            condition = parse_condition(row["when"], self.conditions)
+            return parse_condition(row["when"], self.conditions)
         except ValueError as error:
             raise self.document.error(path, str(error)) from None
+
+    def _condition_on_settings(self, path: _Path, row: Mapping[str, Any]) -> Condition | None:
+        """The condition of ``row``, which reads nothing but settings."""
+        condition = self._condition(path, row)
+        if condition is None:
+            return None
         if alien := sorted(condition.settings() & {*STATIC_NAMES, "profile"}):
             raise self.document.error(path, f"a condition of a profile reads its settings, not {alien[0]}")
         return condition
@@ -335,7 +340,7 @@ class _Reader:
         for i, row in enumerate(rows):
             path = (*where, i)
             fixed = self._key(path, row["fixed"]) if "fixed" in row else None
-            when = self._condition(path, row)
+            when = self._condition_on_settings(path, row)
             yield Refusal(when, fixed, row["because"], row["source"], row["instead"], self._place(path))
 
     def _constant(self, name: str, row: dict[str, Any]) -> Constant:
@@ -364,5 +369,5 @@ class _Reader:
         return OwnName(name, keys, MappingProxyType(values), row.get("differs"), row["source"])
 
     def _deviation(self, i: int, row: dict[str, Any]) -> Deviation:
-        when = self._condition(("deviates", i), row)
+        when = self._condition_on_settings(("deviates", i), row)
         return Deviation(row["what"], when, row.get("unmodelled"), row["source"])

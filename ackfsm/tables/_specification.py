@@ -140,7 +140,8 @@ class Specification:
         if named is not None:
             return named.key_for(profile, value)
         for other, table in self.profiles.items():
-            if (elsewhere := table.own_name(said)) is not None:
+            elsewhere = table.own_name(said)
+            if elsewhere is not None and elsewhere.name == said:
                 keys = " and ".join(elsewhere.keys)
                 raise InputError(f"{said} is a name that {other} has for {keys}, and {profile} has not; set {keys}")
         key_type(said)  # raises: there is no such setting
