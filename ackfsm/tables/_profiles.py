@@ -363,7 +363,11 @@ class _Reader:
 
     def _name(self, path: _Path, name: str, row: dict[str, Any]) -> OwnName:
         keys = tuple(self._key(path, key) for key in ([row["key"]] if isinstance(row["key"], str) else row["key"]))
-        values = {text: self._value(path, key, value) for key in keys for text, value in row.get("values", {}).items()}
+        values = {
+            text: self._value((*path, "values", text), key, value)
+            for key in keys
+            for text, value in row.get("values", {}).items()
+        }
         if len(keys) > 1 and not (values or "differs" in row):
             raise self.document.error(path, f"{name} is not one setting by another name; say how it differs")
         return OwnName(name, keys, MappingProxyType(values), row.get("differs"), row["source"])

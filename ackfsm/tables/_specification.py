@@ -127,13 +127,13 @@ class Specification:
         for a name that is related to a key but does not mean the same.
         """
         name = _profile(settings.get("profile", Profile.JMS) if profile is None else profile)
-        own: dict[str, object] = {"profile": name}
+        under: dict[str, str] = {}
         for said, value in settings.items():
             key = said if said in _KEYS else self._key_of(name, said, value)
-            if key in own and key != "profile":
-                raise InputError(f"{key} is given twice, once as {said}; keep one of them")
-            own.setdefault(key, value)
-        return own
+            if key in under:
+                raise InputError(f"{under[key]} and {said} are one setting, given twice; keep one of them")
+            under[key] = said
+        return {**{key: settings[said] for key, said in under.items()}, "profile": name}
 
     def _key_of(self, profile: Profile, said: str, value: object) -> str:
         named = self.profiles[profile].own_name(said)
