@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING, NoReturn, TypeAlias
 from rich.console import Console, Group, RenderableType
 from rich.markdown import Markdown
 from rich.status import Status
-from rich.text import Text
 
 import ackfsm
 from ackfsm import explore, tables
@@ -441,8 +440,10 @@ def _profile(name: str) -> Profile:
 
 def _show(arguments: argparse.Namespace, machine: object, page: str) -> None:
     """JSON, or a page of Markdown: set on a terminal, as it stands elsewhere."""
-    console = _console()
-    _say(arguments, machine, lambda: Markdown(page) if console.is_terminal else Text(page, end=""))
+    if arguments.json or _console().is_terminal:
+        _say(arguments, machine, lambda: Markdown(page))
+    else:
+        print(page, end="")
 
 
 if __name__ == "__main__":

@@ -236,7 +236,9 @@ def test_a_profile_sets_what_its_file_says_over_the_defaults_of_jms(profile: Pro
     chosen = shipped().configure(profile).as_dict()
     for key, cell in (base | stated).items():
         row = first_that_holds(cell, chosen)
-        assert chosen[key] == (row["value"] if "value" in row else math.ceil(chosen[row["third_of"]] / 3)), key
+        assert chosen[key] == (row["value"] if "value" in row else math.ceil(int(str(chosen[row["third_of"]])) / 3)), (
+            key
+        )
     assert chosen["profile"] == profile
 
 
