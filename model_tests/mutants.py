@@ -1,7 +1,7 @@
 """Mutants of the tables: every row deleted, redirected or turned around, one at a time, and who notices.
 
 A *mutant* is the specification with one row of one machine changed.  It is *noticed* if some system of
-:data:`PANEL` is not the same any more: another number of states or transitions (``test_facts.py`` asserts such
+:func:`panel` is not the same any more: another number of states or transitions (``test_facts.py`` asserts such
 numbers), or other anomalies.  A mutant of a row that *decides* nothing in the whole panel (its event never
 happens in its state, or another machine refuses it as well) cannot be noticed: such rows stand for totality.
 
@@ -24,9 +24,9 @@ from ackfsm import explore, tables
 from ackfsm.explore import _search
 from ackfsm.network import Bounds, Network, compose, pack
 from ackfsm.tables import EventRef, Machine, Move, Row, Specification
-from ackfsm.terms import Anomaly, Fault, SpecError
+from ackfsm.terms import Anomaly, Fault, InputError, SpecError
 
-__all__ = ["PANEL", "Mutant", "Noticed", "System", "mutants", "score", "trial"]
+__all__ = ["Mutant", "Noticed", "System", "mutants", "panel", "score", "trial"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -108,7 +108,17 @@ def _panel() -> Iterator[System]:
     yield _system(publish_window=1, confirm_threshold=1, ack_immediately=True, send_mode="asynchronous", messages=2)
 
 
-PANEL: tuple[System, ...] = tuple(dict.fromkeys(_panel()))
+def panel(specification: Specification) -> tuple[System, ...]:
+    """The systems that look at each mutant: those of :func:`_panel` that their profiles do not refuse."""
+    return tuple(system for system in dict.fromkeys(_panel()) if _exists(system, specification))
+
+
+def _exists(system: System, specification: Specification) -> bool:
+    try:
+        specification.configure(system.profile, dict(system.settings))
+    except InputError:
+        return False
+    return True
 
 
 @dataclasses.dataclass(frozen=True)
@@ -212,31 +222,33 @@ class _Yardstick:
     """The tables as they are: each system's signature, and which systems each row decides something in."""
 
     specification: Specification
+    systems: tuple[System, ...]
     signatures: tuple[Signature | str, ...]
-    systems: Mapping[tuple[str, int, str], Sequence[int]]
+    deciding: Mapping[tuple[str, int, str], Sequence[int]]
 
 
 @functools.cache
 def yardstick() -> _Yardstick:
     """Made once in each process."""
     specification = tables.load()
-    signatures = tuple(signature(specification, system) for system in PANEL)
+    systems = panel(specification)
+    signatures = tuple(signature(specification, system) for system in systems)
     by_row: dict[tuple[str, int, str], list[int]] = defaultdict(list)
-    for number in sorted(range(len(PANEL)), key=lambda n: signatures[n][0]):
-        for row in deciding(PANEL[number].network(specification)):
+    for number in sorted(range(len(systems)), key=lambda n: signatures[n][0]):
+        for row in deciding(systems[number].network(specification)):
             by_row[row].append(number)
-    return _Yardstick(specification, signatures, by_row)
+    return _Yardstick(specification, systems, signatures, by_row)
 
 
 def trial(mutant: Mutant) -> Noticed:
     """Let the panel look at one mutant, smallest system first, until one notices."""
     known = yardstick()
-    systems = known.systems.get((mutant.machine, mutant.line, mutant.event), ())
+    systems = known.deciding.get((mutant.machine, mutant.line, mutant.event), ())
     changed = apply(known.specification, mutant)
     for number in systems:
         before = known.signatures[number]
         limit = 4 * before[0] + 1000 if isinstance(before[0], int) else None
-        after = signature(changed, PANEL[number], limit)
+        after = signature(changed, known.systems[number], limit)
         if after == before:
             continue
         if isinstance(after, str) or isinstance(before, str):

@@ -201,8 +201,15 @@ def test_no_acknowledge_loses_under_faults_of_the_consumer(
 # further facts
 
 
-@pytest.mark.parametrize("profile", Profile)
-@pytest.mark.parametrize("mode", ["AUTO", "CLIENT", "DUPS_OK", "PRE", "NO", "INDIVIDUAL"])
+@pytest.mark.parametrize(
+    ("profile", "mode"),
+    [
+        (profile, mode)
+        for mode in ("AUTO", "CLIENT", "DUPS_OK", "PRE", "NO", "INDIVIDUAL")
+        for profile in Profile
+        if f"{mode}_ACKNOWLEDGE" in shipped().offered(profile, "ack_mode")
+    ],
+)
 def test_without_a_fault_nothing_goes_wrong(specification: Specification, profile: Profile, mode: str) -> None:
     for consumption in ("receive", "listener"):
         chosen = {"ack_mode": f"{mode}_ACKNOWLEDGE", "consumption": consumption}

@@ -2,8 +2,8 @@
 
 from ackfsm.tables._conditions import Condition
 from ackfsm.tables._machine import Counter, EventRef, Fsm, Machine, Move, Per, Relation, Row
+from ackfsm.tables._profiles import Constant, Default, Deviation, OwnName, ProfileTable, Refusal, written
 from ackfsm.tables._specification import (
-    Default,
     Event,
     Gap,
     Monitor,
@@ -16,8 +16,10 @@ from ackfsm.tables._specification import (
 
 __all__ = [
     "Condition",
+    "Constant",
     "Counter",
     "Default",
+    "Deviation",
     "Event",
     "EventRef",
     "Fsm",
@@ -25,12 +27,16 @@ __all__ = [
     "Machine",
     "Monitor",
     "Move",
+    "OwnName",
     "Per",
+    "ProfileTable",
     "Promise",
     "Property",
+    "Refusal",
     "Relation",
     "Row",
     "Specification",
     "Undecided",
     "load",
+    "written",
 ]
