@@ -9,10 +9,10 @@ from typing import Any
 from ackfsm.claims._evidence import Evidence
 from ackfsm.claims._questions import Answer, Question
 from ackfsm.claims._scope import Scope, configurations, read_scope
-from ackfsm.tables import Default, Move, Row, Specification
-from ackfsm.terms import Configuration, InputError, Profile, parse_value
+from ackfsm.tables import Move, Row, Specification, written
+from ackfsm.terms import InputError, Profile, parse_value
 
-__all__ = ["Accepted", "Decides", "HasDefault", "Refused", "Unchangeable"]
+__all__ = ["Decides", "Has", "HasConstant", "HasDefault", "Unchangeable"]
 
 
 class _Fact:
@@ -48,78 +48,94 @@ class HasDefault(_Fact):
         del answers
         configuration = specification.configure(self.profile, self.given)
         value = configuration.as_dict()[self.key]
-        row = _default(specification, configuration, self.key)
+        row = specification.profiles[configuration.profile].default(self.key, specification.environment(configuration))
         data = {
             "profile": self.profile,
             "given": dict(self.given),
             self.key: value,
-            "row": f"spec/profiles/{self.profile}.yaml defaults/{self.key}",
+            "row": row.place,
             "because": row.because,
             "source": row.source,
         }
-        under = "".join(f", with {key} {chosen}" for key, chosen in self.given.items())
-        sentence = f"{self.key} is {value} in {self.profile}{under}: {row.because} ({row.source})"
+        under = "".join(f", with {key} {written(chosen)}" for key, chosen in self.given.items())
+        sentence = f"{self.key} is {written(value)} in {self.profile}{under}: {row.because} ({row.place}, {row.source})"
         return Evidence(self.kind, value == self.value, sentence, data)
 
 
-def _default(specification: Specification, configuration: Configuration, key: str) -> Default:
-    environment = specification.environment(configuration)
-    rows = (row for row in specification.profiles[configuration.profile] if row.key == key)
-    return next(row for row in rows if row.when is None or row.when.holds(environment))
-
-
 @dataclasses.dataclass(frozen=True, slots=True)
-class Refused(_Fact):
-    """The profile refuses these settings."""
+class Has(_Fact):
+    """Whether the system has these settings (through one of its programming interfaces, if ``api`` names one)."""
 
     profile: str
+    api: str | None
     settings: Mapping[str, Any]
+    wanted: bool
 
-    kind = "refused"
+    @property
+    def kind(self) -> str:
+        """``accepted`` or ``refused``."""
+        return "accepted" if self.wanted else "refused"
 
     @classmethod
-    def read(cls, data: Mapping[str, Any]) -> Refused:
+    def read(cls, data: Mapping[str, Any]) -> Has:
         """From its form in ``spec/claims.yaml``."""
-        return cls(data["refused"]["profile"], data["refused"]["settings"])
+        wanted = "accepted" in data
+        fact = data["accepted" if wanted else "refused"]
+        return cls(fact["profile"], fact.get("api"), fact["settings"], wanted)
 
     def evidence(self, specification: Specification, answers: Mapping[Question, Answer]) -> Evidence:
-        """The sentence of the refusal."""
+        """The row that refuses, or that none does and that the tables have rows for it."""
         del answers
-        data = {"profile": self.profile, "settings": dict(self.settings)}
-        for key, value in self.settings.items():
-            parse_value(key, value)
-        try:
-            specification.configure(self.profile, self.settings)
-        except InputError as error:
-            return Evidence(self.kind, True, str(error), data)  # noqa: FBT003
-        return Evidence(self.kind, False, f"{self.profile} takes {dict(self.settings)}", data)  # noqa: FBT003
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Accepted(_Fact):
-    """The profile takes these settings."""
-
-    profile: str
-    settings: Mapping[str, Any]
-
-    kind = "accepted"
-
-    @classmethod
-    def read(cls, data: Mapping[str, Any]) -> Accepted:
-        """From its form in ``spec/claims.yaml``."""
-        return cls(data["accepted"]["profile"], data["accepted"].get("settings", {}))
-
-    def evidence(self, specification: Specification, answers: Mapping[Question, Answer]) -> Evidence:
-        """That it does, and that there are rows for them; or the sentence of the refusal."""
-        del answers
-        data = {"profile": self.profile, "settings": dict(self.settings)}
-        try:
-            configuration = specification.configure(self.profile, self.settings)
-        except InputError as error:
-            return Evidence(self.kind, False, str(error), data)  # noqa: FBT003
-        for gap in specification.gaps_of(configuration):
+        table = specification.profiles[Profile(self.profile)]
+        given = {key: parse_value(key, value) for key, value in self.settings.items()}
+        values = table.settings(given)
+        if self.api is not None and self.api not in table.apis:
+            raise InputError(f"the profile {self.profile} has no API {self.api!r}")
+        row = next(iter(table.refused(values, self.api)), None)
+        data: dict[str, Any] = {"profile": self.profile, "api": self.api, "settings": dict(self.settings)}
+        who = f"the profile {self.profile}" + (f" through {self.api}" if self.api else "")
+        if row is not None and row.settings() & given.keys():
+            data |= {"row": row.place, "because": row.because, "source": row.source, "instead": row.instead}
+            return Evidence(self.kind, not self.wanted, f"{row.sentence(who, values, given)} ({row.place})", data)
+        if row is not None:
+            return Evidence(self.kind, None, f"what refuses it is another setting: {row.because} ({row.place})", data)
+        gaps = [gap for gap in specification.gaps if values[gap.key] == gap.value]
+        for gap in gaps:
             return Evidence(self.kind, None, f"the tables have no rows for it: {gap.because}", data)
-        return Evidence(self.kind, True, f"{self.profile} takes {dict(self.settings)}", data)  # noqa: FBT003
+        said = ", ".join(f"{key}={written(value)}" for key, value in self.settings.items())
+        return Evidence(self.kind, self.wanted, f"{who} takes {said}", data)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class HasConstant(_Fact):
+    """The system has a number of its own for a value of a setting."""
+
+    profile: str
+    key: str
+    value: str
+    number: int
+
+    kind = "constant"
+
+    @classmethod
+    def read(cls, data: Mapping[str, Any]) -> HasConstant:
+        """From its form in ``spec/claims.yaml``."""
+        fact = data["constant"]
+        return cls(fact["profile"], fact["key"], fact["value"], fact["number"])
+
+    def evidence(self, specification: Specification, answers: Mapping[Question, Answer]) -> Evidence:
+        """The constant with its source."""
+        del answers
+        value = parse_value(self.key, self.value)
+        found = specification.profiles[Profile(self.profile)].constants_of(self.key, value)
+        data = {
+            "profile": self.profile,
+            self.key: self.value,
+            "constants": [{"name": one.name, "number": one.number, "source": one.source} for one in found],
+        }
+        told = ", ".join(f"{one.name} = {one.number} ({one.source})" for one in found) or "no constant"
+        holds = any(one.number == self.number for one in found)
+        return Evidence(self.kind, holds, f"{self.value} is {told} in {self.profile}", data)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

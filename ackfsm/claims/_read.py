@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 from ackfsm.claims._equality import Equal, SameEffect
 from ackfsm.claims._evidence import Evidence
-from ackfsm.claims._facts import Accepted, Decides, HasDefault, Refused, Unchangeable
+from ackfsm.claims._facts import Decides, Has, HasConstant, HasDefault, Unchangeable
 from ackfsm.claims._questions import Answer, Question
 from ackfsm.claims._rates import Rate
 from ackfsm.claims._searches import Never, Possible
@@ -67,8 +67,9 @@ _KINDS: Mapping[str, Callable[[Mapping[str, Any]], Check]] = MappingProxyType(
         "differ": Equal.read,
         "same_effect": SameEffect.read,
         "default": HasDefault.read,
-        "refused": Refused.read,
-        "accepted": Accepted.read,
+        "refused": Has.read,
+        "accepted": Has.read,
+        "constant": HasConstant.read,
         "row": Decides.read,
         "unchangeable": Unchangeable.read,
         "rate": Rate.read,

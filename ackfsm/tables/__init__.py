@@ -2,9 +2,9 @@
 
 from ackfsm.tables._conditions import ALWAYS, Condition
 from ackfsm.tables._machine import Counter, EventRef, Fsm, Machine, Move, Per, Relation, Row
+from ackfsm.tables._profiles import Constant, Default, Deviation, OwnName, ProfileTable, Refusal, written
 from ackfsm.tables._source import Document
 from ackfsm.tables._specification import (
-    Default,
     Event,
     Gap,
     Monitor,
@@ -19,8 +19,10 @@ from ackfsm.tables._specification import (
 __all__ = [
     "ALWAYS",
     "Condition",
+    "Constant",
     "Counter",
     "Default",
+    "Deviation",
     "Document",
     "Event",
     "EventRef",
@@ -29,13 +31,17 @@ __all__ = [
     "Machine",
     "Monitor",
     "Move",
+    "OwnName",
     "Per",
+    "ProfileTable",
     "Promise",
     "Property",
+    "Refusal",
     "Relation",
     "Row",
     "Specification",
     "Undecided",
     "load",
     "read_form",
+    "written",
 ]
