@@ -141,7 +141,7 @@ class Noticed:
     mutant: Mutant
     decides: bool
     how: str | None
-    anomalies: frozenset[Anomaly]
+    anomalies: frozenset[str]
 
 
 _DEEDS = {Move.TO: ("deleted", "redirected"), Move.IGNORE: ("refused",), Move.REFUSE: ("allowed",)}
@@ -255,7 +255,7 @@ def trial(mutant: Mutant) -> Noticed:
             return Noticed(mutant, decides=True, how="it cannot be composed", anomalies=frozenset())
         new = after[2] - before[2]
         how = f"it brings {', '.join(sorted(new))}" if new else "the space has another size"
-        return Noticed(mutant, decides=True, how=how, anomalies=frozenset(new))
+        return Noticed(mutant, decides=True, how=how, anomalies=new)
     return Noticed(mutant, decides=bool(systems), how=None, anomalies=frozenset())
 
 
