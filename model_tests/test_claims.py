@@ -1,4 +1,4 @@
-"""Claims: every sentence is there, every kind of check can fail, unknown is never a pass, and traces are compared rightly."""
+"""Claims: every sentence is there, every kind of check can fail, unknown is no pass, traces are compared rightly."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_every_monitor_is_watched_by_some_claim() -> None:
         ("  checks:\n  - {never: loss, by: [send]}", "by"),
         ("  checks:\n  - {never: loss, faults: [fire]}", "fire"),
         (
-            "  checks: [{unchangeable: ack_mode}]\n  contradiction:\n  - {says: no, source: hearsay, checks: [{never: loss}]}",
+            "  checks: [{never: loss}]\n  contradiction: [{says: x, source: hearsay, checks: [{never: loss}]}]",
             "hearsay",
         ),
         (
@@ -100,17 +100,17 @@ CLIENT = "faults: [], messages: 2, in: {profile: jms, ack_mode: CLIENT_ACKNOWLED
         ),
         pytest.param(
             "{never: happens(settle), although: processed, in: {profile: ems, ack_mode: NO_ACKNOWLEDGE}}",
-            "{never: happens(settle), although: [processed, acknowledge], in: {profile: ems, ack_mode: NO_ACKNOWLEDGE}}",
+            "{never: happens(settle), although: [acknowledge], in: {profile: ems, ack_mode: NO_ACKNOWLEDGE}}",
             id="never, for a reason",
         ),
         pytest.param(
-            "{possible: duplicate, by: [processed, consumer_crash, dispatch_again], faults: [consumer_crash]}",
-            "{possible: duplicate, by: [consumer_crash, processed, acknowledge], faults: [consumer_crash]}",
+            "{possible: duplicate, by: [consumer_crash, dispatch_again(m1)], faults: [consumer_crash]}",
+            "{possible: duplicate, by: [consumer_crash, delivered_clear], faults: [consumer_crash]}",
             id="possible, by a way",
         ),
         pytest.param(
             "{possible: [unprocessed, loss], faults: [consumer_crash], in: {profile: qpid, ack_mode: NO_ACKNOWLEDGE}}",
-            "{possible: [unprocessed, loss], faults: [consumer_crash], in: {profile: qpid, ack_mode: CLIENT_ACKNOWLEDGE}}",
+            "{possible: [unprocessed, loss], faults: [consumer_crash], in: {profile: qpid}}",
             id="possible",
         ),
         pytest.param(
@@ -234,10 +234,10 @@ def test_a_refutation_needs_no_complete_search(tmp_path: Path) -> None:
 
 
 def test_a_search_that_was_cut_short_by_a_witness_is_a_shortest_one(tmp_path: Path) -> None:
-    answer = decided(tmp_path, "{possible: duplicate, messages: 2, faults: [consumer_crash], max_faults: 1}")
+    answer = decided(tmp_path, "{possible: duplicate, messages: 2, max_faults: 1}")
     (evidence,) = answer.evidence
     assert not evidence.data["complete"]
-    bounds = Bounds(messages=2, faults=frozenset({Fault.CONSUMER_CRASH}))
+    bounds = Bounds(messages=2, faults=frozenset(Fault))
     whole = explore.check(shipped(), shipped().configure(), bounds)
     steps = next(f.steps for name, f in whole.findings.items() if name == "duplicate")
     assert len(evidence.data["witnesses"]["duplicate"]["steps"]) == len(steps)
@@ -250,14 +250,11 @@ def test_a_search_that_was_cut_short_by_a_witness_is_a_shortest_one(tmp_path: Pa
     ("name", "file", "edit"),
     [
         (
-            "C44",
+            "C45",
             "machines/journal.yaml",
-            (
-                '"the response waits for the sync", when: journal_sync_non_transactional,',
-                "\"x\", when: profile == 'jms',",
-            ),
+            ('"the response waits for the sync", when: journal_sync_non_transactional,', '"x", when: journalled,'),
         ),
-        ("C23", "profiles/jms.yaml", ("ack_event_mode: {value: PER_MESSAGE", "ack_event_mode: {value: WINDOWED")),
+        ("C39", "profiles/jms.yaml", ("delivery_mode: {value: PERSISTENT", "delivery_mode: {value: NON_PERSISTENT")),
         (
             "C34",
             "conditions.yaml",
@@ -365,8 +362,8 @@ LENGTH = 3
 
 def traces(network: Network, observable: set[str]) -> set[tuple[str, ...]]:
     """Every trace of up to ``LENGTH`` observations, by walking every run."""
-    seen = {(network.initial, ())}
-    waiting: list[tuple[tuple[str, ...], tuple[str, ...]]] = [(network.initial, ())]
+    first: tuple[tuple[str, ...], tuple[str, ...]] = (network.initial, ())
+    seen, waiting = {first}, [first]
     while waiting:
         state, trace = waiting.pop()
         for after in observed(network, state, trace, observable):
@@ -420,11 +417,11 @@ def test_a_system_is_equal_to_itself(network: Network, observable: set[str]) -> 
 
 def test_a_difference_is_told_by_a_shortest_trace() -> None:
     bounds = Bounds(messages=1, faults=frozenset())
-    pair = [
+    left, right = [
         compose(shipped(), shipped().configure("jms", {"ack_mode": mode}), bounds, ())
         for mode in ("AUTO_ACKNOWLEDGE", "NO_ACKNOWLEDGE")
     ]
-    found = explore.compare(*pair, {"send", "delivered_clear", "processed", "acknowledge"})
+    found = explore.compare(left, right, {"send", "delivered_clear", "processed", "acknowledge"})
     assert (found.equal, found.only) == (False, "left")
     assert found.trace == ("send(m1)", "delivered_clear(m1)", "processed(m1)", "acknowledge(m1)")
 
