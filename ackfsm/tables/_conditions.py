@@ -24,10 +24,15 @@ STATIC_NAMES: Mapping[str, tuple[type, bool]] = {
     "messages": (int, False),
     "faults": (frozenset, False),
     "max_faults": (int, True),
+    "window": (int, True),
+    "threshold": (int, True),
+    "prefetched": (int, True),
+    "attempts": (int, True),
 }
 """Names besides the settings: the number of this copy (from 1), and the bounds of a check.
 
-Each with its type and whether it may be ``None``.
+Each with its type and whether it may be ``None``.  The last four are settings as a check has to count
+them (:meth:`ackfsm.tables.Specification.environment`).
 """
 
 _COMPARISONS: Mapping[type[ast.cmpop], Callable[[Any, Any], bool]] = {

@@ -40,11 +40,16 @@ class Event:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Monitor:
-    """One machine of a property with its marked states: anomalies always, or only at rest."""
+    """One machine of a property with its marked states: anomalies always, or only at rest.
+
+    One that is ``of_the_model`` is not folded over histories: another machine of the property, or a
+    count, watches there what it watches here.
+    """
 
     machine: Machine
     marked: frozenset[str]
     at_rest: frozenset[str]
+    of_the_model: bool = False
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -188,11 +193,17 @@ class Specification:
         max_faults: int | None = 0,
         messages: int = 1,
         copy: int = 1,
+        copies: int | None = None,
+        repeats: int | None = None,
     ) -> dict[str, Any]:
-        """What conditions read: the settings, the bounds of a check, and the number of a copy (from 1)."""
+        """What conditions read: the settings, the bounds of a check, and the number of a copy (from 1).
+
+        ``copies`` is how many copies of messages there can be in all, ``repeats`` how often something can make
+        the broker deliver again; ``None`` where nothing bounds them.
+        """
         settings = {field.name: getattr(configuration, field.name) for field in dataclasses.fields(configuration)}
         bounds = {"faults": frozenset(faults), "max_faults": max_faults, "messages": messages, "copy": copy}
-        return settings | bounds
+        return settings | bounds | _counted(configuration, copies, repeats)
 
     def meaning(self, anomaly: Anomaly) -> str:
         """What ``anomaly`` is, in words; empty if no table speaks of it."""
@@ -215,14 +226,24 @@ class Specification:
 
     def settings_read(self) -> frozenset[str]:
         """The settings that some row, counter or promise reads; the others cannot change any answer."""
-        read = {name for promise in self.promises for name in promise.when.settings()}
-        return frozenset(self.settings_of_machines() | read | {gap.key for gap in self.gaps} | {"profile"})
+        read = {name for condition in self.conditions_of_machines() for name in condition.settings()}
+        read |= {name for promise in self.promises for name in promise.when.settings()}
+        return frozenset({*read, *self.bounds_of_machines(), *(gap.key for gap in self.gaps), "profile"})
 
-    def settings_of_machines(self) -> frozenset[str]:
-        """The settings that some row or counter reads: configurations that agree in these are the same machines."""
-        machines = [*self.machines.values(), *(m.machine for p in self.properties.values() for m in p.monitors)]
-        read = {name for machine in machines for row in machine.rows() for name in row.when.settings()}
-        return frozenset(read | {machine.counter.bound for machine in machines if machine.counter})
+    def conditions_of_machines(self) -> tuple[Condition, ...]:
+        """Every condition of a row, once.
+
+        Where they all hold alike, and the :meth:`bounds_of_machines` are the same, every machine has the same rows.
+        """
+        rows = (row for machine in self._all_machines() for row in machine.rows())
+        return tuple({row.when.text: row.when for row in rows}.values())
+
+    def bounds_of_machines(self) -> frozenset[str]:
+        """The names of the bounds of all counters: settings, or bounds of a check."""
+        return frozenset(machine.counter.bound for machine in self._all_machines() if machine.counter)
+
+    def _all_machines(self) -> tuple[Machine, ...]:
+        return (*self.machines.values(), *(m.machine for p in self.properties.values() for m in p.monitors))
 
 
 def _profile(name: object) -> Profile:
@@ -345,7 +366,7 @@ class _Loader:
         for row in machine.rows():
             if row.move is Move.REFUSE:
                 raise SpecError(f"{row.place}: {name} refuses {row.event}; a property only watches, write ignore")
-        return Monitor(machine, marked, at_rest)
+        return Monitor(machine, marked, at_rest, data.get("of_the_model", False))
 
     def _read_profiles(self) -> dict[Profile, ProfileTable]:
         documents = {document.file.stem: document for document in self._folder("profiles", "profile")}
@@ -376,6 +397,29 @@ class _Loader:
             except InputError as error:
                 raise document.error((i,), str(error)) from None
         return {"gaps": tuple(gaps), "undecided": MappingProxyType(undecided)}
+
+
+_ATTEMPTS_TOLD_APART = 3
+"""With any number of faults: the first delivery, the second, and all that follow."""
+
+
+def _counted(configuration: Configuration, copies: int | None, repeats: int | None) -> dict[str, int | None]:
+    """The bounds of the counters, where a check can reach them; ``None`` where it cannot.
+
+    A limit of attempts above the number of repeats and one is out of reach; where repeats have no
+    limit, a higher limit of attempts only delays what a lower one shows.
+    """
+    window, threshold = configuration.publish_window, configuration.confirm_threshold
+    attempts = configuration.max_delivery_attempts
+    prefetch = configuration.prefetch or None
+    if attempts and repeats is None:
+        attempts = min(attempts, _ATTEMPTS_TOLD_APART)
+    return {
+        "window": window if window is None or copies is None or window < copies else None,
+        "threshold": threshold if threshold is None or copies is None else min(threshold, copies + 1),
+        "prefetched": prefetch if prefetch is None or copies is None or prefetch < copies else None,
+        "attempts": attempts if attempts and (repeats is None or attempts <= repeats + 1) else None,
+    }
 
 
 def _event(name: str, data: dict[str, Any]) -> Event:
