@@ -177,7 +177,14 @@ def _add_check(commands: _Commands) -> None:
         action="append",
         default=[],
         dest="actions",
-        help="what else the application does: recover",
+        help="what else applications do: recover, rollback, taken_elsewhere",
+    )
+    command.add_argument(
+        "--without",
+        metavar="E",
+        action="append",
+        default=[],
+        help="an event that never happens, for example acknowledge or timer_fires",
     )
     command.add_argument("--messages", metavar="N", type=_count, default=1, help="how many messages (default: 1)")
     command.add_argument("--max-states", metavar="N", type=_count, help="stop, undetermined, after so many states")
@@ -193,14 +200,13 @@ def _count(text: str) -> int | None:
 
 def _check(arguments: argparse.Namespace) -> int:
     specification = tables.load()
-    settings = specification.in_vocabulary(arguments.profile, _settings(arguments))
-    configuration = specification.configure(None, settings)
-    _warn_of_unread(specification, settings)
+    configuration = specification.configure(None, specification.in_vocabulary(arguments.profile, _settings(arguments)))
     bounds = Bounds(
         messages=_at_least_one(arguments.messages, "--messages"),
         faults=frozenset(Fault) if arguments.faults is None else frozenset(map(_fault, arguments.faults)),
         max_faults=arguments.max_faults,
         actions=frozenset(arguments.actions),
+        without=frozenset(arguments.without),
     )
     with _patience("states found") as progress:
         answer = explore.check(specification, configuration, bounds, max_states=arguments.max_states, progress=progress)
@@ -224,13 +230,6 @@ def _fault(name: str) -> Fault:
     except ValueError:
         faults = ", ".join(fault.value for fault in Fault)
         raise InputError(f"there is no fault {name!r}; the faults are {faults}") from None
-
-
-def _warn_of_unread(specification: tables.Specification, settings: dict[str, object]) -> None:
-    unread = sorted(settings.keys() - specification.settings_read())
-    if unread:
-        names = ", ".join(unread)
-        print(f"note: no row of the tables reads {names}, so it changes no answer here", file=sys.stderr)
 
 
 def _add_verify(commands: _Commands) -> None:

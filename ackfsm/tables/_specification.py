@@ -11,7 +11,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from ackfsm.tables._conditions import Condition, parse_condition
+from ackfsm.tables._conditions import COUNTED, Condition, parse_condition
 from ackfsm.tables._machine import Machine, Move, Per, Relation, read_machine
 from ackfsm.tables._profiles import ProfileTable, Refusal, read_profiles
 from ackfsm.tables._source import Document, read_document
@@ -230,6 +230,7 @@ class Specification:
         read |= {name for promise in self.promises for name in promise.when.settings()}
         return frozenset({*read, *self.bounds_of_machines(), *(gap.key for gap in self.gaps), "profile"})
 
+<<<<<<< HEAD
     def conditions_of_machines(self) -> tuple[Condition, ...]:
         """Every condition of a row, once.
 
@@ -244,6 +245,14 @@ class Specification:
 
     def _all_machines(self) -> tuple[Machine, ...]:
         return (*self.machines.values(), *(m.machine for p in self.properties.values() for m in p.monitors))
+=======
+    def settings_of_machines(self) -> frozenset[str]:
+        """The settings that some row or counter reads: configurations that agree in these are the same machines."""
+        machines = [*self.machines.values(), *(m.machine for p in self.properties.values() for m in p.monitors)]
+        read = {name for machine in machines for row in machine.rows() for name in row.when.settings()}
+        counted = {machine.counter.bound for machine in machines if machine.counter}
+        return frozenset(read | {COUNTED.get(name, name) for name in counted})
+>>>>>>> main
 
 
 def _profile(name: object) -> Profile:
