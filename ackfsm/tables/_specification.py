@@ -228,9 +228,9 @@ class Specification:
         """The settings that some row, counter or promise reads; the others cannot change any answer."""
         read = {name for condition in self.conditions_of_machines() for name in condition.settings()}
         read |= {name for promise in self.promises for name in promise.when.settings()}
-        return frozenset({*read, *self.bounds_of_machines(), *(gap.key for gap in self.gaps), "profile"})
+        counted = (COUNTED.get(name, name) for name in self.bounds_of_machines())
+        return frozenset({*read, *counted, *(gap.key for gap in self.gaps), "profile"})
 
-<<<<<<< HEAD
     def conditions_of_machines(self) -> tuple[Condition, ...]:
         """Every condition of a row, once.
 
@@ -245,14 +245,6 @@ class Specification:
 
     def _all_machines(self) -> tuple[Machine, ...]:
         return (*self.machines.values(), *(m.machine for p in self.properties.values() for m in p.monitors))
-=======
-    def settings_of_machines(self) -> frozenset[str]:
-        """The settings that some row or counter reads: configurations that agree in these are the same machines."""
-        machines = [*self.machines.values(), *(m.machine for p in self.properties.values() for m in p.monitors)]
-        read = {name for machine in machines for row in machine.rows() for name in row.when.settings()}
-        counted = {machine.counter.bound for machine in machines if machine.counter}
-        return frozenset(read | {COUNTED.get(name, name) for name in counted})
->>>>>>> main
 
 
 def _profile(name: object) -> Profile:
