@@ -69,7 +69,7 @@ def test_systems_whose_modes_are_the_same_machines_share_the_searches() -> None:
     found = systems.survey(dataclasses.replace(shipped(), profiles=tables_of), [SMALL, twin], progress=asked.append)
     searches = sum(len(mode.causes) for mode in surveyed())
     assert asked == list(range(1, len(asked) + 1))
-    assert searches <= len(asked) < 2 * searches
+    assert 0 < len(asked) < 2 * searches
     assert [mode.causes for mode in found[SMALL]] == [mode.causes for mode in found[twin]]
     assert found[SMALL] == surveyed()
     assert {mode.configuration.profile for mode in found[twin]} == {twin}
