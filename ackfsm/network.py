@@ -9,7 +9,7 @@ state of the whole system is a few words of 63 bits.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from ackfsm.tables import EventRef, Fsm, Machine, Monitor, Move, Per, Relation, Row, Specification
 from ackfsm.terms import Configuration, Fault, InputError
@@ -24,6 +24,7 @@ __all__ = [
     "Participant",
     "Watcher",
     "compose",
+    "environments",
     "pack",
     "watchers_of",
 ]
@@ -168,6 +169,29 @@ def compose(
     return _Composer(specification, configuration, bounds, chosen).network()
 
 
+def environments(
+    specification: Specification, configuration: Configuration, bounds: Bounds
+) -> tuple[Mapping[str, object], ...]:
+    """What the conditions of rows read, for the first copy of a message and, if there is one, the second."""
+    copies = _copies(configuration)
+    return tuple(
+        specification.environment(
+            configuration,
+            faults=bounds.faults,
+            max_faults=bounds.max_faults,
+            messages=bounds.messages,
+            copy=copy,
+            copies=bounds.messages * copies,
+            repeats=None if bounds.actions else bounds.max_faults,
+        )
+        for copy in range(1, copies + 1)
+    )
+
+
+def _copies(configuration: Configuration) -> int:
+    return 2 if configuration.resend_in_doubt else 1
+
+
 class _Composer:
     def __init__(
         self,
@@ -180,10 +204,9 @@ class _Composer:
         self.configuration = configuration
         self.bounds = bounds
         self.watchers = watchers
-        self.copies = 2 if configuration.resend_in_doubt else 1
+        self.copies = _copies(configuration)
+        self.environments = environments(specification, configuration, bounds)
         self._composed: dict[tuple[str, str], list[tuple[Index, Fsm]]] = {}
-
-        self.fsms = {machine.name: dict(self._fsms(machine)) for machine in specification.machines.values()}
 
     def network(self) -> Network:
         instances = (*self._system(), *self._monitors())
@@ -200,26 +223,14 @@ class _Composer:
     def _fsms(self, machine: Machine) -> list[tuple[Index, Fsm]]:
         place = (machine.file, machine.name)
         if place not in self._composed:
-            by_copy = {copy: machine.fsm(self._environment(copy)) for copy in range(1, self.copies + 1)}
+            by_copy = {copy: machine.fsm(environment) for copy, environment in enumerate(self.environments, start=1)}
             indices = self._indices(machine.per)
             self._composed[place] = [(index, by_copy[index[1] if len(index) > 1 else 1]) for index in indices]
         return self._composed[place]
 
-    def _environment(self, copy: int) -> dict[str, object]:
-        bounds = self.bounds
-        return self.specification.environment(
-            self.configuration,
-            faults=bounds.faults,
-            max_faults=bounds.max_faults,
-            messages=bounds.messages,
-            copy=copy,
-            copies=bounds.messages * self.copies,
-            repeats=None if bounds.actions else bounds.max_faults,
-        )
-
     def _system(self) -> Iterator[Instance]:
         for machine in self.specification.machines.values():
-            for index, fsm in self.fsms[machine.name].items():
+            for index, fsm in self._fsms(machine):
                 yield Instance(fsm, index)
 
     def _monitors(self) -> Iterator[Instance]:
@@ -240,7 +251,7 @@ class _Composer:
                             yield event
 
     def _owner_has_a_row(self, machine: Machine, event: EventRef, index: Index) -> bool:
-        fsms = self.fsms[machine.name]
+        fsms = dict(self._fsms(machine))
         return fsms[index[: len(next(iter(fsms)))]].moves(event)
 
     def _event(self, owner: Machine, name: str, index: Index, instances: tuple[Instance, ...]) -> NetworkEvent:

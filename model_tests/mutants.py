@@ -24,7 +24,7 @@ from ackfsm import explore, tables
 from ackfsm.explore import _search
 from ackfsm.network import Bounds, Network, compose, pack
 from ackfsm.tables import EventRef, Machine, Move, Row, Specification
-from ackfsm.terms import Anomaly, Fault, InputError, SpecError
+from ackfsm.terms import Fault, InputError, SpecError
 
 __all__ = ["Mutant", "Noticed", "System", "mutants", "panel", "score", "trial"]
 
@@ -42,7 +42,9 @@ class System:
         return compose(specification, specification.configure(self.profile, dict(self.settings)), self.bounds)
 
 
-def _system(profile: str = "jms", *, messages: int = 1, faults: int = 1, actions: str = "", **settings: object) -> System:
+def _system(
+    profile: str = "jms", *, messages: int = 1, faults: int = 1, actions: str = "", **settings: object
+) -> System:
     kinds = frozenset(Fault) if faults else frozenset[Fault]()
     bounds = Bounds(messages=messages, faults=kinds, max_faults=faults, actions=frozenset(actions.split()))
     return System(profile, tuple(sorted(settings.items())), bounds)
@@ -79,7 +81,9 @@ def _panel() -> Iterator[System]:
         yield _system(resend_in_doubt=True, send_mode=send, faults=1)
     for setting in ({}, {"delivery_mode": "NON_PERSISTENT"}, {"journal_sync_non_transactional": False}):
         yield _system(resend_in_doubt=True, duplicate_detection=True, faults=2, **setting)
-        yield _system(resend_in_doubt=True, duplicate_detection=True, ack_mode="SESSION_TRANSACTED", faults=2, **setting)
+        yield _system(
+            resend_in_doubt=True, duplicate_detection=True, ack_mode="SESSION_TRANSACTED", faults=2, **setting
+        )
     for send in ("blocking", "asynchronous", "unconfirmed"):
         yield _system(send_mode=send, messages=2)
     for mode in ("AUTO", "CLIENT", "DUPS_OK", "NO"):
@@ -169,7 +173,10 @@ def apply(specification: Specification, mutant: Mutant) -> Specification:
 
 
 def _mutated(machine: Machine, mutant: Mutant, rows: tuple[Row, ...]) -> tuple[Row, ...]:
-    found = tuple(_changed(machine, mutant, row) if (row.line, str(row.event)) == (mutant.line, mutant.event) else row for row in rows)
+    found = tuple(
+        _changed(machine, mutant, row) if (row.line, str(row.event)) == (mutant.line, mutant.event) else row
+        for row in rows
+    )
     return found
 
 

@@ -3,7 +3,7 @@
 import dataclasses
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import pytest
 from hypothesis import given, settings
@@ -262,7 +262,9 @@ def test_a_setting_without_rows_is_refused_with_the_reason() -> None:
     gap = Gap("delivery_mode", DeliveryMode.RELIABLE, "its rows are not written")
     with pytest.raises(InputError) as error:
         compose(dataclasses.replace(shipped(), gaps=(gap,)), shipped().configure("jms", {gap.key: gap.value}), Bounds())
-    assert str(error.value) == "delivery_mode=RELIABLE cannot be checked: its rows are not written; choose another value"
+    assert (
+        str(error.value) == "delivery_mode=RELIABLE cannot be checked: its rows are not written; choose another value"
+    )
 
 
 def test_what_a_check_goes_without_never_happens() -> None:

@@ -69,7 +69,11 @@ def _can_be_driven(monitor: Monitor, specification: Specification) -> None:
     machine = monitor.machine
     for event in machine.alphabet:
         recorded = specification.events[event.name].recorded is not None
-        if machine.per is not Per.MESSAGE or event.relation is not Relation.OWN or (recorded and event.name not in OBSERVABLES):
+        if (
+            machine.per is not Per.MESSAGE
+            or event.relation is not Relation.OWN
+            or (recorded and event.name not in OBSERVABLES)
+        ):
             raise SpecError(
                 f"{machine.file}:{machine.line}: {machine.name} reacts to {event}, "
                 "which is no observable of one message of a history; use one that is"

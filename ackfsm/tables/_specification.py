@@ -227,15 +227,25 @@ class Specification:
 
     def settings_read(self) -> frozenset[str]:
         """The settings that some row, counter or promise reads; the others cannot change any answer."""
-        read = {name for promise in self.promises for name in promise.when.settings()}
-        return frozenset(self.settings_of_machines() | read | {gap.key for gap in self.gaps} | {"profile"})
+        read = {name for condition in self.conditions_of_machines() for name in condition.settings()}
+        read |= {name for promise in self.promises for name in promise.when.settings()}
+        counted = (COUNTED.get(name, name) for name in self.bounds_of_machines())
+        return frozenset({*read, *counted, *(gap.key for gap in self.gaps), "profile"})
 
-    def settings_of_machines(self) -> frozenset[str]:
-        """The settings that some row or counter reads: configurations that agree in these are the same machines."""
-        machines = [*self.machines.values(), *(m.machine for p in self.properties.values() for m in p.monitors)]
-        read = {name for machine in machines for row in machine.rows() for name in row.when.settings()}
-        counted = {machine.counter.bound for machine in machines if machine.counter}
-        return frozenset(read | {COUNTED.get(name, name) for name in counted})
+    def conditions_of_machines(self) -> tuple[Condition, ...]:
+        """Every condition of a row, once.
+
+        Where they all hold alike, and the :meth:`bounds_of_machines` are the same, every machine has the same rows.
+        """
+        rows = (row for machine in self._all_machines() for row in machine.rows())
+        return tuple({row.when.text: row.when for row in rows}.values())
+
+    def bounds_of_machines(self) -> frozenset[str]:
+        """The names of the bounds of all counters: settings, or bounds of a check."""
+        return frozenset(machine.counter.bound for machine in self._all_machines() if machine.counter)
+
+    def _all_machines(self) -> tuple[Machine, ...]:
+        return (*self.machines.values(), *(m.machine for p in self.properties.values() for m in p.monitors))
 
 
 def _profile(name: object) -> Profile:
