@@ -81,6 +81,24 @@ def test_a_damaged_file_is_refused_with_its_line(claim: str, sentence: str, tmp_
     assert "claims.yaml:" in str(error.value)
 
 
+def test_without_its_monitors_the_specification_is_not_whole(tmp_path: Path) -> None:
+    spec = copy_of_spec(tmp_path)
+    shutil.rmtree(spec / "monitors")
+    with pytest.raises(SpecError, match="monitors: the folder is missing"):
+        tables.load(spec)
+
+
+def test_a_monitor_has_a_name_of_its_own_and_only_watches(tmp_path: Path) -> None:
+    spec = copy_of_spec(tmp_path)
+    replace(spec, "monitors/journal.yaml", ("unsynced:\n  per: copy", "loss:\n  per: copy"))
+    with pytest.raises(SpecError, match=r"journal.yaml:\d+: 'loss' is the name of another monitor or anomaly"):
+        tables.load(spec)
+    replace(spec, "monitors/journal.yaml", ("loss:\n  per: copy", "unsynced:\n  per: copy"))
+    replace(spec, "monitors/journal.yaml", ("sync_record: {ignore: nothing is accepted}", "sync_record: {refuse: never}"))
+    with pytest.raises(SpecError, match="unsynced refuses sync_record; a property only watches"):
+        tables.load(spec)
+
+
 # every kind of check holds where it should and fails where it should
 
 
