@@ -148,8 +148,9 @@ def _transacted() -> Iterator[System]:
 def _systems() -> Iterator[System]:
     for profile, delivery in product(Profile, ("PERSISTENT", "NON_PERSISTENT")):
         yield _system(profile, delivery_mode=delivery, actions="taken_elsewhere")
-    for profile in ("artemis", "qpid-jms"):
-        yield _system(profile, ack_mode="PRE_ACKNOWLEDGE")
+    yield _system("artemis", ack_mode="PRE_ACKNOWLEDGE")
+    yield _system("qpid-jms", ack_mode="PRE_ACKNOWLEDGE")
+    yield _system("artemis", send_mode="asynchronous")
 
 
 def panel(specification: Specification) -> tuple[System, ...]:
