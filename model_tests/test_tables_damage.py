@@ -12,7 +12,10 @@ from model_tests._tables import HERE, copy_of_spec, replace
 
 BROKER, JOURNAL, PRODUCER = "machines/broker.yaml", "machines/journal.yaml", "machines/producer.yaml"
 CONSUMER, FAULTS, LOSS = "machines/consumer.yaml", "machines/faults.yaml", "properties/loss.yaml"
-EXECUTE = "      execute_consumption: {to: removed, because: the transaction that acknowledged it has committed, source: JMS 6.2.7}"
+EXECUTE = (
+    "      execute_consumption: {to: removed, because: the transaction that acknowledged it has committed, "
+    "source: JMS 6.2.7}"
+)
 DISPATCHED = "        - {to: dispatched, because: kept until acknowledged, source: JMS 6.2.10}"
 
 

@@ -186,7 +186,7 @@ class Specification:
         rows = table.refused(table.settings(given), api)
         return next((row for row in rows if key in row.settings()), None)
 
-    def environment(
+    def environment(  # noqa: PLR0913 - one name for each bound that a condition or a counter may read
         self,
         configuration: Configuration,
         *,
