@@ -18,7 +18,7 @@ from typing import Final
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 
-from ackfsm.history._expand import _ENDS_FOR_SENDS
+from ackfsm.history._expand import ENDS_FOR_SENDS
 from ackfsm.history._format import OBSERVED_AS, Event, Observable
 
 __all__ = ["ANY_NUMBER", "DIRECT", "PLAIN_LIVES", "lives", "sketches"]
@@ -161,7 +161,7 @@ def _once() -> Iterator[Column]:
 
 def _with_ends(messages: DataFrame, events: DataFrame, *, transacted: bool) -> DataFrame:
     """``messages`` with how often each end came of the transaction in which they were sent, and when."""
-    conditions = {each: f"event in ({_quoted(ends)})" for each, ends in _ENDS_FOR_SENDS.items()}
+    conditions = {each: f"event in ({_quoted(ends)})" for each, ends in ENDS_FOR_SENDS.items()}
     counts = [f"{observable}_count" for observable in conditions]
     if not transacted:
         times = {f"{observable}_t": sf.lit(None).cast("bigint") for observable in conditions}
@@ -186,7 +186,7 @@ def _life() -> Column:
 def _shows(life: Mapping[Observable, Observable | None]) -> str:
     direct = [each for each in life if each in DIRECT]
     conditions = [f"rows = {len(direct)}", f"word = {sum(map(_field, direct))}"]
-    conditions += [f"{end}_count = {int(end in life)}" for end in _ENDS_FOR_SENDS]
+    conditions += [f"{end}_count = {int(end in life)}" for end in ENDS_FOR_SENDS]
     return " and ".join([*conditions, *(f"{each}_t > {first}_t" for each, first in life.items() if first)])
 
 

@@ -15,7 +15,7 @@ from typing import Final
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as sf
 
-from ackfsm.history._expand import _ACTS_FOR_DELIVERIES, _ENDS_FOR_SENDS
+from ackfsm.history._expand import ACTS_FOR_DELIVERIES, ENDS_FOR_SENDS
 from ackfsm.history._format import Event, Observable
 from ackfsm.spark._covering import before, first_covering, through
 from ackfsm.spark._events import Overview
@@ -28,8 +28,8 @@ MOMENT: Final = "struct<t: bigint, line: bigint>"
 """The type of a moment."""
 
 _OUTCOMES: Final = (Event.CONFIRMED, Event.REJECTED, Event.IN_DOUBT)
-_ACKNOWLEDGEMENTS: Final = MappingProxyType({event: kind for kind, (event, _) in _ACTS_FOR_DELIVERIES.items()})
-_ENDS_OF_DELIVERIES: Final = MappingProxyType({kind: ends for kind, (_, ends) in _ACTS_FOR_DELIVERIES.items()})
+_ACKNOWLEDGEMENTS: Final = MappingProxyType({event: kind for kind, (event, _) in ACTS_FOR_DELIVERIES.items()})
+_ENDS_OF_DELIVERIES: Final = MappingProxyType({kind: ends for kind, (_, ends) in ACTS_FOR_DELIVERIES.items()})
 _EARLIER: Final = (Window.unboundedPreceding, Window.currentRow)
 
 _CRASH: Final = """
@@ -48,7 +48,7 @@ def observables(mine: DataFrame, events: DataFrame, overview: Overview) -> DataF
     found = [_direct(mine), _crashes(closed_sends(mine, events, overview)), *_of_deliveries(mine, events, overview)]
     if overview.transacted:
         sends = _inside(mine, "event in ('send', 'resend')")
-        found.append(_first(_reached(sends, _ends(events, _ENDS_FOR_SENDS), ["tx"], _ENDS_FOR_SENDS)))
+        found.append(_first(_reached(sends, _ends(events, ENDS_FOR_SENDS), ["tx"], ENDS_FOR_SENDS)))
     return functools.reduce(DataFrame.unionByName, found).distinct()
 
 
@@ -92,7 +92,7 @@ def _crashes(sends: DataFrame) -> DataFrame:
 def _of_deliveries(mine: DataFrame, events: DataFrame, overview: Overview) -> Iterator[DataFrame]:
     """What acknowledgements (of one message by message, others by session) and commits are to deliveries."""
     deliveries = mine.where("event = 'delivered'").select("message", "session", "at")
-    kinds, reached = tuple(_ACTS_FOR_DELIVERIES), list[DataFrame]()
+    kinds, reached = tuple(ACTS_FOR_DELIVERIES), list[DataFrame]()
     if AckScope.MESSAGE in overview.scopes:
         acts = _acts(mine, AckScope.MESSAGE).withColumn("cut", before("call"))
         reached.append(_reached(deliveries, acts, ["message"], kinds))
