@@ -18,6 +18,7 @@ from model_tests.notation import events_of, write
 SPEC = tables.load()
 NOT_ALLOWED = "which the configuration does not allow under broker_kill and consumer_crash"
 NOT_DRAINED = "no `drained` follows the last send to 'q'"
+UNCONFIGURED = "it depends on the configuration, and none is known"
 
 
 def _finding(anomaly: Anomaly, **changes: Any) -> Finding:
@@ -176,8 +177,7 @@ def test_without_a_configuration_what_depends_on_one_is_unknown(tmp_path: Path) 
     assert result.verdict is Verdict.UNKNOWN
     assert result.reasons == (
         "no configuration is known to judge it by; name one (--profile, --set) or add a header",
-        "window_overrun, prefetch_overrun, missing_outcome and early_confirm are unknown: "
-        "it depends on the configuration, and none is known",
+        f"window_overrun, prefetch_overrun, missing_outcome and early_confirm are unknown: {UNCONFIGURED}",
     )
 
 

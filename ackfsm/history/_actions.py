@@ -10,7 +10,7 @@ from ackfsm.history._format import VOCABULARY, Event
 from ackfsm.history._joins import NONE, distinct_pairs, last_before
 from ackfsm.terms import Fault
 
-__all__ = ["CONSUMER_FAULTS", "RECOVER", "RECOVERING", "TAKEN_ELSEWHERE", "actions_of"]
+__all__ = ["ACTIONS", "CONSUMER_FAULTS", "RECOVER", "RECOVERING", "TAKEN_ELSEWHERE", "actions_of"]
 
 RECOVER = "recover"
 """The application recovers its session, rolls back, or closes it of its own will."""
@@ -19,6 +19,8 @@ RECOVERING = (Event.RECOVER, Event.ROLLBACK, Event.CLOSE)
 
 TAKEN_ELSEWHERE = "taken_elsewhere"
 """Another consumer of the queue was sent messages, and its session broke before its application had seen them."""
+
+ACTIONS = (RECOVER, TAKEN_ELSEWHERE)
 
 CONSUMER_FAULTS = (Fault.CONSUMER_CRASH, Fault.CONSUMER_LINK_LOSS)
 """The faults that break the session of some consumer, of which a history does not say."""
@@ -77,7 +79,7 @@ def _breaks(events: Events) -> Ints:
 
 def _broken(events: Events) -> Ints:
     closes = events.places(Event.CLOSE)
-    return np.asarray(closes[events.failed[closes] == 1])
+    return np.asarray(closes[events.errs[closes] == 1])
 
 
 def _first_fault(events: Events) -> int:

@@ -23,8 +23,11 @@ from ackfsm.history._format import OBSERVED_AS, Event, Observable
 
 __all__ = ["ANY_NUMBER", "DIRECT", "PLAIN_LIVES", "lives", "sketches"]
 
-_BITS: Final = 5
-"""Of a word, for each observable; a row adds at most 1 to each, so fewer than 32 rows cannot overflow."""
+_BITS: Final = 4
+"""Of a word, for each observable; a row adds at most 1 to each, so fewer than 16 rows cannot overflow.
+
+A sum that is too large for a word is null, and shows no life.
+"""
 
 _SENT: Final = "event in ('send', 'resend')"
 
@@ -94,7 +97,7 @@ def sketches(events: DataFrame, *, transacted: bool) -> DataFrame:
         numbers do not tell.  Of the others, ``send_t``, ``sent_line``, ``sent_session`` and so on say when and where.
     """
     rows = events.where("message is not null").withColumn("word", sf.expr(_word()))
-    counts = (sf.sum("word").alias("word"), sf.count_if(sf.col("word") > 0).alias("rows"))
+    counts = (sf.try_sum("word").alias("word"), sf.count_if(sf.col("word") > 0).alias("rows"))
     sketched = rows.groupBy("message").agg(*counts, *_times(), *_once())
     return _with_ends(sketched, events, transacted=transacted).withColumn("life", _life())
 
@@ -193,7 +196,7 @@ def _shows(life: Mapping[Observable, Observable | None]) -> str:
 def _silent() -> Column:
     """The life of a message that events name, but of which none is an observable."""
     silent = next(name for name, life in PLAIN_LIVES.items() if not life)
-    return sf.when(sf.expr(f"sum({_word()}) = 0"), silent).alias("life")
+    return sf.when(sf.expr(f"max({_word()}) = 0"), silent).alias("life")
 
 
 def _with_drained(messages: DataFrame, events: DataFrame) -> DataFrame:

@@ -22,7 +22,7 @@ from ackfsm.spark._events import Overview
 from ackfsm.spark._lives import DIRECT
 from ackfsm.terms import AckScope, Fault
 
-__all__ = ["MOMENT", "closed_sends", "observables"]
+__all__ = ["MOMENT", "closed_sends", "covering_acts", "observables"]
 
 MOMENT: Final = "struct<t: bigint, line: bigint>"
 """The type of a moment."""
@@ -90,20 +90,29 @@ def _crashes(sends: DataFrame) -> DataFrame:
 
 
 def _of_deliveries(mine: DataFrame, events: DataFrame, overview: Overview) -> Iterator[DataFrame]:
-    """What acknowledgements (of one message by message, others by session) and commits are to deliveries."""
+    """What acknowledgements and commits are to deliveries, once for each delivery and kind."""
+    covered = list(covering_acts(mine, events, overview))
+    if covered:
+        yield _first(functools.reduce(DataFrame.unionByName, covered))
+
+
+def covering_acts(mine: DataFrame, events: DataFrame, overview: Overview) -> Iterator[DataFrame]:
+    """What acknowledgements (of one message by message, others by session) and commits are to deliveries in ``mine``.
+
+    Returns:
+        frames of ``message``, ``member_at`` (the delivery), ``observable``, and ``at`` (when an act first reaches it).
+    """
     deliveries = mine.where("event = 'delivered'").select("message", "session", "at")
-    kinds, reached = tuple(ACTS_FOR_DELIVERIES), list[DataFrame]()
+    kinds = tuple(ACTS_FOR_DELIVERIES)
     if AckScope.MESSAGE in overview.scopes:
         acts = _acts(mine, AckScope.MESSAGE).withColumn("cut", before("call"))
-        reached.append(_reached(deliveries, acts, ["message"], kinds))
+        yield _reached(deliveries, acts, ["message"], kinds)
     wide = [cut(_acts(events, scope), events) for scope, cut in _CUTS.items() if scope in overview.scopes]
     if wide:
-        reached.append(_reached(deliveries, functools.reduce(DataFrame.unionByName, wide), ["session"], kinds))
+        yield _reached(deliveries, functools.reduce(DataFrame.unionByName, wide), ["session"], kinds)
     if overview.transacted:
         inside = _inside(mine, "event = 'delivered'")
-        reached.append(_reached(inside, _ends(events, _ENDS_OF_DELIVERIES), ["tx"], kinds))
-    if reached:
-        yield _first(functools.reduce(DataFrame.unionByName, reached))
+        yield _reached(inside, _ends(events, _ENDS_OF_DELIVERIES), ["tx"], kinds)
 
 
 def _inside(mine: DataFrame, condition: str) -> DataFrame:

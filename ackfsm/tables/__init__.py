@@ -1,6 +1,6 @@
 """Read, check and hold the tables of ``spec/``."""
 
-from ackfsm.tables._conditions import Condition
+from ackfsm.tables._conditions import COUNTED, Condition
 from ackfsm.tables._machine import Counter, EventRef, Fsm, Machine, Move, Per, Relation, Row
 from ackfsm.tables._profiles import Constant, Default, Deviation, OwnName, ProfileTable, Refusal, written
 from ackfsm.tables._specification import (
@@ -15,6 +15,7 @@ from ackfsm.tables._specification import (
 )
 
 __all__ = [
+    "COUNTED",
     "Condition",
     "Constant",
     "Counter",
