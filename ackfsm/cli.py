@@ -1,4 +1,4 @@
-"""The command line: ``ackfsm check``, ``ackfsm verify``, ``ackfsm draw``, ``ackfsm systems``.
+"""The command line: ``ackfsm check``, ``ackfsm claims``, ``ackfsm verify``, ``ackfsm draw``, ``ackfsm systems``.
 
 Exit codes: 0 as promised, 1 a violation, 2 the input is at fault (one sentence on standard
 error), 3 undetermined.
@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, NoReturn, TypeAlias
 
 from rich.console import Console, Group, RenderableType
 from rich.markdown import Markdown
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.status import Status
 
 import ackfsm
@@ -71,6 +72,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"ackfsm {ackfsm.__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     _add_check(commands)
+    _add_claims(commands)
     _add_verify(commands)
     _add_draw(commands)
     _add_systems(commands)
@@ -152,6 +154,24 @@ def _patience(what: str) -> Iterator[Callable[[int], None]]:
         status.stop()
 
 
+@contextlib.contextmanager
+def _progress(what: str) -> Iterator[Callable[[int, int], None]]:
+    """On a terminal, after two seconds, a bar; the function given takes how much is done and how much there is."""
+    console, begun = _console(errors=True), time.monotonic()
+    bar = Progress(TextColumn(what), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), console=console)
+    task = bar.add_task(what)
+
+    def update(done: int, total: int) -> None:
+        bar.update(task, completed=done, total=total)
+        if console.is_terminal and time.monotonic() - begun > _PATIENCE:
+            bar.start()
+
+    try:
+        yield update
+    finally:
+        bar.stop()
+
+
 def _add_check(commands: _Commands) -> None:
     command = _command(
         commands,
@@ -230,6 +250,49 @@ def _fault(name: str) -> Fault:
     except ValueError:
         faults = ", ".join(fault.value for fault in Fault)
         raise InputError(f"there is no fault {name!r}; the faults are {faults}") from None
+
+
+def _add_claims(commands: _Commands) -> None:
+    command = _command(
+        commands,
+        "claims",
+        _claims,
+        words=(
+            "prove or refute every sentence of the vendors' documents on the tables, with evidence",
+            "ackfsm claims --id C31 --id C32",
+        ),
+        extra="explore",
+    )
+    command.add_argument(
+        "--id", metavar="C", action="append", default=[], dest="ids", help="one claim; may be repeated"
+    )
+    command.add_argument("--jobs", metavar="N", type=_count, help="how many processes (default: one a processor)")
+    command.add_argument(
+        "--max-states", metavar="N", type=_count, help="a search gives up, undetermined, after so many"
+    )
+
+
+def _claims(arguments: argparse.Namespace) -> int:
+    from ackfsm import claims
+    from ackfsm.report.claims import claims_screen
+
+    if arguments.jobs == 0:
+        raise InputError("--jobs is a whole number from 1")
+    specification = tables.load()
+    chosen = claims.choose(claims.read(specification), arguments.ids)
+    with _progress("questions") as progress:
+        decided = claims.decide(
+            specification,
+            chosen,
+            jobs=arguments.jobs or os.cpu_count() or 1,
+            max_states=arguments.max_states or claims.MAX_STATES,
+            progress=progress,
+        )
+    _say(arguments, [one.as_json() for one in decided], lambda: claims_screen(decided))
+    found = {one.status for one in decided}
+    if claims.Status.REFUTED in found:
+        return VIOLATION
+    return UNDETERMINED if claims.Status.UNKNOWN in found else AS_PROMISED
 
 
 def _add_verify(commands: _Commands) -> None:

@@ -9,15 +9,31 @@ state of the whole system is a few words of 63 bits.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
-from ackfsm.tables import EventRef, Fsm, Machine, Move, Per, Relation, Row, Specification
-from ackfsm.terms import Anomaly, Configuration, Fault, InputError
+from ackfsm.tables import EventRef, Fsm, Machine, Monitor, Move, Per, Relation, Row, Specification
+from ackfsm.terms import Configuration, Fault, InputError
 
-__all__ = ["Bounds", "Index", "Instance", "Network", "NetworkEvent", "Packed", "Participant", "compose", "pack"]
+__all__ = [
+    "Bounds",
+    "Index",
+    "Instance",
+    "Network",
+    "NetworkEvent",
+    "Packed",
+    "Participant",
+    "Watcher",
+    "compose",
+    "environments",
+    "pack",
+    "watchers_of",
+]
 
 Index = tuple[int, ...]
 """``()`` for the system, ``(message,)``, or ``(message, copy)``; both count from 1."""
+
+Watcher = tuple[str, Monitor]
+"""What a machine watches for (an anomaly, or a name of one's own), and the machine."""
 
 _WORD_BITS = 63
 
@@ -43,11 +59,11 @@ class Bounds:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Instance:
-    """One machine at one index; ``marked`` and ``at_rest`` name states of a property machine."""
+    """One machine at one index; ``marked`` and ``at_rest`` name states of a machine that watches for ``anomaly``."""
 
     fsm: Fsm
     index: Index
-    anomaly: Anomaly | None = None
+    anomaly: str | None = None
     marked: frozenset[str] = frozenset()
     at_rest: frozenset[str] = frozenset()
 
@@ -120,8 +136,18 @@ def _label(name: str, index: Index) -> str:
     return f"{name}(m{index[0]}{copy})"
 
 
-def compose(specification: Specification, configuration: Configuration, bounds: Bounds) -> Network:
-    """The system that ``configuration`` leaves of the tables, with the property machines beside it.
+def watchers_of(specification: Specification) -> tuple[Watcher, ...]:
+    """The property machines, each with its anomaly."""
+    return tuple((prop.anomaly, monitor) for prop in specification.properties.values() for monitor in prop.monitors)
+
+
+def compose(
+    specification: Specification,
+    configuration: Configuration,
+    bounds: Bounds,
+    watchers: Collection[Watcher] | None = None,
+) -> Network:
+    """The system that ``configuration`` leaves of the tables, with ``watchers`` beside it: by default all properties.
 
     Raises :class:`InputError` if the tables have no rows for a setting, or a bound is out of range.
     """
@@ -139,18 +165,48 @@ def compose(specification: Specification, configuration: Configuration, bounds: 
     for gap in specification.gaps_of(configuration):
         value = getattr(gap.value, "value", gap.value)
         raise InputError(f"{gap.key}={value} cannot be checked: {gap.because}; choose another value")
-    return _Composer(specification, configuration, bounds).network()
+    chosen = watchers_of(specification) if watchers is None else watchers
+    return _Composer(specification, configuration, bounds, chosen).network()
+
+
+def environments(
+    specification: Specification, configuration: Configuration, bounds: Bounds
+) -> tuple[Mapping[str, object], ...]:
+    """What the conditions of rows read, for the first copy of a message and, if there is one, the second."""
+    copies = _copies(configuration)
+    return tuple(
+        specification.environment(
+            configuration,
+            faults=bounds.faults,
+            max_faults=bounds.max_faults,
+            messages=bounds.messages,
+            copy=copy,
+            copies=bounds.messages * copies,
+            repeats=None if bounds.actions else bounds.max_faults,
+        )
+        for copy in range(1, copies + 1)
+    )
+
+
+def _copies(configuration: Configuration) -> int:
+    return 2 if configuration.resend_in_doubt else 1
 
 
 class _Composer:
-    def __init__(self, specification: Specification, configuration: Configuration, bounds: Bounds) -> None:
+    def __init__(
+        self,
+        specification: Specification,
+        configuration: Configuration,
+        bounds: Bounds,
+        watchers: Collection[Watcher],
+    ) -> None:
         self.specification = specification
         self.configuration = configuration
         self.bounds = bounds
-        self.copies = 2 if configuration.resend_in_doubt else 1
+        self.watchers = watchers
+        self.copies = _copies(configuration)
+        self.environments = environments(specification, configuration, bounds)
         self._composed: dict[tuple[str, str], list[tuple[Index, Fsm]]] = {}
-
-        self.fsms = {machine.name: dict(self._fsms(machine)) for machine in specification.machines.values()}
 
     def network(self) -> Network:
         instances = (*self._system(), *self._monitors())
@@ -167,33 +223,20 @@ class _Composer:
     def _fsms(self, machine: Machine) -> list[tuple[Index, Fsm]]:
         place = (machine.file, machine.name)
         if place not in self._composed:
-            by_copy = {copy: machine.fsm(self._environment(copy)) for copy in range(1, self.copies + 1)}
+            by_copy = {copy: machine.fsm(environment) for copy, environment in enumerate(self.environments, start=1)}
             indices = self._indices(machine.per)
             self._composed[place] = [(index, by_copy[index[1] if len(index) > 1 else 1]) for index in indices]
         return self._composed[place]
 
-    def _environment(self, copy: int) -> dict[str, object]:
-        bounds = self.bounds
-        return self.specification.environment(
-            self.configuration,
-            faults=bounds.faults,
-            max_faults=bounds.max_faults,
-            messages=bounds.messages,
-            copy=copy,
-            copies=bounds.messages * self.copies,
-            repeats=None if bounds.actions else bounds.max_faults,
-        )
-
     def _system(self) -> Iterator[Instance]:
         for machine in self.specification.machines.values():
-            for index, fsm in self.fsms[machine.name].items():
+            for index, fsm in self._fsms(machine):
                 yield Instance(fsm, index)
 
     def _monitors(self) -> Iterator[Instance]:
-        for prop in self.specification.properties.values():
-            for monitor in prop.monitors:
-                for index, fsm in self._fsms(monitor.machine):
-                    yield Instance(fsm, index, prop.anomaly, monitor.marked, monitor.at_rest)
+        for name, monitor in self.watchers:
+            for index, fsm in self._fsms(monitor.machine):
+                yield Instance(fsm, index, name, monitor.marked, monitor.at_rest)
 
     def _events(self, instances: tuple[Instance, ...]) -> Iterator[NetworkEvent]:
         for machine in self.specification.machines.values():
@@ -208,7 +251,7 @@ class _Composer:
                             yield event
 
     def _owner_has_a_row(self, machine: Machine, event: EventRef, index: Index) -> bool:
-        fsms = self.fsms[machine.name]
+        fsms = dict(self._fsms(machine))
         return fsms[index[: len(next(iter(fsms)))]].moves(event)
 
     def _event(self, owner: Machine, name: str, index: Index, instances: tuple[Instance, ...]) -> NetworkEvent:
@@ -271,7 +314,7 @@ class Packed:
     always: list[int]
     at_rest: list[int]
     initial: list[int]
-    anomalies: tuple[Anomaly, ...]
+    anomalies: tuple[str, ...]
 
 
 def pack(network: Network) -> Packed:
@@ -337,7 +380,7 @@ def _column(fsm: Fsm, event: EventRef) -> list[int]:
 
 
 def _marks(
-    instances: Iterable[Instance], anomalies: Collection[Anomaly]
+    instances: Iterable[Instance], anomalies: Collection[str]
 ) -> tuple[list[int], list[int], list[int], list[int]]:
     bit = {anomaly: 1 << i for i, anomaly in enumerate(anomalies)}
     watchers, mark = [], []

@@ -76,7 +76,7 @@ def small_spec(folder: Path, machines: str, events: str, properties: Mapping[str
         "profiles/jms.yaml": "\n".join(["system: x", "defaults:", *rows]),
         **{f"properties/{anomaly}.yaml": text for anomaly, text in (properties or {}).items()},
     }
-    for name in ("machines", "profiles", "properties"):
+    for name in ("machines", "profiles", "properties", "monitors"):
         (folder / name).mkdir()
     for name, text in files.items():
         (folder / name).write_text(text + "\n", encoding="utf-8")
@@ -160,12 +160,12 @@ class Searched:
 
     depth: Mapping[tuple[str, ...], int]
     transitions: int
-    anomalies: Mapping[Anomaly, int]
+    anomalies: Mapping[str, int]
 
 
 def breadth_first(network: Network) -> Searched:
     """Search ``network`` with nothing but :meth:`Network.step`, a queue and a dictionary."""
-    depth, transitions, anomalies = {network.initial: 0}, 0, dict[Anomaly, int]()
+    depth, transitions, anomalies = {network.initial: 0}, 0, dict[str, int]()
     queue = deque([network.initial])
     while queue:
         state = queue.popleft()
@@ -180,7 +180,7 @@ def breadth_first(network: Network) -> Searched:
     return Searched(depth, transitions, anomalies)
 
 
-def anomalies_in(network: Network, state: Sequence[str], *, at_rest: bool) -> Iterator[Anomaly]:
+def anomalies_in(network: Network, state: Sequence[str], *, at_rest: bool) -> Iterator[str]:
     """The anomalies that ``state`` is."""
     for instance, name in zip(network.instances, state, strict=True):
         if instance.anomaly is not None and (name in instance.marked or (at_rest and name in instance.at_rest)):

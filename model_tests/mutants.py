@@ -17,6 +17,9 @@ import os
 import sys
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import product
+from types import MappingProxyType
+from typing import Any
 
 import numpy as np
 
@@ -24,7 +27,7 @@ from ackfsm import explore, tables
 from ackfsm.explore import _search
 from ackfsm.network import Bounds, Network, compose, pack
 from ackfsm.tables import EventRef, Machine, Move, Row, Specification
-from ackfsm.terms import Anomaly, Fault, InputError, SpecError
+from ackfsm.terms import Fault, InputError, Profile, SpecError
 
 __all__ = ["Mutant", "Noticed", "System", "mutants", "panel", "score", "trial"]
 
@@ -42,70 +45,112 @@ class System:
         return compose(specification, specification.configure(self.profile, dict(self.settings)), self.bounds)
 
 
-def _system(profile: str = "jms", *, messages: int = 1, faults: int = 1, actions: str = "", **settings: object) -> System:
+def _system(
+    profile: str = "jms", *, messages: int = 1, faults: int = 1, actions: str = "", **settings: object
+) -> System:
     kinds = frozenset(Fault) if faults else frozenset[Fault]()
     bounds = Bounds(messages=messages, faults=kinds, max_faults=faults, actions=frozenset(actions.split()))
     return System(profile, tuple(sorted(settings.items())), bounds)
 
 
+_MODES = ("AUTO", "CLIENT", "DUPS_OK", "PRE", "NO", "INDIVIDUAL", "EXPLICIT_CLIENT", "EXPLICIT_CLIENT_DUPS_OK")
+_SENDS = ("blocking", "asynchronous", "unconfirmed")
+_TRANSACTED: Mapping[str, Any] = MappingProxyType({"ack_mode": "SESSION_TRANSACTED"})
+
+
 def _panel() -> Iterator[System]:
-    modes = ("AUTO", "CLIENT", "DUPS_OK", "PRE", "NO", "INDIVIDUAL", "EXPLICIT_CLIENT", "EXPLICIT_CLIENT_DUPS_OK")
-    for mode in modes:
-        for consumption in ("receive", "listener"):
-            yield _system(ack_mode=f"{mode}_ACKNOWLEDGE", consumption=consumption, actions="recover")
-    for mode in ("AUTO", "CLIENT", "PRE", "EXPLICIT_CLIENT"):
-        for after in ("redeliver", "next_message", "swallow", "acknowledge"):
-            yield _system(ack_mode=f"{mode}_ACKNOWLEDGE", listener_exception=after, block_on_acknowledge=True, faults=2)
-    for delivery in ("PERSISTENT", "NON_PERSISTENT", "RELIABLE", "DIRECT"):
-        for send in ("blocking", "asynchronous", "unconfirmed"):
-            yield _system(delivery_mode=delivery, send_mode=send)
-    for profile in ("jms", "ems", "solace", "solace-jms", "qpid", "qpid-jms", "artemis", "activemq", "rabbitmq"):
-        for delivery in ("PERSISTENT", "NON_PERSISTENT"):
-            yield _system(profile, delivery_mode=delivery, actions="taken_elsewhere")
-        yield _system(profile, ack_mode="SESSION_TRANSACTED", actions="recover rollback", faults=2)
-    for profile in ("jms", "ems", "artemis", "rabbitmq"):
-        yield _system(profile, ack_mode="SESSION_TRANSACTED", messages=2)
-    for profile in ("artemis", "qpid-jms"):
-        yield _system(profile, ack_mode="PRE_ACKNOWLEDGE")
-    for switch in ("journal_sync_non_transactional", "redelivery_mark_persisted", "queue_durable"):
-        yield _system(**{switch: False}, faults=2)
-    yield _system(ack_mode="SESSION_TRANSACTED", journal_sync_transactional=False, faults=2)
-    yield _system(ack_mode="SESSION_TRANSACTED", queue_durable=False, faults=2)
-    yield _system(ack_mode="SESSION_TRANSACTED", listener_exception="swallow", faults=2)
-    yield _system(max_delivery_attempts=2, redelivery_mark_persisted=False, faults=2)
-    yield _system("ems", max_delivery_attempts=2, faults=2)
-    yield _system(max_delivery_attempts=2, queue_durable=False, faults=2)
-    for send in ("blocking", "asynchronous"):
-        yield _system(resend_in_doubt=True, send_mode=send, faults=1)
-    for setting in ({}, {"delivery_mode": "NON_PERSISTENT"}, {"journal_sync_non_transactional": False}):
-        yield _system(resend_in_doubt=True, duplicate_detection=True, faults=2, **setting)
-        yield _system(resend_in_doubt=True, duplicate_detection=True, ack_mode="SESSION_TRANSACTED", faults=2, **setting)
-    for send in ("blocking", "asynchronous", "unconfirmed"):
-        yield _system(send_mode=send, messages=2)
-    for mode in ("AUTO", "CLIENT", "DUPS_OK", "NO"):
-        yield _system(ack_mode=f"{mode}_ACKNOWLEDGE", prefetch=1, messages=2)
-        yield _system("solace", ack_mode=f"{mode}_ACKNOWLEDGE", prefetch=1, messages=2, send_mode="blocking")
-    yield _system(ack_mode="SESSION_TRANSACTED", prefetch=1, messages=2)
-    for scope in ("session", "up_to", "message"):
-        for after in ("next_message", "swallow"):
-            for answered in (True, False):
-                yield _system(
-                    ack_mode="CLIENT_ACKNOWLEDGE",
-                    client_ack_scope=scope,
-                    listener_exception=after,
-                    block_on_acknowledge=answered,
-                    messages=2,
-                )
+    yield from _acknowledging()
+    yield from _cumulative()
+    yield from _publishing()
+    yield from _storing()
+    yield from _transacted()
+    yield from _systems()
+
+
+def _acknowledging() -> Iterator[System]:
+    for mode, consumption in product(_MODES, ("receive", "listener")):
+        yield _system(ack_mode=f"{mode}_ACKNOWLEDGE", consumption=consumption, actions="recover")
+    for mode, after in product(
+        ("AUTO", "CLIENT", "PRE", "EXPLICIT_CLIENT"), ("redeliver", "next_message", "swallow", "acknowledge")
+    ):
+        yield _system(ack_mode=f"{mode}_ACKNOWLEDGE", listener_exception=after, block_on_acknowledge=True, faults=2)
+
+
+def _cumulative() -> Iterator[System]:
+    for scope, after, answered in product(("session", "up_to", "message"), ("next_message", "swallow"), (True, False)):
+        yield _system(
+            ack_mode="CLIENT_ACKNOWLEDGE",
+            client_ack_scope=scope,
+            listener_exception=after,
+            block_on_acknowledge=answered,
+            messages=2,
+        )
     for consumption in ("receive", "listener"):
         yield _system(ack_mode="DUPS_OK_ACKNOWLEDGE", consumption=consumption, messages=2)
         yield _system(ack_mode="PRE_ACKNOWLEDGE", consumption=consumption, block_on_acknowledge=True, messages=2)
-    for window, threshold in ((1, 1), (2, 2), (2, 3)):
-        for timer in (True, False):
-            for mode in ("PER_MESSAGE", "WINDOWED"):
-                settings: dict[str, object] = {"publish_window": window, "confirm_threshold": threshold}
-                settings |= {"confirm_timer": timer, "ack_event_mode": mode, "send_mode": "asynchronous"}
-                yield _system(**settings, messages=2)  # type: ignore[arg-type]
-    yield _system(publish_window=1, confirm_threshold=1, ack_immediately=True, send_mode="asynchronous", messages=2)
+    for mode in ("AUTO", "CLIENT", "DUPS_OK", "NO"):
+        yield _system(ack_mode=f"{mode}_ACKNOWLEDGE", prefetch=1, messages=2)
+        yield _system("solace", ack_mode=f"{mode}_ACKNOWLEDGE", prefetch=1, messages=2, send_mode="blocking")
+
+
+def _publishing() -> Iterator[System]:
+    for delivery, send in product(("PERSISTENT", "NON_PERSISTENT", "RELIABLE", "DIRECT"), _SENDS):
+        yield _system(delivery_mode=delivery, send_mode=send)
+    for send in _SENDS:
+        yield _system(send_mode=send, messages=2)
+    windows = product((1, 2), (1, 2, 3), (True, False), ("PER_MESSAGE", "WINDOWED"), (False, True))
+    for window, threshold, timer, mode, at_once in windows:
+        yield _system(
+            publish_window=window,
+            confirm_threshold=threshold,
+            confirm_timer=timer,
+            ack_event_mode=mode,
+            ack_immediately=at_once,
+            send_mode="asynchronous",
+            messages=2,
+        )
+
+
+def _storing() -> Iterator[System]:
+    yield _system(journal_sync_non_transactional=False, faults=2)
+    yield _system(redelivery_mark_persisted=False, faults=2)
+    yield _system(queue_durable=False, faults=2)
+    for profile, persisted, durable in product(("jms", "ems"), (True, False), (True, False)):
+        yield _system(
+            profile, max_delivery_attempts=2, redelivery_mark_persisted=persisted, queue_durable=durable, faults=2
+        )
+    for send in ("blocking", "asynchronous"):
+        yield _system(resend_in_doubt=True, send_mode=send)
+    for delivery, synced, mode in product(
+        ("PERSISTENT", "NON_PERSISTENT"), (True, False), ("AUTO_ACKNOWLEDGE", "SESSION_TRANSACTED")
+    ):
+        yield _system(
+            resend_in_doubt=True,
+            duplicate_detection=True,
+            delivery_mode=delivery,
+            journal_sync_non_transactional=synced,
+            ack_mode=mode,
+            faults=2,
+        )
+
+
+def _transacted() -> Iterator[System]:
+    yield _system(**_TRANSACTED, journal_sync_transactional=False, faults=2)
+    yield _system(**_TRANSACTED, queue_durable=False, faults=2)
+    yield _system(**_TRANSACTED, listener_exception="swallow", faults=2)
+    yield _system(**_TRANSACTED, prefetch=1, messages=2)
+    yield _system(**_TRANSACTED, resend_in_doubt=True)
+    for profile in ("jms", "ems", "artemis", "rabbitmq"):
+        yield _system(profile, **_TRANSACTED, actions="recover rollback", faults=2)
+        yield _system(profile, **_TRANSACTED, messages=2)
+
+
+def _systems() -> Iterator[System]:
+    for profile, delivery in product(Profile, ("PERSISTENT", "NON_PERSISTENT")):
+        yield _system(profile, delivery_mode=delivery, actions="taken_elsewhere")
+    yield _system("artemis", ack_mode="PRE_ACKNOWLEDGE")
+    yield _system("qpid-jms", ack_mode="PRE_ACKNOWLEDGE")
+    yield _system("artemis", send_mode="asynchronous")
 
 
 def panel(specification: Specification) -> tuple[System, ...]:
@@ -141,7 +186,7 @@ class Noticed:
     mutant: Mutant
     decides: bool
     how: str | None
-    anomalies: frozenset[Anomaly]
+    anomalies: frozenset[str]
 
 
 _DEEDS = {Move.TO: ("deleted", "redirected"), Move.IGNORE: ("refused",), Move.REFUSE: ("allowed",)}
@@ -169,8 +214,10 @@ def apply(specification: Specification, mutant: Mutant) -> Specification:
 
 
 def _mutated(machine: Machine, mutant: Mutant, rows: tuple[Row, ...]) -> tuple[Row, ...]:
-    found = tuple(_changed(machine, mutant, row) if (row.line, str(row.event)) == (mutant.line, mutant.event) else row for row in rows)
-    return found
+    return tuple(
+        _changed(machine, mutant, row) if (row.line, str(row.event)) == (mutant.line, mutant.event) else row
+        for row in rows
+    )
 
 
 def _changed(machine: Machine, mutant: Mutant, row: Row) -> Row:
@@ -182,7 +229,7 @@ def _changed(machine: Machine, mutant: Mutant, row: Row) -> Row:
     return dataclasses.replace(row, target=others[(machine.states.index(row.target)) % len(others)]) if others else row
 
 
-Signature = tuple[int, int, frozenset[Anomaly]]
+Signature = tuple[int, int, frozenset[str]]
 
 
 def signature(specification: Specification, system: System, limit: int | None = None) -> Signature | str:
@@ -255,7 +302,7 @@ def trial(mutant: Mutant) -> Noticed:
             return Noticed(mutant, decides=True, how="it cannot be composed", anomalies=frozenset())
         new = after[2] - before[2]
         how = f"it brings {', '.join(sorted(new))}" if new else "the space has another size"
-        return Noticed(mutant, decides=True, how=how, anomalies=frozenset(new))
+        return Noticed(mutant, decides=True, how=how, anomalies=new)
     return Noticed(mutant, decides=bool(systems), how=None, anomalies=frozenset())
 
 

@@ -169,7 +169,8 @@ def test_the_screen_says_that_all_is_as_promised(ackfsm: _Ackfsm) -> None:
 
 def test_what_a_check_goes_without_is_said(ackfsm: _Ackfsm) -> None:
     """A consumer that never acknowledges gets no more than its prefetch: the second message never comes."""
-    line = "check --json --profile qpid --set ack_mode=CLIENT_ACKNOWLEDGE --messages 2 --max-faults 0 --without acknowledge"
+    line = "check --json --profile qpid --set ack_mode=CLIENT_ACKNOWLEDGE --messages 2 --max-faults 0"
+    line += " --without acknowledge"
     one, two = (ackfsm(f"{line} --set prefetch={n}").json for n in (1, 2))
     assert one["without"] == ["acknowledge"]
     assert (one["anomalies"]["stuck"]["reachable"], one["anomalies"]["loss"]["reachable"]) == (True, True)

@@ -244,7 +244,7 @@ def replayed(network: Network, steps: Collection[NetworkEvent]) -> System:
     return executor
 
 
-def proves(network: Network, anomaly: Anomaly, steps: Collection[NetworkEvent]) -> bool:
+def proves(network: Network, anomaly: str, steps: Collection[NetworkEvent]) -> bool:
     """Whether the steps can be taken, one after the other, and end in a state that is the anomaly."""
     executor = replayed(network, steps)
     at_rest = all(event.may_never_happen for event in executor.enabled())

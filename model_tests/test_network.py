@@ -3,7 +3,7 @@
 import dataclasses
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import pytest
 from hypothesis import given, settings
@@ -262,7 +262,9 @@ def test_a_setting_without_rows_is_refused_with_the_reason() -> None:
     gap = Gap("delivery_mode", DeliveryMode.RELIABLE, "its rows are not written")
     with pytest.raises(InputError) as error:
         compose(dataclasses.replace(shipped(), gaps=(gap,)), shipped().configure("jms", {gap.key: gap.value}), Bounds())
-    assert str(error.value) == "delivery_mode=RELIABLE cannot be checked: its rows are not written; choose another value"
+    assert (
+        str(error.value) == "delivery_mode=RELIABLE cannot be checked: its rows are not written; choose another value"
+    )
 
 
 def test_what_a_check_goes_without_never_happens() -> None:
@@ -422,9 +424,9 @@ def test_the_marks_of_a_packed_system_are_those_of_its_watchers(network: Network
             )
 
 
-def marks(bits: int, anomalies: Sequence[Anomaly]) -> set[Anomaly]:
+def marks(bits: int, anomalies: Sequence[str]) -> set[str]:
     return {anomaly for place, anomaly in enumerate(anomalies) if bits >> place & 1}
 
 
-def marked(anomaly: Anomaly | None, is_marked: bool) -> set[Anomaly]:  # noqa: FBT001
+def marked(anomaly: str | None, is_marked: bool) -> set[str]:  # noqa: FBT001
     return {anomaly} if is_marked and anomaly is not None else set()

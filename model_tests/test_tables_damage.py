@@ -12,7 +12,10 @@ from model_tests._tables import HERE, copy_of_spec, replace
 
 BROKER, JOURNAL, PRODUCER = "machines/broker.yaml", "machines/journal.yaml", "machines/producer.yaml"
 CONSUMER, FAULTS, LOSS = "machines/consumer.yaml", "machines/faults.yaml", "properties/loss.yaml"
-EXECUTE = "      execute_consumption: {to: removed, because: the transaction that acknowledged it has committed, source: JMS 6.2.7}"
+EXECUTE = (
+    "      execute_consumption: {to: removed, because: the transaction that acknowledged it has committed, "
+    "source: JMS 6.2.7}"
+)
 DISPATCHED = "        - {to: dispatched, because: kept until acknowledged, source: JMS 6.2.10}"
 
 
@@ -81,9 +84,15 @@ DAMAGES = {
     "a row for states that all decide": damage(
         PRODUCER,
         "request: every state decides accept; delete it here",
-        ("    none:\n      send, send_in_transaction:\n", "    none:\n      accept: {refuse: x}\n      send, send_in_transaction:\n"),
+        (
+            "    none:\n      send, send_in_transaction:\n",
+            "    none:\n      accept: {refuse: x}\n      send, send_in_transaction:\n",
+        ),
         ("    gone:\n", "    gone:\n      accept: {refuse: x}\n"),
-        ("    accept, rejection, discard_duplicate: {refuse: the frame", f"    {HERE}accept, rejection, discard_duplicate: {{refuse: the frame"),
+        (
+            "    accept, rejection, discard_duplicate: {refuse: the frame",
+            f"    {HERE}accept, rejection, discard_duplicate: {{refuse: the frame",
+        ),
     ),
     "a condition that is none": damage(
         BROKER,
@@ -110,7 +119,9 @@ DAMAGES = {
     ),
     # the form
     "a duplicate key": damage(
-        BROKER, "'execute_consumption' stands twice in one mapping; keep one of them", (EXECUTE, f"{EXECUTE}\n{HERE}{EXECUTE}")
+        BROKER,
+        "'execute_consumption' stands twice in one mapping; keep one of them",
+        (EXECUTE, f"{EXECUTE}\n{HERE}{EXECUTE}"),
     ),
     "a duplicate state": damage(
         BROKER, "'ready' stands twice in one mapping; keep one of them", ("    lost:\n", f"    {HERE}ready:\n")
@@ -135,17 +146,28 @@ DAMAGES = {
     "a row without a source": damage(
         BROKER, "'source' is a required property", (EXECUTE, HERE + EXECUTE.replace(", source: JMS 6.2.7", ""))
     ),
-    "an empty reason": damage(BROKER, "because: ", (EXECUTE, HERE + EXECUTE.replace("the transaction that acknowledged it has committed", "''"))),
+    "an empty reason": damage(
+        BROKER,
+        "because: ",
+        (EXECUTE, HERE + EXECUTE.replace("the transaction that acknowledged it has committed", "''")),
+    ),
     "a reason that is a number": damage(
-        BROKER, "5 is not of type 'string'", (EXECUTE, HERE + EXECUTE.replace("the transaction that acknowledged it has committed", "5"))
+        BROKER,
+        "5 is not of type 'string'",
+        (EXECUTE, HERE + EXECUTE.replace("the transaction that acknowledged it has committed", "5")),
     ),
     "a reason that is a date of no calendar": damage(
-        BROKER, "2024-13-45", (EXECUTE, HERE + EXECUTE.replace("the transaction that acknowledged it has committed", "2024-13-45"))
+        BROKER,
+        "2024-13-45",
+        (EXECUTE, HERE + EXECUTE.replace("the transaction that acknowledged it has committed", "2024-13-45")),
     ),
     "a tag that YAML does not know": damage(
         BROKER,
         "!python/name:os.system",
-        (EXECUTE, HERE + EXECUTE.replace("the transaction that acknowledged it has committed", "!python/name:os.system ''")),
+        (
+            EXECUTE,
+            HERE + EXECUTE.replace("the transaction that acknowledged it has committed", "!python/name:os.system ''"),
+        ),
     ),
     "a machine that is a table and a counter": damage(
         FAULTS,
@@ -163,7 +185,10 @@ DAMAGES = {
         BROKER,
         "entry reacts to 'execute'; declare it in events.yaml",
         (EXECUTE, HERE + EXECUTE.replace("execute_consumption", "execute")),
-        ("rollback_consumption, execute_consumption: {ignore: it is not", "rollback_consumption, execute_consumption, execute: {ignore: it is not"),
+        (
+            "rollback_consumption, execute_consumption: {ignore: it is not",
+            "rollback_consumption, execute_consumption, execute: {ignore: it is not",
+        ),
     ),
     "an unknown event elsewhere": damage(
         BROKER,
@@ -347,7 +372,10 @@ DAMAGES = {
     "a promise under no condition": damage(
         "promises.yaml",
         "'awaits' is neither a setting nor a condition of conditions.yaml",
-        ("  when: journalled and journal_sync_non_transactional\n", f"  {HERE}when: awaits and journal_sync_non_transactional\n"),
+        (
+            "  when: journalled and journal_sync_non_transactional\n",
+            f"  {HERE}when: awaits and journal_sync_non_transactional\n",
+        ),
     ),
     "a promise of an unknown anomaly": damage(
         "promises.yaml", "'struck' is not one of", ("- absent: stuck", f"- {HERE}absent: struck")

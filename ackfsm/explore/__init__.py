@@ -4,9 +4,11 @@ from ackfsm.explore._allowed import allowed, why_undecided
 from ackfsm.explore._check import Answer, Finding, check
 from ackfsm.explore._search import Exploration, explore
 from ackfsm.explore._system import Hook, Refused, System
+from ackfsm.explore._traces import Comparison, compare, compare_after
 
 __all__ = [
     "Answer",
+    "Comparison",
     "Exploration",
     "Finding",
     "Hook",
@@ -14,6 +16,8 @@ __all__ = [
     "System",
     "allowed",
     "check",
+    "compare",
+    "compare_after",
     "explore",
     "why_undecided",
 ]

@@ -9,7 +9,6 @@ from typing import Any
 
 from ackfsm.explore import _kernel
 from ackfsm.network import Network, NetworkEvent, Packed, pack
-from ackfsm.terms import Anomaly
 
 __all__ = ["Exploration", "explore"]
 
@@ -25,25 +24,30 @@ class Exploration:
 
     ``complete`` is false if it stopped at ``max_states``; what was not reached is then not
     known to be unreachable.  ``witnesses`` has a shortest sequence of events for each anomaly
-    that was reached.  ``compiled`` tells whether compiled code took part.
+    (or other thing that was watched for) that was reached.  ``compiled`` tells whether compiled code took part.
     """
 
     states: int
     transitions: int
     complete: bool
-    witnesses: dict[Anomaly, tuple[NetworkEvent, ...]]
+    witnesses: dict[str, tuple[NetworkEvent, ...]]
     compiled: bool
 
 
 def explore(
-    network: Network, *, max_states: int | None = None, progress: Callable[[int], None] | None = None
+    network: Network,
+    *,
+    max_states: int | None = None,
+    only_witnesses: bool = False,
+    progress: Callable[[int], None] | None = None,
 ) -> Exploration:
     """Search the whole state space of ``network`` breadth first.
 
+    With ``only_witnesses`` the search may end (not complete) once everything that is watched for was reached.
     ``progress`` is called now and then with the number of states found so far.
     """
     search = _Search(pack(network), max_states)
-    while search.unfinished():
+    while search.unfinished() and not (only_witnesses and search.has_all_witnesses):
         search.go_on()
         if progress is not None:
             progress(search.found_states)
@@ -90,6 +94,11 @@ class _Search:
     @property
     def found_states(self) -> int:
         return int(self.progress[_kernel.TAIL])
+
+    @property
+    def has_all_witnesses(self) -> bool:
+        """Whether everything is found and no shorter way to any of it can come: nothing nearer is left to expand."""
+        return all(0 <= state < self.expanded for state in self.found)
 
     def unfinished(self) -> bool:
         within = self.max_states is None or self.found_states < self.max_states

@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import TypeAlias
 
 from ackfsm import explore, tables
-from ackfsm.network import Bounds
+from ackfsm.network import Bounds, environments
 from ackfsm.tables import Gap, Promise, Specification
 from ackfsm.terms import Anomaly, Configuration, Fault, Profile
 
@@ -65,18 +65,18 @@ def survey(
     the same.  ``progress`` is told how many searches are done.
     """
     modes = {profile: tuple(_configurations(specification, profile)) for profile in profiles}
-    read = specification.settings_of_machines()
+    same = _Sameness(specification)
     questions: dict[_Key, _Question] = {}
     for configuration in (mode for several in modes.values() for mode in several):
         if not specification.gaps_of(configuration):
             for fault in (None, *Fault):
-                questions.setdefault(_key(read, configuration, fault), (configuration, fault))
+                questions.setdefault(same.key(configuration, fault), (configuration, fault))
     found = dict(zip(questions, _answers(specification, list(questions.values()), jobs, progress), strict=True))
 
     def surveyed(configuration: Configuration) -> Surveyed:
         gaps = specification.gaps_of(configuration)
         faults = () if gaps else (None, *Fault)
-        causes = {fault: found[_key(read, configuration, fault)] for fault in faults}
+        causes = {fault: found[same.key(configuration, fault)] for fault in faults}
         return Surveyed(configuration, specification.promised_absent(configuration), gaps, MappingProxyType(causes))
 
     return {profile: tuple(map(surveyed, several)) for profile, several in modes.items()}
@@ -91,9 +91,28 @@ def _configurations(specification: Specification, profile: Profile) -> Iterator[
                 yield specification.configure(profile, {**chosen, "consumption": consumption})
 
 
-def _key(read: Collection[str], configuration: Configuration, fault: Fault | None) -> _Key:
-    """What decides the answer: the fault, and the settings that rows of machines ``read``."""
-    return (fault, *(value for key, value in configuration.as_dict().items() if key in read))
+class _Sameness:
+    """Tells questions apart only where the machines could answer them differently."""
+
+    def __init__(self, specification: Specification) -> None:
+        self.specification = specification
+        self.conditions = specification.conditions_of_machines()
+        self.counted = sorted(specification.bounds_of_machines())
+
+    def key(self, configuration: Configuration, fault: Fault | None) -> _Key:
+        """Equal for two questions only if the same conditions hold and the counters have the same bounds."""
+        known = environments(self.specification, configuration, _bounds(fault))
+        return (fault, *map(self._rows, known))
+
+    def _rows(self, environment: Mapping[str, object]) -> _Key:
+        met = sum(condition.holds(environment) << number for number, condition in enumerate(self.conditions))
+        return (met, *(environment[name] for name in self.counted))
+
+
+def _bounds(fault: Fault | None) -> Bounds:
+    """One message; one fault of this kind, or none at all."""
+    faults = frozenset({fault} if fault is not None else ())
+    return Bounds(faults=faults, max_faults=len(faults))
 
 
 def _answers(
@@ -128,7 +147,6 @@ def _search_shipped(question: _Question) -> Searched:
 
 def _search(specification: Specification, question: _Question) -> Searched:
     configuration, fault = question
-    faults = frozenset({fault} if fault is not None else ())
-    answer = explore.check(specification, configuration, Bounds(faults=faults, max_faults=len(faults)))
+    answer = explore.check(specification, configuration, _bounds(fault))
     reached = (finding.anomaly for finding in answer.findings.values() if finding.reachable)
     return Searched(tuple(reached), answer.exploration.states)

@@ -1,8 +1,9 @@
 """Read, check and hold the tables of ``spec/``."""
 
-from ackfsm.tables._conditions import COUNTED, Condition
+from ackfsm.tables._conditions import ALWAYS, COUNTED, Condition
 from ackfsm.tables._machine import Counter, EventRef, Fsm, Machine, Move, Per, Relation, Row
 from ackfsm.tables._profiles import Constant, Default, Deviation, OwnName, ProfileTable, Refusal, written
+from ackfsm.tables._source import Document
 from ackfsm.tables._specification import (
     Event,
     Gap,
@@ -12,15 +13,18 @@ from ackfsm.tables._specification import (
     Specification,
     Undecided,
     load,
+    read_form,
 )
 
 __all__ = [
+    "ALWAYS",
     "COUNTED",
     "Condition",
     "Constant",
     "Counter",
     "Default",
     "Deviation",
+    "Document",
     "Event",
     "EventRef",
     "Fsm",
@@ -39,5 +43,6 @@ __all__ = [
     "Specification",
     "Undecided",
     "load",
+    "read_form",
     "written",
 ]

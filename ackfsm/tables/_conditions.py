@@ -31,7 +31,8 @@ STATIC_NAMES: Mapping[str, tuple[type, bool]] = {
 }
 """Names besides the settings: the number of this copy (from 1), and the bounds of a check.
 
-Each with its type and whether it may be ``None``.  The last four are settings as a check has to count them (:data:`COUNTED`).
+Each with its type and whether it may be ``None``.  The last four are settings as a check has to count
+them (:data:`COUNTED`).
 """
 
 COUNTED: Mapping[str, str] = {

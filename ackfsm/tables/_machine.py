@@ -380,15 +380,19 @@ def _counter_states(counter: Counter, bound: int | None) -> tuple[str, ...]:
 
 def _counted(counter: Counter, bound: int | None, state: str, row: Row) -> Row:
     """The row of one number: the table's row under its heading."""
+    heading = row.state
     if row.move is not Move.TO or state == Counter.OVERRUN:
         return dataclasses.replace(row, state=state, target=state)
-    if row.state in ("full", "some"):
-        happens = state not in ("0", Counter.UNLIMITED) if row.state == "some" else state == str(bound)
+    if heading in {"full", "some"}:
+        happens = state == str(bound) if heading == "full" else state not in {"0", Counter.UNLIMITED}
         return dataclasses.replace(row, state=state, target=state) if happens else _stopped(row, state, Move.REFUSE)
-    if bound is None:
-        return dataclasses.replace(row, state=state, target=state)
-    if row.state == "reset":
+    if bound is None or heading == "reset":
         return dataclasses.replace(row, state=state, target=_start(counter, bound))
+    return _moved(counter, bound, state, row)
+
+
+def _moved(counter: Counter, bound: int, state: str, row: Row) -> Row:
+    """One up or one down, or what happens at the ends."""
     number = int(state) + (1 if row.state == "up" else -1)
     if number < 0:
         return _stopped(row, state, counter.at_zero)

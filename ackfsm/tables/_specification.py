@@ -17,7 +17,7 @@ from ackfsm.tables._profiles import ProfileTable, Refusal, read_profiles
 from ackfsm.tables._source import Document, read_document
 from ackfsm.terms import Anomaly, Configuration, Fault, InputError, Profile, SpecError, key_type, parse_value
 
-__all__ = ["Event", "Gap", "Monitor", "Promise", "Property", "Specification", "Undecided", "load"]
+__all__ = ["Event", "Gap", "Monitor", "Promise", "Property", "Specification", "Undecided", "load", "read_form"]
 
 _KEYS = frozenset(field.name for field in dataclasses.fields(Configuration))
 
@@ -102,6 +102,7 @@ class Specification:
 
     machines: Mapping[str, Machine]
     properties: Mapping[Anomaly, Property]
+    monitors: Mapping[str, Monitor]
     events: Mapping[str, Event]
     conditions: Mapping[str, Condition]
     sources: Mapping[str, str]
@@ -185,7 +186,7 @@ class Specification:
         rows = table.refused(table.settings(given), api)
         return next((row for row in rows if key in row.settings()), None)
 
-    def environment(
+    def environment(  # noqa: PLR0913 - one name for each bound that a condition or a counter may read
         self,
         configuration: Configuration,
         *,
@@ -226,15 +227,25 @@ class Specification:
 
     def settings_read(self) -> frozenset[str]:
         """The settings that some row, counter or promise reads; the others cannot change any answer."""
-        read = {name for promise in self.promises for name in promise.when.settings()}
-        return frozenset(self.settings_of_machines() | read | {gap.key for gap in self.gaps} | {"profile"})
+        read = {name for condition in self.conditions_of_machines() for name in condition.settings()}
+        read |= {name for promise in self.promises for name in promise.when.settings()}
+        counted = (COUNTED.get(name, name) for name in self.bounds_of_machines())
+        return frozenset({*read, *counted, *(gap.key for gap in self.gaps), "profile"})
 
-    def settings_of_machines(self) -> frozenset[str]:
-        """The settings that some row or counter reads: configurations that agree in these are the same machines."""
-        machines = [*self.machines.values(), *(m.machine for p in self.properties.values() for m in p.monitors)]
-        read = {name for machine in machines for row in machine.rows() for name in row.when.settings()}
-        counted = {machine.counter.bound for machine in machines if machine.counter}
-        return frozenset(read | {COUNTED.get(name, name) for name in counted})
+    def conditions_of_machines(self) -> tuple[Condition, ...]:
+        """Every condition of a row, once.
+
+        Where they all hold alike, and the :meth:`bounds_of_machines` are the same, every machine has the same rows.
+        """
+        rows = (row for machine in self._all_machines() for row in machine.rows())
+        return tuple({row.when.text: row.when for row in rows}.values())
+
+    def bounds_of_machines(self) -> frozenset[str]:
+        """The names of the bounds of all counters: settings, or bounds of a check."""
+        return frozenset(machine.counter.bound for machine in self._all_machines() if machine.counter)
+
+    def _all_machines(self) -> tuple[Machine, ...]:
+        return (*self.machines.values(), *(m.machine for p in self.properties.values() for m in p.monitors))
 
 
 def _profile(name: object) -> Profile:
@@ -248,6 +259,14 @@ def load(directory: Path | None = None) -> Specification:
     a hole, an unknown or unused name, a row without reason, a condition that cannot be parsed.
     """
     return _Loader(directory or _shipped()).load()
+
+
+def read_form(name: str, form: str, directory: Path | None = None) -> Document:
+    """Read one more file of ``spec/`` (or of ``directory``) that has this form in ``schema.json``.
+
+    Raises :class:`SpecError` naming file, line and remedy.
+    """
+    return _Loader(directory or _shipped())._read(name, form)  # noqa: SLF001 - of this module
 
 
 def _shipped() -> Path:
@@ -279,6 +298,7 @@ class _Loader:
         specification = Specification(
             machines=MappingProxyType(machines),
             properties=MappingProxyType(self._read_properties()),
+            monitors=MappingProxyType(self._read_monitors()),
             events=MappingProxyType({name: _event(name, data) for name, data in events.data.items()}),
             conditions=MappingProxyType(self.conditions),
             sources=MappingProxyType(sources.data),
@@ -359,6 +379,15 @@ class _Loader:
                 raise SpecError(f"{row.place}: {name} refuses {row.event}; a property only watches, write ignore")
         return Monitor(machine, marked, at_rest, data.get("of_the_model", False))
 
+    def _read_monitors(self) -> dict[str, Monitor]:
+        monitors: dict[str, Monitor] = {}
+        for document in self._folder("monitors", "monitors"):
+            for name, data in document.data.items():
+                if name in monitors or name in set(Anomaly):
+                    raise document.error((name,), f"{name!r} is the name of another monitor or anomaly; rename it")
+                monitors[name] = self._monitor(document, (name,), name, data)
+        return monitors
+
     def _read_profiles(self) -> dict[Profile, ProfileTable]:
         documents = {document.file.stem: document for document in self._folder("profiles", "profile")}
         return read_profiles(self.directory / "profiles", documents, self.conditions)
@@ -434,6 +463,7 @@ class _Check:
         self.conditions = conditions
         self.documents = documents
         monitors = [m.machine for p in specification.properties.values() for m in p.monitors]
+        monitors += [monitor.machine for monitor in specification.monitors.values()]
         self.machines = [*specification.machines.values(), *monitors]
 
     def run(self) -> None:

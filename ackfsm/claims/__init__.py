@@ -1,0 +1,18 @@
+"""The sentences of the vendors' documents, each proved or refuted on the tables."""
+
+from ackfsm.claims._evidence import Evidence, Status
+from ackfsm.claims._read import Claim, Contradiction, choose, read
+from ackfsm.claims._run import MAX_STATES, Contradicted, Decided, decide
+
+__all__ = [
+    "MAX_STATES",
+    "Claim",
+    "Contradicted",
+    "Contradiction",
+    "Decided",
+    "Evidence",
+    "Status",
+    "choose",
+    "decide",
+    "read",
+]

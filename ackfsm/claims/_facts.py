@@ -1,0 +1,231 @@
+"""Checks that read a fact off the tables: a default, a refusal, a row."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+from ackfsm.claims._evidence import Evidence
+from ackfsm.claims._questions import Answer, Question
+from ackfsm.claims._scope import Scope, configurations, read_scope
+from ackfsm.tables import Move, Row, Specification, written
+from ackfsm.terms import InputError, Profile, parse_value
+
+__all__ = ["Decides", "Has", "HasConstant", "HasDefault", "Unchangeable"]
+
+
+class _Fact:
+    """A check that asks the explorer nothing."""
+
+    __slots__ = ()
+
+    def questions(self, specification: Specification) -> list[Question]:
+        """None."""
+        del specification
+        return []
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class HasDefault(_Fact):
+    """In ``profile``, with the settings ``given``, the setting ``key`` is ``value`` unless somebody chooses."""
+
+    profile: str
+    key: str
+    value: Any
+    given: Mapping[str, Any]
+
+    kind = "default"
+
+    @classmethod
+    def read(cls, data: Mapping[str, Any]) -> HasDefault:
+        """From its form in ``spec/claims.yaml``."""
+        fact = data["default"]
+        return cls(fact["profile"], fact["key"], fact["value"], fact.get("given", {}))
+
+    def evidence(self, specification: Specification, answers: Mapping[Question, Answer]) -> Evidence:
+        """The row of the profile that decides."""
+        del answers
+        configuration = specification.configure(self.profile, self.given)
+        value = configuration.as_dict()[self.key]
+        row = specification.profiles[configuration.profile].default(self.key, specification.environment(configuration))
+        data = {
+            "profile": self.profile,
+            "given": dict(self.given),
+            self.key: value,
+            "row": row.place,
+            "because": row.because,
+            "source": row.source,
+        }
+        under = "".join(f", with {key} {written(chosen)}" for key, chosen in self.given.items())
+        sentence = f"{self.key} is {written(value)} in {self.profile}{under}: {row.because} ({row.place}, {row.source})"
+        return Evidence(self.kind, value == self.value, sentence, data)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Has(_Fact):
+    """Whether the system has these settings (through one of its programming interfaces, if ``api`` names one)."""
+
+    profile: str
+    api: str | None
+    settings: Mapping[str, Any]
+    wanted: bool
+
+    @property
+    def kind(self) -> str:
+        """``accepted`` or ``refused``."""
+        return "accepted" if self.wanted else "refused"
+
+    @classmethod
+    def read(cls, data: Mapping[str, Any]) -> Has:
+        """From its form in ``spec/claims.yaml``."""
+        wanted = "accepted" in data
+        fact = data["accepted" if wanted else "refused"]
+        return cls(fact["profile"], fact.get("api"), fact["settings"], wanted)
+
+    def evidence(self, specification: Specification, answers: Mapping[Question, Answer]) -> Evidence:
+        """The row that refuses, or that none does and that the tables have rows for it."""
+        del answers
+        table = specification.profiles[Profile(self.profile)]
+        given = {key: parse_value(key, value) for key, value in self.settings.items()}
+        values = table.settings(given)
+        if self.api is not None and self.api not in table.apis:
+            raise InputError(f"the profile {self.profile} has no API {self.api!r}")
+        row = next(iter(table.refused(values, self.api)), None)
+        data: dict[str, Any] = {"profile": self.profile, "api": self.api, "settings": dict(self.settings)}
+        who = f"the profile {self.profile}" + (f" through {self.api}" if self.api else "")
+        if row is not None and row.settings() & given.keys():
+            data |= {"row": row.place, "because": row.because, "source": row.source, "instead": row.instead}
+            return Evidence(self.kind, not self.wanted, f"{row.sentence(who, values, given)} ({row.place})", data)
+        if row is not None:
+            return Evidence(self.kind, None, f"what refuses it is another setting: {row.because} ({row.place})", data)
+        gaps = [gap for gap in specification.gaps if values[gap.key] == gap.value]
+        for gap in gaps:
+            return Evidence(self.kind, None, f"the tables have no rows for it: {gap.because}", data)
+        said = ", ".join(f"{key}={written(value)}" for key, value in self.settings.items())
+        return Evidence(self.kind, self.wanted, f"{who} takes {said}", data)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class HasConstant(_Fact):
+    """The system has a number of its own for a value of a setting."""
+
+    profile: str
+    key: str
+    value: str
+    number: int
+
+    kind = "constant"
+
+    @classmethod
+    def read(cls, data: Mapping[str, Any]) -> HasConstant:
+        """From its form in ``spec/claims.yaml``."""
+        fact = data["constant"]
+        return cls(fact["profile"], fact["key"], fact["value"], fact["number"])
+
+    def evidence(self, specification: Specification, answers: Mapping[Question, Answer]) -> Evidence:
+        """The constant with its source."""
+        del answers
+        value = parse_value(self.key, self.value)
+        found = specification.profiles[Profile(self.profile)].constants_of(self.key, value)
+        data = {
+            "profile": self.profile,
+            self.key: self.value,
+            "constants": [{"name": one.name, "number": one.number, "source": one.source} for one in found],
+        }
+        told = ", ".join(f"{one.name} = {one.number} ({one.source})" for one in found) or "no constant"
+        holds = any(one.number == self.number for one in found)
+        return Evidence(self.kind, holds, f"{self.value} is {told} in {self.profile}", data)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Decides(_Fact):
+    """In ``state``, at ``event``, the machine moves as it is said to, in every configuration of the scope."""
+
+    machine: str
+    state: str
+    event: str
+    move: Move
+    target: str
+    scope: Scope
+
+    kind = "row"
+
+    @classmethod
+    def read(cls, data: Mapping[str, Any]) -> Decides:
+        """From its form in ``spec/claims.yaml``."""
+        row = data["row"]
+        move = next(move for move in Move if move in row)
+        target = row["to"] if move is Move.TO else row["state"]
+        return cls(row["machine"], row["state"], row["event"], move, target, read_scope(data))
+
+    def evidence(self, specification: Specification, answers: Mapping[Question, Answer]) -> Evidence:
+        """The rows that decide."""
+        del answers
+        rows = self._rows(specification)
+        data: dict[str, Any] = {
+            "machine": self.machine,
+            "in": [dict(group) for group in self.scope.groups],
+            "rows": [_row(row) for row in rows],
+        }
+        other = [row for row in rows if (row.move, row.target) != (self.move, self.target)]
+        told = "; ".join(f"{row.because} ({row.place}, {row.source or 'no source'})" for row in other or rows)
+        at = f"{self.machine}.{self.state} at {self.event}"
+        if other:
+            return Evidence(self.kind, False, f"{at} does not {self._does()}: {told}", data)  # noqa: FBT003
+        return Evidence(self.kind, True, f"{at} does {self._does()}: {told}", data)  # noqa: FBT003
+
+    def _does(self) -> str:
+        return f"go to {self.target}" if self.move is Move.TO else self.move.value
+
+    def _rows(self, specification: Specification) -> list[Row]:
+        if (machine := specification.machines.get(self.machine)) is None:
+            raise InputError(f"there is no machine {self.machine!r} in the tables")
+        found: dict[Row, None] = {}
+        for configuration in configurations(specification, self.scope.groups):
+            fsm = machine.fsm(specification.environment(configuration, faults=self.scope.bounds.faults))
+            row = fsm.row(self.state, self.event) if self.state in fsm.states else None
+            if row is None:
+                raise InputError(f"{self.machine} has no row for {self.event} in {self.state}")
+            found[row] = None
+        return list(found)
+
+
+def _row(row: Row) -> dict[str, str | None]:
+    where = {"row": row.place, "state": row.state, "event": str(row.event), row.move.value: row.target}
+    return {**where, "because": row.because, "source": row.source}
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Unchangeable(_Fact):
+    """A setting is chosen once: every row that reads it reads it before the first event, and no event writes it."""
+
+    key: str
+
+    kind = "unchangeable"
+
+    @classmethod
+    def read(cls, data: Mapping[str, Any]) -> Unchangeable:
+        """From its form in ``spec/claims.yaml``."""
+        return cls(data["unchangeable"])
+
+    def evidence(self, specification: Specification, answers: Mapping[Question, Answer]) -> Evidence:
+        """The refusal of an assignment, and how many rows depend on the setting."""
+        del answers
+        configuration = specification.configure(Profile.JMS)
+        reads = [
+            row
+            for machine in specification.machines.values()
+            for row in machine.rows()
+            if self.key in row.when.settings()
+        ]
+        data = {"key": self.key, "rows": len(reads), "events": len(specification.events)}
+        try:
+            setattr(configuration, self.key, getattr(configuration, self.key))
+        except dataclasses.FrozenInstanceError:
+            sentence = (
+                f"{self.key} belongs to the configuration, which is fixed before the first event: it chooses "
+                f"{len(reads)} rows, and none of the {len(specification.events)} events changes it"
+            )
+            return Evidence(self.kind, bool(reads), sentence, data)
+        return Evidence(self.kind, False, f"{self.key} can be assigned", data)  # noqa: FBT003

@@ -1,0 +1,153 @@
+"""What claims ask of the explorer: searches and comparisons, as values, so that equal ones are asked once.
+
+A question names what it needs (settings, bounds, watchers) and nothing of the tables, so that it can be
+sent to another process, which reads the tables itself.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import re
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TypeAlias
+
+from ackfsm import explore, tables
+from ackfsm.network import Bounds, Network, Watcher, compose
+from ackfsm.tables import ALWAYS, EventRef, Machine, Monitor, Move, Row, Specification
+from ackfsm.terms import Anomaly, Configuration, Fault, InputError
+
+__all__ = ["After", "Answer", "Between", "Compared", "Question", "Search", "Searched", "answer", "observable"]
+
+_HAPPENS = re.compile(r"happens\((?P<event>[a-z_]+)\)")
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Search:
+    """Which of the things watched for can be reached: anomalies, monitors, ``happens(event)``.
+
+    With ``only_witnesses`` the rest of the space does not matter once all were reached.
+    """
+
+    configuration: Configuration
+    bounds: Bounds
+    watched: frozenset[str]
+    only_witnesses: bool
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Between:
+    """Whether two configurations have the same traces over the ``observable`` events."""
+
+    left: Configuration
+    right: Configuration
+    bounds: Bounds
+    observable: frozenset[str]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class After:
+    """Whether the traces after one event are those after another, wherever both can happen."""
+
+    configuration: Configuration
+    bounds: Bounds
+    events: tuple[str, str]
+    observable: frozenset[str]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Searched:
+    """What a search has found; ``witnesses`` has a shortest way to each thing that was reached."""
+
+    states: int
+    transitions: int
+    complete: bool
+    witnesses: Mapping[str, tuple[str, ...]]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Compared:
+    """What a comparison has found, see :class:`ackfsm.explore.Comparison`."""
+
+    equal: bool | None
+    pairs: int
+    states: tuple[int, int]
+    trace: tuple[str, ...]
+    only: str | None
+
+
+Question: TypeAlias = "Search | Between | After"
+Answer: TypeAlias = "Searched | Compared | str"
+"""An answer, or the sentence that says why there is none."""
+
+
+def observable(specification: Specification) -> frozenset[str]:
+    """The events that somebody outside can see: those that a history shows, and faults."""
+    return frozenset(event.name for event in specification.events.values() if event.recorded) | frozenset(Fault)
+
+
+def answer(question: Question, directory: Path | None, max_states: int) -> Answer:
+    """Ask the tables in ``directory`` (the shipped ones if ``None``)."""
+    specification = _tables(directory)
+    try:
+        if isinstance(question, Search):
+            return _search(specification, question, max_states)
+        return _compare(specification, question, max_states)
+    except InputError as error:
+        return str(error)
+
+
+@functools.lru_cache(maxsize=1)
+def _tables(directory: Path | None) -> Specification:
+    """The tables, read once in each process."""
+    return tables.load(directory)
+
+
+def _search(specification: Specification, question: Search, max_states: int) -> Searched:
+    watchers = [watcher for name in sorted(question.watched) for watcher in _watchers(specification, name)]
+    network = compose(specification, question.configuration, question.bounds, watchers)
+    found = explore.explore(network, max_states=max_states, only_witnesses=question.only_witnesses)
+    witnesses = {name: tuple(event.label for event in steps) for name, steps in found.witnesses.items()}
+    return Searched(found.states, found.transitions, found.complete, witnesses)
+
+
+def _compare(specification: Specification, question: Between | After, max_states: int) -> Compared:
+    compared: Callable[[Configuration], Network] = functools.partial(
+        compose, specification, bounds=question.bounds, watchers=()
+    )
+    if isinstance(question, After):
+        network = compared(question.configuration)
+        found = explore.compare_after(network, question.events, question.observable, max_states=max_states)
+    else:
+        left, right = compared(question.left), compared(question.right)
+        found = explore.compare(left, right, question.observable, max_states=max_states)
+    return Compared(found.equal, found.pairs, found.states, found.trace, found.only)
+
+
+def _watchers(specification: Specification, name: str) -> list[Watcher]:
+    if name in specification.monitors:
+        return [(name, specification.monitors[name])]
+    if match := _HAPPENS.fullmatch(name):
+        return [(name, _happens(specification, match["event"]))]
+    if name not in set(Anomaly):
+        raise InputError(f"there is nothing called {name!r} to watch for: no anomaly, no monitor, no happens(event)")
+    if (prop := specification.properties.get(Anomaly(name))) is None:
+        raise InputError(f"no property defines {name} yet, so whether it can happen is not decided")
+    return [(name, monitor) for monitor in prop.monitors]
+
+
+def _happens(specification: Specification, name: str) -> Monitor:
+    """A machine that waits for one event."""
+    if specification.owner(name) is None:
+        raise InputError(f"no machine of the tables decides {name!r}, so whether it happens cannot be told")
+    event = EventRef(name)
+    cells = {(state, event): (_moves(state, event),) for state in ("not_yet", "happened")}
+    per = specification.events[name].per
+    means = f"whether {name} has happened"
+    machine = Machine(f"happens_{name}", per, means, (), ("not_yet", "happened"), (event,), cells, None, "", 0)
+    return Monitor(machine, frozenset({"happened"}), frozenset())
+
+
+def _moves(state: str, event: EventRef) -> Row:
+    return Row(state, event, Move.TO, "happened", "it happens", None, None, ALWAYS, "", 0)

@@ -1,0 +1,124 @@
+"""Read ``spec/claims.yaml``: each sentence with the checks that decide it."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, Protocol
+
+from ackfsm.claims._equality import Equal, SameEffect
+from ackfsm.claims._evidence import Evidence
+from ackfsm.claims._facts import Decides, Has, HasConstant, HasDefault, Unchangeable
+from ackfsm.claims._questions import Answer, Question
+from ackfsm.claims._rates import Rate
+from ackfsm.claims._searches import Never, Possible
+from ackfsm.tables import Document, Specification, read_form
+from ackfsm.terms import InputError
+
+__all__ = ["Check", "Claim", "Contradiction", "choose", "read"]
+
+
+class Check(Protocol):
+    """Something that can be decided on the tables."""
+
+    @property
+    def kind(self) -> str:
+        """The name of its form in ``spec/claims.yaml``."""
+
+    def questions(self, specification: Specification) -> list[Question]:
+        """What it asks of the explorer; raises :class:`InputError` if it cannot be asked."""
+
+    def evidence(self, specification: Specification, answers: Mapping[Question, Answer]) -> Evidence:
+        """What the answers show; ``answers`` has all that was asked."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Contradiction:
+    """What another source says instead, and the checks that hold where it is right."""
+
+    says: str
+    source: str
+    checks: tuple[Check, ...]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Claim:
+    """One sentence of a seed document.
+
+    ``kind`` is ``always`` (impossible to violate), ``possible`` (a witness exists), ``equal``, ``default``,
+    ``refused`` or ``rate``.  The sentence holds if all of ``checks`` hold.
+    """
+
+    id: str
+    seed: str
+    kind: str
+    statement: str
+    checks: tuple[Check, ...]
+    contradictions: tuple[Contradiction, ...]
+
+
+_KINDS: Mapping[str, Callable[[Mapping[str, Any]], Check]] = MappingProxyType(
+    {
+        "never": Never.read,
+        "possible": Possible.read,
+        "equal": Equal.read,
+        "differ": Equal.read,
+        "same_effect": SameEffect.read,
+        "default": HasDefault.read,
+        "refused": Has.read,
+        "accepted": Has.read,
+        "constant": HasConstant.read,
+        "row": Decides.read,
+        "unchangeable": Unchangeable.read,
+        "rate": Rate.read,
+    }
+)
+
+
+def read(specification: Specification, directory: Path | None = None) -> tuple[Claim, ...]:
+    """The claims that ship with the package, or those of ``directory``.
+
+    Raises :class:`ackfsm.terms.SpecError` naming file, line and remedy.
+    """
+    document = read_form("claims.yaml", "claims", directory)
+    claims = tuple(_claim(specification, document, i, data) for i, data in enumerate(document.data))
+    for i, claim in enumerate(claims):
+        if claim.id in {other.id for other in claims[:i]}:
+            raise document.error((i, "id"), f"there are two claims {claim.id}; number one of them anew")
+    return claims
+
+
+def choose(claims: tuple[Claim, ...], ids: list[str]) -> tuple[Claim, ...]:
+    """The claims with these ids, all of them if there are none.
+
+    Raises :class:`InputError` for an id that does not exist.
+    """
+    known = [claim.id for claim in claims]
+    for name in ids:
+        if name not in known:
+            raise InputError(f"there is no claim {name!r}; the claims are {known[0]} to {known[-1]}")
+    return tuple(claim for claim in claims if not ids or claim.id in ids)
+
+
+def _claim(specification: Specification, document: Document, place: int, data: dict[str, Any]) -> Claim:
+    contradictions = tuple(
+        _contradiction(specification, document, (place, "contradiction", i), one)
+        for i, one in enumerate(data.get("contradiction", ()))
+    )
+    checks = tuple(_check(one) for one in data["checks"])
+    return Claim(data["id"], data["seed"], data["kind"], data["statement"], checks, contradictions)
+
+
+def _contradiction(
+    specification: Specification, document: Document, path: tuple[str | int, ...], data: dict[str, Any]
+) -> Contradiction:
+    for part in data["source"].split(";"):
+        if not any(f"{part.strip()} ".startswith(f"{tag} ") for tag in specification.sources):
+            raise document.error(path, f"source {part.strip()!r} begins with no tag of sources.yaml; add the tag")
+    return Contradiction(data["says"], data["source"], tuple(_check(one) for one in data["checks"]))
+
+
+def _check(data: Mapping[str, Any]) -> Check:
+    return next(read_kind(data) for kind, read_kind in _KINDS.items() if kind in data)
