@@ -362,12 +362,19 @@ def _judged(
     with _patience("reading"):
         findings = examine(path, configuration)
     allowed: dict[Anomaly, bool | None] = {}
+    why: dict[Anomaly, str | None] = {}
     if configuration is not None:
         with _patience("states found") as progress:
             allowed = explore.allowed(
-                specification, configuration, findings.faults, actions=findings.actions, progress=progress
+                specification,
+                configuration,
+                findings.faults,
+                actions=findings.actions,
+                found=[anomaly for anomaly, finding in findings.anomalies.items() if finding.found],
+                progress=progress,
             )
-    return history.judge(findings, allowed)
+            why = {anomaly: explore.why_undecided(specification, configuration, anomaly) for anomaly in Anomaly}
+    return history.judge(findings, allowed, why)
 
 
 def _configuration(

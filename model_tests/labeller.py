@@ -20,6 +20,7 @@ Ids = set[str]
 SENDS = ("send", "resend")
 OUTCOMES = ("confirmed", "rejected", "in_doubt")
 ENDS = ("expired", "dead_lettered")
+CONSUMING_FAULTS = ("broker_crash", "broker_kill", "journal_failure", "consumer_link_loss", "consumer_crash")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -35,8 +36,19 @@ def in_order(events: Iterable[Event]) -> list[Event]:
     return sorted(events, key=lambda event: event["t"])
 
 
-def label(events: Iterable[Event], *, send_mode: str, publish_window: int | None) -> Labels:
-    """Label the events of one history."""
+def label(
+    events: Iterable[Event],
+    *,
+    send_mode: str,
+    publish_window: int | None,
+    waits_for_sync: bool = False,
+    prefetch: int | None = None,
+) -> Labels:
+    """Label the events of one history.
+
+    ``waits_for_sync`` says whether a confirmation waits for the journal; ``prefetch`` is the bound of
+    deliveries that the application has not acknowledged, ``None`` if there is none.
+    """
     log = _Log(in_order(events))
     at_rest = all(log.judged(message) for message in log.ids)
     return Labels(
@@ -51,6 +63,8 @@ def label(events: Iterable[Event], *, send_mode: str, publish_window: int | None
             "dirty_delivery": log.dirty_delivery(),
             "torn_transaction": log.torn_transaction() if at_rest else None,
             "reorder": log.reorder(),
+            "early_confirm": log.early_confirm() if waits_for_sync else set(),
+            "prefetch_overrun": log.prefetch_overrun(prefetch) if prefetch else set(),
             "window_overrun": log.window_overrun(publish_window if send_mode != "unconfirmed" else None),
             "double_outcome": log.double_outcome(),
             "missing_outcome": log.missing_outcome() if send_mode != "unconfirmed" else set(),
@@ -264,6 +278,51 @@ class _Log:
         ends = [i for i in self.everywhere("recovered") if self.log[i]["fault"] == kind]
         starts = [i for i in self.everywhere("fault") if self.log[i]["fault"] == kind]
         return [(start, next((end for end in ends if end > start), len(self.log))) for start in starts]
+
+    def early_confirm(self) -> Ids:
+        """Confirmed, and only then synced; a message that was resent before that is left out."""
+        told = {
+            m: [self.log[i]["event"] for i in self.of(m, "confirmed", "journal_synced", "resend")] for m in self.ids
+        }
+        return {
+            m
+            for m, events in told.items()
+            if events[:1] == ["confirmed"] and [e for e in events if e != "confirmed"][:1] == ["journal_synced"]
+        }
+
+    def prefetch_overrun(self, bound: int) -> Ids:
+        """Handed over while ``bound`` messages of the session and queue were neither acknowledged nor given up."""
+        over: Ids = set()
+        held: dict[str, list[int]] = defaultdict(list)
+        begun: set[str] = set()
+        unclear: set[str] = set()  # the sessions that lived through a fault: which connection a delivery came by
+        for place, event in enumerate(self.log):
+            self._release(held, place)
+            if event.get("fault") in CONSUMING_FAULTS:
+                unclear |= begun
+            if event["event"] == "delivered":
+                session = _session(event)
+                begun.add(session)
+                mine = [i for i in held[session] if self.log[i].get("queue") == event.get("queue")]
+                if len(mine) >= bound and session not in unclear:
+                    over.add(event["message"])
+                held[session].append(place)
+        return over
+
+    def _release(self, held: dict[str, list[int]], place: int) -> None:
+        """Take out of ``held`` the deliveries that nobody can be sure of from ``place`` on."""
+        event = self.log[place]
+        kind, covered = event["event"], set()
+        if kind in {"acknowledge", "acknowledged", "ack_in_doubt"}:
+            covered = set(covered_by(self.log, place))
+        if kind in {"delivered", "failed", *ENDS}:
+            covered = {i for i in self.of(event["message"], "delivered") if i < place}
+        if kind in {"commit", "rollback", "committed", "commit_in_doubt"}:
+            covered = set(self.by_transaction[event["process"], event["transaction"]])
+        if kind in {"commit", "rollback", "recover", "close"}:
+            held[_session(event)].clear()
+        for deliveries in held.values():
+            deliveries[:] = [i for i in deliveries if i not in covered]
 
     def double_outcome(self) -> Ids:
         """More outcomes than sends is read in time: a send that comes later does not make up for it."""

@@ -109,9 +109,9 @@ class Recorder:
             event = "rolled_back" if call == "rollback" else ("committed", "commit_in_doubt")[kind % 2]
             self.write(process, event, session=self.session(process), transaction=transaction)
 
-    def close(self, who: int, _: int, __: int) -> None:
+    def close(self, who: int, _: int, kind: int) -> None:
         process = (*PRODUCERS, *CONSUMERS)[who % 4]
-        self.write(process, "close", session=self.session(process))
+        self.write(process, "close", session=self.session(process), error=(None, "connection reset")[kind % 2])
         self.sessions[process] += 1
         self.open.pop(process, None)
 
@@ -123,6 +123,7 @@ class Recorder:
             process,
             "delivered",
             message=self.known(which),
+            queue=QUEUES[kind // 8 % 3],
             session=self.session(process),
             redelivered=bool(kind & 1),
             delivery_count=(None, 1, 2, 3)[kind // 2 % 4],
@@ -144,10 +145,18 @@ class Recorder:
         message = None if scope == "session" and which % 2 else self.known(which)
         self.write(process, event, scope=scope, message=message, session=self.session(process))
 
+    def recover(self, who: int, _: int, __: int) -> None:
+        self.write(CONSUMERS[who % 2], "recover", session=self.session(CONSUMERS[who % 2]))
+
     # The moves of the broker and of fate
 
     def end(self, _: int, which: int, kind: int) -> None:
         self.write("broker", ("expired", "dead_lettered")[kind % 2], message=self.known(which))
+
+    def journal(self, _: int, which: int, kind: int) -> None:
+        """What the journal did, to a message or, as some brokers tell it, to nobody knows what."""
+        event = ("journal_synced", "journal_synced", "journal_written")[kind % 3]
+        self.write("broker", event, message=None if which == 1 else self.known(which))
 
     def fault(self, _: int, __: int, kind: int) -> None:
         self.write("nemesis", "fault", fault=FAULTS[kind % 3])
@@ -172,6 +181,8 @@ MOVES: Mapping[str, Callable[[Recorder, int, int, int], None]] = {
     "answer": Recorder.answer,
     "close": Recorder.close,
     "end": Recorder.end,
+    "recover": Recorder.recover,
+    "journal": Recorder.journal,
     "fault": Recorder.fault,
     "recovered": Recorder.recovered,
     "drain": Recorder.drain,
@@ -183,6 +194,9 @@ MOODS: tuple[tuple[str, ...], ...] = (
     ("send", "send", "begin", "ask", "answer", "deliver", "deliver", "end", "drain"),
     ("begin", "deliver", "deliver", "ask", "answer", "send", "resend", "drain"),
     ("send", "send", "deliver", "deliver", "deliver", "drain"),
+    ("send", "send", "outcome", "journal", "journal", "resend"),
+    ("send", "deliver", "deliver", "deliver", "deliver", "acknowledge", "recover", "process"),
+    ("deliver", "deliver", "deliver", "begin", "ask", "close", "fault", "recovered"),
 )
 """What a history may be about, so that the moves that need each other meet."""
 

@@ -18,6 +18,7 @@ from model_tests.notation import events_of, write
 SPEC = tables.load()
 NOT_ALLOWED = "which the configuration does not allow under broker_kill and consumer_crash"
 NOT_DRAINED = "no `drained` follows the last send to 'q'"
+UNCONFIGURED = "it depends on the configuration, and none is known"
 
 
 def _finding(anomaly: Anomaly, **changes: Any) -> Finding:
@@ -165,13 +166,18 @@ def test_without_a_configuration_what_depends_on_one_is_unknown(tmp_path: Path) 
     text = "p send m1; c delivered m1 clear; c delivered m1 clear; n drained"
     found = _examined(text, tmp_path / "h.jsonl", None)
     unknown = {anomaly for anomaly, finding in found.anomalies.items() if finding.count is None}
-    assert unknown == {Anomaly.MISSING_OUTCOME, Anomaly.WINDOW_OVERRUN}
+    assert unknown == {
+        Anomaly.MISSING_OUTCOME,
+        Anomaly.WINDOW_OVERRUN,
+        Anomaly.PREFETCH_OVERRUN,
+        Anomaly.EARLY_CONFIRM,
+    }
     assert found.anomalies[Anomaly.UNFLAGGED_DUPLICATE].examples == ("m1",)
     result = judge(found, {})
     assert result.verdict is Verdict.UNKNOWN
     assert result.reasons == (
         "no configuration is known to judge it by; name one (--profile, --set) or add a header",
-        "window_overrun and missing_outcome are unknown: it depends on the configuration, and none is known",
+        f"window_overrun, prefetch_overrun, missing_outcome and early_confirm are unknown: {UNCONFIGURED}",
     )
 
 

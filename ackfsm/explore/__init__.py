@@ -1,6 +1,6 @@
 """Exhaustive exploration of a system's states."""
 
-from ackfsm.explore._allowed import allowed
+from ackfsm.explore._allowed import allowed, why_undecided
 from ackfsm.explore._check import Answer, Finding, check
 from ackfsm.explore._search import Exploration, explore
 from ackfsm.explore._system import Hook, Refused, System
@@ -19,4 +19,5 @@ __all__ = [
     "compare",
     "compare_after",
     "explore",
+    "why_undecided",
 ]

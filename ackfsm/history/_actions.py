@@ -1,32 +1,88 @@
-"""What applications did of their own will that makes a broker deliver again."""
+"""What else explains that a broker delivers again or in another order: optional events of ``spec/events.yaml``."""
 
 from __future__ import annotations
 
 import numpy as np
 
+from ackfsm.history._arrays import Ints
 from ackfsm.history._columns import Events
-from ackfsm.history._format import Event
-from ackfsm.history._joins import NONE, last_before
+from ackfsm.history._format import VOCABULARY, Event
+from ackfsm.history._joins import NONE, distinct_pairs, last_before
+from ackfsm.terms import Fault
 
-__all__ = ["RECOVER", "RECOVERING", "actions_of"]
+__all__ = ["ACTIONS", "CONSUMER_FAULTS", "RECOVER", "RECOVERING", "TAKEN_ELSEWHERE", "actions_of"]
 
 RECOVER = "recover"
-"""The optional event of ``spec/events.yaml``: the application recovers its session, rolls back, or closes it."""
+"""The application recovers its session, rolls back, or closes it of its own will."""
 
 RECOVERING = (Event.RECOVER, Event.ROLLBACK, Event.CLOSE)
 
+TAKEN_ELSEWHERE = "taken_elsewhere"
+"""Another consumer of the queue was sent messages, and its session broke before its application had seen them."""
+
+ACTIONS = (RECOVER, TAKEN_ELSEWHERE)
+
+CONSUMER_FAULTS = (Fault.CONSUMER_CRASH, Fault.CONSUMER_LINK_LOSS)
+"""The faults that break the session of some consumer, of which a history does not say."""
+
 
 def actions_of(events: Events) -> tuple[str, ...]:
-    """The optional events that ``events`` show: ``recover``, if one explains that a message came again.
+    """The optional events that ``events`` show, in the order of their names."""
+    shown = {RECOVER: _recovered(events), TAKEN_ELSEWHERE: _taken_elsewhere(events)}
+    return tuple(name for name, seen in shown.items() if seen)
 
-    It does if the session of a delivery was recovered, rolled back or closed before the next delivery of that message.
+
+def _recovered(events: Events) -> bool:
+    """Whether a session of a delivery was recovered, rolled back or closed before the message's next delivery.
+
+    A ``close`` with an ``error`` is a connection that broke, which is no will of the application.
     """
     deliveries = events.places(Event.DELIVERED)
     order = np.argsort(events.message[deliveries], kind="stable")
     ordered = deliveries[order]
     again = events.message[ordered[1:]] == events.message[ordered[:-1]]
     before, after = ordered[:-1][again], ordered[1:][again]
-    ends = events.places(*RECOVERING)
+    ends = np.setdiff1d(events.places(*RECOVERING), _broken(events))
     found = last_before(events.session[before], after, events.session[ends], ends)
     explained = (found != NONE) & (ends[found] > before) if len(ends) else np.zeros(0, bool)
-    return (RECOVER,) if explained.any() else ()
+    return bool(explained.any())
+
+
+def _taken_elsewhere(events: Events) -> bool:
+    """Whether a process was delivered from a queue after the session of another process that consumed from it broke."""
+    deliveries = events.places(Event.DELIVERED)
+    queue, process, last = distinct_pairs(events.queue[deliveries] + 1, events.process[deliveries])
+    end = _breaks(events)[process]
+    return bool((end < _last_of_others(queue, deliveries[last])).any())
+
+
+def _last_of_others(queue: Ints, last: Ints) -> Ints:
+    """For each process of a queue (one entry each) the last delivery from it to another; :data:`NONE` without one."""
+    order = np.lexsort((last, queue))
+    queue, last = queue[order], last[order]
+    final = np.append(queue[1:] != queue[:-1], np.ones(min(1, len(queue)), bool))
+    latest = last[final][np.cumsum(final) - final]
+    same = np.append(np.zeros(min(1, len(queue)), bool), queue[1:] == queue[:-1])
+    second = np.where(same, np.roll(last, 1), NONE)
+    others = np.empty_like(last)
+    others[order] = np.where(final, second, latest)
+    return others
+
+
+def _breaks(events: Events) -> Ints:
+    """When a session of each process first broke: its own ``close`` with an ``error``, or a fault of any consumer."""
+    broken = _broken(events)[::-1]
+    first = np.full(events.count_of("process"), len(events), np.int64)
+    first[events.process[broken]] = broken  # the last assignment wins
+    return np.minimum(first, _first_fault(events))
+
+
+def _broken(events: Events) -> Ints:
+    closes = events.places(Event.CLOSE)
+    return np.asarray(closes[events.errs[closes] == 1])
+
+
+def _first_fault(events: Events) -> int:
+    faults = events.places(Event.FAULT)
+    kinds = [VOCABULARY["fault"].index(fault) for fault in CONSUMER_FAULTS]
+    return int(min(faults[np.isin(events.fault[faults], kinds)], default=len(events)))

@@ -37,6 +37,7 @@ class Events:
         delivery_mode, scope, fault: places in :data:`VOCABULARY`.
         redelivered: 0 or 1.
         delivery_count: as recorded.
+        errs: 1 if the event has an ``error``, else 0.
         names: for each named column, an Arrow array of the names.
     """
 
@@ -52,6 +53,7 @@ class Events:
     fault: Codes
     redelivered: Codes
     delivery_count: Ints
+    errs: Codes
     names: Mapping[str, pa.Array]
 
     def __len__(self) -> int:
@@ -91,6 +93,7 @@ def encode(batch: pa.RecordBatch) -> Encoded:
         **{name: codes(batch, name) for name in VOCABULARY},
         "redelivered": np.asarray(batch["redelivered"].cast(pa.int8()).fill_null(ABSENT)),
         "delivery_count": np.asarray(batch["delivery_count"].fill_null(ABSENT)),
+        "errs": np.asarray(batch["error"].is_valid().cast(pa.int8())),
     }
     return Encoded(numbers, {name: column.dictionary_encode() for name, column in text.items()})
 

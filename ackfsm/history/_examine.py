@@ -16,12 +16,13 @@ from ackfsm.history._columns import Events
 from ackfsm.history._count import count_regressions, reordered, torn_transactions, window_overruns
 from ackfsm.history._expand import Stream, expand
 from ackfsm.history._fold import Machines, fold
+from ackfsm.history._prefetch import prefetch_overruns
 from ackfsm.history._read import History
 from ackfsm.history._rest import Rest, rest_of
 from ackfsm.history._sends import Sends, sends_of
 from ackfsm.history._tallies import MESSAGES, TALLIES
 from ackfsm.history._verdict import EXAMPLES, UNCONFIGURED, Finding, Findings, undrained
-from ackfsm.history._watch import folded, machines_of, needs_configuration, needs_every_line, window_of
+from ackfsm.history._watch import folded, machines_of, needs_configuration, needs_every_line, prefetch_of, window_of
 from ackfsm.tables import Specification
 from ackfsm.terms import Anomaly, Configuration
 
@@ -118,11 +119,19 @@ def _overrun(this: _Examination) -> _Count:
     return _Count(_NOTHING if window is None else window_overruns(this.events, this.sends, window))
 
 
+def _over_prefetch(this: _Examination) -> _Count:
+    if this.configuration is None:
+        return _Count(_NOTHING, UNCONFIGURED)
+    prefetch = prefetch_of(this.specification, this.configuration)
+    return _Count(_NOTHING if prefetch is None else prefetch_overruns(this.events, prefetch))
+
+
 _COUNTS: Mapping[Anomaly, Callable[[_Examination], _Count]] = MappingProxyType(
     {
         Anomaly.TORN_TRANSACTION: _torn,
         Anomaly.REORDER: lambda this: _Count(reordered(this.events)),
         Anomaly.WINDOW_OVERRUN: _overrun,
+        Anomaly.PREFETCH_OVERRUN: _over_prefetch,
         Anomaly.COUNT_REGRESSION: lambda this: _Count(count_regressions(this.events)),
     }
 )

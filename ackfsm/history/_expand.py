@@ -30,11 +30,12 @@ from ackfsm.history._joins import NONE, at, first_covering, last_before, number_
 from ackfsm.history._sends import Sends
 from ackfsm.terms import AckScope
 
-__all__ = ["Stream", "expand"]
+__all__ = ["ACTS_FOR_DELIVERIES", "ENDS_FOR_SENDS", "NEVER", "Stream", "covering_acts", "expand", "first_act"]
 
-_NEVER = np.iinfo(np.int64).max
+NEVER = np.iinfo(np.int64).max
+"""The row of what does not happen."""
 
-_ENDS_FOR_SENDS: Mapping[Observable, tuple[Event, ...]] = MappingProxyType(
+ENDS_FOR_SENDS: Mapping[Observable, tuple[Event, ...]] = MappingProxyType(
     {
         Observable.COMMIT_CALLED: (Event.COMMIT,),
         Observable.COMMITTED: (Event.COMMITTED,),
@@ -44,7 +45,7 @@ _ENDS_FOR_SENDS: Mapping[Observable, tuple[Event, ...]] = MappingProxyType(
 )
 """What the end of a transaction is to the messages that were sent in it."""
 
-_ACTS_FOR_DELIVERIES: Mapping[Observable, tuple[Event, tuple[Event, ...]]] = MappingProxyType(
+ACTS_FOR_DELIVERIES: Mapping[Observable, tuple[Event, tuple[Event, ...]]] = MappingProxyType(
     {
         Observable.ACKNOWLEDGE: (Event.ACKNOWLEDGE, ()),
         Observable.ACKNOWLEDGED: (Event.ACKNOWLEDGED, (Event.COMMITTED,)),
@@ -117,23 +118,30 @@ def _transacted_sends(events: Events) -> _Rows:
 
 def _of_sends(events: Events) -> Iterator[_Rows]:
     sends = events.places(Event.SEND, Event.RESEND)
-    for observable, ends in _ENDS_FOR_SENDS.items():
+    for observable, ends in ENDS_FOR_SENDS.items():
         places = events.places(*ends)
-        yield _at(events, observable, sends, _first_act(events.transaction, sends, places, places))
+        yield _at(events, observable, sends, first_act(events.transaction, sends, places, places))
 
 
 def _of_deliveries(events: Events) -> Iterator[_Rows]:
     deliveries = events.places(Event.DELIVERED)
-    for observable, (acknowledgement, ends) in _ACTS_FOR_DELIVERIES.items():
+    for observable, acts in covering_acts(events):
+        yield _at(events, observable, deliveries, acts)
+
+
+def covering_acts(events: Events) -> Iterator[tuple[Observable, Ints]]:
+    """For each observable that reaches deliveries, the row of the first act that covers each; :data:`NEVER` if none."""
+    deliveries = events.places(Event.DELIVERED)
+    for observable, (acknowledgement, ends) in ACTS_FOR_DELIVERIES.items():
         acts, places = events.places(acknowledgement), events.places(*ends)
         cuts = _cuts(events, acts if acknowledgement is Event.ACKNOWLEDGE else _calls(events, acts))
         one = events.scope[acts] == VOCABULARY["scope"].index(AckScope.MESSAGE)
         firsts = (
-            _first_act(events.message, deliveries, acts[one], cuts[one]),
-            _first_act(events.session, deliveries, acts[~one], cuts[~one]),
-            _first_act(events.transaction, deliveries, places, places),
+            first_act(events.message, deliveries, acts[one], cuts[one]),
+            first_act(events.session, deliveries, acts[~one], cuts[~one]),
+            first_act(events.transaction, deliveries, places, places),
         )
-        yield _at(events, observable, deliveries, np.minimum.reduce(firsts))
+        yield observable, np.minimum.reduce(firsts)
 
 
 def _calls(events: Events, answers: Ints) -> Ints:
@@ -157,14 +165,14 @@ def _cuts(events: Events, calls: Ints) -> Ints:
     return cuts
 
 
-def _first_act(group: Codes, members: Ints, acts: Ints, cuts: Ints) -> Ints:
-    """The row of the first act of its group that covers each member; :data:`_NEVER` if none does."""
-    return at(acts, first_covering(group[members], members, group[acts], cuts), _NEVER)
+def first_act(group: Codes, members: Ints, acts: Ints, cuts: Ints) -> Ints:
+    """The row of the first act of its group that covers each member; :data:`NEVER` if none does."""
+    return at(acts, first_covering(group[members], members, group[acts], cuts), NEVER)
 
 
 def _at(events: Events, observable: Observable, members: Ints, acts: Ints) -> _Rows:
     """``observable`` for the message of each member that is covered, at the act that covers it."""
-    covered = acts != _NEVER
+    covered = acts != NEVER
     return _all(observable, events.message[members[covered]], acts[covered])
 
 

@@ -17,7 +17,7 @@ from ackfsm.history._header import Header, header_beside, header_of_metadata
 from ackfsm.history._lines import SCHEMA, Parsed, keep_readable
 from ackfsm.terms import InputError
 
-__all__ = ["parquet_header", "parquet_parts", "parse_parquet"]
+__all__ = ["columns_of", "parquet_header", "parquet_parts", "parse_parquet"]
 
 ROWS = 1 << 17
 """How many rows are read at a time."""
@@ -66,7 +66,7 @@ def parse_parquet(path: Path) -> Iterator[Parsed]:
 
 
 def _parse_part(file: pq.ParquetFile, part: Path, *, several: bool) -> Iterator[Parsed]:
-    present = _columns(file.schema_arrow, part)
+    present = columns_of(file.schema_arrow, part)
     row = 1
     for batch in file.iter_batches(batch_size=ROWS, columns=present):
         events = _whole_batch(batch)
@@ -93,7 +93,7 @@ def _opened(part: Path) -> Iterator[pq.ParquetFile]:
         raise InputError(f"{part} cannot be read as Parquet ({reason}); write or copy it again") from None
 
 
-def _columns(schema: pa.Schema, part: Path) -> Sequence[str]:
+def columns_of(schema: pa.Schema, part: Path) -> Sequence[str]:
     """The columns of the format that the file has, each once and of the right type."""
     for name in _REQUIRED:
         if name not in schema.names:

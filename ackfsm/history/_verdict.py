@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 from ackfsm.history._lines import Unreadable
@@ -119,16 +120,21 @@ def undrained(queues: Sequence[str]) -> str:
     return f"no `drained` follows the last send to {_few(names, len(names))}"
 
 
-def judge(findings: Findings, allowed: Mapping[Anomaly, bool | None]) -> Result:
+def judge(
+    findings: Findings,
+    allowed: Mapping[Anomaly, bool | None],
+    why_undecided: Mapping[Anomaly, str | None] = MappingProxyType({}),
+) -> Result:
     """Judge ``findings``.
 
     An anomaly that was found and is not allowed makes the history invalid, unless unread lines could
     explain it.  Whatever could not be read, counted or decided leaves the verdict unknown.  Only
-    what was read, counted and decided in full is valid.  An anomaly that ``allowed`` lacks is undecided.
+    what was read, counted and decided in full is valid.  An anomaly that ``allowed`` lacks is undecided;
+    ``why_undecided`` may have a clause that says why.
     """
     decided = {anomaly: allowed.get(anomaly) for anomaly in findings.anomalies}
     violations = list(_violations(findings, decided))
-    doubts = list(_doubts(findings, decided))
+    doubts = list(_doubts(findings, decided, why_undecided))
     verdict = Verdict.INVALID if violations else Verdict.UNKNOWN if doubts else Verdict.VALID
     return Result(findings=findings, allowed=decided, verdict=verdict, reasons=(*violations, *doubts))
 
@@ -139,7 +145,9 @@ def _violations(findings: Findings, allowed: Mapping[Anomaly, bool | None]) -> I
             yield f"{_seen(finding)}, which the configuration does not allow{_under(findings.faults)}"
 
 
-def _doubts(findings: Findings, allowed: Mapping[Anomaly, bool | None]) -> Iterator[str]:
+def _doubts(
+    findings: Findings, allowed: Mapping[Anomaly, bool | None], why_undecided: Mapping[Anomaly, str | None]
+) -> Iterator[str]:
     if findings.configuration is None:
         yield "no configuration is known to judge it by; name one (--profile, --set) or add a header"
     if findings.parse_errors:
@@ -150,7 +158,9 @@ def _doubts(findings: Findings, allowed: Mapping[Anomaly, bool | None]) -> Itera
         yield f"{_listed(names)} {'is' if len(names) == 1 else 'are'} unknown: {why}"
     for finding in findings.anomalies.values():
         if finding.found and allowed[finding.anomaly] is None and findings.configuration is not None:
-            yield f"{_seen(finding)}, and the tables cannot tell whether the configuration allows it"
+            clause = why_undecided.get(finding.anomaly)
+            reason = f": {clause}" if clause else ""
+            yield f"{_seen(finding)}, and the tables cannot tell whether the configuration allows it{reason}"
         if finding.found and allowed[finding.anomaly] is False and _may_be_unread(findings, finding):
             yield f"{_seen(finding)}, which is not allowed, but the lines that could not be read may explain it"
 

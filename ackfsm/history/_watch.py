@@ -7,17 +7,20 @@ from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 
 from ackfsm.history._fold import Machines, Watcher, compile_watchers
-from ackfsm.history._format import OBSERVABLES
+from ackfsm.history._format import OBSERVABLES, Observable
+from ackfsm.history._prefetch import Prefetch
 from ackfsm.history._tallies import TALLIES
-from ackfsm.tables import Monitor, Per, Property, Relation, Specification
-from ackfsm.terms import Anomaly, Configuration, SendMode, SpecError
+from ackfsm.tables import Monitor, Move, Per, Property, Relation, Specification
+from ackfsm.terms import Anomaly, Configuration, Fault, SendMode, SpecError
 
-__all__ = ["folded", "machines_of", "needs_configuration", "needs_every_line", "window_of"]
+__all__ = ["folded", "machines_of", "needs_configuration", "needs_every_line", "prefetch_of", "window_of"]
 
 _NEEDS_EVERY_LINE: Mapping[Anomaly, bool] = MappingProxyType(
     {Anomaly.TORN_TRANSACTION: True, Anomaly.REORDER: True, Anomaly.COUNT_REGRESSION: False}
 )
 """What is counted without a property file; only a count that fell is plain to see, the others conclude from absence."""
+
+_DELIVERED = (Observable.DELIVERED_CLEAR, Observable.DELIVERED_FLAGGED)
 
 
 def folded(specification: Specification) -> Mapping[Anomaly, Property]:
@@ -54,6 +57,23 @@ def window_of(configuration: Configuration) -> int | None:
     return None if configuration.send_mode is SendMode.UNCONFIRMED else configuration.publish_window
 
 
+def prefetch_of(specification: Specification, configuration: Configuration) -> Prefetch | None:
+    """What bounds the deliveries that are open, ``None`` if nothing does, or if acknowledging does not make room.
+
+    The machine of ``prefetch_overrun`` says so: by its bound, and by whether it counts deliveries in this
+    configuration.  The faults that it reacts to are what interrupts a session.
+    """
+    environment = specification.environment(configuration)
+    for monitor in specification.properties[Anomaly.PREFETCH_OVERRUN].monitors:
+        machine = monitor.machine
+        deciding = next(row for row in machine.rows() if row.event.name in _DELIVERED and row.when.holds(environment))
+        bound = environment[machine.counter.bound] if machine.counter else None
+        if bound is not None and deciding.move is not Move.IGNORE:
+            faults = {event.name for event in machine.alphabet} & set(Fault)
+            return Prefetch(bound, frozenset(map(Fault, faults)))
+    return None
+
+
 def _property_watchers(specification: Specification, configuration: Configuration | None) -> Iterator[Watcher]:
     settings = {} if configuration is None else specification.environment(configuration)
     for anomaly, definition in folded(specification).items():
@@ -68,12 +88,8 @@ def _can_be_driven(monitor: Monitor, specification: Specification) -> None:
     """An event that a history records must be one of the observables, or the machine would wait for it in vain."""
     machine = monitor.machine
     for event in machine.alphabet:
-        recorded = specification.events[event.name].recorded is not None
-        if (
-            machine.per is not Per.MESSAGE
-            or event.relation is not Relation.OWN
-            or (recorded and event.name not in OBSERVABLES)
-        ):
+        in_vain = specification.events[event.name].recorded is not None and event.name not in OBSERVABLES
+        if in_vain or machine.per is not Per.MESSAGE or event.relation is not Relation.OWN:
             raise SpecError(
                 f"{machine.file}:{machine.line}: {machine.name} reacts to {event}, "
                 "which is no observable of one message of a history; use one that is"

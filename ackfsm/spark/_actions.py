@@ -1,24 +1,45 @@
-"""What applications did of their own will that makes a broker deliver again, as the local engine finds it."""
+"""What else explains that a broker delivers again or in another order, as the local engine finds it."""
 
 from __future__ import annotations
 
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as sf
 
-from ackfsm.history._actions import RECOVERING
+from ackfsm.history._actions import CONSUMER_FAULTS, RECOVERING
 from ackfsm.spark._covering import before, first_covering
 
-__all__ = ["repeated_by_recovery"]
+__all__ = ["broke_elsewhere", "repeated_by_recovery"]
+
+_BROKEN = "event = 'close' and errs"
 
 
 def repeated_by_recovery(mine: DataFrame, events: DataFrame) -> DataFrame:
     """Each ``message`` that came again after the session of its delivery was recovered, rolled back or closed.
 
-    ``mine`` are the events of the messages whose life is not plain: every message that came twice is among
-    them.  ``events`` are those of all sessions.
+    A ``close`` with an ``error`` is none: the connection broke.  ``mine`` are the events of the messages whose life is
+    not plain: every message that came twice is among them.  ``events`` are those of all sessions.
     """
     again = sf.lead("at").over(Window.partitionBy("message").orderBy("t", "line"))
     taken = mine.where("event = 'delivered'").select("message", "session", "at", again.alias("again_at"))
-    ends = events.where(sf.col("event").isin(*RECOVERING)).withColumns({"kind": sf.lit("end_at"), "cut": before("at")})
+    chosen = events.where(sf.col("event").isin(*RECOVERING) & ~sf.expr(_BROKEN))
+    ends = chosen.withColumns({"kind": sf.lit("end_at"), "cut": before("at")})
     ended = first_covering(taken.where("again_at is not null"), ends, ["session"], ["end_at"])
     return ended.where("end_at < again_at").select("message").distinct()
+
+
+def broke_elsewhere(events: DataFrame) -> DataFrame:
+    """One row if a process was delivered from a queue after the session of another process consuming from it broke.
+
+    A session breaks with its own ``close`` that has an ``error``, or with a fault of some consumer.
+    """
+    consumers = events.where("event = 'delivered'").groupBy("queue", "process").agg(sf.max("at").alias("last_at"))
+    breaks = events.where(_BROKEN).groupBy("process").agg(sf.min("at").alias("broke_at"))
+    faults = events.where((sf.col("event") == "fault") & sf.col("fault").isin(*CONSUMER_FAULTS))
+    first = faults.agg(sf.min("at").alias("fault_at"))
+    broken = consumers.join(breaks, "process", "left").crossJoin(sf.broadcast(first))
+    one = broken.select("queue", "process", sf.least("broke_at", "fault_at").alias("end_at"))
+    other = consumers.select(
+        sf.col("queue").alias("its_queue"), sf.col("process").alias("its_process"), sf.col("last_at").alias("its_last")
+    )
+    same = sf.col("queue").eqNullSafe(sf.col("its_queue")) & (sf.col("process") != sf.col("its_process"))
+    return one.join(other, same).where("its_last > end_at").select(sf.lit("")).limit(1)

@@ -24,11 +24,12 @@ NUMBERED: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
     {
         "session": ("session",),
         "queue": ("queue",),
+        "process": ("process",),
         "lane": ("queue", "delivery_mode", "process"),
         "tx": ("process", "transaction"),
     }
 )
-"""What is numbered, by which names: a session, a queue, what keeps the order of a producer, a transaction of a process.
+"""What is numbered, by which names: a session, a queue, a process, what keeps the order of a producer, a transaction.
 
 There is no number where the last of the names is absent.
 """
@@ -114,8 +115,8 @@ def events_of(rows: DataFrame, overview: Overview, seed: int) -> DataFrame:
     """The events among ``rows``.
 
     Returns:
-        their fields, with the numbers of :data:`NUMBERED` for names (of the process where no session is named), and
-        ``at``: their moment, the struct ``(t, line)``.
+        their fields, with the numbers of :data:`NUMBERED` for names (of the process where no session is named),
+        ``errs``: whether they have an ``error``, and ``at``: their moment, the struct ``(t, line)``.
     """
     events = rows if overview.complete else rows.where("readable")
     named = events.withColumn("session", sf.coalesce("session", "process"))
@@ -123,6 +124,7 @@ def events_of(rows: DataFrame, overview: Overview, seed: int) -> DataFrame:
     return named.select(
         *("t", "line", "event", "message", "redelivered", "delivery_count", "scope", "fault"),
         *numbers,
+        sf.col("error").isNotNull().alias("errs"),
         sf.struct("t", "line").alias("at"),
     )
 

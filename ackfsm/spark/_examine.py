@@ -15,13 +15,14 @@ from pyspark.sql import Column, DataFrame, Row, SparkSession, Window
 from pyspark.sql import functions as sf
 
 from ackfsm.history import Finding, Findings
-from ackfsm.history._actions import RECOVER, RECOVERING
+from ackfsm.history._actions import ACTIONS, RECOVER, RECOVERING, TAKEN_ELSEWHERE
 from ackfsm.history._tallies import MESSAGES, TALLIES
 from ackfsm.history._verdict import EXAMPLES, UNCONFIGURED, undrained
-from ackfsm.history._watch import folded, needs_configuration, needs_every_line, window_of
-from ackfsm.spark._actions import repeated_by_recovery
+from ackfsm.history._watch import folded, needs_configuration, needs_every_line, prefetch_of, window_of
+from ackfsm.spark._actions import broke_elsewhere, repeated_by_recovery
 from ackfsm.spark._count import count_regressions, reordered, torn_transactions, window_overruns
 from ackfsm.spark._marks import marks_of_lives, shown
+from ackfsm.spark._prefetch import prefetch_overruns
 from ackfsm.spark._read import complaint, read_lines, unreadable_of
 from ackfsm.spark._study import Study, keep, names_in, study_of
 from ackfsm.tables import Property, Specification
@@ -98,7 +99,7 @@ def _examine(
         parse_errors=parse_errors,
         unreadable=unreadable,
         faults=overview.faults,
-        actions=(RECOVER,) if RECOVER in found else (),
+        actions=tuple(action for action in ACTIONS if action in found),
         anomalies=MappingProxyType(_anomalies(study, found, _undrained(study, groups))),
         counters=MappingProxyType(tallies),
     )
@@ -175,6 +176,7 @@ def _unknown(study: Study, not_at_rest: str | None, *, undecided: bool) -> dict[
         Anomaly.TORN_TRANSACTION: not_at_rest or in_doubt,
         Anomaly.REORDER: None,
         Anomaly.WINDOW_OVERRUN: UNCONFIGURED if study.configuration is None else None,
+        Anomaly.PREFETCH_OVERRUN: UNCONFIGURED if study.configuration is None else None,
         Anomaly.COUNT_REGRESSION: None,
     }
 
@@ -191,9 +193,7 @@ def _found(study: Study) -> Iterator[DataFrame]:
     yield _labelled(Anomaly.REORDER, reordered(study.lived))
     if study.overview.counted:
         yield _labelled(Anomaly.COUNT_REGRESSION, count_regressions(study.events))
-    window = None if study.configuration is None else window_of(study.configuration)
-    if window is not None:
-        yield _labelled(Anomaly.WINDOW_OVERRUN, window_overruns(study.sends(), study.events, window))
+    yield from _overruns(study)
     if study.overview.transacted:
         transactions = torn_transactions(study.events, study.lived)
         torn = transactions.where("torn").select("tx").distinct().join(study.names.of("tx"), "tx").select("name")
@@ -201,6 +201,17 @@ def _found(study: Study) -> Iterator[DataFrame]:
         yield _labelled(_UNDECIDED, transactions.where("in_doubt and not judged").select(sf.lit("")))
     if study.mine is not None and study.overview.kinds.intersection(RECOVERING):
         yield _labelled(RECOVER, repeated_by_recovery(study.mine, study.events))
+    yield _labelled(TAKEN_ELSEWHERE, broke_elsewhere(study.events))
+
+
+def _overruns(study: Study) -> Iterator[DataFrame]:
+    if study.configuration is None:
+        return
+    window, prefetch = window_of(study.configuration), prefetch_of(study.specification, study.configuration)
+    if window is not None:
+        yield _labelled(Anomaly.WINDOW_OVERRUN, window_overruns(study.sends(), study.events, window))
+    if prefetch is not None:
+        yield _labelled(Anomaly.PREFETCH_OVERRUN, prefetch_overruns(study.events, study.overview, prefetch))
 
 
 def _labelled(label: str, names: DataFrame) -> DataFrame:

@@ -18,13 +18,16 @@ from typing import Final
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 
-from ackfsm.history._expand import _ENDS_FOR_SENDS
+from ackfsm.history._expand import ENDS_FOR_SENDS
 from ackfsm.history._format import OBSERVED_AS, Event, Observable
 
 __all__ = ["ANY_NUMBER", "DIRECT", "PLAIN_LIVES", "lives", "sketches"]
 
-_BITS: Final = 5
-"""Of a word, for each observable; a row adds at most 1 to each, so fewer than 32 rows cannot overflow."""
+_BITS: Final = 4
+"""Of a word, for each observable; a row adds at most 1 to each, so fewer than 16 rows cannot overflow.
+
+A sum that is too large for a word is null, and shows no life.
+"""
 
 _SENT: Final = "event in ('send', 'resend')"
 
@@ -94,7 +97,7 @@ def sketches(events: DataFrame, *, transacted: bool) -> DataFrame:
         numbers do not tell.  Of the others, ``send_t``, ``sent_line``, ``sent_session`` and so on say when and where.
     """
     rows = events.where("message is not null").withColumn("word", sf.expr(_word()))
-    counts = (sf.sum("word").alias("word"), sf.count_if(sf.col("word") > 0).alias("rows"))
+    counts = (sf.try_sum("word").alias("word"), sf.count_if(sf.col("word") > 0).alias("rows"))
     sketched = rows.groupBy("message").agg(*counts, *_times(), *_once())
     return _with_ends(sketched, events, transacted=transacted).withColumn("life", _life())
 
@@ -161,7 +164,7 @@ def _once() -> Iterator[Column]:
 
 def _with_ends(messages: DataFrame, events: DataFrame, *, transacted: bool) -> DataFrame:
     """``messages`` with how often each end came of the transaction in which they were sent, and when."""
-    conditions = {each: f"event in ({_quoted(ends)})" for each, ends in _ENDS_FOR_SENDS.items()}
+    conditions = {each: f"event in ({_quoted(ends)})" for each, ends in ENDS_FOR_SENDS.items()}
     counts = [f"{observable}_count" for observable in conditions]
     if not transacted:
         times = {f"{observable}_t": sf.lit(None).cast("bigint") for observable in conditions}
@@ -186,14 +189,14 @@ def _life() -> Column:
 def _shows(life: Mapping[Observable, Observable | None]) -> str:
     direct = [each for each in life if each in DIRECT]
     conditions = [f"rows = {len(direct)}", f"word = {sum(map(_field, direct))}"]
-    conditions += [f"{end}_count = {int(end in life)}" for end in _ENDS_FOR_SENDS]
+    conditions += [f"{end}_count = {int(end in life)}" for end in ENDS_FOR_SENDS]
     return " and ".join([*conditions, *(f"{each}_t > {first}_t" for each, first in life.items() if first)])
 
 
 def _silent() -> Column:
     """The life of a message that events name, but of which none is an observable."""
     silent = next(name for name, life in PLAIN_LIVES.items() if not life)
-    return sf.when(sf.expr(f"sum({_word()}) = 0"), silent).alias("life")
+    return sf.when(sf.expr(f"max({_word()}) = 0"), silent).alias("life")
 
 
 def _with_drained(messages: DataFrame, events: DataFrame) -> DataFrame:

@@ -15,21 +15,21 @@ from typing import Final
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as sf
 
-from ackfsm.history._expand import _ACTS_FOR_DELIVERIES, _ENDS_FOR_SENDS
+from ackfsm.history._expand import ACTS_FOR_DELIVERIES, ENDS_FOR_SENDS
 from ackfsm.history._format import Event, Observable
 from ackfsm.spark._covering import before, first_covering, through
 from ackfsm.spark._events import Overview
 from ackfsm.spark._lives import DIRECT
 from ackfsm.terms import AckScope, Fault
 
-__all__ = ["MOMENT", "closed_sends", "observables"]
+__all__ = ["MOMENT", "closed_sends", "covering_acts", "observables"]
 
 MOMENT: Final = "struct<t: bigint, line: bigint>"
 """The type of a moment."""
 
 _OUTCOMES: Final = (Event.CONFIRMED, Event.REJECTED, Event.IN_DOUBT)
-_ACKNOWLEDGEMENTS: Final = MappingProxyType({event: kind for kind, (event, _) in _ACTS_FOR_DELIVERIES.items()})
-_ENDS_OF_DELIVERIES: Final = MappingProxyType({kind: ends for kind, (_, ends) in _ACTS_FOR_DELIVERIES.items()})
+_ACKNOWLEDGEMENTS: Final = MappingProxyType({event: kind for kind, (event, _) in ACTS_FOR_DELIVERIES.items()})
+_ENDS_OF_DELIVERIES: Final = MappingProxyType({kind: ends for kind, (_, ends) in ACTS_FOR_DELIVERIES.items()})
 _EARLIER: Final = (Window.unboundedPreceding, Window.currentRow)
 
 _CRASH: Final = """
@@ -48,7 +48,7 @@ def observables(mine: DataFrame, events: DataFrame, overview: Overview) -> DataF
     found = [_direct(mine), _crashes(closed_sends(mine, events, overview)), *_of_deliveries(mine, events, overview)]
     if overview.transacted:
         sends = _inside(mine, "event in ('send', 'resend')")
-        found.append(_first(_reached(sends, _ends(events, _ENDS_FOR_SENDS), ["tx"], _ENDS_FOR_SENDS)))
+        found.append(_first(_reached(sends, _ends(events, ENDS_FOR_SENDS), ["tx"], ENDS_FOR_SENDS)))
     return functools.reduce(DataFrame.unionByName, found).distinct()
 
 
@@ -90,20 +90,29 @@ def _crashes(sends: DataFrame) -> DataFrame:
 
 
 def _of_deliveries(mine: DataFrame, events: DataFrame, overview: Overview) -> Iterator[DataFrame]:
-    """What acknowledgements (of one message by message, others by session) and commits are to deliveries."""
+    """What acknowledgements and commits are to deliveries, once for each delivery and kind."""
+    covered = list(covering_acts(mine, events, overview))
+    if covered:
+        yield _first(functools.reduce(DataFrame.unionByName, covered))
+
+
+def covering_acts(mine: DataFrame, events: DataFrame, overview: Overview) -> Iterator[DataFrame]:
+    """What acknowledgements (of one message by message, others by session) and commits are to deliveries in ``mine``.
+
+    Returns:
+        frames of ``message``, ``member_at`` (the delivery), ``observable``, and ``at`` (when an act first reaches it).
+    """
     deliveries = mine.where("event = 'delivered'").select("message", "session", "at")
-    kinds, reached = tuple(_ACTS_FOR_DELIVERIES), list[DataFrame]()
+    kinds = tuple(ACTS_FOR_DELIVERIES)
     if AckScope.MESSAGE in overview.scopes:
         acts = _acts(mine, AckScope.MESSAGE).withColumn("cut", before("call"))
-        reached.append(_reached(deliveries, acts, ["message"], kinds))
+        yield _reached(deliveries, acts, ["message"], kinds)
     wide = [cut(_acts(events, scope), events) for scope, cut in _CUTS.items() if scope in overview.scopes]
     if wide:
-        reached.append(_reached(deliveries, functools.reduce(DataFrame.unionByName, wide), ["session"], kinds))
+        yield _reached(deliveries, functools.reduce(DataFrame.unionByName, wide), ["session"], kinds)
     if overview.transacted:
         inside = _inside(mine, "event = 'delivered'")
-        reached.append(_reached(inside, _ends(events, _ENDS_OF_DELIVERIES), ["tx"], kinds))
-    if reached:
-        yield _first(functools.reduce(DataFrame.unionByName, reached))
+        yield _reached(inside, _ends(events, _ENDS_OF_DELIVERIES), ["tx"], kinds)
 
 
 def _inside(mine: DataFrame, condition: str) -> DataFrame:

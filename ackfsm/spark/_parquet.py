@@ -21,7 +21,7 @@ from pyspark.sql import functions as sf
 
 from ackfsm.history._format import ALWAYS, FIELDS, NAMED_MESSAGE_SCOPES, NEEDS, NOT_NEGATIVE, VOCABULARY, Kind
 from ackfsm.history._lines import keep_readable
-from ackfsm.history._parquet import _columns, parquet_parts
+from ackfsm.history._parquet import columns_of, parquet_parts
 from ackfsm.spark._lines import EVENT_COLUMNS, TALLY_DDL, Lines, ddl, tally, uri
 
 __all__ = ["read_parquet"]
@@ -60,7 +60,7 @@ def _rows(session: SparkSession, parts: list[Path]) -> DataFrame:
 def _stored(part: Path) -> Mapping[str, str]:
     """The columns that Spark can read from ``part``; one that is null throughout may have no type, and is left out."""
     schema = pq.read_schema(part)
-    kinds = {name: schema.field(name).type for name in _columns(schema, part)}
+    kinds = {name: schema.field(name).type for name in columns_of(schema, part)}
     return {
         name: _UNSIGNED if pt.is_uint64(kind) else EVENT_COLUMNS[name]
         for name, kind in kinds.items()

@@ -1,6 +1,6 @@
 """Read, check and hold the tables of ``spec/``."""
 
-from ackfsm.tables._conditions import ALWAYS, Condition
+from ackfsm.tables._conditions import ALWAYS, COUNTED, Condition
 from ackfsm.tables._machine import Counter, EventRef, Fsm, Machine, Move, Per, Relation, Row
 from ackfsm.tables._profiles import Constant, Default, Deviation, OwnName, ProfileTable, Refusal, written
 from ackfsm.tables._source import Document
@@ -18,6 +18,7 @@ from ackfsm.tables._specification import (
 
 __all__ = [
     "ALWAYS",
+    "COUNTED",
     "Condition",
     "Constant",
     "Counter",
