@@ -291,7 +291,7 @@ def _judged(
             allowed = explore.allowed(
                 specification, configuration, findings.faults, actions=findings.actions, progress=progress
             )
-    return history.judge(findings, allowed)
+    return history.judge(findings, allowed, specification.guarantees)
 
 
 def _configuration(

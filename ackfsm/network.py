@@ -142,6 +142,8 @@ class _Composer:
         self.bounds = bounds
         self.copies = 2 if configuration.resend_in_doubt else 1
 
+        self.fsms = {machine.name: dict(self._fsms(machine)) for machine in specification.machines.values()}
+
     def network(self) -> Network:
         instances = (*self._system(), *self._monitors())
         return Network(self.configuration, self.bounds, instances, tuple(self._events(instances)))
@@ -171,7 +173,7 @@ class _Composer:
 
     def _system(self) -> Iterator[Instance]:
         for machine in self.specification.machines.values():
-            for index, fsm in self._fsms(machine):
+            for index, fsm in self.fsms[machine.name].items():
                 yield Instance(fsm, index)
 
     def _monitors(self) -> Iterator[Instance]:
@@ -191,7 +193,7 @@ class _Composer:
                         yield self._event(machine, name, index, instances)
 
     def _owner_has_a_row(self, machine: Machine, event: EventRef, index: Index) -> bool:
-        fsms = dict(self._fsms(machine))
+        fsms = self.fsms[machine.name]
         return fsms[index[: len(next(iter(fsms)))]].moves(event)
 
     def _event(self, owner: Machine, name: str, index: Index, instances: tuple[Instance, ...]) -> NetworkEvent:

@@ -1,7 +1,9 @@
 """Read, check and hold the tables of ``spec/``."""
 
 from ackfsm.tables._conditions import Condition
+from ackfsm.tables._guarantees import Exclusion, Guarantee, Guarantees, Implication, Level
 from ackfsm.tables._machine import Counter, EventRef, Fsm, Machine, Move, Per, Relation, Row
+from ackfsm.tables._matrix import Switch, Value
 from ackfsm.tables._specification import (
     Default,
     Event,
@@ -20,8 +22,13 @@ __all__ = [
     "Default",
     "Event",
     "EventRef",
+    "Exclusion",
     "Fsm",
     "Gap",
+    "Guarantee",
+    "Guarantees",
+    "Implication",
+    "Level",
     "Machine",
     "Monitor",
     "Move",
@@ -31,6 +38,8 @@ __all__ = [
     "Relation",
     "Row",
     "Specification",
+    "Switch",
     "Undecided",
+    "Value",
     "load",
 ]

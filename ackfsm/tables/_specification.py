@@ -11,7 +11,9 @@ from types import MappingProxyType
 from typing import Any
 
 from ackfsm.tables._conditions import Condition, parse_condition
+from ackfsm.tables._guarantees import Guarantees, read_guarantees
 from ackfsm.tables._machine import Machine, Move, Per, Relation, read_machine
+from ackfsm.tables._matrix import Switch, read_switches
 from ackfsm.tables._source import Document, read_document
 from ackfsm.terms import Anomaly, Configuration, Fault, InputError, Profile, SpecError, parse_value
 
@@ -111,6 +113,8 @@ class Specification:
     promises: tuple[Promise, ...]
     gaps: tuple[Gap, ...]
     undecided: Mapping[Anomaly, Undecided]
+    guarantees: Guarantees
+    switches: tuple[Switch, ...]
     digest: str
 
     def configure(self, profile: str | None = None, settings: Mapping[str, object] | None = None) -> Configuration:
@@ -220,6 +224,8 @@ class _Loader:
             profiles=MappingProxyType(self._read_profiles()),
             promises=self._read_promises(),
             **self._read_gaps(),
+            guarantees=read_guarantees(self._read("guarantees.yaml", "guarantees")),
+            switches=self._read_switches(),
             digest=self._digest(),
         )
         _Check(specification, events, sources, conditions, self.documents).run()
@@ -337,6 +343,10 @@ class _Loader:
             for i, row in enumerate(document.data)
         )
 
+    def _read_switches(self) -> tuple[Switch, ...]:
+        document = self._read("matrix.yaml", "switches")
+        return read_switches(document, lambda path, text: self._condition(document, path, text))
+
     def _read_gaps(self) -> dict[str, Any]:
         document = self._read("gaps.yaml", "gaps")
         gaps, undecided = [], {}
@@ -437,6 +447,7 @@ class _Check:
 
     def _used_conditions(self) -> set[str]:
         conditions = [row.when for machine in self.machines for row in machine.rows()]
+        conditions += [switch.when for switch in self.specification.switches]
         conditions += [promise.when for promise in self.specification.promises]
         conditions += [d.when for ds in self.specification.profiles.values() for d in ds if d.when]
         conditions += list(self.specification.conditions.values())
