@@ -14,7 +14,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from ackfsm.tables import EventRef, Fsm, Machine, Move, Per, Relation, Row, Specification
 from ackfsm.terms import Anomaly, Configuration, Fault, InputError
 
-__all__ = ["Bounds", "Index", "Instance", "Network", "NetworkEvent", "Packed", "Participant", "compose", "pack"]
+__all__ = ["Bounds", "Index", "Instance", "Network", "NetworkEvent", "Packed", "Participant", "compose", "lay_out", "pack"]
 
 Index = tuple[int, ...]
 """``()`` for the system, ``(message,)``, or ``(message, copy)``; both count from 1."""
@@ -254,7 +254,7 @@ class Packed:
 
 def pack(network: Network) -> Packed:
     """Lay ``network`` out for the kernel."""
-    word, shift, mask = _layout(network.instances)
+    word, shift, mask = lay_out([len(instance.fsm.states) for instance in network.instances])
     first, who, where, table = _tables(network)
     anomalies = tuple(dict.fromkeys(i.anomaly for i in network.instances if i.anomaly is not None))
     watchers, mark, always, at_rest = _marks(network.instances, anomalies)
@@ -278,11 +278,12 @@ def pack(network: Network) -> Packed:
     )
 
 
-def _layout(instances: Iterable[Instance]) -> tuple[list[int], list[int], list[int]]:
+def lay_out(sizes: Iterable[int]) -> tuple[list[int], list[int], list[int]]:
+    """Word, shift and mask of machines with so many states, packed into words in their order."""
     word, shift, mask = [], [], []
     at, used = 0, 0
-    for instance in instances:
-        bits = (len(instance.fsm.states) - 1).bit_length()
+    for size in sizes:
+        bits = (size - 1).bit_length()
         if used + bits > _WORD_BITS:
             at, used = at + 1, 0
         word.append(at)
