@@ -1,4 +1,4 @@
-"""The command line: ``ackfsm check``, ``ackfsm verify``, ``ackfsm draw``.
+"""The command line: ``ackfsm check``, ``ackfsm matrix``, ``ackfsm verify``, ``ackfsm draw``.
 
 Exit codes: 0 as promised, 1 a violation, 2 the input is at fault (one sentence on standard
 error), 3 undetermined.
@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import json
+import os
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -16,6 +17,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn, TypeAlias
 
 from rich.console import Console, Group, RenderableType
+from rich.progress import MofNCompleteColumn, TaskID
+from rich.progress import Progress as RichProgress
 from rich.status import Status
 
 import ackfsm
@@ -68,6 +71,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"ackfsm {ackfsm.__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     _add_check(commands)
+    _add_matrix(commands)
     _add_verify(commands)
     _add_draw(commands)
     return parser
@@ -218,6 +222,77 @@ def _warn_of_unread(specification: tables.Specification, settings: dict[str, obj
     if unread:
         names = ", ".join(unread)
         print(f"note: no row of the tables reads {names}, so it changes no answer here", file=sys.stderr)
+
+
+def _add_matrix(commands: _Commands) -> None:
+    command = _command(
+        commands,
+        "matrix",
+        _matrix,
+        words=(
+            "check all modes and switches of a system under every fault and pair of faults",
+            "ackfsm matrix --profile artemis --set delivery_mode=PERSISTENT --output guarantees",
+        ),
+        extra="verify",
+    )
+    command.add_argument("--messages", metavar="N", type=_count, default=1, help="how many messages (default: 1)")
+    command.add_argument(
+        "--pairs", action=argparse.BooleanOptionalAction, default=True, help="two faults as well (default: yes)"
+    )
+    command.add_argument("--jobs", metavar="N", type=_count, help="processes (default: one for each processor)")
+    command.add_argument(
+        "--output", metavar="DIR", type=Path, help="write matrix.parquet and matrix.html into this folder"
+    )
+    command.add_argument(
+        "--max-states", metavar="N", type=_count, help="stop each search, undetermined, after so many states"
+    )
+
+
+def _matrix(arguments: argparse.Namespace) -> int:
+    from ackfsm import matrix
+
+    specification, settings = tables.load(), _settings(arguments)
+    plan = matrix.make_plan(
+        specification,
+        arguments.profile,
+        settings,
+        messages=_at_least_one(arguments.messages),
+        pairs=arguments.pairs,
+        max_states=arguments.max_states,
+    )
+    _warn_of_unread(specification, settings)
+    if arguments.output is not None:
+        matrix.make_folder(arguments.output)
+    jobs = os.cpu_count() if arguments.jobs is None else arguments.jobs
+    with _bars() as progress:
+        found = matrix.run(plan, specification, jobs=jobs or 1, progress=progress)
+    summary = matrix.summarise(found)
+    written = [] if arguments.output is None else [str(file) for file in matrix.write(found, summary, arguments.output)]
+    answer = {**matrix.matrix_json(found, summary), "written": written}
+    _say(
+        arguments, answer, lambda: Group(matrix.matrix_screen(found, summary), *(f"{file} written" for file in written))
+    )
+    if found.broken:
+        return VIOLATION
+    return AS_PROMISED if found.complete else UNDETERMINED
+
+
+@contextlib.contextmanager
+def _bars() -> Iterator[Callable[[str, int, int], None]]:
+    """On a terminal a bar for each part of the work, with the time that it will still take."""
+    bars = RichProgress(
+        *RichProgress.get_default_columns(), MofNCompleteColumn(), console=_console(errors=True), transient=True
+    )
+    bars.disable = not bars.console.is_terminal
+    tasks: dict[str, TaskID] = {}
+
+    def update(what: str, done: int, of: int) -> None:
+        if what not in tasks:
+            tasks[what] = bars.add_task(what, total=of)
+        bars.update(tasks[what], completed=done, total=of)
+
+    with bars:
+        yield update
 
 
 def _add_verify(commands: _Commands) -> None:

@@ -14,7 +14,18 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from ackfsm.tables import EventRef, Fsm, Machine, Move, Per, Relation, Row, Specification
 from ackfsm.terms import Anomaly, Configuration, Fault, InputError
 
-__all__ = ["Bounds", "Index", "Instance", "Network", "NetworkEvent", "Packed", "Participant", "compose", "lay_out", "pack"]
+__all__ = [
+    "Bounds",
+    "Index",
+    "Instance",
+    "Network",
+    "NetworkEvent",
+    "Packed",
+    "Participant",
+    "compose",
+    "lay_out",
+    "pack",
+]
 
 Index = tuple[int, ...]
 """``()`` for the system, ``(message,)``, or ``(message, copy)``; both count from 1."""

@@ -126,8 +126,8 @@ class _Laying:
     def reduced(self) -> Reduced:
         packed = self._packed()
         events = tuple(self.columns.network.events[event] for event in self.alive)
-        named = [[event.label for event in events], dataclasses.astuple(packed)]
-        return Reduced(packed, events, hashlib.sha256(repr(named).encode()).hexdigest())
+        named = repr(([event.label for event in events], packed))
+        return Reduced(packed, events, hashlib.sha256(named.encode()).hexdigest())
 
     def _packed(self) -> Packed:
         old = self.columns.packed

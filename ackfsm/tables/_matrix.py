@@ -34,13 +34,15 @@ def read_switches(
     """Read ``matrix.yaml``; ``condition`` parses one, given its place.
 
     Raises :class:`ackfsm.terms.SpecError` for settings and values that do not exist, for a setting
-    that stands twice, and for conditions that read what is not a setting.
+    that stands twice, and for conditions that read what is not a setting or a switch further down.
     """
     switches = tuple(_switch(document, i, row, condition) for i, row in enumerate(document.data))
     keys = [switch.key for switch in switches]
     for i, key in enumerate(keys):
         if key in keys[:i]:
             raise document.error((i, "key"), f"{key} stands twice; keep one")
+        if late := sorted(switches[i].when.settings() & set(keys[i:])):
+            raise document.error((i, "when"), f"{key} matters depending on {late[0]}; move {late[0]} above it")
     return switches
 
 
