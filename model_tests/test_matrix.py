@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import html.parser
+import io
 import itertools
 import json
 import random
@@ -14,6 +15,7 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
+from rich.console import Console
 
 from ackfsm import cli, explore, matrix, tables
 from ackfsm.matrix import Happens, Matrix, Plan, Scenario
@@ -46,7 +48,8 @@ def _small(*, pairs: bool = False) -> Matrix:
 
 
 def _run(line: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> tuple[int, str, str]:
-    monkeypatch.setattr(tables, "load", lambda *_: shipped())
+    specification = shipped()
+    monkeypatch.setattr(tables, "load", lambda *_: specification)
     try:
         code = cli.main(["matrix", "--jobs", "1", *shlex.split(line)])
     except SystemExit as end:
@@ -165,6 +168,15 @@ def test_drawn_cells_of_pairs_are_what_a_check_of_their_own_finds() -> None:
         assert cell.outcome.witnesses == {
             anomaly: tuple(event.label for event in steps) for anomaly, steps in answer.exploration.witnesses.items()
         }
+
+
+def test_more_faults_never_make_an_anomaly_unreachable() -> None:
+    plan = matrix.make_plan(shipped(), "jms", TINY)
+    for row in matrix.run(plan, shipped()).rows():
+        for one, other in itertools.permutations(row, 2):
+            fewer = set(one.scenario.faults) <= set(other.scenario.faults)
+            if fewer and one.scenario.max_faults <= other.scenario.max_faults:
+                assert one.outcome.witnesses.keys() <= other.outcome.witnesses.keys()
 
 
 def test_configurations_that_are_alike_are_explored_once() -> None:
@@ -451,9 +463,21 @@ def test_the_screen_has_a_line_for_each_line_and_says_what_decides(
     words = [line.split() for line in out.splitlines()]
     assert ["AUTO", "PERSISTENT", "receive"] in [line[:3] for line in words]
     assert ["NON_PERSISTENT", "receive"] in [line[:2] for line in words]
-    assert "never anywhere: unprocessed, phantom" in out
+    assert f"never anywhere: {', '.join(matrix.summarise(_small()).nowhere)}" in out
     assert "Promise broken: loss" in out
     assert "journal_sync_non_transactional=false" in out
+
+
+def test_on_a_terminal_a_bar_shows_how_far_it_is(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shown = io.StringIO()
+    consoles = {True: Console(file=shown, force_terminal=True, width=100), False: Console()}
+    monkeypatch.setattr(cli, "_console", lambda *, errors=False: consoles[errors])
+    _run(f"--no-pairs {_line(TINY)} --json", capsys, monkeypatch)
+    assert "searching" in shown.getvalue()
+    assert "composing configurations" in shown.getvalue()
+    assert "100%" in shown.getvalue()
 
 
 def test_a_folder_that_cannot_be_written_is_refused_before_the_search(

@@ -222,7 +222,7 @@ def _networks(
 
 
 def _admits(scenario: Scenario, event: NetworkEvent) -> bool:
-    return not event.is_fault or event.name in scenario.faults
+    return event.name not in set(Fault) or event.name in scenario.faults
 
 
 def _only_the_budget_reads_faults(specification: Specification) -> bool:
