@@ -7,8 +7,13 @@ import html.parser
 import io
 import itertools
 import json
+import os
 import random
 import shlex
+import signal
+import subprocess
+import sys
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -201,6 +206,40 @@ def test_processes_that_would_load_other_tables_say_so(tmp_path: Path) -> None:
         matrix.run(plan, shipped(), jobs=2, directory=spec)
 
 
+def test_an_interrupt_ends_every_process_with_one_sentence() -> None:
+    line = [sys.executable, "-m", "ackfsm.cli", "matrix", "--messages", "2", "--jobs", "2"]
+    with subprocess.Popen(
+        line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+    ) as run:
+        time.sleep(4)
+        os.killpg(run.pid, signal.SIGINT)
+        out, err = run.communicate(timeout=60)
+    assert (run.returncode, out, err) == (USAGE, "", "ackfsm matrix: interrupted\n")
+    assert _ends_soon(run.pid)
+
+
+def _ends_soon(group: int) -> bool:
+    """Whether no process of the group is left; Python's own helpers take a moment."""
+    for _ in range(100):
+        try:
+            os.killpg(group, 0)
+        except ProcessLookupError:
+            return True
+        time.sleep(0.1)
+    return False
+
+
+def test_a_process_that_is_killed_is_an_error_with_a_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
+    plan = matrix.make_plan(shipped(), "jms", TINY, pairs=False)
+    monkeypatch.setattr("ackfsm.matrix._run._names", _die)
+    with pytest.raises(InputError, match="killed, probably for want of memory; give it fewer messages"):
+        matrix.run(plan, shipped(), jobs=2)
+
+
+def _die(*_: object) -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
 def test_tables_that_read_faults_elsewhere_are_composed_for_each_scenario(tmp_path: Path) -> None:
     """A consumer that gives nothing back where it may crash: nonsense, but the matrix must not hide it."""
     spec = copy_of_spec(tmp_path)
@@ -304,6 +343,24 @@ def test_a_broken_promise_says_what_its_configurations_have_in_common() -> None:
     for one in broken.values():
         assert one.promise.absent in one.cell.outcome.witnesses
         assert one.promise.absent in one.cell.promised
+
+
+def test_the_command_of_a_witness_finds_it(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    specification = shipped()
+    monkeypatch.setattr(tables, "load", lambda *_: specification)
+    plan = matrix.make_plan(
+        specification, "artemis", {**TINY, "publish_window": None, "confirm_timer": True}, pairs=False
+    )
+    found = matrix.run(plan, specification)
+    for line in matrix.summarise(found).lines:
+        for anomaly, entry in line.overall.items():
+            if entry.configuration is not None and entry.scenario is not None:
+                command = shlex.split(found.command(entry.configuration, entry.scenario))
+                assert command.pop(0) == "ackfsm"
+                cli.main([*command, "--json"])
+                answer = json.loads(capsys.readouterr().out)
+                assert answer["config"] == entry.configuration.as_dict()
+                assert answer["anomalies"][anomaly]["steps"] == list(entry.steps)
 
 
 def test_a_search_that_stopped_is_unknown_unless_it_had_found_something() -> None:

@@ -55,6 +55,15 @@ def test_compiled_code_from_the_first_state_finds_the_same() -> None:
     assert _searched(network, compiled=True) == _searched(network)
 
 
+def test_without_numba_a_search_that_wants_compiled_code_is_plain(monkeypatch: pytest.MonkeyPatch) -> None:
+    network = _whole(compose(shipped(), shipped().configure("jms"), Bounds(faults=frozenset(Fault))))
+    expected = _searched(network)
+    monkeypatch.setattr("ackfsm.explore._search._numba_is_there", lambda: False)
+    found = explore_packed(network.packed, network.events, compiled=True)
+    assert not found.compiled
+    assert found == expected
+
+
 @settings(max_examples=25)
 @given(configurations(), st.frozensets(st.sampled_from(Fault), max_size=2), st.sampled_from([1, 2]))
 def test_faults_taken_away_are_faults_that_were_never_there(

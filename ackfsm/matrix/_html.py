@@ -52,7 +52,7 @@ def _conclusion(matrix: Matrix) -> Iterator[str]:
         witness = " → ".join(broken.cell.outcome.witnesses[broken.promise.absent])
         yield (
             f"Promise broken: {broken.promise.absent} ({broken.promise.source}) in {broken.configurations:,} "
-            f"configurations{where}. {broken.cell.scenario}: {witness}"
+            f"configurations{where}: {witness} ({matrix.command(broken.cell.configuration, broken.cell.scenario)})"
         )
     if not matrix.complete:
         yield "Undetermined: some searches stopped at their limit."
@@ -73,7 +73,7 @@ class _Page:
     def __init__(self, matrix: Matrix, summary: Summary) -> None:
         self.matrix = matrix
         self.summary = summary
-        self.numbers: dict[tuple[str, ...], int] = {}
+        self.numbers: dict[tuple[str, ...], tuple[int, str]] = {}
 
     def overview(self) -> str:
         head = _head(["acknowledgement", "delivery", "consumption", "configurations", *self.summary.anomalies])
@@ -107,8 +107,11 @@ class _Page:
     def _entry(self, entry: Entry) -> str:
         kind = _CLASS[entry.happens] + (" b" if entry.broken else "")
         link = ""
-        if entry.scenario is not None:
-            number = self.numbers.setdefault(entry.steps, len(self.numbers) + 1)
+        if entry.configuration is not None and entry.scenario is not None:
+            if entry.steps not in self.numbers:
+                command = self.matrix.command(entry.configuration, entry.scenario)
+                self.numbers[entry.steps] = (len(self.numbers) + 1, command)
+            number, _ = self.numbers[entry.steps]
             link = f' <a href="#w{number}">{number}</a>'
         below = ", ".join(entry.decided_by)
         if entry.happens is Happens.NEVER:
@@ -116,7 +119,8 @@ class _Page:
         return f'<td class="{kind}">{entry.happens}{link}{f"<small>{below}</small>" if below else ""}</td>'
 
     def witnesses(self) -> Iterator[str]:
-        return (f'<li id="w{number}">{" → ".join(steps)}</li>' for steps, number in self.numbers.items())
+        for steps, (number, command) in self.numbers.items():
+            yield f'<li id="w{number}">{" → ".join(steps)}<br><code>{command}</code></li>'
 
 
 def _head(names: Iterable[str]) -> str:

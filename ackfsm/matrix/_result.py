@@ -98,6 +98,19 @@ class Matrix:
         """The anomalies that the tables define."""
         return tuple(self.specification.properties)
 
+    def command(self, configuration: Configuration, scenario: Scenario) -> str:
+        """The command that checks this one cell."""
+        settings: dict[str, object] = {}
+        for key, value in configuration.as_dict().items():
+            if self.specification.configure(configuration.profile, settings).as_dict()[key] != value:
+                settings[key] = value
+        words = ["ackfsm check --profile", configuration.profile]
+        words += [f"--set {key}={_plain(value)}" for key, value in settings.items()]
+        words += [f"--fault {fault}" for fault in scenario.faults]
+        words += [f"--max-faults {scenario.max_faults}"] if scenario.max_faults != 1 else []
+        words += [f"--messages {self.plan.messages}"] if self.plan.messages > 1 else []
+        return " ".join(words)
+
     def outcome(self, configuration: int, scenario: int) -> Outcome:
         """The outcome of the configuration and the scenario with these numbers in the plan."""
         return self.outcomes[self.keys[configuration][scenario]]
@@ -139,3 +152,7 @@ class Matrix:
         common = {key: {getattr(config, key) for config in configurations} for key in self.plan.varied}
         settings = {key: next(iter(values)) for key, values in common.items() if len(values) == 1}
         return Broken(shortest.promised[anomaly], len(configurations), settings, shortest)
+
+
+def _plain(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) or value is None else str(value)

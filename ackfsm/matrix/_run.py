@@ -11,9 +11,11 @@ import dataclasses
 import functools
 import itertools
 import multiprocessing
+import signal
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
 from typing import Any, Protocol, Self, TypeAlias
 
@@ -23,7 +25,7 @@ from ackfsm.matrix._plan import Plan, Scenario
 from ackfsm.matrix._result import Matrix, Outcome
 from ackfsm.network import NetworkEvent, compose
 from ackfsm.tables import Row, Specification
-from ackfsm.terms import Configuration, Fault, SpecError
+from ackfsm.terms import Configuration, Fault, InputError, SpecError
 
 __all__ = ["Progress", "run"]
 
@@ -71,7 +73,7 @@ _Task: TypeAlias = "Callable[[Specification, Any], Any]"
 class _Workers(Protocol):
     def __enter__(self) -> Self: ...
 
-    def __exit__(self, *_: object) -> None: ...
+    def __exit__(self, kind: object, *_: object) -> None: ...
 
     def map(self, task: _Task, arguments: Sequence[Any]) -> Iterator[tuple[int, Any]]:
         """The results of ``task`` for all ``arguments``, with their places, as they come."""
@@ -90,7 +92,7 @@ class _Here:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, kind: object, *_: object) -> None:
         """Nothing was started."""
 
     def map(self, task: _Task, arguments: Sequence[Any]) -> Iterator[tuple[int, Any]]:
@@ -102,13 +104,19 @@ class _Pool:
     """Other processes, each of which reads the tables once."""
 
     def __init__(self, specification: Specification, jobs: int, directory: Path | None) -> None:
-        self.pool = ProcessPoolExecutor(jobs, mp_context=multiprocessing.get_context("spawn"))
+        self.strangers = set(multiprocessing.active_children())
+        spawning = multiprocessing.get_context("spawn")
+        self.pool = ProcessPoolExecutor(jobs, mp_context=spawning, initializer=_leave_interrupts_to_the_first)
         self.tables = (directory, specification.digest)
 
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, kind: object, *_: object) -> None:
+        """Wait for the processes; after an error nobody wants what they are doing."""
+        if kind is not None:
+            for process in set(multiprocessing.active_children()) - self.strangers:
+                process.terminate()
         self.pool.shutdown(cancel_futures=True)
 
     def map(self, task: _Task, arguments: Sequence[Any]) -> Iterator[tuple[int, Any]]:
@@ -117,7 +125,20 @@ class _Pool:
         while waiting:
             done, waiting = wait(waiting, return_when=FIRST_COMPLETED)
             for future in done:
-                yield futures[future], future.result()
+                yield futures[future], _result(future)
+
+
+def _result(future: Future[Any]) -> Any:
+    try:
+        return future.result()
+    except BrokenProcessPool:
+        remedy = "give it fewer messages, --jobs 1, or a limit with --max-states"
+        raise InputError(f"a process that searched was killed, probably for want of memory; {remedy}") from None
+
+
+def _leave_interrupts_to_the_first() -> None:
+    """An interrupt reaches every process of a terminal; the first one ends the others."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 def _elsewhere(which: tuple[Path | None, str], task: _Task, argument: Any) -> Any:

@@ -30,13 +30,14 @@ class Entry:
     """What a line says of one anomaly.
 
     ``decided_by`` are the settings of which one alone, the others unchanged, decides whether it can
-    happen.  ``scenario`` and ``steps`` are those of a shortest witness with the fewest faults; ``broken``
-    tells whether a configuration that promises it absent can reach it; ``searched`` is how many
-    states the searches had that did not reach it, each counted once.
+    happen.  ``configuration``, ``scenario`` and ``steps`` are those of a shortest witness with the fewest
+    faults (``None`` and empty without one); ``broken`` tells whether a configuration that promises it absent
+    can reach it; ``searched`` is how many states the searches had that did not reach it, each counted once.
     """
 
     happens: Happens
     decided_by: tuple[str, ...]
+    configuration: Configuration | None
     scenario: Scenario | None
     steps: tuple[str, ...]
     broken: bool
@@ -115,13 +116,14 @@ class _Lining:
     def _entry(self, anomaly: Anomaly, scenarios: Sequence[int]) -> Entry:
         reachable = [self._reachable(number, anomaly, scenarios) for number in self.numbers]
         reached = [(c, s) for c, s in self._cells(scenarios) if self._steps(c, s, anomaly) is not None]
-        all_scenarios = self.matrix.plan.scenarios
+        plan = self.matrix.plan
         best = min(reached, key=lambda cell: self._rank(cell, anomaly), default=None)
         happens = _happens(set(reachable))
         return Entry(
             happens,
             tuple(self._decided_by(reachable)) if happens is Happens.DEPENDS else (),
-            all_scenarios[best[1]] if best else None,
+            plan.configurations[best[0]] if best else None,
+            plan.scenarios[best[1]] if best else None,
             (self._steps(*best, anomaly) or ()) if best else (),
             any(anomaly in promised and r for promised, r in zip(self.promised, reachable, strict=True)),
             self._searched(anomaly, scenarios),

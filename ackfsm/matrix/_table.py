@@ -88,8 +88,11 @@ def _broken(matrix: Matrix, broken: Broken) -> Text:
     where = f", all with {settings}" if settings else ""
     of = f"{broken.configurations:,} of {len(matrix.plan.configurations):,} configurations{where}"
     witness = " → ".join(cell.outcome.witnesses[promise.absent])
+    command = matrix.command(cell.configuration, cell.scenario)
     return Text.assemble(
-        (f"Promise broken: {promise.absent} ({promise.source})", "bold red"), f" in {of}\n  {cell.scenario}: {witness}"
+        (f"Promise broken: {promise.absent} ({promise.source})", "bold red"),
+        f" in {of}\n  {witness}\n",
+        (f"  {command}", "dim"),
     )
 
 
@@ -113,22 +116,22 @@ def matrix_json(matrix: Matrix, summary: Summary) -> dict[str, object]:
         "states": matrix.states,
         "transitions": matrix.transitions,
         "seconds": round(matrix.seconds, 3),
-        "lines": [_line_json(line) for line in summary.lines],
-        "broken": [_broken_json(broken) for broken in matrix.broken],
+        "lines": [_line_json(matrix, line) for line in summary.lines],
+        "broken": [_broken_json(matrix, broken) for broken in matrix.broken],
     }
 
 
-def _line_json(line: Line) -> dict[str, object]:
+def _line_json(matrix: Matrix, line: Line) -> dict[str, object]:
     return {
         "ack_mode": line.ack_mode.value,
         "delivery_mode": line.delivery_mode.value,
         "consumption": line.consumption.value,
         "configurations": line.configurations,
-        "anomalies": {anomaly.value: _entry_json(entry) for anomaly, entry in line.overall.items()},
+        "anomalies": {anomaly.value: _entry_json(matrix, entry) for anomaly, entry in line.overall.items()},
     }
 
 
-def _entry_json(entry: Entry) -> dict[str, object]:
+def _entry_json(matrix: Matrix, entry: Entry) -> dict[str, object]:
     return {
         "happens": entry.happens.value,
         "decided_by": list(entry.decided_by),
@@ -137,10 +140,11 @@ def _entry_json(entry: Entry) -> dict[str, object]:
         "promise_broken": entry.broken,
         "searched": entry.searched,
         "steps": list(entry.steps),
+        "command": entry.configuration and entry.scenario and matrix.command(entry.configuration, entry.scenario),
     }
 
 
-def _broken_json(broken: Broken) -> dict[str, object]:
+def _broken_json(matrix: Matrix, broken: Broken) -> dict[str, object]:
     cell, promise = broken.cell, broken.promise
     return {
         "anomaly": promise.absent.value,
@@ -151,4 +155,5 @@ def _broken_json(broken: Broken) -> dict[str, object]:
         "faults": [fault.value for fault in cell.scenario.faults],
         "max_faults": cell.scenario.max_faults,
         "steps": list(cell.outcome.witnesses[promise.absent]),
+        "command": matrix.command(cell.configuration, cell.scenario),
     }
