@@ -218,6 +218,14 @@ def test_an_interrupt_ends_every_process_with_one_sentence() -> None:
     assert _ends_soon(run.pid)
 
 
+def test_processes_do_not_outlive_the_first_one() -> None:
+    line = [sys.executable, "-m", "ackfsm.cli", "matrix", "--messages", "2", "--jobs", "2"]
+    with subprocess.Popen(line, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True) as run:
+        time.sleep(4)
+        run.kill()
+    assert _ends_soon(run.pid)
+
+
 def _ends_soon(group: int) -> bool:
     """Whether no process of the group is left; Python's own helpers take a moment."""
     for _ in range(100):

@@ -11,7 +11,9 @@ import dataclasses
 import functools
 import itertools
 import multiprocessing
+import os
 import signal
+import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
@@ -106,7 +108,7 @@ class _Pool:
     def __init__(self, specification: Specification, jobs: int, directory: Path | None) -> None:
         self.strangers = set(multiprocessing.active_children())
         spawning = multiprocessing.get_context("spawn")
-        self.pool = ProcessPoolExecutor(jobs, mp_context=spawning, initializer=_leave_interrupts_to_the_first)
+        self.pool = ProcessPoolExecutor(jobs, mp_context=spawning, initializer=_follow_the_first)
         self.tables = (directory, specification.digest)
 
     def __enter__(self) -> Self:
@@ -136,9 +138,16 @@ def _result(future: Future[Any]) -> Any:
         raise InputError(f"a process that searched was killed, probably for want of memory; {remedy}") from None
 
 
-def _leave_interrupts_to_the_first() -> None:
-    """An interrupt reaches every process of a terminal; the first one ends the others."""
+def _follow_the_first() -> None:
+    """An interrupt reaches every process of a terminal, and the first one ends the others; if it dies, they die."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_end_with, args=(multiprocessing.parent_process(),), daemon=True).start()
+
+
+def _end_with(first: multiprocessing.process.BaseProcess | None) -> None:
+    if first is not None:
+        first.join()
+        os._exit(1)
 
 
 def _elsewhere(which: tuple[Path | None, str], task: _Task, argument: Any) -> Any:
