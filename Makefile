@@ -6,11 +6,13 @@ PYTEST_ARGS ?=
 VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/installed
-GENERATED := diagrams
+DRAWINGS := diagrams
+PAGES := docs/systems
+GENERATED := $(DRAWINGS) $(PAGES)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help install run test lint draw fresh wheel clean
+.PHONY: help install run test lint draw pages fresh wheel clean
 
 help: ## list the targets
 	@awk -F ': .*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -32,8 +34,8 @@ run: $(INSTALLED) ## check a configuration, verify a real history on Spark, draw
 	$(BIN)/ackfsm check --profile jms --set ack_mode=AUTO_ACKNOWLEDGE --set consumption=listener
 	@echo '== 2. A history recorded from a real broker that was killed, verified on Spark'
 	$(BIN)/ackfsm verify --engine spark $(HISTORY)
-	@echo '== 3. Drawings of the machines, into $(GENERATED)/'
-	$(BIN)/ackfsm draw --all --output $(GENERATED)
+	@echo '== 3. Drawings of the machines, into $(DRAWINGS)/'
+	$(BIN)/ackfsm draw --all --output $(DRAWINGS)
 
 test: $(INSTALLED) ## run the tests
 	$(BIN)/python -m pytest $(PYTEST_ARGS)
@@ -44,12 +46,15 @@ lint: $(INSTALLED) ## style, format, types, floors
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-draw: $(INSTALLED) ## make the generated files again
-	$(BIN)/python -m ackfsm.cli draw --all --output $(GENERATED)
+draw: $(INSTALLED) pages ## make the generated files again
+	$(BIN)/python -m ackfsm.cli draw --all --output $(DRAWINGS)
+
+pages: $(INSTALLED) ## of these only the pages of the systems
+	$(BIN)/python -m ackfsm.cli systems --output $(PAGES)
 
 fresh: draw ## fail unless the generated files are those in the index
 	@git diff --exit-code --stat -- $(GENERATED) && test -z "$$(git ls-files --others --exclude-standard $(GENERATED))" || \
-		{ echo '$(GENERATED)/ was out of date and has been made again: add it to the commit' >&2; exit 1; }
+		{ echo '$(GENERATED): out of date, and made again: add them to the commit' >&2; exit 1; }
 
 wheel: $(INSTALLED) ## build dist/*.tar.gz and, from it, dist/*.whl
 	@rm -rf dist

@@ -1,4 +1,4 @@
-"""The command line: ``ackfsm check``, ``ackfsm matrix``, ``ackfsm verify``, ``ackfsm draw``.
+"""The command line: ``ackfsm check``, ``matrix``, ``verify``, ``draw``, ``systems``.
 
 Exit codes: 0 as promised, 1 a violation, 2 the input is at fault (one sentence on standard
 error), 3 undetermined.
@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn, TypeAlias
 
 from rich.console import Console, Group, RenderableType
+from rich.markdown import Markdown
 from rich.progress import MofNCompleteColumn, TaskID
 from rich.progress import Progress as RichProgress
 from rich.status import Status
@@ -24,7 +25,8 @@ from rich.status import Status
 import ackfsm
 from ackfsm import explore, tables
 from ackfsm.network import Bounds
-from ackfsm.terms import AckfsmError, Anomaly, Configuration, Fault, InputError, Profile, Verdict
+from ackfsm.pages import write_folder
+from ackfsm.terms import AckfsmError, Anomaly, Configuration, Fault, InputError, Profile, Verdict, parse_value
 
 if TYPE_CHECKING:
     from ackfsm import draw, history
@@ -74,6 +76,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_matrix(commands)
     _add_verify(commands)
     _add_draw(commands)
+    _add_systems(commands)
     return parser
 
 
@@ -95,13 +98,21 @@ def _command(
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     command.set_defaults(run=run, extra=extra)
+    command.add_argument("--json", action="store_true", help="print JSON")
+    return command
+
+
+def _add_configuration(command: argparse.ArgumentParser) -> None:
     profiles = ", ".join(profile.value for profile in Profile)
     command.add_argument("--profile", metavar="P", help=f"the system whose defaults apply: {profiles}")
     command.add_argument(
-        "--set", metavar="KEY=VALUE", action="append", default=[], dest="settings", help="one setting; may be repeated"
+        "--set",
+        metavar="KEY=VALUE",
+        action="append",
+        default=[],
+        dest="settings",
+        help="one setting, by its key or by the system's own name of it; may be repeated",
     )
-    command.add_argument("--json", action="store_true", help="print JSON")
-    return command
 
 
 def _settings(arguments: argparse.Namespace) -> dict[str, object]:
@@ -155,6 +166,7 @@ def _add_check(commands: _Commands) -> None:
         ),
         extra="explore",
     )
+    _add_configuration(command)
     faults = ", ".join(fault.value for fault in Fault)
     command.add_argument(
         "--fault", metavar="F", action="append", dest="faults", help=f"what may fail (default: anything): {faults}"
@@ -168,7 +180,14 @@ def _add_check(commands: _Commands) -> None:
         action="append",
         default=[],
         dest="actions",
-        help="what else the application does: recover",
+        help="what else applications do: recover, rollback, taken_elsewhere",
+    )
+    command.add_argument(
+        "--without",
+        metavar="E",
+        action="append",
+        default=[],
+        help="an event that never happens, for example acknowledge or timer_fires",
     )
     command.add_argument("--messages", metavar="N", type=_count, default=1, help="how many messages (default: 1)")
     command.add_argument("--max-states", metavar="N", type=_count, help="stop, undetermined, after so many states")
@@ -184,14 +203,13 @@ def _count(text: str) -> int | None:
 
 def _check(arguments: argparse.Namespace) -> int:
     specification = tables.load()
-    settings = _settings(arguments)
-    configuration = specification.configure(arguments.profile, settings)
-    _warn_of_unread(specification, settings)
+    configuration = specification.configure(None, specification.in_vocabulary(arguments.profile, _settings(arguments)))
     bounds = Bounds(
-        messages=_at_least_one(arguments.messages),
+        messages=_at_least_one(arguments.messages, "--messages"),
         faults=frozenset(Fault) if arguments.faults is None else frozenset(map(_fault, arguments.faults)),
         max_faults=arguments.max_faults,
         actions=frozenset(arguments.actions),
+        without=frozenset(arguments.without),
     )
     with _patience("states found") as progress:
         answer = explore.check(specification, configuration, bounds, max_states=arguments.max_states, progress=progress)
@@ -203,10 +221,10 @@ def _check(arguments: argparse.Namespace) -> int:
     return AS_PROMISED if answer.exploration.complete else UNDETERMINED
 
 
-def _at_least_one(messages: int | None) -> int:
-    if not messages:
-        raise InputError("--messages is a whole number from 1")
-    return messages
+def _at_least_one(number: int | None, option: str) -> int:
+    if not number:
+        raise InputError(f"{option} is a whole number from 1")
+    return number
 
 
 def _fault(name: str) -> Fault:
@@ -215,13 +233,6 @@ def _fault(name: str) -> Fault:
     except ValueError:
         faults = ", ".join(fault.value for fault in Fault)
         raise InputError(f"there is no fault {name!r}; the faults are {faults}") from None
-
-
-def _warn_of_unread(specification: tables.Specification, settings: dict[str, object]) -> None:
-    unread = sorted(settings.keys() - specification.settings_read())
-    if unread:
-        names = ", ".join(unread)
-        print(f"note: no row of the tables reads {names}, so it changes no answer here", file=sys.stderr)
 
 
 def _add_matrix(commands: _Commands) -> None:
@@ -235,6 +246,7 @@ def _add_matrix(commands: _Commands) -> None:
         ),
         extra="verify",
     )
+    _add_configuration(command)
     command.add_argument("--messages", metavar="N", type=_count, default=1, help="how many messages (default: 1)")
     command.add_argument(
         "--pairs", action=argparse.BooleanOptionalAction, default=True, help="two faults as well (default: yes)"
@@ -256,11 +268,10 @@ def _matrix(arguments: argparse.Namespace) -> int:
         specification,
         arguments.profile,
         settings,
-        messages=_at_least_one(arguments.messages),
+        messages=_at_least_one(arguments.messages, "--messages"),
         pairs=arguments.pairs,
         max_states=arguments.max_states,
     )
-    _warn_of_unread(specification, settings)
     if arguments.output is not None:
         matrix.make_folder(arguments.output)
     jobs = os.cpu_count() if arguments.jobs is None else arguments.jobs
@@ -306,6 +317,7 @@ def _add_verify(commands: _Commands) -> None:
         ),
         extra="all",
     )
+    _add_configuration(command)
     command.add_argument(
         "histories", metavar="HISTORY", nargs="+", help="JSONL, .jsonl.gz, Parquet, or a folder of parts"
     )
@@ -373,12 +385,12 @@ def _configuration(
     specification: tables.Specification, arguments: argparse.Namespace, header: history.Header | None
 ) -> Configuration | None:
     """The configuration of a history: its header's, with ``--profile`` and ``--set`` over it; ``None`` without any."""
-    settings = {**((header and header.config) or {}), **_settings(arguments)}
-    if arguments.profile is not None:
-        settings["profile"] = arguments.profile
-    if not settings:
+    recorded, given = (header and header.config) or {}, _settings(arguments)
+    if not recorded and not given and arguments.profile is None:
         return None
-    return specification.configure(None, settings)
+    profile = arguments.profile or {**recorded, **given}.get("profile")
+    over = specification.in_vocabulary(profile, given)
+    return specification.configure(None, specification.in_vocabulary(profile, recorded) | over)
 
 
 def _add_draw(commands: _Commands) -> None:
@@ -392,6 +404,7 @@ def _add_draw(commands: _Commands) -> None:
         ),
         extra="draw",
     )
+    _add_configuration(command)
     command.add_argument(
         "machine", metavar="MACHINE", nargs="?", help="a machine or an anomaly (default: the whole system)"
     )
@@ -452,6 +465,58 @@ def _hand_out(arguments: argparse.Namespace, form: draw.Format, drawing: str | b
         print(json.dumps({"machine": arguments.machine, "format": form, "drawing": text}, indent=2))
     elif arguments.output is None:
         sys.stdout.buffer.write(data)
+
+
+def _add_systems(commands: _Commands) -> None:
+    command = _command(
+        commands,
+        "systems",
+        _systems,
+        words=(
+            "tell what a system has, refuses and promises, and what each fault can cause in it",
+            "ackfsm systems artemis",
+        ),
+        extra="explore",
+    )
+    profiles = ", ".join(profile.value for profile in Profile)
+    command.add_argument("profile", metavar="PROFILE", nargs="?", help=f"one of {profiles} (default: all of them)")
+    command.add_argument("--output", metavar="DIR", type=Path, help="write a page for each system there")
+    command.add_argument("--jobs", metavar="N", type=_count, help="processes that search (default: one for each CPU)")
+
+
+def _systems(arguments: argparse.Namespace) -> int:
+    from ackfsm.report import systems
+
+    if arguments.profile is not None and arguments.output is not None:
+        raise InputError("--output is for the pages of all systems; leave PROFILE out, or leave --output out")
+    specification = tables.load()
+    if arguments.profile is None and arguments.output is None:
+        _show(arguments, systems.systems_json(specification), systems.systems_page(specification))
+        return AS_PROMISED
+    profiles = list(Profile) if arguments.profile is None else [_profile(arguments.profile)]
+    jobs = (os.cpu_count() or 1) if arguments.jobs is None else _at_least_one(arguments.jobs, "--jobs")
+    with _patience("searches done") as progress:
+        surveyed = systems.survey(specification, profiles, jobs=jobs, progress=progress)
+    if arguments.output is not None:
+        pages = write_folder(arguments.output, systems.system_pages(specification, surveyed), systems.MADE)
+        written = [str(path) for path in pages]
+        _say(arguments, {"written": written}, lambda: f"{len(written)} files written to {arguments.output}")
+    for profile in [] if arguments.output is not None else profiles:
+        answer = systems.system_json(specification, profile, surveyed[profile])
+        _show(arguments, answer, systems.system_page(specification, profile, surveyed[profile]))
+    return VIOLATION if any(mode.broken for modes in surveyed.values() for mode in modes) else AS_PROMISED
+
+
+def _profile(name: str) -> Profile:
+    return Profile(str(parse_value("profile", name)))
+
+
+def _show(arguments: argparse.Namespace, machine: object, page: str) -> None:
+    """JSON, or a page of Markdown: set on a terminal, as it stands elsewhere."""
+    if arguments.json or _console().is_terminal:
+        _say(arguments, machine, lambda: Markdown(page))
+    else:
+        print(page, end="")
 
 
 if __name__ == "__main__":

@@ -40,14 +40,16 @@ _MOST_FAULTS = 1000
 class Bounds:
     """What a check is bounded by.
 
-    The messages, the faults that may happen, how many of them in all (``None``: any number), and
-    the ``actions``: those optional events of the application that are to be considered too.
+    The messages, the faults that may happen, how many of them in all (``None``: any number),
+    the ``actions``: those optional events of the application that are to be considered too, and
+    the events that this check goes ``without``: a timer that never fires, an application that never acknowledges.
     """
 
     messages: int = 1
     faults: frozenset[Fault] = frozenset()
     max_faults: int | None = 1
     actions: frozenset[str] = frozenset()
+    without: frozenset[str] = frozenset()
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -76,11 +78,14 @@ class Participant:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class NetworkEvent:
-    """One event at one index.  It can happen when every participant has a row for it."""
+    """One event at one index.  It can happen when every participant has a row for it.
+
+    One that ``may_never_happen`` (a fault, an action of the application) is nothing that a system at rest waits for.
+    """
 
     name: str
     index: Index
-    is_fault: bool
+    may_never_happen: bool
     participants: tuple[Participant, ...]
 
     @property
@@ -140,6 +145,8 @@ def compose(specification: Specification, configuration: Configuration, bounds: 
     known = {event.name for event in specification.events.values() if event.optional}
     if strange := sorted(bounds.actions - known):
         raise InputError(f"there is no action {strange[0]!r}; the actions are {', '.join(sorted(known))}")
+    if strange := sorted(bounds.without - specification.events.keys()):
+        raise InputError(f"there is no event {strange[0]!r} to go without; spec/events.yaml lists the events")
     for gap in specification.gaps_of(configuration):
         value = getattr(gap.value, "value", gap.value)
         raise InputError(f"{gap.key}={value} cannot be checked: {gap.because}; choose another value")
@@ -152,8 +159,7 @@ class _Composer:
         self.configuration = configuration
         self.bounds = bounds
         self.copies = 2 if configuration.resend_in_doubt else 1
-
-        self.fsms = {machine.name: dict(self._fsms(machine)) for machine in specification.machines.values()}
+        self._composed: dict[tuple[str, str], dict[Index, Fsm]] = {}
 
     def network(self) -> Network:
         instances = (*self._system(), *self._monitors())
@@ -167,10 +173,13 @@ class _Composer:
             return [(m,) for m in messages]
         return [(m, c) for m in messages for c in range(1, self.copies + 1)]
 
-    def _fsms(self, machine: Machine) -> Iterator[tuple[Index, Fsm]]:
-        by_copy = {copy: machine.fsm(self._environment(copy)) for copy in range(1, self.copies + 1)}
-        for index in self._indices(machine.per):
-            yield index, by_copy[index[1] if len(index) > 1 else 1]
+    def _fsms(self, machine: Machine) -> dict[Index, Fsm]:
+        place = (machine.file, machine.name)
+        if place not in self._composed:
+            by_copy = {copy: machine.fsm(self._environment(copy)) for copy in range(1, self.copies + 1)}
+            indices = self._indices(machine.per)
+            self._composed[place] = {index: by_copy[index[1] if len(index) > 1 else 1] for index in indices}
+        return self._composed[place]
 
     def _environment(self, copy: int) -> dict[str, object]:
         bounds = self.bounds
@@ -180,31 +189,35 @@ class _Composer:
             max_faults=bounds.max_faults,
             messages=bounds.messages,
             copy=copy,
+            copies=bounds.messages * self.copies,
+            repeats=None if bounds.actions else bounds.max_faults,
         )
 
     def _system(self) -> Iterator[Instance]:
         for machine in self.specification.machines.values():
-            for index, fsm in self.fsms[machine.name].items():
+            for index, fsm in self._fsms(machine).items():
                 yield Instance(fsm, index)
 
     def _monitors(self) -> Iterator[Instance]:
         for prop in self.specification.properties.values():
             for monitor in prop.monitors:
-                for index, fsm in self._fsms(monitor.machine):
+                for index, fsm in self._fsms(monitor.machine).items():
                     yield Instance(fsm, index, prop.anomaly, monitor.marked, monitor.at_rest)
 
     def _events(self, instances: tuple[Instance, ...]) -> Iterator[NetworkEvent]:
         for machine in self.specification.machines.values():
             for name in machine.owns:
                 declared = self.specification.events[name]
-                if declared.optional and name not in self.bounds.actions:
+                if (declared.optional and name not in self.bounds.actions) or name in self.bounds.without:
                     continue
                 for index in self._indices(declared.per):
                     if self._owner_has_a_row(machine, EventRef(name), index):
-                        yield self._event(machine, name, index, instances)
+                        event = self._event(machine, name, index, instances)
+                        if all(_ever(instances[part.instance].fsm, part.event) for part in event.participants):
+                            yield event
 
     def _owner_has_a_row(self, machine: Machine, event: EventRef, index: Index) -> bool:
-        fsms = self.fsms[machine.name]
+        fsms = self._fsms(machine)
         return fsms[index[: len(next(iter(fsms)))]].moves(event)
 
     def _event(self, owner: Machine, name: str, index: Index, instances: tuple[Instance, ...]) -> NetworkEvent:
@@ -216,7 +229,13 @@ class _Composer:
             if any(instance.fsm.rows[state, event].move is not Move.IGNORE for state in instance.fsm.states)
         ]
         parts.sort(key=lambda part: instances[part.instance].fsm.name != owner.name)
-        return NetworkEvent(name, index, name in set(Fault), tuple(parts))
+        may_never_happen = name in set(Fault) or self.specification.events[name].optional
+        return NetworkEvent(name, index, may_never_happen, tuple(parts))
+
+
+def _ever(fsm: Fsm, event: EventRef) -> bool:
+    """Whether some state lets ``event`` happen."""
+    return any(fsm.rows[state, event].move is not Move.REFUSE for state in fsm.states)
 
 
 def _concerns(relation: Relation, mine: Index, its: Index) -> bool:
@@ -242,6 +261,7 @@ class Packed:
     Instance ``i`` has its state in ``width[i]`` bits from bit ``shift[i]`` of word ``word[i]``.
     Event ``e`` has the participants ``first[e]`` to ``first[e+1]``; participant ``p`` is instance
     ``who[p]``, and its next state from state ``s`` is ``table[where[p] + s]``, -1 if it refuses.
+    ``free[e]`` is 1 for an event that a system at rest does not wait for.
     ``always[mark[i] + s]`` and ``at_rest[mark[i] + s]`` are the anomalies, as bits in the order of
     ``anomalies``, that state ``s`` of instance ``i`` of ``watchers`` marks.
     """
@@ -251,7 +271,7 @@ class Packed:
     shift: list[int]
     mask: list[int]
     first: list[int]
-    fault: list[int]
+    free: list[int]
     who: list[int]
     where: list[int]
     table: list[int]
@@ -276,7 +296,7 @@ def pack(network: Network) -> Packed:
         shift=shift,
         mask=mask,
         first=first,
-        fault=[int(event.is_fault) for event in network.events],
+        free=[int(event.may_never_happen) for event in network.events],
         who=who,
         where=where,
         table=table,

@@ -128,7 +128,7 @@ def networks(draw: st.DrawFn) -> Network:
     busy = [draw(_machines(alphabet)) for _ in range(draw(st.integers(1, 4)))]
     idle = [_idle(draw(st.integers(1, 70))) for _ in range(draw(st.integers(0, 20)))]
     instances = tuple(draw(st.permutations([*busy, *idle])))
-    events = tuple(_event(event, instances, is_fault=draw(st.booleans())) for event in alphabet)
+    events = tuple(_event(event, instances, may_never_happen=draw(st.booleans())) for event in alphabet)
     return Network(shipped().configure(), Bounds(), instances, events)
 
 
@@ -151,9 +151,9 @@ def _idle(size: int) -> Instance:
     return Instance(Fsm("idle", states, states[-1], (), {}), ())
 
 
-def _event(event: EventRef, instances: Sequence[Instance], *, is_fault: bool) -> NetworkEvent:
+def _event(event: EventRef, instances: Sequence[Instance], *, may_never_happen: bool) -> NetworkEvent:
     parts = [Participant(number, event) for number, instance in enumerate(instances) if event in instance.fsm.alphabet]
-    return NetworkEvent(event.name, (), is_fault, tuple(parts))
+    return NetworkEvent(event.name, (), may_never_happen, tuple(parts))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -173,7 +173,7 @@ def breadth_first(network: Network) -> Searched:
         state = queue.popleft()
         steps = [(event, after) for event in network.events if (after := network.step(state, event)) is not None]
         transitions += len(steps)
-        for anomaly in anomalies_in(network, state, at_rest=all(event.is_fault for event, _ in steps)):
+        for anomaly in anomalies_in(network, state, at_rest=all(event.may_never_happen for event, _ in steps)):
             anomalies.setdefault(anomaly, depth[state])
         for _, after in steps:
             if after not in depth:

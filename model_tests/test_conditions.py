@@ -194,7 +194,7 @@ def test_a_value_that_does_not_exist_is_answered_with_those_that_do() -> None:
 def test_a_condition_knows_the_settings_that_it_reads() -> None:
     condition = parse_condition("journalled and copy == 1 or not confirm_timer", shipped().conditions)
     assert condition.names() == {"journalled", "copy", "confirm_timer"}
-    assert condition.settings() == {"delivery_mode", "queue_durable", "copy", "confirm_timer"}
+    assert condition.settings() == {"profile", "delivery_mode", "queue_durable", "copy", "confirm_timer"}
     assert condition == Condition(condition.text, condition._tree, {})  # noqa: SLF001 - the text alone makes it equal
 
 

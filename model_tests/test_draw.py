@@ -372,7 +372,7 @@ def _moved(network: Network) -> Iterator[tuple[str, str, str]]:
             instance = network.instances[part.instance]
             rows = [instance.fsm.rows[state, part.event] for state in instance.fsm.states]
             moves = any(row.move is Move.TO and row.target != row.state for row in rows)
-            if moves and not event.is_fault and instance.anomaly is None and instance.fsm.name != owner.name:
+            if moves and not event.may_never_happen and instance.anomaly is None and instance.fsm.name != owner.name:
                 yield owner.name, instance.fsm.name, event.name
 
 

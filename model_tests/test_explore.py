@@ -93,7 +93,7 @@ def test_an_anomaly_that_holds_from_the_start_needs_no_step() -> None:
     go = EventRef("go")
     watcher = Fsm("watcher", ("a", "b"), "a", (go,), {("a", go): row("a", go, "b"), ("b", go): row("b", go, None)})
     instance = Instance(watcher, (), Anomaly.LOSS, frozenset({"a"}), frozenset())
-    event = NetworkEvent("go", (), is_fault=False, participants=(Participant(0, go),))
+    event = NetworkEvent("go", (), may_never_happen=False, participants=(Participant(0, go),))
     network = Network(shipped().configure(), Bounds(), (instance,), (event,))
     assert breadth_first(network).anomalies == {Anomaly.LOSS: 0}
     assert explore.explore(network).witnesses == {Anomaly.LOSS: ()}
@@ -247,7 +247,7 @@ def replayed(network: Network, steps: Collection[NetworkEvent]) -> System:
 def proves(network: Network, anomaly: Anomaly, steps: Collection[NetworkEvent]) -> bool:
     """Whether the steps can be taken, one after the other, and end in a state that is the anomaly."""
     executor = replayed(network, steps)
-    at_rest = all(event.is_fault for event in executor.enabled())
+    at_rest = all(event.may_never_happen for event in executor.enabled())
     return anomaly in anomalies_in(network, executor.state, at_rest=at_rest)
 
 

@@ -1,5 +1,6 @@
 """Composition: which machines there are, who takes part in what, who decides what exists, and how a state is packed."""
 
+import dataclasses
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -8,9 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ackfsm import explore
 from ackfsm.network import Bounds, Index, Network, compose, pack
-from ackfsm.tables import EventRef, Move, Specification
-from ackfsm.terms import Anomaly, Configuration, Fault, InputError
+from ackfsm.tables import EventRef, Gap, Move, Specification
+from ackfsm.terms import Anomaly, Configuration, DeliveryMode, Fault, InputError
 from model_tests._tables import bounds, configurations, networks, shipped, small_spec, unpacked
 
 
@@ -241,7 +243,7 @@ def test_the_machines_of_the_system_come_first_and_the_properties_after_them() -
 @given(configurations(), bounds())
 def test_the_faults_of_a_check_are_those_that_it_names(configuration: Configuration, limits: Bounds) -> None:
     network = compose(shipped(), configuration, limits)
-    faults = {event.name for event in network.events if event.is_fault}
+    faults = {event.name for event in network.events if event.may_never_happen} - limits.actions
     possible = limits.faults if limits.max_faults != 0 else set()
     assert faults <= possible
     assert possible - faults <= {Fault.LISTENER_EXCEPTION}, "only a listener can throw"
@@ -256,12 +258,30 @@ def test_bounds_that_bound_nothing_are_refused(limits: Bounds) -> None:
         compose(shipped(), shipped().configure(), limits)
 
 
-@pytest.mark.parametrize("gap", shipped().gaps, ids=lambda gap: f"{gap.key}={gap.value}")
-def test_a_setting_without_rows_is_refused_with_the_reason(gap: Any) -> None:
-    configuration = shipped().configure("jms", {gap.key: gap.value})
+def test_a_setting_without_rows_is_refused_with_the_reason() -> None:
+    gap = Gap("delivery_mode", DeliveryMode.RELIABLE, "its rows are not written")
     with pytest.raises(InputError) as error:
-        compose(shipped(), configuration, Bounds())
-    assert str(error.value) == f"{gap.key}={gap.value} cannot be checked: {gap.because}; choose another value"
+        compose(dataclasses.replace(shipped(), gaps=(gap,)), shipped().configure("jms", {gap.key: gap.value}), Bounds())
+    assert (
+        str(error.value) == "delivery_mode=RELIABLE cannot be checked: its rows are not written; choose another value"
+    )
+
+
+def test_what_a_check_goes_without_never_happens() -> None:
+    configuration = shipped().configure()
+    network = compose(shipped(), configuration, Bounds(without=frozenset({"acknowledge"})))
+    everything = compose(shipped(), configuration, Bounds())
+    assert {e.name for e in everything.events} - {e.name for e in network.events} == {"acknowledge"}
+    with pytest.raises(InputError, match=r"^there is no event 'acknowledged_late' to go without"):
+        compose(shipped(), configuration, Bounds(without=frozenset({"acknowledged_late"})))
+
+
+def test_a_system_at_rest_does_not_wait_for_what_need_not_happen() -> None:
+    """An application that may recover its session does not keep a lost message from being lost."""
+    chosen = {"ack_mode": "NO_ACKNOWLEDGE"}
+    bounds = Bounds(faults=frozenset({Fault.CONSUMER_CRASH}), actions=frozenset({"recover"}))
+    found = explore.check(shipped(), shipped().configure("jms", chosen), bounds)
+    assert found.findings[Anomaly.LOSS].reachable
 
 
 State: TypeAlias = Mapping[tuple[str, Index], str]
@@ -287,6 +307,8 @@ class _Reference:
                 max_faults=limits.max_faults,
                 messages=limits.messages,
                 copy=copy,
+                copies=limits.messages * self.copies,
+                repeats=None if limits.actions else limits.max_faults,
             )
             by_copy[copy] = {machine.name: machine.fsm(environment) for machine in machines}
         self.fsms = {
@@ -303,6 +325,7 @@ class _Reference:
             if self.can_ever(owner.name, name, index)
         ]
         self.participants = {event: self.concerned(*event) for event in self.events}
+        self.events = [event for event in self.events if not self.is_always_refused(event)]
 
     def indices(self, per: str) -> list[Index]:
         messages = range(1, self.limits.messages + 1)
@@ -313,6 +336,13 @@ class _Reference:
     def can_ever(self, owner: str, name: str, index: Index) -> bool:
         (fsm,) = (fsm for (own, at), fsm in self.fsms.items() if own == owner and at == index[: len(at)])
         return any(row.move is Move.TO for (_, event), row in fsm.rows.items() if event == EventRef(name))
+
+    def is_always_refused(self, event: tuple[str, Index]) -> bool:
+        """Whether some machine that it concerns refuses it in every state."""
+        return any(
+            all(self.fsms[place].rows[state, called].move is Move.REFUSE for state in self.fsms[place].states)
+            for place, called in self.participants[event]
+        )
 
     def concerned(self, name: str, index: Index) -> list[tuple[tuple[str, Index], EventRef]]:
         """The machines, by name and index, that an event concerns, and their names for it."""

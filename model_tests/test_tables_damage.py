@@ -12,7 +12,7 @@ from model_tests._tables import HERE, copy_of_spec, replace
 
 BROKER, JOURNAL, PRODUCER = "machines/broker.yaml", "machines/journal.yaml", "machines/producer.yaml"
 CONSUMER, FAULTS, LOSS = "machines/consumer.yaml", "machines/faults.yaml", "properties/loss.yaml"
-SETTLE = "      settle: {to: removed, because: acknowledged and done, source: JMS 6.2.10}"
+EXECUTE = "      execute_consumption: {to: removed, because: the transaction that acknowledged it has committed, source: JMS 6.2.7}"
 DISPATCHED = "        - {to: dispatched, because: kept until acknowledged, source: JMS 6.2.10}"
 
 
@@ -44,8 +44,8 @@ DAMAGES = {
     ),
     "an unknown target": damage(
         BROKER,
-        "entry.dispatched: settle leads to 'gone', which is no state",
-        (SETTLE, HERE + SETTLE.replace("removed", "gone")),
+        "entry.settling: execute_consumption leads to 'gone', which is no state",
+        (EXECUTE, HERE + EXECUTE.replace("removed", "gone")),
     ),
     "an unknown target in a list": damage(
         BROKER,
@@ -64,8 +64,8 @@ DAMAGES = {
     ),
     "a single row with a condition": damage(
         BROKER,
-        "entry.dispatched: the last row for settle must have no condition",
-        (SETTLE, HERE + SETTLE.replace("because", "when: queue_durable, because")),
+        "entry.settling: the last row for execute_consumption must have no condition",
+        (EXECUTE, HERE + EXECUTE.replace("because", "when: queue_durable, because")),
     ),
     "a list of one row": damage(
         BROKER,
@@ -75,24 +75,26 @@ DAMAGES = {
     ),
     "an event decided twice": damage(
         BROKER,
-        "entry.dispatched: settle is decided twice; keep one",
-        (SETTLE, f"{SETTLE}\n{HERE}      accept, settle: {{ignore: x}}"),
+        "entry.settling: execute_consumption is decided twice; keep one",
+        (EXECUTE, f"{EXECUTE}\n{HERE}      accept, execute_consumption: {{ignore: x}}"),
     ),
     "a row for states that all decide": damage(
-        BROKER,
-        "entry: every state decides settle; delete it here",
-        ("    absent:\n", "    absent:\n      settle: {refuse: x}\n"),
-        ("    refused:\n", "    refused:\n      settle: {refuse: x}\n"),
-        ("    ready:\n", "    ready:\n      settle: {refuse: x}\n"),
-        ("    removed:\n", "    removed:\n      settle: {refuse: x}\n"),
-        ("    crashed:\n", "    crashed:\n      settle: {refuse: x}\n"),
-        ("    lost:\n", "    lost:\n      settle: {refuse: x}\n"),
-        ("    settle, give_back:", f"    {HERE}settle, give_back:"),
+        PRODUCER,
+        "request: every state decides accept; delete it here",
+        (
+            "    none:\n      send, send_in_transaction:\n",
+            "    none:\n      accept: {refuse: x}\n      send, send_in_transaction:\n",
+        ),
+        ("    gone:\n", "    gone:\n      accept: {refuse: x}\n"),
+        (
+            "    accept, rejection, discard_duplicate: {refuse: the frame",
+            f"    {HERE}accept, rejection, discard_duplicate: {{refuse: the frame",
+        ),
     ),
     "a condition that is none": damage(
         BROKER,
         "entry: condition '1 +' is not an expression",
-        (SETTLE, HERE + SETTLE.replace("because", "when: 1 +, because")),
+        (EXECUTE, HERE + EXECUTE.replace("because", "when: 1 +, because")),
     ),
     "a condition with an unknown name": damage(
         BROKER,
@@ -114,16 +116,18 @@ DAMAGES = {
     ),
     # the form
     "a duplicate key": damage(
-        BROKER, "'settle' stands twice in one mapping; keep one of them", (SETTLE, f"{SETTLE}\n{HERE}{SETTLE}")
+        BROKER,
+        "'execute_consumption' stands twice in one mapping; keep one of them",
+        (EXECUTE, f"{EXECUTE}\n{HERE}{EXECUTE}"),
     ),
     "a duplicate state": damage(
         BROKER, "'ready' stands twice in one mapping; keep one of them", ("    lost:\n", f"    {HERE}ready:\n")
     ),
     "an unknown key of a row": damage(
-        BROKER, "('until' was unexpected)", (SETTLE, HERE + SETTLE.replace("to:", "until: x, to:"))
+        BROKER, "('until' was unexpected)", (EXECUTE, HERE + EXECUTE.replace("to:", "until: x, to:"))
     ),
     "a row that moves and refuses": damage(
-        BROKER, "('refuse' was unexpected)", (SETTLE, HERE + SETTLE.replace("to:", "refuse: x, to:"))
+        BROKER, "('refuse' was unexpected)", (EXECUTE, HERE + EXECUTE.replace("to:", "refuse: x, to:"))
     ),
     "an unknown key of a machine": damage(
         BROKER, "('owner' was unexpected)", ("  means: one copy of", f"  {HERE}owner: x\n  means: one copy of")
@@ -134,22 +138,33 @@ DAMAGES = {
     "a row without a reason": damage(
         BROKER,
         "'because' is a required property",
-        (SETTLE, HERE + SETTLE.replace("because: acknowledged and done, ", "")),
+        (EXECUTE, HERE + EXECUTE.replace("because: the transaction that acknowledged it has committed, ", "")),
     ),
     "a row without a source": damage(
-        BROKER, "'source' is a required property", (SETTLE, HERE + SETTLE.replace(", source: JMS 6.2.10", ""))
+        BROKER, "'source' is a required property", (EXECUTE, HERE + EXECUTE.replace(", source: JMS 6.2.7", ""))
     ),
-    "an empty reason": damage(BROKER, "because: ", (SETTLE, HERE + SETTLE.replace("acknowledged and done", "''"))),
+    "an empty reason": damage(
+        BROKER,
+        "because: ",
+        (EXECUTE, HERE + EXECUTE.replace("the transaction that acknowledged it has committed", "''")),
+    ),
     "a reason that is a number": damage(
-        BROKER, "5 is not of type 'string'", (SETTLE, HERE + SETTLE.replace("acknowledged and done", "5"))
+        BROKER,
+        "5 is not of type 'string'",
+        (EXECUTE, HERE + EXECUTE.replace("the transaction that acknowledged it has committed", "5")),
     ),
     "a reason that is a date of no calendar": damage(
-        BROKER, "2024-13-45", (SETTLE, HERE + SETTLE.replace("acknowledged and done", "2024-13-45"))
+        BROKER,
+        "2024-13-45",
+        (EXECUTE, HERE + EXECUTE.replace("the transaction that acknowledged it has committed", "2024-13-45")),
     ),
     "a tag that YAML does not know": damage(
         BROKER,
         "!python/name:os.system",
-        (SETTLE, HERE + SETTLE.replace("acknowledged and done", "!python/name:os.system ''")),
+        (
+            EXECUTE,
+            HERE + EXECUTE.replace("the transaction that acknowledged it has committed", "!python/name:os.system ''"),
+        ),
     ),
     "a machine that is a table and a counter": damage(
         FAULTS,
@@ -165,9 +180,12 @@ DAMAGES = {
     # events and owners
     "an unknown event in a state": damage(
         BROKER,
-        "entry reacts to 'setle'; declare it in events.yaml",
-        (SETTLE, HERE + SETTLE.replace("settle", "setle")),
-        ("    settle, give_back:", "    settle, setle, give_back:"),
+        "entry reacts to 'execute'; declare it in events.yaml",
+        (EXECUTE, HERE + EXECUTE.replace("execute_consumption", "execute")),
+        (
+            "rollback_consumption, execute_consumption: {ignore: it is not",
+            "rollback_consumption, execute_consumption, execute: {ignore: it is not",
+        ),
     ),
     "an unknown event elsewhere": damage(
         BROKER,
@@ -230,7 +248,7 @@ DAMAGES = {
         ("owns: [accept,", "owns: [broker_restart, accept,"),
     ),
     "two machines of one name": damage(
-        JOURNAL, "there are two machines 'entry'; rename one", ("record:\n", f"{HERE}entry:\n")
+        JOURNAL, "there are two machines 'entry'; rename one", ("\nrecord:\n", f"\n{HERE}entry:\n")
     ),
     # what nobody uses
     "an unused condition": damage(
@@ -243,8 +261,8 @@ DAMAGES = {
     ),
     "a source that nobody explains": damage(
         BROKER,
-        "source 'JSM 6.2.10' begins with no tag of sources.yaml; add the tag",
-        (SETTLE, HERE + SETTLE.replace("JMS", "JSM")),
+        "source 'JSM 6.2.7' begins with no tag of sources.yaml; add the tag",
+        (EXECUTE, HERE + EXECUTE.replace("JMS", "JSM")),
     ),
     "a second source that nobody explains": damage(
         "conditions.yaml",
@@ -282,10 +300,14 @@ DAMAGES = {
     ),
     "a property that refuses elsewhere": damage(
         LOSS,
-        "refuses confirmed",
+        "refuses send_in_transaction",
         (
-            "    elsewhere:\n      confirmed, committed, returned: {ignore",
-            f"    elsewhere:\n      {HERE}confirmed, committed, returned: {{refuse",
+            "    elsewhere:\n      confirmed, implied, committed, commit_returned, returned,",
+            f"    elsewhere:\n      {HERE}confirmed, implied, committed, commit_returned, returned,",
+        ),
+        (
+            "commit_failed, producer_crash: {ignore: that changes nothing",
+            "commit_failed, producer_crash: {refuse: that changes nothing",
         ),
     ),
     "a mark on no state": damage(
@@ -347,7 +369,10 @@ DAMAGES = {
     "a promise under no condition": damage(
         "promises.yaml",
         "'awaits' is neither a setting nor a condition of conditions.yaml",
-        ("  when: awaits_outcome\n", f"  {HERE}when: awaits\n"),
+        (
+            "  when: journalled and journal_sync_non_transactional\n",
+            f"  {HERE}when: awaits and journal_sync_non_transactional\n",
+        ),
     ),
     "a promise of an unknown anomaly": damage(
         "promises.yaml", "'struck' is not one of", ("- absent: stuck", f"- {HERE}absent: struck")
@@ -355,12 +380,12 @@ DAMAGES = {
     "a gap of an unknown setting": damage(
         "gaps.yaml",
         "there is no setting 'delivery'",
-        ("{key: delivery_mode, value: RELIABLE", f"{HERE}{{key: delivery, value: RELIABLE"),
+        ("[]", f"- {HERE}{{key: delivery, value: RELIABLE, because: it is a test}}"),
     ),
     "a gap of an unknown value": damage(
         "gaps.yaml",
         "delivery_mode cannot be 'RELIBLE'; it is one of PERSISTENT",
-        ("value: RELIABLE", f"{HERE}value: RELIBLE"),
+        ("[]", f"- {HERE}{{key: delivery_mode, value: RELIBLE, because: it is a test}}"),
     ),
 }
 

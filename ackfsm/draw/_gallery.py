@@ -18,8 +18,9 @@ from ackfsm.draw._render import svg
 from ackfsm.draw._style import KIND_MEANS, MARK_MEANS, OWNED_MEANS
 from ackfsm.draw._system import System, make_system
 from ackfsm.draw._system_dot import system_dot
-from ackfsm.draw._table import body, head, rows_of, sentence, system_body, system_head
+from ackfsm.draw._table import body, head, system_body, system_head
 from ackfsm.network import Bounds
+from ackfsm.pages import page_of, rows_of, sentence
 from ackfsm.tables import Specification
 from ackfsm.terms import AckMode, Configuration, DeliveryMode, SendMode
 
@@ -140,7 +141,7 @@ def _index(specification: Specification, sections: tuple[_Section, ...]) -> str:
             lines += ["", f"[![{entry.title}]({entry.path}.svg)]({entry.path}.md)"]
     sources = [(f"`{tag}`", text) for tag, text in specification.sources.items()]
     lines += ["", "## Sources", "", *rows_of(("tag", "stands for"), sources)]
-    return "".join(f"{line}\n" for line in lines)
+    return page_of(lines)
 
 
 def _legend() -> Iterator[str]:

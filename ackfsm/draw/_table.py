@@ -6,14 +6,15 @@ the alphabet, with the reason; events that the state treats alike share a line.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 
 from ackfsm.draw._diagram import Diagram, Panel, State, Watched
 from ackfsm.draw._plan import Line
 from ackfsm.draw._system import System
+from ackfsm.pages import code, page_of, rows_of, sentence
 from ackfsm.tables import Move, Row
 
-__all__ = ["body", "code", "head", "rows_of", "sentence", "system_body", "system_head"]
+__all__ = ["body", "head", "system_body", "system_head"]
 
 _ORDER = (Move.TO, Move.REFUSE, Move.IGNORE)
 
@@ -24,7 +25,7 @@ def head(diagram: Diagram) -> str:
     if diagram.settings is not None:
         settings = ", ".join(map(code, diagram.settings)) or "any configuration: no row reads a setting"
         lines += ["", f"For {settings}."]
-    return _text(lines)
+    return page_of(lines)
 
 
 def body(diagram: Diagram) -> str:
@@ -37,27 +38,7 @@ def body(diagram: Diagram) -> str:
     if diagram.conditions:
         rows = [(code(name), code(text)) for name, text in diagram.conditions.items()]
         lines += ["", "## Conditions", "", *rows_of(("condition", "stands for"), rows)]
-    return _text([*lines, "", "## Events", "", *_events(diagram)])
-
-
-def _text(lines: Iterable[str]) -> str:
-    return "".join(f"{line}\n" for line in lines)
-
-
-def sentence(text: str) -> str:
-    """``text`` as a sentence of its own."""
-    return f"{text[:1].upper()}{text[1:].rstrip('.')}."
-
-
-def code(text: str) -> str:
-    """``text`` in the type of code."""
-    return f"`{text}`"
-
-
-def rows_of(names: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
-    """The lines of a Markdown table with these column names."""
-    cells = [names, ["---"] * len(names), *rows]
-    return [f"| {' | '.join(cell.replace('|', '&#124;') for cell in row)} |" for row in cells]
+    return page_of([*lines, "", "## Events", "", *_events(diagram)])
 
 
 def _panel(panel: Panel, depth: int) -> Iterator[str]:
@@ -137,7 +118,7 @@ def system_head(system: System) -> str:
     lines = ["# The machines", "", sentence(system.means)]
     if system.settings:
         lines += ["", f"For {', '.join(map(code, system.settings))}."]
-    return _text(lines)
+    return page_of(lines)
 
 
 def system_body(system: System) -> str:
@@ -160,7 +141,7 @@ def system_body(system: System) -> str:
     lines = ["", "## Machines", "", *rows_of(("lane", "machine", "one for each", "means"), machines)]
     lines += ["", "## Events", ""]
     lines += rows_of(("event", "kind", "decided by", "moves", "permitted by", "means"), events)
-    return _text(lines)
+    return page_of(lines)
 
 
 def _names(machines: Iterable[str]) -> str:

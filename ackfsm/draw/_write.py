@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 
 from ackfsm.draw._gallery import MADE, gallery
 from ackfsm.network import Bounds
+from ackfsm.pages import write_folder
 from ackfsm.tables import Specification
-from ackfsm.terms import Configuration, InputError
+from ackfsm.terms import Configuration
 
 __all__ = ["write_all"]
-
-_BEGINNING = 200
 
 
 def write_all(
@@ -28,21 +26,7 @@ def write_all(
     All is made before the first file is written.  Then the files are removed that an earlier call has
     made and this one has not; others are left alone.  Returns what was written, sorted.
 
-    Raises :class:`InputError` if there is no Graphviz, if the tables have no rows for a setting, or if
+    Raises :class:`ackfsm.terms.InputError` if there is no Graphviz, if the tables have no rows for a setting, or if
     ``directory`` cannot be written.
     """
-    files = {directory / name: text for name, text in gallery(specification, configuration, bounds).items()}
-    try:
-        _write(directory, files)
-    except OSError as error:
-        raise InputError(f"{error.filename}: cannot be written ({error.strerror}); name another folder") from None
-    return tuple(sorted(files))
-
-
-def _write(directory: Path, files: Mapping[Path, str]) -> None:
-    for path, text in files.items():
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(text.encode())
-    for path in sorted(directory.rglob("*.*")):
-        if path not in files and path.suffix in {".md", ".svg"} and MADE.encode() in path.read_bytes()[:_BEGINNING]:
-            path.unlink()
+    return write_folder(directory, gallery(specification, configuration, bounds), MADE)

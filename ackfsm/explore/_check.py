@@ -62,6 +62,7 @@ class Answer:
             "faults": [fault.value for fault in Fault if fault in self.bounds.faults],
             "max_faults": self.bounds.max_faults,
             **({"actions": sorted(self.bounds.actions)} if self.bounds.actions else {}),
+            **({"without": sorted(self.bounds.without)} if self.bounds.without else {}),
             "complete": self.exploration.complete,
             "states": self.exploration.states,
             "transitions": self.exploration.transitions,

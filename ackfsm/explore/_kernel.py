@@ -22,7 +22,7 @@ def search(  # noqa: C901, PLR0912, PLR0913, PLR0915, PLR0917 - one hot loop, co
     shift: Any,
     mask: Any,
     first: Any,
-    fault: Any,
+    free: Any,
     who: Any,
     where: Any,
     table: Any,
@@ -47,7 +47,7 @@ def search(  # noqa: C901, PLR0912, PLR0913, PLR0915, PLR0917 - one hot loop, co
     ``found[a]`` becomes the number of the first state that is anomaly ``a``.  ``here`` and
     ``child`` are room for one unpacked and one packed state.
     """
-    events = len(fault)
+    events = len(free)
     room = min(len(parent), len(slots) // 2, until + events)
     head, tail, transitions = progress[0], progress[1], progress[2]
     while head < tail and tail + events <= room:
@@ -64,7 +64,7 @@ def search(  # noqa: C901, PLR0912, PLR0913, PLR0915, PLR0917 - one hot loop, co
             if not enabled:
                 continue
             transitions += 1
-            if fault[event] == 0:
+            if free[event] == 0:
                 quiet = False
             for w in range(words):
                 child[w] = states[base + w]

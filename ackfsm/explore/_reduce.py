@@ -145,7 +145,7 @@ class _Laying:
             shift=shift,
             mask=mask,
             first=first,
-            fault=[old.fault[event] for event in self.alive],
+            free=[old.free[event] for event in self.alive],
             who=who,
             where=where,
             table=table,

@@ -86,7 +86,7 @@ class _Search:
         self.kernel: Any = _kernel
         self.fixed: list[Any] = [
             packed.words,
-            *(getattr(packed, name) for name in ("word", "shift", "mask", "first", "fault", "who", "where", "table")),
+            *(getattr(packed, name) for name in ("word", "shift", "mask", "first", "free", "who", "where", "table")),
             *(getattr(packed, name) for name in ("watchers", "mark", "always", "at_rest")),
         ]
         self.found: Any = [
@@ -100,7 +100,7 @@ class _Search:
         self.slots: Any = []
         if compiled:
             self._compile()
-        self._room_for(max(_FIRST_ROOM, 4 * len(packed.fault)))
+        self._room_for(max(_FIRST_ROOM, 4 * len(packed.free)))
 
     @property
     def expanded(self) -> int:
@@ -117,7 +117,7 @@ class _Search:
     def go_on(self) -> None:
         """Expand until the room is used up, the compiled code pays, or the limit is near."""
         target = self._target()
-        if self.found_states + len(self.packed.fault) > min(len(self.parent), len(self.slots) // 2):
+        if self.found_states + len(self.packed.free) > min(len(self.parent), len(self.slots) // 2):
             self._room_for(2 * len(self.parent))
         before = self.expanded
         self.kernel.search(

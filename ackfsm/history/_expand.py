@@ -104,6 +104,7 @@ def _direct(events: Events) -> _Rows:
         Observable.DELIVERED_FLAGGED
     )
     observable[(events.event == event_code(Event.SEND)) & (events.transaction != ABSENT)] = NONE
+    observable[events.message == ABSENT] = NONE  # a journal may tell of a sync without saying of what
     place = np.flatnonzero(observable != NONE)
     return _Rows(events.message[place], observable[place], place)
 

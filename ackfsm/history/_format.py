@@ -171,6 +171,7 @@ class Observable(StrEnum):
     EXPIRED = "expired"
     DEAD_LETTERED = "dead_lettered"
     PRODUCER_CRASH = "producer_crash"
+    SYNC_RECORD = "sync_record"
 
 
 OBSERVABLES = tuple(Observable)
@@ -187,6 +188,7 @@ OBSERVED_AS: Mapping[Event, Observable] = MappingProxyType(
         Event.FAILED: Observable.FAILED,
         Event.EXPIRED: Observable.EXPIRED,
         Event.DEAD_LETTERED: Observable.DEAD_LETTERED,
+        Event.JOURNAL_SYNCED: Observable.SYNC_RECORD,
     }
 )
 """The events that are one observable of the message that they name; the expansion gives the others."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 
@@ -20,12 +21,12 @@ _NEEDS_EVERY_LINE: Mapping[Anomaly, bool] = MappingProxyType(
 
 
 def folded(specification: Specification) -> Mapping[Anomaly, Property]:
-    """The properties that a fold decides: all their machines watch one message."""
-    return {
-        anomaly: definition
+    """The properties that a fold decides, each with the machines that watch one message of a history."""
+    found = {
+        anomaly: dataclasses.replace(definition, monitors=tuple(m for m in definition.monitors if not m.of_the_model))
         for anomaly, definition in specification.properties.items()
-        if all(monitor.machine.per is Per.MESSAGE for monitor in definition.monitors)
     }
+    return {anomaly: definition for anomaly, definition in found.items() if definition.monitors}
 
 
 def needs_configuration(definition: Property) -> bool:
@@ -68,7 +69,11 @@ def _can_be_driven(monitor: Monitor, specification: Specification) -> None:
     machine = monitor.machine
     for event in machine.alphabet:
         recorded = specification.events[event.name].recorded is not None
-        if event.relation is not Relation.OWN or (recorded and event.name not in OBSERVABLES):
+        if (
+            machine.per is not Per.MESSAGE
+            or event.relation is not Relation.OWN
+            or (recorded and event.name not in OBSERVABLES)
+        ):
             raise SpecError(
                 f"{machine.file}:{machine.line}: {machine.name} reacts to {event}, "
                 "which is no observable of one message of a history; use one that is"

@@ -5,10 +5,11 @@ from __future__ import annotations
 import collections
 import dataclasses
 import itertools
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 from ackfsm.network import Bounds
-from ackfsm.tables import Specification, Switch
+from ackfsm.tables import Specification, Switch, written
 from ackfsm.terms import Configuration, Fault, InputError, parse_value
 
 __all__ = ["LeftOut", "Plan", "Scenario", "make_plan"]
@@ -69,16 +70,17 @@ def make_plan(  # noqa: PLR0913 - what the command lets a person choose
 
     Raises :class:`InputError` for settings that do not exist, or if nothing is left to be explored.
     """
-    fixed: dict[str, object] = {key: parse_value(key, value) for key, value in (settings or {}).items()}
-    specification.configure(profile, fixed)
+    fixed = specification.in_vocabulary(profile, settings or {})
+    fixed = {key: parse_value(key, value) for key, value in fixed.items()}
     switches = [switch for switch in specification.switches if switch.key not in fixed]
     covered: list[Configuration] = []
     refused: collections.Counter[str] = collections.Counter()
-    for found in _span(specification, profile, fixed, switches):
-        reasons = [found] if isinstance(found, str) else _gaps(specification, found)
-        if not reasons and isinstance(found, Configuration):
-            covered.append(found)
-        refused.update(reasons[:1])
+    for configuration in _span(specification, fixed, switches):
+        reason = _reason(specification, configuration)
+        if reason is None:
+            covered.append(configuration)
+        else:
+            refused[reason] += 1
     left_out = tuple(LeftOut(count, because) for because, count in refused.items())
     if not covered:
         raise InputError(f"no configuration is left to be explored: {left_out[0].because}; choose another value")
@@ -87,26 +89,28 @@ def make_plan(  # noqa: PLR0913 - what the command lets a person choose
 
 
 def _span(
-    specification: Specification, profile: str | None, chosen: Mapping[str, object], switches: list[Switch]
-) -> Iterator[Configuration | str]:
-    """Every configuration, or the sentence with which it is refused."""
-    try:
-        configuration = specification.configure(profile, chosen)
-    except InputError as error:
-        yield str(error)
-        return
+    specification: Specification, chosen: Mapping[str, Any], switches: Sequence[Switch]
+) -> Iterator[Configuration]:
+    """Every configuration, also those that the system refuses."""
+    table = specification.profiles[chosen["profile"]]
+    configuration = Configuration(**table.settings(chosen))
     if not switches:
         yield configuration
         return
     switch, *others = switches
     matters = switch.when.holds(specification.environment(configuration))
     for value in switch.values if matters else (getattr(configuration, switch.key),):
-        yield from _span(specification, profile, {**chosen, switch.key: value}, others)
+        yield from _span(specification, {**chosen, switch.key: value}, others)
 
 
-def _gaps(specification: Specification, configuration: Configuration) -> list[str]:
-    gaps = specification.gaps_of(configuration)
-    return [f"{gap.key}={getattr(gap.value, 'value', gap.value)}: {gap.because}" for gap in gaps]
+def _reason(specification: Specification, configuration: Configuration) -> str | None:
+    """Why a configuration is not explored, ``None`` if it is."""
+    values = {field.name: getattr(configuration, field.name) for field in dataclasses.fields(configuration)}
+    for refusal in specification.profiles[configuration.profile].refused(values):
+        return f"{' and '.join(sorted(refusal.settings()))}: {refusal.because}"
+    for gap in specification.gaps_of(configuration):
+        return f"{gap.key}={written(gap.value)}: {gap.because}"
+    return None
 
 
 def _scenarios(*, pairs: bool) -> tuple[Scenario, ...]:

@@ -7,7 +7,7 @@ import functools
 from collections.abc import Iterator, Mapping, Sequence
 
 from ackfsm.matrix._plan import Plan, Scenario
-from ackfsm.tables import Promise, Specification
+from ackfsm.tables import Promise, Specification, written
 from ackfsm.terms import Anomaly, Configuration
 
 __all__ = ["Broken", "Cell", "Matrix", "Outcome"]
@@ -100,12 +100,15 @@ class Matrix:
 
     def command(self, configuration: Configuration, scenario: Scenario) -> str:
         """The command that checks this one cell."""
+        table = self.specification.profiles[configuration.profile]
         settings: dict[str, object] = {}
-        for key, value in configuration.as_dict().items():
-            if self.specification.configure(configuration.profile, settings).as_dict()[key] != value:
+        for key, value in (
+            (field.name, getattr(configuration, field.name)) for field in dataclasses.fields(configuration)
+        ):
+            if table.settings(settings)[key] != value:
                 settings[key] = value
         words = ["ackfsm check --profile", configuration.profile]
-        words += [f"--set {key}={_plain(value)}" for key, value in settings.items()]
+        words += [f"--set {key}={written(value)}" for key, value in settings.items()]
         words += [f"--fault {fault}" for fault in scenario.faults]
         words += [f"--max-faults {scenario.max_faults}"] if scenario.max_faults != 1 else []
         words += [f"--messages {self.plan.messages}"] if self.plan.messages > 1 else []
@@ -152,7 +155,3 @@ class Matrix:
         common = {key: {getattr(config, key) for config in configurations} for key in self.plan.varied}
         settings = {key: next(iter(values)) for key, values in common.items() if len(values) == 1}
         return Broken(shortest.promised[anomaly], len(configurations), settings, shortest)
-
-
-def _plain(value: object) -> str:
-    return str(value).lower() if isinstance(value, bool) or value is None else str(value)

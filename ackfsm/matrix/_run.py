@@ -7,6 +7,7 @@ every cell has the states, transitions and witnesses that it has when checked on
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
 import itertools
@@ -122,7 +123,8 @@ class _Pool:
         self.pool.shutdown(cancel_futures=True)
 
     def map(self, task: _Task, arguments: Sequence[Any]) -> Iterator[tuple[int, Any]]:
-        futures = {self.pool.submit(_elsewhere, self.tables, task, a): place for place, a in enumerate(arguments)}
+        with _no_interrupts():
+            futures = {self.pool.submit(_elsewhere, self.tables, task, a): place for place, a in enumerate(arguments)}
         waiting: set[Future[Any]] = set(futures)
         while waiting:
             done, waiting = wait(waiting, return_when=FIRST_COMPLETED)
@@ -138,9 +140,21 @@ def _result(future: Future[Any]) -> Any:
         raise InputError(f"a process that searched was killed, probably for want of memory; {remedy}") from None
 
 
+@contextlib.contextmanager
+def _no_interrupts() -> Iterator[None]:
+    """Processes that are started here never see an interrupt: it reaches the first one, which ends them."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
 def _follow_the_first() -> None:
-    """An interrupt reaches every process of a terminal, and the first one ends the others; if it dies, they die."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    """If the first process dies, this one does."""
     threading.Thread(target=_end_with, args=(multiprocessing.parent_process(),), daemon=True).start()
 
 

@@ -4,8 +4,8 @@ from ackfsm.tables._conditions import Condition
 from ackfsm.tables._guarantees import Exclusion, Guarantee, Guarantees, Implication, Level
 from ackfsm.tables._machine import Counter, EventRef, Fsm, Machine, Move, Per, Relation, Row
 from ackfsm.tables._matrix import Switch, Value
+from ackfsm.tables._profiles import Constant, Default, Deviation, OwnName, ProfileTable, Refusal, written
 from ackfsm.tables._specification import (
-    Default,
     Event,
     Gap,
     Monitor,
@@ -18,8 +18,10 @@ from ackfsm.tables._specification import (
 
 __all__ = [
     "Condition",
+    "Constant",
     "Counter",
     "Default",
+    "Deviation",
     "Event",
     "EventRef",
     "Exclusion",
@@ -32,9 +34,12 @@ __all__ = [
     "Machine",
     "Monitor",
     "Move",
+    "OwnName",
     "Per",
+    "ProfileTable",
     "Promise",
     "Property",
+    "Refusal",
     "Relation",
     "Row",
     "Specification",
@@ -42,4 +47,5 @@ __all__ = [
     "Undecided",
     "Value",
     "load",
+    "written",
 ]

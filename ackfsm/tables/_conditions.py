@@ -17,18 +17,30 @@ from typing import Any
 
 from ackfsm import terms
 
-__all__ = ["ALWAYS", "STATIC_NAMES", "Condition", "parse_condition"]
+__all__ = ["ALWAYS", "COUNTED", "STATIC_NAMES", "Condition", "parse_condition"]
 
 STATIC_NAMES: Mapping[str, tuple[type, bool]] = {
     "copy": (int, False),
     "messages": (int, False),
     "faults": (frozenset, False),
     "max_faults": (int, True),
+    "window": (int, True),
+    "threshold": (int, True),
+    "prefetched": (int, True),
+    "attempts": (int, True),
 }
 """Names besides the settings: the number of this copy (from 1), and the bounds of a check.
 
-Each with its type and whether it may be ``None``.
+Each with its type and whether it may be ``None``.  The last four are settings as a check has to count them (:data:`COUNTED`).
 """
+
+COUNTED: Mapping[str, str] = {
+    "window": "publish_window",
+    "threshold": "confirm_threshold",
+    "prefetched": "prefetch",
+    "attempts": "max_delivery_attempts",
+}
+"""The setting that each of these names is made of."""
 
 _COMPARISONS: Mapping[type[ast.cmpop], Callable[[Any, Any], bool]] = {
     ast.Eq: operator.eq,

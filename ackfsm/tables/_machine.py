@@ -115,7 +115,9 @@ class Counter:
 
     ``bound`` names a setting or a bound of the check; where it is ``None`` (no limit) the
     counter has one state and counts nothing.  At 0 ``down`` is ignored or refused; at the
-    bound ``up`` is refused, or leads to the state ``overrun`` (which counts no further).
+    bound ``up`` is refused, stays there, or leads to the state ``overrun`` (which counts no further).
+    ``reset`` goes back to where it starts.  ``full`` and ``some`` count nothing: they happen only at
+    the bound, only above 0.
     """
 
     bound: str
@@ -125,6 +127,8 @@ class Counter:
 
     UNLIMITED = "unlimited"
     OVERRUN = "overrun"
+    STAYS = "stays"
+    HEADINGS = ("up", "down", "reset", "full", "some")
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -201,7 +205,7 @@ def read_machine(
     never decide, a target that is no state, a condition that cannot be parsed.
     """
     counter = _counter(document, name, path, data["counter"]) if "counter" in data else None
-    states = ("up", "down") if counter else tuple(data["states"])
+    states = Counter.HEADINGS if counter else tuple(data["states"])
     reading = _Reading(document, name, path, named, states)
     cells = _counter_cells(reading, data) if counter else _cells(reading, data)
     owns = tuple(data.get("owns", ()))
@@ -337,10 +341,16 @@ def _counter(document: Document, name: str, path: tuple[str | int, ...], data: d
 
 
 def _counter_cells(reading: _Reading, data: dict[str, Any]) -> dict[tuple[str, EventRef], tuple[Row, ...]]:
-    """The rows of a counter: ``up`` and ``down`` stand where the states of other machines stand."""
+    """The rows of a counter: its headings stand where the states of other machines stand."""
     cells: dict[tuple[str, EventRef], tuple[Row, ...]] = {}
-    for direction in ("up", "down"):
-        cells |= _state_cells(reading, direction, data.get(direction, {}), (direction,))
+    stated: dict[EventRef, str] = {}
+    for heading in Counter.HEADINGS:
+        for (_, event), rows in _state_cells(reading, heading, data.get(heading, {}), (heading,)).items():
+            if event in stated:
+                sentence = f"{reading.name}: {event} stands under {stated[event]} and under {heading}; keep one"
+                raise reading.document.error((*reading.path, heading), sentence)
+            stated[event] = heading
+            cells[heading, event] = rows
     return cells
 
 
@@ -352,8 +362,13 @@ def _counting(machine: Machine, counter: Counter, environment: Mapping[str, Any]
         for (_, event), cell in machine.cells.items()
         for state in states
     }
-    initial = states[0] if bound is None or counter.starts == "empty" else str(bound)
-    return Fsm(machine.name, states, initial, machine.alphabet, rows)
+    return Fsm(machine.name, states, _start(counter, bound), machine.alphabet, rows)
+
+
+def _start(counter: Counter, bound: int | None) -> str:
+    if bound is None:
+        return Counter.UNLIMITED
+    return "0" if counter.starts == "empty" else str(bound)
 
 
 def _counter_states(counter: Counter, bound: int | None) -> tuple[str, ...]:
@@ -364,14 +379,27 @@ def _counter_states(counter: Counter, bound: int | None) -> tuple[str, ...]:
 
 
 def _counted(counter: Counter, bound: int | None, state: str, row: Row) -> Row:
-    """The row of one number: the table's row, one up or one down."""
-    if row.move is not Move.TO or state in (Counter.UNLIMITED, Counter.OVERRUN):
+    """The row of one number: the table's row under its heading."""
+    if row.move is not Move.TO or state == Counter.OVERRUN:
         return dataclasses.replace(row, state=state, target=state)
+    if row.state in ("full", "some"):
+        happens = state not in ("0", Counter.UNLIMITED) if row.state == "some" else state == str(bound)
+        return dataclasses.replace(row, state=state, target=state) if happens else _stopped(row, state, Move.REFUSE)
+    if bound is None:
+        return dataclasses.replace(row, state=state, target=state)
+    if row.state == "reset":
+        return dataclasses.replace(row, state=state, target=_start(counter, bound))
     number = int(state) + (1 if row.state == "up" else -1)
     if number < 0:
-        return dataclasses.replace(row, state=state, target=state, move=counter.at_zero, because="the count is at 0")
-    if bound is not None and number > bound:
-        over = counter.at_bound == Counter.OVERRUN
-        target, move = (Counter.OVERRUN, Move.TO) if over else (state, Move.REFUSE)
-        return dataclasses.replace(row, state=state, target=target, move=move, because="the count is at its bound")
-    return dataclasses.replace(row, state=state, target=str(number))
+        return _stopped(row, state, counter.at_zero)
+    if number <= bound:
+        return dataclasses.replace(row, state=state, target=str(number))
+    if counter.at_bound == Counter.OVERRUN:
+        return dataclasses.replace(row, state=state, target=Counter.OVERRUN)
+    return _stopped(row, state, Move.IGNORE if counter.at_bound == Counter.STAYS else Move.REFUSE)
+
+
+def _stopped(row: Row, state: str, move: Move) -> Row:
+    """The count is where ``row`` does not move it: at 0, at its bound, or not there yet."""
+    because = "nothing is counted" if state == Counter.UNLIMITED else f"the count is {state}"
+    return dataclasses.replace(row, state=state, target=state, move=move, because=because)

@@ -6,18 +6,22 @@ import dataclasses
 import hashlib
 import json
 from collections.abc import Collection, Iterator, Mapping
+from enum import StrEnum
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from ackfsm.tables._conditions import Condition, parse_condition
+from ackfsm.tables._conditions import COUNTED, Condition, parse_condition
 from ackfsm.tables._guarantees import Guarantees, read_guarantees
 from ackfsm.tables._machine import Machine, Move, Per, Relation, read_machine
 from ackfsm.tables._matrix import Switch, read_switches
+from ackfsm.tables._profiles import ProfileTable, Refusal, read_profiles
 from ackfsm.tables._source import Document, read_document
-from ackfsm.terms import Anomaly, Configuration, Fault, InputError, Profile, SpecError, parse_value
+from ackfsm.terms import Anomaly, Configuration, Fault, InputError, Profile, SpecError, key_type, parse_value
 
-__all__ = ["Default", "Event", "Gap", "Monitor", "Promise", "Property", "Specification", "Undecided", "load"]
+__all__ = ["Event", "Gap", "Monitor", "Promise", "Property", "Specification", "Undecided", "load"]
+
+_KEYS = frozenset(field.name for field in dataclasses.fields(Configuration))
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -38,11 +42,16 @@ class Event:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Monitor:
-    """One machine of a property with its marked states: anomalies always, or only at rest."""
+    """One machine of a property with its marked states: anomalies always, or only at rest.
+
+    One that is ``of_the_model`` is not folded over histories: another machine of the property, or a
+    count, watches there what it watches here.
+    """
 
     machine: Machine
     marked: frozenset[str]
     at_rest: frozenset[str]
+    of_the_model: bool = False
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -59,17 +68,6 @@ class Property:
     rest: str
     needs_every_line: bool
     monitors: tuple[Monitor, ...]
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Default:
-    """What a profile sets a key to, under a condition on the keys before it."""
-
-    key: str
-    value: Any
-    when: Condition | None
-    because: str
-    source: str
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -109,7 +107,7 @@ class Specification:
     events: Mapping[str, Event]
     conditions: Mapping[str, Condition]
     sources: Mapping[str, str]
-    profiles: Mapping[Profile, tuple[Default, ...]]
+    profiles: Mapping[Profile, ProfileTable]
     promises: tuple[Promise, ...]
     gaps: tuple[Gap, ...]
     undecided: Mapping[Anomaly, Undecided]
@@ -120,23 +118,76 @@ class Specification:
     def configure(self, profile: str | None = None, settings: Mapping[str, object] | None = None) -> Configuration:
         """The configuration of ``profile`` (``jms`` if none is named) with ``settings`` over its defaults.
 
-        Raises :class:`InputError` for a profile, key or value that does not exist.
+        Raises :class:`InputError` for a profile, key or value that does not exist, or that the system does not have.
         """
-        given = dict(settings or {})
-        name = parse_value("profile", profile or given.pop("profile", Profile.JMS))
-        given.pop("profile", None)
-        values: dict[str, Any] = {"profile": name}
-        chosen = {key: parse_value(key, value) for key, value in given.items()}
-        for field in dataclasses.fields(Configuration)[1:]:
-            values[field.name] = chosen[field.name] if field.name in chosen else self._default(field.name, values)
+        given = self._given(profile, settings)
+        table = self.profiles[given["profile"]]
+        values = table.settings(given)
+        for refusal in table.refused(values):
+            raise InputError(refusal.sentence(f"the profile {table.profile}", values, given))
         return Configuration(**values)
 
-    def _default(self, key: str, values: Mapping[str, Any]) -> object:
-        return next(
-            default.value
-            for default in self.profiles[values["profile"]]
-            if default.key == key and (default.when is None or default.when.holds(values))
-        )
+    def in_vocabulary(self, profile: object, settings: Mapping[str, object]) -> dict[str, object]:
+        """``settings`` under the keys of the vocabulary, with the ``profile`` (``jms`` if none is named) among them.
+
+        A key may also be the system's own name for it, if that means the same (``ProfileTable.names``).
+
+        Raises :class:`InputError` for a profile that does not exist, for a key that is given under both names, and
+        for a name that is related to a key but does not mean the same.
+        """
+        name = _profile(settings.get("profile", Profile.JMS) if profile is None else profile)
+        under: dict[str, str] = {}
+        for said, value in settings.items():
+            key = said if said in _KEYS else self._key_of(name, said, value)
+            if key in under:
+                raise InputError(f"{under[key]} and {said} are one setting, given twice; keep one of them")
+            under[key] = said
+        return {**{key: settings[said] for key, said in under.items()}, "profile": name}
+
+    def _key_of(self, profile: Profile, said: str, value: object) -> str:
+        named = self.profiles[profile].own_name(said)
+        if named is not None:
+            return named.key_for(profile, value)
+        for other, table in self.profiles.items():
+            elsewhere = table.own_name(said)
+            if elsewhere is not None and elsewhere.name == said:
+                keys = " and ".join(elsewhere.keys)
+                raise InputError(f"{said} is a name that {other} has for {keys}, and {profile} has not; set {keys}")
+        key_type(said)  # raises: there is no such setting
+        return said
+
+    def _given(self, profile: str | None, settings: Mapping[str, object] | None) -> dict[str, Any]:
+        given = self.in_vocabulary(profile, settings or {})
+        return {key: parse_value(key, value) for key, value in given.items()}
+
+    def offered(self, profile: str, key: str, settings: Mapping[str, object] | None = None) -> tuple[Any, ...]:
+        """The values of ``key`` that a profile has, where ``settings`` are as given and all others by default.
+
+        For settings with a list of values or that are true or false; gaps of the tables are among them.
+        """
+        kind = key_type(key)
+        if not issubclass(kind, StrEnum | bool):
+            raise InputError(f"{key} is a number and has no list of values; ask for a setting that has one")
+        table = self.profiles[_profile(profile)]
+        given = self._given(profile, settings)
+        values = tuple(kind) if issubclass(kind, StrEnum) else (False, True)
+        return tuple(value for value in values if not any(table.refused(table.settings(given | {key: value}))))
+
+    def api_refusal(
+        self, profile: str, api: str, key: str, value: object, settings: Mapping[str, object] | None = None
+    ) -> Refusal | None:
+        """Why an application cannot have ``key`` at ``value`` through one of the system's APIs; ``None`` if it can.
+
+        ``api`` is a name of ``ProfileTable.apis`` (``JMS 1.1``, ``JMS 2.0 simplified``); ``settings`` are the other
+        settings, by default those of the profile.  Raises :class:`InputError` for an API that the system does not have.
+        """
+        given = self._given(profile, {**(settings or {}), key: value})
+        table = self.profiles[given["profile"]]
+        if api not in table.apis:
+            known = ", ".join(table.apis) or "none"
+            raise InputError(f"the profile {table.profile} has no API {api!r}; its APIs are: {known}")
+        rows = table.refused(table.settings(given), api)
+        return next((row for row in rows if key in row.settings()), None)
 
     def environment(
         self,
@@ -146,11 +197,17 @@ class Specification:
         max_faults: int | None = 0,
         messages: int = 1,
         copy: int = 1,
+        copies: int | None = None,
+        repeats: int | None = None,
     ) -> dict[str, Any]:
-        """What conditions read: the settings, the bounds of a check, and the number of a copy (from 1)."""
+        """What conditions read: the settings, the bounds of a check, and the number of a copy (from 1).
+
+        ``copies`` is how many copies of messages there can be in all, ``repeats`` how often something can make
+        the broker deliver again; ``None`` where nothing bounds them.
+        """
         settings = {field.name: getattr(configuration, field.name) for field in dataclasses.fields(configuration)}
         bounds = {"faults": frozenset(faults), "max_faults": max_faults, "messages": messages, "copy": copy}
-        return settings | bounds
+        return settings | bounds | _counted(configuration, copies, repeats)
 
     def meaning(self, anomaly: Anomaly) -> str:
         """What ``anomaly`` is, in words; empty if no table speaks of it."""
@@ -173,11 +230,19 @@ class Specification:
 
     def settings_read(self) -> frozenset[str]:
         """The settings that some row, counter or promise reads; the others cannot change any answer."""
+        read = {name for promise in self.promises for name in promise.when.settings()}
+        return frozenset(self.settings_of_machines() | read | {gap.key for gap in self.gaps} | {"profile"})
+
+    def settings_of_machines(self) -> frozenset[str]:
+        """The settings that some row or counter reads: configurations that agree in these are the same machines."""
         machines = [*self.machines.values(), *(m.machine for p in self.properties.values() for m in p.monitors)]
         read = {name for machine in machines for row in machine.rows() for name in row.when.settings()}
-        read |= {machine.counter.bound for machine in machines if machine.counter}
-        read |= {name for promise in self.promises for name in promise.when.settings()}
-        return frozenset(read | {gap.key for gap in self.gaps} | {"profile"})
+        counted = {machine.counter.bound for machine in machines if machine.counter}
+        return frozenset(read | {COUNTED.get(name, name) for name in counted})
+
+
+def _profile(name: object) -> Profile:
+    return Profile(str(parse_value("profile", name)))
 
 
 def load(directory: Path | None = None) -> Specification:
@@ -298,38 +363,11 @@ class _Loader:
         for row in machine.rows():
             if row.move is Move.REFUSE:
                 raise SpecError(f"{row.place}: {name} refuses {row.event}; a property only watches, write ignore")
-        return Monitor(machine, marked, at_rest)
+        return Monitor(machine, marked, at_rest, data.get("of_the_model", False))
 
-    def _read_profiles(self) -> dict[Profile, tuple[Default, ...]]:
+    def _read_profiles(self) -> dict[Profile, ProfileTable]:
         documents = {document.file.stem: document for document in self._folder("profiles", "profile")}
-        if missing := sorted({profile.value for profile in Profile} ^ documents.keys()):
-            raise SpecError(f"{self.directory / 'profiles'}: {missing[0]}.yaml is missing or names no profile")
-        own = {Profile(name): tuple(self._defaults(document)) for name, document in documents.items()}
-        base = own[Profile.JMS]
-        _every_key_has_a_default(base, documents[Profile.JMS])
-        return {profile: _over(defaults, base) for profile, defaults in own.items()}
-
-    def _defaults(self, document: Document) -> Iterator[Default]:
-        for key, cell in document.data["defaults"].items():
-            rows = cell if isinstance(cell, list) else [cell]
-            for i, row in enumerate(rows):
-                path = ("defaults", key, i) if isinstance(cell, list) else ("defaults", key)
-                yield self._default(document, path, key, row, last=i == len(rows) - 1)
-
-    def _default(
-        self, document: Document, path: tuple[str | int, ...], key: str, row: dict[str, Any], *, last: bool
-    ) -> Default:
-        if key == "profile":
-            raise document.error(path, "the profile is the name of the file and has no default; delete this")
-        if last is ("when" in row):
-            raise document.error(path, f"{key}: every row but the last has a condition, the last has none")
-        when = self._condition(document, path, row["when"]) if "when" in row else None
-        try:
-            value = parse_value(key, row["value"])
-        except InputError as error:
-            raise document.error(path, str(error)) from None
-        _reads_only_keys_before(document, path, key, when)
-        return Default(key, value, when, row["because"], row["source"])
+        return read_profiles(self.directory / "profiles", documents, self.conditions)
 
     def _read_promises(self) -> tuple[Promise, ...]:
         document = self._read("promises.yaml", "promises")
@@ -362,26 +400,31 @@ class _Loader:
         return {"gaps": tuple(gaps), "undecided": MappingProxyType(undecided)}
 
 
+_ATTEMPTS_TOLD_APART = 3
+"""With any number of faults: the first delivery, the second, and all that follow."""
+
+
+def _counted(configuration: Configuration, copies: int | None, repeats: int | None) -> dict[str, int | None]:
+    """The bounds of the counters, where a check can reach them; ``None`` where it cannot.
+
+    A limit of attempts above the number of repeats and one is out of reach; where repeats have no
+    limit, a higher limit of attempts only delays what a lower one shows.
+    """
+    window, threshold = configuration.publish_window, configuration.confirm_threshold
+    attempts = configuration.max_delivery_attempts
+    prefetch = configuration.prefetch or None
+    if attempts and repeats is None:
+        attempts = min(attempts, _ATTEMPTS_TOLD_APART)
+    return {
+        "window": window if window is None or copies is None or window < copies else None,
+        "threshold": threshold if threshold is None or copies is None else min(threshold, copies + 1),
+        "prefetched": prefetch if prefetch is None or copies is None or prefetch < copies else None,
+        "attempts": attempts if attempts and (repeats is None or attempts <= repeats + 1) else None,
+    }
+
+
 def _event(name: str, data: dict[str, Any]) -> Event:
     return Event(name, Per(data["per"]), data["lane"], data["means"], data.get("recorded"), data.get("optional", False))
-
-
-def _over(defaults: tuple[Default, ...], base: tuple[Default, ...]) -> tuple[Default, ...]:
-    stated = {default.key for default in defaults}
-    return (*defaults, *(default for default in base if default.key not in stated))
-
-
-def _every_key_has_a_default(base: tuple[Default, ...], document: Document) -> None:
-    keys = {field.name for field in dataclasses.fields(Configuration)} - {"profile"}
-    if missing := sorted(keys - {default.key for default in base}):
-        raise document.error(("defaults",), f"no default for {missing[0]}; every other profile builds on this one")
-
-
-def _reads_only_keys_before(document: Document, path: tuple[str | int, ...], key: str, when: Condition | None) -> None:
-    order = [field.name for field in dataclasses.fields(Configuration)]
-    late = sorted((when.settings() if when else set()) - set(order[: order.index(key)]))
-    if late:
-        raise document.error(path, f"the default of {key} may only read settings before it, not {late[0]}")
 
 
 class _Check:
@@ -449,7 +492,7 @@ class _Check:
         conditions = [row.when for machine in self.machines for row in machine.rows()]
         conditions += [switch.when for switch in self.specification.switches]
         conditions += [promise.when for promise in self.specification.promises]
-        conditions += [d.when for ds in self.specification.profiles.values() for d in ds if d.when]
+        conditions += [condition for table in self.specification.profiles.values() for condition in table.conditions()]
         conditions += list(self.specification.conditions.values())
         return {name for condition in conditions for name in condition.names()}
 

@@ -1,0 +1,62 @@
+"""Pieces of Markdown, and folders of files that are made from the tables and made again when these change."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+
+from ackfsm.terms import InputError
+
+__all__ = ["code", "page_of", "rows_of", "sentence", "write_folder"]
+
+_BEGINNING = 200
+
+
+def page_of(lines: Iterable[str]) -> str:
+    """The text of these lines."""
+    return "".join(f"{line}\n" for line in lines)
+
+
+def sentence(text: str) -> str:
+    """``text`` as a sentence of its own."""
+    return f"{text[:1].upper()}{text[1:].rstrip('.')}."
+
+
+def code(text: str) -> str:
+    """``text`` in the type of code."""
+    return f"`{text}`"
+
+
+def rows_of(names: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
+    """The lines of a Markdown table with these column names."""
+    cells = [names, ["---"] * len(names), *rows]
+    return [f"| {' | '.join(cell.replace('|', '&#124;') for cell in row)} |" for row in cells]
+
+
+def write_folder(directory: Path, files: Mapping[str, str], made: str) -> tuple[Path, ...]:
+    """Write ``files`` (text by name) into ``directory``; what was written, sorted.
+
+    Then the pages and pictures below it are removed that say ``made`` of themselves near their beginning, so that an
+    earlier call has made them, and that are not among ``files``; others are left alone.
+
+    Raises :class:`InputError` if ``directory`` cannot be written.
+    """
+    paths = {directory / name: text for name, text in files.items()}
+    try:
+        _write(paths)
+        _clear(directory, paths, made)
+    except OSError as error:
+        raise InputError(f"{error.filename}: cannot be written ({error.strerror}); name another folder") from None
+    return tuple(sorted(paths))
+
+
+def _write(paths: Mapping[Path, str]) -> None:
+    for path, text in paths.items():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(text.encode())
+
+
+def _clear(directory: Path, paths: Mapping[Path, str], made: str) -> None:
+    for path in sorted(directory.rglob("*.*")):
+        if path not in paths and path.suffix in {".md", ".svg"} and made.encode() in path.read_bytes()[:_BEGINNING]:
+            path.unlink()

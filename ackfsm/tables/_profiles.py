@@ -1,0 +1,377 @@
+"""The profiles of ``spec/profiles``: what a system has by default, refuses, calls its own, and does unlike JMS.
+
+A profile is data.  Its conditions read settings alone, never the state of a machine or the bounds of a check, so that
+a :class:`ProfileTable` can say of a set of settings, and of nothing else, whether the system has it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Mapping
+from enum import StrEnum
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, TypeAlias
+
+from ackfsm.tables._conditions import STATIC_NAMES, Condition, parse_condition
+from ackfsm.tables._source import Document
+from ackfsm.terms import Configuration, InputError, Profile, SpecError, is_optional, key_type, parse_value
+
+__all__ = [
+    "Constant",
+    "Default",
+    "Deviation",
+    "OwnName",
+    "ProfileTable",
+    "Refusal",
+    "read_profiles",
+    "written",
+]
+
+_Path: TypeAlias = tuple[str | int, ...]
+_Value: TypeAlias = StrEnum | bool | int | None
+
+_KEYS = tuple(field.name for field in dataclasses.fields(Configuration))
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Default:
+    """What a profile sets a key to, under a condition on the keys before it.
+
+    With ``third_of`` the value is a third of that setting, rounded up, and ``None`` where that is ``None``.
+    """
+
+    key: str
+    value: _Value
+    third_of: str | None
+    when: Condition | None
+    because: str
+    source: str
+    place: str
+
+    def of(self, values: Mapping[str, Any]) -> _Value:
+        """The value, where the settings before it have these ``values``."""
+        if self.third_of is None:
+            return self.value
+        whole = values[self.third_of]
+        return None if whole is None else -(-whole // 3)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Refusal:
+    """What a system, or one of its APIs, does not have, why, and what to use instead.
+
+    It has none of the settings that ``when`` holds for; or, with ``fixed``, it sets that key itself, so that the
+    key has no value but its default.
+    """
+
+    when: Condition | None
+    fixed: str | None
+    because: str
+    source: str
+    instead: str
+    place: str
+
+    def settings(self) -> frozenset[str]:
+        """The settings that are at fault."""
+        return self.when.settings() if self.when else frozenset({self.fixed or ""})
+
+    def sentence(self, who: str, values: Mapping[str, Any], given: Mapping[str, Any]) -> str:
+        """One sentence for the person who has ``given`` some of these ``values``."""
+        fault = [key for key in values if key in self.settings()]
+        said = ", ".join(f"{key}={written(values[key])}" for key in [k for k in fault if k in given] or fault)
+        return f"{who} does not have {said}: {self.because} ({self.source}); {self.instead}"
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Constant:
+    """A number of the system's own, as it is ``written`` there, and the setting or the meaning that it stands for."""
+
+    name: str
+    written: str
+    setting: tuple[str, _Value] | None
+    means: str | None
+    source: str
+
+    @property
+    def number(self) -> int:
+        """The number."""
+        return int(self.written, 0)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class OwnName:
+    """What the system calls a setting.
+
+    Without ``differs`` it is the same thing under another name, except that ``values`` are written otherwise here.
+    With it the two are related and not the same (bytes, not messages), and the sentence says how.
+    """
+
+    name: str
+    keys: tuple[str, ...]
+    values: Mapping[str, _Value]
+    differs: str | None
+    source: str
+
+    @property
+    def is_synonym(self) -> bool:
+        """Whether every value means the same under both names."""
+        return self.differs is None and not self.values
+
+    def key_for(self, profile: Profile, value: object) -> str:
+        """The setting that ``value`` may be handed on to as it is.
+
+        Raises :class:`InputError` that says what to set where it may not.
+        """
+        keys = " and ".join(self.keys)
+        if self.differs is not None:
+            raise InputError(f"{self.name} of {profile} is not {keys} by another name: {self.differs}; set {keys}")
+        text = str(value).lower() if isinstance(value, bool) else str(value)
+        if text in self.values:
+            said = " and ".join(f"{key}={written(self.values[text])}" for key in self.keys)
+            raise InputError(f"{self.name}={text} of {profile} is {said} here; set that")
+        if self.values and (len(self.keys) > 1 or key_type(self.keys[0]) is not int):
+            known = ", ".join(self.values)
+            raise InputError(
+                f"{self.name} of {profile} stands for {keys} and is {known} there, not {text!r}; set {keys}"
+            )
+        return self.keys[0]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Deviation:
+    """Where the system does not do what JMS says.
+
+    ``when`` is the condition under which the tables show it; without one, ``unmodelled`` says why they do not.
+    """
+
+    what: str
+    when: Condition | None
+    unmodelled: str | None
+    source: str
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class ProfileTable:
+    """One profile: the whole of its file, over the defaults of ``jms``.
+
+    ``stated`` are the keys whose defaults are its own.  ``apis`` are the programming interfaces that it has, each
+    with what an application cannot ask for through it.
+    """
+
+    profile: Profile
+    system: str
+    defaults: tuple[Default, ...]
+    stated: frozenset[str]
+    refuses: tuple[Refusal, ...]
+    constants: tuple[Constant, ...]
+    names: Mapping[str, OwnName]
+    apis: Mapping[str, tuple[Refusal, ...]]
+    deviates: tuple[Deviation, ...]
+
+    def default(self, key: str, values: Mapping[str, Any]) -> Default:
+        """The row that decides ``key`` where the settings before it have these ``values``."""
+        return next(row for row in self.defaults if row.key == key and (row.when is None or row.when.holds(values)))
+
+    def settings(self, given: Mapping[str, Any]) -> dict[str, Any]:
+        """Every setting: what is ``given`` (parsed values under the keys of the vocabulary), else the default."""
+        values: dict[str, Any] = {"profile": self.profile}
+        for key in _KEYS[1:]:
+            values[key] = given[key] if key in given else self.default(key, values).of(values)
+        return values
+
+    def refused(self, values: Mapping[str, Any], api: str | None = None) -> Iterator[Refusal]:
+        """The rows that refuse these ``values`` (of every setting), first those of ``api``, if one is named."""
+        for row in (*(self.apis[api] if api else ()), *self.refuses):
+            if self._holds(row, values):
+                yield row
+
+    def _holds(self, row: Refusal, values: Mapping[str, Any]) -> bool:
+        if row.when is not None:
+            return row.when.holds(values)
+        key = row.fixed or ""
+        return bool(values[key] != self.default(key, values).of(values))
+
+    def own_name(self, name: str) -> OwnName | None:
+        """The entry for ``name``, in capitals or not, or ``None``."""
+        return self.names.get(name.casefold())
+
+    def constants_of(self, key: str, value: object) -> tuple[Constant, ...]:
+        """The system's own numbers for a value of a setting."""
+        return tuple(constant for constant in self.constants if constant.setting == (key, value))
+
+    def conditions(self) -> Iterator[Condition]:
+        """Every condition of the file."""
+        yield from (row.when for row in self.defaults if row.when)
+        refusals = [*self.refuses, *(row for rows in self.apis.values() for row in rows)]
+        yield from (row.when for row in refusals if row.when)
+        yield from (row.when for row in self.deviates if row.when)
+
+
+def written(value: object) -> str:
+    """A value as ``--set`` takes it."""
+    if value is None:
+        return "none"
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def read_profiles(
+    directory: Path, documents: Mapping[str, Document], conditions: Mapping[str, Condition]
+) -> dict[Profile, ProfileTable]:
+    """The profiles in ``documents`` (by the names of the files), each over ``jms``, in the order of the vocabulary.
+
+    Raises :class:`SpecError` naming file, line and remedy for whatever is wrong.
+    """
+    if missing := sorted({profile.value for profile in Profile} ^ documents.keys()):
+        raise SpecError(f"{directory}: {missing[0]}.yaml is missing or names no profile")
+    readers = {profile: _Reader(profile, documents[profile], conditions) for profile in Profile}
+    base = tuple(readers[Profile.JMS].defaults())
+    _every_key_has_a_default(base, documents[Profile.JMS])
+    return {profile: reader.table(base) for profile, reader in readers.items()}
+
+
+def _every_key_has_a_default(base: tuple[Default, ...], document: Document) -> None:
+    if missing := sorted(set(_KEYS[1:]) - {default.key for default in base}):
+        raise document.error(("defaults",), f"no default for {missing[0]}; every other profile builds on this one")
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Reader:
+    """Reads one file, which the schema has already checked for its form."""
+
+    profile: Profile
+    document: Document
+    conditions: Mapping[str, Condition]
+
+    def table(self, base: tuple[Default, ...]) -> ProfileTable:
+        own = tuple(self.defaults())
+        stated = frozenset(default.key for default in own)
+        data = self.document.data
+        table = ProfileTable(
+            profile=self.profile,
+            system=data["system"],
+            defaults=(*own, *(default for default in base if default.key not in stated)),
+            stated=stated,
+            refuses=tuple(self._refusals(("refuses",), data.get("refuses", ()))),
+            constants=tuple(self._constant(name, row) for name, row in data.get("constants", {}).items()),
+            names=self._names(),
+            apis=MappingProxyType(
+                {api: tuple(self._refusals(("apis", api), rows)) for api, rows in data.get("apis", {}).items()}
+            ),
+            deviates=tuple(self._deviation(i, row) for i, row in enumerate(data.get("deviates", ()))),
+        )
+        self._has_its_own_defaults(table)
+        return table
+
+    def _has_its_own_defaults(self, table: ProfileTable) -> None:
+        values = table.settings({})
+        for i, row in enumerate(table.refuses):
+            if row in table.refused(values):
+                raise self.document.error(
+                    ("refuses", i), "this refuses the profile's own defaults; correct one of them"
+                )
+
+    def _place(self, path: _Path) -> str:
+        return f"{self.document.name}:{self.document.line(path)}"
+
+    def _value(self, path: _Path, key: str, value: object) -> _Value:
+        try:
+            return parse_value(key, value)
+        except InputError as error:
+            raise self.document.error(path, str(error)) from None
+
+    def _key(self, path: _Path, key: str) -> str:
+        if key == "profile":
+            raise self.document.error(path, "the profile is the name of the file and no setting of it; delete this")
+        try:
+            key_type(key)
+        except InputError as error:
+            raise self.document.error(path, str(error)) from None
+        return key
+
+    def _condition(self, path: _Path, row: Mapping[str, Any]) -> Condition | None:
+        if "when" not in row:
+            return None
+        try:
+            return parse_condition(row["when"], self.conditions)
+        except ValueError as error:
+            raise self.document.error(path, str(error)) from None
+
+    def _condition_on_settings(self, path: _Path, row: Mapping[str, Any]) -> Condition | None:
+        """The condition of ``row``, which reads nothing but settings."""
+        condition = self._condition(path, row)
+        if condition is None:
+            return None
+        if alien := sorted(condition.settings() & {*STATIC_NAMES, "profile"}):
+            raise self.document.error(path, f"a condition of a profile reads its settings, not {alien[0]}")
+        return condition
+
+    def defaults(self) -> Iterator[Default]:
+        for key, cell in self.document.data["defaults"].items():
+            rows = cell if isinstance(cell, list) else [cell]
+            for i, row in enumerate(rows):
+                path = ("defaults", key, i) if isinstance(cell, list) else ("defaults", key)
+                yield self._default(path, key, row, last=i == len(rows) - 1)
+
+    def _default(self, path: _Path, key: str, row: dict[str, Any], *, last: bool) -> Default:
+        self._key(path, key)
+        if last is ("when" in row):
+            raise self.document.error(path, f"{key}: every row but the last has a condition, the last has none")
+        when = self._condition(path, row)
+        read = when.settings() if when else frozenset()
+        third_of = row.get("third_of")
+        if third_of is not None:
+            self._has_a_third(path, key, third_of)
+            read |= {third_of}
+        self._reads_only_keys_before(path, key, read)
+        value = self._value(path, key, row["value"]) if third_of is None else None
+        return Default(key, value, third_of, when, row["because"], row["source"], self._place(path))
+
+    def _has_a_third(self, path: _Path, key: str, whole: str) -> None:
+        """Refuse a third of what is no number, or of what may be none where the third may not."""
+        if {key_type(key), key_type(self._key(path, whole))} != {int} or is_optional(whole) > is_optional(key):
+            raise self.document.error(path, f"{key} cannot be a third of {whole}; give it a value")
+
+    def _reads_only_keys_before(self, path: _Path, key: str, read: frozenset[str]) -> None:
+        if late := sorted(read - set(_KEYS[: _KEYS.index(key)])):
+            raise self.document.error(path, f"the default of {key} may only read settings before it, not {late[0]}")
+
+    def _refusals(self, where: _Path, rows: list[dict[str, Any]]) -> Iterator[Refusal]:
+        for i, row in enumerate(rows):
+            path = (*where, i)
+            fixed = self._key(path, row["fixed"]) if "fixed" in row else None
+            when = self._condition_on_settings(path, row)
+            yield Refusal(when, fixed, row["because"], row["source"], row["instead"], self._place(path))
+
+    def _constant(self, name: str, row: dict[str, Any]) -> Constant:
+        path = ("constants", name)
+        setting = None
+        for key, value in row.get("is", {}).items():
+            setting = (self._key(path, key), self._value(path, key, value))
+        return Constant(name, str(row["number"]), setting, row.get("means"), row["source"])
+
+    def _names(self) -> Mapping[str, OwnName]:
+        names: dict[str, OwnName] = {}
+        for name, row in self.document.data.get("names", {}).items():
+            path = ("names", name)
+            if name.casefold() in names:
+                raise self.document.error(path, f"the name {name!r} stands twice, but for capitals; keep one of them")
+            if name.casefold() in _KEYS:
+                raise self.document.error(path, f"{name!r} is a setting of the vocabulary itself; delete this")
+            names[name.casefold()] = self._name(path, name, row)
+        return MappingProxyType(names)
+
+    def _name(self, path: _Path, name: str, row: dict[str, Any]) -> OwnName:
+        keys = tuple(self._key(path, key) for key in ([row["key"]] if isinstance(row["key"], str) else row["key"]))
+        values = {
+            text: self._value((*path, "values", text), key, value)
+            for key in keys
+            for text, value in row.get("values", {}).items()
+        }
+        if len(keys) > 1 and not (values or "differs" in row):
+            raise self.document.error(path, f"{name} is not one setting by another name; say how it differs")
+        return OwnName(name, keys, MappingProxyType(values), row.get("differs"), row["source"])
+
+    def _deviation(self, i: int, row: dict[str, Any]) -> Deviation:
+        when = self._condition_on_settings(("deviates", i), row)
+        return Deviation(row["what"], when, row.get("unmodelled"), row["source"])

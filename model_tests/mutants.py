@@ -1,0 +1,294 @@
+"""Mutants of the tables: every row deleted, redirected or turned around, one at a time, and who notices.
+
+A *mutant* is the specification with one row of one machine changed.  It is *noticed* if some system of
+:func:`panel` is not the same any more: another number of states or transitions (``test_facts.py`` asserts such
+numbers), or other anomalies.  A mutant of a row that *decides* nothing in the whole panel (its event never
+happens in its state, or another machine refuses it as well) cannot be noticed: such rows stand for totality.
+
+Run as a program it prints a summary and every survivor: ``python -m model_tests.mutants``.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import multiprocessing
+import os
+import sys
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+
+import numpy as np
+
+from ackfsm import explore, tables
+from ackfsm.explore import _search
+from ackfsm.network import Bounds, Network, compose, pack
+from ackfsm.tables import EventRef, Machine, Move, Row, Specification
+from ackfsm.terms import Anomaly, Fault, InputError, SpecError
+
+__all__ = ["Mutant", "Noticed", "System", "mutants", "panel", "score", "trial"]
+
+
+@dataclasses.dataclass(frozen=True)
+class System:
+    """One system of the panel: a configuration and the bounds of its search."""
+
+    profile: str
+    settings: tuple[tuple[str, object], ...]
+    bounds: Bounds
+
+    def network(self, specification: Specification) -> Network:
+        """The system that the tables make of it."""
+        return compose(specification, specification.configure(self.profile, dict(self.settings)), self.bounds)
+
+
+def _system(
+    profile: str = "jms", *, messages: int = 1, faults: int = 1, actions: str = "", **settings: object
+) -> System:
+    kinds = frozenset(Fault) if faults else frozenset[Fault]()
+    bounds = Bounds(messages=messages, faults=kinds, max_faults=faults, actions=frozenset(actions.split()))
+    return System(profile, tuple(sorted(settings.items())), bounds)
+
+
+def _panel() -> Iterator[System]:
+    modes = ("AUTO", "CLIENT", "DUPS_OK", "PRE", "NO", "INDIVIDUAL", "EXPLICIT_CLIENT", "EXPLICIT_CLIENT_DUPS_OK")
+    for mode in modes:
+        for consumption in ("receive", "listener"):
+            yield _system(ack_mode=f"{mode}_ACKNOWLEDGE", consumption=consumption, actions="recover")
+    for mode in ("AUTO", "CLIENT", "PRE", "EXPLICIT_CLIENT"):
+        for after in ("redeliver", "next_message", "swallow", "acknowledge"):
+            yield _system(ack_mode=f"{mode}_ACKNOWLEDGE", listener_exception=after, block_on_acknowledge=True, faults=2)
+    for delivery in ("PERSISTENT", "NON_PERSISTENT", "RELIABLE", "DIRECT"):
+        for send in ("blocking", "asynchronous", "unconfirmed"):
+            yield _system(delivery_mode=delivery, send_mode=send)
+    for profile in ("jms", "ems", "solace", "solace-jms", "qpid", "qpid-jms", "artemis", "activemq", "rabbitmq"):
+        for delivery in ("PERSISTENT", "NON_PERSISTENT"):
+            yield _system(profile, delivery_mode=delivery, actions="taken_elsewhere")
+        yield _system(profile, ack_mode="SESSION_TRANSACTED", actions="recover rollback", faults=2)
+    for profile in ("jms", "ems", "artemis", "rabbitmq"):
+        yield _system(profile, ack_mode="SESSION_TRANSACTED", messages=2)
+    for profile in ("artemis", "qpid-jms"):
+        yield _system(profile, ack_mode="PRE_ACKNOWLEDGE")
+    for switch in ("journal_sync_non_transactional", "redelivery_mark_persisted", "queue_durable"):
+        yield _system(**{switch: False}, faults=2)
+    yield _system(ack_mode="SESSION_TRANSACTED", journal_sync_transactional=False, faults=2)
+    yield _system(ack_mode="SESSION_TRANSACTED", queue_durable=False, faults=2)
+    yield _system(ack_mode="SESSION_TRANSACTED", listener_exception="swallow", faults=2)
+    yield _system(max_delivery_attempts=2, redelivery_mark_persisted=False, faults=2)
+    yield _system("ems", max_delivery_attempts=2, faults=2)
+    yield _system(max_delivery_attempts=2, queue_durable=False, faults=2)
+    for send in ("blocking", "asynchronous"):
+        yield _system(resend_in_doubt=True, send_mode=send, faults=1)
+    for setting in ({}, {"delivery_mode": "NON_PERSISTENT"}, {"journal_sync_non_transactional": False}):
+        yield _system(resend_in_doubt=True, duplicate_detection=True, faults=2, **setting)
+        yield _system(
+            resend_in_doubt=True, duplicate_detection=True, ack_mode="SESSION_TRANSACTED", faults=2, **setting
+        )
+    for send in ("blocking", "asynchronous", "unconfirmed"):
+        yield _system(send_mode=send, messages=2)
+    for mode in ("AUTO", "CLIENT", "DUPS_OK", "NO"):
+        yield _system(ack_mode=f"{mode}_ACKNOWLEDGE", prefetch=1, messages=2)
+        yield _system("solace", ack_mode=f"{mode}_ACKNOWLEDGE", prefetch=1, messages=2, send_mode="blocking")
+    yield _system(ack_mode="SESSION_TRANSACTED", prefetch=1, messages=2)
+    for scope in ("session", "up_to", "message"):
+        for after in ("next_message", "swallow"):
+            for answered in (True, False):
+                yield _system(
+                    ack_mode="CLIENT_ACKNOWLEDGE",
+                    client_ack_scope=scope,
+                    listener_exception=after,
+                    block_on_acknowledge=answered,
+                    messages=2,
+                )
+    for consumption in ("receive", "listener"):
+        yield _system(ack_mode="DUPS_OK_ACKNOWLEDGE", consumption=consumption, messages=2)
+        yield _system(ack_mode="PRE_ACKNOWLEDGE", consumption=consumption, block_on_acknowledge=True, messages=2)
+    for window, threshold in ((1, 1), (2, 2), (2, 3)):
+        for timer in (True, False):
+            for mode in ("PER_MESSAGE", "WINDOWED"):
+                settings: dict[str, object] = {"publish_window": window, "confirm_threshold": threshold}
+                settings |= {"confirm_timer": timer, "ack_event_mode": mode, "send_mode": "asynchronous"}
+                yield _system(**settings, messages=2)  # type: ignore[arg-type]
+    yield _system(publish_window=1, confirm_threshold=1, ack_immediately=True, send_mode="asynchronous", messages=2)
+
+
+def panel(specification: Specification) -> tuple[System, ...]:
+    """The systems that look at each mutant: those of :func:`_panel` that their profiles do not refuse."""
+    return tuple(system for system in dict.fromkeys(_panel()) if _exists(system, specification))
+
+
+def _exists(system: System, specification: Specification) -> bool:
+    try:
+        specification.configure(system.profile, dict(system.settings))
+    except InputError:
+        return False
+    return True
+
+
+@dataclasses.dataclass(frozen=True)
+class Mutant:
+    """One row (of one machine, line and event, under all the states that it stands for) and what is done to it."""
+
+    machine: str
+    line: int
+    event: str
+    deed: str
+
+    def __str__(self) -> str:
+        return f"{self.machine}:{self.line} {self.event}: {self.deed}"
+
+
+@dataclasses.dataclass(frozen=True)
+class Noticed:
+    """A mutant and what came of it: how it was noticed, and the anomalies that it brought about."""
+
+    mutant: Mutant
+    decides: bool
+    how: str | None
+    anomalies: frozenset[Anomaly]
+
+
+_DEEDS = {Move.TO: ("deleted", "redirected"), Move.IGNORE: ("refused",), Move.REFUSE: ("allowed",)}
+
+
+def _groups(machine: Machine) -> Iterator[tuple[int, EventRef, Move]]:
+    yield from dict.fromkeys((row.line, row.event, row.move) for row in machine.rows())
+
+
+def mutants(specification: Specification) -> Iterator[Mutant]:
+    """Every mutant of every machine (the machines of properties are no rows of a system)."""
+    for machine in specification.machines.values():
+        for line, event, move in _groups(machine):
+            for deed in _DEEDS[move]:
+                if machine.counter is None or deed != "redirected":
+                    yield Mutant(machine.name, line, str(event), deed)
+
+
+def apply(specification: Specification, mutant: Mutant) -> Specification:
+    """The specification with the mutant in it."""
+    machine = specification.machines[mutant.machine]
+    cells = {place: _mutated(machine, mutant, rows) for place, rows in machine.cells.items()}
+    changed = dataclasses.replace(machine, cells=cells)
+    return dataclasses.replace(specification, machines={**specification.machines, machine.name: changed})
+
+
+def _mutated(machine: Machine, mutant: Mutant, rows: tuple[Row, ...]) -> tuple[Row, ...]:
+    found = tuple(
+        _changed(machine, mutant, row) if (row.line, str(row.event)) == (mutant.line, mutant.event) else row
+        for row in rows
+    )
+    return found
+
+
+def _changed(machine: Machine, mutant: Mutant, row: Row) -> Row:
+    if mutant.deed in {"deleted", "refused"}:
+        return dataclasses.replace(row, move=Move.REFUSE, target=row.state)
+    if mutant.deed == "allowed":
+        return dataclasses.replace(row, move=Move.IGNORE, target=row.state)
+    others = [state for state in machine.states if state != row.target]
+    return dataclasses.replace(row, target=others[(machine.states.index(row.target)) % len(others)]) if others else row
+
+
+Signature = tuple[int, int, frozenset[Anomaly]]
+
+
+def signature(specification: Specification, system: System, limit: int | None = None) -> Signature | str:
+    """States, transitions and anomalies; or what the system died of."""
+    try:
+        found = explore.explore(system.network(specification), max_states=limit)
+    except (SpecError, KeyError) as error:
+        return str(error)
+    return found.states, found.transitions, frozenset(found.witnesses)
+
+
+def deciding(network: Network) -> set[tuple[str, int, str]]:
+    """The rows (machine, line, event) that decide something: no other participant refuses the event there."""
+    packed = pack(network)
+    search = _search._Search(packed, None)  # noqa: SLF001 - the states themselves, which no answer holds
+    while search.unfinished():
+        search.go_on()
+    count = search.found_states
+    words = np.asarray(search.states[: count * packed.words], np.int64).reshape(count, packed.words)
+    columns = [(words[:, w] >> s) & m for w, s, m in zip(packed.word, packed.shift, packed.mask, strict=True)]
+    table = np.asarray(packed.table, np.int64)
+    found: set[tuple[str, int, str]] = set()
+    for number, event in enumerate(network.events):
+        places = range(packed.first[number], packed.first[number + 1])
+        refusals = [table[packed.where[p] + columns[packed.who[p]]] < 0 for p in places]
+        total = np.sum(refusals, axis=0)
+        for refused, part in zip(refusals, event.participants, strict=True):
+            fsm = network.instances[part.instance].fsm
+            for state in np.unique(columns[part.instance][total - refused == 0]):
+                row = fsm.rows[fsm.states[state], part.event]
+                found.add((fsm.name, row.line, str(part.event)))
+    return found
+
+
+@dataclasses.dataclass(frozen=True)
+class _Yardstick:
+    """The tables as they are: each system's signature, and which systems each row decides something in."""
+
+    specification: Specification
+    systems: tuple[System, ...]
+    signatures: tuple[Signature | str, ...]
+    deciding: Mapping[tuple[str, int, str], Sequence[int]]
+
+
+@functools.cache
+def yardstick() -> _Yardstick:
+    """Made once in each process."""
+    specification = tables.load()
+    systems = panel(specification)
+    signatures = tuple(signature(specification, system) for system in systems)
+    by_row: dict[tuple[str, int, str], list[int]] = defaultdict(list)
+    for number in sorted(range(len(systems)), key=lambda n: signatures[n][0]):
+        for row in deciding(systems[number].network(specification)):
+            by_row[row].append(number)
+    return _Yardstick(specification, systems, signatures, by_row)
+
+
+def trial(mutant: Mutant) -> Noticed:
+    """Let the panel look at one mutant, smallest system first, until one notices."""
+    known = yardstick()
+    systems = known.deciding.get((mutant.machine, mutant.line, mutant.event), ())
+    changed = apply(known.specification, mutant)
+    for number in systems:
+        before = known.signatures[number]
+        limit = 4 * before[0] + 1000 if isinstance(before[0], int) else None
+        after = signature(changed, known.systems[number], limit)
+        if after == before:
+            continue
+        if isinstance(after, str) or isinstance(before, str):
+            return Noticed(mutant, decides=True, how="it cannot be composed", anomalies=frozenset())
+        new = after[2] - before[2]
+        how = f"it brings {', '.join(sorted(new))}" if new else "the space has another size"
+        return Noticed(mutant, decides=True, how=how, anomalies=frozenset(new))
+    return Noticed(mutant, decides=bool(systems), how=None, anomalies=frozenset())
+
+
+def score(jobs: int | None = None, *, take: int = 1) -> list[Noticed]:
+    """Try every mutant (or every ``take``-th), in parallel."""
+    everyone = list(mutants(tables.load()))[::take]
+    with multiprocessing.get_context("fork").Pool(jobs or os.cpu_count()) as pool:
+        yardstick()
+        return pool.map(trial, everyone, chunksize=8)
+
+
+def main() -> None:
+    """Print the summary and the survivors."""
+    yardstick()
+    with multiprocessing.get_context("fork").Pool(os.cpu_count()) as pool:
+        found = pool.map(trial, list(mutants(tables.load())), chunksize=8)
+    decisive = [each for each in found if each.decides]
+    survivors = [each for each in decisive if each.how is None]
+    idle = [each for each in found if not each.decides]
+    out = sys.stdout.write
+    out(f"{len(found)} mutants, {len(decisive)} of rows that decide, {len(decisive) - len(survivors)} noticed\n")
+    for each in survivors:
+        out(f"survivor  {each.mutant}\n")
+    for each in idle:
+        out(f"idle      {each.mutant}\n")
+
+
+if __name__ == "__main__":
+    main()
