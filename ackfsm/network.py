@@ -24,6 +24,7 @@ __all__ = [
     "Participant",
     "Watcher",
     "compose",
+    "concerns",
     "environments",
     "pack",
     "watchers_of",
@@ -259,7 +260,7 @@ class _Composer:
             Participant(number, event)
             for number, instance in enumerate(instances)
             for event in instance.fsm.alphabet
-            if event.name == name and _concerns(event.relation, instance.index, index)
+            if event.name == name and concerns(event.relation, instance.index, index)
             if any(instance.fsm.rows[state, event].move is not Move.IGNORE for state in instance.fsm.states)
         ]
         parts.sort(key=lambda part: instances[part.instance].fsm.name != owner.name)
@@ -272,7 +273,7 @@ def _ever(fsm: Fsm, event: EventRef) -> bool:
     return any(fsm.rows[state, event].move is not Move.REFUSE for state in fsm.states)
 
 
-def _concerns(relation: Relation, mine: Index, its: Index) -> bool:
+def concerns(relation: Relation, mine: Index, its: Index) -> bool:
     """Whether an event at index ``its`` stands to the machine at index ``mine`` in this relation."""
     common = min(len(mine), len(its))
     mine, its = mine[:common], its[:common]

@@ -19,13 +19,14 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
 from types import MappingProxyType
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 
 from ackfsm import explore, tables
 from ackfsm.explore import _search
-from ackfsm.network import Bounds, Network, compose, pack
+from ackfsm.network import Bounds, Network, NetworkEvent, compose, concerns, pack
 from ackfsm.tables import EventRef, Machine, Move, Row, Specification
 from ackfsm.terms import Fault, InputError, Profile, SpecError
 
@@ -121,6 +122,11 @@ def _storing() -> Iterator[System]:
         )
     for send in ("blocking", "asynchronous"):
         yield _system(resend_in_doubt=True, send_mode=send)
+        yield _system(resend_in_doubt=True, send_mode=send, messages=2)
+    batches = {"publish_window": 3, "confirm_threshold": 1, "confirm_timer": True, "send_mode": "asynchronous"}
+    for mode in ("PER_MESSAGE", "WINDOWED"):
+        yield _system(resend_in_doubt=True, ack_event_mode=mode, messages=2, **batches)  # type: ignore[arg-type]
+    yield _system(resend_in_doubt=True, duplicate_detection=True, **batches)  # type: ignore[arg-type]
     for delivery, synced, mode in product(
         ("PERSISTENT", "NON_PERSISTENT"), (True, False), ("AUTO_ACKNOWLEDGE", "SESSION_TRANSACTED")
     ):
@@ -140,6 +146,8 @@ def _transacted() -> Iterator[System]:
     yield _system(**_TRANSACTED, listener_exception="swallow", faults=2)
     yield _system(**_TRANSACTED, prefetch=1, messages=2)
     yield _system(**_TRANSACTED, resend_in_doubt=True)
+    yield _system(**_TRANSACTED, resend_in_doubt=True, messages=2)
+    yield _system("artemis", **_TRANSACTED, resend_in_doubt=True, duplicate_detection=True, actions="rollback")
     for profile in ("jms", "ems", "artemis", "rabbitmq"):
         yield _system(profile, **_TRANSACTED, actions="recover rollback", faults=2)
         yield _system(profile, **_TRANSACTED, messages=2)
@@ -229,7 +237,8 @@ def _changed(machine: Machine, mutant: Mutant, row: Row) -> Row:
     return dataclasses.replace(row, target=others[(machine.states.index(row.target)) % len(others)]) if others else row
 
 
-Signature = tuple[int, int, frozenset[str]]
+Ints: TypeAlias = npt.NDArray[np.int64]
+Signature: TypeAlias = tuple[int, int, frozenset[str]]
 
 
 def signature(specification: Specification, system: System, limit: int | None = None) -> Signature | str:
@@ -261,6 +270,22 @@ def deciding(network: Network) -> set[tuple[str, int, str]]:
             for state in np.unique(columns[part.instance][total - refused == 0]):
                 row = fsm.rows[fsm.states[state], part.event]
                 found.add((fsm.name, row.line, str(part.event)))
+        found |= _let_pass(network, event, columns, total == 0)
+    return found
+
+
+def _let_pass(
+    network: Network, event: NetworkEvent, columns: Sequence[Ints], happens: npt.NDArray[np.bool_]
+) -> set[tuple[str, int, str]]:
+    """The rows of machines that let ``event`` pass in every state, and so are none of its participants."""
+    taking_part = {part.instance for part in event.participants}
+    found: set[tuple[str, int, str]] = set()
+    for number, instance in enumerate(network.instances):
+        for called in instance.fsm.alphabet if number not in taking_part else ():
+            if called.name == event.name and concerns(called.relation, instance.index, event.index):
+                for state in np.unique(columns[number][happens]):
+                    row = instance.fsm.rows[instance.fsm.states[state], called]
+                    found.add((instance.fsm.name, row.line, str(called)))
     return found
 
 
@@ -306,19 +331,16 @@ def trial(mutant: Mutant) -> Noticed:
     return Noticed(mutant, decides=bool(systems), how=None, anomalies=frozenset())
 
 
-def score(jobs: int | None = None, *, take: int = 1) -> list[Noticed]:
+def score(*, take: int = 1) -> list[Noticed]:
     """Try every mutant (or every ``take``-th), in parallel."""
     everyone = list(mutants(tables.load()))[::take]
-    with multiprocessing.get_context("fork").Pool(jobs or os.cpu_count()) as pool:
-        yardstick()
-        return pool.map(trial, everyone, chunksize=8)
+    with multiprocessing.get_context("forkserver").Pool(os.cpu_count()) as pool:
+        return pool.map(trial, everyone, chunksize=-(-len(everyone) // 8))
 
 
 def main() -> None:
     """Print the summary and the survivors."""
-    yardstick()
-    with multiprocessing.get_context("fork").Pool(os.cpu_count()) as pool:
-        found = pool.map(trial, list(mutants(tables.load())), chunksize=8)
+    found = score()
     decisive = [each for each in found if each.decides]
     survivors = [each for each in decisive if each.how is None]
     idle = [each for each in found if not each.decides]

@@ -94,7 +94,7 @@ def test_a_monitor_has_a_name_of_its_own_and_only_watches(tmp_path: Path) -> Non
     with pytest.raises(SpecError, match=r"journal.yaml:\d+: 'loss' is the name of another monitor or anomaly"):
         tables.load(spec)
     replace(spec, "monitors/journal.yaml", ("loss:\n  per: copy", "unsynced:\n  per: copy"))
-    replace(spec, "monitors/journal.yaml", ("sync_record: {ignore: nothing is accepted}", "sync_record: {refuse: never}"))
+    replace(spec, "monitors/journal.yaml", ("{ignore: nothing is accepted}", "{refuse: never}"))
     with pytest.raises(SpecError, match="unsynced refuses sync_record; a property only watches"):
         tables.load(spec)
 
