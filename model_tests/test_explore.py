@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ackfsm import explore
+from ackfsm import explore, tables
 from ackfsm.explore import Exploration, System
 from ackfsm.explore._search import _Search
 from ackfsm.network import Bounds, Instance, Network, NetworkEvent, Participant, compose, pack
-from ackfsm.tables import EventRef, Fsm, Gap
+from ackfsm.tables import EventRef, Fsm
 from ackfsm.terms import AckMode, Anomaly, Configuration, Fault, InputError
 from model_tests._tables import (
     anomalies_in,
@@ -102,7 +102,9 @@ def test_an_anomaly_that_holds_from_the_start_needs_no_step() -> None:
 def test_a_system_without_events_is_one_state() -> None:
     network = dataclasses.replace(system(), events=())
     found = explore.explore(network)
-    assert (found.states, found.transitions, found.complete, found.witnesses) == (1, 0, True, {Anomaly.STUCK: ()}), "a message waits to be sent"
+    assert (found.states, found.transitions, found.complete, found.witnesses) == (1, 0, True, {Anomaly.STUCK: ()}), (
+        "a message waits to be sent"
+    )
 
 
 # the two kernels
@@ -308,6 +310,7 @@ def test_what_is_allowed_is_what_a_check_with_any_number_of_faults_reaches(cache
     faults = {Fault.BROKER_CRASH, Fault.CONSUMER_CRASH}
     answer = explore.check(shipped(), configuration, Bounds(faults=frozenset(faults), max_faults=None))
     expected = dict.fromkeys(Anomaly) | {anomaly: f.reachable for anomaly, f in answer.findings.items()}
+    expected |= dict.fromkeys(BETWEEN_MESSAGES)
     assert explore.allowed(shipped(), configuration, faults) == expected
     assert len(list(cache.iterdir())) == 1
     assert explore.allowed(shipped(), configuration, faults) == expected, "as kept"
@@ -341,11 +344,103 @@ def test_what_a_kept_answer_lacks_is_unknown(cache: Path) -> None:
 
 
 def test_nothing_is_known_of_what_the_tables_do_not_cover(cache: Path) -> None:
-    gap = Gap("ack_mode", AckMode.SESSION_TRANSACTED, "its rows are not written")
-    tables = dataclasses.replace(shipped(), gaps=(gap,))
-    configuration = tables.configure("jms", {"ack_mode": "SESSION_TRANSACTED"})
-    assert explore.allowed(tables, configuration, list(Fault)) == dict.fromkeys(Anomaly)
+    gap = tables.Gap("ack_mode", AckMode.SESSION_TRANSACTED, "nobody has written its rows")
+    specification = dataclasses.replace(shipped(), gaps=(gap,))
+    configuration = specification.configure("jms", {"ack_mode": "SESSION_TRANSACTED"})
+    assert explore.allowed(specification, configuration, list(Fault)) == dict.fromkeys(Anomaly)
+    assert explore.why_undecided(specification, configuration, Anomaly.LOSS) == (
+        "ack_mode=SESSION_TRANSACTED cannot be checked, nobody has written its rows"
+    )
     assert not cache.exists()
+
+
+BETWEEN_MESSAGES = (
+    Anomaly.TORN_TRANSACTION,
+    Anomaly.REORDER,
+    Anomaly.WINDOW_OVERRUN,
+    Anomaly.PREFETCH_OVERRUN,
+)
+"""What one message cannot have."""
+
+ACTIVEMQ = ("activemq", {"ack_mode": "AUTO_ACKNOWLEDGE"})
+TWO = {
+    "overtaken after another consumer died with it": (
+        *ACTIVEMQ,
+        Anomaly.REORDER,
+        {Fault.CONSUMER_CRASH},
+        ["taken_elsewhere"],
+        True,
+    ),
+    "overtaken though nobody else consumes": (*ACTIVEMQ, Anomaly.REORDER, {Fault.CONSUMER_CRASH}, [], False),
+    "overtaken, where it would be flagged": ("jms", {}, Anomaly.REORDER, set(), ["taken_elsewhere"], False),
+    "a transaction that holds or does not": (
+        "activemq",
+        {"ack_mode": "SESSION_TRANSACTED"},
+        Anomaly.TORN_TRANSACTION,
+        {Fault.CONSUMER_LINK_LOSS},
+        ["recover"],
+        False,
+    ),
+    "a transaction that is stored in parts": (
+        "rabbitmq",
+        {"ack_mode": "SESSION_TRANSACTED"},
+        Anomaly.TORN_TRANSACTION,
+        {Fault.BROKER_KILL},
+        [],
+        True,
+    ),
+    "a window of many": ("jms", {"publish_window": 50}, Anomaly.WINDOW_OVERRUN, set(), [], False),
+    "a bound of many": (
+        "rabbitmq",
+        {"prefetch": 50},
+        Anomaly.PREFETCH_OVERRUN,
+        {Fault.CONSUMER_LINK_LOSS},
+        [],
+        False,
+    ),
+}
+
+
+@pytest.mark.parametrize(("profile", "settings", "anomaly", "faults", "actions", "reached"), TWO.values(), ids=TWO)
+def test_what_was_found_between_messages_is_searched_for_with_two(  # noqa: PLR0913, PLR0917 - the columns of the cases
+    cache: Path,
+    profile: str,
+    settings: dict[str, object],
+    anomaly: Anomaly,
+    faults: set[Fault],
+    actions: list[str],
+    *,
+    reached: bool,
+) -> None:
+    configuration = shipped().configure(profile, settings)
+    asked = {"actions": actions, "found": [anomaly]}
+    told = explore.allowed(shipped(), configuration, faults, **asked)
+    assert told[anomaly] is reached
+    assert {a for a in BETWEEN_MESSAGES if told[a] is None} == set(BETWEEN_MESSAGES) - {anomaly}
+    assert len(list(cache.iterdir())) == 2
+    assert explore.allowed(shipped(), configuration, faults, **asked) == told, "as kept"
+
+
+@pytest.mark.usefixtures("cache")
+def test_a_search_with_two_that_stops_early_says_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ackfsm.explore._allowed._FEW_STATES", (50,))
+    monkeypatch.setattr("ackfsm.explore._allowed._MOST_STATES", 200)
+    for _ in range(2):
+        told = explore.allowed(shipped(), shipped().configure(), {Fault.BROKER_KILL}, found=[Anomaly.REORDER])
+        assert told[Anomaly.REORDER] is None
+    why = explore.why_undecided(shipped(), shipped().configure(), Anomaly.REORDER)
+    assert why == "the search with two messages was not complete after 200 states"
+    assert explore.why_undecided(shipped(), shipped().configure(), Anomaly.LOSS) is None
+
+
+@pytest.mark.usefixtures("cache")
+def test_an_overrun_of_a_bound_that_nothing_keeps_is_reached() -> None:
+    """Without the machine that keeps the bound the monitor has to see it, whatever the bound."""
+    machines = {name: machine for name, machine in shipped().machines.items() if name != "prefetch"}
+    broken = dataclasses.replace(shipped(), machines=machines, digest="without prefetch")
+    configuration = broken.configure("rabbitmq", {"prefetch": 50})
+    told = explore.allowed(broken, configuration, (), found=[Anomaly.PREFETCH_OVERRUN])
+    assert told[Anomaly.PREFETCH_OVERRUN] is True
 
 
 def test_where_nothing_can_be_kept_the_answer_is_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -365,5 +460,7 @@ def test_an_optional_action_counts_only_where_it_is_asked_for(cache: Path) -> No
 
 
 def test_an_action_that_does_not_exist_is_answered_with_those_that_do() -> None:
-    with pytest.raises(InputError, match=r"^there is no action 'recovery'; the actions are recover, rollback, taken_elsewhere$"):
+    with pytest.raises(
+        InputError, match=r"^there is no action 'recovery'; the actions are recover, rollback, taken_elsewhere$"
+    ):
         compose(shipped(), shipped().configure(), Bounds(actions=frozenset({"recovery"})))

@@ -37,6 +37,9 @@ def _expanded(log: list[dict[str, Any]]) -> list[Row]:
 
 def _spelt_out(log: list[dict[str, Any]]) -> set[Row]:
     rows = {(e["message"], i, e["event"]) for i, e in enumerate(log) if e["event"] in PLAIN}
+    rows |= {
+        (e["message"], i, "sync_record") for i, e in enumerate(log) if e["event"] == "journal_synced" and "message" in e
+    }
     for i, event in enumerate(log):
         if event["event"] in {"send", "resend"}:
             rows |= _of_a_send(log, i)

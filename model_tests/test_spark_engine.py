@@ -12,12 +12,15 @@ from pyspark.sql import SparkSession  # noqa: TC002 - pytest fixtures are looked
 
 from ackfsm import history, spark, tables
 from ackfsm.history import Findings
-from ackfsm.terms import Configuration, InputError
+from ackfsm.terms import Anomaly, Configuration, InputError
+from model_tests import test_history_actions, test_history_prefetch
+from model_tests.notation import events_of, write
 
 pytestmark = pytest.mark.spark
 
 DATA = Path(__file__).parent / "data"
 SPEC = tables.load()
+NAMES = ("message", "session", "queue", "transaction")
 CLEAN = (DATA / "synthetic" / "legal_redelivered_on_first_sight.jsonl").read_text().splitlines()
 
 
@@ -89,6 +92,47 @@ def test_a_recovered_session_explains_a_second_delivery(tmp_path: Path, session:
     file = tmp_path / "h.jsonl"
     file.write_text("\n".join([CLEAN[0], *(json.dumps(event) for event in (*events, recover, again))]))
     assert _same(file, session).actions == ("recover",)
+
+
+def test_deliveries_beyond_the_prefetch_bound_are_the_same(tmp_path: Path, session: SparkSession) -> None:
+    """All cases without a fault in one history, each with names of its own; then with a fault, which concerns them all."""
+    calm = {name: case for name, case in test_history_prefetch.CASES.items() if " fault " not in case[0]}
+    header = {"ackfsm_history": 1, "config": {"ack_mode": "CLIENT_ACKNOWLEDGE", "prefetch": 2}}
+    file = tmp_path / "h.jsonl"
+    events = [
+        {"t": event["t"], "event": event["event"]}
+        | {name: f"{i} {value}" for name, value in event.items() if name in {*NAMES, "process"}}
+        | {name: value for name, value in event.items() if name in {"redelivered", "scope"}}
+        for i, (text, _) in enumerate(calm.values())
+        for event in events_of(text)
+    ]
+    file.write_text("\n".join(map(json.dumps, [header, *events])))
+    expected = {f"{i} {message}" for i, (_, messages) in enumerate(calm.values()) for message in messages}
+    assert set(_same(file, session).anomalies[Anomaly.PREFETCH_OVERRUN].examples) == expected
+    kill = {"t": 0, "process": "n", "event": "fault", "fault": "broker_kill"}
+    again = {"t": 2, "process": "n", "event": "recovered", "fault": "broker_kill"}
+    file.write_text("\n".join(map(json.dumps, [header, kill, *events, again])))
+    assert 0 < len(_same(file, session).anomalies[Anomaly.PREFETCH_OVERRUN].examples) < len(expected)
+
+
+@pytest.mark.parametrize("case", ["broken", "closed", "one consumer's session broke", "no queue named", "both"])
+def test_sessions_that_ended_explain_the_same(case: str, tmp_path: Path, session: SparkSession) -> None:
+    text, actions = test_history_actions.CASES[case]
+    assert _same(write(events_of(text), tmp_path / "h.jsonl"), session).actions == actions
+
+
+def test_a_message_may_come_any_number_of_times(tmp_path: Path, session: SparkSession) -> None:
+    text = "; ".join(["p send m1", *["c delivered m1 flagged"] * 300, *["c delivered m1 clear"] * 20])
+    found = _same(write(events_of(text), tmp_path / "h.jsonl"), session)
+    assert found.anomalies[Anomaly.DUPLICATE].count == 1
+
+
+def test_what_a_journal_synced_without_saying_of_what_is_ignored(tmp_path: Path, session: SparkSession) -> None:
+    header = '{"ackfsm_history": 1, "config": {"profile": "artemis"}}\n'
+    text = "p send m1; p confirmed m1; b journal_synced; p send m2; p confirmed m2; b journal_synced m2; n drained"
+    file = write(events_of(text), tmp_path / "h.jsonl")
+    file.write_text(header + file.read_text())
+    assert _same(file, session).anomalies[Anomaly.EARLY_CONFIRM].examples == ("m2",)
 
 
 DAMAGE = {

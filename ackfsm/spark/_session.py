@@ -29,6 +29,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import warnings
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final
@@ -78,8 +79,16 @@ def session(master: str | None = None) -> SparkSession:
     try:
         return _reached(url) if url.startswith("sc://") else _started(url)
     except (PySparkException, Py4JError, ImportError, OSError) as error:
-        reason = next(iter(str(error).splitlines()), type(error).__name__)
-        raise InputError(f"Spark cannot be started or reached at {url}: {reason}") from error
+        raise InputError(
+            f"no Spark could be started or reached at {url} ({_reason(error)}); "
+            "start it, name another with --master, or use --engine local"
+        ) from error
+
+
+def _reason(error: Exception) -> str:
+    """What is wrong, in one line: of an error of gRPC its details, of others the first line."""
+    details = re.search(r'details = "(.+)"', str(error))
+    return details[1] if details else next(iter(str(error).splitlines()), type(error).__name__)
 
 
 def _reached(url: str) -> SparkSession:
@@ -89,7 +98,9 @@ def _reached(url: str) -> SparkSession:
     remote = SparkSession.builder.remote(url).getOrCreate()
     patient = remote.client.get_retry_policies()
     remote.client.set_retry_policies([DefaultPolicy(max_retries=_CONNECT_ATTEMPTS)])
-    _ = remote.version
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", r"\[RETRIES_EXCEEDED\]")  # the exception says it too, and why
+        _ = remote.version
     remote.client.set_retry_policies(patient)
     return remote
 
