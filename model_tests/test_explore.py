@@ -413,12 +413,12 @@ def test_what_was_found_between_messages_is_searched_for_with_two(  # noqa: PLR0
     reached: bool,
 ) -> None:
     configuration = shipped().configure(profile, settings)
-    asked = {"actions": actions, "found": [anomaly]}
-    told = explore.allowed(shipped(), configuration, faults, **asked)
+    told = explore.allowed(shipped(), configuration, faults, actions=actions, found=[anomaly])
     assert told[anomaly] is reached
     assert {a for a in BETWEEN_MESSAGES if told[a] is None} == set(BETWEEN_MESSAGES) - {anomaly}
     assert len(list(cache.iterdir())) == 2
-    assert explore.allowed(shipped(), configuration, faults, **asked) == told, "as kept"
+    again = explore.allowed(shipped(), configuration, faults, actions=actions, found=[anomaly])
+    assert again == told, "as kept"
 
 
 @pytest.mark.usefixtures("cache")
