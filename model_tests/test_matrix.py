@@ -110,6 +110,24 @@ def test_what_the_system_refuses_is_left_out_and_counted_with_the_reason() -> No
         assert specification.configure(None, configuration.as_dict()) == configuration, "nothing refused is planned"
 
 
+def test_sending_again_is_explored_with_one_message_and_left_out_and_counted_with_two() -> None:
+    specification, chosen = shipped(), {k: v for k, v in SMALL.items() if k != "resend_in_doubt"}
+    for profile in ("jms", "qpid-jms"):
+        one = matrix.make_plan(specification, profile, chosen)
+        two = matrix.make_plan(specification, profile, chosen, messages=2)
+        assert {c.resend_in_doubt for c in one.configurations} == {True, False}, "whatever the profile sets"
+        kept = [c for c in one.configurations if not c.resend_in_doubt]
+        assert [*two.configurations] == kept
+        (left,) = [left for left in two.left_out if left.because.startswith("resend_in_doubt=true: ")]
+        assert left.count == len(one.configurations) - len(kept)
+
+
+def test_what_is_left_out_with_two_messages_is_explored_if_it_is_asked_for() -> None:
+    plan = matrix.make_plan(shipped(), "jms", {**SMALL, "resend_in_doubt": True}, messages=2)
+    assert {c.resend_in_doubt for c in plan.configurations} == {True}
+    assert not [left for left in plan.left_out if "resend_in_doubt" in left.because]
+
+
 def test_if_everything_is_left_out_the_reason_is_said() -> None:
     with pytest.raises(
         InputError, match="no configuration is left to be explored: delivery_mode: it belongs to TIBCO EMS"
@@ -586,6 +604,8 @@ def test_a_folder_that_cannot_be_written_is_refused_before_the_search(
         ("  when: awaits_outcome", f"{HERE}  when: max_faults != 1", "max_faults is no setting"),
         ("  when: awaits_outcome", f"{HERE}  when: block_on_acknowledge", "move block_on_acknowledge above it"),
         ("  when: awaits_outcome", f"{HERE}  when: awaits_nothing", "'awaits_nothing'"),
+        ("    when: messages > 1", f"{HERE}    when: max_faults != 1", "max_faults does not say how many messages"),
+        ("    value: true", f"{HERE}    value: 7", "resend_in_doubt"),
     ],
 )
 def test_a_damaged_table_is_refused(tmp_path: Path, old: str, new: str, sentence: str) -> None:

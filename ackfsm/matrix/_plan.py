@@ -32,7 +32,10 @@ class Scenario:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class LeftOut:
-    """Configurations that a system refuses, or that the tables do not cover yet: how many, and why."""
+    """Configurations that are not explored: how many, and why.
+
+    The system refuses them, the tables do not cover them yet, or they take too long with so many messages.
+    """
 
     count: int
     because: str
@@ -76,7 +79,7 @@ def make_plan(  # noqa: PLR0913 - what the command lets a person choose
     covered: list[Configuration] = []
     refused: collections.Counter[str] = collections.Counter()
     for configuration in _span(specification, fixed, switches):
-        reason = _reason(specification, configuration)
+        reason = _reason(specification, configuration) or _too_long(specification, configuration, switches, messages)
         if reason is None:
             covered.append(configuration)
         else:
@@ -91,7 +94,7 @@ def make_plan(  # noqa: PLR0913 - what the command lets a person choose
 def _span(
     specification: Specification, chosen: Mapping[str, Any], switches: Sequence[Switch]
 ) -> Iterator[Configuration]:
-    """Every configuration, also those that the system refuses."""
+    """Every configuration, also those that the system refuses or that take too long."""
     table = specification.profiles[chosen["profile"]]
     configuration = Configuration(**table.settings(chosen))
     if not switches:
@@ -110,6 +113,20 @@ def _reason(specification: Specification, configuration: Configuration) -> str |
         return f"{' and '.join(sorted(refusal.settings()))}: {refusal.because}"
     for gap in specification.gaps_of(configuration):
         return f"{gap.key}={written(gap.value)}: {gap.because}"
+    return None
+
+
+def _too_long(
+    specification: Specification, configuration: Configuration, switches: Sequence[Switch], messages: int
+) -> str | None:
+    """Why a configuration is not explored with so many messages, ``None`` if it is."""
+    environment = specification.environment(configuration, messages=messages)
+    for switch in switches:
+        omitted = switch.left_out
+        if omitted is None or environment[switch.key] != omitted.value:
+            continue
+        if switch.when.holds(environment) and omitted.when.holds(environment):
+            return f"{switch.key}={written(omitted.value)}: {omitted.because}"
     return None
 
 

@@ -3,7 +3,7 @@
 from ackfsm.tables._conditions import ALWAYS, COUNTED, Condition
 from ackfsm.tables._guarantees import Exclusion, Guarantee, Guarantees, Implication, Level
 from ackfsm.tables._machine import Counter, EventRef, Fsm, Machine, Move, Per, Relation, Row
-from ackfsm.tables._matrix import Switch, Value
+from ackfsm.tables._matrix import Omission, Switch, Value
 from ackfsm.tables._profiles import Constant, Default, Deviation, OwnName, ProfileTable, Refusal, written
 from ackfsm.tables._source import Document
 from ackfsm.tables._specification import (
@@ -39,6 +39,7 @@ __all__ = [
     "Machine",
     "Monitor",
     "Move",
+    "Omission",
     "OwnName",
     "Per",
     "ProfileTable",
