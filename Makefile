@@ -12,7 +12,7 @@ GENERATED := $(DRAWINGS) $(PAGES)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help install run test lint draw pages fresh wheel clean
+.PHONY: help install run test mutants lint draw pages fresh wheel clean
 
 help: ## list the targets
 	@awk -F ': .*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -39,6 +39,9 @@ run: $(INSTALLED) ## check a configuration, verify a real history on Spark, draw
 
 test: $(INSTALLED) ## run the tests
 	$(BIN)/python -m pytest $(PYTEST_ARGS)
+
+mutants: $(INSTALLED) ## change every row of the tables in turn, and list what nobody notices (some minutes)
+	$(BIN)/python -m model_tests.mutants
 
 lint: $(INSTALLED) ## style, format, types, floors
 	$(BIN)/ruff check .

@@ -1,4 +1,4 @@
-"""The command line: ``ackfsm check``, ``ackfsm claims``, ``ackfsm verify``, ``ackfsm draw``, ``ackfsm systems``.
+"""The command line: ``ackfsm check``, ``matrix``, ``claims``, ``verify``, ``draw``, ``systems``.
 
 Exit codes: 0 as promised, 1 a violation, 2 the input is at fault (one sentence on standard
 error), 3 undetermined.
@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING, NoReturn, TypeAlias
 
 from rich.console import Console, Group, RenderableType
 from rich.markdown import Markdown
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.progress import MofNCompleteColumn, TaskID
+from rich.progress import Progress as RichProgress
 from rich.status import Status
 
 import ackfsm
@@ -73,6 +74,7 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     _add_check(commands)
     _add_claims(commands)
+    _add_matrix(commands)
     _add_verify(commands)
     _add_draw(commands)
     _add_systems(commands)
@@ -155,21 +157,21 @@ def _patience(what: str) -> Iterator[Callable[[int], None]]:
 
 
 @contextlib.contextmanager
-def _progress(what: str) -> Iterator[Callable[[int, int], None]]:
-    """On a terminal, after two seconds, a bar; the function given takes how much is done and how much there is."""
-    console, begun = _console(errors=True), time.monotonic()
-    bar = Progress(TextColumn(what), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), console=console)
-    task = bar.add_task(what)
+def _bars() -> Iterator[Callable[[str, int, int], None]]:
+    """On a terminal a bar for each part of the work, with the time that it will still take."""
+    bars = RichProgress(
+        *RichProgress.get_default_columns(), MofNCompleteColumn(), console=_console(errors=True), transient=True
+    )
+    bars.disable = not bars.console.is_terminal
+    tasks: dict[str, TaskID] = {}
 
-    def update(done: int, total: int) -> None:
-        bar.update(task, completed=done, total=total)
-        if console.is_terminal and time.monotonic() - begun > _PATIENCE:
-            bar.start()
+    def update(what: str, done: int, of: int) -> None:
+        if what not in tasks:
+            tasks[what] = bars.add_task(what, total=of)
+        bars.update(tasks[what], completed=done, total=of)
 
-    try:
+    with bars:
         yield update
-    finally:
-        bar.stop()
 
 
 def _add_check(commands: _Commands) -> None:
@@ -280,19 +282,72 @@ def _claims(arguments: argparse.Namespace) -> int:
         raise InputError("--jobs is a whole number from 1")
     specification = tables.load()
     chosen = claims.choose(claims.read(specification), arguments.ids)
-    with _progress("questions") as progress:
+    with _bars() as progress:
         decided = claims.decide(
             specification,
             chosen,
             jobs=arguments.jobs or os.cpu_count() or 1,
             max_states=arguments.max_states or claims.MAX_STATES,
-            progress=progress,
+            progress=lambda done, of: progress("questions", done, of),
         )
     _say(arguments, [one.as_json() for one in decided], lambda: claims_screen(decided))
     found = {one.status for one in decided}
     if claims.Status.REFUTED in found:
         return VIOLATION
     return UNDETERMINED if claims.Status.UNKNOWN in found else AS_PROMISED
+
+
+def _add_matrix(commands: _Commands) -> None:
+    command = _command(
+        commands,
+        "matrix",
+        _matrix,
+        words=(
+            "check all modes and switches of a system under every fault and pair of faults",
+            "ackfsm matrix --profile artemis --set delivery_mode=PERSISTENT --output guarantees",
+        ),
+        extra="verify",
+    )
+    _add_configuration(command)
+    command.add_argument("--messages", metavar="N", type=_count, default=1, help="how many messages (default: 1)")
+    command.add_argument(
+        "--pairs", action=argparse.BooleanOptionalAction, default=True, help="two faults as well (default: yes)"
+    )
+    command.add_argument("--jobs", metavar="N", type=_count, help="processes (default: one for each processor)")
+    command.add_argument(
+        "--output", metavar="DIR", type=Path, help="write matrix.parquet and matrix.html into this folder"
+    )
+    command.add_argument(
+        "--max-states", metavar="N", type=_count, help="stop each search, undetermined, after so many states"
+    )
+
+
+def _matrix(arguments: argparse.Namespace) -> int:
+    from ackfsm import matrix
+
+    specification, settings = tables.load(), _settings(arguments)
+    plan = matrix.make_plan(
+        specification,
+        arguments.profile,
+        settings,
+        messages=_at_least_one(arguments.messages, "--messages"),
+        pairs=arguments.pairs,
+        max_states=arguments.max_states,
+    )
+    if arguments.output is not None:
+        matrix.make_folder(arguments.output)
+    jobs = os.cpu_count() if arguments.jobs is None else arguments.jobs
+    with _bars() as progress:
+        found = matrix.run(plan, specification, jobs=jobs or 1, progress=progress)
+    summary = matrix.summarise(found)
+    written = [] if arguments.output is None else [str(file) for file in matrix.write(found, summary, arguments.output)]
+    answer = {**matrix.matrix_json(found, summary), "written": written}
+    _say(
+        arguments, answer, lambda: Group(matrix.matrix_screen(found, summary), *(f"{file} written" for file in written))
+    )
+    if found.broken:
+        return VIOLATION
+    return AS_PROMISED if found.complete else UNDETERMINED
 
 
 def _add_verify(commands: _Commands) -> None:
@@ -374,7 +429,7 @@ def _judged(
                 progress=progress,
             )
             why = {anomaly: explore.why_undecided(specification, configuration, anomaly) for anomaly in Anomaly}
-    return history.judge(findings, allowed, why)
+    return history.judge(findings, allowed, why, specification.guarantees)
 
 
 def _configuration(

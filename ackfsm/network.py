@@ -26,6 +26,7 @@ __all__ = [
     "compose",
     "concerns",
     "environments",
+    "lay_out",
     "pack",
     "watchers_of",
 ]
@@ -207,7 +208,7 @@ class _Composer:
         self.watchers = watchers
         self.copies = _copies(configuration)
         self.environments = environments(specification, configuration, bounds)
-        self._composed: dict[tuple[str, str], list[tuple[Index, Fsm]]] = {}
+        self._composed: dict[tuple[str, str], dict[Index, Fsm]] = {}
 
     def network(self) -> Network:
         instances = (*self._system(), *self._monitors())
@@ -221,22 +222,22 @@ class _Composer:
             return [(m,) for m in messages]
         return [(m, c) for m in messages for c in range(1, self.copies + 1)]
 
-    def _fsms(self, machine: Machine) -> list[tuple[Index, Fsm]]:
+    def _fsms(self, machine: Machine) -> dict[Index, Fsm]:
         place = (machine.file, machine.name)
         if place not in self._composed:
             by_copy = {copy: machine.fsm(environment) for copy, environment in enumerate(self.environments, start=1)}
             indices = self._indices(machine.per)
-            self._composed[place] = [(index, by_copy[index[1] if len(index) > 1 else 1]) for index in indices]
+            self._composed[place] = {index: by_copy[index[1] if len(index) > 1 else 1] for index in indices}
         return self._composed[place]
 
     def _system(self) -> Iterator[Instance]:
         for machine in self.specification.machines.values():
-            for index, fsm in self._fsms(machine):
+            for index, fsm in self._fsms(machine).items():
                 yield Instance(fsm, index)
 
     def _monitors(self) -> Iterator[Instance]:
         for name, monitor in self.watchers:
-            for index, fsm in self._fsms(monitor.machine):
+            for index, fsm in self._fsms(monitor.machine).items():
                 yield Instance(fsm, index, name, monitor.marked, monitor.at_rest)
 
     def _events(self, instances: tuple[Instance, ...]) -> Iterator[NetworkEvent]:
@@ -252,7 +253,7 @@ class _Composer:
                             yield event
 
     def _owner_has_a_row(self, machine: Machine, event: EventRef, index: Index) -> bool:
-        fsms = dict(self._fsms(machine))
+        fsms = self._fsms(machine)
         return fsms[index[: len(next(iter(fsms)))]].moves(event)
 
     def _event(self, owner: Machine, name: str, index: Index, instances: tuple[Instance, ...]) -> NetworkEvent:
@@ -320,7 +321,7 @@ class Packed:
 
 def pack(network: Network) -> Packed:
     """Lay ``network`` out for the kernel."""
-    word, shift, mask = _layout(network.instances)
+    word, shift, mask = lay_out([len(instance.fsm.states) for instance in network.instances])
     first, who, where, table = _tables(network)
     anomalies = tuple(dict.fromkeys(i.anomaly for i in network.instances if i.anomaly is not None))
     watchers, mark, always, at_rest = _marks(network.instances, anomalies)
@@ -344,11 +345,12 @@ def pack(network: Network) -> Packed:
     )
 
 
-def _layout(instances: Iterable[Instance]) -> tuple[list[int], list[int], list[int]]:
+def lay_out(sizes: Iterable[int]) -> tuple[list[int], list[int], list[int]]:
+    """Word, shift and mask of machines with so many states, packed into words in their order."""
     word, shift, mask = [], [], []
     at, used = 0, 0
-    for instance in instances:
-        bits = (len(instance.fsm.states) - 1).bit_length()
+    for size in sizes:
+        bits = (size - 1).bit_length()
         if used + bits > _WORD_BITS:
             at, used = at + 1, 0
         word.append(at)

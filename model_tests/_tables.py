@@ -70,6 +70,8 @@ def small_spec(folder: Path, machines: str, events: str, properties: Mapping[str
         "conditions.yaml": "{}",
         "promises.yaml": "[]",
         "gaps.yaml": "[]",
+        "guarantees.yaml": "{implications: [], guarantees: {}}",
+        "matrix.yaml": "[]",
         "events.yaml": events,
         "machines/all.yaml": machines,
         **{f"profiles/{profile}.yaml": "system: x\ndefaults: {}" for profile in Profile},

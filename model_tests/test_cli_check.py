@@ -95,6 +95,7 @@ def test_the_keys_of_the_json_are_those_of_the_contract(ackfsm: _Ackfsm) -> None
     found = ackfsm("check --json").json
     assert list(found) == [
         "config", "messages", "faults", "max_faults", "complete", "states", "transitions", "seconds", "anomalies",
+        "guarantees", "strongest",
     ]  # fmt: skip
     assert list(found["config"]) == [field.name for field in dataclasses.fields(Configuration)]
     assert set(found["anomalies"]) == {anomaly.value for anomaly in shipped().properties}

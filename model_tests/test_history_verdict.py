@@ -155,6 +155,8 @@ def test_the_json_has_the_keys_of_the_contract() -> None:
             "duplicate": {"count": 4, "allowed": True, "messages": ["m1", "m2", "m3", "m4"]},
         },
         "counters": {"confirmed": 2},
+        "guarantees": {},
+        "strongest": [],
     }
 
 

@@ -95,7 +95,7 @@ def test_a_recovered_session_explains_a_second_delivery(tmp_path: Path, session:
 
 
 def test_deliveries_beyond_the_prefetch_bound_are_the_same(tmp_path: Path, session: SparkSession) -> None:
-    """All cases without a fault in one history, each with names of its own; then with a fault, which concerns them all."""
+    """All cases without a fault in one history, each with its own names; then with a fault, which concerns them all."""
     calm = {name: case for name, case in test_history_prefetch.CASES.items() if " fault " not in case[0]}
     header = {"ackfsm_history": 1, "config": {"ack_mode": "CLIENT_ACKNOWLEDGE", "prefetch": 2}}
     file = tmp_path / "h.jsonl"

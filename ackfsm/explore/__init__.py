@@ -2,7 +2,8 @@
 
 from ackfsm.explore._allowed import allowed, why_undecided
 from ackfsm.explore._check import Answer, Finding, check
-from ackfsm.explore._search import Exploration, explore
+from ackfsm.explore._reduce import Reduced, reduced
+from ackfsm.explore._search import Exploration, explore, explore_packed
 from ackfsm.explore._system import Hook, Refused, System
 from ackfsm.explore._traces import Comparison, compare, compare_after
 
@@ -12,6 +13,7 @@ __all__ = [
     "Exploration",
     "Finding",
     "Hook",
+    "Reduced",
     "Refused",
     "System",
     "allowed",
@@ -19,5 +21,7 @@ __all__ = [
     "compare",
     "compare_after",
     "explore",
+    "explore_packed",
+    "reduced",
     "why_undecided",
 ]

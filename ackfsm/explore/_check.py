@@ -35,13 +35,19 @@ class Finding:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Answer:
-    """What a check says of one configuration."""
+    """What a check says of one configuration.
+
+    ``guarantees`` says of each whether it stands, ``None`` where the search or the tables leave that
+    open; ``strongest`` are those that stand and have none above them that stands.
+    """
 
     configuration: Configuration
     bounds: Bounds
     exploration: Exploration
     seconds: float
     findings: Mapping[Anomaly, Finding]
+    guarantees: Mapping[str, bool | None]
+    strongest: tuple[str, ...]
 
     @property
     def violations(self) -> tuple[Finding, ...]:
@@ -69,6 +75,8 @@ class Answer:
                 }
                 for anomaly, finding in self.findings.items()
             },
+            "guarantees": dict(self.guarantees),
+            "strongest": list(self.strongest),
         }
 
 
@@ -98,4 +106,6 @@ def check(
         )
         for anomaly in specification.properties
     }
-    return Answer(configuration, bounds, exploration, seconds, findings)
+    lattice = specification.guarantees
+    standing = lattice.standing({anomaly: finding.reachable for anomaly, finding in findings.items()})
+    return Answer(configuration, bounds, exploration, seconds, findings, standing, lattice.strongest(standing))

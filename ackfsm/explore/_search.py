@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 import importlib.util
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from ackfsm.explore import _kernel
 from ackfsm.network import Network, NetworkEvent, Packed, pack
 
-__all__ = ["Exploration", "explore"]
+__all__ = ["Exploration", "explore", "explore_packed"]
 
 _PLAIN_STATES = 4_000
 """Up to so many states plain Python is done before compiled code would be loaded (docs/decisions/kernel.md)."""
@@ -46,7 +46,26 @@ def explore(
     With ``only_witnesses`` the search may end (not complete) once everything that is watched for was reached.
     ``progress`` is called now and then with the number of states found so far.
     """
-    search = _Search(pack(network), max_states)
+    return explore_packed(
+        pack(network), network.events, max_states=max_states, only_witnesses=only_witnesses, progress=progress
+    )
+
+
+def explore_packed(  # noqa: PLR0913 - as explore, and what is known of the network
+    packed: Packed,
+    events: Sequence[NetworkEvent],
+    *,
+    max_states: int | None = None,
+    only_witnesses: bool = False,
+    progress: Callable[[int], None] | None = None,
+    compiled: bool = False,
+) -> Exploration:
+    """As :func:`explore`, over a network that is packed already; ``events`` are those of the packed network.
+
+    With ``compiled`` the compiled code is used from the first state, if Numba is there: who
+    searches many times loads it once.
+    """
+    search = _Search(packed, max_states, compiled=compiled)
     while search.unfinished() and not (only_witnesses and search.has_all_witnesses):
         search.go_on()
         if progress is not None:
@@ -56,7 +75,7 @@ def explore(
         transitions=int(search.progress[_kernel.TRANSITIONS]),
         complete=search.expanded == search.found_states,
         witnesses={
-            anomaly: tuple(network.events[event] for event in search.path(int(state)))
+            anomaly: tuple(events[event] for event in search.path(int(state)))
             for anomaly, state in zip(search.packed.anomalies, search.found, strict=True)
             if state >= 0
         },
@@ -67,7 +86,7 @@ def explore(
 class _Search:
     """One search in progress: the buffers of the kernel, as lists or (once compiled) as arrays."""
 
-    def __init__(self, packed: Packed, max_states: int | None) -> None:
+    def __init__(self, packed: Packed, max_states: int | None, *, compiled: bool = False) -> None:
         self.packed = packed
         self.max_states = max_states
         self.arrays: Callable[[list[int]], Any] | None = None
@@ -85,6 +104,9 @@ class _Search:
         self.states: Any = list(packed.initial)
         self.parent: Any = [-1]
         self.via: Any = [-1]
+        self.slots: Any = []
+        if compiled:
+            self._compile()
         self._room_for(max(_FIRST_ROOM, 4 * len(packed.free)))
 
     @property

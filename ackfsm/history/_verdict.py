@@ -8,6 +8,7 @@ from types import MappingProxyType
 from typing import Any
 
 from ackfsm.history._lines import Unreadable
+from ackfsm.tables import Guarantees
 from ackfsm.terms import Anomaly, Configuration, Fault, Verdict
 
 __all__ = ["EXAMPLES", "UNCONFIGURED", "Finding", "Findings", "Result", "judge", "undrained"]
@@ -80,13 +81,16 @@ class Result:
     """The verdict on a history, the sentences that give its reasons, and what it stands on.
 
     ``allowed`` says of every anomaly whether the configuration allows it under the faults that were
-    recorded; ``None`` where the tables cannot tell.
+    recorded; ``None`` where the tables cannot tell.  ``guarantees`` says of each whether it stood in this
+    history, ``None`` where that is open; ``strongest`` are those with none above them that stood.
     """
 
     findings: Findings
     allowed: Mapping[Anomaly, bool | None]
     verdict: Verdict
     reasons: tuple[str, ...]
+    guarantees: Mapping[str, bool | None] = dataclasses.field(default_factory=dict)
+    strongest: tuple[str, ...] = ()
 
     def as_json(self) -> dict[str, Any]:
         """The result as plain JSON values, with the keys of ``ackfsm verify --json``."""
@@ -111,6 +115,8 @@ class Result:
                 for anomaly, finding in found.anomalies.items()
             },
             "counters": dict(found.counters),
+            "guarantees": dict(self.guarantees),
+            "strongest": list(self.strongest),
         }
 
 
@@ -124,6 +130,7 @@ def judge(
     findings: Findings,
     allowed: Mapping[Anomaly, bool | None],
     why_undecided: Mapping[Anomaly, str | None] = MappingProxyType({}),
+    guarantees: Guarantees | None = None,
 ) -> Result:
     """Judge ``findings``.
 
@@ -131,12 +138,33 @@ def judge(
     explain it.  Whatever could not be read, counted or decided leaves the verdict unknown.  Only
     what was read, counted and decided in full is valid.  An anomaly that ``allowed`` lacks is undecided;
     ``why_undecided`` may have a clause that says why.
+    Of the ``guarantees``, if they are given, the result says which stood in this history.
     """
     decided = {anomaly: allowed.get(anomaly) for anomaly in findings.anomalies}
     violations = list(_violations(findings, decided))
     doubts = list(_doubts(findings, decided, why_undecided))
     verdict = Verdict.INVALID if violations else Verdict.UNKNOWN if doubts else Verdict.VALID
-    return Result(findings=findings, allowed=decided, verdict=verdict, reasons=(*violations, *doubts))
+    standing = guarantees.standing(_happened(findings)) if guarantees else {}
+    strongest = guarantees.strongest(standing) if guarantees else ()
+    return Result(
+        findings=findings,
+        allowed=decided,
+        verdict=verdict,
+        reasons=(*violations, *doubts),
+        guarantees=standing,
+        strongest=strongest,
+    )
+
+
+def _happened(findings: Findings) -> dict[Anomaly, bool | None]:
+    """Which anomalies the history certainly has, and certainly has not: every line was read, and something was sent."""
+    whole = findings.parse_errors == 0 and findings.messages > 0
+    return {
+        finding.anomaly: True
+        if finding.found and not _may_be_unread(findings, finding)
+        else (False if whole and finding.count == 0 else None)
+        for finding in findings.anomalies.values()
+    }
 
 
 def _violations(findings: Findings, allowed: Mapping[Anomaly, bool | None]) -> Iterator[str]:

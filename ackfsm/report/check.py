@@ -9,14 +9,16 @@ from rich.table import Table
 from rich.text import Text
 
 from ackfsm.explore import Answer, Finding
+from ackfsm.report._guarantees import guarantees_line
 from ackfsm.terms import Fault
 
 __all__ = ["check_screen"]
 
 
 def check_screen(answer: Answer) -> RenderableType:
-    """Configuration, extent of the search, a line for each anomaly, the witnesses, and the conclusion."""
-    return Group(_heading(answer), "", _findings(answer), "", *_witnesses(answer), _conclusion(answer))
+    """Configuration, extent of the search, a line for each anomaly, the witnesses, the guarantees, the conclusion."""
+    guarantees = guarantees_line(answer.guarantees, answer.strongest)
+    return Group(_heading(answer), "", _findings(answer), "", *_witnesses(answer), guarantees, "", _conclusion(answer))
 
 
 def _heading(answer: Answer) -> Text:

@@ -9,6 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from ackfsm.history import Finding, Result
+from ackfsm.report._guarantees import guarantees_line
 from ackfsm.tables import Specification
 from ackfsm.terms import Verdict
 
@@ -24,8 +25,9 @@ _MEANING = {
 
 
 def verify_screen(result: Result, specification: Specification) -> RenderableType:
-    """What was read, a line for each anomaly with its meaning, the verdict and the reasons."""
-    return Group(_heading(result), "", _anomalies(result, specification), "", *_verdict(result))
+    """What was read, a line for each anomaly with its meaning, what stood, the verdict and the reasons."""
+    guarantees = guarantees_line(result.guarantees, result.strongest)
+    return Group(_heading(result), "", _anomalies(result, specification), "", guarantees, "", *_verdict(result))
 
 
 def _heading(result: Result) -> Text:

@@ -1,7 +1,9 @@
 """Read, check and hold the tables of ``spec/``."""
 
 from ackfsm.tables._conditions import ALWAYS, COUNTED, Condition
+from ackfsm.tables._guarantees import Exclusion, Guarantee, Guarantees, Implication, Level
 from ackfsm.tables._machine import Counter, EventRef, Fsm, Machine, Move, Per, Relation, Row
+from ackfsm.tables._matrix import Omission, Switch, Value
 from ackfsm.tables._profiles import Constant, Default, Deviation, OwnName, ProfileTable, Refusal, written
 from ackfsm.tables._source import Document
 from ackfsm.tables._specification import (
@@ -27,11 +29,17 @@ __all__ = [
     "Document",
     "Event",
     "EventRef",
+    "Exclusion",
     "Fsm",
     "Gap",
+    "Guarantee",
+    "Guarantees",
+    "Implication",
+    "Level",
     "Machine",
     "Monitor",
     "Move",
+    "Omission",
     "OwnName",
     "Per",
     "ProfileTable",
@@ -41,7 +49,9 @@ __all__ = [
     "Relation",
     "Row",
     "Specification",
+    "Switch",
     "Undecided",
+    "Value",
     "load",
     "read_form",
     "written",

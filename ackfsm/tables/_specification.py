@@ -12,7 +12,9 @@ from types import MappingProxyType
 from typing import Any
 
 from ackfsm.tables._conditions import COUNTED, Condition, parse_condition
+from ackfsm.tables._guarantees import Guarantees, read_guarantees
 from ackfsm.tables._machine import Machine, Move, Per, Relation, read_machine
+from ackfsm.tables._matrix import Switch, read_switches
 from ackfsm.tables._profiles import ProfileTable, Refusal, read_profiles
 from ackfsm.tables._source import Document, read_document
 from ackfsm.terms import Anomaly, Configuration, Fault, InputError, Profile, SpecError, key_type, parse_value
@@ -110,6 +112,8 @@ class Specification:
     promises: tuple[Promise, ...]
     gaps: tuple[Gap, ...]
     undecided: Mapping[Anomaly, Undecided]
+    guarantees: Guarantees
+    switches: tuple[Switch, ...]
     digest: str
 
     def configure(self, profile: str | None = None, settings: Mapping[str, object] | None = None) -> Configuration:
@@ -305,6 +309,8 @@ class _Loader:
             profiles=MappingProxyType(self._read_profiles()),
             promises=self._read_promises(),
             **self._read_gaps(),
+            guarantees=read_guarantees(self._read("guarantees.yaml", "guarantees")),
+            switches=self._read_switches(),
             digest=self._digest(),
         )
         _Check(specification, events, sources, conditions, self.documents).run()
@@ -403,6 +409,10 @@ class _Loader:
             )
             for i, row in enumerate(document.data)
         )
+
+    def _read_switches(self) -> tuple[Switch, ...]:
+        document = self._read("matrix.yaml", "switches")
+        return read_switches(document, lambda path, text: self._condition(document, path, text))
 
     def _read_gaps(self) -> dict[str, Any]:
         document = self._read("gaps.yaml", "gaps")
@@ -510,6 +520,7 @@ class _Check:
 
     def _used_conditions(self) -> set[str]:
         conditions = [row.when for machine in self.machines for row in machine.rows()]
+        conditions += [switch.when for switch in self.specification.switches]
         conditions += [promise.when for promise in self.specification.promises]
         conditions += [condition for table in self.specification.profiles.values() for condition in table.conditions()]
         conditions += list(self.specification.conditions.values())

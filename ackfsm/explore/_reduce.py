@@ -1,0 +1,193 @@
+"""What of a packed network can ever move: the same search over less, and a name for networks that are alike.
+
+Each machine alone gives a bound on its states: those that are reached if an event happens as soon as every
+participant has, in *some* state reached so far, a row for it.  What lies beyond the bound is reached in no
+interleaving, so leaving it out changes no state, no transition and no witness of the whole system.
+Configurations that differ only beyond the bound become the same network and need one search.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+from collections.abc import Callable, Iterable, Iterator, Sequence
+
+from ackfsm.network import Network, NetworkEvent, Packed, lay_out, pack
+
+__all__ = ["Reduced", "reduced"]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Reduced:
+    """A packed network without what can never move; ``events`` are those that remain, in their order.
+
+    ``key`` is the same for two networks exactly if they are the same but for the names of machines and states.
+    """
+
+    packed: Packed
+    events: tuple[NetworkEvent, ...]
+    key: str
+
+
+def reduced(network: Network) -> Callable[[Callable[[NetworkEvent], bool]], Reduced]:
+    """A function that gives ``network`` reduced to what can move if only events that it is told to admit happen."""
+    columns = _Columns(network)
+    return lambda admitted: _reduced(columns, [e for e, event in enumerate(network.events) if admitted(event)])
+
+
+class _Columns:
+    """A network packed, with the column of every participant as a tuple of next states."""
+
+    def __init__(self, network: Network) -> None:
+        self.network = network
+        self.packed = packed = pack(network)
+        self.sizes = [len(instance.fsm.states) for instance in network.instances]
+        self.initial = [instance.fsm.states.index(instance.fsm.initial) for instance in network.instances]
+        self.parts = [
+            [_Part(packed.who[p], self._column(p)) for p in range(packed.first[e], packed.first[e + 1])]
+            for e in range(len(network.events))
+        ]
+
+    def _column(self, p: int) -> tuple[int, ...]:
+        start = self.packed.where[p]
+        return tuple(self.packed.table[start : start + self.sizes[self.packed.who[p]]])
+
+
+class _Part:
+    """One participant: its instance, its column, and as bits the states in which it has a row."""
+
+    __slots__ = ("column", "enabled", "images", "who")
+
+    def __init__(self, who: int, column: tuple[int, ...]) -> None:
+        self.who = who
+        self.column = column
+        self.enabled = sum(1 << state for state, after in enumerate(column) if after >= 0)
+        self.images: dict[int, int] = {}
+
+    def image(self, states: int) -> int:
+        """The states after the event, as bits, from those of ``states``."""
+        if states not in self.images:
+            after = 0
+            for state in _bits(states & self.enabled):
+                after |= 1 << self.column[state]
+            self.images[states] = after
+        return self.images[states]
+
+
+def _bits(states: int) -> Iterator[int]:
+    while states:
+        lowest = states & -states
+        yield lowest.bit_length() - 1
+        states ^= lowest
+
+
+def _reduced(columns: _Columns, candidates: Sequence[int]) -> Reduced:
+    reached, alive = _reach(columns, candidates)
+    kept = {i: list(_bits(states)) for i, states in enumerate(reached) if _matters(columns, i, states)}
+    return _Laying(columns, alive, kept).reduced()
+
+
+def _reach(columns: _Columns, candidates: Sequence[int]) -> tuple[list[int], list[int]]:
+    """The states that each machine may reach, as bits, and the events that may happen: a least fixed point."""
+    reached = [1 << state for state in columns.initial]
+    alive: set[int] = set()
+    grown = True
+    while grown:
+        grown = False
+        for event in candidates:
+            parts = columns.parts[event]
+            if all(reached[part.who] & part.enabled for part in parts):
+                alive.add(event)
+                for part in parts:
+                    after = reached[part.who] | part.image(reached[part.who])
+                    grown |= after != reached[part.who]
+                    reached[part.who] = after
+    return reached, sorted(alive)
+
+
+def _matters(columns: _Columns, instance: int, reached: int) -> bool:
+    """Whether the machine ever moves or marks; one that stays in one state and takes part in an event lets it pass."""
+    if reached & (reached - 1):
+        return True
+    machine = columns.network.instances[instance]
+    return any(machine.fsm.states[state] in machine.marked | machine.at_rest for state in _bits(reached))
+
+
+class _Laying:
+    """Lays out the machines of ``kept`` with the states that they may reach, numbered anew."""
+
+    def __init__(self, columns: _Columns, alive: Sequence[int], kept: dict[int, list[int]]) -> None:
+        self.columns = columns
+        self.alive = alive
+        self.kept = kept
+        self.place = {instance: place for place, instance in enumerate(kept)}
+        self.number = {i: {state: n for n, state in enumerate(states)} for i, states in kept.items()}
+
+    def reduced(self) -> Reduced:
+        packed = self._packed()
+        events = tuple(self.columns.network.events[event] for event in self.alive)
+        named = repr(([event.label for event in events], packed))
+        return Reduced(packed, events, hashlib.sha256(named.encode()).hexdigest())
+
+    def _packed(self) -> Packed:
+        old = self.columns.packed
+        word, shift, mask = lay_out([len(states) for states in self.kept.values()])
+        first, who, where, table = self._tables()
+        watchers = [i for i in old.watchers if i in self.kept]
+        mark, always, at_rest = self._marks(watchers)
+        words = max(word, default=0) + 1
+        initial = [0] * words
+        for i, place in self.place.items():
+            initial[word[place]] += self.number[i][self.columns.initial[i]] << shift[place]
+        return Packed(
+            words=words,
+            word=word,
+            shift=shift,
+            mask=mask,
+            first=first,
+            free=[old.free[event] for event in self.alive],
+            who=who,
+            where=where,
+            table=table,
+            watchers=[self.place[i] for i in watchers],
+            mark=mark,
+            always=always,
+            at_rest=at_rest,
+            initial=initial,
+            anomalies=old.anomalies,
+        )
+
+    def _tables(self) -> tuple[list[int], list[int], list[int], list[int]]:
+        first, who, where = [0], [], []
+        table: list[int] = []
+        laid: dict[tuple[int, ...], int] = {}
+        for event in self.alive:
+            for instance, column in self._participants(event):
+                if column not in laid:
+                    laid[column] = len(table)
+                    table += column
+                who.append(self.place[instance])
+                where.append(laid[column])
+            first.append(len(who))
+        return first, who, where, table
+
+    def _participants(self, event: int) -> Iterator[tuple[int, tuple[int, ...]]]:
+        """The participants that the event moves, or that may refuse it, each with its column over the kept states."""
+        for part in self.columns.parts[event]:
+            if part.who in self.kept:
+                number = self.number[part.who]
+                column = tuple(number.get(part.column[state], -1) for state in self.kept[part.who])
+                if column != tuple(range(len(column))):
+                    yield part.who, column
+
+    def _marks(self, watchers: Iterable[int]) -> tuple[list[int], list[int], list[int]]:
+        old = self.columns.packed
+        starts = dict(zip(old.watchers, old.mark, strict=True))
+        mark: list[int] = []
+        always: list[int] = []
+        at_rest: list[int] = []
+        for i in watchers:
+            mark.append(len(always))
+            always += [old.always[starts[i] + state] for state in self.kept[i]]
+            at_rest += [old.at_rest[starts[i] + state] for state in self.kept[i]]
+        return mark, always, at_rest

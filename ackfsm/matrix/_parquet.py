@@ -1,0 +1,104 @@
+"""The whole matrix as Parquet: one row for each configuration, scenario and anomaly."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from enum import StrEnum
+from pathlib import Path
+
+import pyarrow as pa
+from pyarrow import parquet as pq
+
+from ackfsm.matrix._result import Cell, Matrix
+from ackfsm.terms import Anomaly, Configuration, is_optional, key_type
+
+__all__ = ["write_parquet"]
+
+_WORD = pa.dictionary(pa.int16(), pa.string())
+
+_ROWS_A_GROUP = 1 << 16
+
+
+def _setting(key: str) -> pa.Field:
+    kind = key_type(key)
+    type_ = _WORD if issubclass(kind, StrEnum) else pa.bool_() if kind is bool else pa.int64()
+    return pa.field(key, type_, nullable=is_optional(key))
+
+
+def _schema() -> pa.Schema:
+    settings = [_setting(field.name) for field in dataclasses.fields(Configuration)]
+    cell = [
+        pa.field("messages", pa.int32(), nullable=False),
+        pa.field("faults", pa.list_(pa.field("element", pa.string(), nullable=False)), nullable=False),
+        pa.field("max_faults", pa.int32(), nullable=False),
+        pa.field("states", pa.int64(), nullable=False),
+        pa.field("transitions", pa.int64(), nullable=False),
+        pa.field("complete", pa.bool_(), nullable=False),
+        pa.field("strongest", pa.list_(pa.field("element", pa.string(), nullable=False)), nullable=False),
+    ]
+    finding = [
+        pa.field("anomaly", _WORD, nullable=False),
+        pa.field("reachable", pa.bool_()),
+        pa.field("promised_absent", pa.bool_(), nullable=False),
+        pa.field("length", pa.int32()),
+        pa.field("witness", pa.list_(pa.field("element", pa.string(), nullable=False))),
+    ]
+    return pa.schema([*settings, *cell, *finding])
+
+
+def write_parquet(matrix: Matrix, file: Path) -> int:
+    """Write ``matrix`` to ``file``; returns the number of rows.
+
+    ``length`` and ``witness`` are null where the anomaly cannot happen; ``reachable`` is null where
+    the search stopped before it could tell.
+    """
+    schema, rows = _schema(), 0
+    batches: list[pa.RecordBatch] = []
+    with pq.ParquetWriter(file, schema, compression="zstd") as writer:
+        for cells in matrix.rows():
+            batches.append(_batch(cells, matrix, schema))
+            rows += batches[-1].num_rows
+            if sum(batch.num_rows for batch in batches) >= _ROWS_A_GROUP:
+                writer.write_table(pa.Table.from_batches(batches))
+                batches = []
+        if batches:
+            writer.write_table(pa.Table.from_batches(batches))
+    return rows
+
+
+def _batch(cells: Sequence[Cell], matrix: Matrix, schema: pa.Schema) -> pa.RecordBatch:
+    """The rows of one configuration."""
+    anomalies = matrix.anomalies
+    settings = cells[0].configuration.as_dict()
+    columns: dict[str, list[object]] = {
+        key: [value for _ in cells for _ in anomalies] for key, value in settings.items()
+    }
+    of_cells = [_cell(cell, matrix.plan.messages) for cell in cells]
+    columns |= {key: [cell[key] for cell in of_cells for _ in anomalies] for key in of_cells[0]}
+    found = [_finding(cell, anomaly) for cell in cells for anomaly in anomalies]
+    columns |= {key: [finding[key] for finding in found] for key in found[0]}
+    return pa.RecordBatch.from_pydict(columns, schema=schema)
+
+
+def _cell(cell: Cell, messages: int) -> dict[str, object]:
+    return {
+        "messages": messages,
+        "faults": [fault.value for fault in cell.scenario.faults],
+        "max_faults": cell.scenario.max_faults,
+        "states": cell.outcome.states,
+        "transitions": cell.outcome.transitions,
+        "complete": cell.outcome.complete,
+        "strongest": cell.strongest,
+    }
+
+
+def _finding(cell: Cell, anomaly: Anomaly) -> dict[str, object]:
+    witness = cell.outcome.witnesses.get(anomaly)
+    return {
+        "anomaly": anomaly.value,
+        "reachable": cell.outcome.reachable(anomaly),
+        "promised_absent": anomaly in cell.promised,
+        "length": None if witness is None else len(witness),
+        "witness": witness,
+    }

@@ -1,0 +1,138 @@
+"""What a matrix consists of: the configurations that ``spec/matrix.yaml`` spans, and the faults of each."""
+
+from __future__ import annotations
+
+import collections
+import dataclasses
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from ackfsm.network import Bounds
+from ackfsm.tables import Specification, Switch, written
+from ackfsm.terms import Configuration, Fault, InputError, parse_value
+
+__all__ = ["LeftOut", "Plan", "Scenario", "make_plan"]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Scenario:
+    """Which kinds of faults may happen, and how many in all."""
+
+    faults: tuple[Fault, ...]
+    max_faults: int
+
+    def __str__(self) -> str:
+        if not self.faults:
+            return "no fault"
+        if len(self.faults) < self.max_faults:
+            return f"{self.faults[0]} twice"
+        return " and ".join(self.faults)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class LeftOut:
+    """Configurations that are not explored: how many, and why.
+
+    The system refuses them, the tables do not cover them yet, or they take too long with so many messages.
+    """
+
+    count: int
+    because: str
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Plan:
+    """Every configuration under every scenario.
+
+    ``varied`` are the settings that take more than one value; ``left_out`` is what was not planned.
+    """
+
+    configurations: tuple[Configuration, ...]
+    varied: tuple[str, ...]
+    left_out: tuple[LeftOut, ...]
+    scenarios: tuple[Scenario, ...]
+    messages: int
+    max_states: int | None
+
+    def bounds(self, scenario: Scenario) -> Bounds:
+        """The bounds of a check in ``scenario``."""
+        return Bounds(messages=self.messages, faults=frozenset(scenario.faults), max_faults=scenario.max_faults)
+
+
+def make_plan(  # noqa: PLR0913 - what the command lets a person choose
+    specification: Specification,
+    profile: str | None = None,
+    settings: Mapping[str, object] | None = None,
+    *,
+    messages: int = 1,
+    pairs: bool = True,
+    max_states: int | None = None,
+) -> Plan:
+    """The matrix of ``profile``; ``settings`` are fixed, the other switches vary where they matter.
+
+    Raises :class:`InputError` for settings that do not exist, or if nothing is left to be explored.
+    """
+    fixed = specification.in_vocabulary(profile, settings or {})
+    fixed = {key: parse_value(key, value) for key, value in fixed.items()}
+    switches = [switch for switch in specification.switches if switch.key not in fixed]
+    covered: list[Configuration] = []
+    refused: collections.Counter[str] = collections.Counter()
+    for configuration in _span(specification, fixed, switches):
+        reason = _reason(specification, configuration) or _too_long(specification, configuration, switches, messages)
+        if reason is None:
+            covered.append(configuration)
+        else:
+            refused[reason] += 1
+    left_out = tuple(LeftOut(count, because) for because, count in refused.items())
+    if not covered:
+        raise InputError(f"no configuration is left to be explored: {left_out[0].because}; choose another value")
+    varied = tuple(s.key for s in switches if len({getattr(config, s.key) for config in covered}) > 1)
+    return Plan(tuple(covered), varied, left_out, _scenarios(pairs=pairs), messages, max_states)
+
+
+def _span(
+    specification: Specification, chosen: Mapping[str, Any], switches: Sequence[Switch]
+) -> Iterator[Configuration]:
+    """Every configuration, also those that the system refuses or that take too long."""
+    table = specification.profiles[chosen["profile"]]
+    configuration = Configuration(**table.settings(chosen))
+    if not switches:
+        yield configuration
+        return
+    switch, *others = switches
+    matters = switch.when.holds(specification.environment(configuration))
+    for value in switch.values if matters else (getattr(configuration, switch.key),):
+        yield from _span(specification, {**chosen, switch.key: value}, others)
+
+
+def _reason(specification: Specification, configuration: Configuration) -> str | None:
+    """Why a configuration is not explored, ``None`` if it is."""
+    values = {field.name: getattr(configuration, field.name) for field in dataclasses.fields(configuration)}
+    for refusal in specification.profiles[configuration.profile].refused(values):
+        return f"{' and '.join(sorted(refusal.settings()))}: {refusal.because}"
+    for gap in specification.gaps_of(configuration):
+        return f"{gap.key}={written(gap.value)}: {gap.because}"
+    return None
+
+
+def _too_long(
+    specification: Specification, configuration: Configuration, switches: Sequence[Switch], messages: int
+) -> str | None:
+    """Why a configuration is not explored with so many messages, ``None`` if it is."""
+    environment = specification.environment(configuration, messages=messages)
+    for switch in switches:
+        omitted = switch.left_out
+        if omitted is None or environment[switch.key] != omitted.value:
+            continue
+        if switch.when.holds(environment) and omitted.when.holds(environment):
+            return f"{switch.key}={written(omitted.value)}: {omitted.because}"
+    return None
+
+
+def _scenarios(*, pairs: bool) -> tuple[Scenario, ...]:
+    """No fault, each kind once, and (with ``pairs``) each kind twice and every two kinds."""
+    single = [Scenario((fault,), 1) for fault in Fault]
+    double = [Scenario((fault,), 2) for fault in Fault]
+    mixed = [Scenario(kinds, 2) for kinds in itertools.combinations(Fault, 2)]
+    return (Scenario((), 0), *single, *(double + mixed if pairs else []))

@@ -1,0 +1,157 @@
+"""What a matrix found: an outcome for every configuration in every scenario."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Iterator, Mapping, Sequence
+
+from ackfsm.matrix._plan import Plan, Scenario
+from ackfsm.tables import Promise, Specification, written
+from ackfsm.terms import Anomaly, Configuration
+
+__all__ = ["Broken", "Cell", "Matrix", "Outcome"]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Outcome:
+    """What one search found; ``witnesses`` has the labels of a shortest way to each anomaly that was reached."""
+
+    states: int
+    transitions: int
+    complete: bool
+    witnesses: Mapping[Anomaly, tuple[str, ...]]
+
+    def reachable(self, anomaly: Anomaly) -> bool | None:
+        """Whether the anomaly can happen; ``None`` if the search stopped before it could tell."""
+        if anomaly in self.witnesses:
+            return True
+        return False if self.complete else None
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Cell:
+    """One configuration in one scenario; ``promised`` are the anomalies that it promises never to happen."""
+
+    configuration: Configuration
+    scenario: Scenario
+    outcome: Outcome
+    promised: Mapping[Anomaly, Promise]
+    strongest: tuple[str, ...]
+
+    @property
+    def broken(self) -> Iterator[Anomaly]:
+        """The anomalies that are promised absent and can happen."""
+        return (anomaly for anomaly in self.outcome.witnesses if anomaly in self.promised)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Broken:
+    """A promise that some configurations do not keep.
+
+    ``settings`` are the values, of settings that vary in the matrix, that all of them share and not
+    every configuration has; ``cell`` is one with a shortest witness.
+    """
+
+    promise: Promise
+    configurations: int
+    settings: Mapping[str, object]
+    cell: Cell
+
+
+@dataclasses.dataclass(frozen=True)
+class Matrix:
+    """The outcomes of a plan.
+
+    ``keys[c][s]`` names the network of configuration ``c`` in scenario ``s``; networks with the same
+    name are the same but for names, and were explored once.
+    """
+
+    plan: Plan
+    specification: Specification
+    keys: Sequence[Sequence[str]]
+    outcomes: Mapping[str, Outcome]
+    seconds: float
+
+    @property
+    def cells(self) -> int:
+        """How many cells there are, merged or not."""
+        return len(self.plan.configurations) * len(self.plan.scenarios)
+
+    @property
+    def states(self) -> int:
+        """How many states were searched in all."""
+        return sum(outcome.states for outcome in self.outcomes.values())
+
+    @property
+    def transitions(self) -> int:
+        """How many transitions were followed in all."""
+        return sum(outcome.transitions for outcome in self.outcomes.values())
+
+    @property
+    def complete(self) -> bool:
+        """Whether every search came to its end."""
+        return all(outcome.complete for outcome in self.outcomes.values())
+
+    @property
+    def anomalies(self) -> tuple[Anomaly, ...]:
+        """The anomalies that the tables define."""
+        return tuple(self.specification.properties)
+
+    def command(self, configuration: Configuration, scenario: Scenario) -> str:
+        """The command that checks this one cell."""
+        table = self.specification.profiles[configuration.profile]
+        settings: dict[str, object] = {}
+        for key, value in (
+            (field.name, getattr(configuration, field.name)) for field in dataclasses.fields(configuration)
+        ):
+            if table.settings(settings)[key] != value:
+                settings[key] = value
+        words = ["ackfsm check --profile", configuration.profile]
+        words += [f"--set {key}={written(value)}" for key, value in settings.items()]
+        words += [f"--fault {fault}" for fault in scenario.faults]
+        words += [f"--max-faults {scenario.max_faults}"] if scenario.max_faults != 1 else []
+        words += [f"--messages {self.plan.messages}"] if self.plan.messages > 1 else []
+        return " ".join(words)
+
+    def outcome(self, configuration: int, scenario: int) -> Outcome:
+        """The outcome of the configuration and the scenario with these numbers in the plan."""
+        return self.outcomes[self.keys[configuration][scenario]]
+
+    def row(self, number: int) -> tuple[Cell, ...]:
+        """The cells of one configuration, in the order of the scenarios."""
+        configuration = self.plan.configurations[number]
+        promised = self.specification.promised_absent(configuration)
+        return tuple(
+            Cell(configuration, scenario, self.outcomes[key], promised, self._strongest[key])
+            for scenario, key in zip(self.plan.scenarios, self.keys[number], strict=True)
+        )
+
+    def rows(self) -> Iterator[tuple[Cell, ...]]:
+        """The cells of every configuration."""
+        return (self.row(number) for number in range(len(self.plan.configurations)))
+
+    @functools.cached_property
+    def _strongest(self) -> Mapping[str, tuple[str, ...]]:
+        lattice, anomalies = self.specification.guarantees, self.anomalies
+        return {
+            key: lattice.strongest(lattice.standing({anomaly: outcome.reachable(anomaly) for anomaly in anomalies}))
+            for key, outcome in self.outcomes.items()
+        }
+
+    @functools.cached_property
+    def broken(self) -> tuple[Broken, ...]:
+        """The promises that are not kept, each with what the configurations that break it have in common."""
+        cells: dict[tuple[Anomaly, str], list[Cell]] = {}
+        for row in self.rows():
+            for cell in row:
+                for anomaly in cell.broken:
+                    cells.setdefault((anomaly, cell.promised[anomaly].source), []).append(cell)
+        return tuple(self._one_broken(anomaly, found) for (anomaly, _), found in cells.items())
+
+    def _one_broken(self, anomaly: Anomaly, cells: list[Cell]) -> Broken:
+        shortest = min(cells, key=lambda cell: len(cell.outcome.witnesses[anomaly]))
+        configurations = list(dict.fromkeys(cell.configuration for cell in cells))
+        common = {key: {getattr(config, key) for config in configurations} for key in self.plan.varied}
+        settings = {key: next(iter(values)) for key, values in common.items() if len(values) == 1}
+        return Broken(shortest.promised[anomaly], len(configurations), settings, shortest)

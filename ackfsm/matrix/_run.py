@@ -1,0 +1,287 @@
+"""Explore a plan: networks that are alike once, spread over processes.
+
+First every configuration is composed, and what is left of it in each scenario gets a name (see
+:func:`ackfsm.explore.reduced`).  Then one network of each name is searched.  Both are exact:
+every cell has the states, transitions and witnesses that it has when checked on its own.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import functools
+import itertools
+import multiprocessing
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+from pathlib import Path
+from typing import Any, Protocol, Self, TypeAlias
+
+from ackfsm import tables
+from ackfsm.explore import Reduced, explore_packed, reduced
+from ackfsm.matrix._plan import Plan, Scenario
+from ackfsm.matrix._result import Matrix, Outcome
+from ackfsm.network import NetworkEvent, compose
+from ackfsm.tables import Row, Specification
+from ackfsm.terms import Anomaly, Configuration, Fault, InputError, SpecError
+
+__all__ = ["Progress", "run"]
+
+_COMPILED_FROM = 200
+"""With so many searches it pays to load compiled code in every process (half a second each)."""
+
+_CONFIGURATIONS_A_TASK = 8
+_SEARCHES_A_TASK = 8
+
+
+class Progress(Protocol):
+    """Called whenever part of the work is done."""
+
+    def __call__(self, what: str, done: int, of: int, /) -> None:
+        """``what`` goes on, ``done`` of its ``of`` parts are finished."""
+
+
+def run(
+    plan: Plan,
+    specification: Specification,
+    *,
+    jobs: int = 1,
+    directory: Path | None = None,
+    progress: Progress | None = None,
+) -> Matrix:
+    """Explore every cell of ``plan`` in ``jobs`` processes (1: in this one).
+
+    ``directory`` is where the tables were loaded from, so that other processes load the same.
+    """
+    begun = time.perf_counter()
+    tell = progress or _silent
+    with _workers(specification, jobs, directory) as workers:
+        keys = _name(workers, plan, tell)
+        outcomes = _search(workers, plan, keys, tell)
+    return Matrix(plan, specification, keys, outcomes, time.perf_counter() - begun)
+
+
+def _silent(what: str, done: int, of: int, /) -> None:
+    """Tell nobody."""
+
+
+_Task: TypeAlias = "Callable[[Specification, Any], Any]"
+
+
+class _Workers(Protocol):
+    def __enter__(self) -> Self: ...
+
+    def __exit__(self, kind: object, *_: object) -> None: ...
+
+    def map(self, task: _Task, arguments: Sequence[Any]) -> Iterator[tuple[int, Any]]:
+        """The results of ``task`` for all ``arguments``, with their places, as they come."""
+
+
+def _workers(specification: Specification, jobs: int, directory: Path | None) -> _Workers:
+    return _Here(specification) if jobs <= 1 else _Pool(specification, jobs, directory)
+
+
+class _Here:
+    """This process does all of it."""
+
+    def __init__(self, specification: Specification) -> None:
+        self.specification = specification
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: object, *_: object) -> None:
+        """Nothing was started."""
+
+    def map(self, task: _Task, arguments: Sequence[Any]) -> Iterator[tuple[int, Any]]:
+        for place, argument in enumerate(arguments):
+            yield place, task(self.specification, argument)
+
+
+class _Pool:
+    """Other processes, each of which reads the tables once."""
+
+    def __init__(self, specification: Specification, jobs: int, directory: Path | None) -> None:
+        self.strangers = set(multiprocessing.active_children())
+        spawning = multiprocessing.get_context("spawn")
+        self.pool = ProcessPoolExecutor(jobs, mp_context=spawning, initializer=_follow_the_first)
+        self.tables = (directory, specification.digest)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: object, *_: object) -> None:
+        """Wait for the processes; after an error nobody wants what they are doing."""
+        if kind is not None:
+            for process in set(multiprocessing.active_children()) - self.strangers:
+                process.terminate()
+        self.pool.shutdown(cancel_futures=True)
+
+    def map(self, task: _Task, arguments: Sequence[Any]) -> Iterator[tuple[int, Any]]:
+        with _no_interrupts():
+            futures = {self.pool.submit(_elsewhere, self.tables, task, a): place for place, a in enumerate(arguments)}
+        waiting: set[Future[Any]] = set(futures)
+        while waiting:
+            done, waiting = wait(waiting, return_when=FIRST_COMPLETED)
+            for future in done:
+                yield futures[future], _result(future)
+
+
+def _result(future: Future[Any]) -> Any:
+    try:
+        return future.result()
+    except BrokenProcessPool:
+        remedy = "give it fewer messages, --jobs 1, or a limit with --max-states"
+        raise InputError(f"a process that searched was killed, probably for want of memory; {remedy}") from None
+
+
+@contextlib.contextmanager
+def _no_interrupts() -> Iterator[None]:
+    """Processes that are started here never see an interrupt: it reaches the first one, which ends them."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def _follow_the_first() -> None:
+    """If the first process dies, this one does."""
+    threading.Thread(target=_end_with, args=(multiprocessing.parent_process(),), daemon=True).start()
+
+
+def _end_with(first: multiprocessing.process.BaseProcess | None) -> None:
+    if first is not None:
+        first.join()
+        os._exit(1)
+
+
+def _elsewhere(which: tuple[Path | None, str], task: _Task, argument: Any) -> Any:
+    return task(_loaded(*which), argument)
+
+
+@functools.cache
+def _loaded(directory: Path | None, digest: str) -> Specification:
+    specification = tables.load(directory)
+    if specification.digest != digest:
+        raise SpecError("the tables were changed while they were being explored; start again")
+    return specification
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Naming:
+    plan: Plan
+    configurations: tuple[Configuration, ...]
+
+
+def _name(workers: _Workers, plan: Plan, tell: Progress) -> list[tuple[str, ...]]:
+    """The name of every cell's network."""
+    without = dataclasses.replace(plan, configurations=())
+    chunks = [_Naming(without, chunk) for chunk in _chunks(plan.configurations, _CONFIGURATIONS_A_TASK)]
+    named: dict[int, list[tuple[str, ...]]] = {}
+    for place, keys in workers.map(_names, chunks):
+        named[place] = keys
+        tell("composing configurations", sum(map(len, named.values())), len(plan.configurations))
+    return [keys for place in range(len(chunks)) for keys in named[place]]
+
+
+def _names(specification: Specification, asked: _Naming) -> list[tuple[str, ...]]:
+    return [
+        tuple(network.key for network in _networks(specification, asked.plan, configuration, asked.plan.scenarios))
+        for configuration in asked.configurations
+    ]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Searching:
+    plan: Plan
+    configuration: Configuration
+    scenarios: tuple[Scenario, ...]
+    compiled: bool
+
+
+def _search(workers: _Workers, plan: Plan, keys: Sequence[Sequence[str]], tell: Progress) -> dict[str, Outcome]:
+    """The outcome of every network, by its name."""
+    tasks, names = _tasks(plan, keys)
+    outcomes: dict[str, Outcome] = {}
+    total = sum(map(len, names))
+    for place, found in workers.map(_explore, tasks):
+        outcomes.update(zip(names[place], found, strict=True))
+        tell("searching", len(outcomes), total)
+    return outcomes
+
+
+def _tasks(plan: Plan, keys: Sequence[Sequence[str]]) -> tuple[list[_Searching], list[tuple[str, ...]]]:
+    """One cell for each name, those of one configuration together; the large ones first, so that none is left over."""
+    first: dict[str, tuple[int, int]] = {}
+    for c, row in enumerate(keys):
+        for s, key in enumerate(row):
+            first.setdefault(key, (c, s))
+    compiled, size = len(first) >= _COMPILED_FROM, _SEARCHES_A_TASK if plan.messages == 1 else 1
+    without = dataclasses.replace(plan, configurations=())
+    tasks, names = [], []
+    for c, cells in itertools.groupby(first.items(), key=lambda item: item[1][0]):
+        for chunk in _chunks([*cells], size):
+            scenarios = tuple(plan.scenarios[s] for _, (_, s) in chunk)
+            tasks.append(_Searching(without, plan.configurations[c], scenarios, compiled))
+            names.append(tuple(key for key, _ in chunk))
+    order = sorted(range(len(tasks)), key=lambda i: not tasks[i].configuration.resend_in_doubt)
+    return [tasks[i] for i in order], [names[i] for i in order]
+
+
+def _explore(specification: Specification, asked: _Searching) -> list[Outcome]:
+    networks = _networks(specification, asked.plan, asked.configuration, asked.scenarios)
+    return [_outcome(network, asked) for network in networks]
+
+
+def _outcome(network: Reduced, asked: _Searching) -> Outcome:
+    found = explore_packed(network.packed, network.events, max_states=asked.plan.max_states, compiled=asked.compiled)
+    witnesses = {Anomaly(anomaly): tuple(event.label for event in steps) for anomaly, steps in found.witnesses.items()}
+    return Outcome(found.states, found.transitions, found.complete, witnesses)
+
+
+def _networks(
+    specification: Specification, plan: Plan, configuration: Configuration, scenarios: Iterable[Scenario]
+) -> Iterator[Reduced]:
+    """What each scenario leaves of the configuration.
+
+    Only the machine that pays for faults reads which may happen: it is composed with all of them, and
+    the faults of the others are taken away.  Where tables read it elsewhere each scenario is composed.
+    """
+    shared = _only_the_budget_reads_faults(specification)
+    composed: dict[object, Callable[[Callable[[NetworkEvent], bool]], Reduced]] = {}
+    for scenario in scenarios:
+        asked = dataclasses.replace(scenario, faults=tuple(Fault)) if shared else scenario
+        if asked not in composed:
+            composed[asked] = reduced(compose(specification, configuration, plan.bounds(asked)))
+        yield composed[asked](functools.partial(_admits, scenario))
+
+
+def _admits(scenario: Scenario, event: NetworkEvent) -> bool:
+    return event.name not in set(Fault) or event.name in scenario.faults
+
+
+def _only_the_budget_reads_faults(specification: Specification) -> bool:
+    """Whether faults are read only by the rows that pay for them, each for its own: ``'broker_kill' in faults``."""
+    if any("faults" in condition.settings() for condition in specification.conditions.values()):
+        return False
+    monitors = (monitor.machine for prop in specification.properties.values() for monitor in prop.monitors)
+    machines = (*specification.machines.values(), *monitors)
+    reading = ((m, row) for m in machines for row in m.rows() if "faults" in row.when.names())
+    return all(row.event.name in machine.owns and _reads_its_own(row) for machine, row in reading)
+
+
+def _reads_its_own(row: Row) -> bool:
+    return {fault for fault in Fault if repr(fault.value) in row.when.text} == {row.event.name}
+
+
+def _chunks(items: Sequence[Any], size: int) -> Iterator[tuple[Any, ...]]:
+    return (tuple(items[start : start + size]) for start in range(0, len(items), size))

@@ -1,0 +1,167 @@
+"""Guarantees: which anomalies take each of them away, and how they stand to each other.
+
+A guarantee is excluded by anomalies: its own, and those of every guarantee that it is above.
+One anomaly may imply others (processing cannot complete twice without a second delivery), so
+a guarantee that rules out the implied ones rules out the implying one too.  The order of the
+guarantees follows from that: the one that rules out more is the stronger.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Collection, Iterator, Mapping
+from enum import StrEnum
+from typing import Any
+
+from ackfsm.tables._source import Document
+from ackfsm.terms import Anomaly
+
+__all__ = ["Exclusion", "Guarantee", "Guarantees", "Implication", "Level", "read_guarantees"]
+
+
+class Level(StrEnum):
+    """What a guarantee counts: hand-overs, completed processing, or what one transaction did."""
+
+    DELIVERY = "delivery"
+    PROCESSING = "processing"
+    TRANSACTION = "transaction"
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Implication:
+    """Wherever ``anomaly`` has happened, at least one of ``implies`` has happened too."""
+
+    anomaly: Anomaly
+    implies: frozenset[Anomaly]
+    because: str
+    source: str
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Exclusion:
+    """An anomaly that takes a guarantee away, and why."""
+
+    anomaly: Anomaly
+    because: str
+    source: str
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Guarantee:
+    """One guarantee as the table states it: ``above`` names weaker ones, whose exclusions it has too."""
+
+    name: str
+    level: Level
+    means: str
+    above: tuple[str, ...]
+    excluded_by: tuple[Exclusion, ...]
+
+
+@dataclasses.dataclass(frozen=True)
+class Guarantees(Mapping[str, Guarantee]):
+    """All guarantees by name, in the order of the table, with the implications between anomalies."""
+
+    named: Mapping[str, Guarantee]
+    implications: tuple[Implication, ...]
+
+    def __getitem__(self, name: str) -> Guarantee:
+        return self.named[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.named)
+
+    def __len__(self) -> int:
+        return len(self.named)
+
+    def excluded_by(self, name: str) -> frozenset[Anomaly]:
+        """The anomalies that exclude this guarantee, its own and those of the weaker ones that it names."""
+        guarantee = self.named[name]
+        own = frozenset(exclusion.anomaly for exclusion in guarantee.excluded_by)
+        return own.union(*(self.excluded_by(weaker) for weaker in guarantee.above))
+
+    def rules_out(self, name: str) -> frozenset[Anomaly]:
+        """The anomalies that cannot happen where this guarantee stands, the implying ones included."""
+        return self._ruled_out[name]
+
+    @functools.cached_property
+    def _ruled_out(self) -> Mapping[str, frozenset[Anomaly]]:
+        return {name: self._absent_with(self.excluded_by(name)) for name in self.named}
+
+    def is_above(self, stronger: str, weaker: str) -> bool:
+        """Whether ``stronger`` rules out everything that ``weaker`` rules out, and more."""
+        return self._ruled_out[stronger] > self._ruled_out[weaker]
+
+    def standing(self, happens: Mapping[Anomaly, bool | None]) -> dict[str, bool | None]:
+        """For each guarantee whether it stands, where ``happens`` says of anomalies whether they can (or did).
+
+        ``False`` if an anomaly that it rules out happens, ``True`` if none of those that exclude it does.
+        With an anomaly that is unknown or not mentioned it is neither: ``None``.
+        """
+        present = {anomaly for anomaly, happened in happens.items() if happened}
+        absent = self._absent_with({anomaly for anomaly, happened in happens.items() if happened is False})
+        return {name: self._stands(name, present, absent) for name in self.named}
+
+    def _stands(self, name: str, present: Collection[Anomaly], absent: frozenset[Anomaly]) -> bool | None:
+        if not self._ruled_out[name].isdisjoint(present):
+            return False
+        return True if self.excluded_by(name) <= absent else None
+
+    def strongest(self, standing: Mapping[str, bool | None]) -> tuple[str, ...]:
+        """Of the guarantees that stand those that no other one that stands is above."""
+        stand = [name for name in self.named if standing[name]]
+        return tuple(name for name in stand if not any(self.is_above(other, name) for other in stand))
+
+    def _absent_with(self, absent: Collection[Anomaly]) -> frozenset[Anomaly]:
+        """``absent`` and all that implies nothing else: where none of those can happen it cannot either."""
+        closed = frozenset(absent)
+        while more := {i.anomaly for i in self.implications if i.implies <= closed} - closed:
+            closed |= more
+        return closed
+
+
+def read_guarantees(document: Document) -> Guarantees:
+    """Read ``guarantees.yaml``; what is wrong with the order is a :class:`ackfsm.terms.SpecError` with its line."""
+    implications = tuple(_implication(document, i, row) for i, row in enumerate(document.data["implications"]))
+    named = {name: _guarantee(name, row) for name, row in document.data["guarantees"].items()}
+    for name in named:
+        _check_order(document, name, named, ())
+    guarantees = Guarantees(named, implications)
+    _check_distinct(document, guarantees)
+    return guarantees
+
+
+def _implication(document: Document, number: int, row: Mapping[str, Any]) -> Implication:
+    anomaly, implies = Anomaly(row["anomaly"]), frozenset(map(Anomaly, row["implies"]))
+    if anomaly in implies:
+        raise document.error(("implications", number), f"{anomaly} implies itself, which says nothing; delete it there")
+    return Implication(anomaly, implies, row["because"], row["source"])
+
+
+def _guarantee(name: str, row: Mapping[str, Any]) -> Guarantee:
+    exclusions = (Exclusion(Anomaly(e["anomaly"]), e["because"], e["source"]) for e in row.get("excluded_by", ()))
+    return Guarantee(name, Level(row["level"]), row["means"], tuple(row.get("above", ())), tuple(exclusions))
+
+
+def _check_order(document: Document, name: str, named: Mapping[str, Guarantee], over: tuple[str, ...]) -> None:
+    """Refuse names that do not exist, and a guarantee that is (through others) above itself."""
+    if name in over:
+        circle = " above ".join((*over[over.index(name) :], name))
+        raise document.error(
+            ("guarantees", name, "above"), f"{circle}: no guarantee is above itself; drop one of these"
+        )
+    for weaker in named[name].above:
+        if weaker not in named:
+            raise document.error(
+                ("guarantees", name, "above"), f"there is no guarantee {weaker!r}; define it or drop it"
+            )
+        _check_order(document, weaker, named, (*over, name))
+
+
+def _check_distinct(document: Document, guarantees: Guarantees) -> None:
+    """Two guarantees that rule out the same are one guarantee under two names."""
+    seen: dict[frozenset[Anomaly], str] = {}
+    for name in guarantees:
+        twin = seen.setdefault(guarantees.rules_out(name), name)
+        if twin != name:
+            raise document.error(("guarantees", name), f"{name} and {twin} rule out the same anomalies; keep one")

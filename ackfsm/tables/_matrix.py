@@ -1,0 +1,110 @@
+"""The switches that ``ackfsm matrix`` varies, and where each of them matters."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterator
+from enum import StrEnum
+from typing import Any, TypeAlias
+
+from ackfsm.tables._conditions import STATIC_NAMES, Condition
+from ackfsm.tables._source import Document
+from ackfsm.terms import InputError, key_type, parse_value
+
+__all__ = ["Omission", "Switch", "Value", "read_switches"]
+
+Value: TypeAlias = StrEnum | bool | int | None
+"""A value of a setting."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Omission:
+    """A value of a switch that is not explored where ``when`` holds, which reads the number of messages alone."""
+
+    value: Value
+    when: Condition
+    because: str
+    source: str
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Switch:
+    """A setting that is varied over ``values`` where ``when`` holds, and left to the profile elsewhere.
+
+    ``left_out`` is a value that takes too long with many messages, ``None`` if each can be explored.
+    """
+
+    key: str
+    values: tuple[Value, ...]
+    when: Condition
+    left_out: Omission | None
+    because: str
+    source: str
+
+
+def read_switches(
+    document: Document, condition: Callable[[tuple[str | int, ...], str], Condition]
+) -> tuple[Switch, ...]:
+    """Read ``matrix.yaml``; ``condition`` parses one, given its place.
+
+    Raises :class:`ackfsm.terms.SpecError` for settings and values that do not exist, for a setting
+    that stands twice, and for conditions that read what is not a setting or a switch further down
+    (those of ``left_out``: anything but ``messages``).
+    """
+    switches = tuple(_switch(document, i, row, condition) for i, row in enumerate(document.data))
+    keys = [switch.key for switch in switches]
+    for i, key in enumerate(keys):
+        if key in keys[:i]:
+            raise document.error((i, "key"), f"{key} stands twice; keep one")
+        if late := sorted(switches[i].when.settings() & set(keys[i:])):
+            raise document.error((i, "when"), f"{key} matters depending on {late[0]}; move {late[0]} above it")
+    return switches
+
+
+def _switch(
+    document: Document,
+    number: int,
+    row: dict[str, Any],
+    condition: Callable[[tuple[str | int, ...], str], Condition],
+) -> Switch:
+    when = condition((number, "when"), row.get("when", "True"))
+    if unfit := sorted(when.settings() & STATIC_NAMES.keys()):
+        raise document.error((number, "when"), f"{unfit[0]} is no setting; a switch matters in a configuration")
+    try:
+        values = tuple(_values(row["key"], row.get("values")))
+    except InputError as error:
+        raise document.error((number,), str(error)) from None
+    left_out = _omission(document, number, row, condition)
+    return Switch(row["key"], values, when, left_out, row["because"], row["source"])
+
+
+def _omission(
+    document: Document,
+    number: int,
+    row: dict[str, Any],
+    condition: Callable[[tuple[str | int, ...], str], Condition],
+) -> Omission | None:
+    if "left_out" not in row:
+        return None
+    told, path = row["left_out"], (number, "left_out")
+    when = condition((*path, "when"), told["when"])
+    if unfit := sorted(when.settings() - {"messages"}):
+        raise document.error(
+            (*path, "when"), f"{unfit[0]} does not say how many messages there are; only messages may stand here"
+        )
+    try:
+        return Omission(parse_value(row["key"], told["value"]), when, told["because"], told["source"])
+    except InputError as error:
+        raise document.error((*path, "value"), str(error)) from None
+
+
+def _values(key: str, stated: list[object] | None) -> Iterator[Value]:
+    kind = key_type(key)
+    if stated is not None:
+        yield from (parse_value(key, value) for value in stated)
+    elif issubclass(kind, StrEnum):
+        yield from kind
+    elif kind is bool:
+        yield from (True, False)
+    else:
+        raise InputError(f"{key} is a number; say which values it takes (values: [...])")

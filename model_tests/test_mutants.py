@@ -1,0 +1,55 @@
+"""Every row of the tables matters: mutants of them are noticed, but for those that are the same system.
+
+``python -m model_tests.mutants`` (``make mutants``) tries all of them on the whole panel; here a part of them
+meets the smaller systems of the panel.
+"""
+
+from __future__ import annotations
+
+import functools
+
+import pytest
+
+from ackfsm import tables
+from ackfsm.terms import Anomaly
+from model_tests import mutants
+from model_tests._tables import shipped
+from model_tests.mutants import Noticed
+
+SMALL = 3_000
+EVERY = 12
+SHARES = 4
+
+
+@functools.cache
+def tried(share: int) -> tuple[Noticed, ...]:
+    chosen = list(mutants.mutants(shipped()))[share * EVERY // SHARES :: EVERY]
+    return tuple(mutants.trial(mutant, SMALL) for mutant in chosen)
+
+
+@pytest.mark.parametrize("share", range(SHARES))
+def test_a_changed_row_is_noticed(share: int) -> None:
+    decisive = [each for each in tried(share) if each.decides]
+    assert len(decisive) > 40
+    alive = {str(each.mutant) for each in decisive if each.how is None}
+    assert alive <= set(mutants.survivors())
+
+
+def test_the_tables_themselves_are_noticed_by_nobody() -> None:
+    """The panel has no opinion of its own: what is not changed is the same."""
+    known = mutants.yardstick(SMALL)
+    assert len(known.systems) > 50
+    for system, signature in list(zip(known.systems, known.signatures, strict=True))[::5]:
+        assert mutants.signature(tables.load(), system) == signature
+
+
+def test_a_survivor_is_a_mutant_and_has_a_reason() -> None:
+    everyone = {str(mutant) for mutant in mutants.mutants(shipped())}
+    for name, reason in mutants.survivors().items():
+        assert name in everyone
+        assert len(reason) > 20
+
+
+def test_some_mutant_breaks_a_promise() -> None:
+    seen = {anomaly for share in range(SHARES) for each in tried(share) for anomaly in each.anomalies}
+    assert {Anomaly.LOSS, Anomaly.STUCK, Anomaly.DUPLICATE} <= seen
