@@ -14,8 +14,8 @@ from enum import StrEnum
 from pathlib import Path
 
 from ackfsm.draw._plan import Line, Plan, configured, general
-from ackfsm.network import Bounds, Network, compose
-from ackfsm.tables import Event, EventRef, Fsm, Machine, Monitor, Move, Specification
+from ackfsm.network import Bounds, Network, compose, environments
+from ackfsm.tables import COUNTED, Event, EventRef, Fsm, Machine, Monitor, Move, Specification
 from ackfsm.terms import Anomaly, Configuration, Fault, InputError
 
 __all__ = [
@@ -200,7 +200,7 @@ class _Drafter:
         if self.network is None:
             return None
         read = {setting for machine in machines for row in machine.rows() for setting in row.when.settings()}
-        read |= {machine.counter.bound for machine in machines if machine.counter}
+        read |= {COUNTED.get(machine.counter.bound, machine.counter.bound) for machine in machines if machine.counter}
         return tuple(settings_shown(self.network.configuration, read)) + tuple(_bounds_shown(self.network.bounds, read))
 
     def _conditions(self, machines: Sequence[Machine]) -> Mapping[str, str]:
@@ -227,17 +227,8 @@ class _Drafter:
         fsms = _distinct(self.network, machine.name, anomaly)
         for number, fsm in enumerate(fsms, 1):
             title = machine.name if len(fsms) == 1 else f"{machine.name}, copy {number}"
-            yield title, configured(machine, fsm, self._environment(self.network, number))
-
-    def _environment(self, network: Network, copy: int) -> dict[str, object]:
-        bounds = network.bounds
-        return self.specification.environment(
-            network.configuration,
-            faults=bounds.faults,
-            max_faults=bounds.max_faults,
-            messages=bounds.messages,
-            copy=copy,
-        )
+            by_copy = environments(self.specification, self.network.configuration, self.network.bounds)
+            yield title, configured(machine, fsm, by_copy[number - 1])
 
     def _panel(self, title: str, monitor: Monitor, plan: Plan) -> Panel:
         order = {state: number for number, state in enumerate(plan.states)}
