@@ -16,7 +16,7 @@ import multiprocessing
 import os
 import sys
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import product
 from pathlib import Path
 from types import MappingProxyType
@@ -49,9 +49,15 @@ class System:
 
 
 def _system(
-    profile: str = "jms", *, messages: int = 1, faults: int = 1, actions: str = "", **settings: object
+    profile: str = "jms",
+    *,
+    messages: int = 1,
+    faults: int = 1,
+    of: Collection[Fault] = tuple(Fault),
+    actions: str = "",
+    **settings: object,
 ) -> System:
-    kinds = frozenset(Fault) if faults else frozenset[Fault]()
+    kinds = frozenset(of) if faults else frozenset[Fault]()
     bounds = Bounds(messages=messages, faults=kinds, max_faults=faults, actions=frozenset(actions.split()))
     return System(profile, tuple(sorted(settings.items())), bounds)
 
@@ -115,6 +121,8 @@ def _publishing() -> Iterator[System]:
 
 
 def _storing() -> Iterator[System]:
+    for fault, mode in product(Fault, ("AUTO_ACKNOWLEDGE", "SESSION_TRANSACTED")):
+        yield _system(ack_mode=mode, of=(fault,))  # alone: two faults that do the same hide each other
     yield _system(journal_sync_non_transactional=False, faults=2)
     yield _system(redelivery_mark_persisted=False, faults=2)
     yield _system(queue_durable=False, faults=2)
