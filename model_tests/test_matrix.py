@@ -231,8 +231,9 @@ def test_processes_that_would_load_other_tables_say_so(tmp_path: Path) -> None:
 
 
 LONG = """
-import sys
+import signal, sys
 from ackfsm import cli, matrix
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell starts what runs in the background with it ignored
 run = matrix.run
 matrix.run = lambda *given, **named: run(*given, **named | {"progress": lambda *part: print(*part, flush=True)})
 sys.exit(cli.main(["matrix", "--messages", "2", "--jobs", "2"]))
