@@ -270,7 +270,7 @@ DAMAGES = {
     "a second source that nobody explains": damage(
         "conditions.yaml",
         "source 'ARTEMIS x' begins with no tag",
-        ("  source: JMS 7.2; JMS 7.3", f"  {HERE}source: JMS 7.2; ARTEMIS x"),
+        ("  source: JMS 7.2; JMS 7.3; EMS-REL;", f"  {HERE}source: JMS 7.2; ARTEMIS x; EMS-REL;"),
     ),
     "a condition that reads a later one": damage(
         "conditions.yaml",
