@@ -1,6 +1,6 @@
 """Read, check and hold the tables of ``spec/``."""
 
-from ackfsm.tables._conditions import ALWAYS, COUNTED, Condition
+from ackfsm.tables._conditions import ALWAYS, COUNTED, Condition, parse_condition
 from ackfsm.tables._guarantees import Exclusion, Guarantee, Guarantees, Implication, Level
 from ackfsm.tables._machine import Counter, EventRef, Fsm, Machine, Move, Per, Relation, Row
 from ackfsm.tables._matrix import Omission, Switch, Value
@@ -53,6 +53,7 @@ __all__ = [
     "Undecided",
     "Value",
     "load",
+    "parse_condition",
     "read_form",
     "written",
 ]

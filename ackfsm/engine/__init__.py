@@ -1,0 +1,45 @@
+"""A broker in the process, every step of which is a row of the tables."""
+
+from ackfsm.engine._broker import Broker
+from ackfsm.engine._connection import Connection
+from ackfsm.engine._consumer import Consumer, Message
+from ackfsm.engine._engine import AtOnce, Shuffled, Timed
+from ackfsm.engine._errors import (
+    BrokerStopped,
+    IllegalStateException,
+    JMSException,
+    JournalInconsistent,
+    MessageRejected,
+    OutcomeUnknown,
+    Stuck,
+    TransactionRolledBackException,
+)
+from ackfsm.engine._log import History
+from ackfsm.engine._messages import Outcome, Sent
+from ackfsm.engine._producer import Producer
+from ackfsm.engine._queues import Queue
+from ackfsm.engine._session import Session
+
+__all__ = [
+    "AtOnce",
+    "Broker",
+    "BrokerStopped",
+    "Connection",
+    "Consumer",
+    "History",
+    "IllegalStateException",
+    "JMSException",
+    "JournalInconsistent",
+    "Message",
+    "MessageRejected",
+    "Outcome",
+    "OutcomeUnknown",
+    "Producer",
+    "Queue",
+    "Sent",
+    "Session",
+    "Shuffled",
+    "Stuck",
+    "Timed",
+    "TransactionRolledBackException",
+]

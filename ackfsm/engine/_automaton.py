@@ -1,0 +1,135 @@
+"""Machines that act together as one automaton, whose states and moves are made as they are needed.
+
+A machine of ``spec/`` has a handful of states; the twelve machines of a copy have billions of
+combinations, of which a run meets some hundreds.  So the product is never laid out: a state gets
+its number when it is first reached, and a move is looked up in the tables once and then kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+from ackfsm.tables import EventRef, Fsm, Move, Row
+
+__all__ = ["REFUSED", "UNKNOWN", "Automaton", "Column"]
+
+REFUSED = -1
+UNKNOWN = -2
+
+Column = list[int]
+"""For each state the next one; :data:`REFUSED`; or :data:`UNKNOWN` until somebody asks :meth:`Automaton.fill`."""
+
+
+class Automaton:
+    """The product of ``fsms``.
+
+    ``columns[s]`` is the column of signal ``s``, ``None`` if no machine reacts to it.  ``names[n]`` are the
+    states that state ``n`` stands for, in the order of ``fsms``.  ``told[n]`` is what ``describe`` made of them
+    when the state was met.
+    """
+
+    def __init__(
+        self,
+        fsms: Sequence[Fsm],
+        signals: Sequence[Sequence[EventRef | None]],
+        describe: Callable[[Automaton, tuple[str, ...]], object],
+        visible: Sequence[int] = (),
+    ) -> None:
+        """``signals[s]`` has for each machine the name that it has for signal ``s``, ``None`` if it has none.
+
+        ``visible`` are the signals that somebody outside could notice.
+        """
+        self.fsms = tuple(fsms)
+        self.names: list[tuple[str, ...]] = []
+        self.told: list[object] = []
+        self._describe = describe
+        self._visible = frozenset(visible)
+        self._spent: dict[int, bool] = {}
+        self._numbers: dict[tuple[str, ...], int] = {}
+        self._parts = [self._reacting(refs) for refs in signals]
+        self.columns: list[Column | None] = [[] if parts else None for parts in self._parts]
+        self.initial = self.number(tuple(fsm.initial for fsm in fsms))
+
+    def _reacting(self, refs: Sequence[EventRef | None]) -> tuple[tuple[int, EventRef], ...]:
+        """The machines that some row of theirs makes take part, each with its name for the event."""
+        return tuple(
+            (i, ref)
+            for i, (fsm, ref) in enumerate(zip(self.fsms, refs, strict=True))
+            if ref is not None
+            and (fsm.initial, ref) in fsm.rows
+            and any(fsm.rows[state, ref].move is not Move.IGNORE for state in fsm.states)
+        )
+
+    def number(self, names: tuple[str, ...]) -> int:
+        """The number of a state, met before or not."""
+        number = self._numbers.get(names)
+        if number is None:
+            number = self._numbers[names] = len(self.names)
+            self.names.append(names)
+            for column in self.columns:
+                if column is not None:
+                    column.append(UNKNOWN)
+            self.told.append(self._describe(self, names))
+        return number
+
+    def fill(self, signal: int, state: int) -> int:
+        """The next state, or :data:`REFUSED`, from the tables; kept for the next time."""
+        column = self.columns[signal]
+        if column is None:
+            return state
+        names = list(self.names[state])
+        for i, row in self.rows(signal, self.names[state]):
+            if row.move is Move.REFUSE:
+                column[state] = REFUSED
+                return REFUSED
+            names[i] = row.target
+        column[state] = target = self.number(tuple(names))
+        return target
+
+    def rows(self, signal: int, names: tuple[str, ...]) -> Iterator[tuple[int, Row]]:
+        """What each machine that takes part says."""
+        for i, ref in self._parts[signal]:
+            yield i, self.fsms[i].rows[names[i], ref]
+
+    def reacts(self, signal: int, names: tuple[str, ...]) -> bool:
+        """Whether the signal would be refused or would change something."""
+        return any(row.move is Move.REFUSE or row.target != names[i] for i, row in self.rows(signal, names))
+
+    def allows(self, signal: int, names: tuple[str, ...]) -> bool:
+        """Whether no machine refuses."""
+        return all(row.move is not Move.REFUSE for _, row in self.rows(signal, names))
+
+    def refusal(self, signal: int, state: int) -> Row | None:
+        """The row that refuses, if one does."""
+        rows = (row for _, row in self.rows(signal, self.names[state]))
+        return next((row for row in rows if row.move is Move.REFUSE), None)
+
+    def of(self, state: int, machine: str) -> str:
+        """The state of one machine."""
+        return next(name for fsm, name in zip(self.fsms, self.names[state], strict=True) if fsm.name == machine)
+
+    def put(self, state: int, **states: str) -> int:
+        """``state`` with some machines elsewhere: for what a broker finds when it starts, which no event tells."""
+        pairs = zip(self.fsms, self.names[state], strict=True)
+        return self.number(tuple(states.get(fsm.name, name) for fsm, name in pairs))
+
+    def spent(self, state: int) -> bool:
+        """Whether no visible signal can come from ``state`` on, whatever happens elsewhere."""
+        if state not in self._spent:
+            self._spent[state] = not self._comes_to_light(state)
+        return self._spent[state]
+
+    def _comes_to_light(self, start: int) -> bool:
+        seen, waiting = {start}, [start]
+        while waiting:
+            state = waiting.pop()
+            for signal, parts in enumerate(self._parts):
+                target = self.fill(signal, state) if parts else REFUSED
+                if target == REFUSED:
+                    continue
+                if signal in self._visible:
+                    return True
+                if target not in seen:
+                    seen.add(target)
+                    waiting.append(target)
+        return False

@@ -1,0 +1,499 @@
+"""The broker: queues, journal, sessions, faults."""
+
+from __future__ import annotations
+
+import dataclasses
+import random
+from collections.abc import Callable, Mapping
+from types import TracebackType
+from typing import Self
+
+from ackfsm import tables
+from ackfsm.engine._connection import Connection
+from ackfsm.engine._consumer import Consumer, Message
+from ackfsm.engine._core import Observer, Session
+from ackfsm.engine._engine import AtOnce, Engine, Pace
+from ackfsm.engine._errors import BrokerStopped, IllegalStateException, Stuck
+from ackfsm.engine._log import History
+from ackfsm.engine._messages import Outcome, Sent, unpack
+from ackfsm.engine._parts import Copy
+from ackfsm.engine._queues import Incoming, Outgoing, Queue
+from ackfsm.engine._storage import Storage
+from ackfsm.engine._session import Session as JmsSession
+from ackfsm.engine._wiring import SCOPES, Call, Role, View, Wiring
+from ackfsm.journal import Journal, Live, MemoryJournal
+from ackfsm.tables import Specification
+from ackfsm.terms import Configuration, InputError
+
+__all__ = ["Broker"]
+
+_QUEUE, _BROKER = 1, 3
+_LAZY_BATCH = 32
+
+
+class Broker:
+    """An in-process broker whose every step is a row of the tables.
+
+    One thread uses it; it is deterministic by its seed.
+
+    Args:
+        profile: the system whose defaults and refusals hold (``jms``, ``artemis`` …).
+        journal: where messages are kept; by default a :class:`MemoryJournal`.  What it has is in the queues again.
+        pace: when things happen: :class:`AtOnce` (the default), :class:`Timed`, :class:`Shuffled`.
+        seed: of everything that is left to chance.
+        history: ``True`` keeps a log that ``ackfsm verify`` reads (:attr:`history`); a :class:`History` is used as it is.
+        repairs: whether the broker is started again and connections are made again when a call waits for it.
+        specification: the tables, by default those of the project.
+        settings: settings of the vocabulary, defaults of all connections.
+
+    Raises :class:`ackfsm.terms.InputError` for settings that the system does not have.
+    """
+
+    def __init__(
+        self,
+        profile: str = "jms",
+        *,
+        journal: Journal | None = None,
+        pace: Pace | None = None,
+        seed: int = 0,
+        history: History | bool = False,
+        repairs: bool = True,
+        specification: Specification | None = None,
+        **settings: object,
+    ) -> None:
+        self.specification = specification or tables.load()
+        self.profile = profile
+        self.settings: dict[str, object] = dict(settings)
+        self.configuration = self.configure({})
+        self.engine = Engine(Wiring(self.specification), self, pace or AtOnce())
+        self.core = self.engine.core
+        self.storage = Storage(self.core, journal or MemoryJournal())
+        self.random = random.Random(seed)
+        self.history = History(self.configuration) if history is True else history or None
+        self.repairs = repairs
+        self.dead_letters: list[Sent] = []
+        self._queues: dict[str, Queue] = {}
+        self._serial = 0
+        self._transaction = 0
+        self._remembered: dict[bytes, None] = {}
+        self._lazy: dict[Consumer, list[Message]] = {}
+        self._clients = 0
+        self._fault = ""
+        self._ready = self._call("dispatch_first", "queue")
+        self.hand_over = self._call("delivered_clear", "consumer", View.LATER)
+        self._listen()
+        self._adopt()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Sync and close the journal; what is in the queues is there when it is opened again."""
+        self.engine.settle()
+        if self.running:
+            self.engine.flush()
+        self.storage.journal.close()
+
+    # Faces
+
+    def queue(self, name: str, *, durable: bool | None = None, max_length: int | None = None) -> Queue:
+        """The queue of that name, made if there is none.
+
+        Args:
+            name: of the queue.
+            durable: whether it journals durable messages; by default the setting ``queue_durable``.
+            max_length: how many messages it holds; a message more is rejected.
+
+        Raises :class:`InputError` if it exists and is different.
+        """
+        found = self._queues.get(name)
+        if found is None:
+            wanted = self.configuration.queue_durable if durable is None else durable
+            found = self._queues[name] = Queue(name, wanted, max_length, self.core.queue())
+        elif (durable is not None and durable != found.durable) or (
+            max_length is not None and max_length != found.max_length
+        ):
+            raise InputError(f"queue {name!r} exists with durable={found.durable}, max_length={found.max_length}; use it so")
+        return found
+
+    def connect(self, client_id: str | None = None, **settings: object) -> Connection:
+        """A connection of a client, whose ``settings`` go before those of the broker."""
+        self._clients += 1
+        return Connection(self, client_id or f"client-{self._clients}", settings)
+
+    def configure(self, settings: Mapping[str, object]) -> Configuration:
+        """The configuration of this broker with ``settings`` over its own."""
+        return self.specification.configure(self.profile, {**self.settings, **settings})
+
+    @property
+    def running(self) -> bool:
+        """Whether the broker's process is there."""
+        return self.core.broker.parts[Role.BROKER].of("broker") == "up"
+
+    @property
+    def now(self) -> int:
+        """The virtual time, in nanoseconds."""
+        return self.engine.pace.now
+
+    # Faults and repairs
+
+    def crash(self) -> None:
+        """Power loss: memory goes, and any subset of the records that were not synced."""
+        self._stop("broker_crash", power=True)
+
+    def kill(self) -> None:
+        """Death of the process: memory goes, written records stay."""
+        self._stop("broker_kill", power=False)
+
+    def fail_journal(self) -> None:
+        """A sync fails: the broker stops itself, and what was not synced may or may not be on the disk."""
+        self._stop("journal_failure", power=True)
+
+    def _stop(self, fault: str, *, power: bool) -> None:
+        if not self.running:
+            raise IllegalStateException("the broker is down already; start it with restart()")
+        self.log("nemesis", "fault", fault=fault)
+        self.storage.crash(self.random, power=power)
+        self.engine.happen(fault, self.core.broker)
+        self._fault = fault
+
+    def restart(self) -> None:
+        """Read the journal and serve again.
+
+        Raises :class:`JournalInconsistent` if the journal does not hold what the tables say that it must.
+        """
+        if self.running:
+            raise IllegalStateException("the broker runs; there is nothing to restart")
+        self.storage.recover(list(self.core.broker.under(self.core.wiring.broadcast("broker")).members.values()))
+        if not self.engine.happen("broker_restart", self.core.broker):
+            raise AssertionError(self.core.refusal().because)
+        self.log("nemesis", "recovered", fault=self._fault)
+        self.engine.settle()
+
+    def drained(self) -> None:
+        """Say in the history that every queue was seen empty with nothing in flight.
+
+        Raises :class:`IllegalStateException` if one is not.
+        """
+        self.engine.wait(lambda: not any(queue.length for queue in self._queues.values()))
+        for queue in self._queues.values():
+            if queue.length:
+                raise IllegalStateException(f"queue {queue.name!r} holds {queue.length} messages; consume them first")
+            self.log("broker", "drained", queue=queue.name)
+
+    def _call(self, event: str, scope: str, view: View = View.LATER) -> Call:
+        """The call under which those are filed that would be overtaken."""
+        calls = [call for call, _ in self.core.events[event].calls if call.scope == SCOPES.index(scope)]
+        return next(call for call in calls if call.view is view)
+
+    def observe(self, observer: Observer | None) -> None:
+        """Call ``observer`` after each event, one at a time; ``None``: nobody, and fast."""
+        self.core.observer = observer
+
+    def log(self, process: str, event: str, **fields: object) -> None:
+        """One line of the history, if there is one."""
+        if self.history is not None:
+            self.history.add(self.now, process, event, **fields)
+
+    # What the sessions ask
+
+    def new_message(self, out: Outgoing, queue: Queue, message: Sent) -> Copy:
+        """The first copy of ``message``, on its way from ``out`` to ``queue``."""
+        self._serial += 1
+        sent, automaton = out.automaton(self.core, durable=queue.durable)
+        copy = Copy(automaton, message, self._serial, 1)
+        copy.sent = copy.kept = sent
+        copy.roles[Role.PRODUCER] = out.parts[Role.PRODUCER]
+        copy.roles[Role.WINDOW] = out.parts[Role.WINDOW]
+        copy.roles[Role.UNANSWERED] = out.parts[Role.UNANSWERED]
+        copy.roles[Role.BROKER] = self.core.broker.parts[Role.BROKER]
+        copy.scopes = [out.session, queue.scope, None, self.core.broker]
+        if message.duplicate_id is not None and message.duplicate_id in self._remembered:
+            copy.state = automaton.put(copy.state, known_id="safe")
+        message.copy = copy
+        return copy
+
+    def second_copy(self, first: Copy) -> Copy:
+        """The copy that a resend makes."""
+        sent = first.sent or self.configuration
+        copy = Copy(self.core.wiring.copy(sent, sent, 2), first.message, first.serial, 2)
+        copy.sent = copy.kept = sent
+        copy.roles = [copy, *first.roles[1:4], None, None, first.roles[6]]
+        copy.scopes = [*first.scopes[:2], None, first.scopes[3]]
+        copy.twin, first.twin = first, copy
+        return copy
+
+    def new_transaction(self) -> int:
+        """The number of a transaction."""
+        self._transaction += 1
+        return self._transaction
+
+    def wait(self, until: Callable[[], bool], doing: str) -> None:
+        """Go on until a call may return.
+
+        Raises :class:`BrokerStopped` or :class:`IllegalStateException` if it never will.
+        """
+        if not self.engine.wait(until):
+            if not self.running:
+                raise BrokerStopped(f"{doing}: the broker is down and nobody starts it; call restart()")
+            raise Stuck(f"{doing} would wait for ever: nothing is left that could happen")
+
+    def lazily(self, consumer: Consumer, message: Message) -> None:
+        """Acknowledge at leisure: a batch, or when there is nothing else to do."""
+        waiting = self._lazy.setdefault(consumer, [])
+        waiting.append(message)
+        if len(waiting) >= _LAZY_BATCH:
+            self._acknowledge_lazily(consumer)
+
+    def flush_lazily(self, session: JmsSession) -> None:
+        """Acknowledge now what the session would acknowledge at leisure."""
+        for consumer in session.consumers:
+            self._acknowledge_lazily(consumer)
+
+    def whose(self, event: str, configuration: Configuration) -> str:
+        """Whose call ``event`` is."""
+        return self.core.wiring.table.whose(event, configuration)
+
+    def scope_of_acknowledgement(self, configuration: Configuration) -> str:
+        """What an acknowledgement covers, in the words of a history."""
+        environment = self.specification.environment(configuration)
+        holds = {name: self.specification.conditions[name].holds(environment) for name in _COVERING}
+        return next((scope for name, scope in _COVERING.items() if holds[name]), "message")
+
+    def next_id(self) -> int:
+        """A number that no message has had."""
+        return self._serial + 1
+
+    def wake(self, queue: Queue) -> None:
+        """There is somebody new to send to."""
+        first = queue.scope.under(self._ready).first()
+        if first is not None:
+            self.engine.hungry(first)
+
+    def retire(self, session: Session) -> None:
+        """A side of a session is closed."""
+        self.core.sessions.pop(session, None)
+
+    def sync(self) -> bool:
+        """Write and sync the journal; the broker stops itself if that fails."""
+        if self.storage.sync():
+            return True
+        if self.running:
+            self.fail_journal()
+        return False
+
+    # What events do besides
+
+    def _listen(self) -> None:
+        """Hear of the events that somebody outside is told of."""
+        tell = self.core.effects
+        for event, outcome in _OUTCOMES.items():
+            tell[event] = self._resolving(event, outcome)
+        tell["acknowledged"] = self._acknowledged
+        tell["ack_in_doubt"] = self._ack_in_doubt
+        tell["arrive"] = self._arrived
+        tell["dead_lettered"] = self._dead_lettered
+        for event in ("execute_commit", "execute_consumption"):
+            tell[event] = self.storage.executed
+        for event, end in _ENDS.items():
+            tell[event] = self._ending(end)
+        for event in ("consumer_link_loss", "consumer_crash", "broker_crash", "broker_kill", "journal_failure"):
+            tell[event] = self._work_lost
+        arrivals = self.core.arrivals
+        for state in ("ready", "staged", "committing"):
+            arrivals.setdefault(("entry", state), []).append(self._counted)
+        for state in ("removed", "lost", "refused"):
+            arrivals.setdefault(("entry", state), []).append(self._uncounted)
+
+    def _resolving(self, event: str, outcome: Outcome) -> Callable[[Copy], None]:
+        said = {"implied": "confirmed", "returned": None, "send_in_transaction": None}.get(event, event)
+
+        def resolved(copy: Copy) -> None:
+            message: Sent = copy.message
+            message.outcome = outcome
+            out: Outgoing = copy.scopes[0].face  # type: ignore[union-attr] # whoever sends has a session
+            out.open.pop(message, None)
+            if said is not None and self.history is not None:
+                self.log(out.process, said, session=out.session.name, queue=message.queue.name, message=message.id)
+            hear = message.on_outcome
+            if hear is not None:
+                self.engine.callbacks.append(lambda: hear(message))
+
+        return resolved
+
+    def _acknowledged(self, copy: Copy) -> None:
+        if self.history is not None:
+            self._log_of(copy, "acknowledged")
+
+    def _ack_in_doubt(self, copy: Copy) -> None:
+        if copy.received is not None:
+            copy.received.in_doubt = True
+        self._log_of(copy, "ack_in_doubt")
+
+    def _log_of(self, copy: Copy, event: str) -> None:
+        incoming: Incoming = copy.scopes[2].face  # type: ignore[union-attr] # whoever acknowledges has a session
+        queue: Queue = copy.message.queue
+        self.log(
+            incoming.process, event, session=incoming.session.name, queue=queue.name, message=copy.message.id, scope="message"
+        )
+
+    def _arrived(self, copy: Copy) -> None:
+        consumer: Consumer = copy.scopes[2].face.consumer  # type: ignore[union-attr] # whoever receives has a session
+        if consumer.listener is not None:
+            self.engine.callbacks.append(consumer.pump)
+
+    def _dead_lettered(self, copy: Copy) -> None:
+        self.dead_letters.append(copy.message)
+        self.log("broker", "dead_lettered", queue=copy.message.queue.name, message=copy.message.id)
+
+    def _ending(self, end: str) -> Callable[[Session], None]:
+        def ended(session: Session) -> None:
+            if session.face is not None:
+                session.face.owner.ended(end)
+
+        return ended
+
+    def _work_lost(self, session: Session) -> None:
+        """A connection is gone, and with it what the consuming side of a transaction had acknowledged."""
+        for side in self.core.sessions if session is self.core.broker else (session,):
+            if side.kind == "consumer" and side.parts[Role.CONSUMER].of("consumption") in {"open", "failed"}:
+                side.face.owner.ended("rolled_back")
+
+    @staticmethod
+    def _counted(copy: Copy) -> None:
+        if not copy.counted:
+            copy.counted = True
+            copy.message.queue.length += 1
+
+    @staticmethod
+    def _uncounted(copy: Copy) -> None:
+        if copy.counted:
+            copy.counted = False
+            copy.message.queue.length -= 1
+
+    def _adopt(self) -> None:
+        """Take what the journal has into the queues."""
+        recovery = self.storage.journal.recovery
+        self._serial = recovery.next_key >> 2
+        self._transaction = recovery.next_key
+        self._remembered = dict.fromkeys(recovery.remembered)
+        sent = self.configuration
+        for key, live in recovery.live.items():
+            message = unpack(live.data, self.queue)
+            number = key & 3
+            kept = dataclasses.replace(sent, delivery_mode=message.delivery_mode, queue_durable=message.queue.durable)
+            copy = Copy(self.core.wiring.copy(kept, kept, number), message, key >> 2, number)
+            copy.sent = copy.kept = kept
+            copy.roles[Role.BROKER] = self.core.broker.parts[Role.BROKER]
+            copy.scopes = [None, message.queue.scope, None, self.core.broker]
+            copy.mark, copy.stored = live.attempts, True
+            copy.state = self._found(copy, live)
+            self._counted(copy)
+            copy.file()
+            self.engine.hungry(copy)
+
+    def _found(self, copy: Copy, live: Live) -> int:
+        """The state of a copy whose producer is of an earlier life of the broker."""
+        states = {"publication": "resolved", "request": "gone", "entry": "ready", "record": "durable"}
+        if live.marked:
+            states["redelivery"] = "marked"
+        attempts = next(fsm for fsm in copy.automaton.fsms if fsm.name == "attempts")
+        if str(live.attempts) in attempts.states:
+            states["attempts"] = str(live.attempts)
+        return copy.automaton.put(copy.state, **states)
+
+    # What the engine asks (the protocol Queues)
+
+    def feed(self, copy: Copy) -> bool:
+        """Send what waits in the queue of ``copy`` to consumers."""
+        queue: Queue = copy.message.queue
+        ready = queue.scope.under(self._ready)
+        sent = False
+        while (first := ready.first()) is not None:
+            incoming = self._next_consumer(queue)
+            if incoming is None or not self._dispatch(first, incoming, queue):
+                break
+            sent = True
+        return sent
+
+    def _next_consumer(self, queue: Queue) -> Incoming | None:
+        """The next in turn that has room."""
+        consumers = queue.consumers
+        for _ in range(len(consumers)):
+            incoming = consumers[0]
+            consumers.rotate(-1)
+            if incoming.has_room():
+                return incoming
+        return None
+
+    def _dispatch(self, copy: Copy, incoming: Incoming, queue: Queue) -> bool:
+        incoming.bind(self.core, copy)
+        if self.storage.marks(copy) and not copy.premarked and not self._mark(queue, incoming):
+            return False
+        for name in ("dispatch_first", "dispatch_again"):
+            if self.engine.perform(name, copy):
+                copy.mark = 1 if name == "dispatch_first" else max(copy.mark, 1) + 1
+                copy.premarked = False
+                return True
+        return False
+
+    def _mark(self, queue: Queue, incoming: Incoming) -> bool:
+        """Store for all that are about to be sent that they are: one sync for them together."""
+        room = incoming.room()
+        ready = queue.scope.under(self._ready).members
+        batch = [ready[key] for key in sorted(ready)[:room]] if room is None or room < len(ready) else list(ready.values())
+        for copy in batch:
+            if self.storage.marks(copy) and not copy.premarked:
+                self.storage.mark(copy)
+                copy.premarked = True
+        return self.sync()
+
+    def forget(self, copy: Copy) -> None:
+        """Nothing that anybody could notice can happen to ``copy`` any more."""
+        if copy.number == 1:
+            copy.message.copy = None
+
+    def idle(self) -> bool:
+        """Lazy acknowledgements; then repairs."""
+        for consumer in list(self._lazy):
+            if self._acknowledge_lazily(consumer):
+                return True
+        return self.repairs and self._repair()
+
+    def _acknowledge_lazily(self, consumer: Consumer) -> bool:
+        waiting = self._lazy.pop(consumer, [])
+        return any([consumer.acknowledge_lazily(message) for message in reversed(waiting)])
+
+    def _repair(self) -> bool:
+        """Start the broker again, or make a connection again, if one is down."""
+        if not self.running:
+            self.restart()
+            return True
+        for session in list(self.core.sessions):
+            if session is not self.core.broker and self.engine.happen(f"{session.kind}_link_up", session):
+                return True
+        return False
+
+
+_COVERING = {"covers_those_after": "session", "covers_those_before": "up_to"}
+
+_OUTCOMES = {
+    "confirmed": Outcome.CONFIRMED,
+    "implied": Outcome.CONFIRMED,
+    "rejected": Outcome.REJECTED,
+    "in_doubt": Outcome.IN_DOUBT,
+    "returned": Outcome.UNCONFIRMED,
+    "send_in_transaction": Outcome.IN_TRANSACTION,
+}
+
+_ENDS = {
+    "commit_failed": "commit_in_doubt",
+    "consumption_in_doubt": "commit_in_doubt",
+    "rollback_returned": "rolled_back",
+    "transaction_lost": "rolled_back",
+}

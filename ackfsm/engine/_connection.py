@@ -1,0 +1,71 @@
+"""A client's connection: the process, and the sessions in it."""
+
+from __future__ import annotations
+
+from types import TracebackType
+from typing import TYPE_CHECKING, Self
+
+from ackfsm.engine._errors import IllegalStateException
+from ackfsm.engine._session import Session
+
+if TYPE_CHECKING:
+    from ackfsm.engine._broker import Broker
+
+__all__ = ["Connection"]
+
+
+class Connection:
+    """One client process with its connection to the broker.  ``Broker.connect`` makes it."""
+
+    def __init__(self, broker: Broker, client_id: str, settings: dict[str, object]) -> None:
+        self.broker = broker
+        self.client_id = client_id
+        self.sessions: list[Session] = []
+        self._settings = settings
+        self._made = 0
+        self._closed = False
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def session(self, ack_mode: str | None = None, **settings: object) -> Session:
+        """A session.
+
+        Args:
+            ack_mode: ``AUTO_ACKNOWLEDGE``, ``CLIENT_ACKNOWLEDGE``, ``SESSION_TRANSACTED`` …; by default that of the
+                connection.
+            settings: further settings of the vocabulary.
+
+        Raises :class:`ackfsm.terms.InputError` for what the system does not have, with the reason.
+        """
+        if self._closed:
+            raise IllegalStateException("the connection is closed; make another with broker.connect()")
+        self._made += 1
+        chosen = {**self._settings, **settings, **({} if ack_mode is None else {"ack_mode": ack_mode})}
+        made = Session(self.broker, self.client_id, f"{self.client_id}.{self._made}", chosen)
+        self.sessions.append(made)
+        return made
+
+    def close(self) -> None:
+        """Close all sessions: what they have not acknowledged is delivered again, open transactions are rolled back."""
+        for session in self.sessions:
+            session.close()
+        self._closed = True
+
+    def lose(self) -> None:
+        """The connection breaks, and what is on it is lost."""
+        self.broker.log("nemesis", "fault", fault="producer_link_loss")
+        for session in self.sessions:
+            session.fault("link_loss")
+
+    def crash(self) -> None:
+        """The client's process dies with all that it holds; its sessions are gone."""
+        self.broker.log("nemesis", "fault", fault="producer_crash")
+        for session in self.sessions:
+            session.fault("crash")
+        self._closed = True

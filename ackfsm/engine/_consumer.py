@@ -1,0 +1,240 @@
+"""Receive: by call or by listener, and what the session does about acknowledging."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
+
+from ackfsm.engine._errors import IllegalStateException, OutcomeUnknown
+from ackfsm.engine._messages import HeaderValue
+from ackfsm.engine._parts import Copy
+from ackfsm.engine._queues import Incoming
+
+if TYPE_CHECKING:
+    from ackfsm.engine._queues import Queue
+    from ackfsm.engine._session import Session
+
+__all__ = ["Consumer", "Message"]
+
+
+class Message:
+    """A message that was delivered.
+
+    Attributes:
+        id: the message's own id.
+        body: the payload.
+        headers: its headers.
+        redelivered: whether it may have been delivered before (``JMSRedelivered``).
+        delivery_count: how often it has been sent to a consumer, from 1 (``JMSXDeliveryCount``).
+    """
+
+    __slots__ = ("body", "consumer", "copy", "delivery_count", "headers", "id", "in_doubt", "redelivered")
+
+    def __init__(self, consumer: Consumer, copy: Copy, *, redelivered: bool) -> None:
+        sent = copy.message
+        self.id: str = sent.id
+        self.body: bytes = sent.body
+        self.headers: Mapping[str, HeaderValue] = sent.headers
+        self.redelivered = redelivered
+        self.delivery_count = copy.mark
+        self.consumer = consumer
+        self.copy = copy
+        self.in_doubt = False
+
+    def __repr__(self) -> str:
+        return f"<{self.id}{', redelivered' if self.redelivered else ''}>"
+
+    def acknowledge(self) -> None:
+        """Acknowledge it, and whatever else the mode covers; ignored where the session acknowledges by itself.
+
+        Raises :class:`OutcomeUnknown` if nobody knows whether the broker has it, :class:`IllegalStateException` if there is
+        nothing to acknowledge or the session is closed.
+        """
+        self.consumer.acknowledge(self)
+
+
+class Consumer:
+    """Consumes from one queue.  ``Session.consumer`` makes it.
+
+    An application is taken to be done with a message when it acknowledges it, when it asks for the next, and when it
+    commits, recovers or closes the session.
+    """
+
+    def __init__(self, session: Session, queue: Queue, incoming: Incoming, listener: Listener | None) -> None:
+        self.session = session
+        self.queue = queue
+        self.incoming = incoming
+        self.listener = listener
+        self._broker = session.broker
+        self._whose = self._broker.whose("acknowledge", incoming.configuration)
+        self._gives_back = self._broker.whose("give_back", incoming.configuration) == "library"
+        self._scope = self._broker.scope_of_acknowledgement(incoming.configuration)
+        self._current: Message | None = None
+        self._last: Message | None = None
+        self._pumping = False
+
+    def receive(self, timeout: float | None = 0.0) -> Message | None:
+        """The next message.
+
+        Args:
+            timeout: seconds of virtual time to wait for one; ``None`` waits as long as something can still happen, 0 as
+                long as what is under way may bring one without waiting for a repair.
+
+        Returns ``None`` if there is none.  Raises :class:`IllegalStateException` for a consumer with a listener.
+        """
+        self.session.alive()
+        if self.listener is not None:
+            raise IllegalStateException("this consumer has a listener; receive() is for one without (JMS 3.1, 4.4.6)")
+        self.session.finish_processing()
+        engine = self._broker.engine
+        until = None if timeout is None else self._broker.now + round(timeout * 1e9)
+        if until is not None and timeout:
+            engine.at(until, lambda: None)
+        while True:
+            engine.settle()
+            copy = self._next()
+            if copy is not None:
+                message = self._hand_over(copy)
+                if message is not None:
+                    return message
+            elif (until is not None and timeout and self._broker.now >= until) or not engine.go_on():
+                return None
+
+    def _next(self) -> Copy | None:
+        """The copy that would be handed over next."""
+        first = self.incoming.session.under(self._broker.hand_over).first()
+        return first if first is not None and (first.told.deliverable or first.told.claimable) else None
+
+    def _hand_over(self, copy: Copy) -> Message | None:
+        """Give ``copy`` to the application; ``None`` if the acknowledgement that has to come first is in doubt."""
+        if self._whose == "library" and not copy.told.deliverable:
+            self._acknowledge(copy)
+        if not copy.told.deliverable:
+            return None
+        event = "delivered_flagged" if copy.of("flag") == "flagged" else "delivered_clear"
+        message = Message(self, copy, redelivered=event == "delivered_flagged")
+        if not self._broker.engine.perform(event, copy):
+            return None
+        self._log(
+            message, "delivered", redelivered=message.redelivered, delivery_count=message.delivery_count
+        )
+        copy.received = message
+        self._current = self._last = message
+        return message
+
+    def pump(self) -> None:
+        """Call the listener for what has arrived."""
+        if self._pumping or self.listener is None or self.session.closed:
+            return
+        self._pumping = True
+        try:
+            while (copy := self._next()) is not None:
+                self.session.finish_processing()
+                message = self._hand_over(copy)
+                if message is not None:
+                    self._call(message)
+        finally:
+            self._pumping = False
+
+    def _call(self, message: Message) -> None:
+        if self.listener is None:
+            return
+        try:
+            self.listener(message)
+        except Exception as error:  # noqa: BLE001 - whatever a listener throws is a listener exception (JMS 3.1, 8.7)
+            self._failed(message, error)
+        else:
+            self.finish()
+
+    def _failed(self, message: Message, error: Exception) -> None:
+        if self._current is not message:
+            return
+        self._current = None
+        self._log(message, "failed", error=repr(error))
+        self._broker.engine.perform("listener_exception", message.copy)
+        if self._gives_back:
+            self._broker.engine.perform("give_back", message.copy)
+        self._acknowledge_by_session(message)
+        self._broker.engine.settle()
+
+    def finish(self) -> None:
+        """The application is done with the message that it had last."""
+        message = self._current
+        if message is None:
+            return
+        self._current = None
+        self._log(message, "processed")
+        self._broker.engine.perform("processed", message.copy)
+        self._acknowledge_by_session(message)
+
+    def abandon(self) -> None:
+        """The application does not go on with the message that it had last."""
+        self._current = None
+
+    def _acknowledge_by_session(self, message: Message) -> None:
+        if self._whose == "library":
+            self._acknowledge(message.copy)
+        elif self._whose == "leisure":
+            self._broker.lazily(self, message)
+
+    def acknowledge(self, message: Message) -> None:
+        """See :meth:`Message.acknowledge`."""
+        self.session.alive()
+        if self._whose != "application":
+            return
+        self.session.finish_processing()
+        if not self._acknowledge(message.copy, scope=self._scope):
+            row = self._broker.core.refusal()
+            raise IllegalStateException(f"acknowledge() of {message.id}: {row.because} ({row.place})")
+        if self._scope != "message":
+            self.session.acknowledge_others(self)
+        if message.in_doubt:
+            raise OutcomeUnknown(f"the connection broke before the broker answered; {message.id} may come again")
+
+    def acknowledge_last(self) -> None:
+        """Another consumer of the session was acknowledged, and that covers what this one has had."""
+        if self._last is not None:
+            self._acknowledge(self._last.copy, scope=self._scope)
+
+    def acknowledge_lazily(self, message: Message) -> bool:
+        """At the session's leisure."""
+        return self._acknowledge(message.copy, scope=self._scope)
+
+    def _acknowledge(self, copy: Copy, *, scope: str = "message") -> bool:
+        """Send the acknowledgement and wait if the tables say that the call does; ``False`` if they refuse it."""
+        broker = self._broker
+        if broker.history is not None:
+            if not broker.core.can(broker.core.events["acknowledge"], copy):
+                return False
+            broker.log(
+                self.session.process,
+                "acknowledge",
+                session=self.incoming.session.name,
+                queue=self.queue.name,
+                message=copy.message.id,
+                scope=scope,
+            )
+        if not broker.engine.perform("acknowledge", copy):
+            return False
+        if copy.told.acknowledging and not copy.told.deliverable:
+            broker.wait(lambda: copy.told.deliverable or not copy.told.acknowledging, "an acknowledgement")
+        else:
+            broker.engine.settle()
+        return True
+
+    def _log(self, message: Message, event: str, **fields: object) -> None:
+        session = self.session
+        if self._broker.history is not None:
+            self._broker.log(
+                session.process,
+                event,
+                session=self.incoming.session.name,
+                queue=self.queue.name,
+                message=message.id,
+                transaction=session.transaction if session.transacted else None,
+                **fields,
+            )
+
+
+Listener = Callable[[Message], object]
+"""What is called with each message; an exception is a listener exception."""

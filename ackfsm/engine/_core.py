@@ -1,0 +1,205 @@
+"""Perform events: every participant is asked by its table, and all move or none does."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from ackfsm.engine._automaton import REFUSED, UNKNOWN
+from ackfsm.engine._parts import Copy, Part, Scope
+from ackfsm.engine._wiring import SCOPES, Event, Role, Wiring
+from ackfsm.tables import Per, Row
+
+__all__ = ["Core", "Effect", "Observer", "Session", "Watch"]
+
+Effect = Callable[[Any], None]
+"""What an event does besides, for a copy or a session: a journal entry, a word to the application."""
+
+Observer = Callable[[Event, "Copy | Session"], None]
+"""Called after each event; a fault may be injected here."""
+
+
+class Session(Scope):
+    """One side of a session, or the broker: its parts, and the copies that its events concern."""
+
+    __slots__ = ("face", "kind", "name", "parts", "transaction")
+
+    def __init__(self, kind: str, name: str, parts: dict[Role, Part], calls: int) -> None:
+        """``kind`` is one of :data:`SCOPES`; ``transaction`` is the number of the one that is open or ends."""
+        super().__init__(calls)
+        self.kind = kind
+        self.name = name
+        self.parts = parts
+        self.transaction = 0
+        self.face: Any = None
+
+
+class Watch:
+    """A course as it happens: who was called, what was done, and whether other copies took part."""
+
+    __slots__ = ("alone", "calls", "effects")
+
+    def __init__(self) -> None:
+        self.alone = True
+        self.calls: dict[Any, None] = {}
+        self.effects: list[Effect] = []
+
+
+class Core:
+    """The parts of one broker and of all sessions, and the rules by which they move.
+
+    ``effects`` has what is done after an event of that name, ``arrivals`` what is done when a machine comes to a
+    state.  ``moved`` collects the copies that the events of others have moved.  After ``False``,
+    ``refusal()`` tells who refused.
+    """
+
+    def __init__(self, wiring: Wiring) -> None:
+        self.wiring = wiring
+        self.events = wiring.events
+        self.sessions: dict[Session, None] = {}
+        broker = Part(wiring.part(Role.BROKER, wiring.specification.configure()))
+        self.broker = self.session("broker", "broker", {Role.BROKER: broker})
+        self.effects: dict[str, Effect] = {}
+        self.arrivals: dict[tuple[str, str], list[Effect]] = {}
+        self.observer: Observer | None = None
+        self.moved: dict[Copy, None] = {}
+        self.watch: Watch | None = None
+        self._refused: tuple[Part, int] | None = None
+        self._entered: dict[tuple[int, int, int], tuple[Effect, ...]] = {}
+
+    def session(self, kind: str, name: str, parts: dict[Role, Part]) -> Session:
+        """A scope with parts of its own, that events of the broker reach too."""
+        made = Session(kind, name, parts, len(self.wiring.calls))
+        self.sessions[made] = None
+        return made
+
+    def queue(self) -> Scope:
+        """A scope without parts."""
+        return Scope(len(self.wiring.calls))
+
+    def refusal(self) -> Row:
+        """The row that refused last."""
+        if self._refused is None:
+            raise AssertionError("nothing was refused")
+        part, signal = self._refused
+        row = part.automaton.refusal(signal, part.state)
+        if row is None:
+            raise AssertionError("what was refused is not refused any more")
+        return row
+
+    def perform(self, event: Event, copy: Copy) -> bool:
+        """One event of a copy; ``False`` if somebody refuses it."""
+        moves = self._moves(event, copy)
+        if moves is None:
+            return False
+        effects = [(part, effect) for part, target in moves for effect in self._effects_of(part, target)]
+        for part, target in moves:
+            part.state = target
+        others = [part for part, _ in moves if isinstance(part, Copy) and part is not copy]
+        told = self.effects.get(event.name)
+        watch = self.watch
+        if watch is not None:
+            watch.calls.update((call, None) for call, _ in event.calls)
+            watch.effects += (effect for _, effect in effects)
+            watch.effects += [told] if told is not None else []
+            watch.alone = watch.alone and not others
+        for part, effect in effects:
+            effect(part if isinstance(part, Copy) else copy)
+        if told is not None:
+            told(copy)
+        for other in others:
+            other.file()
+            self.moved[other] = None
+        if self.observer is not None:
+            copy.file()
+            self.observer(event, copy)
+        return True
+
+    def can(self, event: Event, copy: Copy) -> bool:
+        """Whether nobody would refuse ``event`` now."""
+        return self._moves(event, copy) is not None
+
+    def _moves(self, event: Event, copy: Copy) -> list[tuple[Part, int]] | None:
+        """Where each participant would go; ``None`` if one refuses."""
+        moves: list[tuple[Part, int]] = []
+        for role in event.roles:
+            part = copy.roles[role]
+            if part is not None and not self._ask(part, event.own, moves):
+                return None
+        twin = copy.twin
+        if twin is not None and not self._ask(twin, _heard_by_twin(event, copy), moves):
+            return None
+        for call, signal in event.calls:
+            scope = copy.scopes[call.scope]
+            filed = scope.filed[call.number] if scope is not None else None
+            if filed is not None and filed.members:
+                for other in list(filed.towards(copy, call)):
+                    if other is not twin and not self._ask(other, signal, moves):
+                        return None
+        return moves
+
+    def _ask(self, part: Part, signal: int, moves: list[tuple[Part, int]]) -> bool:
+        column = part.columns[signal]
+        if column is None:
+            return True
+        target = column[part.state]
+        if target == UNKNOWN:
+            target = part.automaton.fill(signal, part.state)
+        if target == REFUSED:
+            self._refused = (part, signal)
+            return False
+        if target != part.state:
+            moves.append((part, target))
+        return True
+
+    def _effects_of(self, part: Part, target: int) -> tuple[Effect, ...]:
+        """What is done as ``part`` comes to ``target``."""
+        key = (id(part.automaton), part.state, target)
+        found = self._entered.get(key)
+        if found is None:
+            names = part.automaton.names
+            pairs = zip(part.automaton.fsms, names[part.state], names[target], strict=True)
+            arrived = [(fsm.name, now) for fsm, was, now in pairs if was != now]
+            found = self._entered[key] = tuple(e for at in arrived for e in self.arrivals.get(at, ()))
+        return found
+
+    def happen(self, event: Event, session: Session) -> bool:
+        """One event of a session or of the broker: its parts and every copy that it concerns take part."""
+        moves: list[tuple[Part, int]] = []
+        copies: list[tuple[Part, int]] = []
+        for copy in session.under(self.wiring.broadcast(session.kind)).members.values():
+            if not self._ask(copy, event.own, copies):
+                return False
+        parts = list(self._parts(session))
+        for _, part in parts:
+            if not self._ask(part, event.own, moves):
+                return False
+        owner = {id(part): of for of, part in parts}
+        effects = [(part, effect) for part, target in (*copies, *moves) for effect in self._effects_of(part, target)]
+        for part, target in (*copies, *moves):
+            part.state = target
+        for part, _ in copies:
+            if isinstance(part, Copy):
+                part.file()
+                self.moved[part] = None
+        for part, effect in effects:
+            effect(part if isinstance(part, Copy) else owner[id(part)])
+        told = self.effects.get(event.name)
+        if told is not None:
+            told(session)
+        if self.observer is not None:
+            self.observer(event, session)
+        return True
+
+    def _parts(self, session: Session) -> Iterator[tuple[Session, Part]]:
+        reached = self.sessions if session.kind == "broker" else (session,)
+        for of in reached:
+            for part in of.parts.values():
+                yield of, part
+
+
+def _heard_by_twin(event: Event, copy: Copy) -> int:
+    """What the other copy of the message hears: an event of the message is its own too."""
+    if event.per is Per.MESSAGE:
+        return event.own
+    return event.twin if copy.number > 1 else event.own + 1

@@ -1,0 +1,394 @@
+"""Run: what is to be done next, at once or in virtual time, until a call that waits may return."""
+
+from __future__ import annotations
+
+import heapq
+import random
+from collections import deque
+from collections.abc import Callable
+from typing import Protocol
+
+from ackfsm.engine._core import Core, Session
+from ackfsm.engine._courses import Courses
+from ackfsm.engine._parts import Copy
+from ackfsm.engine._wiring import Event, Role, Wiring
+
+__all__ = ["AtOnce", "Engine", "Pace", "Queues", "Shuffled", "Timed"]
+
+_FRAMES = frozenset({"producer_to_broker", "broker_to_producer", "consumer_to_broker", "broker_to_consumer"})
+_PROMPT = frozenset({"library", "broker"})
+_PUBLISHING = frozenset({"producer_to_broker", "broker_to_producer"})
+_DISK = frozenset({"disk"})
+
+
+class Queues(Protocol):
+    """What the engine asks of the queues and the journal."""
+
+    def feed(self, copy: Copy) -> bool:
+        """Send what waits in the queue of ``copy`` to consumers; whether anything was sent."""
+
+    def sync(self) -> bool:
+        """Write and sync the journal; ``False`` if it failed and the broker has stopped."""
+
+    def forget(self, copy: Copy) -> None:
+        """Nothing that anybody could notice can happen to ``copy`` any more."""
+
+    def idle(self) -> bool:
+        """Do what is done when nothing else is: lazy acknowledgements, repairs; whether anything was done."""
+
+
+class Pace(Protocol):
+    """When things happen."""
+
+    now: int
+
+    def prompt(self) -> frozenset[str]:
+        """The agents whose events follow at once."""
+
+    def delay(self, agent: str) -> int | None:
+        """Nanoseconds until an event of ``agent`` that can happen does; ``None``: when there is nothing else to do."""
+
+    def loses(self, agent: str) -> bool:
+        """Whether the connection breaks under this frame."""
+
+
+class AtOnce:
+    """Frames arrive as they are sent, and the disk is asked when somebody waits for it."""
+
+    def __init__(self) -> None:
+        self.now = 0
+
+    def prompt(self) -> frozenset[str]:
+        """Everybody but disk, timer and queue."""
+        return _PROMPT | _FRAMES
+
+    def delay(self, agent: str) -> int | None:
+        """Nothing takes time."""
+        del agent
+        return None
+
+    def loses(self, agent: str) -> bool:
+        """Nothing is lost."""
+        del agent
+        return False
+
+
+class Timed:
+    """A network and a disk in virtual time.
+
+    Args:
+        latency: nanoseconds that a frame travels, least and most.
+        disk: nanoseconds that a sync takes.
+        timer: nanoseconds that the broker's timer runs.
+        loss: how likely a frame is lost, and its connection with it, from 0 to 1.
+        seed: of the times and losses.
+    """
+
+    def __init__(
+        self,
+        *,
+        latency: tuple[int, int] = (100_000, 300_000),
+        disk: int = 1_000_000,
+        timer: int = 10_000_000,
+        loss: float = 0.0,
+        seed: int = 0,
+    ) -> None:
+        self.now = 0
+        self._latency, self._loss = latency, loss
+        self._taking = {"disk": disk, "timer": timer}
+        self._random = random.Random(seed)
+
+    def prompt(self) -> frozenset[str]:
+        """Library and broker; frames travel."""
+        return _PROMPT
+
+    def delay(self, agent: str) -> int | None:
+        """What the agent takes."""
+        return self._random.randint(*self._latency) if agent in _FRAMES else self._taking[agent]
+
+    def loses(self, agent: str) -> bool:
+        """By chance."""
+        return agent in _FRAMES and self._random.random() < self._loss
+
+
+class Shuffled:
+    """Any event that can happen may be the next: every interleaving is met by some seed."""
+
+    def __init__(self, seed: int = 0) -> None:
+        self.now = 0
+        self.random = random.Random(seed)
+
+    def prompt(self) -> frozenset[str]:
+        """Nobody."""
+        return frozenset()
+
+    def delay(self, agent: str) -> int | None:
+        """At some time."""
+        del agent
+        return None
+
+    def loses(self, agent: str) -> bool:
+        """Losses are faults, and whoever wants them injects them."""
+        del agent
+        return False
+
+
+class Engine:
+    """Does what is to be done: for copies that others have moved, for sessions, for queues, for the disk."""
+
+    def __init__(self, wiring: Wiring, queues: Queues, pace: Pace) -> None:
+        self.core = Core(wiring)
+        self.courses = Courses(self.core, self._leftover, self._finished)
+        self.pace = pace
+        self.queues = queues
+        self.callbacks: deque[Callable[[], None]] = deque()
+        self._prompt = pace.prompt()
+        self._travelling = frozenset() if isinstance(pace, Shuffled) else _FRAMES - self._prompt
+        self._shuffled = pace if isinstance(pace, Shuffled) else None
+        self._hungry: dict[Copy, None] = {}
+        self._waiting: dict[Copy, None] = {}
+        self._unsynced: dict[Copy, None] = {}
+        self._busy: dict[Session, None] = {}
+        self._due: list[tuple[int, int, Callable[[], None]]] = []
+        self._sent: set[tuple[int, object]] = set()
+        self._syncing = False
+        self._last: dict[object, int] = {}
+        self._serial = 0
+        self._retry = False
+
+    # What somebody does
+
+    def perform(self, name: str, copy: Copy) -> bool:
+        """An event of ``copy`` that somebody brings about, and what follows at once."""
+        return self.courses.drive(self.core.events[name], copy, self._prompt)
+
+    def put(self, name: str, copy: Copy) -> bool:
+        """An event by which the application puts ``copy`` on its way, which the broker may be about to refuse."""
+        if not copy.refuse:
+            return self.perform(name, copy)
+        done = self.courses.drive(self.core.events[name], copy, self._prompt - _FRAMES)
+        if done and not self._travelling:
+            self.perform("rejection", copy)
+        return done
+
+    def happen(self, name: str, session: Session) -> bool:
+        """An event of a session or the broker that somebody brings about."""
+        done = self.core.happen(self.core.events[name], session)
+        self._stir(session)
+        return done
+
+    def _stir(self, session: Session) -> None:
+        self._retry = True
+        for other in self.core.sessions if session.kind == "broker" else (session,):
+            self._busy[other] = None
+
+    def _leftover(self, copy: Copy) -> None:
+        for event in copy.told.todo:
+            agent = event.agent
+            if agent == "disk":
+                self._unsynced[copy] = None
+                self._sync_later()
+            elif agent == "queue":
+                self._hungry[copy] = None
+            elif agent in self._travelling:
+                self._send(event, copy)
+            else:
+                self._waiting[copy] = None
+        for role, number in ((Role.PRODUCER, 0), (Role.CONSUMER, 2)):
+            part, scope = copy.roles[role], copy.scopes[number]
+            if part is not None and part.told.todo and isinstance(scope, Session):
+                self._busy[scope] = None
+
+    def _send(self, event: Event, subject: Copy | Session) -> None:
+        """Let a frame travel, behind those that are under way on the same connection in the same direction."""
+        if (event.number, subject) in self._sent:
+            return
+        self._sent.add((event.number, subject))
+        scope = subject.scopes[0 if event.agent in _PUBLISHING else 2] if isinstance(subject, Copy) else subject
+        at = max(self.pace.now + (self.pace.delay(event.agent) or 0), self._last.get((event.agent, scope), 0))
+        self._last[event.agent, scope] = at
+        lost = self.pace.loses(event.agent)
+
+        def arrives() -> None:
+            self._sent.discard((event.number, subject))
+            if lost and isinstance(scope, Session):
+                self.happen(f"{scope.kind}_link_loss", scope)
+            elif isinstance(subject, Session):
+                self.happen(event.name, subject)
+            elif not self.perform("rejection" if subject.refuse else event.name, subject):
+                self._waiting[subject] = None
+
+        self.at(at, arrives)
+
+    def _sync_later(self) -> None:
+        delay = self.pace.delay("disk")
+        if delay is not None and not self._syncing:
+            self._syncing = True
+            self.at(self.pace.now + delay, self._synced)
+
+    def _synced(self) -> None:
+        self._syncing = False
+        self.flush()
+
+    def at(self, time: int, action: Callable[[], None]) -> None:
+        """Do ``action`` when the virtual time (nanoseconds) has come."""
+        self._serial += 1
+        heapq.heappush(self._due, (time, self._serial, action))
+
+    # What follows
+
+    def settle(self) -> None:
+        """Do all that happens at once."""
+        while self._one():
+            pass
+
+    def _one(self) -> bool:
+        if self._shuffled is not None:
+            return self._callback()
+        if self.core.moved:
+            copy = next(iter(self.core.moved))
+            del self.core.moved[copy]
+            self.courses.drive(None, copy, self._prompt)
+            return True
+        return self._callback() or self._session() or self._again() or self._feed()
+
+    def _callback(self) -> bool:
+        if not self.callbacks:
+            return False
+        self.callbacks.popleft()()
+        return True
+
+    def _session(self) -> bool:
+        """What sessions have to do by themselves."""
+        while self._busy:
+            session = next(iter(self._busy))
+            del self._busy[session]
+            for part in session.parts.values():
+                for event in part.told.todo:
+                    if event.agent in self._prompt:
+                        if self.happen(event.name, session):
+                            return True
+                    elif event.agent in self._travelling:
+                        self._send(event, session)
+                    elif event.agent == "disk":
+                        self._sync_later()
+        return False
+
+    def _again(self) -> bool:
+        """Copies that had something to do and were refused, after something has happened that may let them."""
+        if not (self._retry and self._waiting):
+            return False
+        self._retry = False
+        waiting, self._waiting = sorted(self._waiting, key=lambda copy: copy.key), {}
+        for copy in waiting:
+            self.courses.drive(None, copy, self._prompt)
+        return True
+
+    def _feed(self) -> bool:
+        while self._hungry:
+            copy, _ = self._hungry.popitem()
+            if self.queues.feed(copy):
+                return True
+        return False
+
+    def hungry(self, copy: Copy) -> None:
+        """A queue has something to send, or somebody to send it to."""
+        self._hungry[copy] = None
+
+    def wait(self, until: Callable[[], bool]) -> bool:
+        """Go on until ``until()``; ``False`` if nothing more can happen before."""
+        self.settle()
+        while not until():
+            if not self.advance():
+                return False
+            self.settle()
+        return True
+
+    def go_on(self) -> bool:
+        """Do the next thing and all that follows at once; ``False`` if there is nothing."""
+        self.settle()
+        if not self.advance():
+            return False
+        self.settle()
+        return True
+
+    def advance(self) -> bool:
+        """The next thing that takes time, or that is done only when there is nothing else to do."""
+        if self._shuffled is not None:
+            return self._any(self._shuffled.random) or self.queues.idle()
+        return self._arrive() or self.flush() or self._timers() or self.queues.idle()
+
+    def _arrive(self) -> bool:
+        """What is due next."""
+        if not self._due:
+            return False
+        at, _, action = heapq.heappop(self._due)
+        self.pace.now = max(self.pace.now, at)
+        action()
+        return True
+
+    def flush(self) -> bool:
+        """Sync the journal and tell everybody whose entry it was; ``False`` if there is nothing to sync."""
+        copies, sessions = list(self._unsynced), [s for s in self.core.sessions if _disk(s)]
+        self._unsynced.clear()
+        copies = [copy for copy in copies if any(event.agent == "disk" for event in copy.told.todo)]
+        if not copies and not sessions:
+            return False
+        if self.queues.sync():
+            for copy in copies:
+                self.courses.drive(None, copy, _DISK)
+                self.core.moved[copy] = None
+            for session in sessions:
+                while any(self.core.happen(event, session) for event in _disk(session)):
+                    pass
+                self._stir(session)
+        return True
+
+    def _timers(self) -> bool:
+        for session in list(self.core.sessions):
+            for part in session.parts.values():
+                for event in part.told.todo:
+                    if event.agent == "timer" and self.happen(event.name, session):
+                        self.pace.now += self.pace.delay("timer") or 0
+                        return True
+        return False
+
+    def _any(self, chance: random.Random) -> bool:
+        """One event that can happen, whichever."""
+        choices: list[tuple[Event, Copy | Session]] = []
+        pending = {**self._waiting, **self._unsynced, **self.core.moved, **self._hungry}
+        for copy in sorted(pending, key=lambda copy: copy.key):
+            choices += ((event, copy) for event in copy.told.todo if event.agent != "recovery")
+        for session in self.core.sessions:
+            choices += ((event, session) for part in session.parts.values() for event in part.told.todo)
+        self.core.moved.clear()
+        self._waiting = pending
+        self._unsynced.clear()
+        self._hungry.clear()
+        chance.shuffle(choices)
+        done = any(self._try(event, subject) for event, subject in choices)
+        self._waiting = {copy: None for copy in self._waiting if copy.told.todo}
+        return done
+
+    def _try(self, event: Event, subject: Copy | Session) -> bool:
+        if event.agent == "disk" and not self.queues.sync():
+            return True
+        if isinstance(subject, Session):
+            return self.core.happen(event, subject)
+        if event.agent == "queue":
+            return self.queues.feed(subject)
+        return self.courses.drive(event, subject, self._prompt)
+
+    def _finished(self, copy: Copy) -> None:
+        if copy.twin is not None and not copy.twin.spent:
+            return
+        for one in (copy, copy.twin):
+            if one is not None:
+                one.unfile()
+                for held in (self._waiting, self._unsynced, self._hungry, self.core.moved):
+                    held.pop(one, None)
+                self.queues.forget(one)
+
+
+def _disk(session: Session) -> list[Event]:
+    return [event for part in session.parts.values() for event in part.told.todo if event.agent == "disk"]

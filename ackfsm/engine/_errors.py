@@ -1,0 +1,48 @@
+"""What the API raises, by the names of JMS."""
+
+from __future__ import annotations
+
+from ackfsm.terms import AckfsmError
+
+__all__ = [
+    "BrokerStopped",
+    "IllegalStateException",
+    "JMSException",
+    "JournalInconsistent",
+    "MessageRejected",
+    "OutcomeUnknown",
+    "Stuck",
+    "TransactionRolledBackException",
+]
+
+
+class JMSException(AckfsmError):
+    """Something went wrong at the provider (JMS 3.1, 7.2); the session may still be used."""
+
+
+class IllegalStateException(JMSException):
+    """The call does not fit the state of its object: closed, transacted where it must not be, nothing to acknowledge."""
+
+
+class OutcomeUnknown(JMSException):
+    """The call failed and nobody knows what the broker did (JMS 3.1, 7.3.2): a send, an acknowledgement or a commit."""
+
+
+class MessageRejected(JMSException):
+    """The broker refused the message."""
+
+
+class TransactionRolledBackException(JMSException):
+    """``commit()`` could not be executed, or the transaction went with its connection; it is rolled back."""
+
+
+class BrokerStopped(JMSException):
+    """The broker is down and nobody is there to start it again."""
+
+
+class Stuck(JMSException):
+    """The call can never return: nothing that could happen would let it."""
+
+
+class JournalInconsistent(AckfsmError):  # noqa: N818 - what the journal is found to be
+    """The journal has lost what was on stable storage, or has kept what was removed."""

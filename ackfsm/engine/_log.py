@@ -1,0 +1,49 @@
+"""The engine's own log: a history of format 1, as ``ackfsm verify`` reads it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, TextIO, TypeAlias
+
+from ackfsm.terms import Configuration
+
+__all__ = ["History", "Line"]
+
+Line: TypeAlias = Mapping[str, Any]
+"""One event: ``t``, ``process``, ``event`` and what else it has."""
+
+
+class History:
+    """What clients, broker and nemesis did, in the order in which they did it.
+
+    ``lines`` has it in memory; with a ``sink`` each line goes there instead and nothing is kept.
+    Times are nanoseconds: the virtual time, and where that stands still one more for each event.
+    """
+
+    def __init__(self, configuration: Configuration, sink: Callable[[Line], None] | None = None) -> None:
+        """``configuration`` goes into the header; ``sink`` is called with each line."""
+        self.header = {"ackfsm_history": 1, "config": configuration.as_dict()}
+        self.lines: list[Line] = []
+        self._sink = sink or self.lines.append
+        self._last = 0
+
+    def add(self, now: int, process: str, event: str, **fields: object) -> None:
+        """One event; fields that are ``None`` are left out."""
+        self._last = max(self._last + 1, now)
+        said = {name: value for name, value in fields.items() if value is not None}
+        self._sink({"t": self._last, "process": process, "event": event, **said})
+
+    def __iter__(self) -> Iterator[str]:
+        """The lines of the file, header first."""
+        for line in (self.header, *self.lines):
+            yield json.dumps(line, separators=(",", ":"))
+
+    def write(self, target: Path | TextIO) -> None:
+        """Write a file that ``ackfsm verify`` reads."""
+        text = "".join(f"{line}\n" for line in self)
+        if isinstance(target, Path):
+            target.write_text(text, encoding="utf-8")
+        else:
+            target.write(text)

@@ -1,0 +1,140 @@
+"""Send: blocking or asynchronous, with a window, inside or outside a transaction."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
+
+from ackfsm.engine._errors import IllegalStateException, JMSException, MessageRejected, OutcomeUnknown
+from ackfsm.engine._messages import HeaderValue, Outcome, Sent
+from ackfsm.engine._parts import Copy
+from ackfsm.terms import DeliveryMode, SendMode, parse_value
+
+if TYPE_CHECKING:
+    from ackfsm.engine._queues import Outgoing, Queue
+    from ackfsm.engine._session import Session
+
+__all__ = ["Producer"]
+
+
+class Producer:
+    """Sends to one queue.  ``Session.producer`` makes it."""
+
+    def __init__(self, session: Session, queue: Queue, on_confirm: Callable[[Sent], None] | None) -> None:
+        self.session = session
+        self.queue = queue
+        self._on_confirm = on_confirm
+        self._broker = session.broker
+        self._out = session.sender({})
+
+    def send(
+        self,
+        body: bytes = b"",
+        headers: Mapping[str, HeaderValue] | None = None,
+        *,
+        message_id: str | None = None,
+        delivery_mode: str | None = None,
+        duplicate_id: bytes | None = None,
+    ) -> Sent:
+        """Send a message.
+
+        Args:
+            body: the payload.
+            headers: names and values.
+            message_id: its own id; by default one that is unique in the engine.
+            delivery_mode: ``PERSISTENT`` …; by default that of the session.
+            duplicate_id: by which a broker with ``duplicate_detection`` knows it again.
+
+        Returns what the producer knows of it: the ``outcome`` of a blocking send is there, that of an asynchronous one
+        comes later (``on_confirm``, :meth:`wait`).
+
+        Raises :class:`OutcomeUnknown` and :class:`MessageRejected` from a blocking send, :class:`JMSException` if there is no
+        connection, :class:`IllegalStateException` if the session is closed.
+        """
+        session, broker = self.session, self._broker
+        session.alive()
+        out = self._out
+        if delivery_mode is not None and delivery_mode != out.configuration.delivery_mode:
+            out = session.sender({"delivery_mode": DeliveryMode(str(parse_value("delivery_mode", delivery_mode)))})
+        ident = message_id or f"{session.name}-{broker.next_id()}"
+        message = Sent(ident, body, headers or {}, out.configuration.delivery_mode, self.queue, duplicate_id)
+        message.on_outcome = self._on_confirm
+        copy = broker.new_message(out, self.queue, message)
+        copy.refuse = self.queue.is_full()
+        message.waited = out.configuration.send_mode is SendMode.BLOCKING
+        session.begin()
+        self._put(copy, ("send", "send_in_transaction"), "send")
+        return self._result(message)
+
+    def resend(self, message: Sent) -> Sent:
+        """Send a message whose outcome is unknown again, as a second copy.
+
+        Raises :class:`IllegalStateException` if it is not in doubt, or if the configuration does not send again.
+        """
+        self.session.alive()
+        first = message.copy
+        if first is None or first.twin is not None:
+            raise IllegalStateException(f"{message.id} is {message.outcome}; only what is in doubt is sent again, once")
+        self._choose(first, ("resend",))
+        self._broker.second_copy(first)
+        message.outcome = Outcome.OPEN
+        self._put(first, ("resend",), "resend")
+        return self._result(message)
+
+    def wait(self, message: Sent | None = None) -> None:
+        """Wait for the outcome of ``message``, or of all that this session has sent."""
+        if message is not None:
+            self._broker.wait(lambda: message.outcome is not Outcome.OPEN, f"the outcome of {message.id}")
+        else:
+            self._broker.wait(lambda: not self._out.open, f"the outcomes of {self.session.name}")
+
+    def _choose(self, copy: Copy, events: tuple[str, ...]) -> str:
+        """The event by which the tables let this copy be sent."""
+        core = self._broker.core
+        for name in events:
+            if copy.automaton.allows(core.events[name].own, copy.automaton.names[copy.state]):
+                return name
+        row = copy.automaton.refusal(core.events[events[0]].own, copy.state)
+        raise IllegalStateException(f"{events[0]} of {copy.message.id}: {row.because if row else 'refused'}")
+
+    def _put(self, copy: Copy, events: tuple[str, ...], said: str) -> None:
+        """Send, as soon as the tables let it, and wait for the answer if they say that the call waits."""
+        broker, engine = self._broker, self._broker.engine
+        name = self._choose(copy, events)
+        out: Outgoing = copy.scopes[0].face  # type: ignore[union-attr] # whoever sends has a session
+        out.open[copy.message] = None
+        while not self._sent(name, copy, said):
+            row = broker.core.refusal()
+            if row.error is not None or not engine.go_on():
+                del out.open[copy.message]
+                raise JMSException(f"{said} of {copy.message.id}: {row.because} ({row.place})")
+        if copy.told.sending:
+            broker.wait(lambda: not copy.told.sending, f"{said} of {copy.message.id}")
+        else:
+            engine.settle()
+
+    def _sent(self, name: str, copy: Copy, said: str) -> bool:
+        broker, session = self._broker, self.session
+        if broker.history is None:
+            return broker.engine.put(name, copy)
+        if not broker.core.can(broker.core.events[name], copy):
+            return False
+        message = copy.message
+        broker.log(
+            session.process,
+            said,
+            session=session.name,
+            queue=self.queue.name,
+            message=message.id,
+            delivery_mode=message.delivery_mode.value,
+            transaction=session.transaction if session.transacted else None,
+        )
+        return broker.engine.put(name, copy)
+
+    def _result(self, message: Sent) -> Sent:
+        """Raise what a call that waited has to raise; whoever did not wait hears by ``on_confirm``."""
+        if message.outcome is Outcome.REJECTED and message.waited:
+            raise MessageRejected(f"the broker refused {message.id}: queue {self.queue.name!r} takes no more")
+        if message.outcome is Outcome.IN_DOUBT and message.waited:
+            raise OutcomeUnknown(f"the connection broke before the broker answered {message.id}; it may have it")
+        return message

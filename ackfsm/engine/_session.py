@@ -1,0 +1,250 @@
+"""A session: producers, consumers, and the transaction or the acknowledgements that they share."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping
+from types import TracebackType
+from typing import TYPE_CHECKING, Self
+
+from ackfsm.engine._consumer import Consumer, Listener
+from ackfsm.engine._errors import IllegalStateException, OutcomeUnknown, TransactionRolledBackException
+from ackfsm.engine._messages import Sent
+from ackfsm.engine._producer import Producer
+from ackfsm.engine._queues import Incoming, Outgoing, Queue
+from ackfsm.engine._wiring import Role
+from ackfsm.terms import Configuration
+
+if TYPE_CHECKING:
+    from ackfsm.engine._broker import Broker
+
+__all__ = ["Session"]
+
+_ENDS = ("committed", "rolled_back", "commit_in_doubt")
+
+
+class Session:
+    """A session.  ``Connection.session`` makes it; it is closed when it is left as a context."""
+
+    def __init__(self, broker: Broker, process: str, name: str, settings: Mapping[str, object]) -> None:
+        self.broker = broker
+        self.process = process
+        self.name = name
+        self.configuration = broker.configure(settings)
+        self.transacted = broker.specification.conditions["transacted"].holds(
+            broker.specification.environment(self.configuration)
+        )
+        self.transaction = broker.new_transaction()
+        self.outgoing: dict[Configuration, Outgoing] = {}
+        self.consumers: list[Consumer] = []
+        self.closed = False
+        self._began = False
+        self._outcome = "committed"
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def alive(self) -> None:
+        """Raise :class:`IllegalStateException` if the session is closed."""
+        if self.closed:
+            raise IllegalStateException(f"session {self.name} is closed; make another with connection.session()")
+
+    # Producers and consumers
+
+    def producer(self, queue: str | Queue, *, on_outcome: Callable[[Sent], None] | None = None) -> Producer:
+        """Something that sends to ``queue``; ``on_outcome`` hears what becomes of each message."""
+        self.alive()
+        return Producer(self, self._queue(queue), on_outcome)
+
+    def consumer(self, queue: str | Queue, *, listener: Listener | None = None) -> Consumer:
+        """Something that consumes from ``queue``: by ``receive()``, or with a ``listener`` that is called.
+
+        Raises :class:`IllegalStateException` if the session consumes in the other way already (JMS 3.1, 4.4.6).
+        """
+        self.alive()
+        consumption = "receive" if listener is None else "listener"
+        for other in self.consumers:
+            if other.incoming.configuration.consumption != consumption:
+                raise IllegalStateException(f"session {self.name} consumes in the other way; use another session for this")
+        settings = {key: value for key, value in self.configuration.as_dict().items() if key != "profile"}
+        configuration = self.broker.configure({**settings, "consumption": consumption})
+        incoming = Incoming(self.broker.core, self.process, self.name, configuration)
+        incoming.session.transaction = self.transaction
+        incoming.owner = self
+        place = self._queue(queue)
+        made = Consumer(self, place, incoming, listener)
+        incoming.consumer = made
+        self.consumers.append(made)
+        place.consumers.append(incoming)
+        self.broker.wake(place)
+        self.broker.engine.settle()
+        return made
+
+    def _queue(self, queue: str | Queue) -> Queue:
+        return self.broker.queue(queue) if isinstance(queue, str) else queue
+
+    def sender(self, settings: Mapping[str, object]) -> Outgoing:
+        """The sending side under the session's configuration with ``settings`` over it."""
+        configuration = dataclasses.replace(self.configuration, **settings)  # type: ignore[arg-type] # parsed already
+        if configuration not in self.outgoing:
+            made = Outgoing(self.broker.core, self.process, self.name, configuration)
+            made.session.transaction = self.transaction
+            made.owner = self
+            self.outgoing[configuration] = made
+        return self.outgoing[configuration]
+
+    def finish_processing(self) -> None:
+        """The application is done with what it had."""
+        for consumer in self.consumers:
+            consumer.finish()
+
+    def acknowledge_others(self, of: Consumer) -> None:
+        """An acknowledgement on one consumer covers those of the whole session."""
+        for consumer in self.consumers:
+            if consumer is not of:
+                consumer.acknowledge_last()
+
+    # Transactions and recovery
+
+    def begin(self) -> None:
+        """Say in the history that a transaction is open, when the first work is done in it."""
+        if self.transacted and not self._began:
+            self._began = True
+            self._outcome = "committed"
+            self.broker.log(self.process, "begin", session=self.name, transaction=self.transaction)
+
+    def commit(self) -> None:
+        """Make what was sent and what was received hold together.
+
+        Raises :class:`TransactionRolledBackException` if the broker could not, :class:`OutcomeUnknown` if nobody
+        knows, :class:`IllegalStateException` if the session is not transacted.
+        """
+        self._in_transaction()
+        if not self._began:
+            return
+        self.finish_processing()
+        self.broker.engine.settle()
+        sides = [(out.session, "commit_called") for out in self.outgoing.values() if _sending(out)]
+        sides += [(c.incoming.session, "commit_consumption") for c in self.consumers if _acknowledging(c.incoming)]
+        if sides:
+            self.broker.storage.halves[self.transaction] = len(sides)
+        self.broker.log(self.process, "commit", session=self.name, transaction=self.transaction)
+        for side, event in sides:
+            if not self.broker.engine.happen(event, side):
+                self.broker.storage.executed(side)
+                self.ended("rolled_back")
+        self.broker.wait(lambda: not self._ending(), f"commit() of {self.name}")
+        self._end(asked="committed")
+
+    def rollback(self) -> None:
+        """Undo what was sent and what was received since the last commit; what was received is delivered again."""
+        self._in_transaction()
+        if not self._began:
+            return
+        self.broker.log(self.process, "rollback", session=self.name, transaction=self.transaction)
+        self.ended("rolled_back")
+        for out in self.outgoing.values():
+            self.broker.engine.happen("rollback", out.session)
+        for consumer in self.consumers:
+            consumer.abandon()
+            self._give_up(consumer.incoming)
+        self.broker.wait(lambda: not any(map(_sending, self.outgoing.values())), f"rollback() of {self.name}")
+        self._end(asked="rolled_back")
+
+    def _give_up(self, incoming: Incoming) -> None:
+        engine = self.broker.engine
+        engine.settle()
+        if not engine.happen("rollback_consumption", incoming.session):
+            engine.happen("recover", incoming.session)
+
+    def recover(self) -> None:
+        """Have everything that is not acknowledged delivered again, flagged (JMS 3.1, 6.2.10).
+
+        Raises :class:`IllegalStateException` in a transacted session.
+        """
+        self.alive()
+        if self.transacted:
+            raise IllegalStateException("recover() is not for transacted sessions; use rollback() (JMS 3.1, 6.2.10)")
+        self.finish_processing()
+        self.broker.log(self.process, "recover", session=self.name)
+        for consumer in self.consumers:
+            self._give_up(consumer.incoming)
+        self.broker.engine.settle()
+
+    def ended(self, outcome: str) -> None:
+        """A side of the session says how its transaction has ended: the worst counts."""
+        self._outcome = max(self._outcome, outcome, key=_ENDS.index)
+
+    def _in_transaction(self) -> None:
+        self.alive()
+        if not self.transacted:
+            raise IllegalStateException(f"session {self.name} is not transacted; make it with SESSION_TRANSACTED")
+
+    def _ending(self) -> bool:
+        return any(map(_sending, self.outgoing.values())) or any(_acknowledging(c.incoming) for c in self.consumers)
+
+    def _end(self, *, asked: str) -> None:
+        outcome = self._outcome
+        self.broker.log(self.process, outcome, session=self.name, transaction=self.transaction)
+        self._next_transaction()
+        if outcome == "commit_in_doubt":
+            raise OutcomeUnknown(f"commit() of {self.name} failed, and nobody knows whether it was executed")
+        if outcome != asked:
+            raise TransactionRolledBackException(f"the transaction of {self.name} is rolled back")
+
+    def _next_transaction(self) -> None:
+        self._began = False
+        self.transaction = self.broker.new_transaction()
+        for side in (*self.outgoing.values(), *(consumer.incoming for consumer in self.consumers)):
+            side.session.transaction = self.transaction
+
+    # The end, and what goes wrong
+
+    def close(self) -> None:
+        """Close it: what it has not acknowledged is delivered again, and an open transaction is rolled back."""
+        if self.closed:
+            return
+        self.finish_processing()
+        self.broker.engine.settle()
+        self.broker.flush_lazily(self)
+        open_ = self.transaction if self._began else None
+        for consumer in self.consumers:
+            consumer.queue.consumers.remove(consumer.incoming)
+        for out in self.outgoing.values():
+            self.broker.engine.happen("rollback", out.session)
+        for consumer in self.consumers:
+            self._give_up(consumer.incoming)
+        self.broker.engine.settle()
+        self.broker.log(self.process, "close", session=self.name, transaction=open_)
+        self._leave()
+
+    def fault(self, what: str) -> None:
+        """``link_loss`` or ``crash``: of the connection or of the process that holds the session."""
+        for out in self.outgoing.values():
+            self.broker.engine.happen(f"producer_{what}", out.session)
+        for consumer in self.consumers:
+            self.broker.engine.happen(f"consumer_{what}", consumer.incoming.session)
+        if what == "crash":
+            for consumer in self.consumers:
+                consumer.abandon()
+                consumer.queue.consumers.remove(consumer.incoming)
+            self._leave()
+        self.broker.engine.settle()
+
+    def _leave(self) -> None:
+        self.closed = True
+        for side in (*self.outgoing.values(), *(consumer.incoming for consumer in self.consumers)):
+            self.broker.retire(side.session)
+
+
+def _sending(out: Outgoing) -> bool:
+    return out.parts[Role.PRODUCER].of("transaction") != "idle"
+
+
+def _acknowledging(incoming: Incoming) -> bool:
+    return incoming.parts[Role.CONSUMER].of("consumption") != "idle"

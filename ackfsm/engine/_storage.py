@@ -1,0 +1,186 @@
+"""What the tables ask of the journal, and what it says after a crash."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from typing import Protocol, runtime_checkable
+
+from ackfsm.engine._core import Core, Session
+from ackfsm.engine._errors import JMSException, JournalInconsistent
+from ackfsm.engine._messages import pack
+from ackfsm.engine._parts import Copy
+from ackfsm.engine._wiring import Event
+from ackfsm.journal import ATTEMPTS, Journal, JournalFailure, Kind, Live
+from ackfsm.tables import EventRef, Move
+
+__all__ = ["Crashable", "Storage"]
+
+_PRODUCER = 0
+_CONSUMER = 2
+
+
+@runtime_checkable
+class Crashable(Protocol):
+    """A journal that can be crashed in this process, and says what a recovery finds then."""
+
+    def crash(self, survivors: Callable[[int], bool]) -> Journal:
+        """After a power loss; ``survivors`` says of each position that was not synced whether it is there."""
+
+    def kill(self) -> Journal:
+        """After the death of the process: what was written is there."""
+
+
+class Storage:
+    """The journal of a broker.
+
+    ``halves`` counts for each transaction that is being committed the sessions that have not executed their part of
+    it: one ``COMMIT`` makes all of it hold.
+    """
+
+    def __init__(self, core: Core, journal: Journal) -> None:
+        self.core = core
+        self.journal = journal
+        self.halves: dict[int, int] = {}
+        self._commits: dict[int, None] = {}
+        self._marking: dict[object, bool] = {}
+        asked = {
+            "store": self._store,
+            "store in transaction": self._store_in_transaction,
+            "remove": self._remove,
+            "remove in transaction": self._remove_in_transaction,
+            "commit": self._commit,
+        }
+        for row in core.wiring.table.journals:
+            core.arrivals.setdefault((row.machine, row.state), []).append(asked[row.entry])
+
+    def _store(self, copy: Copy) -> None:
+        self._keep(copy, 0)
+
+    def _store_in_transaction(self, copy: Copy) -> None:
+        self._keep(copy, _transaction(copy, _PRODUCER))
+
+    def _keep(self, copy: Copy, transaction: int) -> None:
+        copy.stored = True
+        self.journal.append(Kind.STORE, copy.key, pack(copy.message), transaction)
+        if copy.message.duplicate_id is not None:
+            self.journal.append(Kind.REMEMBER, copy.key, copy.message.duplicate_id, transaction)
+
+    def _remove(self, copy: Copy) -> None:
+        self.journal.append(Kind.REMOVE, copy.key)
+
+    def _remove_in_transaction(self, copy: Copy) -> None:
+        self.journal.append(Kind.REMOVE, copy.key, b"", _transaction(copy, _CONSUMER))
+
+    def _commit(self, session: Session) -> None:
+        self._commits[session.transaction] = None
+
+    def executed(self, session: Session) -> None:
+        """The broker has executed the part of a transaction that is this session's."""
+        left = self.halves.get(session.transaction, 1) - 1
+        if left:
+            self.halves[session.transaction] = left
+        else:
+            self.halves.pop(session.transaction, None)
+
+    def complete(self, session: Session) -> bool:
+        """Whether every part of the session's transaction has been executed."""
+        return session.transaction not in self.halves
+
+    def sync(self) -> bool:
+        """Write and sync; ``False`` if the journal has failed."""
+        try:
+            for transaction in [number for number in self._commits if number not in self.halves]:
+                del self._commits[transaction]
+                self.journal.append(Kind.COMMIT, transaction)
+            self.journal.sync()
+        except JournalFailure:
+            return False
+        return True
+
+    def marks(self, copy: Copy) -> bool:
+        """Whether the broker stores that it sends ``copy`` to a consumer, before it does (see ``redelivery``)."""
+        if not copy.stored:
+            return False
+        if copy.automaton not in self._marking:
+            fsm = next(fsm for fsm in copy.automaton.fsms if fsm.name == "redelivery")
+            self._marking[copy.automaton] = fsm.rows["marked", EventRef("broker_crash")].move is Move.IGNORE
+        return self._marking[copy.automaton]
+
+    def mark(self, copy: Copy) -> None:
+        """Store that ``copy`` is sent for the next time."""
+        self.journal.append(Kind.MARK, copy.key, ATTEMPTS.pack(copy.mark + 1))
+
+    # Crash and recovery
+
+    def crash(self, chance: random.Random, *, power: bool) -> None:
+        """The broker's process is gone, with ``power`` the machine too; the journal is opened again.
+
+        Raises :class:`JMSException` if this journal cannot be crashed.
+        """
+        if not isinstance(self.journal, Crashable):
+            kind = type(self.journal).__name__
+            raise JMSException(f"a {kind} cannot be crashed inside this process; use a MemoryJournal or a FileJournal")
+        self._commits.clear()
+        self.halves.clear()
+        self.journal = self.journal.crash(lambda _: chance.random() < 0.5) if power else self.journal.kill()  # noqa: PLR2004 - either
+
+    def recover(self, copies: list[Copy]) -> None:
+        """Read the journal: the tables say what may be found, the journal what is.
+
+        Raises :class:`JournalInconsistent` if it is something that the tables exclude.
+        """
+        live = self.journal.recovery.live
+        for session in self.core.sessions:
+            self._commits_found(session, copies, live)
+        for copy in copies:
+            self._found(copy, live)
+        known = {copy.key for copy in copies}
+        for key in live.keys() - known:
+            raise JournalInconsistent(f"the journal has brought back copy {key}, whose removal was on stable storage")
+
+    def _commits_found(self, session: Session, copies: list[Copy], live: dict[int, Live]) -> None:
+        """Whether a commit that was not synced is in the journal: what it committed tells."""
+        for part in session.parts.values():
+            todo = {event.name: event for event in part.told.todo if event.agent == "recovery"}
+            for kind, side, machine, there in (
+                ("commit", _PRODUCER, "record", True),
+                ("consumption", _CONSUMER, "removal", False),
+            ):
+                if f"{kind}_vanishes" in todo:
+                    mine = [c for c in copies if c.scopes[side] is session and c.of(machine) == "by_commit"]
+                    survived = f"{kind}_survives" in todo and any((c.key in live) is there for c in mine)
+                    self.core.happen(todo[f"{kind}_survives" if survived else f"{kind}_vanishes"], session)
+
+    def _found(self, copy: Copy, live: dict[int, Live]) -> None:
+        stored = copy.key in live
+        while todo := {event.name: event for event in copy.told.todo if event.agent == "recovery"}:
+            event = self._fate(todo, stored=stored)
+            if not self.core.perform(event, copy):
+                row = self.core.refusal()
+                raise AssertionError(f"{event.name} of copy {copy.key} is refused: {row.because}, {row.place}")
+            self._consistent(event, copy, stored=stored)
+
+    @staticmethod
+    def _fate(todo: dict[str, Event], *, stored: bool) -> Event:
+        """Which of the events that may be is the one that was."""
+        if "record_survives" in todo:
+            return todo["record_survives" if stored else "record_vanishes"]
+        if "removal_survives" in todo:
+            return todo["removal_vanishes" if stored else "removal_survives"]
+        return next(iter(todo.values()))
+
+    def _consistent(self, event: Event, copy: Copy, *, stored: bool) -> None:
+        if event.name == "recover_ready" and not stored:
+            raise JournalInconsistent(f"the journal has lost {copy.message.id}, which was on stable storage")
+        if event.name == "recover_removed" and stored:
+            raise JournalInconsistent(f"the journal has brought back {copy.message.id}, whose removal was on stable storage")
+        if event.name == "recover_lost" and stored:
+            self.journal.append(Kind.REMOVE, copy.key)  # it got there although nobody was told so
+
+
+def _transaction(copy: Copy, side: int) -> int:
+    session = copy.scopes[side]
+    if not isinstance(session, Session):
+        raise AssertionError("a transaction without a session")  # noqa: TRY004 - not the caller's doing
+    return session.transaction
