@@ -206,7 +206,7 @@ class Broker:
         """The first copy of ``message``, on its way from ``out`` to ``queue``."""
         self._serial += 1
         sent, automaton = out.automaton(self.core, durable=queue.durable)
-        copy = Copy(automaton, message, self._serial, 1)
+        copy = Copy(automaton, message, 4 * self._serial + 1, self.core.nobody)
         copy.sent = copy.kept = sent
         copy.roles[Role.PRODUCER] = out.parts[Role.PRODUCER]
         copy.roles[Role.WINDOW] = out.parts[Role.WINDOW]
@@ -221,9 +221,10 @@ class Broker:
     def second_copy(self, first: Copy) -> Copy:
         """The copy that a resend makes."""
         sent = first.sent or self.configuration
-        copy = Copy(self.core.wiring.copy(sent, sent, 2), first.message, first.serial, 2)
+        copy = Copy(self.core.wiring.copy(sent, sent, 2), first.message, first.key + 1, self.core.nobody)
         copy.sent = copy.kept = sent
-        copy.roles = [copy, *first.roles[1:4], None, None, first.roles[6]]
+        nobody = self.core.nobody
+        copy.roles = [copy, *first.roles[1:4], nobody, nobody, first.roles[6]]
         copy.scopes = [*first.scopes[:2], None, first.scopes[3]]
         copy.twin, first.twin = first, copy
         return copy
@@ -387,7 +388,7 @@ class Broker:
             message = unpack(live.data, self.queue)
             number = key & 3
             kept = dataclasses.replace(sent, delivery_mode=message.delivery_mode, queue_durable=message.queue.durable)
-            copy = Copy(self.core.wiring.copy(kept, kept, number), message, key >> 2, number)
+            copy = Copy(self.core.wiring.copy(kept, kept, number), message, key, self.core.nobody)
             copy.sent = copy.kept = kept
             copy.roles[Role.BROKER] = self.core.broker.parts[Role.BROKER]
             copy.scopes = [None, message.queue.scope, None, self.core.broker]

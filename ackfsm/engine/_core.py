@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from ackfsm.engine._automaton import REFUSED, UNKNOWN
-from ackfsm.engine._parts import Copy, Part, Scope
-from ackfsm.engine._wiring import SCOPES, Event, Role, Wiring
+from ackfsm.engine._parts import Copy, Nobody, Part, Scope
+from ackfsm.engine._wiring import SCOPES, Event, Role, View, Wiring
 from ackfsm.tables import Per, Row
 
 __all__ = ["Core", "Effect", "Observer", "Session", "Watch"]
@@ -56,6 +56,7 @@ class Core:
     def __init__(self, wiring: Wiring) -> None:
         self.wiring = wiring
         self.events = wiring.events
+        self.nobody = Nobody(len(wiring.events) * len(View))
         self.sessions: dict[Session, None] = {}
         broker = Part(wiring.part(Role.BROKER, wiring.specification.configure()))
         self.broker = self.session("broker", "broker", {Role.BROKER: broker})
@@ -123,8 +124,7 @@ class Core:
         """Where each participant would go; ``None`` if one refuses."""
         moves: list[tuple[Part, int]] = []
         for role in event.roles:
-            part = copy.roles[role]
-            if part is not None and not self._ask(part, event.own, moves):
+            if not self._ask(copy.roles[role], event.own, moves):
                 return None
         twin = copy.twin
         if twin is not None and not self._ask(twin, _heard_by_twin(event, copy), moves):

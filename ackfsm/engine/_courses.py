@@ -8,22 +8,48 @@ Nothing is decided here: a course is what :class:`Core` did the first time.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+import enum
+from collections.abc import Callable, Mapping
 
 from ackfsm.engine._core import Core, Effect, Watch
 from ackfsm.engine._parts import Copy, Part
 from ackfsm.engine._wiring import Call, Event
 
-__all__ = ["Courses"]
+__all__ = ["Courses", "Phase"]
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+class Phase(enum.IntEnum):
+    """Who acts after the event: those who act at once, or first the disk and then they."""
+
+    PROMPT = 0
+    DISK = 1
+    SILENT = 2
+    """As ``PROMPT``, but frames do not travel."""
+
+
+@dataclasses.dataclass(slots=True, eq=False)
 class _Course:
-    """Where the roles end, who would have to be asked, what is done, whether something is left, and if it is the end."""
+    """What is the same each time.
+
+    Attributes:
+        ends: where the roles end.
+        calls: who would have to be asked.
+        effects: what is done.
+        before: the calls under which the copy was filed.
+        leave: those that it leaves.
+        join: those that it joins.
+        after: those under which it is filed then.
+        leaves: whether something is left to do, for it or its sessions.
+        spent: whether nothing ever will be.
+    """
 
     ends: tuple[tuple[int, int], ...]
     calls: tuple[Call, ...]
     effects: tuple[Effect, ...]
+    before: tuple[Call, ...]
+    leave: tuple[Call, ...]
+    join: tuple[Call, ...]
+    after: tuple[Call, ...]
     leaves: bool
     spent: bool
 
@@ -31,27 +57,60 @@ class _Course:
 class Courses:
     """Drives copies: one event, then those of some agents, as long as the tables let them."""
 
-    def __init__(self, core: Core, leftover: Callable[[Copy], None], spent: Callable[[Copy], None]) -> None:
-        """``leftover``: something remains to be done for a copy or its sessions; ``spent``: nothing ever will."""
+    def __init__(
+        self,
+        core: Core,
+        phases: Mapping[Phase, tuple[frozenset[str], ...]],
+        leftover: Callable[[Copy], None],
+        spent: Callable[[Copy], None],
+    ) -> None:
+        """``phases``: the agents of each phase, one group after the other.
+
+        ``leftover`` is called where something remains to be done for a copy or its sessions, ``spent`` where
+        nothing ever will.
+        """
         self.core = core
+        self._phases = phases
         self._leftover = leftover
         self._spent = spent
         self._kept: dict[tuple[object, ...], _Course] = {}
 
-    def drive(self, event: Event | None, copy: Copy, agents: frozenset[str]) -> bool:
-        """Perform ``event`` (``None``: nothing yet) and what ``agents`` do then; ``False``: refused."""
+    def drive(self, event: Event | None, copy: Copy, phase: Phase) -> bool:
+        """Perform ``event`` (``None``: nothing yet) and what follows in ``phase``; ``False``: refused."""
         if self.core.observer is not None or copy.twin is not None:
-            return self._slowly(event, copy, agents)
+            return self._slowly(event, copy, phase)
         roles = copy.roles
-        key = (event, agents, copy.automaton, *[-1 if part is None else part.state for part in roles])
+        _, producer, window, unanswered, consumer, prefetch, broker = roles
+        key = (
+            event,
+            phase,
+            copy.automaton,
+            copy.state,
+            producer.state,
+            window.state,
+            unanswered.state,
+            consumer.state,
+            prefetch.state,
+            broker.state,
+        )
         course = self._kept.get(key)
         if course is None:
-            return self._first_time(event, copy, agents, key)
-        if course.calls and not _undisturbed(course.calls, copy):
-            return self._slowly(event, copy, agents)
+            return self._first_time(event, copy, phase, key)
+        if course.before is not copy.filed or (course.calls and not _undisturbed(course.calls, copy)):
+            return self._slowly(event, copy, phase)
         for role, state in course.ends:
-            roles[role].state = state  # type: ignore[union-attr] # a role that moves is there
-        copy.file()
+            roles[role].state = state
+        if course.after is not course.before:
+            scopes = copy.scopes
+            for call in course.leave:
+                scope = scopes[call.scope]
+                if scope is not None:
+                    scope.filed[call.number].remove(copy)  # type: ignore[union-attr] # it is filed there
+            for call in course.join:
+                scope = scopes[call.scope]
+                if scope is not None:
+                    scope.under(call).add(copy)
+            copy.filed = course.after
         for effect in course.effects:
             effect(copy)
         if course.leaves:
@@ -60,11 +119,12 @@ class Courses:
             self._spent(copy)
         return True
 
-    def _slowly(self, event: Event | None, copy: Copy, agents: frozenset[str]) -> bool:
+    def _slowly(self, event: Event | None, copy: Copy, phase: Phase) -> bool:
         if event is not None and not self.core.perform(event, copy):
             return False
-        while any(then.agent in agents and self.core.perform(then, copy) for then in copy.told.todo):
-            pass
+        for agents in self._phases[phase]:
+            while any(then.agent in agents and self.core.perform(then, copy) for then in copy.told.todo):
+                pass
         copy.file()
         if _leaves(copy):
             self._leftover(copy)
@@ -72,23 +132,32 @@ class Courses:
             self._spent(copy)
         return True
 
-    def _first_time(self, event: Event | None, copy: Copy, agents: frozenset[str], key: tuple[object, ...]) -> bool:
+    def _first_time(self, event: Event | None, copy: Copy, phase: Phase, key: tuple[object, ...]) -> bool:
         watch = self.core.watch = Watch()
+        states, before = [part.state for part in copy.roles], copy.filed
         try:
-            done = self._slowly(event, copy, agents)
+            done = self._slowly(event, copy, phase)
         finally:
             self.core.watch = None
         if done and watch.alone:
-            before = key[3:]
-            ends = [(role, part.state) for role, part in enumerate(copy.roles) if part is not None]
-            moved = tuple((role, state) for role, state in ends if state != before[role])
-            self._kept[key] = _Course(moved, tuple(watch.calls), tuple(watch.effects), _leaves(copy), copy.spent)
+            after = copy.told.filed
+            self._kept[key] = _Course(
+                ends=tuple((i, part.state) for i, part in enumerate(copy.roles) if part.state != states[i]),
+                calls=tuple(watch.calls),
+                effects=tuple(watch.effects),
+                before=before,
+                leave=tuple(call for call in before if call not in after),
+                join=tuple(call for call in after if call not in before),
+                after=after,
+                leaves=_leaves(copy),
+                spent=copy.spent,
+            )
         return done
 
 
 def _leaves(copy: Copy) -> bool:
     """Whether the copy or one of its sessions has something to do that was not done."""
-    return any(isinstance(part, Part) and part.told.todo for part in copy.roles)
+    return any(part.told.todo for part in copy.roles)
 
 
 def _undisturbed(calls: tuple[Call, ...], copy: Copy) -> bool:

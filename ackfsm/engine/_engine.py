@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Protocol
 
 from ackfsm.engine._core import Core, Session
-from ackfsm.engine._courses import Courses
+from ackfsm.engine._courses import Courses, Phase
 from ackfsm.engine._parts import Copy
 from ackfsm.engine._wiring import Event, Role, Wiring
 
@@ -138,7 +138,7 @@ class Engine:
 
     def __init__(self, wiring: Wiring, queues: Queues, pace: Pace) -> None:
         self.core = Core(wiring)
-        self.courses = Courses(self.core, self._leftover, self._finished)
+        self.courses = Courses(self.core, _phases(pace.prompt()), self._leftover, self._finished)
         self.pace = pace
         self.queues = queues
         self.callbacks: deque[Callable[[], None]] = deque()
@@ -160,13 +160,13 @@ class Engine:
 
     def perform(self, name: str, copy: Copy) -> bool:
         """An event of ``copy`` that somebody brings about, and what follows at once."""
-        return self.courses.drive(self.core.events[name], copy, self._prompt)
+        return self.courses.drive(self.core.events[name], copy, Phase.PROMPT)
 
     def put(self, name: str, copy: Copy) -> bool:
         """An event by which the application puts ``copy`` on its way, which the broker may be about to refuse."""
         if not copy.refuse:
             return self.perform(name, copy)
-        done = self.courses.drive(self.core.events[name], copy, self._prompt - _FRAMES)
+        done = self.courses.drive(self.core.events[name], copy, Phase.SILENT)
         if done and not self._travelling:
             self.perform("rejection", copy)
         return done
@@ -196,7 +196,7 @@ class Engine:
                 self._waiting[copy] = None
         for role, number in ((Role.PRODUCER, 0), (Role.CONSUMER, 2)):
             part, scope = copy.roles[role], copy.scopes[number]
-            if part is not None and part.told.todo and isinstance(scope, Session):
+            if part.told.todo and isinstance(scope, Session):
                 self._busy[scope] = None
 
     def _send(self, event: Event, subject: Copy | Session) -> None:
@@ -239,7 +239,7 @@ class Engine:
 
     def settle(self) -> None:
         """Do all that happens at once."""
-        while self._one():
+        while (self.core.moved or self.callbacks or self._busy or self._hungry or self._retry) and self._one():
             pass
 
     def _one(self) -> bool:
@@ -248,7 +248,7 @@ class Engine:
         if self.core.moved:
             copy = next(iter(self.core.moved))
             del self.core.moved[copy]
-            self.courses.drive(None, copy, self._prompt)
+            self.courses.drive(None, copy, Phase.PROMPT)
             return True
         return self._callback() or self._session() or self._again() or self._feed()
 
@@ -277,11 +277,12 @@ class Engine:
     def _again(self) -> bool:
         """Copies that had something to do and were refused, after something has happened that may let them."""
         if not (self._retry and self._waiting):
+            self._retry = False
             return False
         self._retry = False
         waiting, self._waiting = sorted(self._waiting, key=lambda copy: copy.key), {}
         for copy in waiting:
-            self.courses.drive(None, copy, self._prompt)
+            self.courses.drive(None, copy, Phase.PROMPT)
         return True
 
     def _feed(self) -> bool:
@@ -336,8 +337,7 @@ class Engine:
             return False
         if self.queues.sync():
             for copy in copies:
-                self.courses.drive(None, copy, _DISK)
-                self.core.moved[copy] = None
+                self.courses.drive(None, copy, Phase.DISK)
             for session in sessions:
                 while any(self.core.happen(event, session) for event in _disk(session)):
                     pass
@@ -377,7 +377,7 @@ class Engine:
             return self.core.happen(event, subject)
         if event.agent == "queue":
             return self.queues.feed(subject)
-        return self.courses.drive(event, subject, self._prompt)
+        return self.courses.drive(event, subject, Phase.PROMPT)
 
     def _finished(self, copy: Copy) -> None:
         if copy.twin is not None and not copy.twin.spent:
@@ -388,6 +388,10 @@ class Engine:
                 for held in (self._waiting, self._unsynced, self._hungry, self.core.moved):
                     held.pop(one, None)
                 self.queues.forget(one)
+
+
+def _phases(prompt: frozenset[str]) -> dict[Phase, tuple[frozenset[str], ...]]:
+    return {Phase.PROMPT: (prompt,), Phase.DISK: (_DISK, prompt), Phase.SILENT: (prompt - _FRAMES,)}
 
 
 def _disk(session: Session) -> list[Event]:

@@ -8,10 +8,10 @@ from collections.abc import Iterator
 from typing import Any, cast
 
 from ackfsm.engine._automaton import Automaton, Column
-from ackfsm.engine._wiring import Call, Role, State, View
+from ackfsm.engine._wiring import Call, State, View
 from ackfsm.terms import Configuration
 
-__all__ = ["Copy", "Filed", "Part", "Scope"]
+__all__ = ["Copy", "Filed", "Nobody", "Part", "Scope"]
 
 
 class Part:
@@ -33,6 +33,25 @@ class Part:
     def told(self) -> State:
         """What the tables say of the present state."""
         return cast("State", self.automaton.told[self.state])
+
+
+class Nobody(Part):
+    """Stands for a role that nobody has: it takes part in nothing and is nowhere."""
+
+    __slots__ = ()
+
+    def __init__(self, signals: int) -> None:
+        """``signals`` is how many there are."""
+        self.columns = [None] * signals
+        self.state = -1
+
+    @property
+    def told(self) -> State:
+        """Nothing."""
+        return _NOTHING
+
+
+_NOTHING = State(filed=(), todo=(), sending=False, acknowledging=False, deliverable=False, claimable=False)
 
 
 class Filed:
@@ -109,20 +128,20 @@ class Copy(Part):
     """One copy of a message: its machines, and what belongs to it.
 
     ``key`` orders all copies of an engine: four times the number of the message, and the number of the copy.
-    ``roles`` are the parts that take part in its events, ``scopes`` where it is filed, ``None`` where it has none.
+    ``roles`` are the parts that take part in its events (:class:`Nobody` where it has none), ``scopes`` where it is
+    filed, ``None`` where it has none.
     """
 
-    __slots__ = ("counted", "filed", "key", "kept", "mark", "message", "number", "premarked", "received", "refuse", "roles", "scopes", "sent", "stored", "twin")
+    __slots__ = ("counted", "filed", "key", "kept", "mark", "message", "premarked", "received", "refuse", "roles", "scopes", "sent", "stored", "twin")
 
-    def __init__(self, automaton: Automaton, message: Any, serial: int, number: int) -> None:
-        """Copy ``number`` (from 1) of message number ``serial``."""
+    def __init__(self, automaton: Automaton, message: Any, key: int, nobody: Nobody) -> None:
+        """A copy in its first state, filed nowhere; see :meth:`key_of`."""
         self.automaton = automaton
         self.columns = automaton.columns
         self.state = automaton.initial
         self.message = message
-        self.number = number
-        self.key = 4 * serial + number
-        self.roles: list[Part | None] = [self, None, None, None, None, None, None]
+        self.key = key
+        self.roles: list[Part] = [self, nobody, nobody, nobody, nobody, nobody, nobody]
         self.scopes: list[Scope | None] = [None, None, None, None]
         self.filed: tuple[Call, ...] = ()
         self.twin: Copy | None = None
@@ -132,10 +151,20 @@ class Copy(Part):
         self.stored = self.counted = self.premarked = self.refuse = False
         self.mark = 0
 
+    @staticmethod
+    def key_of(serial: int, number: int) -> int:
+        """The key of copy ``number`` (from 1) of message number ``serial``."""
+        return 4 * serial + number
+
     @property
     def serial(self) -> int:
         """The number of the message, from 1."""
         return self.key >> 2
+
+    @property
+    def number(self) -> int:
+        """The number of the copy, from 1."""
+        return self.key & 3
 
     def move(self, automaton: Automaton) -> None:
         """Go on under another configuration: the same states, other rows."""
@@ -181,8 +210,3 @@ class Copy(Part):
             for call in self.filed:
                 if call.scope == number:
                     scope.under(call).add(self)
-
-    def set_roles(self, parts: dict[Role, Part]) -> None:
-        """The parts that take part in its events from now on."""
-        for role, part in parts.items():
-            self.roles[role] = part

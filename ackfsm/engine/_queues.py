@@ -103,7 +103,7 @@ class Incoming:
         names = {name: copy.of(name) for name in handed}
         fresh = {name: core.wiring.specification.machines[name].initial for name in handed}
         if copy.kept is not None and names["delivery"] != fresh["delivery"]:
-            left = Copy(core.wiring.handed(copy.kept, copy.number), copy.message, copy.serial, copy.number)
+            left = Copy(core.wiring.handed(copy.kept, copy.number), copy.message, copy.key, core.nobody)
             left.state = left.automaton.put(left.state, **names)
             left.kept, left.received = copy.kept, copy.received
             left.roles[Role.CONSUMER], left.roles[Role.PREFETCH] = copy.roles[Role.CONSUMER], copy.roles[Role.PREFETCH]
