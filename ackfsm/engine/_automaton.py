@@ -8,6 +8,7 @@ its number when it is first reached, and a move is looked up in the tables once 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 from ackfsm.tables import EventRef, Fsm, Move, Row
 
@@ -32,7 +33,7 @@ class Automaton:
         self,
         fsms: Sequence[Fsm],
         signals: Sequence[Sequence[EventRef | None]],
-        describe: Callable[[Automaton, tuple[str, ...]], object],
+        describe: Callable[[Automaton, tuple[str, ...]], Any],
         visible: Sequence[int] = (),
     ) -> None:
         """``signals[s]`` has for each machine the name that it has for signal ``s``, ``None`` if it has none.
@@ -41,7 +42,7 @@ class Automaton:
         """
         self.fsms = tuple(fsms)
         self.names: list[tuple[str, ...]] = []
-        self.told: list[object] = []
+        self.told: list[Any] = []
         self._describe = describe
         self._visible = frozenset(visible)
         self._spent: dict[int, bool] = {}

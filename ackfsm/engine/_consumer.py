@@ -103,21 +103,20 @@ class Consumer:
     def _next(self) -> Copy | None:
         """The copy that would be handed over next."""
         first = self.incoming.session.under(self._broker.hand_over).first()
-        return first if first is not None and (first.told.deliverable or first.told.claimable) else None
+        return first if first is not None and (first.told.hands is not None or first.told.claimable) else None
 
     def _hand_over(self, copy: Copy) -> Message | None:
         """Give ``copy`` to the application; ``None`` if the acknowledgement that has to come first is in doubt."""
-        if self._whose == "library" and not copy.told.deliverable:
+        if self._whose == "library" and copy.told.hands is None:
             self._acknowledge(copy)
-        if not copy.told.deliverable:
+        event = copy.told.hands
+        if event is None:
             return None
-        event = "delivered_flagged" if copy.of("flag") == "flagged" else "delivered_clear"
-        message = Message(self, copy, redelivered=event == "delivered_flagged")
-        if not self._broker.engine.perform(event, copy):
+        message = Message(self, copy, redelivered=event.name == "delivered_flagged")
+        if not self._broker.engine.perform(event.name, copy):
             return None
-        self._log(
-            message, "delivered", redelivered=message.redelivered, delivery_count=message.delivery_count
-        )
+        if self._broker.history is not None:
+            self._log(message, "delivered", redelivered=message.redelivered, delivery_count=message.delivery_count)
         copy.received = message
         self._current = self._last = message
         return message
@@ -163,7 +162,8 @@ class Consumer:
         if message is None:
             return
         self._current = None
-        self._log(message, "processed")
+        if self._broker.history is not None:
+            self._log(message, "processed")
         self._broker.engine.perform("processed", message.copy)
         self._acknowledge_by_session(message)
 
@@ -173,7 +173,8 @@ class Consumer:
 
     def _acknowledge_by_session(self, message: Message) -> None:
         if self._whose == "library":
-            self._acknowledge(message.copy)
+            if message.copy.told.claimable:
+                self._acknowledge(message.copy)
         elif self._whose == "leisure":
             self._broker.lazily(self, message)
 
@@ -216,8 +217,8 @@ class Consumer:
             )
         if not broker.engine.perform("acknowledge", copy):
             return False
-        if copy.told.acknowledging and not copy.told.deliverable:
-            broker.wait(lambda: copy.told.deliverable or not copy.told.acknowledging, "an acknowledgement")
+        if _waiting(copy):
+            broker.wait(lambda: not _waiting(copy), "an acknowledgement")
         else:
             broker.engine.settle()
         return True
@@ -234,6 +235,12 @@ class Consumer:
                 transaction=session.transaction if session.transacted else None,
                 **fields,
             )
+
+
+def _waiting(copy: Copy) -> bool:
+    """Whether the call that acknowledges has not returned: what it has released may be handed over."""
+    told = copy.told
+    return told.acknowledging and told.hands is None
 
 
 Listener = Callable[[Message], object]

@@ -12,8 +12,8 @@ import enum
 from collections.abc import Callable, Mapping
 
 from ackfsm.engine._core import Core, Effect, Watch
-from ackfsm.engine._parts import Copy, Part
-from ackfsm.engine._wiring import Call, Event
+from ackfsm.engine._parts import Copy
+from ackfsm.engine._wiring import Call, Event, Role
 
 __all__ = ["Courses", "Phase"]
 
@@ -39,7 +39,8 @@ class _Course:
         leave: those that it leaves.
         join: those that it joins.
         after: those under which it is filed then.
-        leaves: whether something is left to do, for it or its sessions.
+        leaves: whether something is left to do for it.
+        busy: the scopes of the sessions for which something is left to do.
         spent: whether nothing ever will be.
     """
 
@@ -51,6 +52,7 @@ class _Course:
     join: tuple[Call, ...]
     after: tuple[Call, ...]
     leaves: bool
+    busy: tuple[int, ...]
     spent: bool
 
 
@@ -62,16 +64,18 @@ class Courses:
         core: Core,
         phases: Mapping[Phase, tuple[frozenset[str], ...]],
         leftover: Callable[[Copy], None],
+        busy: Callable[[Copy, int], None],
         spent: Callable[[Copy], None],
     ) -> None:
         """``phases``: the agents of each phase, one group after the other.
 
-        ``leftover`` is called where something remains to be done for a copy or its sessions, ``spent`` where
-        nothing ever will.
+        ``leftover`` is called where something remains to be done for a copy, ``busy`` where it does for the session
+        of one of its scopes, ``spent`` where nothing ever will.
         """
         self.core = core
         self._phases = phases
         self._leftover = leftover
+        self._busy = busy
         self._spent = spent
         self._kept: dict[tuple[object, ...], _Course] = {}
 
@@ -115,6 +119,8 @@ class Courses:
             effect(copy)
         if course.leaves:
             self._leftover(copy)
+        for scope in course.busy:
+            self._busy(copy, scope)
         if course.spent:
             self._spent(copy)
         return True
@@ -126,8 +132,10 @@ class Courses:
             while any(then.agent in agents and self.core.perform(then, copy) for then in copy.told.todo):
                 pass
         copy.file()
-        if _leaves(copy):
+        if copy.told.todo:
             self._leftover(copy)
+        for scope in _busy(copy):
+            self._busy(copy, scope)
         if copy.spent:
             self._spent(copy)
         return True
@@ -149,15 +157,17 @@ class Courses:
                 leave=tuple(call for call in before if call not in after),
                 join=tuple(call for call in after if call not in before),
                 after=after,
-                leaves=_leaves(copy),
+                leaves=bool(copy.told.todo),
+                busy=_busy(copy),
                 spent=copy.spent,
             )
         return done
 
 
-def _leaves(copy: Copy) -> bool:
-    """Whether the copy or one of its sessions has something to do that was not done."""
-    return any(part.told.todo for part in copy.roles)
+def _busy(copy: Copy) -> tuple[int, ...]:
+    """The scopes of those of its sessions that have something to do by themselves."""
+    sides = ((0, (Role.PRODUCER, Role.WINDOW, Role.UNANSWERED)), (2, (Role.CONSUMER, Role.PREFETCH)))
+    return tuple(scope for scope, roles in sides if any(copy.roles[role].told.todo for role in roles))
 
 
 def _undisturbed(calls: tuple[Call, ...], copy: Copy) -> bool:

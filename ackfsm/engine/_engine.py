@@ -19,6 +19,7 @@ _FRAMES = frozenset({"producer_to_broker", "broker_to_producer", "consumer_to_br
 _PROMPT = frozenset({"library", "broker"})
 _PUBLISHING = frozenset({"producer_to_broker", "broker_to_producer"})
 _DISK = frozenset({"disk"})
+_KNOWN = frozenset({"disk", "queue"})
 
 
 class Queues(Protocol):
@@ -138,7 +139,7 @@ class Engine:
 
     def __init__(self, wiring: Wiring, queues: Queues, pace: Pace) -> None:
         self.core = Core(wiring)
-        self.courses = Courses(self.core, _phases(pace.prompt()), self._leftover, self._finished)
+        self.courses = Courses(self.core, _phases(pace.prompt()), self._leftover, self._session_busy, self._finished)
         self.pace = pace
         self.queues = queues
         self.callbacks: deque[Callable[[], None]] = deque()
@@ -149,6 +150,7 @@ class Engine:
         self._waiting: dict[Copy, None] = {}
         self._unsynced: dict[Copy, None] = {}
         self._busy: dict[Session, None] = {}
+        self._writing: dict[Session, None] = {}
         self._due: list[tuple[int, int, Callable[[], None]]] = []
         self._sent: set[tuple[int, object]] = set()
         self._syncing = False
@@ -183,21 +185,25 @@ class Engine:
             self._busy[other] = None
 
     def _leftover(self, copy: Copy) -> None:
-        for event in copy.told.todo:
-            agent = event.agent
-            if agent == "disk":
-                self._unsynced[copy] = None
-                self._sync_later()
-            elif agent == "queue":
-                self._hungry[copy] = None
-            elif agent in self._travelling:
-                self._send(event, copy)
-            else:
+        """What a copy has to do and was not let do, or what takes time."""
+        by = copy.told.by
+        if "disk" in by:
+            self._unsynced[copy] = None
+            self._sync_later()
+        if "queue" in by:
+            self._hungry[copy] = None
+        if by - _KNOWN:
+            if by & self._travelling:
+                for event in copy.told.todo:
+                    if event.agent in self._travelling:
+                        self._send(event, copy)
+            if by - self._travelling - _KNOWN:
                 self._waiting[copy] = None
-        for role, number in ((Role.PRODUCER, 0), (Role.CONSUMER, 2)):
-            part, scope = copy.roles[role], copy.scopes[number]
-            if part.told.todo and isinstance(scope, Session):
-                self._busy[scope] = None
+
+    def _session_busy(self, copy: Copy, scope: int) -> None:
+        session = copy.scopes[scope]
+        if isinstance(session, Session):
+            self._busy[session] = None
 
     def _send(self, event: Event, subject: Copy | Session) -> None:
         """Let a frame travel, behind those that are under way on the same connection in the same direction."""
@@ -221,8 +227,10 @@ class Engine:
         self.at(at, arrives)
 
     def _sync_later(self) -> None:
+        if self._syncing:
+            return
         delay = self.pace.delay("disk")
-        if delay is not None and not self._syncing:
+        if delay is not None:
             self._syncing = True
             self.at(self.pace.now + delay, self._synced)
 
@@ -271,6 +279,7 @@ class Engine:
                     elif event.agent in self._travelling:
                         self._send(event, session)
                     elif event.agent == "disk":
+                        self._writing[session] = None
                         self._sync_later()
         return False
 
@@ -330,9 +339,10 @@ class Engine:
 
     def flush(self) -> bool:
         """Sync the journal and tell everybody whose entry it was; ``False`` if there is nothing to sync."""
-        copies, sessions = list(self._unsynced), [s for s in self.core.sessions if _disk(s)]
+        copies = [copy for copy in self._unsynced if "disk" in copy.told.by]
+        sessions = [session for session in self._writing if _disk(session)]
         self._unsynced.clear()
-        copies = [copy for copy in copies if any(event.agent == "disk" for event in copy.told.todo)]
+        self._writing.clear()
         if not copies and not sessions:
             return False
         if self.queues.sync():

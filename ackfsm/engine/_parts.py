@@ -5,7 +5,7 @@ from __future__ import annotations
 import heapq
 from collections import deque
 from collections.abc import Iterator
-from typing import Any, cast
+from typing import Any
 
 from ackfsm.engine._automaton import Automaton, Column
 from ackfsm.engine._wiring import Call, State, View
@@ -32,7 +32,8 @@ class Part:
     @property
     def told(self) -> State:
         """What the tables say of the present state."""
-        return cast("State", self.automaton.told[self.state])
+        told: State = self.automaton.told[self.state]
+        return told
 
 
 class Nobody(Part):
@@ -51,7 +52,7 @@ class Nobody(Part):
         return _NOTHING
 
 
-_NOTHING = State(filed=(), todo=(), sending=False, acknowledging=False, deliverable=False, claimable=False)
+_NOTHING = State(filed=(), todo=(), by=frozenset(), sending=False, acknowledging=False, hands=None, claimable=False)
 
 
 class Filed:

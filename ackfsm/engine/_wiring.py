@@ -88,16 +88,17 @@ class State:
     """What the tables say of one state of an automaton.
 
     ``filed``: the calls to which it reacts.  ``todo``: the events of its own machines that it would allow now and
-    that nobody has to ask for, in the order of ``spec/engine.yaml``.  ``sending``: the call that sent it has not
+    that nobody has to ask for, in the order of ``spec/engine.yaml``; ``by``: their agents.  ``sending``: the call that sent it has not
     returned (the next may not be sent).  ``acknowledging``: the call that acknowledges it has not (the session may not
-    be recovered).  ``deliverable``: it may be handed over; ``claimable``: it may be acknowledged.
+    be recovered).  ``hands``: the event by which it may be handed over; ``claimable``: it may be acknowledged.
     """
 
     filed: tuple[Call, ...]
     todo: tuple[Event, ...]
+    by: frozenset[str]
     sending: bool
     acknowledging: bool
-    deliverable: bool
+    hands: Event | None
     claimable: bool
 
 
@@ -225,14 +226,15 @@ class Wiring:
         def describe(automaton: Automaton, names: tuple[str, ...]) -> State:
             filed = dict.fromkeys(call for call, signal in self._hearing if automaton.reacts(signal, names))
             todo = tuple(event for event in owned if automaton.allows(event.own, names))
-            may = {name for name in _HANDED if automaton.allows(self.events[name].own, names)}
+            may = [] if "delivery" not in at else [self.events[name] for name in _HANDED if automaton.allows(self.events[name].own, names)]
             return State(
                 filed=tuple(filed),
                 todo=todo,
+                by=frozenset(event.agent for event in todo),
                 sending=refuses(names, "publication", sent),
                 acknowledging=refuses(names, "delivery", EventRef("recover")),
-                deliverable=bool(may - {"acknowledge"}),
-                claimable="acknowledge" in may,
+                hands=next((event for event in may if event.name != "acknowledge"), None),
+                claimable=any(event.name == "acknowledge" for event in may),
             )
 
         sent = EventRef("send", Relation.LATER)
