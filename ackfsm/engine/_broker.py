@@ -12,15 +12,17 @@ from ackfsm import tables
 from ackfsm.engine._connection import Connection
 from ackfsm.engine._consumer import Consumer, Message
 from ackfsm.engine._core import Observer, Session
+from ackfsm.engine._dispatching import Dispatching
 from ackfsm.engine._engine import AtOnce, Engine, Pace
 from ackfsm.engine._errors import BrokerStopped, IllegalStateException, Stuck
 from ackfsm.engine._log import History
-from ackfsm.engine._messages import Outcome, Sent, unpack
+from ackfsm.engine._messages import Sent, unpack
 from ackfsm.engine._parts import Copy
-from ackfsm.engine._queues import Incoming, Outgoing, Queue
-from ackfsm.engine._storage import Storage
+from ackfsm.engine._queues import Outgoing, Queue
 from ackfsm.engine._session import Session as JmsSession
-from ackfsm.engine._wiring import SCOPES, Call, Role, View, Wiring
+from ackfsm.engine._storage import Storage
+from ackfsm.engine._telling import Telling
+from ackfsm.engine._wiring import Role, Wiring
 from ackfsm.journal import Journal, Live, MemoryJournal
 from ackfsm.tables import Specification
 from ackfsm.terms import Configuration, InputError
@@ -41,7 +43,7 @@ class Broker:
         journal: where messages are kept; by default a :class:`MemoryJournal`.  What it has is in the queues again.
         pace: when things happen: :class:`AtOnce` (the default), :class:`Timed`, :class:`Shuffled`.
         seed: of everything that is left to chance.
-        history: ``True`` keeps a log that ``ackfsm verify`` reads (:attr:`history`); a :class:`History` is used as it is.
+        history: ``True`` keeps a log that ``ackfsm verify`` reads (:attr:`history`), a :class:`History` is that log.
         repairs: whether the broker is started again and connections are made again when a call waits for it.
         specification: the tables, by default those of the project.
         settings: settings of the vocabulary, defaults of all connections.
@@ -49,7 +51,7 @@ class Broker:
     Raises :class:`ackfsm.terms.InputError` for settings that the system does not have.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - each has a default, and is given by name
         self,
         profile: str = "jms",
         *,
@@ -68,7 +70,7 @@ class Broker:
         self.engine = Engine(Wiring(self.specification), self, pace or AtOnce())
         self.core = self.engine.core
         self.storage = Storage(self.core, journal or MemoryJournal())
-        self.random = random.Random(seed)
+        self.random = random.Random(seed)  # noqa: S311 - chance that can be had again, not secrecy
         self.history = History(self.configuration) if history is True else history or None
         self.repairs = repairs
         self.dead_letters: list[Sent] = []
@@ -79,9 +81,9 @@ class Broker:
         self._lazy: dict[Consumer, list[Message]] = {}
         self._clients = 0
         self._fault = ""
-        self._ready = self._call("dispatch_first", "queue")
-        self.hand_over = self._call("delivered_clear", "consumer", View.LATER)
-        self._listen()
+        self.hand_over = self.core.wiring.overtaken("delivered_clear", "consumer")
+        self._dispatching = Dispatching(self)
+        Telling(self)
         self._adopt()
 
     def __enter__(self) -> Self:
@@ -118,7 +120,9 @@ class Broker:
         elif (durable is not None and durable != found.durable) or (
             max_length is not None and max_length != found.max_length
         ):
-            raise InputError(f"queue {name!r} exists with durable={found.durable}, max_length={found.max_length}; use it so")
+            raise InputError(
+                f"queue {name!r} exists with durable={found.durable}, max_length={found.max_length}; use it so"
+            )
         return found
 
     def connect(self, client_id: str | None = None, **settings: object) -> Connection:
@@ -185,11 +189,6 @@ class Broker:
             if queue.length:
                 raise IllegalStateException(f"queue {queue.name!r} holds {queue.length} messages; consume them first")
             self.log("broker", "drained", queue=queue.name)
-
-    def _call(self, event: str, scope: str, view: View = View.LATER) -> Call:
-        """The call under which those are filed that would be overtaken."""
-        calls = [call for call, _ in self.core.events[event].calls if call.scope == SCOPES.index(scope)]
-        return next(call for call in calls if call.view is view)
 
     def observe(self, observer: Observer | None) -> None:
         """Call ``observer`` after each event, one at a time; ``None``: nobody, and fast."""
@@ -272,7 +271,7 @@ class Broker:
 
     def wake(self, queue: Queue) -> None:
         """There is somebody new to send to."""
-        first = queue.scope.under(self._ready).first()
+        first = self._dispatching.first(queue)
         if first is not None:
             self.engine.hungry(first)
 
@@ -288,94 +287,7 @@ class Broker:
             self.fail_journal()
         return False
 
-    # What events do besides
-
-    def _listen(self) -> None:
-        """Hear of the events that somebody outside is told of."""
-        tell = self.core.effects
-        for event, outcome in _OUTCOMES.items():
-            tell[event] = self._resolving(event, outcome)
-        tell["acknowledged"] = self._acknowledged
-        tell["ack_in_doubt"] = self._ack_in_doubt
-        tell["arrive"] = self._arrived
-        tell["dead_lettered"] = self._dead_lettered
-        for event in ("execute_commit", "execute_consumption"):
-            tell[event] = self.storage.executed
-        for event, end in _ENDS.items():
-            tell[event] = self._ending(end)
-        for event in ("consumer_link_loss", "consumer_crash", "broker_crash", "broker_kill", "journal_failure"):
-            tell[event] = self._work_lost
-        arrivals = self.core.arrivals
-        for state in ("ready", "staged", "committing"):
-            arrivals.setdefault(("entry", state), []).append(self._counted)
-        for state in ("removed", "lost", "refused"):
-            arrivals.setdefault(("entry", state), []).append(self._uncounted)
-
-    def _resolving(self, event: str, outcome: Outcome) -> Callable[[Copy], None]:
-        said = {"implied": "confirmed", "returned": None, "send_in_transaction": None}.get(event, event)
-
-        def resolved(copy: Copy) -> None:
-            message: Sent = copy.message
-            message.outcome = outcome
-            out: Outgoing = copy.scopes[0].face  # type: ignore[union-attr] # whoever sends has a session
-            out.open.pop(message, None)
-            if said is not None and self.history is not None:
-                self.log(out.process, said, session=out.session.name, queue=message.queue.name, message=message.id)
-            hear = message.on_outcome
-            if hear is not None:
-                self.engine.callbacks.append(lambda: hear(message))
-
-        return resolved
-
-    def _acknowledged(self, copy: Copy) -> None:
-        if self.history is not None:
-            self._log_of(copy, "acknowledged")
-
-    def _ack_in_doubt(self, copy: Copy) -> None:
-        if copy.received is not None:
-            copy.received.in_doubt = True
-        self._log_of(copy, "ack_in_doubt")
-
-    def _log_of(self, copy: Copy, event: str) -> None:
-        incoming: Incoming = copy.scopes[2].face  # type: ignore[union-attr] # whoever acknowledges has a session
-        queue: Queue = copy.message.queue
-        self.log(
-            incoming.process, event, session=incoming.session.name, queue=queue.name, message=copy.message.id, scope="message"
-        )
-
-    def _arrived(self, copy: Copy) -> None:
-        consumer: Consumer = copy.scopes[2].face.consumer  # type: ignore[union-attr] # whoever receives has a session
-        if consumer.listener is not None:
-            self.engine.callbacks.append(consumer.pump)
-
-    def _dead_lettered(self, copy: Copy) -> None:
-        self.dead_letters.append(copy.message)
-        self.log("broker", "dead_lettered", queue=copy.message.queue.name, message=copy.message.id)
-
-    def _ending(self, end: str) -> Callable[[Session], None]:
-        def ended(session: Session) -> None:
-            if session.face is not None:
-                session.face.owner.ended(end)
-
-        return ended
-
-    def _work_lost(self, session: Session) -> None:
-        """A connection is gone, and with it what the consuming side of a transaction had acknowledged."""
-        for side in self.core.sessions if session is self.core.broker else (session,):
-            if side.kind == "consumer" and side.parts[Role.CONSUMER].of("consumption") in {"open", "failed"}:
-                side.face.owner.ended("rolled_back")
-
-    @staticmethod
-    def _counted(copy: Copy) -> None:
-        if not copy.counted:
-            copy.counted = True
-            copy.message.queue.length += 1
-
-    @staticmethod
-    def _uncounted(copy: Copy) -> None:
-        if copy.counted:
-            copy.counted = False
-            copy.message.queue.length -= 1
+    # What the journal had
 
     def _adopt(self) -> None:
         """Take what the journal has into the queues."""
@@ -394,7 +306,7 @@ class Broker:
             copy.scopes = [None, message.queue.scope, None, self.core.broker]
             copy.mark, copy.stored = live.attempts, True
             copy.state = self._found(copy, live)
-            self._counted(copy)
+            message.queue.enter(copy)
             copy.file()
             self.engine.hungry(copy)
 
@@ -412,47 +324,11 @@ class Broker:
 
     def feed(self, copy: Copy) -> bool:
         """Send what waits in the queue of ``copy`` to consumers."""
-        queue: Queue = copy.message.queue
-        ready = queue.scope.under(self._ready)
-        sent = False
-        while (first := ready.first()) is not None:
-            incoming = self._next_consumer(queue)
-            if incoming is None or not self._dispatch(first, incoming, queue):
-                break
-            sent = True
-        return sent
+        return self._dispatching.feed(copy.message.queue)
 
-    def _next_consumer(self, queue: Queue) -> Incoming | None:
-        """The next in turn that has room."""
-        consumers = queue.consumers
-        for _ in range(len(consumers)):
-            incoming = consumers[0]
-            consumers.rotate(-1)
-            if incoming.has_room():
-                return incoming
-        return None
-
-    def _dispatch(self, copy: Copy, incoming: Incoming, queue: Queue) -> bool:
-        incoming.bind(self.core, copy)
-        if self.storage.marks(copy) and not copy.premarked and not self._mark(queue, incoming):
-            return False
-        for name in ("dispatch_first", "dispatch_again"):
-            if self.engine.perform(name, copy):
-                copy.mark = 1 if name == "dispatch_first" else max(copy.mark, 1) + 1
-                copy.premarked = False
-                return True
-        return False
-
-    def _mark(self, queue: Queue, incoming: Incoming) -> bool:
-        """Store for all that are about to be sent that they are: one sync for them together."""
-        room = incoming.room()
-        ready = queue.scope.under(self._ready).members
-        batch = [ready[key] for key in sorted(ready)[:room]] if room is None or room < len(ready) else list(ready.values())
-        for copy in batch:
-            if self.storage.marks(copy) and not copy.premarked:
-                self.storage.mark(copy)
-                copy.premarked = True
-        return self.sync()
+    def complete(self, session: Session) -> bool:
+        """Whether every part of the transaction of ``session`` has been executed."""
+        return self.storage.complete(session)
 
     def forget(self, copy: Copy) -> None:
         """Nothing that anybody could notice can happen to ``copy`` any more."""
@@ -468,7 +344,7 @@ class Broker:
 
     def _acknowledge_lazily(self, consumer: Consumer) -> bool:
         waiting = self._lazy.pop(consumer, [])
-        return any([consumer.acknowledge_lazily(message) for message in reversed(waiting)])
+        return bool(sum(consumer.acknowledge_lazily(message) for message in reversed(waiting)))
 
     def _repair(self) -> bool:
         """Start the broker again, or make a connection again, if one is down."""
@@ -482,19 +358,3 @@ class Broker:
 
 
 _COVERING = {"covers_those_after": "session", "covers_those_before": "up_to"}
-
-_OUTCOMES = {
-    "confirmed": Outcome.CONFIRMED,
-    "implied": Outcome.CONFIRMED,
-    "rejected": Outcome.REJECTED,
-    "in_doubt": Outcome.IN_DOUBT,
-    "returned": Outcome.UNCONFIRMED,
-    "send_in_transaction": Outcome.IN_TRANSACTION,
-}
-
-_ENDS = {
-    "commit_failed": "commit_in_doubt",
-    "consumption_in_doubt": "commit_in_doubt",
-    "rollback_returned": "rolled_back",
-    "transaction_lost": "rolled_back",
-}

@@ -47,8 +47,8 @@ class Message:
     def acknowledge(self) -> None:
         """Acknowledge it, and whatever else the mode covers; ignored where the session acknowledges by itself.
 
-        Raises :class:`OutcomeUnknown` if nobody knows whether the broker has it, :class:`IllegalStateException` if there is
-        nothing to acknowledge or the session is closed.
+        Raises :class:`OutcomeUnknown` if nobody knows whether the broker has it, :class:`IllegalStateException` if
+        there is nothing to acknowledge or the session is closed.
         """
         self.consumer.acknowledge(self)
 
@@ -112,6 +112,7 @@ class Consumer:
         event = copy.told.hands
         if event is None:
             return None
+        self.session.begin()
         message = Message(self, copy, redelivered=event.name == "delivered_flagged")
         if not self._broker.engine.perform(event.name, copy):
             return None
@@ -167,9 +168,11 @@ class Consumer:
         self._broker.engine.perform("processed", message.copy)
         self._acknowledge_by_session(message)
 
-    def abandon(self) -> None:
-        """The application does not go on with the message that it had last."""
-        self._current = None
+    def let_go(self) -> None:
+        """The application does not go on with the message that it had last, which will come again."""
+        message, self._current = self._current, None
+        if message is not None:
+            self._broker.engine.perform("processed", message.copy)
 
     def _acknowledge_by_session(self, message: Message) -> None:
         if self._whose == "library":

@@ -7,7 +7,7 @@ from typing import Any
 
 from ackfsm.engine._automaton import REFUSED, UNKNOWN
 from ackfsm.engine._parts import Copy, Nobody, Part, Scope
-from ackfsm.engine._wiring import SCOPES, Event, Role, View, Wiring
+from ackfsm.engine._wiring import Event, Role, View, Wiring
 from ackfsm.tables import Per, Row
 
 __all__ = ["Core", "Effect", "Observer", "Session", "Watch"]
@@ -163,7 +163,7 @@ class Core:
             found = self._entered[key] = tuple(e for at in arrived for e in self.arrivals.get(at, ()))
         return found
 
-    def happen(self, event: Event, session: Session) -> bool:
+    def happen(self, event: Event, session: Session) -> bool:  # noqa: C901 - ask all, move all, tell all
         """One event of a session or of the broker: its parts and every copy that it concerns take part."""
         moves: list[tuple[Part, int]] = []
         copies: list[tuple[Part, int]] = []

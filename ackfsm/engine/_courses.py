@@ -79,7 +79,7 @@ class Courses:
         self._spent = spent
         self._kept: dict[tuple[object, ...], _Course] = {}
 
-    def drive(self, event: Event | None, copy: Copy, phase: Phase) -> bool:
+    def drive(self, event: Event | None, copy: Copy, phase: Phase) -> bool:  # noqa: C901, PLR0912 - the hot path, in one piece
         """Perform ``event`` (``None``: nothing yet) and what follows in ``phase``; ``False``: refused."""
         if self.core.observer is not None or copy.twin is not None:
             return self._slowly(event, copy, phase)
@@ -119,8 +119,8 @@ class Courses:
             effect(copy)
         if course.leaves:
             self._leftover(copy)
-        for scope in course.busy:
-            self._busy(copy, scope)
+        for side in course.busy:
+            self._busy(copy, side)
         if course.spent:
             self._spent(copy)
         return True
@@ -134,8 +134,8 @@ class Courses:
         copy.file()
         if copy.told.todo:
             self._leftover(copy)
-        for scope in _busy(copy):
-            self._busy(copy, scope)
+        for side in _busy(copy):
+            self._busy(copy, side)
         if copy.spent:
             self._spent(copy)
         return True

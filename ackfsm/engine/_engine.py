@@ -11,7 +11,7 @@ from typing import Protocol
 from ackfsm.engine._core import Core, Session
 from ackfsm.engine._courses import Courses, Phase
 from ackfsm.engine._parts import Copy
-from ackfsm.engine._wiring import Event, Role, Wiring
+from ackfsm.engine._wiring import Event, Wiring
 
 __all__ = ["AtOnce", "Engine", "Pace", "Queues", "Shuffled", "Timed"]
 
@@ -30,6 +30,9 @@ class Queues(Protocol):
 
     def sync(self) -> bool:
         """Write and sync the journal; ``False`` if it failed and the broker has stopped."""
+
+    def complete(self, session: Session) -> bool:
+        """Whether every part of the transaction of ``session`` has been executed, so that it may be stored."""
 
     def forget(self, copy: Copy) -> None:
         """Nothing that anybody could notice can happen to ``copy`` any more."""
@@ -97,7 +100,7 @@ class Timed:
         self.now = 0
         self._latency, self._loss = latency, loss
         self._taking = {"disk": disk, "timer": timer}
-        self._random = random.Random(seed)
+        self._random = random.Random(seed)  # noqa: S311 - chance that can be had again, not secrecy
 
     def prompt(self) -> frozenset[str]:
         """Library and broker; frames travel."""
@@ -117,7 +120,7 @@ class Shuffled:
 
     def __init__(self, seed: int = 0) -> None:
         self.now = 0
-        self.random = random.Random(seed)
+        self.random = random.Random(seed)  # noqa: S311 - chance that can be had again, not secrecy
 
     def prompt(self) -> frozenset[str]:
         """Nobody."""
@@ -340,9 +343,10 @@ class Engine:
     def flush(self) -> bool:
         """Sync the journal and tell everybody whose entry it was; ``False`` if there is nothing to sync."""
         copies = [copy for copy in self._unsynced if "disk" in copy.told.by]
-        sessions = [session for session in self._writing if _disk(session)]
+        sessions = [session for session in self._writing if _disk(session) and self.queues.complete(session)]
         self._unsynced.clear()
-        self._writing.clear()
+        for session in sessions:
+            del self._writing[session]
         if not copies and not sessions:
             return False
         if self.queues.sync():

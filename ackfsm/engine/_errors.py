@@ -16,12 +16,12 @@ __all__ = [
 ]
 
 
-class JMSException(AckfsmError):
+class JMSException(AckfsmError):  # noqa: N818 - the names of JMS
     """Something went wrong at the provider (JMS 3.1, 7.2); the session may still be used."""
 
 
 class IllegalStateException(JMSException):
-    """The call does not fit the state of its object: closed, transacted where it must not be, nothing to acknowledge."""
+    """The call does not fit the state of its object: closed, transacted, nothing to acknowledge."""
 
 
 class OutcomeUnknown(JMSException):

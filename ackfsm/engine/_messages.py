@@ -20,6 +20,7 @@ HeaderValue: TypeAlias = str | int | float | bool | None
 """What a header may hold."""
 
 _LENGTHS = struct.Struct("<BHHHI")
+_LONGEST = 0xFFFF
 _MODES = tuple(DeliveryMode)
 
 
@@ -62,7 +63,7 @@ class Sent:
         "waited",
     )
 
-    def __init__(
+    def __init__(  # noqa: PLR0913, PLR0917 - made once for each message, by position
         self,
         id: str,  # noqa: A002 - the name of the header
         body: bytes,
@@ -92,7 +93,7 @@ def pack(message: Sent) -> bytes:
     name, ident = message.queue.name.encode(), message.id.encode()
     duplicate = message.duplicate_id or b""
     headers = json.dumps(dict(message.headers)).encode() if message.headers else b""
-    if max(len(name), len(ident), len(duplicate)) > 0xFFFF:
+    if max(len(name), len(ident), len(duplicate)) > _LONGEST:
         raise InputError(f"message {message.id[:40]}: names and ids have at most 65,535 bytes; choose shorter ones")
     mode = _MODES.index(message.delivery_mode)
     lengths = _LENGTHS.pack(mode, len(name), len(ident), len(duplicate), len(headers))

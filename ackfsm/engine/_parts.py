@@ -133,7 +133,22 @@ class Copy(Part):
     filed, ``None`` where it has none.
     """
 
-    __slots__ = ("counted", "filed", "key", "kept", "mark", "message", "premarked", "received", "refuse", "roles", "scopes", "sent", "stored", "twin")
+    __slots__ = (
+        "counted",
+        "filed",
+        "kept",
+        "key",
+        "mark",
+        "message",
+        "premarked",
+        "received",
+        "refuse",
+        "roles",
+        "scopes",
+        "sent",
+        "stored",
+        "twin",
+    )
 
     def __init__(self, automaton: Automaton, message: Any, key: int, nobody: Nobody) -> None:
         """A copy in its first state, filed nowhere; see :meth:`key_of`."""

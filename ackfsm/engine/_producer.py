@@ -20,10 +20,10 @@ __all__ = ["Producer"]
 class Producer:
     """Sends to one queue.  ``Session.producer`` makes it."""
 
-    def __init__(self, session: Session, queue: Queue, on_confirm: Callable[[Sent], None] | None) -> None:
+    def __init__(self, session: Session, queue: Queue, on_outcome: Callable[[Sent], None] | None) -> None:
         self.session = session
         self.queue = queue
-        self._on_confirm = on_confirm
+        self._on_outcome = on_outcome
         self._broker = session.broker
         self._out = session.sender({})
 
@@ -46,10 +46,10 @@ class Producer:
             duplicate_id: by which a broker with ``duplicate_detection`` knows it again.
 
         Returns what the producer knows of it: the ``outcome`` of a blocking send is there, that of an asynchronous one
-        comes later (``on_confirm``, :meth:`wait`).
+        comes later (``on_outcome``, :meth:`wait`).
 
-        Raises :class:`OutcomeUnknown` and :class:`MessageRejected` from a blocking send, :class:`JMSException` if there is no
-        connection, :class:`IllegalStateException` if the session is closed.
+        Raises :class:`OutcomeUnknown` and :class:`MessageRejected` from a blocking send, :class:`JMSException` if there
+        is no connection, :class:`IllegalStateException` if the session is closed.
         """
         session, broker = self.session, self._broker
         session.alive()
@@ -58,7 +58,7 @@ class Producer:
             out = session.sender({"delivery_mode": DeliveryMode(str(parse_value("delivery_mode", delivery_mode)))})
         ident = message_id or f"{session.name}-{broker.next_id()}"
         message = Sent(ident, body, headers or {}, out.configuration.delivery_mode, self.queue, duplicate_id)
-        message.on_outcome = self._on_confirm
+        message.on_outcome = self._on_outcome
         copy = broker.new_message(out, self.queue, message)
         copy.refuse = self.queue.is_full()
         message.waited = out.configuration.send_mode is SendMode.BLOCKING
@@ -105,7 +105,7 @@ class Producer:
         out.open[copy.message] = None
         while not self._sent(name, copy, said):
             row = broker.core.refusal()
-            if row.error is not None or not engine.go_on():
+            if (row.error is not None and not broker.repairs) or not engine.go_on():
                 del out.open[copy.message]
                 raise JMSException(f"{said} of {copy.message.id}: {row.because} ({row.place})")
         if copy.told.sending:
@@ -132,7 +132,7 @@ class Producer:
         return broker.engine.put(name, copy)
 
     def _result(self, message: Sent) -> Sent:
-        """Raise what a call that waited has to raise; whoever did not wait hears by ``on_confirm``."""
+        """Raise what a call that waited has to raise; whoever did not wait hears by ``on_outcome``."""
         if message.outcome is Outcome.REJECTED and message.waited:
             raise MessageRejected(f"the broker refused {message.id}: queue {self.queue.name!r} takes no more")
         if message.outcome is Outcome.IN_DOUBT and message.waited:

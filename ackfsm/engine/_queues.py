@@ -7,7 +7,7 @@ from collections import deque
 from typing import Any
 
 from ackfsm.engine._automaton import REFUSED, UNKNOWN, Automaton
-from ackfsm.engine._core import Core, Session
+from ackfsm.engine._core import Core
 from ackfsm.engine._parts import Copy, Part, Scope
 from ackfsm.engine._wiring import Role
 from ackfsm.terms import Configuration
@@ -137,6 +137,18 @@ class Queue:
     consumers: deque[Incoming] = dataclasses.field(default_factory=deque)
 
     refuse_next: int = 0
+
+    def enter(self, copy: Copy) -> None:
+        """Count ``copy``, once."""
+        if not copy.counted:
+            copy.counted = True
+            self.length += 1
+
+    def leave(self, copy: Copy) -> None:
+        """Do not count it any more."""
+        if copy.counted:
+            copy.counted = False
+            self.length -= 1
 
     def is_full(self) -> bool:
         """Whether the broker refuses one more message."""

@@ -8,6 +8,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 from ackfsm.engine._consumer import Consumer, Listener
+from ackfsm.engine._core import Session as CoreSession
 from ackfsm.engine._errors import IllegalStateException, OutcomeUnknown, TransactionRolledBackException
 from ackfsm.engine._messages import Sent
 from ackfsm.engine._producer import Producer
@@ -70,7 +71,9 @@ class Session:
         consumption = "receive" if listener is None else "listener"
         for other in self.consumers:
             if other.incoming.configuration.consumption != consumption:
-                raise IllegalStateException(f"session {self.name} consumes in the other way; use another session for this")
+                raise IllegalStateException(
+                    f"session {self.name} consumes in the other way; use another session for this"
+                )
         settings = {key: value for key, value in self.configuration.as_dict().items() if key != "profile"}
         configuration = self.broker.configure({**settings, "consumption": consumption})
         incoming = Incoming(self.broker.core, self.process, self.name, configuration)
@@ -151,8 +154,8 @@ class Session:
         for out in self.outgoing.values():
             self.broker.engine.happen("rollback", out.session)
         for consumer in self.consumers:
-            consumer.abandon()
             self._give_up(consumer.incoming)
+            consumer.let_go()
         self.broker.wait(lambda: not any(map(_sending, self.outgoing.values())), f"rollback() of {self.name}")
         self._end(asked="rolled_back")
 
@@ -200,8 +203,8 @@ class Session:
     def _next_transaction(self) -> None:
         self._began = False
         self.transaction = self.broker.new_transaction()
-        for side in (*self.outgoing.values(), *(consumer.incoming for consumer in self.consumers)):
-            side.session.transaction = self.transaction
+        for side in self._sides():
+            side.transaction = self.transaction
 
     # The end, and what goes wrong
 
@@ -231,15 +234,20 @@ class Session:
             self.broker.engine.happen(f"consumer_{what}", consumer.incoming.session)
         if what == "crash":
             for consumer in self.consumers:
-                consumer.abandon()
+                consumer.let_go()
                 consumer.queue.consumers.remove(consumer.incoming)
             self._leave()
         self.broker.engine.settle()
 
     def _leave(self) -> None:
         self.closed = True
-        for side in (*self.outgoing.values(), *(consumer.incoming for consumer in self.consumers)):
-            self.broker.retire(side.session)
+        for side in self._sides():
+            self.broker.retire(side)
+
+    def _sides(self) -> list[CoreSession]:
+        """The sending and consuming sides, as the core knows them."""
+        sending = [out.session for out in self.outgoing.values()]
+        return sending + [consumer.incoming.session for consumer in self.consumers]
 
 
 def _sending(out: Outgoing) -> bool:

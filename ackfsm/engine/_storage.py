@@ -6,7 +6,7 @@ import random
 from collections.abc import Callable
 from typing import Protocol, runtime_checkable
 
-from ackfsm.engine._core import Core, Session
+from ackfsm.engine._core import Core, Effect, Session
 from ackfsm.engine._errors import JMSException, JournalInconsistent
 from ackfsm.engine._messages import pack
 from ackfsm.engine._parts import Copy
@@ -44,7 +44,7 @@ class Storage:
         self.halves: dict[int, int] = {}
         self._commits: dict[int, None] = {}
         self._marking: dict[object, bool] = {}
-        asked = {
+        asked: dict[str, Effect] = {
             "store": self._store,
             "store in transaction": self._store_in_transaction,
             "remove": self._remove,
@@ -174,7 +174,9 @@ class Storage:
         if event.name == "recover_ready" and not stored:
             raise JournalInconsistent(f"the journal has lost {copy.message.id}, which was on stable storage")
         if event.name == "recover_removed" and stored:
-            raise JournalInconsistent(f"the journal has brought back {copy.message.id}, whose removal was on stable storage")
+            raise JournalInconsistent(
+                f"the journal has brought back {copy.message.id}, whose removal was on stable storage"
+            )
         if event.name == "recover_lost" and stored:
             self.journal.append(Kind.REMOVE, copy.key)  # it got there although nobody was told so
 

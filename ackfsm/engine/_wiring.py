@@ -87,10 +87,15 @@ class Event:
 class State:
     """What the tables say of one state of an automaton.
 
-    ``filed``: the calls to which it reacts.  ``todo``: the events of its own machines that it would allow now and
-    that nobody has to ask for, in the order of ``spec/engine.yaml``; ``by``: their agents.  ``sending``: the call that sent it has not
-    returned (the next may not be sent).  ``acknowledging``: the call that acknowledges it has not (the session may not
-    be recovered).  ``hands``: the event by which it may be handed over; ``claimable``: it may be acknowledged.
+    Attributes:
+        filed: the calls to which it reacts.
+        todo: the events of its own machines that it would allow now and that nobody has to ask for, in the order of
+            ``spec/engine.yaml``.
+        by: their agents.
+        sending: the call that sent it has not returned (the next may not be sent).
+        acknowledging: the call that acknowledges it has not (the session may not be recovered).
+        hands: the event by which it may be handed over.
+        claimable: it may be acknowledged.
     """
 
     filed: tuple[Call, ...]
@@ -162,8 +167,9 @@ class Wiring:
                 by_message = Per.MESSAGE in (machine.per, self.specification.events[name].per)
                 rows = tuple((state, machine.cells[state, ref]) for state in machine.states)
                 alike = tuple((s, tuple((r.move, r.when.text, r.target == s) for r in cell)) for s, cell in rows)
-                yield self._call((machine_name, view, by_message, alike), scope, view, by_message=by_message), _signal(
-                    number, view
+                yield (
+                    self._call((machine_name, view, by_message, alike), scope, view, by_message=by_message),
+                    _signal(number, view),
                 )
 
     def _call(self, key: object, scope: str, view: View, *, by_message: bool) -> Call:
@@ -174,6 +180,11 @@ class Wiring:
     def broadcast(self, scope: str) -> Call:
         """The call under which everybody is filed whom an event of a session or of the broker concerns."""
         return self._broadcast[scope]
+
+    def overtaken(self, event: str, scope: str) -> Call:
+        """The call under which those are filed whom ``event`` of a later copy would overtake."""
+        calls = (call for call, _ in self.events[event].calls if call.scope == SCOPES.index(scope))
+        return next(call for call in calls if call.view is View.LATER)
 
     @functools.cached_property
     def _hearing(self) -> tuple[tuple[Call, int], ...]:
@@ -226,7 +237,11 @@ class Wiring:
         def describe(automaton: Automaton, names: tuple[str, ...]) -> State:
             filed = dict.fromkeys(call for call, signal in self._hearing if automaton.reacts(signal, names))
             todo = tuple(event for event in owned if automaton.allows(event.own, names))
-            may = [] if "delivery" not in at else [self.events[name] for name in _HANDED if automaton.allows(self.events[name].own, names)]
+            may = (
+                []
+                if "delivery" not in at
+                else [self.events[name] for name in _HANDED if automaton.allows(self.events[name].own, names)]
+            )
             return State(
                 filed=tuple(filed),
                 todo=todo,
@@ -282,6 +297,7 @@ def _signal(event: int, view: View) -> int:
 
 def _ref(machine: Machine, name: str, view: View) -> EventRef | None:
     """The name that ``machine`` has for ``name`` seen so, if it has one."""
+    candidates: tuple[EventRef, ...]
     if view is View.OWN or (view is View.TWIN and machine.per is not Per.COPY):
         candidates = (EventRef(name),)
     else:

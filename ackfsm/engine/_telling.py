@@ -1,0 +1,130 @@
+"""What events mean outside: the outcome of a send, a line of the history, a call of a listener."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from ackfsm.engine._consumer import Consumer
+from ackfsm.engine._core import Session
+from ackfsm.engine._messages import Outcome, Sent
+from ackfsm.engine._parts import Copy
+from ackfsm.engine._queues import Incoming, Outgoing, Queue
+from ackfsm.engine._wiring import Role
+
+if TYPE_CHECKING:
+    from ackfsm.engine._broker import Broker
+
+__all__ = ["Telling"]
+
+_OUTCOMES = {
+    "confirmed": Outcome.CONFIRMED,
+    "implied": Outcome.CONFIRMED,
+    "rejected": Outcome.REJECTED,
+    "in_doubt": Outcome.IN_DOUBT,
+    "returned": Outcome.UNCONFIRMED,
+    "send_in_transaction": Outcome.IN_TRANSACTION,
+}
+
+_ENDS = {
+    "commit_failed": "commit_in_doubt",
+    "consumption_in_doubt": "commit_in_doubt",
+    "rollback_returned": "rolled_back",
+    "transaction_lost": "rolled_back",
+}
+
+
+class Telling:
+    """Hears of the events that somebody outside is told of, and tells."""
+
+    def __init__(self, broker: Broker) -> None:
+        """Hear of the events of ``broker``."""
+        self._broker = broker
+        self._core = broker.core
+        tell = broker.core.effects
+        for event, outcome in _OUTCOMES.items():
+            tell[event] = self._resolving(event, outcome)
+        tell["acknowledged"] = self._acknowledged
+        tell["ack_in_doubt"] = self._ack_in_doubt
+        tell["arrive"] = self._arrived
+        tell["dead_lettered"] = self._dead_lettered
+        for event in ("execute_commit", "execute_consumption"):
+            tell[event] = broker.storage.executed
+        for event, end in _ENDS.items():
+            tell[event] = self._ending(end)
+        for event in ("consumer_link_loss", "consumer_crash", "broker_crash", "broker_kill", "journal_failure"):
+            tell[event] = self._work_lost
+        arrivals = broker.core.arrivals
+        for state in ("ready", "staged", "committing"):
+            arrivals.setdefault(("entry", state), []).append(_counted)
+        for state in ("removed", "lost", "refused"):
+            arrivals.setdefault(("entry", state), []).append(_uncounted)
+
+    def _resolving(self, event: str, outcome: Outcome) -> Callable[[Copy], None]:
+        said = {"implied": "confirmed", "returned": None, "send_in_transaction": None}.get(event, event)
+
+        def resolved(copy: Copy) -> None:
+            message: Sent = copy.message
+            message.outcome = outcome
+            out: Outgoing = copy.scopes[0].face  # type: ignore[union-attr] # whoever sends has a session
+            out.open.pop(message, None)
+            if said is not None and self._broker.history is not None:
+                self._broker.log(
+                    out.process, said, session=out.session.name, queue=message.queue.name, message=message.id
+                )
+            hear = message.on_outcome
+            if hear is not None:
+                self._broker.engine.callbacks.append(lambda: hear(message))
+
+        return resolved
+
+    def _acknowledged(self, copy: Copy) -> None:
+        if self._broker.history is not None:
+            self._log_of(copy, "acknowledged")
+
+    def _ack_in_doubt(self, copy: Copy) -> None:
+        if copy.received is not None:
+            copy.received.in_doubt = True
+        self._log_of(copy, "ack_in_doubt")
+
+    def _log_of(self, copy: Copy, event: str) -> None:
+        incoming: Incoming = copy.scopes[2].face  # type: ignore[union-attr] # whoever acknowledges has a session
+        queue: Queue = copy.message.queue
+        self._broker.log(
+            incoming.process,
+            event,
+            session=incoming.session.name,
+            queue=queue.name,
+            message=copy.message.id,
+            scope="message",
+        )
+
+    def _arrived(self, copy: Copy) -> None:
+        consumer: Consumer = copy.scopes[2].face.consumer  # type: ignore[union-attr] # whoever receives has a session
+        if consumer.listener is not None:
+            self._broker.engine.callbacks.append(consumer.pump)
+
+    def _dead_lettered(self, copy: Copy) -> None:
+        self._broker.dead_letters.append(copy.message)
+        self._broker.log("broker", "dead_lettered", queue=copy.message.queue.name, message=copy.message.id)
+
+    def _ending(self, end: str) -> Callable[[Session], None]:
+        def ended(session: Session) -> None:
+            if session.face is not None:
+                session.face.owner.ended(end)
+
+        return ended
+
+    def _work_lost(self, session: Session) -> None:
+        """A connection is gone, and with it what the consuming side of a transaction had acknowledged."""
+        for side in self._core.sessions if session is self._core.broker else (session,):
+            if side.kind == "consumer" and side.parts[Role.CONSUMER].of("consumption") in {"open", "failed"}:
+                side.face.owner.ended("rolled_back")
+
+
+def _counted(copy: Copy) -> None:
+    copy.message.queue.enter(copy)
+
+
+def _uncounted(copy: Copy) -> None:
+    copy.message.queue.leave(copy)
