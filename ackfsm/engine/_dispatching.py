@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ackfsm.engine._courses import Phase
 from ackfsm.engine._parts import Copy
 from ackfsm.engine._queues import Incoming, Queue
 
@@ -19,6 +20,8 @@ class Dispatching:
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
         self._core = broker.core
+        self._drive = broker.engine.courses.drive
+        self._first = broker.core.events["dispatch_first"]
         self._ready = broker.core.wiring.overtaken("dispatch_first", "queue")
 
     def first(self, queue: Queue) -> Copy | None:
@@ -41,31 +44,29 @@ class Dispatching:
         consumers = queue.consumers
         for _ in range(len(consumers)):
             incoming = consumers[0]
-            consumers.rotate(-1)
+            if len(consumers) > 1:
+                consumers.rotate(-1)
             if incoming.has_room():
                 return incoming
         return None
 
     def _dispatch(self, copy: Copy, incoming: Incoming, queue: Queue) -> bool:
         incoming.bind(self._core, copy)
-        if self._broker.storage.marks(copy) and not copy.premarked and not self._mark(queue, incoming):
+        broker = self._broker
+        if not copy.premarked and broker.storage.marks(copy) and not self._mark(queue, incoming):
             return False
-        for name in ("dispatch_first", "dispatch_again"):
-            if self._broker.engine.perform(name, copy):
-                copy.mark = 1 if name == "dispatch_first" else max(copy.mark, 1) + 1
-                copy.premarked = False
-                return True
-        return False
+        event = copy.told.goes
+        if event is None or not self._drive(event, copy, Phase.PROMPT):
+            return False
+        copy.mark = 1 if event is self._first else max(copy.mark, 1) + 1
+        copy.premarked = False
+        return True
 
     def _mark(self, queue: Queue, incoming: Incoming) -> bool:
         """Store for all that are about to be sent that they are: one sync for them together."""
-        room = incoming.room()
-        ready = queue.scope.under(self._ready).members
-        batch = (
-            [ready[key] for key in sorted(ready)[:room]] if room is None or room < len(ready) else list(ready.values())
-        )
-        for copy in batch:
-            if self._broker.storage.marks(copy) and not copy.premarked:
-                self._broker.storage.mark(copy)
+        storage = self._broker.storage
+        for copy in queue.scope.under(self._ready).smallest(incoming.room()):
+            if not copy.premarked and storage.marks(copy):
+                storage.mark(copy)
                 copy.premarked = True
         return self._broker.sync()

@@ -26,7 +26,7 @@ class Queues(Protocol):
     """What the engine asks of the queues and the journal."""
 
     def feed(self, copy: Copy) -> bool:
-        """Send what waits in the queue of ``copy`` to consumers; whether anything was sent."""
+        """Send what waits in the queue of ``copy`` to consumers that have room; whether anything was sent."""
 
     def sync(self) -> bool:
         """Write and sync the journal; ``False`` if it failed and the broker has stopped."""
@@ -167,11 +167,11 @@ class Engine:
         """An event of ``copy`` that somebody brings about, and what follows at once."""
         return self.courses.drive(self.core.events[name], copy, Phase.PROMPT)
 
-    def put(self, name: str, copy: Copy) -> bool:
+    def put(self, event: Event, copy: Copy) -> bool:
         """An event by which the application puts ``copy`` on its way, which the broker may be about to refuse."""
         if not copy.refuse:
-            return self.perform(name, copy)
-        done = self.courses.drive(self.core.events[name], copy, Phase.SILENT)
+            return self.courses.drive(event, copy, Phase.PROMPT)
+        done = self.courses.drive(event, copy, Phase.SILENT)
         if done and not self._travelling:
             self.perform("rejection", copy)
         return done
@@ -250,59 +250,44 @@ class Engine:
 
     def settle(self) -> None:
         """Do all that happens at once."""
-        while (self.core.moved or self.callbacks or self._busy or self._hungry or self._retry) and self._one():
-            pass
+        core = self.core
+        while True:
+            if self.callbacks:
+                self.callbacks.popleft()()
+            elif self._shuffled is not None:
+                return
+            elif core.moved:
+                copy = next(iter(core.moved))
+                del core.moved[copy]
+                self.courses.drive(None, copy, Phase.PROMPT)
+            elif self._busy:
+                self._session(self._busy.popitem()[0])
+            elif self._retry:
+                self._again()
+            elif self._hungry:
+                self.queues.feed(self._hungry.popitem()[0])
+            else:
+                return
 
-    def _one(self) -> bool:
-        if self._shuffled is not None:
-            return self._callback()
-        if self.core.moved:
-            copy = next(iter(self.core.moved))
-            del self.core.moved[copy]
-            self.courses.drive(None, copy, Phase.PROMPT)
-            return True
-        return self._callback() or self._session() or self._again() or self._feed()
+    def _session(self, session: Session) -> None:
+        """What a session has to do by itself."""
+        for part in session.parts.values():
+            for event in part.told.todo:
+                if event.agent in self._prompt:
+                    if self.happen(event.name, session):
+                        return
+                elif event.agent in self._travelling:
+                    self._send(event, session)
+                elif event.agent == "disk":
+                    self._writing[session] = None
+                    self._sync_later()
 
-    def _callback(self) -> bool:
-        if not self.callbacks:
-            return False
-        self.callbacks.popleft()()
-        return True
-
-    def _session(self) -> bool:
-        """What sessions have to do by themselves."""
-        while self._busy:
-            session = next(iter(self._busy))
-            del self._busy[session]
-            for part in session.parts.values():
-                for event in part.told.todo:
-                    if event.agent in self._prompt:
-                        if self.happen(event.name, session):
-                            return True
-                    elif event.agent in self._travelling:
-                        self._send(event, session)
-                    elif event.agent == "disk":
-                        self._writing[session] = None
-                        self._sync_later()
-        return False
-
-    def _again(self) -> bool:
+    def _again(self) -> None:
         """Copies that had something to do and were refused, after something has happened that may let them."""
-        if not (self._retry and self._waiting):
-            self._retry = False
-            return False
         self._retry = False
         waiting, self._waiting = sorted(self._waiting, key=lambda copy: copy.key), {}
         for copy in waiting:
             self.courses.drive(None, copy, Phase.PROMPT)
-        return True
-
-    def _feed(self) -> bool:
-        while self._hungry:
-            copy, _ = self._hungry.popitem()
-            if self.queues.feed(copy):
-                return True
-        return False
 
     def hungry(self, copy: Copy) -> None:
         """A queue has something to send, or somebody to send it to."""

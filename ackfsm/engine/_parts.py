@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import heapq
+import itertools
 from collections import deque
 from collections.abc import Iterator
 from typing import Any
 
-from ackfsm.engine._automaton import Automaton, Column
+from ackfsm.engine._automaton import UNKNOWN, Automaton, Column
 from ackfsm.engine._wiring import Call, State, View
 from ackfsm.terms import Configuration
 
@@ -24,6 +25,14 @@ class Part:
         self.automaton = automaton
         self.columns: list[Column | None] = automaton.columns
         self.state = automaton.initial
+
+    def goes_to(self, signal: int) -> int:
+        """Where ``signal`` would take it, :data:`ackfsm.engine._automaton.REFUSED` if nowhere."""
+        column = self.columns[signal]
+        if column is None:
+            return self.state
+        target = column[self.state]
+        return self.automaton.fill(signal, self.state) if target == UNKNOWN else target
 
     def of(self, machine: str) -> str:
         """The state of one machine."""
@@ -52,7 +61,9 @@ class Nobody(Part):
         return _NOTHING
 
 
-_NOTHING = State(filed=(), todo=(), by=frozenset(), sending=False, acknowledging=False, hands=None, claimable=False)
+_NOTHING = State(
+    filed=(), todo=(), by=frozenset(), sending=False, acknowledging=False, hands=None, goes=None, claimable=False
+)
 
 
 class Filed:
@@ -95,6 +106,15 @@ class Filed:
         if not tail:
             return members[early[0]] if early else None
         return members[min(tail[0], early[0]) if early else tail[0]]
+
+    def smallest(self, count: int | None) -> list[Copy]:
+        """The first ``count`` copies, all if it is ``None``."""
+        members = self.members
+        if self._early or count is None:
+            keys = sorted(members) if count is None else heapq.nsmallest(count, members)
+        else:
+            keys = list(itertools.islice((key for key in self._tail if key in members), count))
+        return [members[key] for key in keys]
 
     def towards(self, copy: Copy, call: Call) -> Iterator[Copy]:
         """The copies that hear ``call`` when ``copy`` acts: for ``LATER`` those before it."""

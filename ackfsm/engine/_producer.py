@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
+from ackfsm.engine._automaton import REFUSED
 from ackfsm.engine._errors import IllegalStateException, JMSException, MessageRejected, OutcomeUnknown
 from ackfsm.engine._messages import HeaderValue, Outcome, Sent
 from ackfsm.engine._parts import Copy
-from ackfsm.terms import DeliveryMode, SendMode, parse_value
+from ackfsm.engine._wiring import Event
+from ackfsm.terms import DeliveryMode, parse_value
 
 if TYPE_CHECKING:
     from ackfsm.engine._queues import Outgoing, Queue
@@ -26,6 +28,9 @@ class Producer:
         self._on_outcome = on_outcome
         self._broker = session.broker
         self._out = session.sender({})
+        events = session.broker.core.events
+        self._sending = (events["send"], events["send_in_transaction"])
+        self._resending = (events["resend"],)
 
     def send(
         self,
@@ -61,9 +66,8 @@ class Producer:
         message.on_outcome = self._on_outcome
         copy = broker.new_message(out, self.queue, message)
         copy.refuse = self.queue.is_full()
-        message.waited = out.configuration.send_mode is SendMode.BLOCKING
         session.begin()
-        self._put(copy, ("send", "send_in_transaction"), "send")
+        self._put(copy, self._sending, "send")
         return self._result(message)
 
     def resend(self, message: Sent) -> Sent:
@@ -75,10 +79,10 @@ class Producer:
         first = message.copy
         if first is None or first.twin is not None:
             raise IllegalStateException(f"{message.id} is {message.outcome}; only what is in doubt is sent again, once")
-        self._choose(first, ("resend",))
+        self._choose(first, self._resending)
         self._broker.second_copy(first)
         message.outcome = Outcome.OPEN
-        self._put(first, ("resend",), "resend")
+        self._put(first, self._resending, "resend")
         return self._result(message)
 
     def wait(self, message: Sent | None = None) -> None:
@@ -88,36 +92,37 @@ class Producer:
         else:
             self._broker.wait(lambda: not self._out.open, f"the outcomes of {self.session.name}")
 
-    def _choose(self, copy: Copy, events: tuple[str, ...]) -> str:
+    def _choose(self, copy: Copy, events: tuple[Event, ...]) -> Event:
         """The event by which the tables let this copy be sent."""
-        core = self._broker.core
-        for name in events:
-            if copy.automaton.allows(core.events[name].own, copy.automaton.names[copy.state]):
-                return name
-        row = copy.automaton.refusal(core.events[events[0]].own, copy.state)
-        raise IllegalStateException(f"{events[0]} of {copy.message.id}: {row.because if row else 'refused'}")
+        for event in events:
+            if copy.goes_to(event.own) != REFUSED:
+                return event
+        row = copy.automaton.refusal(events[0].own, copy.state)
+        raise IllegalStateException(f"{events[0].name} of {copy.message.id}: {row.because if row else 'refused'}")
 
-    def _put(self, copy: Copy, events: tuple[str, ...], said: str) -> None:
+    def _put(self, copy: Copy, events: tuple[Event, ...], said: str) -> None:
         """Send, as soon as the tables let it, and wait for the answer if they say that the call waits."""
         broker, engine = self._broker, self._broker.engine
-        name = self._choose(copy, events)
+        event = self._choose(copy, events)
+        message = copy.message
         out: Outgoing = copy.scopes[0].face  # type: ignore[union-attr] # whoever sends has a session
-        out.open[copy.message] = None
-        while not self._sent(name, copy, said):
+        out.open[message] = None
+        while not self._sent(event, copy, said):
             row = broker.core.refusal()
             if (row.error is not None and not broker.repairs) or not engine.go_on():
-                del out.open[copy.message]
-                raise JMSException(f"{said} of {copy.message.id}: {row.because} ({row.place})")
-        if copy.told.sending:
-            broker.wait(lambda: not copy.told.sending, f"{said} of {copy.message.id}")
+                del out.open[message]
+                raise JMSException(f"{said} of {message.id}: {row.because} ({row.place})")
+        message.waited = copy.told.sending
+        if message.waited:
+            broker.wait(lambda: not copy.told.sending, f"{said} of {message.id}")
         else:
             engine.settle()
 
-    def _sent(self, name: str, copy: Copy, said: str) -> bool:
+    def _sent(self, event: Event, copy: Copy, said: str) -> bool:
         broker, session = self._broker, self.session
         if broker.history is None:
-            return broker.engine.put(name, copy)
-        if not broker.core.can(broker.core.events[name], copy):
+            return broker.engine.put(event, copy)
+        if not broker.core.can(event, copy):
             return False
         message = copy.message
         broker.log(
@@ -129,7 +134,7 @@ class Producer:
             delivery_mode=message.delivery_mode.value,
             transaction=session.transaction if session.transacted else None,
         )
-        return broker.engine.put(name, copy)
+        return broker.engine.put(event, copy)
 
     def _result(self, message: Sent) -> Sent:
         """Raise what a call that waited has to raise; whoever did not wait hears by ``on_outcome``."""

@@ -6,7 +6,7 @@ import dataclasses
 from collections import deque
 from typing import Any
 
-from ackfsm.engine._automaton import REFUSED, UNKNOWN, Automaton
+from ackfsm.engine._automaton import REFUSED, Automaton
 from ackfsm.engine._core import Core
 from ackfsm.engine._parts import Copy, Part, Scope
 from ackfsm.engine._wiring import Role
@@ -46,13 +46,25 @@ class Outgoing:
 class Incoming:
     """The consuming side of a session: its connection, its transaction, its prefetch."""
 
-    __slots__ = ("_automata", "configuration", "consumer", "dispatching", "owner", "parts", "process", "session")
+    __slots__ = (
+        "_automata",
+        "_consumer",
+        "_prefetch",
+        "configuration",
+        "consumer",
+        "dispatching",
+        "owner",
+        "parts",
+        "process",
+        "session",
+    )
 
     def __init__(self, core: Core, process: str, name: str, configuration: Configuration) -> None:
         """``process`` is the client's name in the history, ``name`` the session's."""
         self.configuration = configuration
         self.process = process
         self.parts = {role: Part(core.wiring.part(role, configuration)) for role in (Role.CONSUMER, Role.PREFETCH)}
+        self._consumer, self._prefetch = self.parts[Role.CONSUMER], self.parts[Role.PREFETCH]
         self.session = core.session("consumer", name, self.parts)
         self.session.face = self
         self.owner: Any = None
@@ -62,19 +74,13 @@ class Incoming:
 
     def has_room(self) -> bool:
         """Whether the session would take one more; a quick look, the tables decide."""
-        for part in self.parts.values():
-            column = part.columns[self.dispatching]
-            if column is not None:
-                target = column[part.state]
-                if (part.automaton.fill(self.dispatching, part.state) if target == UNKNOWN else target) == REFUSED:
-                    return False
-        return True
+        signal = self.dispatching
+        return self._consumer.goes_to(signal) != REFUSED and self._prefetch.goes_to(signal) != REFUSED
 
     def room(self) -> int | None:
         """How many more messages it may be sent; ``None``: any number."""
-        count = self.parts[Role.PREFETCH].of("prefetch")
         bound = self.configuration.prefetch
-        return bound - int(count) if count.isdecimal() and bound else None
+        return bound - int(self.parts[Role.PREFETCH].of("prefetch")) if bound else None
 
     def bind(self, core: Core, copy: Copy) -> None:
         """From now on the session takes part in what becomes of ``copy``."""
@@ -91,8 +97,7 @@ class Incoming:
             found = self._automata[copy.automaton] = (kept, core.wiring.copy(sent, kept, copy.number))
         copy.kept = found[0]
         copy.move(found[1])
-        copy.roles[Role.CONSUMER] = self.parts[Role.CONSUMER]
-        copy.roles[Role.PREFETCH] = self.parts[Role.PREFETCH]
+        copy.roles[4:6] = self._consumer, self._prefetch
         copy.enter(_CONSUMER, self.session)
         copy.file()
 

@@ -95,6 +95,7 @@ class State:
         sending: the call that sent it has not returned (the next may not be sent).
         acknowledging: the call that acknowledges it has not (the session may not be recovered).
         hands: the event by which it may be handed over.
+        goes: the event by which it may be sent to a consumer.
         claimable: it may be acknowledged.
     """
 
@@ -104,6 +105,7 @@ class State:
     sending: bool
     acknowledging: bool
     hands: Event | None
+    goes: Event | None
     claimable: bool
 
 
@@ -248,6 +250,7 @@ class Wiring:
                 by=frozenset(event.agent for event in todo),
                 sending=refuses(names, "publication", sent),
                 acknowledging=refuses(names, "delivery", EventRef("recover")),
+                goes=next((event for event in todo if event.agent == "queue"), None),
                 hands=next((event for event in may if event.name != "acknowledge"), None),
                 claimable=any(event.name == "acknowledge" for event in may),
             )
