@@ -1,0 +1,60 @@
+"""``ackfsm claims``."""
+
+from __future__ import annotations
+
+import argparse
+import os
+
+from ackfsm import tables
+from ackfsm.cli._common import (
+    AS_PROMISED,
+    UNDETERMINED,
+    VIOLATION,
+    Commands,
+    bars,
+    command,
+    count,
+    say,
+)
+from ackfsm.terms import InputError
+
+__all__ = ["add_claims"]
+
+
+def add_claims(commands: Commands) -> None:
+    parser = command(
+        commands,
+        "claims",
+        _claims,
+        words=(
+            "prove or refute every sentence of the vendors' documents on the tables, with evidence",
+            "ackfsm claims --id C31 --id C32",
+        ),
+        extra="explore",
+    )
+    parser.add_argument("--id", metavar="C", action="append", default=[], dest="ids", help="one claim; may be repeated")
+    parser.add_argument("--jobs", metavar="N", type=count, help="how many processes (default: one a processor)")
+    parser.add_argument("--max-states", metavar="N", type=count, help="a search gives up, undetermined, after so many")
+
+
+def _claims(arguments: argparse.Namespace) -> int:
+    from ackfsm import claims
+    from ackfsm.report.claims import claims_screen
+
+    if arguments.jobs == 0:
+        raise InputError("--jobs is a whole number from 1")
+    specification = tables.load()
+    chosen = claims.choose(claims.read(specification), arguments.ids)
+    with bars() as progress:
+        decided = claims.decide(
+            specification,
+            chosen,
+            jobs=arguments.jobs or os.cpu_count() or 1,
+            max_states=arguments.max_states or claims.MAX_STATES,
+            progress=lambda done, of: progress("questions", done, of),
+        )
+    say(arguments, [one.as_json() for one in decided], lambda: claims_screen(decided))
+    found = {one.status for one in decided}
+    if claims.Status.REFUTED in found:
+        return VIOLATION
+    return UNDETERMINED if claims.Status.UNKNOWN in found else AS_PROMISED

@@ -1,0 +1,98 @@
+"""``ackfsm draw``."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ackfsm import tables
+from ackfsm.cli._common import (
+    AS_PROMISED,
+    Commands,
+    add_configuration,
+    command,
+    patience,
+    say,
+    settings_of,
+)
+from ackfsm.terms import InputError
+
+if TYPE_CHECKING:
+    from ackfsm import draw
+
+__all__ = ["add_draw"]
+
+
+def add_draw(commands: Commands) -> None:
+    parser = command(
+        commands,
+        "draw",
+        _draw,
+        words=(
+            "draw a machine, a property, or (without a name) the whole system",
+            "ackfsm draw delivery --output delivery.svg",
+        ),
+        extra="draw",
+    )
+    add_configuration(parser)
+    parser.add_argument(
+        "machine", metavar="MACHINE", nargs="?", help="a machine or an anomaly (default: the whole system)"
+    )
+    forms = "dot, svg, png, mermaid, plantuml, table"
+    parser.add_argument("--format", metavar="F", help=f"{forms} (default: what --output ends with, else table)")
+    parser.add_argument("--output", metavar="PATH", type=Path, help="write there, a folder with --all (default: print)")
+    parser.add_argument("--all", action="store_true", help="write every drawing and table into the folder --output")
+
+
+def _draw(arguments: argparse.Namespace) -> int:
+    from ackfsm import draw
+
+    specification = tables.load()
+    asked = arguments.profile is not None or bool(arguments.settings)
+    configuration = specification.configure(arguments.profile, settings_of(arguments)) if asked else None
+    if arguments.all:
+        if arguments.machine or arguments.format or arguments.output is None:
+            raise InputError("--all needs --output FOLDER and takes neither MACHINE nor --format")
+        with patience("drawing"):
+            written = [str(path) for path in draw.write_all(specification, arguments.output, configuration)]
+        say(arguments, {"written": written}, lambda: f"{len(written)} files written to {arguments.output}")
+        return AS_PROMISED
+    form = _format(arguments.format, arguments.output)
+    if arguments.machine is None:
+        drawing = draw.overview(specification, form, configuration)
+    else:
+        drawing = draw.draw(specification, arguments.machine, form, configuration)
+    _hand_out(arguments, form, drawing)
+    return AS_PROMISED
+
+
+def _format(name: str | None, output: Path | None) -> draw.Format:
+    from ackfsm.draw import Format
+
+    endings = {".md": Format.TABLE, ".mmd": Format.MERMAID, ".puml": Format.PLANTUML, ".gv": Format.DOT}
+    endings |= {f".{form}": form for form in Format}
+    try:
+        return Format(name) if name is not None else endings[output.suffix] if output is not None else Format.TABLE
+    except (ValueError, KeyError):
+        forms = ", ".join(form.value for form in Format)
+        raise InputError(f"{name or output} names no format; --format is one of {forms}") from None
+
+
+def _hand_out(arguments: argparse.Namespace, form: draw.Format, drawing: str | bytes) -> None:
+    """Write ``drawing`` where it is wanted; a picture of bytes is not thrown at a terminal."""
+    data = drawing if isinstance(drawing, bytes) else drawing.encode()
+    if arguments.output is not None:
+        try:
+            arguments.output.write_bytes(data)
+        except OSError as error:
+            raise InputError(f"{arguments.output}: cannot be written ({error.strerror}); name another file") from None
+    elif isinstance(drawing, bytes) and (arguments.json or sys.stdout.isatty()):
+        raise InputError(f"a {form} is not text; add --output FILE.{form}")
+    if arguments.json:
+        text = None if isinstance(drawing, bytes) else drawing
+        print(json.dumps({"machine": arguments.machine, "format": form, "drawing": text}, indent=2))
+    elif arguments.output is None:
+        sys.stdout.buffer.write(data)

@@ -1,0 +1,78 @@
+"""``ackfsm systems``."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from pathlib import Path
+
+from rich.markdown import Markdown
+
+from ackfsm import tables
+from ackfsm.cli._common import (
+    AS_PROMISED,
+    VIOLATION,
+    Commands,
+    at_least_one,
+    command,
+    console,
+    count,
+    patience,
+    say,
+)
+from ackfsm.pages import write_folder
+from ackfsm.terms import InputError, Profile, parse_value
+
+__all__ = ["add_systems"]
+
+
+def add_systems(commands: Commands) -> None:
+    parser = command(
+        commands,
+        "systems",
+        _systems,
+        words=(
+            "tell what a system has, refuses and promises, and what each fault can cause in it",
+            "ackfsm systems artemis",
+        ),
+        extra="explore",
+    )
+    profiles = ", ".join(profile.value for profile in Profile)
+    parser.add_argument("profile", metavar="PROFILE", nargs="?", help=f"one of {profiles} (default: all of them)")
+    parser.add_argument("--output", metavar="DIR", type=Path, help="write a page for each system there")
+    parser.add_argument("--jobs", metavar="N", type=count, help="processes that search (default: one for each CPU)")
+
+
+def _systems(arguments: argparse.Namespace) -> int:
+    from ackfsm.report import systems
+
+    if arguments.profile is not None and arguments.output is not None:
+        raise InputError("--output is for the pages of all systems; leave PROFILE out, or leave --output out")
+    specification = tables.load()
+    if arguments.profile is None and arguments.output is None:
+        _show(arguments, systems.systems_json(specification), systems.systems_page(specification))
+        return AS_PROMISED
+    profiles = list(Profile) if arguments.profile is None else [_profile(arguments.profile)]
+    jobs = (os.cpu_count() or 1) if arguments.jobs is None else at_least_one(arguments.jobs, "--jobs")
+    with patience("searches done") as progress:
+        surveyed = systems.survey(specification, profiles, jobs=jobs, progress=progress)
+    if arguments.output is not None:
+        pages = write_folder(arguments.output, systems.system_pages(specification, surveyed), systems.MADE)
+        written = [str(path) for path in pages]
+        say(arguments, {"written": written}, lambda: f"{len(written)} files written to {arguments.output}")
+    for profile in [] if arguments.output is not None else profiles:
+        answer = systems.system_json(specification, profile, surveyed[profile])
+        _show(arguments, answer, systems.system_page(specification, profile, surveyed[profile]))
+    return VIOLATION if any(mode.broken for modes in surveyed.values() for mode in modes) else AS_PROMISED
+
+
+def _profile(name: str) -> Profile:
+    return Profile(str(parse_value("profile", name)))
+
+
+def _show(arguments: argparse.Namespace, machine: object, page: str) -> None:
+    """JSON, or a page of Markdown: set on a terminal, as it stands elsewhere."""
+    if arguments.json or console().is_terminal:
+        say(arguments, machine, lambda: Markdown(page))
+    else:
+        print(page, end="")
