@@ -575,7 +575,7 @@ def test_on_a_terminal_a_bar_shows_how_far_it_is(
 ) -> None:
     shown = io.StringIO()
     consoles = {True: Console(file=shown, force_terminal=True, width=100), False: Console()}
-    monkeypatch.setattr(cli, "_console", lambda *, errors=False: consoles[errors])
+    monkeypatch.setattr("ackfsm.cli._common.console", lambda *, errors=False: consoles[errors])
     _run(f"--no-pairs {_line(TINY)} --json", capsys, monkeypatch)
     assert "searching" in shown.getvalue()
     assert "composing configurations" in shown.getvalue()
