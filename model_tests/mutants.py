@@ -17,6 +17,7 @@ import os
 import sys
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from itertools import product
 from pathlib import Path
 from types import MappingProxyType
@@ -313,12 +314,11 @@ class _Yardstick:
 
 
 @functools.cache
-def yardstick(most_states: int | None = None) -> _Yardstick:
+def yardstick(most_states: int) -> _Yardstick:
     """Made once in each process; of the panel's systems those with no more states than ``most_states``."""
     specification = tables.load()
-    limit = None if most_states is None else most_states + 1
-    measured = {system: signature(specification, system, limit) for system in panel(specification)}
-    small = {system: found for system, found in measured.items() if limit is None or found[0] < limit}
+    measured = {system: signature(specification, system, most_states + 1) for system in panel(specification)}
+    small = {system: found for system, found in measured.items() if found[0] <= most_states}
     systems, signatures = tuple(small), tuple(small.values())
     by_row: dict[tuple[str, int, str], list[int]] = defaultdict(list)
     for number in sorted(range(len(systems)), key=lambda n: signatures[n][0]):
@@ -327,7 +327,11 @@ def yardstick(most_states: int | None = None) -> _Yardstick:
     return _Yardstick(specification, systems, signatures, by_row)
 
 
-def trial(mutant: Mutant, most_states: int | None = None) -> Noticed:
+_LARGEST = 300_000
+"""States: larger systems of the panel take more memory than a machine for tests has."""
+
+
+def trial(mutant: Mutant, most_states: int = _LARGEST) -> Noticed:
     """Let the panel look at one mutant, smallest system first, until one notices."""
     known = yardstick(most_states)
     systems = known.deciding.get((mutant.machine, mutant.line, mutant.event), ())
@@ -345,8 +349,9 @@ def trial(mutant: Mutant, most_states: int | None = None) -> Noticed:
 def score() -> list[Noticed]:
     """Try every mutant, in parallel."""
     everyone = list(mutants(tables.load()))
-    with multiprocessing.get_context("forkserver").Pool(os.cpu_count()) as pool:
-        return pool.map(trial, everyone, chunksize=-(-len(everyone) // 8))
+    context = multiprocessing.get_context("forkserver")
+    with ProcessPoolExecutor(os.cpu_count(), mp_context=context) as pool:  # says so if a process dies
+        return list(pool.map(trial, everyone, chunksize=16))
 
 
 def survivors() -> Mapping[str, str]:
