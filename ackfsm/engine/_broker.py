@@ -18,7 +18,7 @@ from ackfsm.engine._errors import BrokerStopped, IllegalStateException, Stuck
 from ackfsm.engine._log import History
 from ackfsm.engine._messages import Sent, unpack
 from ackfsm.engine._parts import Copy
-from ackfsm.engine._queues import Outgoing, Queue
+from ackfsm.engine._queues import Incoming, Outgoing, Queue
 from ackfsm.engine._session import Session as JmsSession
 from ackfsm.engine._storage import Storage
 from ackfsm.engine._telling import Telling
@@ -173,9 +173,12 @@ class Broker:
         """
         if self.running:
             raise IllegalStateException("the broker runs; there is nothing to restart")
-        self.storage.recover(list(self.core.broker.under(self.core.wiring.broadcast("broker")).members.values()))
+        copies = list(self.core.broker.under(self.core.wiring.broadcast("broker")).members.values())
+        self.storage.recover(copies)
         if not self.engine.happen("broker_restart", self.core.broker):
             raise AssertionError(self.core.refusal().because)
+        for copy in copies:
+            Incoming.nobody_has(self.core, copy)
         self.log("nemesis", "recovered", fault=self._fault)
         self.engine.settle()
 

@@ -33,6 +33,8 @@ class History:
         """One event; fields that are ``None`` are left out."""
         self._last = max(self._last + 1, now)
         said = {name: value for name, value in fields.items() if value is not None}
+        if "transaction" in said:
+            said["transaction"] = str(said["transaction"])
         self._sink({"t": self._last, "process": process, "event": event, **said})
 
     def __iter__(self) -> Iterator[str]:

@@ -122,6 +122,14 @@ class Incoming:
         copy.received = None
         copy.state = copy.automaton.put(copy.state, **fresh)
 
+    @staticmethod
+    def nobody_has(core: Core, copy: Copy) -> None:
+        """The broker is back, and no session had ``copy``: none will reconnect for it, so nothing is disconnected."""
+        if copy.scopes[_CONSUMER] is None:
+            machines = core.wiring.specification.machines
+            copy.state = copy.automaton.put(copy.state, **{m: machines[m].initial for m in core.wiring.table.handed})
+            copy.file()
+
 
 @dataclasses.dataclass(slots=True, eq=False)
 class Queue:

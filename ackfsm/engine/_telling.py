@@ -52,8 +52,12 @@ class Telling:
             tell[event] = broker.storage.executed
         for event, end in _ENDS.items():
             tell[event] = self._ending(end)
-        for event in ("consumer_link_loss", "consumer_crash", "broker_crash", "broker_kill", "journal_failure"):
+        for event in ("broker_crash", "broker_kill", "journal_failure"):
             tell[event] = self._work_lost
+        for event in ("producer_link_loss", "consumer_link_loss", "producer_crash", "consumer_crash"):
+            tell[event] = self._side_lost(event)
+        for event in ("settle", "give_back", "delivered_clear", "delivered_flagged"):
+            tell[event] = self._room_made
         arrivals = broker.core.arrivals
         for state in ("ready", "staged", "committing"):
             arrivals.setdefault(("entry", state), []).append(_counted)
@@ -114,6 +118,17 @@ class Telling:
                 session.face.owner.ended(end)
 
         return ended
+
+    def _room_made(self, copy: Copy) -> None:
+        """A consumer may have room for another message of the queue."""
+        self._broker.wake(copy.message.queue)
+
+    def _side_lost(self, fault: str) -> Callable[[Session], None]:
+        def lost(session: Session) -> None:
+            self._broker.log("nemesis", "fault", fault=fault)
+            self._work_lost(session)
+
+        return lost
 
     def _work_lost(self, session: Session) -> None:
         """A connection is gone, and with it what the consuming side of a transaction had acknowledged."""

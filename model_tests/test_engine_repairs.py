@@ -1,0 +1,65 @@
+"""What the engine once did wrong, each as the shortest program that shows it."""
+
+from __future__ import annotations
+
+import pytest
+
+from ackfsm.engine import Broker, IllegalStateException, Message, Stuck
+from model_tests._tables import shipped
+
+
+def _broker(profile: str = "jms", **settings: object) -> Broker:
+    return Broker(profile, specification=shipped(), history=True, **settings)  # type: ignore[arg-type] # settings
+
+
+def _sent(broker: Broker, *names: str) -> None:
+    with broker.connect() as client:
+        for name in names:
+            client.session().producer("q").send(message_id=name)
+
+
+def _taken(broker: Broker) -> list[str]:
+    with broker.connect() as client:
+        consumer = client.session().consumer("q")
+        taken: list[Message] = []
+        while (message := consumer.receive(None)) is not None:
+            message.acknowledge()
+            taken.append(message)
+    return [message.id for message in taken]
+
+
+@pytest.mark.parametrize("mode", ["AUTO_ACKNOWLEDGE", "CLIENT_ACKNOWLEDGE"])
+def test_what_nobody_had_when_the_broker_died_is_acknowledged_like_all_else(mode: str) -> None:
+    broker = _broker(ack_mode=mode)
+    _sent(broker, "m")
+    broker.kill()
+    broker.restart()
+    assert _taken(broker) == ["m"]
+    assert broker.queue("q").length == 0
+
+
+def test_an_acknowledgement_makes_room_for_the_next_message() -> None:
+    broker = _broker(ack_mode="CLIENT_ACKNOWLEDGE", prefetch=1)
+    _sent(broker, "m1", "m2", "m3")
+    assert _taken(broker) == ["m1", "m2", "m3"]
+
+
+@pytest.mark.parametrize(("what", "fault"), [("lose", "link_loss"), ("crash", "crash")])
+@pytest.mark.parametrize("side", ["producer", "consumer"])
+def test_the_history_says_which_side_a_fault_was_of(side: str, what: str, fault: str) -> None:
+    broker = _broker()
+    client = broker.connect()
+    getattr(client.session(), side)("q")
+    getattr(client, what)()
+    assert broker.history
+    assert [line["fault"] for line in broker.history.lines if line["event"] == "fault"] == [f"{side}_{fault}"]
+
+
+def test_the_history_names_transactions_by_text() -> None:
+    broker = _broker(ack_mode="SESSION_TRANSACTED")
+    with broker.connect() as client:
+        session = client.session()
+        session.producer("q").send(message_id="m")
+        session.commit()
+    assert broker.history
+    assert {type(line["transaction"]) for line in broker.history.lines if "transaction" in line} == {str}
