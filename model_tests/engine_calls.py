@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+import pytest
+
 from ackfsm import explore, history
-from ackfsm.engine import Broker, Message
+from ackfsm.engine import Broker, JMSException, Message
+from ackfsm.engine._wiring import Wiring
 from ackfsm.terms import Anomaly, Configuration, Verdict
 from model_tests._tables import shipped
 
-__all__ = ["Application", "Calls", "assert_kept"]
+__all__ = ["Application", "Calls", "assert_kept", "shared_wiring"]
 
 _IMPORTS = """\
 import pytest
@@ -43,8 +46,6 @@ class Calls:
 
     def answer(self, line: str) -> Exception | None:
         """Run ``line``; the error of the API that it raised."""
-        from ackfsm.engine import JMSException
-
         try:
             self._run(line)
         except JMSException as error:
@@ -93,6 +94,15 @@ class Application:
         if self.throw:
             self.throw -= 1
             raise RuntimeError("the application fails")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def shared_wiring() -> Iterator[None]:
+    """All brokers of the module take what they read from the tables from one place, made once."""
+    wiring = Wiring(shipped())
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("ackfsm.engine._broker.Wiring", lambda spec: wiring if spec is shipped() else Wiring(spec))
+        yield
 
 
 def assert_kept(broker: Broker, configuration: Configuration | None = None) -> None:

@@ -17,9 +17,11 @@ from ackfsm.engine import Broker, Consumer, Message, Outcome, Producer, Sent
 from ackfsm.engine._core import Session as Side
 from ackfsm.engine._parts import Copy
 from ackfsm.terms import Consumption
-from model_tests.engine_calls import Calls
+from model_tests.engine_calls import Calls, shared_wiring
 from model_tests.engine_refinement import MESSAGES
 from model_tests.engine_settings import effort, paces, profiles_and_settings
+
+__all__ = ["TestEngine", "shared_wiring"]
 
 _BROKER = {"crash": "broker_crash", "kill": "broker_kill", "fail_journal": "journal_failure"}
 _LOSSES = {"lose": "link_loss", "crash": "crash"}

@@ -59,13 +59,14 @@ class Connection:
 
     def lose(self) -> None:
         """The connection breaks, and what is on it is lost."""
-        self.broker.log("nemesis", "fault", fault="producer_link_loss")
-        for session in self.sessions:
-            session.fault("link_loss")
+        self._fail("link_loss")
 
     def crash(self) -> None:
         """The client's process dies with all that it holds; its sessions are gone."""
-        self.broker.log("nemesis", "fault", fault="producer_crash")
-        for session in self.sessions:
-            session.fault("crash")
+        self._fail("crash")
         self._closed = True
+
+    def _fail(self, what: str) -> None:
+        for session in self.sessions:
+            if not session.closed:
+                session.fault(what)
