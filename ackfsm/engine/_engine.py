@@ -15,6 +15,7 @@ from ackfsm.engine._wiring import Event, Wiring
 
 __all__ = ["AtOnce", "Engine", "Pace", "Queues", "Shuffled", "Timed"]
 
+_PUBLISH = "producer_to_broker"
 _FRAMES = frozenset({"producer_to_broker", "broker_to_producer", "consumer_to_broker", "broker_to_consumer"})
 _PROMPT = frozenset({"library", "broker"})
 _PUBLISHING = frozenset({"producer_to_broker", "broker_to_producer"})
@@ -224,7 +225,7 @@ class Engine:
                 self.happen(f"{scope.kind}_link_loss", scope)
             elif isinstance(subject, Session):
                 self.happen(event.name, subject)
-            elif not self.perform("rejection" if subject.refuse else event.name, subject):
+            elif not self.perform(_said(event, subject), subject):
                 self._waiting[subject] = None
 
         self.at(at, arrives)
@@ -395,3 +396,8 @@ def _phases(prompt: frozenset[str]) -> dict[Phase, tuple[frozenset[str], ...]]:
 
 def _disk(session: Session) -> list[Event]:
     return [event for part in session.parts.values() for event in part.told.todo if event.agent == "disk"]
+
+
+def _said(event: Event, copy: Copy) -> str:
+    """What becomes of a frame that has arrived: the broker may refuse what a producer sends."""
+    return "rejection" if copy.refuse and event.agent == _PUBLISH else event.name

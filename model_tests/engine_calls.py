@@ -1,0 +1,128 @@
+"""Calls on an engine that write themselves down: what is run is the very text that a counterexample prints."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import pytest
+
+from ackfsm import explore, history
+from ackfsm.engine import Broker, JMSException, Message
+from ackfsm.engine._wiring import Wiring
+from ackfsm.terms import Anomaly, Configuration, Verdict
+from model_tests._tables import shipped
+
+__all__ = ["Application", "Calls", "assert_kept", "shared_wiring"]
+
+_IMPORTS = """\
+import pytest
+
+import ackfsm.engine
+from ackfsm.engine import AtOnce, Broker, Shuffled, Timed
+from model_tests.engine_calls import Application, assert_kept
+from model_tests.engine_refinement import Refinement
+from model_tests._tables import shipped
+"""
+
+
+class Calls:
+    """Lines of Python, each run when it is added; :meth:`as_test` is a test that runs them all.
+
+    An error of the API (``JMSException`` and its kind) is an answer and is written down as such.  Any other error
+    leaves with the test as a note.
+    """
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+        self.names: dict[str, object] = {}
+        self.failed = False
+        self._run(_IMPORTS)
+
+    def do(self, line: str) -> bool:
+        """Run ``line``; whether it returned (and did not raise an error of the API)."""
+        return self.answer(line) is None
+
+    def answer(self, line: str) -> Exception | None:
+        """Run ``line``; the error of the API that it raised."""
+        try:
+            self._run(line)
+        except JMSException as error:
+            self.lines.append(f"with pytest.raises(ackfsm.engine.{type(error).__name__}):\n    {line}")
+            return error
+        except Exception as error:
+            self.failed = True
+            self.lines.append(line)
+            error.add_note(f"A test that shows it:\n\n{self.as_test()}")
+            raise
+        self.lines.append(line)
+        return None
+
+    def check(self, line: str) -> None:
+        """Run ``line``, an assertion: it stands in the test only if it fails, or if it is the last."""
+        self.do(line)
+        self.lines.pop()
+
+    def _run(self, line: str) -> None:
+        exec(line, self.names)  # noqa: S102 - only text of the suites
+
+    def as_test(self, name: str = "test_counterexample") -> str:
+        """A test that does the same."""
+        body = "\n".join(f"    {line}" for text in self.lines for line in text.splitlines())
+        return f"{_IMPORTS}\n\ndef {name}() -> None:\n{body}\n"
+
+    def replayed(self, without: str) -> Mapping[str, object]:
+        """What the names stand for after the same calls, those left out that begin with ``without``."""
+        again = Calls()
+        for line in self.lines:
+            if not line.startswith(without):
+                again._run(line)  # noqa: SLF001 - of its own kind
+        return again.names
+
+
+class Application:
+    """A listener that keeps what it was called with, and throws when it was told to."""
+
+    def __init__(self) -> None:
+        self.received: list[Message] = []
+        self.throw = 0
+
+    def __call__(self, message: Message) -> None:
+        """Take ``message``."""
+        self.received.append(message)
+        if self.throw:
+            self.throw -= 1
+            raise RuntimeError("the application fails")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def shared_wiring() -> Iterator[None]:
+    """All brokers of the module take what they read from the tables from one place, made once."""
+    wiring = Wiring(shipped())
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("ackfsm.engine._broker.Wiring", lambda spec: wiring if spec is shipped() else Wiring(spec))
+        yield
+
+
+def assert_kept(broker: Broker, configuration: Configuration | None = None) -> None:
+    """Nothing is in the history of ``broker`` that the configuration promises absent, or that the tables do not allow."""
+    specification, wanted = shipped(), configuration or broker.configuration
+    assert broker.history
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "history.jsonl"
+        broker.history.write(file)
+        findings = history.examine(history.read(file), specification, wanted)
+    told = "\n".join(broker.history)
+    assert not findings.unreadable, f"{findings.unreadable}\n{told}"
+    found = [anomaly for anomaly, finding in findings.anomalies.items() if finding.found]
+    broken = set(found) & set(specification.promised_absent(wanted))
+    assert not broken, f"{sorted(broken)} of {_examples(findings, found)}\n{told}"
+    if found:
+        allowed = explore.allowed(specification, wanted, findings.faults, actions=findings.actions, found=found)
+        result = history.judge(findings, allowed)
+        assert result.verdict is not Verdict.INVALID, f"{result.reasons}\n{told}"
+
+
+def _examples(findings: history.Findings, found: list[Anomaly]) -> dict[str, tuple[str, ...]]:
+    return {anomaly.value: findings.anomalies[anomaly].examples for anomaly in found}

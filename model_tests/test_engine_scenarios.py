@@ -1,0 +1,48 @@
+"""What went wrong once in an engine, each the shortest run that showed it; the name says what must hold."""
+
+from __future__ import annotations
+
+import pytest
+
+from ackfsm.engine import Broker, BrokerStopped, MessageRejected, Timed
+from model_tests._tables import shipped
+from model_tests.engine_calls import shared_wiring
+from model_tests.engine_refinement import Refinement
+
+__all__ = ["shared_wiring"]
+
+
+def test_a_rejection_reaches_the_producer_over_a_slow_network() -> None:
+    broker = Broker("jms", pace=Timed(), specification=shipped())
+    producer = broker.connect().session().producer("q")
+    broker.queue("q").refuse_next = 1
+    with pytest.raises(MessageRejected):
+        producer.send(b"x")
+
+
+def test_who_connects_while_the_broker_is_down_waits_until_it_is_started() -> None:
+    broker = Broker("jms", specification=shipped())
+    refinement = Refinement(broker)
+    broker.crash()
+    refinement.take(broker.connect().session().producer("q"))
+    assert broker.running
+    refinement.check()
+
+
+def test_nobody_connects_to_a_broker_that_nobody_starts() -> None:
+    broker = Broker("jms", specification=shipped(), repairs=False)
+    session = broker.connect().session()
+    broker.crash()
+    with pytest.raises(BrokerStopped):
+        session.consumer("q")
+
+
+@pytest.mark.parametrize("side", ["producer", "consumer"])
+def test_a_fault_of_a_connection_is_told_by_the_sides_that_it_has(side: str) -> None:
+    broker = Broker("jms", specification=shipped(), history=True)
+    with broker.connect() as connection:
+        session = connection.session()
+        getattr(session, side)("q")
+        connection.lose()
+    assert broker.history
+    assert [line["fault"] for line in broker.history.lines if line["event"] == "fault"] == [f"{side}_link_loss"]
