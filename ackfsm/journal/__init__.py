@@ -10,13 +10,17 @@ from ackfsm.journal._file import FileJournal
 from ackfsm.journal._memory import MemoryJournal
 from ackfsm.journal._protocol import REMEMBERED, Compaction, Journal
 from ackfsm.journal._recovery import Live, Recovery, Torn
+from ackfsm.journal._simulated import DiskFaults, DiskState, Image, SimulatedDisk
 
 __all__ = [
     "ATTEMPTS",
     "REMEMBERED",
     "Compaction",
     "Disk",
+    "DiskFaults",
+    "DiskState",
     "FileJournal",
+    "Image",
     "Journal",
     "JournalDamaged",
     "JournalFailure",
@@ -25,5 +29,6 @@ __all__ = [
     "MemoryJournal",
     "OsDisk",
     "Recovery",
+    "SimulatedDisk",
     "Torn",
 ]

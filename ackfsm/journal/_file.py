@@ -105,14 +105,21 @@ class FileJournal:
         if found.segments:
             file = self._disk.open(self.path / found.segments[-1].name)
             try:
-                if found.torn is not None:
-                    self._disk.truncate(file, found.torn.offset)
+                self._cut(file, found)
+                self._write_again(file, found)
                 self._disk.sync(file)
             finally:
                 self._disk.close(file)
-        for name in found.stale:
-            self._disk.unlink(self.path / name)
         self._disk.sync_directory(self.path)
+        self._remove(found.stale)
+
+    def _cut(self, file: int, found: Scan) -> None:
+        if found.torn is not None:
+            self._disk.truncate(file, found.torn.offset)
+
+    def _write_again(self, file: int, found: Scan) -> None:
+        """What nothing vouches for is perhaps only in memory, where after a failed sync no later sync finds it."""
+        self._put(file, found.segments[-1].end - len(found.unvouched), found.unvouched)
 
     def _recovered(self, found: Scan) -> Recovery:
         return Recovery(
@@ -179,7 +186,7 @@ class FileJournal:
         try:
             if self._failed is None:
                 self.sync()
-                self._put(self._offset, mark(CLOSED, self._epoch, self._synced, self._synced))
+                self._put(self._live_file(), self._offset, mark(CLOSED, self._epoch, self._synced, self._synced))
                 self._disk.sync(self._live_file())
         except OSError as error:
             raise self._poison("closing", error) from error
@@ -214,13 +221,12 @@ class FileJournal:
             frames.append(encode(self._epoch, position, self._synced, part))
             position += len(part)
         data = frames[0] if len(frames) == 1 else b"".join(frames)
-        self._put(offset, data)
+        self._put(self._live_file(), offset, data)
         return offset + len(data)
 
-    def _put(self, offset: int, data: bytes) -> None:
+    def _put(self, file: int, offset: int, data: bytes) -> None:
         """Write all of ``data``: an operating system may take less than it is given."""
-        file = self._live_file()
-        taken = self._disk.write(file, offset, data)
+        taken = self._disk.write(file, offset, data) if data else 0
         while taken < len(data):
             more = self._disk.write(file, offset + taken, data[taken:])
             if more <= 0:
@@ -231,7 +237,7 @@ class FileJournal:
         """Sync, then say so in a seal: until the next frame takes its place it vouches for what is before it."""
         self._disk.sync(self._live_file())
         self._synced = self._written
-        self._put(self._offset, mark(SEAL, self._epoch, self._synced, self._synced))
+        self._put(self._live_file(), self._offset, mark(SEAL, self._epoch, self._synced, self._synced))
 
     # segments
 
@@ -275,10 +281,10 @@ class FileJournal:
         first = self._next - len(entries) if base else self._written
         self._first = first if base else self._first
         header = SegmentHeader(base, self._epoch, self._sequence, first, self._replay.next_key)
-        self._put(0, header.encode())
+        self._put(self._live_file(), 0, header.encode())
         return self._put_frames(SEGMENT.size, first, entries) if entries else SEGMENT.size
 
-    def _remove(self, names: list[str]) -> None:
+    def _remove(self, names: Sequence[str]) -> None:
         for name in names:
             self._disk.unlink(self.path / name)
         if names:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
+from collections.abc import Sequence
 from pathlib import Path
 
 from ackfsm.journal._disk import Disk
@@ -34,10 +35,15 @@ class Segment:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Scan:
-    """What a directory of segments holds; ``stale`` are left-over files, ``closed`` says that it ended well."""
+    """What a directory of segments holds.
+
+    ``unvouched`` is the end of the last segment (as far as it is good) of which nothing says that it had been synced;
+    ``stale`` are left-over files, ``closed`` says that the journal ended well.
+    """
 
     replay: Replay
     segments: tuple[Segment, ...]
+    unvouched: bytes
     stale: tuple[str, ...]
     torn: Torn | None
     position: int
@@ -63,6 +69,7 @@ class _Reader:
         self.replay = Replay(remembered)
         self.position = self.entries = self.size = self.epoch = 0
         self.closed = False
+        self.unvouched = b""
         self.torn: Torn | None = None
         self.segments: list[Segment] = []
 
@@ -77,6 +84,7 @@ class _Reader:
         return Scan(
             self.replay,
             tuple(self.segments),
+            self.unvouched,
             stale,
             self.torn,
             self.position,
@@ -130,6 +138,7 @@ class _Reader:
     def _frames(self, name: str, header: SegmentHeader, data: bytes) -> int:
         """Take in all good frames; returns where the last of them ends."""
         at = SEGMENT.size
+        frames: list[Frame] = []
         while at < len(data):
             frame = self._expected(header, frame_at(data, at))
             if isinstance(frame, str):
@@ -147,6 +156,8 @@ class _Reader:
                 frame.kind == CLOSED,
             )
             at = frame.end
+            frames.append(frame)
+        self.unvouched = data[_vouched(frames, header.first) : at]
         return at
 
     def _expected(self, header: SegmentHeader, frame: Frame | str) -> Frame | str:
@@ -180,3 +191,10 @@ class _Reader:
     def _damaged(self, name: str, at: int, position: int | None, why: str) -> JournalDamaged:
         where = "" if position is None else f" (position {position:,})"
         return JournalDamaged(f"{self.directory / name}, byte {at:,}{where}: {why}; {_REMEDY}")
+
+
+def _vouched(frames: Sequence[Frame], first: int) -> int:
+    """Up to where the frames themselves say that they had been synced, in bytes."""
+    watermark = max((frame.watermark for frame in frames), default=first)
+    safe = [frame.end for frame in frames if frame.position + frame.count <= watermark]
+    return max(safe, default=SEGMENT.size)
