@@ -40,7 +40,7 @@ class Violation:
     what: str
 
     def __str__(self) -> str:
-        return f"{self.run}: power loss {self.point}: {self.what}"
+        return f"{self.run}: {self.point}: {self.what}"
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -149,7 +149,7 @@ class _Trial:
         self._disk = SimulatedDisk()
         self._lying = False
         self._failed = False
-        self._marks = 0
+        self._marks = self._next = 0
         self._moments: list[_Point] = []
         self._found: dict[_Key, _Kept | str] = {}
         self._recovery: dict[_Key, Recovery] = {}
@@ -161,9 +161,9 @@ class _Trial:
         try:
             self._perform()
         except _Broken as broken:
-            return Violation(", ".join(map(str, self.run)), broken.point, broken.what)
+            return self._violation(broken.point, broken.what)
         for point in self._moments:
-            violation = self._crash(point)
+            violation = self._crash(point) or self._kill(point)
             if violation is not None:
                 return violation
         return None
@@ -205,6 +205,9 @@ class _Trial:
         except JournalFailure as failure:
             self._excused(failure)
         else:
+            if position < self._next:
+                raise _Broken(self._doing, f"position {position} comes again")
+            self._next = position + 1
             self._ledger.append(kind, operation.key, data, operation.transaction, position)
 
     def _call(self, name: str, journal: Journal) -> None:
@@ -254,8 +257,10 @@ class _Trial:
         state = self._disk.state
         image = next(iter(state.images(fine=False))) if name == "crash" else state.torn()
         result = self._recover(image, state, 0)
-        if isinstance(result, str):
-            raise _Broken(self._doing, result)
+        judged = result if isinstance(result, str) else self._ledger.judge(self._recovery[_key(image)])
+        if isinstance(judged, str):
+            raise _Broken(self._doing, judged)
+        self._ledger = judged
         self._disk = state.disk(image)
         return self._opened(name)
 
@@ -279,7 +284,7 @@ class _Trial:
         judged = self._ledger.judge(journal.recovery, after=after)
         if isinstance(judged, str):
             raise _Broken(self._doing, f"{how}, then opened: {judged}")
-        self._ledger = judged
+        self._ledger, self._next = judged, journal.recovery.next_position
         if self._lying:
             self._ledger.unsure = True
         self._failed = False
@@ -303,8 +308,41 @@ class _Trial:
             if result not in judged:
                 judged[result] = self._judged(point, key, result)
             if judged[result]:
-                return Violation(", ".join(map(str, self.run)), point.what, judged[result])
+                return self._violation(f"power loss {point.what}", judged[result])
         return None
+
+    def _violation(self, where: str, what: str) -> Violation:
+        return Violation(", ".join(map(str, self.run)), where, what)
+
+    def _kill(self, point: _Point) -> Violation | None:
+        """The process dies here; the next opening may lose power in turn."""
+        disk, states = point.state.killed(), list[DiskState]()
+        disk.watch = lambda _: states.append(disk.state)
+        journal = self._open(disk)
+        where = f"death of the process {point.what}"
+        if isinstance(journal, str):
+            return None if self._lying else self._violation(where, journal)
+        judged = point.ledger.judge(journal.recovery, after="broker_kill")
+        if isinstance(judged, str):
+            return self._violation(where, judged)
+        found, stable = _kept(journal.recovery), disk.state
+        for state in [*states, stable]:
+            wrong = self._after_kill(point, state, found if state is stable else None)
+            if wrong:
+                return self._violation(f"{where}, power loss in the opening after it", wrong)
+        return None
+
+    def _after_kill(self, point: _Point, state: DiskState, expected: _Kept | None) -> str:
+        if self._lying:
+            return ""
+        for image in state.images(fine=False):
+            result = self._once(image, state)
+            if expected is not None and result != expected:
+                return f"{_told(result)}, though the opening has found {_told(expected)}"
+            wrong = self._judged(point, _key(image), result)
+            if wrong:
+                return wrong
+        return ""
 
     def _judged(self, point: _Point, key: _Key, result: _Kept | str) -> str:
         if isinstance(result, str):

@@ -265,15 +265,19 @@ class FileJournal:
         if previous is not None:
             self._disk.close(previous)
         self._offset = self._fill(base=base)
-        self._disk.sync(self._file)
-        self._disk.rename(half, whole)
-        self._disk.sync_directory(self.path)
+        self._publish(half, whole)
         if base:
             self._written = self._synced = self._next
             self._older, self._names = 0, [whole.name]
             self._remove(older)
         else:
             self._older, self._names = self._older + previous_end, [*older, whole.name]
+
+    def _publish(self, half: Path, whole: Path) -> None:
+        """Let a segment count as soon as all of it is on stable storage, and come back when its name is."""
+        self._disk.sync(self._live_file())
+        self._disk.rename(half, whole)
+        self._disk.sync_directory(self.path)
 
     def _fill(self, *, base: bool) -> int:
         """Write the header of a segment, for a base the state too; returns where it ends."""

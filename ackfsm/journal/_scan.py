@@ -175,7 +175,7 @@ class _Reader:
         text = why if isinstance(why, str) else "no frame begins here"
         if not last:
             raise self._damaged(name, end, self.position, f"{text}, and there is a segment after it")
-        at = data.find(MAGIC, end + 1)
+        at = data.find(MAGIC, end)
         while at >= 0:
             frame = frame_at(data, at)
             if isinstance(frame, Frame) and frame.epoch == header.epoch and self._vouches(frame):

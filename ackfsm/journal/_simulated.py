@@ -20,8 +20,8 @@ Image: TypeAlias = Mapping[str, bytes]
 
 _T = TypeVar("_T")
 
-_OLD = 4
-"""So many former contents are kept, to lie where a write did not arrive."""
+_OLD, _FRAMES = 4, 8
+"""So many former contents, and former writes of a file, are kept, to lie where a write did not arrive."""
 
 
 @dataclasses.dataclass(slots=True, kw_only=True)
@@ -70,7 +70,7 @@ class _File:
     def changed(self, change: _Change) -> _File:
         content = bytearray(self.current)
         change.apply(content)
-        frames = (*self.frames, change.data)[-_OLD:] if change.data else self.frames
+        frames = (*self.frames, change.data)[-_FRAMES:] if change.data else self.frames
         return _File(self.durable, bytes(content), (*self.pending, change), frames)
 
     def synced(self) -> _File:
@@ -122,15 +122,20 @@ class DiskState:
                 for content in dict.fromkeys(self._contents(self.files[inode], fine=True)):
                     yield {**rest, name: content}
 
+    def current(self) -> dict[str, int]:
+        """The names as a process sees them, each with the number of its file."""
+        return _renamed(self.names, self.pending)
+
     def torn(self) -> Image:
         """One of :meth:`images`: all names, and of each file only the last write, with zeros where the others were."""
-        names: dict[str, int | None] = dict(self.names)
-        for change in self.pending:
-            names.update(change)
-        present = {name: inode for name, inode in sorted(names.items()) if inode is not None}
-        return {
-            name: _applied(self.files[inode].durable, self.files[inode].pending[-1:]) for name, inode in present.items()
-        }
+        files = ((name, self.files[inode]) for name, inode in self.current().items())
+        return {name: _applied(file.durable, file.pending[-1:]) for name, file in files}
+
+    def killed(self) -> SimulatedDisk:
+        """The disk as the next process finds it when this one dies: what is not synced is still on its way."""
+        disk = SimulatedDisk(old=self.old)
+        disk.load(self)
+        return disk
 
     def disk(self, image: Image) -> SimulatedDisk:
         """The disk after a power loss that has left ``image``, one of :meth:`images`; its faults are gone."""
@@ -140,10 +145,7 @@ class DiskState:
     def _names(self) -> Iterator[dict[str, int]]:
         found: set[tuple[tuple[str, int], ...]] = set()
         for chosen in _subsets(self.pending):
-            names: dict[str, int | None] = dict(self.names)
-            for change in chosen:
-                names.update(change)
-            present = {name: inode for name, inode in sorted(names.items()) if inode is not None}
+            present = _renamed(self.names, chosen)
             if tuple(present.items()) not in found:
                 found.add(tuple(present.items()))
                 yield present
@@ -173,6 +175,13 @@ class DiskState:
                 had = max(0, len(file.durable) - change.offset)
                 change.apply(content, older.ljust(len(change.data), b"\0")[had:], had)
             yield bytes(content)
+
+
+def _renamed(names: Mapping[str, int], changes: Iterable[_Names]) -> dict[str, int]:
+    after: dict[str, int | None] = dict(names)
+    for change in changes:
+        after.update(change)
+    return {name: inode for name, inode in sorted(after.items()) if inode is not None}
 
 
 def _subsets(items: tuple[_T, ...]) -> Iterator[tuple[_T, ...]]:
@@ -239,6 +248,7 @@ class SimulatedDisk:
         self._pending: list[_Names] = []
         self._old = tuple(old)[-_OLD:]
         self._open: dict[int, int] = {}
+        self._writes: list[tuple[int, int, int]] = []
         self._locked: int | None = None
         self._handles = itertools.count(3)
 
@@ -247,10 +257,24 @@ class SimulatedDisk:
         """All of it, at this moment."""
         return DiskState(dict(self._files), dict(self._durable), tuple(self._pending), self._old)
 
+    def load(self, state: DiskState) -> None:
+        """Become what ``state`` is, with all that is on its way."""
+        self._files, self._names, self._durable = dict(state.files), state.current(), dict(state.names)
+        self._pending = list(state.pending)
+
     @property
     def image(self) -> Image:
         """What a process sees that reads it now."""
         return {name: self._files[inode].current for name, inode in sorted(self._names.items())}
+
+    def twins(self, name: str) -> Iterator[tuple[int, int, int]]:
+        """Where two writes of a file have the same size and are not the same: both offsets, and the size."""
+        inode = self._names[name]
+        data = self._files[inode].current
+        places = sorted({(size, offset) for number, offset, size in self._writes if number == inode})
+        for (size, one), (other_size, other) in itertools.combinations(places, 2):
+            if size == other_size and one + size <= other and data[one : one + size] != data[other : other + size]:
+                yield one, other, size
 
     def kill(self) -> None:
         """The process dies: files are closed, the lock is given back, what was written is still on its way."""
@@ -367,6 +391,8 @@ class SimulatedDisk:
     def _change(self, file: int, change: _Change) -> None:
         inode = self._open[file]
         self._files[inode] = self._files[inode].changed(change)
+        if change.data is not None:
+            self._writes.append((inode, change.offset, len(change.data)))
 
     def _rename(self, change: _Names) -> None:
         self._pending.append(change)

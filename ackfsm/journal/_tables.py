@@ -188,6 +188,10 @@ class Ledger:
         for key, live in found.live.items():
             if stored.get(key) != live.data:
                 return f"copy {key} is live with data {live.data!r}, which was never stored"
+        stored_now = [item for item in self._items if item.kind == Kind.STORE and item.key in found.live]
+        used = [number for item in stored_now for number in (item.key, item.transaction)]
+        if found.next_key <= max(used, default=0):
+            return f"the next free key is {found.next_key}, and {max(used)} is in use"
         order = [key for key in stored if key in found.live]
         if order != list(found.live):
             return f"the order of the live copies is {list(found.live)}, and they were stored in the order {order}"
