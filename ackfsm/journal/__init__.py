@@ -10,10 +10,12 @@ from ackfsm.journal._disk import Disk, OsDisk
 from ackfsm.journal._entry import ATTEMPTS, JournalDamaged, JournalFailure, Kind
 from ackfsm.journal._file import FileJournal
 from ackfsm.journal._memory import MemoryJournal
+from ackfsm.journal._postgres import PostgresJournal
 from ackfsm.journal._protocol import REMEMBERED, Compaction, Journal
 from ackfsm.journal._recovery import Live, Recovery, Torn
 from ackfsm.journal._runs import Operation, every_run, parse_run, random_run
 from ackfsm.journal._simulated import DiskFaults, DiskState, Image, SimulatedDisk
+from ackfsm.journal._sqlite import SqliteJournal
 
 __all__ = [
     "ATTEMPTS",
@@ -34,8 +36,10 @@ __all__ = [
     "MemoryJournal",
     "Operation",
     "OsDisk",
+    "PostgresJournal",
     "Recovery",
     "SimulatedDisk",
+    "SqliteJournal",
     "Torn",
     "Violation",
     "enumerate_crashes",

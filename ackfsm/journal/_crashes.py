@@ -326,22 +326,26 @@ class _Trial:
         if isinstance(judged, str):
             return self._violation(where, judged)
         found, stable = _kept(journal.recovery), disk.state
+        known: dict[_Kept | str, str] = {}
         for state in [*states, stable]:
-            wrong = self._after_kill(point, state, found if state is stable else None)
+            wrong = self._after_kill(point, state, found if state is stable else None, known)
             if wrong:
                 return self._violation(f"{where}, power loss in the opening after it", wrong)
         return None
 
-    def _after_kill(self, point: _Point, state: DiskState, expected: _Kept | None) -> str:
+    def _after_kill(
+        self, point: _Point, state: DiskState, expected: _Kept | None, known: dict[_Kept | str, str]
+    ) -> str:
         if self._lying:
             return ""
         for image in state.images(fine=False):
             result = self._once(image, state)
             if expected is not None and result != expected:
                 return f"{_told(result)}, though the opening has found {_told(expected)}"
-            wrong = self._judged(point, _key(image), result)
-            if wrong:
-                return wrong
+            if result not in known:
+                known[result] = self._judged(point, _key(image), result)
+            if known[result]:
+                return known[result]
         return ""
 
     def _judged(self, point: _Point, key: _Key, result: _Kept | str) -> str:

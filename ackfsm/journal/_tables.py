@@ -8,6 +8,7 @@ Nothing here says what may survive: a state of a key is legal if and only if the
 from __future__ import annotations
 
 import dataclasses
+import functools
 import itertools
 from collections.abc import Iterable, Sequence
 from typing import TypeAlias
@@ -15,10 +16,10 @@ from typing import TypeAlias
 from ackfsm import tables
 from ackfsm.journal._entry import ATTEMPTS, Kind
 from ackfsm.journal._recovery import Recovery
-from ackfsm.tables import Fsm, Specification
+from ackfsm.tables import Fsm, Move, Specification
 from ackfsm.terms import AckMode, DeliveryMode
 
-__all__ = ["Item", "Ledger", "Tables"]
+__all__ = ["Ledger", "Tables"]
 
 _Events: TypeAlias = tuple[str, ...]
 
@@ -42,6 +43,48 @@ class Item:
     position: int
     states: tuple[str, ...]
 
+    def at(self, states: tuple[str, ...]) -> Item:
+        """The same entry in these states."""
+        if states == self.states:
+            return self
+        return Item(self.kind, self.key, self.data, self.transaction, self.position, states)
+
+
+class Steps:
+    """A machine whose steps are looked up once each."""
+
+    def __init__(self, fsm: Fsm) -> None:
+        self.initial = fsm.initial
+        self.events = frozenset(fsm.events)
+        self._fsm = fsm
+        self._known: dict[tuple[str, str], str | None] = {}
+        self._ends: dict[tuple[str, tuple[_Events, ...]], frozenset[str]] = {}
+
+    def step(self, state: str, event: str) -> str | None:
+        """See :meth:`ackfsm.tables.Fsm.step`."""
+        if (state, event) not in self._known:
+            self._known[state, event] = self._fsm.step(state, event)
+        return self._known[state, event]
+
+    def walk(self, state: str, events: Iterable[str]) -> str | None:
+        """The state after all of ``events``; ``None`` if one of them is refused."""
+        at: str | None = state
+        for event in events:
+            at = self.step(at, event) if at is not None else None
+        return at
+
+    def ends(self, state: str, paths: tuple[_Events, ...]) -> frozenset[str]:
+        """The states to which some of ``paths`` leads: those on which no event is refused, and no fate is left open."""
+        if (state, paths) not in self._ends:
+            found = (self.walk(state, path) for path in paths)
+            self._ends[state, paths] = frozenset(end for end in found if end is not None and not self._open(end))
+        return self._ends[state, paths]
+
+    def _open(self, state: str) -> bool:
+        """Whether it is still to be found out if the disk has it."""
+        rows = (self._fsm.row(state, event) for event in (*_RECORD[2], *_REMOVAL[2]))
+        return any(row is not None and row.move is Move.TO for row in rows)
+
 
 class Tables:
     """The four machines, for copies in a transaction and for others."""
@@ -51,9 +94,12 @@ class Tables:
         alone = self._environment(specification, AckMode.AUTO_ACKNOWLEDGE)
         together = self._environment(specification, AckMode.SESSION_TRANSACTED)
         machines = specification.machines
-        self.record = {False: machines["record"].fsm(alone), True: machines["record"].fsm(together)}
-        self.removal = {False: machines["removal"].fsm(alone), True: machines["removal"].fsm(together)}
-        self.commit = (machines["commit_record"].fsm(together), machines["consumption_record"].fsm(together))
+        self.record = {False: Steps(machines["record"].fsm(alone)), True: Steps(machines["record"].fsm(together))}
+        self.removal = {False: Steps(machines["removal"].fsm(alone)), True: Steps(machines["removal"].fsm(together))}
+        self.commit = (
+            Steps(machines["commit_record"].fsm(together)),
+            Steps(machines["consumption_record"].fsm(together)),
+        )
         self._ends: dict[tuple[int, str, tuple[_Events, ...]], frozenset[str]] = {}
 
     @staticmethod
@@ -67,26 +113,11 @@ class Tables:
         }
         return specification.environment(specification.configure("jms", settings))
 
-    def fsms(self, kind: Kind, *, transacted: bool) -> tuple[Fsm, ...]:
+    def fsms(self, kind: Kind, *, transacted: bool) -> tuple[Steps, ...]:
         """The machines of an entry."""
         if kind == Kind.COMMIT:
             return self.commit
         return ((self.removal if kind == Kind.REMOVE else self.record)[transacted],)
-
-    def ends(self, fsm: Fsm, state: str, paths: tuple[_Events, ...]) -> frozenset[str]:
-        """The states to which some of ``paths`` leads: those on which no event is refused."""
-        memo = (id(fsm), state, paths)
-        if memo not in self._ends:
-            found = (_walk(fsm, state, path) for path in paths)
-            self._ends[memo] = frozenset(end for end in found if end is not None)
-        return self._ends[memo]
-
-
-def _walk(fsm: Fsm, state: str, events: Iterable[str]) -> str | None:
-    at: str | None = state
-    for event in events:
-        at = fsm.step(at, event) if at is not None else None
-    return at
 
 
 class Ledger:
@@ -151,9 +182,9 @@ class Ledger:
             for event in events:
                 after = fsm.step(states[number], event)
                 states[number] = states[number] if after is None else after
-        return dataclasses.replace(item, states=tuple(states))
+        return item.at(tuple(states))
 
-    def _fsms(self, item: Item) -> tuple[Fsm, ...]:
+    def _fsms(self, item: Item) -> tuple[Steps, ...]:
         return self._tables.fsms(item.kind, transacted=bool(item.transaction))
 
     @staticmethod
@@ -205,7 +236,7 @@ class Ledger:
         commits = {item.key: item for item in self._items if item.kind == Kind.COMMIT}
         answer = []
         for number in sorted(numbers | commits.keys()):
-            paths = self._paths(_COMMIT, event) if number in commits else ((event,),)
+            paths = _paths(_COMMIT, event, unsure=self.unsure) if number in commits else ((event,),)
             legal = [path for path in paths if number not in commits or self._passes(commits[number], path)]
             answer.append([(number, path) for path in legal])
         return answer
@@ -214,16 +245,9 @@ class Ledger:
         """Whether no machine of a commit refuses a path, nor the recovery at its end."""
         whole = (*path, "recover_ready")
         return all(
-            _walk(fsm, state, [name for name in whole if _concerns(fsm, name)]) is not None
+            fsm.walk(state, [name for name in whole if name in fsm.events]) is not None
             for fsm, state in zip(self._fsms(item), item.states, strict=True)
         )
-
-    def _paths(self, stages: tuple[object, object, tuple[object, object]], event: str) -> tuple[_Events, ...]:
-        write, sync, (survives, vanishes) = stages
-        before: list[_Events] = [(), _events(write), (*_events(write), *_events(sync)), _events(sync)]
-        before = before if self.unsure else [()]
-        after: list[_Events] = [(), _events(survives), _events(vanishes)]
-        return tuple((*first, event, *last) for first in before for last in after)
 
     def _explained(self, found: Recovery, event: str, fates: dict[int, _Events]) -> Ledger | str:
         """The ledger if these fates of the transactions explain what was found, else what they do not explain."""
@@ -237,7 +261,7 @@ class Ledger:
             end = self._matching(item, ends[item], recovered)
             if end is None:
                 return self._complaint(item, found)
-            after.append(dataclasses.replace(item, states=(end,)))
+            after.append(item.at((end,)))
         ledger = Ledger(self._tables, [self._step(item, ("broker_restart",)) for item in after])
         ledger.synced(found.next_position)
         return ledger
@@ -250,7 +274,7 @@ class Ledger:
             return ("recover_ready",) if item.data in found.remembered else ("recover_lost",)
         pair = [each for each in self._items if each.kind in {Kind.STORE, Kind.REMOVE} and each.key == item.key]
         removal = self._tables.removal[False]
-        never = self._tables.ends(removal, removal.initial, ((event,),))
+        never = removal.ends(removal.initial, ((event,),))
         sides = [(self._fsms(each)[0], ends[each]) for each in pair]
         if all(each.kind == Kind.STORE for each in pair):
             sides.append((removal, never))
@@ -263,18 +287,18 @@ class Ledger:
 
     def _along(self, item: Item, path: _Events) -> Item:
         states = tuple(
-            _walk(fsm, state, [name for name in path if _concerns(fsm, name)]) or state
+            fsm.walk(state, [name for name in path if name in fsm.events]) or state
             for fsm, state in zip(self._fsms(item), item.states, strict=True)
         )
-        return dataclasses.replace(item, states=states)
+        return item.at(states)
 
     def _ends(self, item: Item, event: str, fates: dict[int, _Events]) -> frozenset[str]:
         (fsm,) = self._fsms(item)
         if item.transaction:
             paths: tuple[_Events, ...] = (fates[item.transaction],)
         else:
-            paths = self._paths(_REMOVAL if item.kind == Kind.REMOVE else _RECORD, event)
-        return self._tables.ends(fsm, item.states[0], paths)
+            paths = _paths(_REMOVAL if item.kind == Kind.REMOVE else _RECORD, event, unsure=self.unsure)
+        return fsm.ends(item.states[0], paths)
 
     def _matching(self, item: Item, ends: frozenset[str], recovered: tuple[str, ...]) -> str | None:
         """The state after one of these recoveries; ``None`` if no row leads there."""
@@ -301,9 +325,19 @@ class Ledger:
         return f"{what} {item.key}{where} {said}, and the tables do not allow that from {item.states[0]!r}"
 
 
-def _events(names: object) -> _Events:
-    return names if isinstance(names, tuple) else (str(names),)
+_Stages: TypeAlias = tuple[str | _Events, str | _Events, tuple[str | _Events, str | _Events]]
 
 
-def _concerns(fsm: Fsm, event: str) -> bool:
-    return event in fsm.events
+@functools.cache
+def _paths(stages: _Stages, event: str, *, unsure: bool) -> tuple[_Events, ...]:
+    """What may happen to a record: written and synced meanwhile (if ``unsure``), the failure, its fate."""
+    write, sync, (survives, vanishes) = stages
+    before: list[_Events] = [()]
+    if unsure:
+        before += [_events(write), (*_events(write), *_events(sync)), _events(sync)]
+    after: list[_Events] = [(), _events(survives), _events(vanishes)]
+    return tuple((*first, event, *last) for first in before for last in after)
+
+
+def _events(names: str | _Events) -> _Events:
+    return (names,) if isinstance(names, str) else names
