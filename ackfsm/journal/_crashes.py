@@ -250,10 +250,11 @@ class _Trial:
 
     def _lost(self, name: str) -> Journal:
         if name == "kill":
+            before = self._ledger.copy(unsure=False)
             self._ledger.killed()
             self._disk.kill()
             self._disk.faults = DiskFaults(sync_lies=self._lying)
-            return self._opened("killed")
+            return self._opened("killed", before, after="broker_kill")
         state = self._disk.state
         image = next(iter(state.images(fine=False))) if name == "crash" else state.torn()
         result = self._recover(image, state, 0)
@@ -275,13 +276,13 @@ class _Trial:
         else:
             self._disk.faults.capacity = sum(map(len, self._disk.image.values())) + 20
 
-    def _opened(self, how: str, *, after: str | None = None) -> Journal:
+    def _opened(self, how: str, before: Ledger | None = None, *, after: str | None = None) -> Journal:
         """Open the journal; what it finds must be legal, and is known from then on."""
         self._watch()
         journal = self._open(self._disk)
         if isinstance(journal, str):
             raise _Broken(self._doing, f"{how}, then opened: {journal}")
-        judged = self._ledger.judge(journal.recovery, after=after)
+        judged = (before or self._ledger).judge(journal.recovery, after=after)
         if isinstance(judged, str):
             raise _Broken(self._doing, f"{how}, then opened: {judged}")
         self._ledger, self._next = judged, journal.recovery.next_position

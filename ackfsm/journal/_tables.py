@@ -174,6 +174,17 @@ class Ledger:
     def killed(self) -> None:
         """The process has died: what it had not written is gone."""
         self._items = [self._step(item, ("broker_kill",)) for item in self._items]
+        vanish = _COMMIT[2][1]
+        gone = [item for item in self._items if item.kind == Kind.COMMIT and self._only_vanishes(item)]
+        numbers = {item.key for item in gone}
+        self._items = [
+            self._step(item, vanish) if item in gone or item.transaction in numbers else item for item in self._items
+        ]
+
+    def _only_vanishes(self, item: Item) -> bool:
+        survives, vanishes = (events[0] for events in _COMMIT[2])
+        fsm, state = self._fsms(item)[0], item.states[0]
+        return fsm.step(state, survives) is None and fsm.step(state, vanishes) is not None
 
     def _step(self, item: Item, events: _Events) -> Item:
         """The item after those of ``events`` that are not refused (a second sync of what is synced is)."""
