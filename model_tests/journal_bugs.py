@@ -286,7 +286,9 @@ BUGS: Mapping[str, Bug] = {
     "tail cut too far": Bug(having(CutsTooFar), "store 1, sync, store 2, write"),
     "tail not cut before appending": Bug(having(LeavesTheTail), "store 1, write, store 2, write, tear, store 3, sync"),
     "tail cut without a sync": Bug(having(LeavesTheTailUnsynced), "store 1, write, kill"),
-    "what a failed sync left in memory is trusted": Bug(having(TrustsTheCache), "store 1, store 2, store 3, failing, sync, reopen"),
+    "what a failed sync left in memory is trusted": Bug(
+        having(TrustsTheCache), "store 1, store 2, store 3, failing, sync, reopen"
+    ),
     "left-over files removed before names are safe": Bug(having(RemovesBeforeNamesAreSafe), COMPACTS),
     "commit before its parts": Bug(having(CommitsBeforeParts), "store 1 in 7, commit 7, sync"),
     "parts count without their commit": Bug(
@@ -296,7 +298,8 @@ BUGS: Mapping[str, Bug] = {
     "rename before sync": Bug(having(RenamesBeforeSync), COMPACTS),
     "rename without directory sync": Bug(having(RenamesWithoutDirectorySync), COMPACTS),
     "next segment before the last is synced": Bug(
-        having(RotatesBeforeSync), "store 1, store 2, store 3, store 4, store 5, store 6, store 7, write, store 8, write"
+        having(RotatesBeforeSync),
+        "store 1, store 2, store 3, store 4, store 5, store 6, store 7, write, store 8, write",
     ),
     "ignores a short write": Bug(having(IgnoresShortWrites), "short, store 1, sync"),
     "swallows a full disk": Bug(having(SwallowsFullDisk), "full, store 1, sync"),
@@ -308,7 +311,8 @@ BUGS: Mapping[str, Bug] = {
     "compaction forgets marks": Bug(having(ForgetsMarks), "store 1, mark 1, sync, compact"),
     "compaction loses the order": Bug(having(OrderLost), "store 1, store 2, compact"),
     "a crash leaves transactions open": Bug(
-        reading(KeepsTransactionsOpen), "store 3, store 4, store 5, store 6, store 8, store 9, store 10, store 11, store 12, store 13, store 1 in 7, sync, reopen, store 2 in 7, commit 7, sync"
+        reading(KeepsTransactionsOpen),
+        "store 3, store 4, store 5, store 6, store 8, store 9, store 10, store 11, store 12, store 13, store 1 in 7, sync, reopen, store 2 in 7, commit 7, sync",
     ),
     "a torn end taken for damage": Bug(having(VouchesTooEarly), "store 1, write, store 2, write"),
     "positions begin again": Bug(having(ForgetsPositions), "store 1, sync, reopen, store 2, sync"),
@@ -317,4 +321,3 @@ BUGS: Mapping[str, Bug] = {
 
 DAMAGE_BUG = reading(NothingVouches)
 """Takes damage for a torn end: only damage shows it, no crash does."""
-

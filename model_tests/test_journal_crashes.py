@@ -8,12 +8,12 @@ from model_tests._tables import shipped
 from model_tests.journal_bugs import BUGS, DAMAGE_BUG, opened
 
 EIGHT = {
-    "store 1, write, store 2, write, sync, remove 1, write, sync": (0, 0, 0),
-    "store 1 in 7, store 2 in 7, commit 7, sync, store 3, remove 1, sync, reopen": (0, 0, 0),
-    "store 1, store 2, sync, remove 1 in 7, store 3 in 7, commit 7, write, compact": (0, 0, 0),
-    "store 1, mark 1, remember 4, write, store 2, write, tear, sync": (0, 0, 0),
-    "store 1, write, kill, sync, remove 1, write, kill, sync": (0, 0, 0),
-    "store 1, write, store 2, failing, sync, store 3, sync, reopen": (0, 0, 0),
+    "store 1, write, store 2, write, sync, remove 1, write, sync": (21, 515, 1_946),
+    "store 1 in 7, store 2 in 7, commit 7, sync, store 3, remove 1, sync, reopen": (32, 779, 2_661),
+    "store 1, store 2, sync, remove 1 in 7, store 3 in 7, commit 7, write, compact": (26, 1_969, 5_908),
+    "store 1, mark 1, remember 4, write, store 2, write, tear, sync": (24, 463, 1_379),
+    "store 1, write, kill, sync, remove 1, write, kill, sync": (37, 517, 1_730),
+    "store 1, write, store 2, failing, sync, store 3, sync, reopen": (28, 639, 2_070),
 }
 """Runs of eight operations: crash points, states of the disk, recoveries."""
 
@@ -23,3 +23,76 @@ def test_every_crash_of_eight_operations_is_survived(run: str, counts: tuple[int
     found = enumerate_crashes(opened, [run], specification=shipped())
     assert not found.violations
     assert (found.crash_points, found.disk_states, found.recoveries) == counts
+
+
+def test_every_short_run_is_survived() -> None:
+    runs = [run for length in (2, 3) for run in every_run(length)]
+    found = enumerate_crashes(opened, runs, specification=shipped(), fine=False)
+    assert (found.runs, found.crash_points, found.disk_states, found.recoveries) == (76, 1_216, 1_719, 18_257)
+    assert not found.violations
+
+
+@pytest.mark.parametrize("faults", [False, True])
+def test_long_random_runs_are_survived(*, faults: bool) -> None:
+    found = random_crashes(opened, range(2), length=24, faults=faults, specification=shipped())
+    assert (found.runs, found.violations) == (2, ())
+    assert found.recoveries > 1_000
+
+
+@pytest.mark.parametrize("name", BUGS)
+def test_every_seeded_bug_is_found(name: str) -> None:
+    bug = BUGS[name]
+    assert not enumerate_crashes(opened, [bug.run], specification=shipped(), fine=False).violations
+    assert enumerate_crashes(bug.opened, [bug.run], specification=shipped(), fine=False, shrink=False).violations
+
+
+def test_the_shortest_run_is_told() -> None:
+    run = "store 3, write, remember 4, sync, remove 3, store 1, sync, kill"
+    bug = BUGS["remembers ids only in memory"]
+    (violation,) = enumerate_crashes(bug.opened, [run], specification=shipped(), fine=False).violations
+    assert violation.run == "remember 4, kill" or violation.run == "remember 4, sync"
+    assert "duplicate-id 4 is not there" in violation.what
+
+
+def test_without_persistence_no_id_survives_and_that_is_found() -> None:
+    from ackfsm.journal import FileJournal
+
+    found = enumerate_crashes(
+        lambda disk: FileJournal("/journal", remembered=0, disk=disk), ["remember 1, sync"], specification=shipped()
+    )
+    assert "the tables do not allow" in found.violations[0].what
+
+
+LYING = "store 1, sync, lying, remove 1, sync, store 2 in 7, store 3 in 7, commit 7, sync, reopen"
+
+
+def test_a_disk_that_lies_can_lose_but_not_tear_or_invent() -> None:
+    assert not enumerate_crashes(opened, [LYING], specification=shipped(), fine=False).violations
+
+
+SYNCED = "store 1, store 2, sync, remove 1, mark 2, sync, store 3 in 7, commit 7, sync, remember 5, "
+
+
+@pytest.mark.parametrize(
+    ("end", "refused", "cut"), [("sync", 0, 0), ("reopen", 0, 0), ("sync, compact, store 6, sync", 0, 0)]
+)
+def test_damage_is_refused_and_what_is_cut_was_never_safe(end: str, refused: int, cut: int) -> None:
+    found = enumerate_damage(opened, SYNCED + end)
+    assert (found.refused, found.cut, found.harmless) == (refused, cut, 0)
+    assert not found.violations
+
+
+def test_damage_that_is_taken_for_a_torn_end_is_found() -> None:
+    assert enumerate_damage(DAMAGE_BUG, SYNCED + "sync").violations
+
+
+@pytest.mark.parametrize("word", ["stor 1", "store", "sync 1", "store one", ""])
+def test_a_word_that_is_no_operation_is_refused(word: str) -> None:
+    with pytest.raises(InputError, match="is no operation; write for example"):
+        parse_run(f"store 1, {word}")
+
+
+def test_runs_read_as_they_are_written() -> None:
+    text = "store 1 in 7, commit 7, mark 1, reopen, tear"
+    assert ", ".join(map(str, parse_run(text))) == text
+    assert random_run(3, 20) == random_run(3, 20) != random_run(4, 20)
