@@ -285,9 +285,11 @@ class _Trial:
         judged = (before or self._ledger).judge(journal.recovery, after=after)
         if isinstance(judged, str):
             raise _Broken(self._doing, f"{how}, then opened: {judged}")
-        self._ledger, self._next = judged, journal.recovery.next_position
-        if self._lying:
+        self._next = journal.recovery.next_position
+        if self._lying:  # what was found is not known to be safe
             self._ledger.unsure = True
+        else:
+            self._ledger = judged
         self._failed = False
         return journal
 

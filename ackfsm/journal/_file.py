@@ -186,7 +186,7 @@ class FileJournal:
         try:
             if self._failed is None:
                 self.sync()
-                self._put(self._live_file(), self._offset, mark(CLOSED, self._epoch, self._synced, self._synced))
+                self._put(self._live_file(), self._offset, self._mark(CLOSED, self._synced))
                 self._disk.sync(self._live_file())
         except OSError as error:
             raise self._poison("closing", error) from error
@@ -203,7 +203,8 @@ class FileJournal:
                 self._begin(base=True)
                 return
             self._begin(base=False)
-        self._offset = self._put_frames(self._offset, self._written, entries)
+        data = b"".join(self._frames(self._written, entries))
+        self._offset = self._put(self._live_file(), self._offset, data)
         self._written = self._next
 
     def _absorb(self) -> list[Entry]:
@@ -214,30 +215,27 @@ class FileJournal:
             self._replay.next_key = _beyond(self._replay.next_key, entries)
         return entries
 
-    def _put_frames(self, offset: int, position: int, entries: Sequence[Entry]) -> int:
-        """Write ``entries`` at ``offset`` and return where they end."""
-        frames = []
-        for part in _parts(entries, self._group):
-            frames.append(encode(self._epoch, position, self._synced, part))
+    def _frames(self, position: int, entries: Sequence[Entry]) -> Iterator[bytes]:
+        """The frames of ``entries``, the first of which is at ``position``."""
+        for part in _parts(entries, self._group) if entries else ():
+            yield encode(self._epoch, position, self._synced, part)
             position += len(part)
-        data = frames[0] if len(frames) == 1 else b"".join(frames)
-        self._put(self._live_file(), offset, data)
-        return offset + len(data)
 
-    def _put(self, file: int, offset: int, data: bytes) -> None:
-        """Write all of ``data``: an operating system may take less than it is given."""
+    def _put(self, file: int, offset: int, data: bytes) -> int:
+        """Write all of ``data``, of which an operating system may take less at a time; returns where it ends."""
         taken = self._disk.write(file, offset, data) if data else 0
         while taken < len(data):
             more = self._disk.write(file, offset + taken, data[taken:])
             if more <= 0:
                 raise OSError(0, "the disk takes no more")
             taken += more
+        return offset + len(data)
 
     def _sync(self) -> None:
         """Sync, then say so in a seal: until the next frame takes its place it vouches for what is before it."""
         self._disk.sync(self._live_file())
         self._synced = self._written
-        self._put(self._live_file(), self._offset, mark(SEAL, self._epoch, self._synced, self._synced))
+        self._put(self._live_file(), self._offset, self._mark(SEAL, self._synced))
 
     # segments
 
@@ -280,13 +278,22 @@ class FileJournal:
         self._disk.sync_directory(self.path)
 
     def _fill(self, *, base: bool) -> int:
-        """Write the header of a segment, for a base the state too; returns where it ends."""
+        """Write the header of a segment, for a base the state and a seal that stays; returns where it ends."""
         entries = list(self._replay.snapshot()) if base else []
         first = self._next - len(entries) if base else self._written
         self._first = first if base else self._first
         header = SegmentHeader(base, self._epoch, self._sequence, first, self._replay.next_key)
-        self._put(self._live_file(), 0, header.encode())
-        return self._put_frames(SEGMENT.size, first, entries) if entries else SEGMENT.size
+        data = header.encode()
+        offset = 0
+        for frame in (*self._frames(first, entries), *([self._mark(SEAL, self._next)] if entries else [])):
+            if len(data) > self._group:
+                offset = self._put(self._live_file(), offset, data)
+                data = b""
+            data += frame
+        return self._put(self._live_file(), offset, data)
+
+    def _mark(self, kind: int, position: int) -> bytes:
+        return mark(kind, self._epoch, position, position)
 
     def _remove(self, names: Sequence[str]) -> None:
         for name in names:

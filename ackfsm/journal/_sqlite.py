@@ -15,7 +15,7 @@ from ackfsm.journal._recovery import Recovery
 from ackfsm.journal._rows import Head, Row, RowJournal, read_rows
 from ackfsm.terms import InputError
 
-__all__ = ["SqliteJournal", "read_sqlite"]
+__all__ = ["SqliteJournal", "read_sqlite", "sqlite_in_use"]
 
 _TABLES = """
 CREATE TABLE IF NOT EXISTS journal (only INTEGER PRIMARY KEY CHECK (only = 1), format INTEGER, epoch INTEGER,
@@ -128,6 +128,16 @@ def read_sqlite(path: Path, remembered: int = REMEMBERED) -> Recovery:
                 return _read(path, database, remembered)
         except sqlite3.DatabaseError as error:
             raise _damaged(path, error) from None
+
+
+def sqlite_in_use(path: Path) -> bool:
+    """Whether a journal has the file open; asking opens it for reading, and changes nothing."""
+    try:
+        with contextlib.closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True, timeout=0)) as database:
+            database.execute(_HEAD)
+    except sqlite3.OperationalError as error:
+        return "locked" in str(error)
+    return False
 
 
 def _read(path: Path, database: sqlite3.Connection, remembered: int) -> Recovery:

@@ -171,6 +171,11 @@ class Ledger:
                     self._step(each, events) if each.transaction == item.key else each for each in self._items
                 ]
 
+    def restarted(self, below: int) -> None:
+        """The broker serves again; a journal has synced what it has read back."""
+        self._items = [self._step(item, ("broker_restart",)) for item in self._items]
+        self.synced(below)
+
     def killed(self) -> None:
         """The process has died: what it had not written is gone."""
         self._items = [self._step(item, ("broker_kill",)) for item in self._items]
@@ -273,8 +278,8 @@ class Ledger:
             if end is None:
                 return self._complaint(item, found)
             after.append(item.at((end,)))
-        ledger = Ledger(self._tables, [self._step(item, ("broker_restart",)) for item in after])
-        ledger.synced(found.next_position)
+        ledger = Ledger(self._tables, after)
+        ledger.restarted(found.next_position)
         return ledger
 
     def _recovery(self, item: Item, ends: dict[Item, frozenset[str]], event: str, found: Recovery) -> tuple[str, ...]:
