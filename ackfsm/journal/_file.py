@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from operator import itemgetter
 from pathlib import Path
 
 from ackfsm.journal._disk import Disk, OsDisk
@@ -17,6 +18,7 @@ __all__ = ["FileJournal"]
 
 _CHECKED = 3
 """Kinds from here on have rules of their own."""
+_KEY, _DATA, _TRANSACTION = itemgetter(1), itemgetter(2), itemgetter(3)
 _MANY = 8
 """So many segments at opening are made one."""
 
@@ -326,12 +328,12 @@ class FileJournal:
 
 def _beyond(key: int, entries: Sequence[Entry]) -> int:
     """The first number from ``key`` on that is above all keys and transactions of ``entries``."""
-    return max(key, max(entry[1] for entry in entries) + 1, max(entry[3] for entry in entries) + 1)
+    return max(key, max(map(_KEY, entries)) + 1, max(map(_TRANSACTION, entries)) + 1)
 
 
 def _parts(entries: Sequence[Entry], group: int) -> Iterator[Sequence[Entry]]:
     """``entries`` in parts that are no longer than ``group`` bytes as frames, unless one entry is."""
-    if sum(len(entry[2]) for entry in entries) + 21 * len(entries) <= group:
+    if sum(map(len, map(_DATA, entries))) + 21 * len(entries) <= group:
         yield entries
         return
     begin = size = 0

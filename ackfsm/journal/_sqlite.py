@@ -116,6 +116,8 @@ def _damaged(path: Path, error: sqlite3.Error) -> JournalDamaged:
 def read_sqlite(path: Path, remembered: int = REMEMBERED) -> Recovery:
     """What a journal holds, read from a copy so that nothing is changed.
 
+    Not for the process that has it open: reading the file gives up the locks that SQLite has on it.
+
     Raises :class:`JournalDamaged`.
     """
     with tempfile.TemporaryDirectory() as folder:
@@ -131,12 +133,19 @@ def read_sqlite(path: Path, remembered: int = REMEMBERED) -> Recovery:
 
 
 def sqlite_in_use(path: Path) -> bool:
-    """Whether a journal has the file open; asking opens it for reading, and changes nothing."""
+    """Whether another process has the journal open; asking leaves no file behind."""
+    if not Path(f"{path}-wal").exists():  # a journal that is open has one
+        return False
+    shared = Path(f"{path}-shm")
+    was_there = shared.exists()
     try:
         with contextlib.closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True, timeout=0)) as database:
             database.execute(_HEAD)
     except sqlite3.OperationalError as error:
         return "locked" in str(error)
+    finally:
+        if not was_there:
+            shared.unlink(missing_ok=True)
     return False
 
 
