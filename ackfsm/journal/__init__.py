@@ -1,0 +1,54 @@
+"""Journals: logs of what is stored, removed and committed, that survive what they promise to survive.
+
+All journals have the protocol :class:`Journal` and share one replay.  What may survive which failure is said by
+``spec/machines/journal.yaml``.
+"""
+
+from ackfsm.journal._crashes import Enumeration, Violation, enumerate_crashes, random_crashes
+from ackfsm.journal._damage import Damages, enumerate_damage
+from ackfsm.journal._disk import Disk, OsDisk
+from ackfsm.journal._entry import ATTEMPTS, JournalDamaged, JournalFailure, Kind
+from ackfsm.journal._file import FileJournal
+from ackfsm.journal._inspect import inspect_file, inspect_sqlite
+from ackfsm.journal._memory import MemoryJournal
+from ackfsm.journal._postgres import PostgresJournal
+from ackfsm.journal._protocol import REMEMBERED, Compaction, Journal
+from ackfsm.journal._recovery import Live, Recovery, Torn
+from ackfsm.journal._runs import Operation, every_run, parse_run, random_run
+from ackfsm.journal._simulated import DiskFaults, DiskState, Image, SimulatedDisk
+from ackfsm.journal._sqlite import SqliteJournal
+
+__all__ = [
+    "ATTEMPTS",
+    "REMEMBERED",
+    "Compaction",
+    "Damages",
+    "Disk",
+    "DiskFaults",
+    "DiskState",
+    "Enumeration",
+    "FileJournal",
+    "Image",
+    "Journal",
+    "JournalDamaged",
+    "JournalFailure",
+    "Kind",
+    "Live",
+    "MemoryJournal",
+    "Operation",
+    "OsDisk",
+    "PostgresJournal",
+    "Recovery",
+    "SimulatedDisk",
+    "SqliteJournal",
+    "Torn",
+    "Violation",
+    "enumerate_crashes",
+    "enumerate_damage",
+    "every_run",
+    "inspect_file",
+    "inspect_sqlite",
+    "parse_run",
+    "random_crashes",
+    "random_run",
+]

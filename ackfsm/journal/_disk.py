@@ -1,0 +1,132 @@
+"""The narrow layer of files below a journal: everything that a journal asks of an operating system."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from pathlib import Path
+from typing import Protocol
+
+__all__ = ["Disk", "OsDisk"]
+
+
+class Disk(Protocol):
+    """Files.  Every method may raise :class:`OSError`; a file is a number from :meth:`create` or :meth:`open`."""
+
+    def make(self, directory: Path) -> None:
+        """Make ``directory`` if it is missing, so that its own name is on stable storage."""
+
+    def lock(self, directory: Path) -> int:
+        """Take the advisory lock of ``directory``; raises :class:`BlockingIOError` if another has it."""
+
+    def unlock(self, lock: int) -> None:
+        """Give a lock back."""
+
+    def names(self, directory: Path) -> list[str]:
+        """The names in ``directory``, sorted."""
+
+    def create(self, path: Path) -> int:
+        """Make a file that must not exist."""
+
+    def open(self, path: Path) -> int:
+        """Open a file that exists, to write to it."""
+
+    def close(self, file: int) -> None:
+        """Let go of a file, without a sync."""
+
+    def read(self, path: Path) -> bytes:
+        """All bytes of a file."""
+
+    def write(self, file: int, offset: int, data: bytes) -> int:
+        """Write at ``offset`` and return how many bytes were taken: perhaps not all."""
+
+    def sync(self, file: int) -> None:
+        """Wait until what was written to ``file``, and its length, is on stable storage."""
+
+    def sync_directory(self, directory: Path) -> None:
+        """Wait until the names in ``directory`` are on stable storage."""
+
+    def rename(self, old: Path, new: Path) -> None:
+        """Give a file another name, at once."""
+
+    def unlink(self, path: Path) -> None:
+        """Remove a name."""
+
+    def truncate(self, file: int, length: int) -> None:
+        """Cut a file to ``length`` bytes."""
+
+
+class OsDisk:
+    """The files of this machine."""
+
+    def make(self, directory: Path) -> None:
+        """See :meth:`Disk.make`."""
+        missing = [folder for folder in (directory, *directory.parents) if not folder.exists()]
+        directory.mkdir(parents=True, exist_ok=True)
+        for folder in missing:
+            self.sync_directory(folder.parent)
+
+    def lock(self, directory: Path) -> int:
+        """See :meth:`Disk.lock`; the lock is on the directory itself, so that it leaves no file."""
+        lock = os.open(directory, os.O_RDONLY)
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            os.close(lock)
+            raise
+        return lock
+
+    def unlock(self, lock: int) -> None:
+        """See :meth:`Disk.unlock`."""
+        os.close(lock)
+
+    def names(self, directory: Path) -> list[str]:
+        """See :meth:`Disk.names`."""
+        return sorted(entry.name for entry in directory.iterdir())
+
+    def create(self, path: Path) -> int:
+        """See :meth:`Disk.create`."""
+        return os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+
+    def open(self, path: Path) -> int:
+        """See :meth:`Disk.open`."""
+        return os.open(path, os.O_RDWR | os.O_CLOEXEC)
+
+    def close(self, file: int) -> None:
+        """See :meth:`Disk.close`."""
+        os.close(file)
+
+    def read(self, path: Path) -> bytes:
+        """See :meth:`Disk.read`."""
+        return path.read_bytes()
+
+    def write(self, file: int, offset: int, data: bytes) -> int:
+        """See :meth:`Disk.write`."""
+        return os.pwrite(file, data, offset)
+
+    def sync(self, file: int) -> None:
+        """See :meth:`Disk.sync`."""
+        if hasattr(fcntl, "F_FULLFSYNC"):  # macOS: fsync leaves the data in the drive's cache
+            fcntl.fcntl(file, fcntl.F_FULLFSYNC)
+        else:
+            os.fdatasync(file)
+
+    def sync_directory(self, directory: Path) -> None:
+        """See :meth:`Disk.sync_directory`."""
+        folder = os.open(directory, os.O_RDONLY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+
+    def rename(self, old: Path, new: Path) -> None:
+        """See :meth:`Disk.rename`."""
+        old.rename(new)
+
+    def unlink(self, path: Path) -> None:
+        """See :meth:`Disk.unlink`."""
+        path.unlink()
+
+    def truncate(self, file: int, length: int) -> None:
+        """See :meth:`Disk.truncate`."""
+        os.ftruncate(file, length)

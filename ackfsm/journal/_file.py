@@ -1,0 +1,345 @@
+"""A journal in a directory of files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from operator import itemgetter
+from pathlib import Path
+
+from ackfsm.journal._disk import Disk, OsDisk
+from ackfsm.journal._entry import NUMBERS, Entry, JournalFailure, Kind, check
+from ackfsm.journal._frame import CLOSED, SEAL, SEGMENT, SegmentHeader, encode, mark
+from ackfsm.journal._protocol import REMEMBERED, Compaction
+from ackfsm.journal._recovery import Recovery, Replay
+from ackfsm.journal._scan import Scan, name_of, scan
+from ackfsm.terms import InputError
+
+__all__ = ["FileJournal"]
+
+_CHECKED = 3
+"""Kinds from here on have rules of their own."""
+_KEY, _DATA, _TRANSACTION = itemgetter(1), itemgetter(2), itemgetter(3)
+_MANY = 8
+"""So many segments at opening are made one."""
+
+
+class FileJournal:
+    """A directory of segments, each a file of frames with checksums (:mod:`ackfsm.journal._frame`).
+
+    Everything appended since the last write goes out as one frame, and one sync covers all of it.  Opening cuts what
+    a crash has torn at the end, and refuses damage (:class:`JournalDamaged`).  When a segment is full, and what is
+    dead takes more room than what is live, the live entries move to a new segment and the old ones go.
+
+    Args:
+        path: the directory; it is made if it is missing.
+        segment_bytes: the size from which a segment is full.
+        group: the largest frame, in bytes; a longer write is several frames.
+        remembered: how many duplicate-ids are kept, the newest.
+        disk: the files; those of this machine by default.
+
+    Raises :class:`JournalDamaged` (nothing is changed then), :class:`ackfsm.terms.InputError` if the directory is in
+    use or cannot be read, :class:`JournalFailure` if it cannot be written.
+    """
+
+    def __init__(
+        self,
+        path: Path | str,
+        *,
+        segment_bytes: int = 16 * 2**20,
+        group: int = 2**20,
+        remembered: int = REMEMBERED,
+        disk: Disk | None = None,
+    ) -> None:
+        for name, number in (("segment_bytes", segment_bytes), ("group", group), ("remembered", remembered + 1)):
+            if number < 1:
+                raise InputError(f"{name} is {number}; it is a whole number from 1 (remembered: from 0)")
+        self.path = Path(path)
+        self._segment_bytes, self._group, self._remembered = segment_bytes, group, remembered
+        self._disk = OsDisk() if disk is None else disk
+        self._failed: str | None = None
+        self._file: int | None = None
+        self._lock = self._take()
+        try:
+            self._open()
+        except BaseException:
+            self._let_go()
+            raise
+
+    # opening
+
+    def _take(self) -> int:
+        try:
+            self._disk.make(self.path)
+            return self._disk.lock(self.path)
+        except BlockingIOError:
+            raise InputError(f"{self.path} is in use; close the journal that has it open") from None
+        except OSError as error:
+            raise InputError(f"{self.path} cannot be a journal ({error.strerror}); name a directory") from None
+
+    def _open(self) -> None:
+        found = self._read()
+        self._replay: Replay = found.replay
+        self._replay.new_epoch()
+        self._waiting: list[Entry] = []
+        self._next = self._written = self._synced = found.position
+        self._epoch = found.segments[-1].header.epoch + 1 if found.segments else 1
+        self._sequence = found.segments[-1].header.sequence if found.segments else 0
+        self._names = [segment.name for segment in found.segments]
+        self._older = found.size
+        self._first = found.position - found.entries
+        self._offset = 0
+        try:
+            self._mend(found)
+            many = len(found.segments) >= _MANY or self._pays()
+            self._begin(base=many or not found.segments)
+        except OSError as error:
+            raise self._poison("opening", error) from error
+        self.recovery = self._recovered(found)
+
+    def _read(self) -> Scan:
+        try:
+            return scan(self._disk, self.path, self._remembered)
+        except OSError as error:
+            raise InputError(f"{self.path} cannot be read ({error.strerror}); mend that, then open it again") from None
+
+    def _mend(self, found: Scan) -> None:
+        """Make what was read safe: cut the torn end, sync the rest, remove what is left over."""
+        if found.segments:
+            file = self._disk.open(self.path / found.segments[-1].name)
+            try:
+                self._cut(file, found)
+                self._write_again(file, found)
+                self._disk.sync(file)
+            finally:
+                self._disk.close(file)
+        self._disk.sync_directory(self.path)
+        self._remove(found.stale)
+
+    def _cut(self, file: int, found: Scan) -> None:
+        if found.torn is not None:
+            self._disk.truncate(file, found.torn.offset)
+
+    def _write_again(self, file: int, found: Scan) -> None:
+        """What nothing vouches for is perhaps only in memory, where after a failed sync no later sync finds it."""
+        self._put(file, found.segments[-1].end - len(found.unvouched), found.unvouched)
+
+    def _recovered(self, found: Scan) -> Recovery:
+        return Recovery(
+            live=self._replay.live(),
+            removed=self._replay.removed,
+            remembered=self._replay.remembered(),
+            next_position=found.position,
+            next_key=self._replay.next_key,
+            epoch=self._epoch,
+            entries=found.entries,
+            dropped=self._replay.dropped,
+            size=found.size,
+            segments=len(found.segments),
+            torn=found.torn,
+            stale=found.stale,
+        )
+
+    # the protocol
+
+    def append(self, kind: Kind, key: int, data: bytes = b"", transaction: int = 0) -> int:
+        """See :meth:`ackfsm.journal.Journal.append`."""
+        if transaction or self._failed or not (0 < kind < _CHECKED and 0 <= key < NUMBERS and type(data) is bytes):
+            self._alive()
+            check(kind, key, data, transaction)
+        self._waiting.append((kind, key, data, transaction))
+        position = self._next
+        self._next = position + 1
+        return position
+
+    def write(self) -> int:
+        """See :meth:`ackfsm.journal.Journal.write`: one write, of one frame unless it is very long."""
+        self._alive()
+        if self._waiting:
+            try:
+                self._write()
+            except OSError as error:
+                raise self._poison("writing", error) from error
+        return self._written
+
+    def sync(self) -> int:
+        """See :meth:`ackfsm.journal.Journal.sync`: one write and one sync for everything appended since the last."""
+        self._alive()
+        try:
+            if self._waiting:
+                self._write()
+            if self._synced < self._written:
+                self._sync()
+        except OSError as error:
+            raise self._poison("syncing", error) from error
+        return self._synced
+
+    def compact(self) -> Compaction:
+        """See :meth:`ackfsm.journal.Journal.compact`; nothing else happens meanwhile."""
+        self._alive()
+        try:
+            return self._compact()
+        except OSError as error:
+            raise self._poison("compacting", error) from error
+
+    def close(self) -> None:
+        """See :meth:`ackfsm.journal.Journal.close`; the mark of a clean end makes every later damage visible."""
+        if self._file is None:
+            return
+        try:
+            if self._failed is None:
+                self.sync()
+                self._put(self._live_file(), self._offset, self._mark(CLOSED, self._synced))
+                self._disk.sync(self._live_file())
+        except OSError as error:
+            raise self._poison("closing", error) from error
+        finally:
+            self._let_go()
+            self._failed = self._failed or "it is closed"
+
+    # writing
+
+    def _write(self) -> None:
+        entries = self._absorb()
+        if self._offset >= self._segment_bytes:
+            if self._pays():
+                self._begin(base=True)
+                return
+            self._begin(base=False)
+        data = b"".join(self._frames(self._written, entries))
+        self._offset = self._put(self._live_file(), self._offset, data)
+        self._written = self._next
+
+    def _absorb(self) -> list[Entry]:
+        """What waits to be written, taken into the state."""
+        entries, self._waiting = self._waiting, []
+        if entries:
+            self._replay.apply(self._written, entries)
+            self._replay.next_key = _beyond(self._replay.next_key, entries)
+        return entries
+
+    def _frames(self, position: int, entries: Sequence[Entry]) -> Iterator[bytes]:
+        """The frames of ``entries``, the first of which is at ``position``."""
+        for part in _parts(entries, self._group) if entries else ():
+            yield encode(self._epoch, position, self._synced, part)
+            position += len(part)
+
+    def _put(self, file: int, offset: int, data: bytes) -> int:
+        """Write all of ``data``, of which an operating system may take less at a time; returns where it ends."""
+        taken = self._disk.write(file, offset, data) if data else 0
+        while taken < len(data):
+            more = self._disk.write(file, offset + taken, data[taken:])
+            if more <= 0:
+                raise OSError(0, "the disk takes no more")
+            taken += more
+        return offset + len(data)
+
+    def _sync(self) -> None:
+        """Sync, then say so in a seal: until the next frame takes its place it vouches for what is before it."""
+        self._disk.sync(self._live_file())
+        self._synced = self._written
+        self._put(self._live_file(), self._offset, self._mark(SEAL, self._synced))
+
+    # segments
+
+    def _pays(self) -> bool:
+        """Whether more is dead than live, so that what is copied has been appended before."""
+        size = self._older + self._offset
+        return size > SEGMENT.size and size >= 2 * self._replay.size + SEGMENT.size
+
+    def _compact(self) -> Compaction:
+        size, entries = self._older + self._offset, self._next - self._first
+        self._absorb()
+        self._begin(base=True)
+        return Compaction(entries, len(self._replay), size, self._offset)
+
+    def _begin(self, *, base: bool) -> None:
+        """Go on in a new segment; a ``base`` begins with the state, so that no segment before it is needed."""
+        if self._file is not None and not base:
+            self._disk.sync(self._file)
+            self._synced = self._written
+        older = self._names
+        previous, previous_end = self._file, self._offset
+        self._sequence += 1
+        half, whole = self.path / f"{self._sequence:012}.new", self.path / name_of(self._sequence)
+        self._file = self._disk.create(half)
+        if previous is not None:
+            self._disk.close(previous)
+        self._offset = self._fill(base=base)
+        self._publish(half, whole)
+        if base:
+            self._written = self._synced = self._next
+            self._older, self._names = 0, [whole.name]
+            self._remove(older)
+        else:
+            self._older, self._names = self._older + previous_end, [*older, whole.name]
+
+    def _publish(self, half: Path, whole: Path) -> None:
+        """Let a segment count as soon as all of it is on stable storage, and come back when its name is."""
+        self._disk.sync(self._live_file())
+        self._disk.rename(half, whole)
+        self._disk.sync_directory(self.path)
+
+    def _fill(self, *, base: bool) -> int:
+        """Write the header of a segment, for a base the state and a seal that stays; returns where it ends."""
+        entries = list(self._replay.snapshot()) if base else []
+        first = self._next - len(entries) if base else self._written
+        self._first = first if base else self._first
+        header = SegmentHeader(base, self._epoch, self._sequence, first, self._replay.next_key)
+        data = header.encode()
+        offset = 0
+        for frame in (*self._frames(first, entries), *([self._mark(SEAL, self._next)] if entries else [])):
+            if len(data) > self._group:
+                offset = self._put(self._live_file(), offset, data)
+                data = b""
+            data += frame
+        return self._put(self._live_file(), offset, data)
+
+    def _mark(self, kind: int, position: int) -> bytes:
+        return mark(kind, self._epoch, position, position)
+
+    def _remove(self, names: Sequence[str]) -> None:
+        for name in names:
+            self._disk.unlink(self.path / name)
+        if names:
+            self._disk.sync_directory(self.path)
+
+    # failure
+
+    def _live_file(self) -> int:
+        if self._file is None:
+            raise OSError(0, "no segment is open")
+        return self._file
+
+    def _alive(self) -> None:
+        if self._failed is not None:
+            raise JournalFailure(f"{self.path}: {self._failed}; open the journal again to find out what it holds")
+
+    def _poison(self, doing: str, error: OSError) -> JournalFailure:
+        """After a failure nobody knows what the disk holds: nothing more is written, nothing more is confirmed."""
+        self._failed = f"{doing} failed ({error.strerror})"
+        return JournalFailure(f"{self.path}: {self._failed}; nothing more is confirmed, open the journal again")
+
+    def _let_go(self) -> None:
+        file, self._file = self._file, None
+        if file is not None:
+            self._disk.close(file)
+        self._disk.unlock(self._lock)
+
+
+def _beyond(key: int, entries: Sequence[Entry]) -> int:
+    """The first number from ``key`` on that is above all keys and transactions of ``entries``."""
+    return max(key, max(map(_KEY, entries)) + 1, max(map(_TRANSACTION, entries)) + 1)
+
+
+def _parts(entries: Sequence[Entry], group: int) -> Iterator[Sequence[Entry]]:
+    """``entries`` in parts that are no longer than ``group`` bytes as frames, unless one entry is."""
+    if sum(map(len, map(_DATA, entries))) + 21 * len(entries) <= group:
+        yield entries
+        return
+    begin = size = 0
+    for number, entry in enumerate(entries):
+        size += len(entry[2]) + 21
+        if size > group and number > begin:
+            yield entries[begin:number]
+            begin, size = number, len(entry[2]) + 21
+    yield entries[begin:]

@@ -1,0 +1,137 @@
+"""Bytes of a segment: a header, then frames; a frame is what one write hands over, column by column.
+
+A segment header, little endian: magic and format (8 bytes), checksum, flags (1: everything before it is in it), epoch,
+sequence number, position of its first entry, first key that is free when it begins.
+
+A frame: magic and kind (4 bytes), checksum, length of the columns, number of entries, epoch, position of the first
+entry, and the position below which everything was known to be on stable storage as it was written.  Then the columns:
+kinds (1 byte each), lengths of the data (4), keys (8), in a frame of kind ``T`` transactions (8), and the data end to
+end.  The checksum is over all of it but itself.  A seal (``S``) and the mark of a clean end (``C``) have no entries.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import struct
+import zlib
+from collections.abc import Sequence
+
+from ackfsm.journal._entry import Entry
+
+__all__ = ["CLOSED", "MAGIC", "PLAIN", "SEAL", "SEGMENT", "Frame", "SegmentHeader", "encode", "frame_at", "mark"]
+
+MAGIC = b"\xf5AJ"
+PLAIN, TRANSACTED, SEAL, CLOSED = b"FTSC"
+_FRAME = struct.Struct("<3sBIIIIQQ")
+_CHECKED_FROM = 8
+"""Magic, kind and checksum come before what the checksum runs over; the checksum begins with the kind."""
+
+_SEGMENT_MAGIC = b"ackfsmJ1"
+SEGMENT = struct.Struct("<8sIIIQQQ")
+_SEGMENT_CHECKED_FROM = 12
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class SegmentHeader:
+    """The beginning of a segment; a ``base`` needs no segment before it."""
+
+    base: bool
+    epoch: int
+    sequence: int
+    first: int
+    next_key: int
+
+    def encode(self) -> bytes:
+        """Its bytes."""
+        data = SEGMENT.pack(_SEGMENT_MAGIC, 0, self.base, self.epoch, self.sequence, self.first, self.next_key)
+        checksum = zlib.crc32(data[_SEGMENT_CHECKED_FROM:])
+        return data[:8] + checksum.to_bytes(4, "little") + data[_SEGMENT_CHECKED_FROM:]
+
+    @classmethod
+    def decode(cls, data: bytes) -> SegmentHeader | str:
+        """The header at the start of ``data``, or what is wrong with it."""
+        if len(data) < SEGMENT.size:
+            return f"there are {len(data)} bytes, and a header has {SEGMENT.size}"
+        magic, checksum, flags, *rest = SEGMENT.unpack_from(data)
+        if magic != _SEGMENT_MAGIC:
+            return "it does not begin as a segment of format 1 does"
+        if checksum != zlib.crc32(data[_SEGMENT_CHECKED_FROM : SEGMENT.size]) or flags > 1:
+            return "the checksum of the header does not fit"
+        return cls(bool(flags), *rest)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Frame:
+    """A frame whose checksum fits: what it says of itself, and where its columns are in the file."""
+
+    kind: int
+    epoch: int
+    position: int
+    watermark: int
+    count: int
+    end: int
+    _data: bytes
+    _columns: int
+
+    def entries(self) -> Sequence[Entry] | str:
+        """Its entries, or why its columns do not fit together."""
+        count, data, at = self.count, self._data, self._columns
+        transacted = self.kind == TRANSACTED
+        begin = at + count * (21 if transacted else 13)
+        if begin > self.end:
+            return "its columns are longer than the frame"
+        kinds, *numbers = struct.unpack_from(f"<{count}s{count}I{count}Q", data, at)
+        lengths, keys = numbers[:count], numbers[count:]
+        transactions = struct.unpack_from(f"<{count}Q", data, at + count * 13) if transacted else (0,) * count
+        ends = list(itertools.accumulate(lengths, initial=begin))
+        if ends[-1] != self.end:
+            return "its columns do not end where the frame does"
+        return [
+            (kind, key, data[a:b], transaction)
+            for kind, key, a, b, transaction in zip(kinds, keys, ends, ends[1:], transactions, strict=False)
+        ]
+
+
+def encode(epoch: int, position: int, watermark: int, entries: Sequence[Entry]) -> bytes:
+    """A frame of ``entries``, the first of which is at ``position``."""
+    kinds, keys, data, transactions = zip(*entries, strict=True)
+    count, kind = len(entries), PLAIN
+    columns = struct.pack(f"<{count}s{count}I{count}Q", bytes(kinds), *map(len, data), *keys)
+    if any(transactions):
+        kind = TRANSACTED
+        columns += struct.pack(f"<{count}Q", *transactions)
+    body = b"".join([columns, *data])
+    return _head(kind, epoch, position, watermark, count, body) + body
+
+
+def mark(kind: int, epoch: int, position: int, watermark: int) -> bytes:
+    """A frame without entries: a seal, or the mark of a clean end."""
+    return _head(kind, epoch, position, watermark, 0, b"")
+
+
+def _head(kind: int, epoch: int, position: int, watermark: int, count: int, body: bytes) -> bytes:  # noqa: PLR0913, PLR0917
+    plain = _FRAME.pack(MAGIC, kind, 0, len(body), count, epoch, position, watermark)
+    checksum = _checksum(plain, body)
+    return plain[:4] + checksum.to_bytes(4, "little") + plain[_CHECKED_FROM:]
+
+
+def _checksum(head: bytes, body: bytes) -> int:
+    """Of the kind, of what the head says (length, count, epoch, position, watermark) and of the columns."""
+    return zlib.crc32(body, zlib.crc32(head[_CHECKED_FROM:], head[3]))
+
+
+def frame_at(data: bytes, offset: int) -> Frame | str:
+    """The frame at ``offset`` of a file, or what is wrong with the bytes there."""
+    begin = offset + _FRAME.size
+    if begin > len(data):
+        return f"{len(data) - offset} bytes are no frame"
+    magic, kind, checksum, length, count, epoch, position, watermark = _FRAME.unpack_from(data, offset)
+    if magic != MAGIC:
+        return "zeros" if not any(data[offset:]) else "no frame begins here"
+    end = begin + length
+    if end > len(data):
+        return "the frame is longer than the file"
+    if checksum != _checksum(data[offset:begin], data[begin:end]):
+        return "the checksum does not fit"
+    return Frame(kind, epoch, position, watermark, count, end, data, begin)

@@ -1,0 +1,62 @@
+"""Reading a journal without opening it: nothing is changed, and it may be in use."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from ackfsm.journal._disk import OsDisk
+from ackfsm.journal._protocol import REMEMBERED
+from ackfsm.journal._recovery import Recovery
+from ackfsm.journal._scan import scan
+from ackfsm.journal._sqlite import read_sqlite, sqlite_in_use
+from ackfsm.terms import InputError
+
+__all__ = ["inspect_file", "inspect_sqlite"]
+
+
+def inspect_file(path: Path, *, remembered: int = REMEMBERED) -> tuple[Recovery, bool]:
+    """What opening the journal in the directory ``path`` would find, and whether it is in use.
+
+    Raises :class:`ackfsm.journal.JournalDamaged`, :class:`ackfsm.terms.InputError` if it cannot be read.
+    """
+    disk = OsDisk()
+    try:
+        in_use = _in_use(disk, path)
+        found = scan(disk, path, remembered)
+    except OSError as error:
+        raise InputError(f"{path} cannot be read ({error.strerror}); name the directory of a journal") from None
+    found.replay.new_epoch()
+    recovery = Recovery(
+        live=found.replay.live(),
+        removed=found.replay.removed,
+        remembered=found.replay.remembered(),
+        next_position=found.position,
+        next_key=found.replay.next_key,
+        epoch=found.segments[-1].header.epoch if found.segments else 0,
+        entries=found.entries,
+        dropped=found.replay.dropped,
+        size=found.size,
+        segments=len(found.segments),
+        torn=found.torn,
+        stale=found.stale,
+    )
+    return recovery, in_use
+
+
+def _in_use(disk: OsDisk, path: Path) -> bool:
+    try:
+        disk.unlock(disk.lock(path))
+    except BlockingIOError:
+        return True
+    return False
+
+
+def inspect_sqlite(path: Path, *, remembered: int = REMEMBERED) -> tuple[Recovery, bool]:
+    """What opening the journal in the file ``path`` of SQLite would find, and whether it is in use.
+
+    Raises :class:`ackfsm.journal.JournalDamaged`, :class:`ackfsm.terms.InputError` if it cannot be read.
+    """
+    try:
+        return read_sqlite(path, remembered), sqlite_in_use(path)
+    except OSError as error:
+        raise InputError(f"{path} cannot be read ({error.strerror}); name a file of SQLite") from None

@@ -1,0 +1,139 @@
+"""A journal that does not outlive its object, and can be crashed."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+
+from ackfsm.journal._entry import NUMBERS, Entry, JournalFailure, Kind, check
+from ackfsm.journal._protocol import REMEMBERED, Compaction
+from ackfsm.journal._recovery import Recovery, Replay
+from ackfsm.terms import InputError
+
+__all__ = ["MemoryJournal"]
+
+_CHECKED = 3
+"""Kinds from here on have rules of their own."""
+_UNSYNCED = 65_536
+"""So many written entries are taken to reach the disk by themselves, as they do in an operating system."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Start:
+    """What a crash has left for the next journal."""
+
+    entries: list[Entry]
+    position: int
+    epoch: int
+    next_key: int
+
+
+class MemoryJournal:
+    """Nothing survives but the object; it tells written from synced all the same, so that it can be crashed.
+
+    What is synced is kept only as the state that it leaves: the size is that of what is live and of what is not yet
+    synced.
+
+    Args:
+        remembered: how many duplicate-ids are kept, the newest.
+        start: what a crash has left; :meth:`crash` and :meth:`kill` give it.
+    """
+
+    def __init__(self, *, remembered: int = REMEMBERED, start: _Start | None = None) -> None:
+        if remembered < 0:
+            raise InputError(f"remembered is {remembered}; it is how many duplicate-ids are kept, from 0")
+        start = start or _Start([], 0, 1, 1)
+        self._remembered, self._epoch = remembered, start.epoch
+        self._base = Replay(remembered)
+        self._base.apply(start.position - len(start.entries), start.entries)
+        self._base.new_epoch()
+        self._base.next_key = start.next_key
+        self._entries: list[Entry] = []
+        self._synced = self._written = self._next = start.position
+        self._closed = False
+        self.recovery = Recovery(
+            live=self._base.live(),
+            removed=self._base.removed,
+            remembered=self._base.remembered(),
+            next_position=start.position,
+            next_key=start.next_key,
+            epoch=start.epoch,
+            entries=len(start.entries),
+            dropped=self._base.dropped,
+        )
+
+    def append(self, kind: Kind, key: int, data: bytes = b"", transaction: int = 0) -> int:
+        """See :meth:`ackfsm.journal.Journal.append`."""
+        if transaction or self._closed or not (0 < kind < _CHECKED and 0 <= key < NUMBERS and type(data) is bytes):
+            self._alive()
+            check(kind, key, data, transaction)
+        self._entries.append((kind, key, data, transaction))
+        position = self._next
+        self._next = position + 1
+        return position
+
+    def write(self) -> int:
+        """See :meth:`ackfsm.journal.Journal.write`; only a crash tells what is written from what is not."""
+        self._alive()
+        if len(self._entries) > _UNSYNCED:
+            self._flush()
+        self._written = self._next
+        return self._written
+
+    def sync(self) -> int:
+        """See :meth:`ackfsm.journal.Journal.sync`."""
+        self._alive()
+        self._flush()
+        return self._synced
+
+    def compact(self) -> Compaction:
+        """See :meth:`ackfsm.journal.Journal.compact`."""
+        self._alive()
+        entries, size = len(self._base) + len(self._entries), self._base.size + sum(len(e[2]) for e in self._entries)
+        self._flush()
+        return Compaction(entries, len(self._base), size, self._base.size)
+
+    def close(self) -> None:
+        """See :meth:`ackfsm.journal.Journal.close`."""
+        if not self._closed:
+            self._flush()
+            self._closed = True
+
+    def crash(self, survivors: Callable[[int], bool]) -> MemoryJournal:
+        """What a recovery finds after a power loss; this journal stays as it is.
+
+        ``survivors`` is asked for each entry that is written and not synced whether it had reached the disk.  The
+        entries of a transaction are one record with its ``COMMIT``: they survive with it and not without it.
+        """
+        kept = [
+            entry
+            for position, entry in enumerate(self._entries[: self._written - self._synced], self._synced)
+            if entry[3] or survivors(position)
+        ]
+        return self._found(kept)
+
+    def kill(self) -> MemoryJournal:
+        """What a recovery finds after the death of the process: all that is written; this journal stays as it is."""
+        return self._found(self._entries[: self._written - self._synced])
+
+    def _found(self, kept: list[Entry]) -> MemoryJournal:
+        found = [*self._base.snapshot(), *kept]
+        start = _Start(found, self._written, self._epoch + 1, _beyond(self._base.next_key, found))
+        return MemoryJournal(remembered=self._remembered, start=start)
+
+    def _flush(self) -> None:
+        entries, self._entries = self._entries, []
+        self._base.next_key = _beyond(self._base.next_key, entries)
+        self._base.apply(self._synced, entries)
+        self._synced = self._written = self._next
+
+    def _alive(self) -> None:
+        if self._closed:
+            raise JournalFailure("the journal is closed; open it again")
+
+
+def _beyond(key: int, entries: list[Entry]) -> int:
+    """The first number from ``key`` on that is above all keys and transactions of ``entries``."""
+    if not entries:
+        return key
+    return max(key, max(entry[1] for entry in entries) + 1, max(entry[3] for entry in entries) + 1)

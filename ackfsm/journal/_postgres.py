@@ -1,0 +1,119 @@
+"""A journal in a PostgreSQL database; it needs the extra ``[postgres]``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from ackfsm.journal._entry import JournalDamaged, JournalFailure
+from ackfsm.journal._protocol import REMEMBERED
+from ackfsm.journal._rows import Head, Row, RowJournal
+from ackfsm.terms import InputError
+
+if TYPE_CHECKING:
+    import psycopg
+
+__all__ = ["PostgresJournal"]
+
+_TABLES = """
+CREATE TABLE IF NOT EXISTS ackfsm_journal (name text PRIMARY KEY, format int NOT NULL, epoch bigint NOT NULL,
+    next_key bigint NOT NULL, first bigint NOT NULL);
+CREATE TABLE IF NOT EXISTS ackfsm_journal_entry (name text, position bigint, epoch bigint NOT NULL,
+    kind int NOT NULL, key bigint NOT NULL, txn bigint NOT NULL, data bytea NOT NULL, checksum bigint NOT NULL,
+    PRIMARY KEY (name, position))
+"""
+_LOCK = "SELECT pg_try_advisory_lock(hashtextextended('ackfsm journal ' || %s, 0))"
+_NEW = "INSERT INTO ackfsm_journal VALUES (%s, 1, 0, 1, 0) ON CONFLICT DO NOTHING"
+_HEAD = "SELECT format, epoch, next_key, first FROM ackfsm_journal WHERE name = %s"
+_ROWS = """SELECT position, epoch, kind, key, txn, data, checksum FROM ackfsm_journal_entry
+    WHERE name = %s ORDER BY position"""
+_COPY = "COPY ackfsm_journal_entry FROM STDIN"
+_UPDATE = "UPDATE ackfsm_journal SET epoch = %s, next_key = %s, first = %s WHERE name = %s"
+_DELETE = "DELETE FROM ackfsm_journal_entry WHERE name = %s"
+_AT_A_TIME = 10_000
+
+
+class PostgresJournal(RowJournal):
+    """Rows of a PostgreSQL database; a sync commits with ``synchronous_commit`` on, a write with it off.
+
+    Args:
+        dsn: how to connect, as libpq has it (``host=... dbname=...``).
+        name: which journal; a database holds many, each open once at a time (an advisory lock).
+        remembered: how many duplicate-ids are kept, the newest.
+
+    Raises :class:`JournalDamaged`, :class:`ackfsm.terms.InputError` if there is no connection or it is in use,
+    :class:`JournalFailure`; ``ModuleNotFoundError`` without the extra.
+    """
+
+    def __init__(self, dsn: str, name: str = "journal", *, remembered: int = REMEMBERED) -> None:
+        import psycopg
+
+        super().__init__(f"journal {name} of PostgreSQL", remembered)
+        self._key, self.failures = name, (psycopg.Error,)
+        try:
+            self._database = psycopg.connect(dsn, autocommit=True)
+        except psycopg.Error as error:
+            said = " ".join(str(error).split())
+            raise InputError(f"there is no connection to PostgreSQL ({said}); check the dsn, and the server") from None
+        try:
+            self._begin()
+        except psycopg.Error as error:
+            self._database.close()
+            raise JournalFailure(f"{self._name}: the database has failed ({error}); open it again") from error
+        except BaseException:
+            self._database.close()
+            raise
+
+    def _begin(self) -> None:
+        locked = self._database.execute(_LOCK, [self._key]).fetchone()
+        if locked is None or not locked[0]:
+            raise InputError(f"{self._name} is in use; close the journal that has it open")
+        with self._database.transaction():
+            self._database.execute("SELECT pg_advisory_xact_lock(hashtextextended('ackfsm journals', 0))")
+            self._database.execute("SET LOCAL client_min_messages = warning")
+            for statement in _TABLES.split(";"):
+                self._database.execute(statement)
+        self._database.execute(_NEW, [self._key])
+        self._open()
+
+    def _load(self) -> tuple[Head, Iterable[Row]]:
+        found = self._database.execute(_HEAD, [self._key]).fetchone()
+        if found is None or found[0] != 1:
+            raise JournalDamaged(f"{self._name}: it says nothing of its format, which should be 1; restore it")
+        return Head(*found[1:]), self._rows()
+
+    def _rows(self) -> Iterator[Row]:
+        with self._database.transaction(), self._database.cursor(name="entries") as cursor:
+            cursor.itersize = _AT_A_TIME
+            cursor.execute(_ROWS, [self._key])
+            yield from cursor
+
+    def _store(self, rows: Sequence[Row], *, durable: bool) -> None:
+        with self._database.transaction(), self._database.cursor() as cursor:
+            cursor.execute(f"SET LOCAL synchronous_commit = {'on' if durable else 'off'}")
+            if rows:
+                self._copy(cursor, rows)
+            else:
+                cursor.execute("UPDATE ackfsm_journal SET epoch = epoch WHERE name = %s", [self._key])
+
+    def _replace(self, head: Head, rows: Sequence[Row] | None) -> None:
+        with self._database.transaction(), self._database.cursor() as cursor:
+            cursor.execute("SET LOCAL synchronous_commit = on")
+            if rows is not None:
+                cursor.execute(_DELETE, [self._key])
+                self._copy(cursor, rows)
+            cursor.execute(_UPDATE, [head.epoch, head.next_key, head.first, self._key])
+
+    def _copy(self, cursor: psycopg.Cursor, rows: Sequence[Row]) -> None:
+        with cursor.copy(_COPY) as copy:
+            for row in rows:
+                copy.write_row((self._key, *row))
+
+    def _size(self) -> int:
+        found = self._database.execute(
+            "SELECT coalesce(sum(length(data) + 50), 0) FROM ackfsm_journal_entry WHERE name = %s", [self._key]
+        ).fetchone()
+        return int(found[0]) if found else 0
+
+    def _release(self) -> None:
+        self._database.close()

@@ -1,0 +1,182 @@
+"""The one replay that all journals share, and what it finds."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Iterator
+from operator import itemgetter
+
+from ackfsm.journal._entry import ATTEMPTS, Entry, Kind
+
+__all__ = ["Live", "Recovery", "Replay", "Torn"]
+
+_STORE, _REMOVE, _COMMIT, _MARK, _REMEMBER = map(int, Kind)
+_OVERHEAD = 13
+"""Bytes of an entry in a file besides its data."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Live:
+    """A copy that is stored and not removed: its data, and whether and how often it has been sent to a consumer."""
+
+    data: bytes
+    attempts: int = 0
+    marked: bool = False
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Torn:
+    """The end of a log that was cut off: a write that had never been confirmed.
+
+    Attributes:
+        file: its name.
+        offset: where the first bad byte may be, in bytes from the start of the file.
+        size: how many bytes were cut.
+        position: of the first entry that would have stood there.
+        why: what is wrong with the bytes.
+    """
+
+    file: str
+    offset: int
+    size: int
+    position: int
+    why: str
+
+    def __str__(self) -> str:
+        return (
+            f"{self.size:,} bytes from byte {self.offset:,} of {self.file} ({self.why}) are a write that was never"
+            f" known to be synced, and are cut; they would have been position {self.position:,} and after"
+        )
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Recovery:
+    """What was found when a journal was opened.
+
+    Attributes:
+        live: the copies that are stored and not removed, in the order in which they were stored.
+        removed: how many removals of a stored copy were read.
+        remembered: the known duplicate-ids, oldest first, each with the key that it came with.
+        next_position: of the next entry.
+        next_key: no key or transaction number from here on is in the journal, nor was when it was last compacted.
+        epoch: how often the journal has been opened, this time included.
+        entries: how many entries were read.
+        dropped: how many of them were dropped because their transaction had never committed.
+        size: bytes read.
+        segments: files read.
+        torn: the end that was cut off, if any.
+        stale: names of left-over files that were removed.
+    """
+
+    live: dict[int, Live]
+    removed: int
+    remembered: dict[bytes, int]
+    next_position: int
+    next_key: int
+    epoch: int
+    entries: int = 0
+    dropped: int = 0
+    size: int = 0
+    segments: int = 0
+    torn: Torn | None = None
+    stale: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        said = [f"{self.entries:,} entries in {self.size:,} bytes of {self.segments:,} files"]
+        said += [f"{len(self.live):,} copies live"]
+        said += [f"{self.removed:,} removed"] * bool(self.removed)
+        said += [f"{len(self.remembered):,} duplicate-ids known"] * bool(self.remembered)
+        said += [f"{self.dropped:,} entries dropped with transactions that never committed"] * bool(self.dropped)
+        said += [f"{len(self.stale)} left-over files removed"] * bool(self.stale)
+        said += [str(self.torn)] * (self.torn is not None)
+        return ", ".join(said)
+
+
+class Replay:
+    """The state that a sequence of entries leaves."""
+
+    __slots__ = ("_disordered", "_live", "_marks", "_pending", "_remembered", "_room", "dropped", "next_key", "removed")
+
+    def __init__(self, remembered: int) -> None:
+        self._live: dict[int, tuple[int, bytes]] = {}
+        self._marks: dict[int, int] = {}
+        self._pending: dict[int, list[tuple[int, Entry]]] = {}
+        self._remembered: dict[bytes, int] = {}
+        self._room = remembered
+        self._disordered = False
+        self.next_key = 1
+        self.removed = 0
+        self.dropped = 0
+
+    def apply(self, position: int, entries: Iterable[Entry]) -> None:
+        """Take in ``entries``, the first of which is at ``position``.  The caller keeps :attr:`next_key`."""
+        live, marks = self._live, self._marks
+        for entry in entries:
+            kind, key, data, transaction = entry
+            if transaction:
+                self._pending.setdefault(transaction, []).append((position, entry))
+            elif kind == _STORE:
+                live[key] = (position, data)
+            elif kind == _REMOVE:
+                self.removed += live.pop(key, None) is not None
+                marks.pop(key, None)
+            elif kind == _MARK:
+                if key in live:
+                    marks[key] = ATTEMPTS.unpack(data)[0]
+            elif kind == _REMEMBER:
+                self._remember(key, data)
+            elif kind == _COMMIT:
+                self._commit(key)
+            position += 1
+
+    def _commit(self, transaction: int) -> None:
+        for position, (kind, key, data, _) in self._pending.pop(transaction, ()):
+            self._disordered |= kind == _STORE
+            self.apply(position, [(kind, key, data, 0)])
+
+    def _remember(self, key: int, name: bytes) -> None:
+        self._remembered.pop(name, None)
+        self._remembered[name] = key
+        while len(self._remembered) > self._room:
+            del self._remembered[next(iter(self._remembered))]
+
+    def new_epoch(self) -> None:
+        """The journal was opened again: what was not committed until then never will be."""
+        self.dropped += sum(map(len, self._pending.values()))
+        self._pending.clear()
+
+    def __len__(self) -> int:
+        """How many entries a snapshot has."""
+        pending = sum(map(len, self._pending.values()))
+        return len(self._live) + len(self._marks) + len(self._remembered) + pending
+
+    @property
+    def size(self) -> int:
+        """About how many bytes a snapshot takes."""
+        stored = sum(len(data) for _, data in self._live.values()) + sum(map(len, self._remembered))
+        pending = sum(len(entry[2]) + 8 for entries in self._pending.values() for _, entry in entries)
+        return stored + pending + len(self._marks) * ATTEMPTS.size + len(self) * _OVERHEAD
+
+    def snapshot(self) -> Iterator[Entry]:
+        """The fewest entries that leave this state; never more than were applied."""
+        waiting = [pair for pairs in self._pending.values() for pair in pairs]
+        if waiting:
+            stored = ((position, (_STORE, key, data, 0)) for key, (position, data) in self._in_order())
+            yield from (entry for _, entry in sorted([*stored, *waiting], key=itemgetter(0)))
+        else:
+            yield from ((_STORE, key, data, 0) for key, (_, data) in self._in_order())
+        yield from ((_MARK, key, ATTEMPTS.pack(attempts), 0) for key, attempts in self._marks.items())
+        yield from ((_REMEMBER, key, name, 0) for name, key in self._remembered.items())
+
+    def _in_order(self) -> Iterable[tuple[int, tuple[int, bytes]]]:
+        """The live copies in the order in which they were stored; of a transaction not that of its commit."""
+        return sorted(self._live.items(), key=itemgetter(1)) if self._disordered else self._live.items()
+
+    def live(self) -> dict[int, Live]:
+        """The live copies, in the order in which they were stored."""
+        marks = self._marks
+        return {key: Live(data, marks.get(key, 0), key in marks) for key, (_, data) in self._in_order()}
+
+    def remembered(self) -> dict[bytes, int]:
+        """The known duplicate-ids, oldest first, each with its key."""
+        return dict(self._remembered)

@@ -1,0 +1,211 @@
+"""What journals in a database share: entries are rows with checksums, many to one transaction of the database."""
+
+from __future__ import annotations
+
+import abc
+import dataclasses
+import struct
+import zlib
+from collections.abc import Callable, Iterable, Sequence
+from typing import TypeAlias
+
+from ackfsm.journal._entry import NUMBERS, Entry, JournalDamaged, JournalFailure, Kind, check
+from ackfsm.journal._protocol import Compaction
+from ackfsm.journal._recovery import Recovery, Replay
+from ackfsm.terms import InputError
+
+__all__ = ["Head", "Row", "RowJournal", "read_rows", "row"]
+
+Row: TypeAlias = tuple[int, int, int, int, int, bytes, int]
+"""Position, epoch, kind, key, transaction, data, checksum."""
+
+_CHECKED = 3
+"""Kinds from here on have rules of their own."""
+_FEW = 10_000
+"""So many entries are never compacted by themselves."""
+_COLUMNS = struct.Struct("<QIBQQ")
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Head:
+    """What is kept besides the rows: how often it was opened, the first free key and the first position."""
+
+    epoch: int
+    next_key: int
+    first: int
+
+
+def row(position: int, epoch: int, entry: Entry) -> Row:
+    """The row of an entry; the checksum binds its place to what it says."""
+    kind, key, data, transaction = entry
+    checksum = zlib.crc32(data, zlib.crc32(_COLUMNS.pack(position, epoch, kind, key, transaction)))
+    return position, epoch, int(kind), key, transaction, data, checksum
+
+
+def read_rows(name: str, head: Head, rows: Iterable[Row], remembered: int) -> tuple[Replay, int, int]:
+    """The state that ``rows`` leave, the next position, and the bytes of data that were read.
+
+    Raises :class:`JournalDamaged` for a row that is missing or is not what was written.
+    """
+    replay, position, epoch, size = Replay(remembered), head.first, 0, 0
+    replay.next_key = head.next_key
+    for found in rows:
+        at, in_epoch, kind, key, transaction, data, _ = found
+        wrong = "" if at == position else f"position {position:,} is missing, {at:,} comes next"
+        if wrong or found != _again(found) or not Kind.STORE <= kind <= Kind.REMEMBER or in_epoch < epoch:
+            raise JournalDamaged(
+                f"{name}, position {position:,}: {wrong or 'the checksum does not fit'}; nothing has been changed,"
+                " restore it from a copy, or use another to begin an empty journal"
+            )
+        if in_epoch != epoch:
+            replay.new_epoch()
+            epoch = in_epoch
+        replay.apply(at, [(kind, key, data, transaction)])
+        replay.next_key = max(replay.next_key, key + 1, transaction + 1)
+        position, size = position + 1, size + len(data)
+    return replay, position, size
+
+
+def _again(found: Row) -> Row | None:
+    try:
+        return row(found[0], found[1], (found[2], found[3], found[5], found[4]))
+    except (struct.error, TypeError):
+        return None
+
+
+class RowJournal(abc.ABC):
+    """A journal whose entries are rows; a subclass says how rows are kept.
+
+    ``failures`` are the errors by which the database says that it has failed.
+    """
+
+    failures: tuple[type[Exception], ...] = ()
+    recovery: Recovery
+
+    def __init__(self, name: str, remembered: int) -> None:
+        if remembered < 0:
+            raise InputError(f"remembered is {remembered}; it is how many duplicate-ids are kept, from 0")
+        self._name, self._remembered = name, remembered
+        self._failed: str | None = None
+        self._waiting: list[Entry] = []
+
+    @abc.abstractmethod
+    def _load(self) -> tuple[Head, Iterable[Row]]:
+        """What is kept; for a new journal no rows."""
+
+    @abc.abstractmethod
+    def _store(self, rows: Sequence[Row], *, durable: bool) -> None:
+        """Add rows at once; ``durable`` waits until they, and all before them, are on stable storage."""
+
+    @abc.abstractmethod
+    def _replace(self, head: Head, rows: Sequence[Row] | None) -> None:
+        """Keep this, and if there are ``rows`` only these, at once and durably."""
+
+    @abc.abstractmethod
+    def _release(self) -> None:
+        """Let go of the database."""
+
+    def _open(self) -> None:
+        """Read what is kept, and begin an epoch."""
+        head, rows = self._load()
+        self._replay, self._next, size = read_rows(self._name, head, rows, self._remembered)
+        self._replay.new_epoch()
+        self._first, self._epoch = head.first, head.epoch + 1
+        self._written = self._synced = self._next
+        self._replace(Head(self._epoch, self._replay.next_key, self._first), None)
+        self.recovery = Recovery(
+            live=self._replay.live(),
+            removed=self._replay.removed,
+            remembered=self._replay.remembered(),
+            next_position=self._next,
+            next_key=self._replay.next_key,
+            epoch=self._epoch,
+            entries=self._next - self._first,
+            dropped=self._replay.dropped,
+            size=size,
+            segments=1,
+        )
+
+    def append(self, kind: Kind, key: int, data: bytes = b"", transaction: int = 0) -> int:
+        """See :meth:`ackfsm.journal.Journal.append`."""
+        if transaction or self._failed or not (0 < kind < _CHECKED and 0 <= key < NUMBERS and type(data) is bytes):
+            self._alive()
+            check(kind, key, data, transaction)
+        self._waiting.append((kind, key, data, transaction))
+        position = self._next
+        self._next = position + 1
+        return position
+
+    def write(self) -> int:
+        """See :meth:`ackfsm.journal.Journal.write`: one transaction of the database that does not wait for the disk."""
+        self._alive()
+        if self._waiting:
+            self._hand_over(durable=False)
+        return self._written
+
+    def sync(self) -> int:
+        """See :meth:`ackfsm.journal.Journal.sync`: one transaction of the database, which waits for the disk."""
+        self._alive()
+        if self._waiting or self._synced < self._written:
+            self._hand_over(durable=True)
+        return self._synced
+
+    def compact(self) -> Compaction:
+        """See :meth:`ackfsm.journal.Journal.compact`: one transaction of the database."""
+        self._alive()
+        entries = self._next - self._first
+        self._take()
+        size = self._compact()
+        after = self._next - self._first
+        return Compaction(entries, after, size, self._replay.size)
+
+    def close(self) -> None:
+        """See :meth:`ackfsm.journal.Journal.close`."""
+        if self._failed == "it is closed":
+            return
+        try:
+            if self._failed is None:
+                self.sync()
+        finally:
+            self._failed = "it is closed"
+            self._release()
+
+    def _take(self) -> list[Row]:
+        entries, self._waiting = self._waiting, []
+        rows = [row(position, self._epoch, entry) for position, entry in enumerate(entries, self._written)]
+        self._replay.apply(self._written, entries)
+        self._replay.next_key = max(self._replay.next_key, *(max(e[1], e[3]) + 1 for e in entries), 1)
+        return rows
+
+    def _hand_over(self, *, durable: bool) -> None:
+        rows = self._take()
+        if self._next - self._first > _FEW + 2 * len(self._replay):
+            self._compact()
+            return
+        self._guarded(lambda: self._store(rows, durable=durable))
+        self._written = self._next
+        self._synced = self._written if durable else self._synced
+
+    def _compact(self) -> int:
+        entries = list(self._replay.snapshot())
+        first = self._next - len(entries)
+        rows = [row(position, self._epoch, entry) for position, entry in enumerate(entries, first)]
+        size = self._size()
+        self._guarded(lambda: self._replace(Head(self._epoch, self._replay.next_key, first), rows))
+        self._first, self._written, self._synced = first, self._next, self._next
+        return size
+
+    @abc.abstractmethod
+    def _size(self) -> int:
+        """How many bytes are kept, about."""
+
+    def _guarded(self, doing: Callable[[], None]) -> None:
+        try:
+            doing()
+        except self.failures as error:
+            self._failed = f"the database has failed ({error})"
+            raise JournalFailure(f"{self._name}: {self._failed}; nothing more is confirmed, open it again") from error
+
+    def _alive(self) -> None:
+        if self._failed is not None:
+            raise JournalFailure(f"{self._name}: {self._failed}; open the journal again to find out what it holds")

@@ -1,0 +1,200 @@
+"""Reading a directory of segments without changing it: what is there, what is a torn end, what is damage."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+from ackfsm.journal._disk import Disk
+from ackfsm.journal._entry import JournalDamaged
+from ackfsm.journal._frame import CLOSED, MAGIC, SEGMENT, Frame, SegmentHeader, frame_at
+from ackfsm.journal._recovery import Replay, Torn
+
+__all__ = ["Scan", "Segment", "name_of", "scan"]
+
+_NAME = re.compile(r"(\d{12})\.journal")
+_HALF = re.compile(r"\d{12}\.new")
+_REMEDY = "nothing has been changed; restore the file from a copy, or move the directory away to begin an empty journal"
+
+
+def name_of(sequence: int) -> str:
+    """The name of the segment with this number."""
+    return f"{sequence:012}.journal"
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Segment:
+    """A file that was read: where its last good frame ends, in bytes."""
+
+    name: str
+    header: SegmentHeader
+    end: int
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Scan:
+    """What a directory of segments holds.
+
+    ``unvouched`` is the end of the last segment (as far as it is good) of which nothing says that it had been synced;
+    ``stale`` are left-over files, ``closed`` says that the journal ended well.
+    """
+
+    replay: Replay
+    segments: tuple[Segment, ...]
+    unvouched: bytes
+    stale: tuple[str, ...]
+    torn: Torn | None
+    position: int
+    entries: int
+    size: int
+    closed: bool
+
+
+def scan(disk: Disk, directory: Path, remembered: int) -> Scan:
+    """Read the journal in ``directory``.
+
+    Raises :class:`JournalDamaged` with file, byte, position and remedy where something is missing or wrong that had
+    been on stable storage.
+    """
+    return _Reader(disk, directory, remembered).read()
+
+
+class _Reader:
+    """One reading, segment by segment."""
+
+    def __init__(self, disk: Disk, directory: Path, remembered: int) -> None:
+        self.disk, self.directory = disk, directory
+        self.replay = Replay(remembered)
+        self.position = self.entries = self.size = self.epoch = 0
+        self.closed = False
+        self.unvouched = b""
+        self.torn: Torn | None = None
+        self.segments: list[Segment] = []
+
+    def read(self) -> Scan:
+        names = self.disk.names(self.directory)
+        found = {int(match[1]): name for name in names if (match := _NAME.fullmatch(name))}
+        wanted = self._wanted(found)
+        for sequence in wanted:
+            self._segment(sequence, found[sequence], last=sequence == wanted[-1])
+        used = {segment.name for segment in self.segments}
+        stale = tuple(name for name in names if name not in used and (_NAME.fullmatch(name) or _HALF.fullmatch(name)))
+        return Scan(
+            self.replay,
+            tuple(self.segments),
+            self.unvouched,
+            stale,
+            self.torn,
+            self.position,
+            self.entries,
+            self.size,
+            self.closed,
+        )
+
+    def _wanted(self, found: dict[int, str]) -> list[int]:
+        """The numbers from the last segment that needs none before it."""
+        wanted: list[int] = []
+        for sequence in sorted(found, reverse=True):
+            wanted.insert(0, sequence)
+            header = self._header(sequence, found[sequence], self.disk.read(self.directory / found[sequence]))
+            if header.base:
+                return wanted
+            if sequence - 1 not in found:
+                raise self._damaged(name_of(sequence - 1), 0, header.first, "the file is missing")
+        return wanted
+
+    def _header(self, sequence: int, name: str, data: bytes) -> SegmentHeader:
+        header = SegmentHeader.decode(data)
+        if isinstance(header, str):
+            raise self._damaged(name, 0, None, header)
+        if header.sequence != sequence:
+            raise self._damaged(
+                name, 0, header.first, f"it is the segment {name_of(header.sequence)} under another name"
+            )
+        return header
+
+    def _segment(self, sequence: int, name: str, *, last: bool) -> None:
+        data = self.disk.read(self.directory / name)
+        header = self._header(sequence, name, data)
+        self._join(name, header)
+        end = self._frames(name, header, data)
+        if end < len(data):
+            self._judge(name, header, data, end, last=last)
+        self.segments.append(Segment(name, header, end))
+        self.size += end
+
+    def _join(self, name: str, header: SegmentHeader) -> None:
+        """Hold a segment to where the one before it ended."""
+        if self.segments and header.first != self.position:
+            why = f"it begins at position {header.first:,}, and the segment before it ends at {self.position:,}"
+            raise self._damaged(name, 0, self.position, why)
+        if header.epoch != self.epoch:
+            self.replay.new_epoch()
+        self.position, self.epoch, self.closed = header.first, header.epoch, False
+        self.replay.next_key = max(self.replay.next_key, header.next_key)
+
+    def _frames(self, name: str, header: SegmentHeader, data: bytes) -> int:
+        """Take in all good frames; returns where the last of them ends."""
+        at = SEGMENT.size
+        frames: list[Frame] = []
+        while at < len(data):
+            frame = self._expected(header, frame_at(data, at))
+            if isinstance(frame, str):
+                break
+            entries = frame.entries()
+            if isinstance(entries, str):
+                raise self._damaged(name, at, frame.position, entries)
+            if entries:
+                self.replay.apply(frame.position, entries)
+                beyond = max(max(key, transaction) for _, key, _, transaction in entries) + 1
+                self.replay.next_key = max(self.replay.next_key, beyond)
+            self.position, self.entries, self.closed = (
+                frame.position + frame.count,
+                self.entries + frame.count,
+                frame.kind == CLOSED,
+            )
+            at = frame.end
+            frames.append(frame)
+        self.unvouched = data[_vouched(frames, header.first) : at]
+        return at
+
+    def _expected(self, header: SegmentHeader, frame: Frame | str) -> Frame | str:
+        if isinstance(frame, str):
+            return frame
+        if frame.epoch != header.epoch:
+            return f"a frame of epoch {frame.epoch}, not {header.epoch}"
+        if frame.position != self.position:
+            return f"a frame of position {frame.position:,}, not {self.position:,}"
+        return frame
+
+    def _judge(self, name: str, header: SegmentHeader, data: bytes, end: int, *, last: bool) -> None:
+        """Tell a torn end from damage: nothing that was known to be on stable storage may be behind it or in it."""
+        why = self._expected(header, frame_at(data, end))
+        text = why if isinstance(why, str) else "no frame begins here"
+        if not last:
+            raise self._damaged(name, end, self.position, f"{text}, and there is a segment after it")
+        at = data.find(MAGIC, end)
+        while at >= 0:
+            frame = frame_at(data, at)
+            if isinstance(frame, Frame) and frame.epoch == header.epoch and self._vouches(frame):
+                told = f"{text}, and the frame at byte {at:,} says that all below {frame.watermark:,} had been synced"
+                raise self._damaged(name, end, self.position, told)
+            at = data.find(MAGIC, at + 1)
+        self.torn = Torn(name, end, len(data) - end, self.position, text)
+
+    def _vouches(self, frame: Frame) -> bool:
+        """Whether a frame says that what stands before it had been on stable storage."""
+        return frame.watermark > self.position or (frame.kind == CLOSED and frame.watermark == self.position)
+
+    def _damaged(self, name: str, at: int, position: int | None, why: str) -> JournalDamaged:
+        where = "" if position is None else f" (position {position:,})"
+        return JournalDamaged(f"{self.directory / name}, byte {at:,}{where}: {why}; {_REMEDY}")
+
+
+def _vouched(frames: Sequence[Frame], first: int) -> int:
+    """Up to where the frames themselves say that they had been synced, in bytes."""
+    watermark = max((frame.watermark for frame in frames), default=first)
+    safe = [frame.end for frame in frames if frame.position + frame.count <= watermark]
+    return max(safe, default=SEGMENT.size)

@@ -1,0 +1,214 @@
+"""``ackfsm journal inspect|verify|compact PATH``: what a journal holds, whether it is whole, and making it small."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import json
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console, Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from ackfsm.journal import (
+    Compaction,
+    FileJournal,
+    JournalDamaged,
+    JournalFailure,
+    Recovery,
+    SqliteJournal,
+    inspect_file,
+    inspect_sqlite,
+)
+from ackfsm.terms import InputError
+
+__all__ = ["Checked", "add_journal", "checked_json", "compact", "inspect", "journal_screen", "verify"]
+
+_GOOD, _DAMAGED, _UNDETERMINED = 0, 1, 3
+_SHOWN = 10
+"""So many live copies are listed on the screen."""
+
+_ALL = 2**31
+"""No duplicate-id is dropped here; how many are kept is for the broker to say."""
+
+_SQLITE = b"SQLite format 3\0"
+_WORDS = {
+    "inspect": "tell what a journal holds, and change nothing",
+    "verify": "read all of a journal and tell whether it is whole, and change nothing",
+    "compact": "drop what no recovery needs",
+}
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Checked:
+    """What was found out about a journal.
+
+    Attributes:
+        path: of the journal.
+        kind: ``file`` or ``sqlite``.
+        recovery: what opening it would find; ``None`` if it is damaged.
+        damage: what is wrong with it, and where.
+        in_use: another process has it open, so that its end may have been read while it was written.
+        compaction: what was done to it.
+    """
+
+    path: Path
+    kind: str
+    recovery: Recovery | None
+    damage: str | None = None
+    in_use: bool = False
+    compaction: Compaction | None = None
+
+    @property
+    def exit_code(self) -> int:
+        """0 whole, 1 damaged, 3 undetermined: something is torn, or wrong, while another process writes."""
+        if self.in_use and (self.damage is not None or (self.recovery is not None and self.recovery.torn is not None)):
+            return _UNDETERMINED
+        return _DAMAGED if self.damage is not None else _GOOD
+
+    @property
+    def verdict(self) -> str:
+        """In a word."""
+        return {_GOOD: "whole", _DAMAGED: "damaged", _UNDETERMINED: "undetermined"}[self.exit_code]
+
+
+def inspect(path: Path) -> Checked:
+    """What the journal at ``path`` holds.
+
+    Raises :class:`ackfsm.terms.InputError` if there is none, :class:`JournalDamaged` if it is damaged.
+    """
+    kind = _kind(path)
+    recovery, in_use = (inspect_sqlite if kind == "sqlite" else inspect_file)(path, remembered=_ALL)
+    return Checked(path, kind, recovery, in_use=in_use)
+
+
+def verify(path: Path) -> Checked:
+    """The same, with damage as an answer.
+
+    Raises :class:`ackfsm.terms.InputError` if there is no journal.
+    """
+    try:
+        return inspect(path)
+    except JournalDamaged as damaged:
+        return Checked(path, _kind(path), None, str(damaged))
+
+
+def compact(path: Path) -> Checked:
+    """Drop what no recovery of the journal at ``path`` needs.
+
+    Raises :class:`ackfsm.terms.InputError` if there is none or it is in use, :class:`JournalDamaged`,
+    :class:`ackfsm.journal.JournalFailure`.
+    """
+    kind = _kind(path)
+    journal = (SqliteJournal if kind == "sqlite" else FileJournal)(path, remembered=_ALL)
+    done = journal.compact()
+    journal.close()
+    return Checked(path, kind, journal.recovery, compaction=done)
+
+
+def _kind(path: Path) -> str:
+    try:
+        if path.is_dir():
+            if any(path.glob("*.journal")):
+                return "file"
+            raise InputError(f"{path} holds no journal (no file *.journal); name its directory or its SQLite file")
+        with path.open("rb") as file:
+            if file.read(len(_SQLITE)) == _SQLITE:
+                return "sqlite"
+    except OSError as error:
+        raise InputError(f"{path} cannot be read ({error.strerror}); name the directory of a journal") from None
+    raise InputError(f"{path} is neither the directory of a journal nor a file of SQLite; name one of these")
+
+
+def checked_json(checked: Checked) -> dict[str, Any]:
+    """The answer as plain JSON values."""
+    answer: dict[str, Any] = {
+        "path": str(checked.path),
+        "kind": checked.kind,
+        "verdict": checked.verdict,
+        "damage": checked.damage,
+        "in_use": checked.in_use,
+        "compaction": None if checked.compaction is None else dataclasses.asdict(checked.compaction),
+    }
+    found = checked.recovery
+    if found is not None:
+        numbers = ("entries", "size", "segments", "epoch", "next_position", "next_key", "removed", "dropped")
+        answer |= {name: getattr(found, name) for name in numbers}
+        answer["torn"] = None if found.torn is None else dataclasses.asdict(found.torn)
+        answer["stale"] = list(found.stale)
+        answer["remembered"] = [name.hex() for name in found.remembered]
+        answer["live"] = [
+            {"key": key, "bytes": len(live.data), "attempts": live.attempts, "marked": live.marked}
+            for key, live in found.live.items()
+        ]
+    return answer
+
+
+def journal_screen(checked: Checked) -> RenderableType:
+    """One screen: what was read, what is live, what is wrong."""
+    return Group(Text(f"{checked.path} ({checked.kind})", style="bold"), *_lines(checked))
+
+
+def _lines(checked: Checked) -> Iterator[RenderableType]:
+    found = checked.recovery
+    if found is not None:
+        yield Text(str(found))
+        yield Text(f"opened {found.epoch:,} times; next position {found.next_position:,}, next key {found.next_key:,}")
+        if found.live:
+            yield from ("", _live(found))
+    if checked.compaction is not None:
+        yield Text(str(checked.compaction))
+    if checked.in_use:
+        yield Text("another process has it open; what it is writing is perhaps half read", style="yellow")
+    yield Text("")
+    style = {_GOOD: "bold green", _DAMAGED: "bold red", _UNDETERMINED: "bold yellow"}[checked.exit_code]
+    yield Text(checked.verdict if checked.damage is None else f"{checked.verdict}: {checked.damage}", style=style)
+
+
+def _live(found: Recovery) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for heading in ("key", "bytes", "attempts"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    for key, live in list(found.live.items())[:_SHOWN]:
+        table.add_row(f"{key}", f"{len(live.data):,}", f"{live.attempts:,}" if live.marked else "not sent yet")
+    if len(found.live) > _SHOWN:
+        table.add_row("…", f"{len(found.live) - _SHOWN:,} more", "")
+    return table
+
+
+def add_journal(commands: Any) -> None:
+    """Add ``journal`` to the subcommands of a command line (what ``add_subparsers`` gives)."""
+    summary = "tell what a journal holds, whether it is whole, or make it small"
+    command = commands.add_parser(
+        "journal",
+        help=summary,
+        description=f"{summary[0].upper()}{summary[1:]}.",
+        epilog="example:\n  ackfsm journal verify /var/lib/broker/journal",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    whats = ", ".join(f"{word}: {meaning}" for word, meaning in _WORDS.items())
+    command.add_argument("action", metavar="ACTION", choices=list(_WORDS), help=whats)
+    command.add_argument("path", metavar="PATH", type=Path, help="the directory of a journal, or its SQLite file")
+    command.add_argument("--json", action="store_true", help="print JSON")
+    command.set_defaults(run=_run, extra="all")
+
+
+def _run(arguments: argparse.Namespace) -> int:
+    """Do it, print it; returns the exit code.  Raises :class:`ackfsm.terms.InputError`."""
+    try:
+        checked = {"inspect": inspect, "verify": verify, "compact": compact}[arguments.action](arguments.path)
+    except JournalFailure as failure:
+        raise InputError(str(failure)) from None
+    if arguments.json:
+        json.dump(checked_json(checked), sys.stdout, indent=2)
+        sys.stdout.write(os.linesep)
+    else:
+        console = Console(highlight=False)
+        wide = console if console.is_terminal else Console(highlight=False, width=160)
+        wide.print(journal_screen(checked))
+    return checked.exit_code

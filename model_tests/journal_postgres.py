@@ -1,0 +1,69 @@
+"""A private PostgreSQL server for tests, on a socket of its own."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import pwd
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+__all__ = ["server"]
+
+_SETTINGS = ("listen_addresses=''", "fsync=off", "full_page_writes=off", "autovacuum=off")
+
+
+def _programs() -> Path | None:
+    """The folder that has initdb and postgres."""
+    found = shutil.which("postgres")
+    folders = [Path(found).parent] if found else []
+    folders += sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True)
+    return next((folder for folder in folders if (folder / "initdb").exists()), None)
+
+
+@contextlib.contextmanager
+def server() -> Iterator[str]:
+    """A server as long as it is needed; gives the dsn.  Skips the test where there is no PostgreSQL."""
+    programs = _programs()
+    if programs is None:
+        pytest.skip("there is no PostgreSQL; install it with: apt-get install postgresql")
+    pytest.importorskip("psycopg", reason="install it with: pip install 'ackfsm[postgres]'")
+    with tempfile.TemporaryDirectory(prefix="pg") as name:  # short: the path of a socket is at most 107 bytes
+        folder = Path(name)
+        user = _other_user() if os.geteuid() == 0 else None
+        if user is not None:
+            os.chown(folder, user.pw_uid, user.pw_gid)
+        data = folder / "data"
+        _run([programs / "initdb", "-D", data, "-U", "tester", "-A", "trust", "-N"], user)
+        options = " ".join(f"-c {setting}" for setting in (*_SETTINGS, f"unix_socket_directories={folder}"))
+        control = [programs / "pg_ctl", "-D", data, "-w", "-l", folder / "log"]
+        _run([*control, "-o", options, "start"], user)
+        try:
+            yield f"host={folder} user=tester dbname=postgres"
+        finally:
+            _run([*control, "-m", "immediate", "stop"], user)
+
+
+def _other_user() -> pwd.struct_passwd:
+    """The server refuses to run as root."""
+    names = {entry.pw_name: entry for entry in pwd.getpwall()}
+    return names.get("postgres") or names["nobody"]
+
+
+def _run(command: list[object], user: pwd.struct_passwd | None) -> None:
+    done = subprocess.run(
+        [str(part) for part in command],
+        check=False,
+        capture_output=True,
+        text=True,
+        cwd="/",
+        user=None if user is None else user.pw_uid,
+        group=None if user is None else user.pw_gid,
+        env={"PATH": os.environ["PATH"], "LC_ALL": "C"},
+    )
+    assert done.returncode == 0, done.stderr + done.stdout
