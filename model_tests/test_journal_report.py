@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from ackfsm.journal import ATTEMPTS, FileJournal, Journal, JournalDamaged, Kind, SqliteJournal
-from ackfsm.report.journal import add_journal
-from ackfsm.terms import InputError
+from ackfsm import cli
+from ackfsm.journal import ATTEMPTS, FileJournal, Journal, Kind, SqliteJournal
 
 
 def run(*arguments: object) -> int:
-    parser = argparse.ArgumentParser()
-    add_journal(parser.add_subparsers(dest="command"))
-    chosen = parser.parse_args(["journal", *map(str, arguments)])
-    return int(chosen.run(chosen))
+    return cli.main(["journal", *map(str, arguments)])
+
+
+def refusal(capsys: pytest.CaptureFixture[str], *arguments: object) -> str:
+    """What is said where the input is at fault."""
+    assert run(*arguments) == 2
+    return capsys.readouterr().err
 
 
 def answer(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[int, dict[str, Any]]:
@@ -86,8 +87,7 @@ def test_damage_is_an_answer_of_verify_and_an_error_of_the_others(
     assert run("verify", made) == 1
     assert "damaged: " in capsys.readouterr().out
     for action in ("inspect", "compact"):
-        with pytest.raises(JournalDamaged, match="the checksum does not fit"):
-            run(action, made)
+        assert "the checksum does not fit" in refusal(capsys, action, made)
     assert file.read_bytes() == bytes(data)
 
 
@@ -105,8 +105,7 @@ def test_a_journal_in_use_can_be_looked_at(tmp_path: Path, capsys: pytest.Captur
         fill(journal)
         code, found = answer(capsys, "inspect", tmp_path / name)
         assert (code, found["in_use"], len(found["live"])) == (0, True, 11)
-        with pytest.raises(InputError, match="in use"):
-            run("compact", tmp_path / name)
+        assert "in use" in refusal(capsys, "compact", tmp_path / name)
         if name == "file":
             file = next((tmp_path / name).iterdir())
             file.write_bytes(file.read_bytes()[:-3])
@@ -117,11 +116,10 @@ def test_a_journal_in_use_can_be_looked_at(tmp_path: Path, capsys: pytest.Captur
         journal.close()
 
 
-def test_what_is_no_journal_is_refused(tmp_path: Path) -> None:
+def test_what_is_no_journal_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "text").write_text("x")
     (tmp_path / "folder").mkdir()
     for name, said in (("text", "neither"), ("folder", "holds no journal"), ("missing", "cannot be read")):
-        with pytest.raises(InputError, match=said):
-            run("inspect", tmp_path / name)
+        assert said in refusal(capsys, "inspect", tmp_path / name)
     with pytest.raises(SystemExit):
         run("burn", tmp_path)

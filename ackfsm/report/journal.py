@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import argparse
 import dataclasses
-import json
-import os
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console, Group, RenderableType
+from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
@@ -19,7 +15,6 @@ from ackfsm.journal import (
     Compaction,
     FileJournal,
     JournalDamaged,
-    JournalFailure,
     Recovery,
     SqliteJournal,
     inspect_file,
@@ -27,7 +22,7 @@ from ackfsm.journal import (
 )
 from ackfsm.terms import InputError
 
-__all__ = ["Checked", "add_journal", "checked_json", "compact", "inspect", "journal_screen", "verify"]
+__all__ = ["Checked", "checked_json", "compact", "inspect", "journal_screen", "verify"]
 
 _GOOD, _DAMAGED, _UNDETERMINED = 0, 1, 3
 _SHOWN = 10
@@ -37,11 +32,6 @@ _ALL = 2**31
 """No duplicate-id is dropped here; how many are kept is for the broker to say."""
 
 _SQLITE = b"SQLite format 3\0"
-_WORDS = {
-    "inspect": "tell what a journal holds, and change nothing",
-    "verify": "read all of a journal and tell whether it is whole, and change nothing",
-    "compact": "drop what no recovery needs",
-}
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -179,36 +169,3 @@ def _live(found: Recovery) -> Table:
     if len(found.live) > _SHOWN:
         table.add_row("…", f"{len(found.live) - _SHOWN:,} more", "")
     return table
-
-
-def add_journal(commands: Any) -> None:
-    """Add ``journal`` to the subcommands of a command line (what ``add_subparsers`` gives)."""
-    summary = "tell what a journal holds, whether it is whole, or make it small"
-    command = commands.add_parser(
-        "journal",
-        help=summary,
-        description=f"{summary[0].upper()}{summary[1:]}.",
-        epilog="example:\n  ackfsm journal verify /var/lib/broker/journal",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    whats = ", ".join(f"{word}: {meaning}" for word, meaning in _WORDS.items())
-    command.add_argument("action", metavar="ACTION", choices=list(_WORDS), help=whats)
-    command.add_argument("path", metavar="PATH", type=Path, help="the directory of a journal, or its SQLite file")
-    command.add_argument("--json", action="store_true", help="print JSON")
-    command.set_defaults(run=_run, extra="all")
-
-
-def _run(arguments: argparse.Namespace) -> int:
-    """Do it, print it; returns the exit code.  Raises :class:`ackfsm.terms.InputError`."""
-    try:
-        checked = {"inspect": inspect, "verify": verify, "compact": compact}[arguments.action](arguments.path)
-    except JournalFailure as failure:
-        raise InputError(str(failure)) from None
-    if arguments.json:
-        json.dump(checked_json(checked), sys.stdout, indent=2)
-        sys.stdout.write(os.linesep)
-    else:
-        console = Console(highlight=False)
-        wide = console if console.is_terminal else Console(highlight=False, width=160)
-        wide.print(journal_screen(checked))
-    return checked.exit_code
