@@ -6,13 +6,14 @@ PYTEST_ARGS ?=
 VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/installed
+SERVERS := $(VENV)/servers
 DRAWINGS := diagrams
 PAGES := docs/systems
 GENERATED := $(DRAWINGS) $(PAGES)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help install run test mutants lint draw pages fresh wheel clean
+.PHONY: help install run test mutants bench lint draw pages fresh wheel clean
 
 help: ## list the targets
 	@awk -F ': .*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -37,11 +38,18 @@ run: $(INSTALLED) ## check a configuration, verify a real history on Spark, draw
 	@echo '== 3. Drawings of the machines, into $(DRAWINGS)/'
 	$(BIN)/ackfsm draw --all --output $(DRAWINGS)
 
-test: $(INSTALLED) ## run the tests
+$(SERVERS): .ci/servers | $(INSTALLED)
+	@.ci/servers
+	@touch $@
+
+test: $(INSTALLED) $(SERVERS) ## run the tests
 	$(BIN)/python -m pytest $(PYTEST_ARGS)
 
 mutants: $(INSTALLED) ## change every row of the tables in turn, and list what nobody notices (some minutes)
 	$(BIN)/python -m model_tests.mutants
+
+bench: $(INSTALLED) ## measure speed, each figure beside a rival or a limit (some minutes)
+	$(BIN)/python -m model_tests.benchmarks $(BENCH_ARGS)
 
 lint: $(INSTALLED) ## style, format, types, floors
 	$(BIN)/ruff check .

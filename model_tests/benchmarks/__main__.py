@@ -1,0 +1,25 @@
+"""Run the benchmarks, all or those named: ``python -m model_tests.benchmarks [engine] [journal]``."""
+
+from __future__ import annotations
+
+import runpy
+import sys
+
+ALL = ("engine", "journal")
+
+
+def run() -> int:
+    """Each of the named benchmarks, as if it were run by itself."""
+    chosen = sys.argv[1:] or list(ALL)
+    if strange := sorted(set(chosen) - set(ALL)):
+        sys.stderr.write(f"there is no benchmark {strange[0]!r}; there are {', '.join(ALL)}\n")
+        return 2
+    for name in chosen:
+        sys.stdout.write(f"\n== {name}\n")
+        sys.stdout.flush()
+        sys.argv = [name]
+        runpy.run_module(f"model_tests.benchmarks.{name}", run_name="__main__")
+    return 0
+
+
+sys.exit(run())

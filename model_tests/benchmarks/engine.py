@@ -1,0 +1,139 @@
+"""How fast the engine is: messages sent, delivered and acknowledged a second, on one core, everything in memory.
+
+Run ``python -m model_tests.benchmarks.engine``.  Medians of several runs, in turn.  Beside each figure stands the same
+traffic through ``queue.Queue`` of the standard library, which promises nothing: the limit of Python on this machine.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import queue
+import statistics
+import sys
+import time
+import tracemalloc
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from ackfsm import tables
+from ackfsm.engine import Broker
+from ackfsm.journal import MemoryJournal
+
+__all__ = ["SIDES", "growth", "main", "throughput"]
+
+_BODY = b"x" * 100
+_BATCH = 500
+
+
+def _call_by_call(broker: Broker, messages: int) -> None:
+    """Each message is received and acknowledged before the next is sent."""
+    with broker.connect() as connection:
+        session = connection.session()
+        producer, consumer = session.producer("q"), session.consumer("q")
+        for _ in range(messages):
+            producer.send(_BODY)
+            consumer.receive()
+
+
+def _in_batches(broker: Broker, messages: int) -> None:
+    """Asynchronous sends, a listener, and one sync for a batch."""
+    seen = [0]
+
+    def listener(_: object) -> None:
+        seen[0] += 1
+
+    with broker.connect() as connection:
+        producer = connection.session().producer("q")
+        connection.session().consumer("q", listener=listener)
+        for _ in range(0, messages, _BATCH):
+            for _ in range(_BATCH):
+                producer.send(_BODY)
+            producer.wait()
+    if seen[0] != messages:
+        raise AssertionError(f"{seen[0]} of {messages} messages were delivered")
+
+
+def _standard(messages: int) -> float:
+    waiting: queue.Queue[bytes] = queue.Queue()
+    begun = time.perf_counter()
+    for _ in range(messages):
+        waiting.put(_BODY)
+        waiting.get()
+        waiting.task_done()
+    return messages / (time.perf_counter() - begun)
+
+
+_Traffic = Callable[[Broker, int], None]
+
+SIDES: Mapping[str, tuple[_Traffic, Mapping[str, Any]]] = {
+    "NON_PERSISTENT, AUTO, call by call": (_call_by_call, {"delivery_mode": "NON_PERSISTENT"}),
+    "NON_PERSISTENT, AUTO, in batches": (
+        _in_batches,
+        {"delivery_mode": "NON_PERSISTENT", "send_mode": "asynchronous"},
+    ),
+    "PERSISTENT, AUTO, call by call": (_call_by_call, {}),
+    "PERSISTENT, AUTO, in batches": (_in_batches, {"send_mode": "asynchronous"}),
+    "PERSISTENT, AUTO, in batches, mark in memory": (
+        _in_batches,
+        {"send_mode": "asynchronous", "redelivery_mark_persisted": False},
+    ),
+}
+
+
+def throughput(messages: int, repeats: int) -> dict[str, float]:
+    """Messages a second of each side, medians."""
+    specification = tables.load()
+    found: dict[str, list[float]] = {name: [] for name in (*SIDES, "queue.Queue")}
+    for _ in range(repeats):
+        for name, (traffic, settings) in SIDES.items():
+            broker = Broker(specification=specification, journal=MemoryJournal(), **settings)
+            traffic(broker, _BATCH)  # the tables are read on the way
+            begun = time.perf_counter()
+            traffic(broker, messages)
+            found[name].append(messages / (time.perf_counter() - begun))
+        found["queue.Queue"].append(_standard(messages))
+    return {name: statistics.median(rates) for name, rates in found.items()}
+
+
+def growth(messages: int) -> list[int]:
+    """Bytes of memory in use after each tenth of ``messages`` through a queue that holds a thousand at most."""
+    broker = Broker(specification=tables.load(), send_mode="asynchronous")
+    session = broker.connect().session()
+    broker.queue("q", max_length=1_000)
+    producer, consumer = session.producer("q"), session.consumer("q")
+    tracemalloc.start()
+    sizes = []
+    for _ in range(10):
+        for _ in range(0, messages // 10, _BATCH):
+            for _ in range(_BATCH):
+                producer.send(_BODY)
+            producer.wait()
+            while consumer.receive() is not None:
+                pass
+        sizes.append(tracemalloc.get_traced_memory()[0])
+    tracemalloc.stop()
+    return sizes
+
+
+def main() -> None:
+    """Measure, and print a table or JSON."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--messages", type=int, default=20_000)
+    parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--growth", type=int, default=1_000_000, help="messages through a bounded queue")
+    parser.add_argument("--json", action="store_true")
+    chosen = parser.parse_args()
+    rates, sizes = throughput(chosen.messages, chosen.repeats), growth(chosen.growth)
+    if chosen.json:
+        json.dump({"messages_per_second": rates, "bytes_in_use": sizes}, sys.stdout, indent=2)
+        return
+    out = sys.stdout.write
+    for name, rate in rates.items():
+        out(f"{name:46}{rate:>12,.0f} messages/s\n")
+    out(f"\n{chosen.growth:,} messages through a queue of 1,000, memory in use after each tenth (KiB): ")
+    out(" ".join(f"{size >> 10:,}" for size in sizes) + "\n")
+
+
+if __name__ == "__main__":
+    main()
