@@ -3,32 +3,19 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
-from typing import Protocol, runtime_checkable
 
 from ackfsm.engine._core import Core, Effect, Session
 from ackfsm.engine._errors import JMSException, JournalInconsistent
 from ackfsm.engine._messages import pack
 from ackfsm.engine._parts import Copy
 from ackfsm.engine._wiring import Event
-from ackfsm.journal import ATTEMPTS, Journal, JournalFailure, Kind, Live
+from ackfsm.journal import ATTEMPTS, Crashable, Journal, JournalFailure, Kind, Live
 from ackfsm.tables import EventRef, Move
 
-__all__ = ["Crashable", "Storage"]
+__all__ = ["Storage"]
 
 _PRODUCER = 0
 _CONSUMER = 2
-
-
-@runtime_checkable
-class Crashable(Protocol):
-    """A journal that can be crashed in this process, and says what a recovery finds then."""
-
-    def crash(self, survivors: Callable[[int], bool]) -> Journal:
-        """After a power loss; ``survivors`` says of each position that was not synced whether it is there."""
-
-    def kill(self) -> Journal:
-        """After the death of the process: what was written is there."""
 
 
 class Storage:
@@ -120,7 +107,9 @@ class Storage:
         """
         if not isinstance(self.journal, Crashable):
             kind = type(self.journal).__name__
-            raise JMSException(f"a {kind} cannot be crashed inside this process; use a MemoryJournal or a FileJournal")
+            raise JMSException(
+                f"a {kind} cannot be crashed inside this process; give it the methods of ackfsm.journal.Crashable"
+            )
         self._commits.clear()
         self.halves.clear()
         self.journal = self.journal.crash(lambda _: chance.random() < 0.5) if power else self.journal.kill()  # noqa: PLR2004 - either

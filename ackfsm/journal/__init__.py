@@ -12,7 +12,7 @@ from ackfsm.journal._file import FileJournal
 from ackfsm.journal._inspect import inspect_file, inspect_sqlite
 from ackfsm.journal._memory import MemoryJournal
 from ackfsm.journal._postgres import PostgresJournal
-from ackfsm.journal._protocol import REMEMBERED, Compaction, Journal
+from ackfsm.journal._protocol import REMEMBERED, Compaction, Crashable, Journal
 from ackfsm.journal._recovery import Live, Recovery, Torn
 from ackfsm.journal._runs import Operation, every_run, parse_run, random_run
 from ackfsm.journal._simulated import DiskFaults, DiskState, Image, SimulatedDisk
@@ -22,6 +22,7 @@ __all__ = [
     "ATTEMPTS",
     "REMEMBERED",
     "Compaction",
+    "Crashable",
     "Damages",
     "Disk",
     "DiskFaults",

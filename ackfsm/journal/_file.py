@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from operator import itemgetter
 from pathlib import Path
 
@@ -12,6 +12,7 @@ from ackfsm.journal._frame import CLOSED, SEAL, SEGMENT, SegmentHeader, encode, 
 from ackfsm.journal._protocol import REMEMBERED, Compaction
 from ackfsm.journal._recovery import Recovery, Replay
 from ackfsm.journal._scan import Scan, name_of, scan
+from ackfsm.journal._simulated import SimulatedDisk
 from ackfsm.terms import InputError
 
 __all__ = ["FileJournal"]
@@ -303,6 +304,33 @@ class FileJournal:
         if names:
             self._disk.sync_directory(self.path)
 
+    # faults
+
+    def kill(self) -> FileJournal:
+        """See :meth:`ackfsm.journal.Crashable.kill`."""
+        self._failed = "its process is dead"
+        self._let_go()
+        if isinstance(self._disk, SimulatedDisk):
+            self._disk.kill()
+        return self._again()
+
+    def crash(self, survivors: Callable[[int], bool]) -> FileJournal:
+        """See :meth:`ackfsm.journal.Crashable.crash`; only a :class:`SimulatedDisk` can lose what it was given."""
+        self._failed = "its machine has lost power"
+        self._let_go()
+        if isinstance(self._disk, SimulatedDisk):
+            self._disk.lose_power(survivors)
+        return self._again()
+
+    def _again(self) -> FileJournal:
+        return FileJournal(
+            self.path,
+            segment_bytes=self._segment_bytes,
+            group=self._group,
+            remembered=self._remembered,
+            disk=self._disk,
+        )
+
     # failure
 
     def _live_file(self) -> int:
@@ -328,7 +356,7 @@ class FileJournal:
 
 def _beyond(key: int, entries: Sequence[Entry]) -> int:
     """The first number from ``key`` on that is above all keys and transactions of ``entries``."""
-    return max(key, max(map(_KEY, entries)) + 1, max(map(_TRANSACTION, entries)) + 1)
+    return int(max(key, max(map(_KEY, entries)) + 1, max(map(_TRANSACTION, entries)) + 1))
 
 
 def _parts(entries: Sequence[Entry], group: int) -> Iterator[Sequence[Entry]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 from ackfsm.journal._entry import JournalDamaged, JournalFailure
 from ackfsm.journal._protocol import REMEMBERED
@@ -49,7 +49,7 @@ class PostgresJournal(RowJournal):
         import psycopg
 
         super().__init__(f"journal {name} of PostgreSQL", remembered)
-        self._key, self.failures = name, (psycopg.Error,)
+        self._dsn, self._key, self.failures = dsn, name, (psycopg.Error,)
         try:
             self._database = psycopg.connect(dsn, autocommit=True)
         except psycopg.Error as error:
@@ -114,6 +114,9 @@ class PostgresJournal(RowJournal):
             "SELECT coalesce(sum(length(data) + 50), 0) FROM ackfsm_journal_entry WHERE name = %s", [self._key]
         ).fetchone()
         return int(found[0]) if found else 0
+
+    def _again(self) -> Self:
+        return type(self)(self._dsn, self._key, remembered=self._remembered)
 
     def _release(self) -> None:
         self._database.close()

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
 from typing import Protocol, runtime_checkable
 
 from ackfsm.journal._entry import Kind
 from ackfsm.journal._recovery import Recovery
 
-__all__ = ["REMEMBERED", "Compaction", "Journal"]
+__all__ = ["REMEMBERED", "Compaction", "Crashable", "Journal"]
 
 REMEMBERED = 20_000
 """How many duplicate-ids a journal keeps by default, the newest."""
@@ -67,3 +68,18 @@ class Journal(Protocol):
 
     def close(self) -> None:
         """Sync and let go.  After a failure it only lets go; closing twice is harmless."""
+
+
+@runtime_checkable
+class Crashable(Protocol):
+    """A journal that can be crashed inside this process, to find out what becomes of those who rely on it."""
+
+    def kill(self) -> Journal:
+        """The process dies: this journal is of no use any more, and the one that is returned found what was written."""
+
+    def crash(self, survivors: Callable[[int], bool]) -> Journal:
+        """Power is lost: the one that is returned found what was synced, and of the rest what ``survivors`` chose.
+
+        ``survivors`` is asked with a number for each thing that was written and not synced.  Where the machine cannot
+        be made to lose power (a disk that is none of ours), everything that was written survives, which may happen too.
+        """

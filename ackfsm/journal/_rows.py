@@ -7,7 +7,7 @@ import dataclasses
 import struct
 import zlib
 from collections.abc import Callable, Iterable, Sequence
-from typing import TypeAlias
+from typing import Self, TypeAlias
 
 from ackfsm.journal._entry import NUMBERS, Entry, JournalDamaged, JournalFailure, Kind, check
 from ackfsm.journal._protocol import Compaction
@@ -169,6 +169,20 @@ class RowJournal(abc.ABC):
         finally:
             self._failed = "it is closed"
             self._release()
+
+    def kill(self) -> Self:
+        """See :meth:`ackfsm.journal.Crashable.kill`."""
+        self._failed = "its process is dead"
+        self._release()
+        return self._again()
+
+    def crash(self, survivors: Callable[[int], bool]) -> Self:  # noqa: ARG002 - the machine of a database stays up
+        """See :meth:`ackfsm.journal.Crashable.crash`: a database of this machine keeps what was written."""
+        return self.kill()
+
+    @abc.abstractmethod
+    def _again(self) -> Self:
+        """The same, opened again."""
 
     def _take(self) -> list[Row]:
         entries, self._waiting = self._waiting, []

@@ -281,6 +281,17 @@ class SimulatedDisk:
         self._open.clear()
         self._locked = None
 
+    def lose_power(self, survives: Callable[[int], bool]) -> None:
+        """Power is lost and comes back: of what was not synced there is what ``survives`` (asked by number) chose."""
+        state, asked = self.state, itertools.count()
+        names = _renamed(state.names, [change for change in state.pending if survives(next(asked))])
+        image = {}
+        for name, inode in names.items():
+            file = state.files[inode]
+            image[name] = _applied(file.durable, [change for change in file.pending if survives(next(asked))])
+        self.load(state.disk(image).state)
+        self.kill()
+
     def make(self, directory: Path) -> None:
         """See :meth:`ackfsm.journal.Disk.make`; there is one directory, and it exists."""
 

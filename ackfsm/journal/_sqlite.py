@@ -8,6 +8,7 @@ import sqlite3
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import Self
 
 from ackfsm.journal._entry import JournalDamaged, JournalFailure
 from ackfsm.journal._protocol import REMEMBERED
@@ -97,6 +98,9 @@ class SqliteJournal(RowJournal):
     def _size(self) -> int:
         pages, size = (self._database.execute(f"PRAGMA {name}").fetchone()[0] for name in ("page_count", "page_size"))
         return int(pages) * int(size)
+
+    def _again(self) -> Self:
+        return type(self)(self._path, remembered=self._remembered)
 
     def _release(self) -> None:
         self._database.close()
