@@ -300,3 +300,14 @@ def test_nothing_confirmed_is_lost_and_nothing_removed_comes_back_after_200_kill
                 removed, unsure, confirmed = removed | unsure, set(), max(keys)
     assert confirmed > 5 * KILLS
     assert len(list((tmp_path / "journal").iterdir())) <= 9
+
+
+def test_a_removal_holds_before_the_commit_of_what_it_removes(folder: Path) -> None:
+    journal = FileJournal(folder)
+    journal.append(Kind.STORE, 1, b"x", 7)
+    journal.append(Kind.STORE, 2, b"y", 7)
+    journal.append(Kind.REMOVE, 1)
+    journal.append(Kind.COMMIT, 7)
+    journal.compact()
+    journal.close()
+    assert list(FileJournal(folder).recovery.live) == [2]

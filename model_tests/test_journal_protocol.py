@@ -105,7 +105,11 @@ class Calls(RuleBasedStateMachine):
         if kind == Kind.STORE:
             self.live[key] = Live(data)
         elif kind == Kind.REMOVE:
-            self.live.pop(key, None)
+            if self.live.pop(key, None) is None:
+                self.open = {
+                    number: [part for part in parts if part[:2] != (Kind.STORE, key)]
+                    for number, parts in self.open.items()
+                }
         elif kind == Kind.MARK and key in self.live:
             self.live[key] = Live(self.live[key].data, ATTEMPTS.unpack(data)[0], marked=True)
         elif kind == Kind.REMEMBER:

@@ -222,6 +222,8 @@ class _Trial:
                 self._synced(journal.sync())
         except JournalFailure as failure:
             self._excused(failure)
+        except Exception as error:
+            raise _Broken(self._doing, f"{name} raises {error!r}") from error
 
     def _synced(self, below: int) -> None:
         if self._lying:
@@ -406,6 +408,8 @@ class _Trial:
             return f"refused though nothing is damaged: {damaged}"
         except JournalFailure as failure:
             return f"it fails though the disk works: {failure}"
+        except Exception as error:  # noqa: BLE001 - it is the journal under test that raises
+            return f"opening raises {error!r}"
 
 
 class _Broken(Exception):  # noqa: N818 - it says what the journal is

@@ -356,7 +356,9 @@ class FileJournal:
 
 def _beyond(key: int, entries: Sequence[Entry]) -> int:
     """The first number from ``key`` on that is above all keys and transactions of ``entries``."""
-    return int(max(key, max(map(_KEY, entries)) + 1, max(map(_TRANSACTION, entries)) + 1))
+    newest: int = max(map(_KEY, entries))
+    last: int = max(map(_TRANSACTION, entries))
+    return max(key, newest + 1, last + 1)
 
 
 def _parts(entries: Sequence[Entry], group: int) -> Iterator[Sequence[Entry]]:

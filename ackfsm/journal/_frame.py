@@ -116,7 +116,7 @@ def _head(kind: int, epoch: int, position: int, watermark: int, count: int, body
     return plain[:4] + checksum.to_bytes(4, "little") + plain[_CHECKED_FROM:]
 
 
-def _checksum(head: bytes, body: bytes) -> int:
+def _checksum(head: bytes, body: bytes | memoryview) -> int:
     """Of the kind, of what the head says (length, count, epoch, position, watermark) and of the columns."""
     return zlib.crc32(body, zlib.crc32(head[_CHECKED_FROM:], head[3]))
 
@@ -132,6 +132,6 @@ def frame_at(data: bytes, offset: int) -> Frame | str:
     end = begin + length
     if end > len(data):
         return "the frame is longer than the file"
-    if checksum != _checksum(data[offset:begin], data[begin:end]):
+    if checksum != _checksum(data[offset:begin], memoryview(data)[begin:end]):
         return "the checksum does not fit"
     return Frame(kind, epoch, position, watermark, count, end, data, begin)

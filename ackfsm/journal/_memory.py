@@ -32,7 +32,8 @@ class MemoryJournal:
     """Nothing survives but the object; it tells written from synced all the same, so that it can be crashed.
 
     What is synced is kept only as the state that it leaves: the size is that of what is live and of what is not yet
-    synced.
+    synced.  When more than 65,536 entries are not synced, those that were written are at the next write, as an
+    operating system writes out what it has by itself.
 
     Args:
         remembered: how many duplicate-ids are kept, the newest.

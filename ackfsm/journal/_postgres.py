@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Self
 
@@ -23,6 +24,7 @@ CREATE TABLE IF NOT EXISTS ackfsm_journal_entry (name text, position bigint, epo
     PRIMARY KEY (name, position))
 """
 _LOCK = "SELECT pg_try_advisory_lock(hashtextextended('ackfsm journal ' || %s, 0))"
+_UNLOCK = "SELECT pg_advisory_unlock(hashtextextended('ackfsm journal ' || %s, 0))"
 _NEW = "INSERT INTO ackfsm_journal VALUES (%s, 1, 0, 1, 0) ON CONFLICT DO NOTHING"
 _HEAD = "SELECT format, epoch, next_key, first FROM ackfsm_journal WHERE name = %s"
 _ROWS = """SELECT position, epoch, kind, key, txn, data, checksum FROM ackfsm_journal_entry
@@ -119,4 +121,6 @@ class PostgresJournal(RowJournal):
         return type(self)(self._dsn, self._key, remembered=self._remembered)
 
     def _release(self) -> None:
+        with contextlib.suppress(*self.failures):  # a connection that is lost has given the lock back
+            self._database.execute(_UNLOCK, [self._key])
         self._database.close()

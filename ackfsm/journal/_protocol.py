@@ -33,8 +33,9 @@ class Compaction:
 class Journal(Protocol):
     """A log of entries.  What is appended is in memory until it is written, and not safe until it is synced.
 
-    Positions start at 0 and never repeat, also across compaction and opening again; an entry that a recovery did
-    not find has given its position back.  One thread uses a journal.
+    What opening has found is on stable storage.  A key is stored once; its removal holds, even before the commit of the
+    transaction in which it was stored.  Positions start at 0 and never repeat, also across compaction and opening
+    again; an entry that a recovery did not find has given its position back.  One thread uses a journal.
     """
 
     recovery: Recovery

@@ -118,7 +118,7 @@ class Replay:
             elif kind == _STORE:
                 live[key] = (position, data)
             elif kind == _REMOVE:
-                self.removed += live.pop(key, None) is not None
+                self.removed += live.pop(key, None) is not None or self._removed_before_commit(key)
                 marks.pop(key, None)
             elif kind == _MARK:
                 if key in live:
@@ -133,6 +133,15 @@ class Replay:
         for position, (kind, key, data, _) in self._pending.pop(transaction, ()):
             self._disordered |= kind == _STORE
             self.apply(position, [(kind, key, data, 0)])
+
+    def _removed_before_commit(self, key: int) -> bool:
+        """Let a removal hold for a copy whose transaction has not committed yet: it is not to come back with it."""
+        for transaction, pairs in self._pending.items():
+            kept = [pair for pair in pairs if pair[1][:2] != (_STORE, key)]
+            if len(kept) < len(pairs):
+                self._pending[transaction] = kept
+                return True
+        return False
 
     def _remember(self, key: int, name: bytes) -> None:
         self._remembered.pop(name, None)

@@ -1,7 +1,8 @@
 """How fast journals are: messages stored a second, each batch on stable storage before the next.
 
-Run ``python -m model_tests.benchmarks.journal`` (``--help`` tells more).  All sides do the same batches, in turn, in
-the same folder; the table has medians.  The raw side appends the same bytes to a file and calls ``fdatasync``.
+Run ``python -m model_tests.benchmarks.journal`` (``--help`` tells more).  All sides do the same batches, one batch each
+in turn, in the same folder; the table has medians.  The raw side appends the messages to a file and calls
+``fdatasync``.
 """
 
 from __future__ import annotations
@@ -21,53 +22,54 @@ from ackfsm.journal import FileJournal, Journal, Kind, MemoryJournal, SqliteJour
 
 __all__ = ["main", "recovery", "stored"]
 
-_Side: TypeAlias = Callable[[Path, int, int, bytes], float]
-"""Folder, batches, messages in each, one message: seconds."""
+_Batch: TypeAlias = Callable[[], None]
+"""Store one batch, durably."""
+_Side: TypeAlias = Callable[[Path, int, bytes], tuple[_Batch, Callable[[], None]]]
+"""Folder, messages in a batch, one message: what stores a batch, and what ends it."""
 
 
-def _raw(folder: Path, batches: int, each: int, message: bytes) -> float:
+def _raw(folder: Path, each: int, message: bytes) -> tuple[_Batch, Callable[[], None]]:
     file = os.open(folder / "raw", os.O_WRONLY | os.O_CREAT)
-    begun, offset = time.perf_counter(), 0
-    for _ in range(batches):
+    offset = 0
+
+    def batch() -> None:
+        nonlocal offset
         waiting = []
         for _ in range(each):
             waiting.append(message)  # noqa: PERF401 - messages come one by one
-        data = b"".join(waiting)
-        offset += os.pwrite(file, data, offset)
+        offset += os.pwrite(file, b"".join(waiting), offset)
         os.fdatasync(file)
-    taken = time.perf_counter() - begun
-    os.close(file)
-    return taken
+
+    return batch, lambda: os.close(file)
 
 
 def _journal(opened: Callable[[Path], Journal]) -> _Side:
-    def side(folder: Path, batches: int, each: int, message: bytes) -> float:
-        journal = opened(folder)
-        begun, key = time.perf_counter(), 0
-        for _ in range(batches):
+    def side(folder: Path, each: int, message: bytes) -> tuple[_Batch, Callable[[], None]]:
+        journal, key = opened(folder), 0
+
+        def batch() -> None:
+            nonlocal key
             for _ in range(each):
                 key += 1
                 journal.append(Kind.STORE, key, message)
             journal.sync()
-        taken = time.perf_counter() - begun
-        journal.close()
-        return taken
+
+        return batch, journal.close
 
     return side
 
 
-def _persist_queue(folder: Path, batches: int, each: int, message: bytes) -> float:
+def _persist_queue(folder: Path, each: int, message: bytes) -> tuple[_Batch, Callable[[], None]]:
     import persistqueue
 
     queue = persistqueue.SQLiteQueue(str(folder / "queue"), auto_commit=False)
-    begun = time.perf_counter()
-    for _ in range(batches):
+
+    def batch() -> None:
         for _ in range(each):
             queue.put(message)
         queue.task_done()
-    taken = time.perf_counter() - begun
-    queue.close()
-    return taken
+
+    return batch, queue.close
 
 
 SIDES: Mapping[str, _Side] = {
@@ -79,15 +81,22 @@ SIDES: Mapping[str, _Side] = {
 }
 
 
-def stored(folder: Path, *, batches: int, each: int, size: int, repeats: int) -> dict[str, float]:
-    """Messages a second of each side, medians of ``repeats`` interleaved repetitions."""
+def stored(folder: Path, *, batches: int, each: int, size: int) -> dict[str, float]:
+    """Messages a second of each side: medians of ``batches``, each side's next batch in turn, the order changing."""
     message = os.urandom(size)
     taken: dict[str, list[float]] = {name: [] for name in SIDES}
-    for _ in range(repeats):
-        for name, side in SIDES.items():
-            with tempfile.TemporaryDirectory(dir=folder) as inside:
-                taken[name].append(side(Path(inside), batches, each, message))
-    return {name: batches * each / statistics.median(seconds) for name, seconds in taken.items()}
+    with tempfile.TemporaryDirectory(dir=folder) as inside:
+        open_ = {name: side(Path(inside), each, message) for name, side in SIDES.items()}
+        order = list(SIDES)
+        for _ in range(batches):
+            for name in order:
+                begun = time.perf_counter()
+                open_[name][0]()
+                taken[name].append(time.perf_counter() - begun)
+            order.append(order.pop(0))
+        for _, end in open_.values():
+            end()
+    return {name: each / statistics.median(seconds) for name, seconds in taken.items()}
 
 
 def recovery(folder: Path, records: int, size: int, repeats: int) -> dict[str, float]:
@@ -132,16 +141,12 @@ def main() -> None:
     """Measure, and print a table or JSON."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--folder", type=Path, default=Path.cwd(), help="on the disk to measure (default: here)")
-    parser.add_argument("--batches", type=int, default=200)
-    parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--batches", type=int, default=100)
     parser.add_argument("--size", type=int, default=1_024, help="bytes of a message")
     parser.add_argument("--records", type=int, default=1_000_000, help="for the recovery, and for the growth")
     parser.add_argument("--json", action="store_true")
     chosen = parser.parse_args()
-    rates = {
-        each: stored(chosen.folder, batches=chosen.batches, each=each, size=chosen.size, repeats=chosen.repeats)
-        for each in (1, 10, 100)
-    }
+    rates = {each: stored(chosen.folder, batches=chosen.batches, each=each, size=chosen.size) for each in (1, 10, 100)}
     found = recovery(chosen.folder, chosen.records, 100, 3)
     grown = growth(chosen.folder, chosen.records, 1_000)
     if chosen.json:
