@@ -250,6 +250,7 @@ def failover_with_a_full_prefetch(laboratory: Laboratory) -> None:
         if first is not None:
             first.acknowledge()
         client.lose()
+        broker.engine.wait(lambda: False)
         while (message := consumer.receive(None)) is not None:
             message.acknowledge()
     _drain(broker)
@@ -391,7 +392,9 @@ def power_loss_after_a_confirmation(laboratory: Laboratory) -> None:
         producer = client.session().producer("q")
         producer.send(message_id="m1")
         with broker.connect("consumer") as other:
-            other.session().consumer("q").receive(0.01)
+            consumer = other.session().consumer("q")
+            consumer.receive(0.01)
+            consumer.receive(0.01)
         producer.send(message_id="m2")
         broker.crash()
     broker.restart()

@@ -96,14 +96,14 @@ SCENARIOS = (
         "the broker fails at the first send of a transaction, and commits the rest",
         Bug("", (Change("commit_request", "none", "rejection", "none"),)),
         programs.transaction_that_is_refused_in_part,
-        {Anomaly.LOSS: ("m1",), Anomaly.TORN_TRANSACTION: ("1",)},
+        {Anomaly.LOSS: ("m1",), Anomaly.TORN_TRANSACTION: ("2",)},
     ),
     Scenario(
         "B13", "ARTEMIS-3384", "dedup hole",
         "a duplicate-id that came in a transaction is not known until later, so a second transaction with it passes",
         Bug("", (Change("known_id", "unknown", "accept", "unknown"),)),
         programs.bridge_that_reconnects,
-        {Anomaly.UNFLAGGED_DUPLICATE: ("m",)},
+        {Anomaly.UNFLAGGED_DUPLICATE: ("m",), Anomaly.REPROCESSED: ("m",)},
     ),
     Scenario(
         "B15", "AMQ-4665", "acknowledged unprocessed",
@@ -138,7 +138,7 @@ SCENARIOS = (
         "after a failover in a transaction no callback comes, and commit or close hang",
         Bug("", (Change("transaction", "broken", "transaction_lost", None),)),
         programs.commit_after_a_lost_connection,
-        stuck="commit() of client-1.1 would wait for ever",
+        stuck="commit() of producer.1 would wait for ever",
     ),
     Scenario(
         "B25", "QPIDJMS-468", "missing count",
@@ -167,7 +167,7 @@ SCENARIOS = (
         Bug("", (Change("response", "none", "accept", "none"),)),
         programs.wait_for_a_confirmation,
         {Anomaly.MISSING_OUTCOME: ("m",)},
-        stuck="the outcomes of client-1.1 would wait for ever",
+        stuck="the outcomes of producer.1 would wait for ever",
     ),
     Scenario(
         "B33", "rabbitmq-server#13326", "loss after confirm",
@@ -181,14 +181,14 @@ SCENARIOS = (
         "the library reconnects and puts a NON_PERSISTENT message again that the queue has",
         Bug("", (Change("publication", "doubtful", "resend", "open_again"),)),
         programs.put_again,
-        {Anomaly.UNFLAGGED_DUPLICATE: ("m",)},
+        {Anomaly.UNFLAGGED_DUPLICATE: ("m",), Anomaly.REPROCESSED: ("m",)},
     ),
     Scenario(
         "B37", "rabbitmq-server@49108a6", "stuck in flight",
         "after a second subscription under the same tag messages count as unacknowledged and are delivered to nobody",
         Bug("", (Change("entry", "dispatched", "recover", "dispatched"),)),
         programs.subscribe_again,
-        stuck="m2",
+        stuck="m2 is in flight for ever",
     ),
     Scenario(
         "B39", "rabbitmq-java-client#395", "stale cumulative acknowledgement",
@@ -218,7 +218,7 @@ SCENARIOS = (
         "the library takes a cumulative acknowledgement that failed for done, and drops for ever what comes again",
         Bug("library: drops what its last acknowledgement covered", broker=bugs.Dropping),
         programs.acknowledgement_that_fails,
-        stuck="m1",
+        stuck="m1 is in flight for ever",
     ),
     Scenario(
         "B47", "nats-streaming-server#72", "acknowledged redelivered",

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+
 import pytest
 
-from ackfsm.engine import Broker, IllegalStateException, Message, Stuck
+from ackfsm.engine import Broker, Message, OutcomeUnknown, Sent, Timed
 from model_tests._tables import shipped
 
 
@@ -63,3 +65,43 @@ def test_the_history_names_transactions_by_text() -> None:
         session.commit()
     assert broker.history
     assert {type(line["transaction"]) for line in broker.history.lines if "transaction" in line} == {str}
+
+
+@pytest.mark.parametrize("mode", ["AUTO_ACKNOWLEDGE", "SESSION_TRANSACTED"])
+def test_what_is_sent_again_under_a_known_id_is_taken_once(mode: str) -> None:
+    settings = {"ack_mode": mode, "resend_in_doubt": True, "duplicate_detection": True}
+    network = Timed(latency=(100_000, 100_000), disk=1_000_000)
+    broker = _broker("artemis", pace=network, **settings)
+    heard: list[Sent] = []
+    with broker.connect() as client:
+        session = client.session()
+        producer = session.producer("q", on_outcome=heard.append)
+        broker.engine.at(250_000 if mode == "AUTO_ACKNOWLEDGE" else 150_000, client.lose)
+        with contextlib.suppress(OutcomeUnknown):
+            heard.append(producer.send(message_id="m", duplicate_id=b"m"))
+            session.commit()
+        producer.resend(heard[0])
+        if session.transacted:
+            session.commit()
+    assert broker.queue("q").length == 1
+
+
+def test_a_transaction_that_is_sent_again_is_committed() -> None:
+    broker = _broker("jms", pace=Timed(latency=(100_000, 100_000)), ack_mode="SESSION_TRANSACTED", resend_in_doubt=True)
+    with broker.connect() as client:
+        session = client.session()
+        producer = session.producer("q")
+        message = producer.send(message_id="m")
+        broker.engine.at(50_000, client.lose)
+        with pytest.raises(OutcomeUnknown):
+            session.commit()
+        producer.resend(message)
+        session.commit()
+    assert broker.history
+    assert [line["event"] for line in broker.history.lines if line["event"].startswith("commit")] == [
+        "commit",
+        "commit_in_doubt",
+        "commit",
+        "committed",
+    ]
+    assert broker.queue("q").length == 1

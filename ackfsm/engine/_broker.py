@@ -185,13 +185,20 @@ class Broker:
     def drained(self) -> None:
         """Say in the history that every queue was seen empty with nothing in flight.
 
-        Raises :class:`IllegalStateException` if one is not.
+        Raises :class:`IllegalStateException` if one is not, :class:`Stuck` if one never will be.
         """
         self.engine.wait(lambda: not any(queue.length for queue in self._queues.values()))
         for queue in self._queues.values():
             if queue.length:
+                self._not_stuck(queue)
                 raise IllegalStateException(f"queue {queue.name!r} holds {queue.length} messages; consume them first")
             self.log("broker", "drained", queue=queue.name)
+
+    def _not_stuck(self, queue: Queue) -> None:
+        """Raise :class:`Stuck` if a message of ``queue`` is with a consumer whose library has nothing of it."""
+        for copy in self.core.broker.under(self.core.wiring.broadcast("broker")).members.values():
+            if copy.message.queue is queue and (copy.of("entry"), copy.of("delivery")) == ("dispatched", "absent"):
+                raise Stuck(f"{copy.message.id} is in flight for ever: it was sent to a consumer that has nothing of it")
 
     def observe(self, observer: Observer | None) -> None:
         """Call ``observer`` after each event, one at a time; ``None``: nobody, and fast."""

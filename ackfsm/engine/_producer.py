@@ -82,6 +82,7 @@ class Producer:
         self._choose(first, self._resending)
         self._broker.second_copy(first)
         message.outcome = Outcome.OPEN
+        self.session.begin()
         self._put(first, self._resending, "resend")
         return self._result(message)
 

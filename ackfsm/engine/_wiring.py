@@ -11,7 +11,7 @@ from __future__ import annotations
 import dataclasses
 import enum
 import functools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from ackfsm.engine._automaton import Automaton
@@ -206,9 +206,12 @@ class Wiring:
         key = ("copy", sent, kept, copy)
         if key not in self._made:
             sending, keeping = self.environment(sent, copy), self.environment(kept, copy)
-            machines = [m for m in self._machines("copy") if copy == 1 or m.per is Per.COPY]
+            every = self._machines("copy")
+            machines = [m for m in every if copy == 1 or m.per is Per.COPY]
             fsms = [m.fsm(sending if self.table.among.get(m.name) == "producer" else keeping) for m in machines]
-            self._made[key] = self._automaton(machines, fsms)
+            # What the machines of the message decide happens to each copy: the second one has a known id too.
+            of_message = [m for m in every if copy != 1 and m.per is not Per.COPY]
+            self._made[key] = self._automaton(machines, fsms, self._owned(of_message, keeping, Per.COPY))
         return self._made[key]
 
     def handed(self, kept: Configuration, copy: int) -> Automaton:
@@ -229,12 +232,22 @@ class Wiring:
             self._made[key] = self._automaton(machines, [m.fsm(environment) for m in machines])
         return self._made[key]
 
-    def _automaton(self, machines: list[Machine], fsms: list[Fsm]) -> Automaton:
+    def _owned(self, machines: list[Machine], environment: Mapping[str, Any], per: Per) -> list[Event]:
+        """The automatic events of that kind that ``machines`` own and have a row for."""
+        pairs = [(machine, machine.fsm(environment)) for machine in machines]
+        return [
+            event
+            for event in self._automatic
+            if event.per is per and any(event.name in m.owns and f.moves(EventRef(event.name)) for m, f in pairs)
+        ]
+
+    def _automaton(self, machines: list[Machine], fsms: list[Fsm], also: Sequence[Event] = ()) -> Automaton:
         signals: list[Sequence[EventRef | None]] = []
         for name in self.events:
             signals += ([_ref(machine, name, view) for machine in machines] for view in View)
         owned = [e for e in self._automatic if any(e.name in machine.owns for machine in machines)]
         owned = [e for e in owned if any(f.moves(EventRef(e.name)) for f in fsms if e.name in _owns(machines, f))]
+        owned = [e for e in self._automatic if e in {*owned, *also}]
 
         def describe(automaton: Automaton, names: tuple[str, ...]) -> State:
             filed = dict.fromkeys(call for call, signal in self._hearing if automaton.reacts(signal, names))
