@@ -46,3 +46,24 @@ def test_a_fault_of_a_connection_is_told_by_the_sides_that_it_has(side: str) -> 
         connection.lose()
     assert broker.history
     assert [line["fault"] for line in broker.history.lines if line["event"] == "fault"] == [f"{side}_link_loss"]
+
+
+def test_a_session_that_has_nothing_to_do_for_its_timer_is_left_alone() -> None:
+    broker = Broker("solace", specification=shipped(), publish_window=2, confirm_timer=True)
+    session = broker.connect().session()
+    session.producer("q")
+    session.fault("link_loss")
+    assert not broker.engine.happen("producer_link_loss", next(iter(session.outgoing.values())).session)
+    while broker.engine.go_on():
+        pass
+
+
+def test_a_listener_that_throws_is_a_fault_in_the_history() -> None:
+    def throws(_: object) -> None:
+        raise RuntimeError("the application fails")
+
+    broker = Broker("jms", specification=shipped(), history=True, max_delivery_attempts=1)
+    broker.connect().session().consumer("q", listener=throws)
+    broker.connect().session().producer("q").send()
+    assert broker.history
+    assert {line["fault"] for line in broker.history.lines if line["event"] == "fault"} == {"listener_exception"}

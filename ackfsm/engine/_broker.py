@@ -228,6 +228,14 @@ class Broker:
         copy.twin, first.twin = first, copy
         return copy
 
+    def reach(self, doing: str) -> None:
+        """Wait until the broker runs: a connection needs both ends.
+
+        Raises :class:`BrokerStopped` if nobody starts it.
+        """
+        if not self.running:
+            self.wait(lambda: self.running, doing)
+
     def new_transaction(self) -> int:
         """The number of a transaction."""
         self._transaction += 1

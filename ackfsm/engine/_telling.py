@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from ackfsm.engine._consumer import Consumer
-from ackfsm.engine._core import Session
+from ackfsm.engine._core import Effect, Session
 from ackfsm.engine._messages import Outcome, Sent
 from ackfsm.engine._parts import Copy
 from ackfsm.engine._queues import Incoming, Outgoing, Queue
@@ -52,8 +52,12 @@ class Telling:
             tell[event] = broker.storage.executed
         for event, end in _ENDS.items():
             tell[event] = self._ending(end)
-        for event in ("consumer_link_loss", "consumer_crash", "broker_crash", "broker_kill", "journal_failure"):
+        for event in ("broker_crash", "broker_kill", "journal_failure"):
             tell[event] = self._work_lost
+        for event in ("producer_link_loss", "producer_crash", "consumer_link_loss", "consumer_crash"):
+            tell[event] = self._fault(event, self._work_lost)
+        for event in ("listener_exception", "rejection"):
+            tell[event] = self._fault(event)
         arrivals = broker.core.arrivals
         for state in ("ready", "staged", "committing"):
             arrivals.setdefault(("entry", state), []).append(_counted)
@@ -114,6 +118,14 @@ class Telling:
                 session.face.owner.ended(end)
 
         return ended
+
+    def _fault(self, fault: str, then: Effect | None = None) -> Effect:
+        def failed(subject: Copy | Session) -> None:
+            self._broker.log("nemesis", "fault", fault=fault)
+            if then is not None:
+                then(subject)
+
+        return failed
 
     def _work_lost(self, session: Session) -> None:
         """A connection is gone, and with it what the consuming side of a transaction had acknowledged."""
