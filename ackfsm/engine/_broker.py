@@ -197,6 +197,8 @@ class Broker:
     def log(self, process: str, event: str, **fields: object) -> None:
         """One line of the history, if there is one."""
         if self.history is not None:
+            if (transaction := fields.get("transaction")) is not None:
+                fields["transaction"] = str(transaction)  # an id is text in a history
             self.history.add(self.now, process, event, **fields)
 
     # What the sessions ask
