@@ -61,16 +61,20 @@ class Refinement:
         self._numbers: dict[int, int] = {}
         self._copies: dict[tuple[int, ...], Copy] = {}
         self._sides: dict[str, Session] = {}
+        self._seen = {broker.core.broker}
         self._at = {(i.fsm.name, i.index): n for n, i in enumerate(self.network.instances)}
         broker.observe(self._heard)
 
     def take(self, face: Producer | Consumer) -> None:
         """From now on the session of ``face`` is the one of its side."""
-        side = face.incoming.session if isinstance(face, Consumer) else face._out.session  # noqa: SLF001 - read only
-        if self._sides.get(side.kind) not in (None, side):
+        self._take(face.incoming.session if isinstance(face, Consumer) else face._out.session)  # noqa: SLF001 - read only
+
+    def _take(self, side: Session) -> None:
+        if side not in self._seen:
+            self._seen.add(side)
+            self._sides[side.kind] = side
             for name in _REOPEN[side.kind]:
                 self._try(name, ())
-        self._sides[side.kind] = side
 
     def check(self) -> None:
         """Raise :class:`AssertionError` if the model could not follow, or stands elsewhere."""
@@ -82,6 +86,9 @@ class Refinement:
 
     def _heard(self, event: Event, subject: Copy | Session) -> None:
         index = self._index(event, subject)
+        for side in (subject,) if isinstance(subject, Session) else subject.scopes:
+            if isinstance(side, Session):
+                self._take(side)
         if self.refused is not None or (isinstance(subject, Session) and not self._concerns(subject)):
             return
         if not self._step(event.name, index):

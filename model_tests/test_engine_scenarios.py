@@ -6,7 +6,7 @@ import pytest
 
 from ackfsm.engine import Broker, BrokerStopped, MessageRejected, Timed
 from model_tests._tables import shipped
-from model_tests.engine_calls import shared_wiring
+from model_tests.engine_calls import assert_kept, shared_wiring
 from model_tests.engine_refinement import Refinement
 
 __all__ = ["shared_wiring"]
@@ -46,3 +46,44 @@ def test_a_fault_of_a_connection_is_told_by_the_sides_that_it_has(side: str) -> 
         connection.lose()
     assert broker.history
     assert [line["fault"] for line in broker.history.lines if line["event"] == "fault"] == [f"{side}_link_loss"]
+
+
+def test_a_session_that_has_nothing_to_do_for_its_timer_is_left_alone() -> None:
+    broker = Broker("solace", specification=shipped(), publish_window=2, confirm_timer=True)
+    session = broker.connect().session()
+    session.producer("q")
+    session.fault("link_loss")
+    assert not broker.engine.happen("producer_link_loss", next(iter(session.outgoing.values())).session)
+    while broker.engine.go_on():
+        pass
+
+
+def test_a_listener_that_throws_is_a_fault_in_the_history() -> None:
+    def throws(_: object) -> None:
+        raise RuntimeError("the application fails")
+
+    broker = Broker("jms", specification=shipped(), history=True, max_delivery_attempts=1)
+    broker.connect().session().consumer("q", listener=throws)
+    broker.connect().session().producer("q").send()
+    assert broker.history
+    assert {line["fault"] for line in broker.history.lines if line["event"] == "fault"} == {"listener_exception"}
+
+
+@pytest.mark.parametrize("fault", ["crash", "kill"])
+def test_what_waited_in_the_queue_when_the_broker_fell_is_acknowledged_for_good(fault: str) -> None:
+    broker = Broker("jms", specification=shipped(), history=True, ack_mode="CLIENT_ACKNOWLEDGE")
+    broker.connect().session().producer("q").send()
+    getattr(broker, fault)()
+    consumer = broker.connect().session().consumer("q")
+    message = consumer.receive()
+    assert message is not None
+    message.acknowledge()
+    assert broker.queue("q").length == 0
+
+
+def test_a_transaction_is_named_by_a_text_in_the_history() -> None:
+    broker = Broker("jms", specification=shipped(), history=True, ack_mode="SESSION_TRANSACTED")
+    session = broker.connect().session()
+    session.producer("q").send()
+    session.commit()
+    assert_kept(broker)

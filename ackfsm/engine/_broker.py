@@ -207,6 +207,8 @@ class Broker:
     def log(self, process: str, event: str, **fields: object) -> None:
         """One line of the history, if there is one."""
         if self.history is not None:
+            if (transaction := fields.get("transaction")) is not None:
+                fields["transaction"] = str(transaction)  # an id is text in a history
             self.history.add(self.now, process, event, **fields)
 
     # What the sessions ask
@@ -237,6 +239,14 @@ class Broker:
         copy.scopes = [*first.scopes[:2], None, first.scopes[3]]
         copy.twin, first.twin = first, copy
         return copy
+
+    def reach(self, doing: str) -> None:
+        """Wait until the broker runs: a connection needs both ends.
+
+        Raises :class:`BrokerStopped` if nobody starts it.
+        """
+        if not self.running:
+            self.wait(lambda: self.running, doing)
 
     def new_transaction(self) -> int:
         """The number of a transaction."""

@@ -180,7 +180,8 @@ class Engine:
     def happen(self, name: str, session: Session) -> bool:
         """An event of a session or the broker that somebody brings about."""
         done = self.core.happen(self.core.events[name], session)
-        self._stir(session)
+        if done:
+            self._stir(session)
         return done
 
     def _stir(self, session: Session) -> None:

@@ -47,7 +47,7 @@ class Incoming:
     """The consuming side of a session: its connection, its transaction, its prefetch."""
 
     __slots__ = (
-        "_automata",
+        "_automata", "_starts",
         "_consumer",
         "_prefetch",
         "configuration",
@@ -71,6 +71,7 @@ class Incoming:
         self.consumer: Any = None
         self.dispatching = core.events["dispatch_first"].own
         self._automata: dict[Automaton, tuple[Configuration, Automaton]] = {}
+        self._starts: dict[tuple[Automaton, int], int] = {}
 
     def has_room(self) -> bool:
         """Whether the session would take one more; a quick look, the tables decide."""
@@ -97,9 +98,19 @@ class Incoming:
             found = self._automata[copy.automaton] = (kept, core.wiring.copy(sent, kept, copy.number))
         copy.kept = found[0]
         copy.move(found[1])
+        copy.state = self._begins(core, copy)
         copy.roles[4:6] = self._consumer, self._prefetch
         copy.enter(_CONSUMER, self.session)
         copy.file()
+
+    def _begins(self, core: Core, copy: Copy) -> int:
+        """The state of ``copy`` for a session that has had nothing of it: what others went through is not its past."""
+        key = (copy.automaton, copy.state)
+        if key not in self._starts:
+            machines = core.wiring.specification.machines
+            fresh = {name: machines[name].initial for name in core.wiring.table.handed}
+            self._starts[key] = copy.automaton.put(copy.state, **fresh)
+        return self._starts[key]
 
     @staticmethod
     def _leave_behind(core: Core, copy: Copy) -> None:
@@ -120,7 +131,6 @@ class Incoming:
         else:
             copy.enter(_CONSUMER, None)
         copy.received = None
-        copy.state = copy.automaton.put(copy.state, **fresh)
 
     @staticmethod
     def nobody_has(core: Core, copy: Copy) -> None:

@@ -74,6 +74,7 @@ class Session:
                 raise IllegalStateException(
                     f"session {self.name} consumes in the other way; use another session for this"
                 )
+        self.broker.reach(f"a consumer of {self.name}")
         settings = {key: value for key, value in self.configuration.as_dict().items() if key != "profile"}
         configuration = self.broker.configure({**settings, "consumption": consumption})
         incoming = Incoming(self.broker.core, self.process, self.name, configuration)
@@ -95,6 +96,7 @@ class Session:
         """The sending side under the session's configuration with ``settings`` over it."""
         configuration = dataclasses.replace(self.configuration, **settings)  # type: ignore[arg-type] # parsed already
         if configuration not in self.outgoing:
+            self.broker.reach(f"a producer of {self.name}")
             made = Outgoing(self.broker.core, self.process, self.name, configuration)
             made.session.transaction = self.transaction
             made.owner = self

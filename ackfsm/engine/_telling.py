@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from ackfsm.engine._consumer import Consumer
-from ackfsm.engine._core import Session
+from ackfsm.engine._core import Effect, Session
 from ackfsm.engine._messages import Outcome, Sent
 from ackfsm.engine._parts import Copy
 from ackfsm.engine._queues import Incoming, Outgoing, Queue
@@ -54,8 +54,10 @@ class Telling:
             tell[event] = self._ending(end)
         for event in ("broker_crash", "broker_kill", "journal_failure"):
             tell[event] = self._work_lost
-        for event in ("producer_link_loss", "consumer_link_loss", "producer_crash", "consumer_crash"):
-            tell[event] = self._side_lost(event)
+        for event in ("producer_link_loss", "producer_crash", "consumer_link_loss", "consumer_crash"):
+            tell[event] = self._fault(event, self._work_lost)
+        for event in ("listener_exception", "rejection"):
+            tell[event] = self._fault(event)
         for event in ("settle", "give_back", "delivered_clear", "delivered_flagged"):
             tell[event] = self._room_made
         arrivals = broker.core.arrivals
@@ -123,12 +125,13 @@ class Telling:
         """A consumer may have room for another message of the queue."""
         self._broker.wake(copy.message.queue)
 
-    def _side_lost(self, fault: str) -> Callable[[Session], None]:
-        def lost(session: Session) -> None:
+    def _fault(self, fault: str, then: Effect | None = None) -> Effect:
+        def failed(subject: Copy | Session) -> None:
             self._broker.log("nemesis", "fault", fault=fault)
-            self._work_lost(session)
+            if then is not None:
+                then(subject)
 
-        return lost
+        return failed
 
     def _work_lost(self, session: Session) -> None:
         """A connection is gone, and with it what the consuming side of a transaction had acknowledged."""

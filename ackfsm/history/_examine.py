@@ -115,7 +115,7 @@ def _torn(this: _Examination) -> _Count:
 def _overrun(this: _Examination) -> _Count:
     if this.configuration is None:
         return _Count(_NOTHING, UNCONFIGURED)
-    window = window_of(this.configuration)
+    window = window_of(this.specification, this.configuration)
     return _Count(_NOTHING if window is None else window_overruns(this.events, this.sends, window))
 
 

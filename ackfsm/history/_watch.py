@@ -11,7 +11,7 @@ from ackfsm.history._format import OBSERVABLES, Observable
 from ackfsm.history._prefetch import Prefetch
 from ackfsm.history._tallies import TALLIES
 from ackfsm.tables import Monitor, Move, Per, Property, Relation, Specification
-from ackfsm.terms import Anomaly, Configuration, Fault, SendMode, SpecError
+from ackfsm.terms import Anomaly, Configuration, Fault, SpecError
 
 __all__ = ["folded", "machines_of", "needs_configuration", "needs_every_line", "prefetch_of", "window_of"]
 
@@ -52,9 +52,10 @@ def needs_every_line(specification: Specification, anomaly: Anomaly) -> bool:
     return _NEEDS_EVERY_LINE[anomaly] if definition is None else definition.needs_every_line
 
 
-def window_of(configuration: Configuration) -> int | None:
-    """How many sends of a session may be open, ``None`` if no bound is set or no send is ever open."""
-    return None if configuration.send_mode is SendMode.UNCONFIRMED else configuration.publish_window
+def window_of(specification: Specification, configuration: Configuration) -> int | None:
+    """How many sends of a session may be open, ``None`` if no bound is set or no send is ever answered, hence open."""
+    answered = specification.conditions["answered_outside_transactions"]
+    return configuration.publish_window if answered.holds(specification.environment(configuration)) else None
 
 
 def prefetch_of(specification: Specification, configuration: Configuration) -> Prefetch | None:
