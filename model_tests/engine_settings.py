@@ -18,7 +18,7 @@ __all__ = ["PACES", "effort", "paces", "profiles_and_settings"]
 
 _KEYS = [field.name for field in dataclasses.fields(Configuration) if field.name != "profile"]
 
-_FIRST = ["ack_mode", "delivery_mode", "send_mode", "consumption", "prefetch", "publish_window"]
+_FIRST = ["max_delivery_attempts", "ack_mode", "delivery_mode", "send_mode", "consumption", "prefetch", "publish_window"]
 """What decides most is chosen first, so that nothing else rules a value of it out; and counters, to be small ones."""
 
 
@@ -29,6 +29,10 @@ def effort(examples: int, steps: int | None = None) -> settings:
         settings(max_examples=many, deadline=None, suppress_health_check=list(HealthCheck)),
         **({} if steps is None else {"stateful_step_count": steps}),
     )
+
+
+_ATTEMPTS = 3
+"""The model tells no more delivery attempts apart."""
 
 
 @st.composite
@@ -46,7 +50,10 @@ def profiles_and_settings(draw: st.DrawFn, most: int = 6) -> tuple[str, dict[str
 
 @functools.lru_cache(maxsize=4096)
 def _had(profile: str, key: str, chosen: tuple[tuple[str, object], ...]) -> tuple[StrEnum | bool | int | None, ...]:
-    """The values of ``key`` that the system has together with what is ``chosen``."""
+    """The values of ``key`` that the system has together with what is ``chosen``.
+
+    A threshold of 0 is left out: by the tables the broker then answers nothing, over and over.
+    """
     return tuple(value for value in values(key) if _is_had(profile, {**dict(chosen), key: value}))
 
 
@@ -55,7 +62,7 @@ def _is_had(profile: str, chosen: Mapping[str, object]) -> bool:
         configuration = shipped().configure(profile, chosen)
     except InputError:
         return False
-    return configuration.max_delivery_attempts <= 3  # noqa: PLR2004 - the model tells no more attempts apart
+    return configuration.max_delivery_attempts <= _ATTEMPTS and configuration.confirm_threshold != 0
 
 
 PACES = ("AtOnce()", "Timed(seed={seed})", "Timed(seed={seed}, loss=0.1)", "Shuffled({seed})")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ackfsm.engine import Broker, BrokerStopped, MessageRejected, Timed
+from ackfsm.engine import Broker, BrokerStopped, MessageRejected, Shuffled, Timed, TransactionRolledBackException
 from model_tests._tables import shipped
 from model_tests.engine_calls import assert_kept, shared_wiring
 from model_tests.engine_refinement import Refinement
@@ -87,3 +87,27 @@ def test_a_transaction_is_named_by_a_text_in_the_history() -> None:
     session.producer("q").send()
     session.commit()
     assert_kept(broker)
+
+
+def test_what_was_sent_after_a_transaction_was_lost_goes_with_it() -> None:
+    broker = Broker("jms", specification=shipped(), history=True, ack_mode="SESSION_TRANSACTED")
+    connection = broker.connect()
+    session = connection.session()
+    producer = session.producer("q")
+    producer.send(message_id="before")
+    connection.lose()
+    broker.engine.go_on()
+    producer.send(message_id="after")
+    with pytest.raises(TransactionRolledBackException):
+        session.commit()
+    assert broker.queue("q").length == 0
+    assert_kept(broker)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_what_the_journal_brings_back_is_sent_at_any_pace(seed: int) -> None:
+    broker = Broker("jms", specification=shipped(), pace=Shuffled(seed))
+    broker.connect().session().producer("q").send()
+    broker.kill()
+    consumer = broker.connect().session().consumer("q")
+    assert consumer.receive() is not None

@@ -136,9 +136,12 @@ class Session:
         self.broker.engine.settle()
         sides = [(out.session, "commit_called") for out in self.outgoing.values() if _sending(out)]
         sides += [(c.incoming.session, "commit_consumption") for c in self.consumers if _acknowledging(c.incoming)]
+        self.broker.log(self.process, "commit", session=self.name, transaction=self.transaction)
+        if self._outcome != "committed" or not all(self._may(event, side) for side, event in sides):
+            self._undo()  # a part of the work is lost, so that all of it is
+            self._end(asked="committed")
         if sides:
             self.broker.storage.halves[self.transaction] = len(sides)
-        self.broker.log(self.process, "commit", session=self.name, transaction=self.transaction)
         for side, event in sides:
             if not self.broker.engine.happen(event, side):
                 self.broker.storage.executed(side)
@@ -152,6 +155,15 @@ class Session:
         if not self._began:
             return
         self.broker.log(self.process, "rollback", session=self.name, transaction=self.transaction)
+        self._undo()
+        self._end(asked="rolled_back")
+
+    def _may(self, event: str, side: Side) -> bool:
+        """Whether the parts of a side would let ``event`` happen."""
+        signal = self.broker.core.events[event].own
+        return all(part.automaton.allows(signal, part.automaton.names[part.state]) for part in side.parts.values())
+
+    def _undo(self) -> None:
         self.ended("rolled_back")
         for out in self.outgoing.values():
             self.broker.engine.happen("rollback", out.session)
@@ -159,7 +171,6 @@ class Session:
             self._give_up(consumer.incoming)
             consumer.let_go()
         self.broker.wait(lambda: not any(map(_sending, self.outgoing.values())), f"rollback() of {self.name}")
-        self._end(asked="rolled_back")
 
     def _give_up(self, incoming: Incoming) -> None:
         engine = self.broker.engine

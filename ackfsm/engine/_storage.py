@@ -149,6 +149,7 @@ class Storage:
                 row = self.core.refusal()
                 raise AssertionError(f"{event.name} of copy {copy.key} is refused: {row.because}, {row.place}")
             self._consistent(event, copy, stored=stored)
+        copy.file()
 
     @staticmethod
     def _fate(todo: dict[str, Event], *, stored: bool) -> Event:
