@@ -111,3 +111,45 @@ def test_what_the_journal_brings_back_is_sent_at_any_pace(seed: int) -> None:
     broker.kill()
     consumer = broker.connect().session().consumer("q")
     assert consumer.receive() is not None
+
+
+def test_a_message_tried_as_often_as_it_may_be_is_dead_lettered_when_it_is_rolled_back() -> None:
+    broker = Broker("jms", specification=shipped(), ack_mode="SESSION_TRANSACTED", max_delivery_attempts=1)
+    sender = broker.connect().session()
+    sender.producer("q").send(message_id="m", delivery_mode="NON_PERSISTENT")
+    sender.commit()
+    receiver = broker.connect().session()
+    assert receiver.consumer("q").receive() is not None
+    receiver.rollback()
+    assert [message.id for message in broker.dead_letters] == ["m"]
+
+
+def test_a_session_is_closed_when_its_acknowledgements_are_read() -> None:
+    broker = Broker("jms", specification=shipped(), pace=Timed(), ack_mode="INDIVIDUAL_ACKNOWLEDGE")
+    producer = broker.connect().session().producer("q")
+    for _ in range(2):
+        producer.send()
+    session = broker.connect().session()
+    consumer = session.consumer("q")
+    first = consumer.receive(None)
+    assert first is not None
+    first.acknowledge()
+    session.close()
+    last = broker.connect().session().consumer("q").receive(None)
+    assert last is not None
+    assert last.id != first.id
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_what_a_sync_for_another_took_along_does_not_come_back(seed: int) -> None:
+    settings = {"ack_mode": "NO_ACKNOWLEDGE", "send_mode": "unconfirmed", "redelivery_mark_persisted": True}
+    broker = Broker("jms", specification=shipped(), seed=seed, max_delivery_attempts=1, **settings)
+    broker.connect().session().consumer("q", listener=repr)
+    producer = broker.connect().session().producer("q")
+    for _ in range(3):
+        producer.send()
+        broker.crash()
+        broker.restart()
+        broker.engine.go_on()
+    broker.connect().session().consumer("q", listener=repr)
+    assert broker.engine.wait(lambda: not broker.queue("q").length)

@@ -179,6 +179,7 @@ class Broker:
             raise AssertionError(self.core.refusal().because)
         for copy in copies:
             Incoming.nobody_has(self.core, copy)
+        self.core.moved.update(dict.fromkeys(copies))
         self.log("nemesis", "recovered", fault=self._fault)
         self.engine.settle()
 

@@ -11,7 +11,7 @@ from typing import Protocol
 from ackfsm.engine._core import Core, Session
 from ackfsm.engine._courses import Courses, Phase
 from ackfsm.engine._parts import Copy
-from ackfsm.engine._wiring import Event, Wiring
+from ackfsm.engine._wiring import Event, Role, Wiring
 
 __all__ = ["AtOnce", "Engine", "Pace", "Queues", "Shuffled", "Timed"]
 
@@ -381,6 +381,9 @@ class Engine:
         return self.courses.drive(event, subject, Phase.PROMPT)
 
     def _finished(self, copy: Copy) -> None:
+        broker = self.core.broker.parts[Role.BROKER]
+        if broker.state != broker.automaton.initial:
+            return  # the journal may have more of it than the tables were told
         if copy.twin is not None and not copy.twin.spent:
             return
         for one in (copy, copy.twin):

@@ -173,10 +173,12 @@ class Session:
         self.broker.wait(lambda: not any(map(_sending, self.outgoing.values())), f"rollback() of {self.name}")
 
     def _give_up(self, incoming: Incoming) -> None:
+        """Have what is not acknowledged sent again, as soon as the frames before have been read."""
         engine = self.broker.engine
         engine.settle()
-        if not engine.happen("rollback_consumption", incoming.session):
-            engine.happen("recover", incoming.session)
+        while not any(engine.happen(event, incoming.session) for event in ("rollback_consumption", "recover")):
+            if self.broker.core.refusal().error is not None or not engine.go_on():
+                return  # the connection is down, and so the broker has it all back
 
     def recover(self) -> None:
         """Have everything that is not acknowledged delivered again, flagged (JMS 3.1, 6.2.10).

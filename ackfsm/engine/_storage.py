@@ -127,6 +127,7 @@ class Storage:
         known = {copy.key for copy in copies}
         for key in live.keys() - known:
             raise JournalInconsistent(f"the journal has brought back copy {key}, whose removal was on stable storage")
+        self.journal.sync()
 
     def _commits_found(self, session: Session, copies: list[Copy], live: dict[int, Live]) -> None:
         """Whether a commit that was not synced is in the journal: what it committed tells."""

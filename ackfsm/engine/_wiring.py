@@ -279,7 +279,8 @@ class Wiring:
 
     def _visible(self, event: Event) -> bool:
         """Whether the event is one of a copy that a client could notice."""
-        return event.per is not Per.SYSTEM and event.agent in _NOTICED
+        recorded = event.agent == "broker" and self.specification.events[event.name].recorded is not None
+        return event.per is not Per.SYSTEM and (recorded or event.agent in _NOTICED)
 
 
 _AUTOMATIC = frozenset(
