@@ -9,6 +9,8 @@ from __future__ import annotations
 import functools
 
 from ackfsm import tables
+from ackfsm.engine import Broker, Shuffled
+from ackfsm.engine._wiring import Event
 from ackfsm.terms import Anomaly
 from model_tests import mutants
 from model_tests._tables import shipped
@@ -46,6 +48,37 @@ def test_a_survivor_is_a_mutant_and_has_a_reason() -> None:
     for name, reason in mutants.survivors().items():
         assert name in everyone
         assert len(reason) > 20
+
+
+def _after_the_removal_survived(specification: tables.Specification) -> list[str]:
+    """What an engine does once a removal that was written has survived a power loss."""
+    broker = Broker(specification=specification, pace=Shuffled(), block_on_acknowledge=False)
+    producer = broker.connect().session().producer("q")
+    consumer = broker.connect().session("CLIENT_ACKNOWLEDGE").consumer("q")
+    producer.send()
+    seen: list[str] = []
+
+    def observer(event: Event, _: object) -> None:
+        seen.append(event.name)
+        if seen.count("write_removal") == 1 and event.name == "write_removal":
+            broker.crash()
+
+    broker.observe(observer)
+    message = consumer.receive(None)
+    assert message is not None
+    message.acknowledge()
+    assert consumer.receive(None) is None
+    return seen[seen.index("removal_survives") :]
+
+
+def test_an_engine_notices_the_redirection_that_leads_to_states_known_from_elsewhere() -> None:
+    """A removal that has survived is on the disk: nobody writes it again."""
+    name = "removal.at_risk removal_survives: redirected"
+    (mutant,) = (mutant for mutant in mutants.mutants(shipped()) if str(mutant) == name)
+    changed = mutants.apply(shipped(), mutant)
+    whole = _after_the_removal_survived(shipped())
+    assert not {"write_removal", "sync_removal"} & set(whole)
+    assert _after_the_removal_survived(changed) != whole
 
 
 def test_some_mutant_breaks_a_promise() -> None:
