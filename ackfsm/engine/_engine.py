@@ -386,8 +386,6 @@ class Engine:
             return  # the journal may have more of it than the tables were told
         if copy.twin is not None and not copy.twin.spent:
             return
-        if "recovery" in copy.told.by:
-            return  # the journal is read before anything is forgotten: it may have more than the tables must find
         for one in (copy, copy.twin):
             if one is not None:
                 one.unfile()
