@@ -173,7 +173,7 @@ SCENARIOS = (
         "after a failover in a transaction no callback comes, and commit or close hang",
         Bug("", (Change("transaction", "broken", "transaction_lost", None),)),
         programs.commit_after_a_lost_connection,
-        stuck="commit() of producer.1 would wait for ever",
+        stuck="rollback() of producer.1 would wait for ever",
     ),
     Scenario(
         "B25",
