@@ -105,3 +105,26 @@ def test_a_transaction_that_is_sent_again_is_committed() -> None:
         "committed",
     ]
     assert broker.queue("q").length == 1
+
+
+def test_what_is_lost_with_the_memory_of_the_broker_is_not_in_its_queue() -> None:
+    broker = _broker(send_mode="unconfirmed")
+    with broker.connect() as client:
+        client.session().producer("q").send(message_id="m")
+        broker.crash()
+    broker.restart()
+    assert _taken(broker) == []
+    assert broker.queue("q").length == 0
+
+
+def test_a_record_that_was_synced_with_another_is_found_or_removed() -> None:
+    broker = _broker(send_mode="unconfirmed", ack_mode="CLIENT_ACKNOWLEDGE", prefetch=1)
+    _sent(broker, "m1", "m2")
+    broker.connect().session().consumer("q").receive()
+    broker.crash()
+    broker.restart()
+    assert set(_taken(broker)) <= {"m1", "m2"}
+    broker.crash()
+    broker.restart()
+    assert _taken(broker) == []
+    broker.drained()

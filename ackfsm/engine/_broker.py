@@ -199,7 +199,7 @@ class Broker:
         """Raise :class:`Stuck` if a message of ``queue`` is with a consumer whose library has nothing of it."""
         for copy in self.core.broker.under(self.core.wiring.broadcast("broker")).members.values():
             if copy.message.queue is queue and (copy.of("entry"), copy.of("delivery")) == ("dispatched", "absent"):
-                raise Stuck(f"{copy.message.id} is in flight for ever: it was sent to a consumer that has nothing of it")
+                raise Stuck(f"{copy.message.id} is in flight for ever: the consumer it went to has nothing of it")
 
     def observe(self, observer: Observer | None) -> None:
         """Call ``observer`` after each event, one at a time; ``None``: nobody, and fast."""
