@@ -143,7 +143,9 @@ class Refinement:
 
     def _read_journal_of_the_forgotten(self) -> None:
         """Choose for each copy that the engine has forgotten what the journal has of it: it does not matter."""
-        names = [name for name in self._core.events if name.startswith(_FATES) and self._core.events[name].per is Per.COPY]
+        names = [
+            name for name in self._core.events if name.startswith(_FATES) and self._core.events[name].per is Per.COPY
+        ]
         for index, copy in self._copies.items():
             if copy.spent:
                 for name in (*names, *names):

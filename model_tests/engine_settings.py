@@ -18,7 +18,15 @@ __all__ = ["PACES", "effort", "paces", "profiles_and_settings"]
 
 _KEYS = [field.name for field in dataclasses.fields(Configuration) if field.name != "profile"]
 
-_FIRST = ["max_delivery_attempts", "ack_mode", "delivery_mode", "send_mode", "consumption", "prefetch", "publish_window"]
+_FIRST = [
+    "max_delivery_attempts",
+    "ack_mode",
+    "delivery_mode",
+    "send_mode",
+    "consumption",
+    "prefetch",
+    "publish_window",
+]
 """What decides most is chosen first, so that nothing else rules a value of it out; and counters, to be small ones."""
 
 

@@ -13,7 +13,7 @@ from typing import Any
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from ackfsm.engine import Broker, Consumer, Message, Outcome, Producer, Sent
+from ackfsm.engine import Broker, Consumer, Message, Producer, Sent
 from ackfsm.engine._core import Session as Side
 from ackfsm.engine._parts import Copy
 from ackfsm.terms import Consumption
@@ -41,7 +41,9 @@ class Engine(RuleBasedStateMachine):
     def start(self, chosen: tuple[str, dict[str, object]], pace: str, seed: int) -> None:
         profile, settings = chosen
         arguments = "".join(f", {key}={value!r}" for key, value in settings.items())
-        self.do(f"broker = Broker({profile!r}, pace={pace}, seed={seed}, history=True, specification=shipped(){arguments})")
+        self.do(
+            f"broker = Broker({profile!r}, pace={pace}, seed={seed}, history=True, specification=shipped(){arguments})"
+        )
         self.do("refinement = Refinement(broker)")
         self.do("application = Application()")
         self.open_producer()

@@ -47,9 +47,10 @@ class Incoming:
     """The consuming side of a session: its connection, its transaction, its prefetch."""
 
     __slots__ = (
-        "_automata", "_starts",
+        "_automata",
         "_consumer",
         "_prefetch",
+        "_starts",
         "configuration",
         "consumer",
         "dispatching",

@@ -143,9 +143,12 @@ class Storage:
                     self.core.happen(todo[f"{kind}_survives" if survived else f"{kind}_vanishes"], session)
 
     def _found(self, copy: Copy, live: dict[int, Live]) -> None:
-        stored = copy.key in live
+        stored, passed = copy.key in live, set[Event]()
         while todo := {event.name: event for event in copy.told.todo if event.agent == "recovery"}:
             event = self._fate(todo, stored=stored)
+            if event in passed:
+                raise AssertionError(f"the tables leave the fate of copy {copy.key} open after {event.name}")
+            passed.add(event)
             if not self.core.perform(event, copy):
                 row = self.core.refusal()
                 raise AssertionError(f"{event.name} of copy {copy.key} is refused: {row.because}, {row.place}")

@@ -207,7 +207,10 @@ def _found(study: Study) -> Iterator[DataFrame]:
 def _overruns(study: Study) -> Iterator[DataFrame]:
     if study.configuration is None:
         return
-    window, prefetch = window_of(study.specification, study.configuration), prefetch_of(study.specification, study.configuration)
+    window, prefetch = (
+        window_of(study.specification, study.configuration),
+        prefetch_of(study.specification, study.configuration),
+    )
     if window is not None:
         yield _labelled(Anomaly.WINDOW_OVERRUN, window_overruns(study.sends(), study.events, window))
     if prefetch is not None:
