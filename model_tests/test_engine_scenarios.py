@@ -153,3 +153,13 @@ def test_what_a_sync_for_another_took_along_does_not_come_back(seed: int) -> Non
         broker.engine.go_on()
     broker.connect().session().consumer("q", listener=repr)
     assert broker.engine.wait(lambda: not broker.queue("q").length)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_a_session_that_is_closed_leaves_nothing_of_its_transaction(seed: int) -> None:
+    broker = Broker("jms", specification=shipped(), pace=Shuffled(seed), ack_mode="SESSION_TRANSACTED")
+    session = broker.connect().session()
+    session.producer("q").send()
+    session.close()
+    assert broker.engine.wait(lambda: not broker.queue("q").length)
+    broker.drained()

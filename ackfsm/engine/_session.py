@@ -237,7 +237,7 @@ class Session:
             self.broker.engine.happen("rollback", out.session)
         for consumer in self.consumers:
             self._give_up(consumer.incoming)
-        self.broker.engine.settle()
+        self.broker.engine.wait(lambda: not any(map(_sending, self.outgoing.values())))
         self.broker.log(self.process, "close", session=self.name, transaction=open_)
         self._leave()
 
