@@ -108,6 +108,10 @@ class Session:
         for consumer in self.consumers:
             consumer.finish()
 
+    def is_called(self) -> bool:
+        """Whether a listener that goes on after its call is still busy: a session calls one at a time (JMS 3.1, 6.2.5)."""
+        return any(consumer.is_called for consumer in self.consumers)
+
     def acknowledge_others(self, of: Consumer) -> None:
         """An acknowledgement on one consumer covers those of the whole session."""
         for consumer in self.consumers:
