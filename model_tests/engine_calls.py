@@ -118,7 +118,11 @@ def shared_wiring() -> Iterator[None]:
 
 
 def assert_kept(broker: Broker, configuration: Configuration | None = None) -> None:
-    """Nothing is in the history of ``broker`` that the configuration promises absent, or that the tables do not allow."""
+    """Nothing is in the history of ``broker`` that the configuration promises absent, or that the tables do not allow.
+
+    What needs two messages to show (an order, a count) is held to the promises alone: to search the tables for it takes
+    too long.  What the tables themselves can reach, although it is promised absent, is no fault of an engine.
+    """
     specification, wanted = shipped(), configuration or broker.configuration
     assert broker.history
     with tempfile.TemporaryDirectory() as folder:
@@ -128,13 +132,15 @@ def assert_kept(broker: Broker, configuration: Configuration | None = None) -> N
     told = "\n".join(broker.history)
     assert not findings.unreadable, f"{findings.unreadable}\n{told}"
     found = [anomaly for anomaly, finding in findings.anomalies.items() if finding.found]
-    broken = set(found) & set(specification.promised_absent(wanted))
+    if not found:
+        return
+    actions = {*findings.actions, *_given_back(broker)}
+    allowed = explore.allowed(specification, wanted, findings.faults, actions=actions)
+    promised = specification.promised_absent(wanted)
+    broken = [anomaly for anomaly in found if anomaly in promised and not allowed[anomaly]]
     assert not broken, f"{sorted(broken)} of {_examples(findings, found)}\n{told}"
-    if found:
-        actions = {*findings.actions, *_given_back(broker)}
-        allowed = explore.allowed(specification, wanted, findings.faults, actions=actions, found=found)
-        result = history.judge(findings, allowed)
-        assert result.verdict is not Verdict.INVALID, f"{result.reasons}\n{told}"
+    result = history.judge(findings, allowed)
+    assert result.verdict is not Verdict.INVALID, f"{result.reasons}\n{told}"
 
 
 def _examples(findings: history.Findings, found: list[Anomaly]) -> dict[str, tuple[str, ...]]:

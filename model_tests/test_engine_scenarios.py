@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ackfsm.engine import Broker, BrokerStopped, MessageRejected, Shuffled, Timed, TransactionRolledBackException
+from ackfsm.engine import Broker, BrokerStopped, MessageRejected, Outcome, Shuffled, Timed, TransactionRolledBackException
 from model_tests._tables import shipped
 from model_tests.engine_calls import assert_kept, shared_wiring
 from model_tests.engine_refinement import Refinement
@@ -163,3 +163,24 @@ def test_a_session_that_is_closed_leaves_nothing_of_its_transaction(seed: int) -
     session.close()
     assert broker.engine.wait(lambda: not broker.queue("q").length)
     broker.drained()
+
+
+def test_a_consumer_that_reconnects_is_sent_what_waits() -> None:
+    broker = Broker("jms", specification=shipped(), pace=Timed(), prefetch=1, send_mode="asynchronous")
+    session = broker.connect().session()
+    consumer = session.consumer("q")
+    producer = broker.connect().session().producer("q")
+    for _ in range(3):
+        producer.send()
+    producer.wait()
+    for _ in range(3):
+        session.fault("link_loss")
+        assert consumer.receive(None) is not None
+
+
+def test_a_session_is_closed_when_its_sends_have_an_outcome() -> None:
+    broker = Broker("jms", specification=shipped(), pace=Shuffled(1), send_mode="asynchronous")
+    session = broker.connect().session()
+    sent = session.producer("q").send()
+    session.close()
+    assert sent.outcome is Outcome.CONFIRMED

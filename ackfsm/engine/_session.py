@@ -237,6 +237,7 @@ class Session:
         open_ = self.transaction if self._began else None
         for consumer in self.consumers:
             consumer.queue.consumers.remove(consumer.incoming)
+        self.broker.engine.wait(lambda: not any(out.open for out in self.outgoing.values()))
         for out in self.outgoing.values():
             self.broker.engine.happen("rollback", out.session)
         for consumer in self.consumers:
