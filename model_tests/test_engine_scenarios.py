@@ -184,3 +184,16 @@ def test_a_session_is_closed_when_its_sends_have_an_outcome() -> None:
     sent = session.producer("q").send()
     session.close()
     assert sent.outcome is Outcome.CONFIRMED
+
+
+def test_a_frame_to_a_session_that_is_gone_does_not_stand_for_that_to_the_next() -> None:
+    slow = Timed(latency=(10**9, 10**9))
+    broker = Broker("jms", specification=shipped(), pace=slow, delivery_mode="NON_PERSISTENT")
+    broker.connect().session().producer("q").send()
+    connection = broker.connect()
+    connection.session().consumer("q")
+    connection.crash()
+    consumer = broker.connect().session().consumer("q")
+    started = broker.now
+    assert consumer.receive(None) is not None
+    assert broker.now >= started + 10**9
