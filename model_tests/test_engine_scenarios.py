@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ackfsm.engine import Broker, BrokerStopped, MessageRejected, Shuffled, Timed, TransactionRolledBackException
+from ackfsm.engine import Broker, BrokerStopped, MessageRejected, Outcome, Shuffled, Timed, TransactionRolledBackException
 from model_tests._tables import shipped
 from model_tests.engine_calls import assert_kept, shared_wiring
 from model_tests.engine_refinement import Refinement
@@ -153,3 +153,47 @@ def test_what_a_sync_for_another_took_along_does_not_come_back(seed: int) -> Non
         broker.engine.go_on()
     broker.connect().session().consumer("q", listener=repr)
     assert broker.engine.wait(lambda: not broker.queue("q").length)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_a_session_that_is_closed_leaves_nothing_of_its_transaction(seed: int) -> None:
+    broker = Broker("jms", specification=shipped(), pace=Shuffled(seed), ack_mode="SESSION_TRANSACTED")
+    session = broker.connect().session()
+    session.producer("q").send()
+    session.close()
+    assert broker.engine.wait(lambda: not broker.queue("q").length)
+    broker.drained()
+
+
+def test_a_consumer_that_reconnects_is_sent_what_waits() -> None:
+    broker = Broker("jms", specification=shipped(), pace=Timed(), prefetch=1, send_mode="asynchronous")
+    session = broker.connect().session()
+    consumer = session.consumer("q")
+    producer = broker.connect().session().producer("q")
+    for _ in range(3):
+        producer.send()
+    producer.wait()
+    for _ in range(3):
+        session.fault("link_loss")
+        assert consumer.receive(None) is not None
+
+
+def test_a_session_is_closed_when_its_sends_have_an_outcome() -> None:
+    broker = Broker("jms", specification=shipped(), pace=Shuffled(1), send_mode="asynchronous")
+    session = broker.connect().session()
+    sent = session.producer("q").send()
+    session.close()
+    assert sent.outcome is Outcome.CONFIRMED
+
+
+def test_a_frame_to_a_session_that_is_gone_does_not_stand_for_that_to_the_next() -> None:
+    slow = Timed(latency=(10**9, 10**9))
+    broker = Broker("jms", specification=shipped(), pace=slow, delivery_mode="NON_PERSISTENT")
+    broker.connect().session().producer("q").send()
+    connection = broker.connect()
+    connection.session().consumer("q")
+    connection.crash()
+    consumer = broker.connect().session().consumer("q")
+    started = broker.now
+    assert consumer.receive(None) is not None
+    assert broker.now >= started + 10**9

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from ackfsm.engine._queues import Queue
     from ackfsm.engine._session import Session
 
-__all__ = ["Consumer", "Message"]
+__all__ = ["Consumer", "Deferred", "Message"]
 
 
 class Message:
@@ -72,6 +72,23 @@ class Consumer:
         self._current: Message | None = None
         self._last: Message | None = None
         self._pumping = False
+        self._goes_on = isinstance(listener, Deferred)
+
+    def poll(self) -> Message | None:
+        """The next message if it has arrived, ``None`` if none has; nothing is waited for.
+
+        Raises :class:`IllegalStateException` for a consumer with a listener, and once the session is closed.
+        """
+        self._receives()
+        self._broker.engine.settle()
+        copy = self._next()
+        return None if copy is None else self._hand_over(copy)
+
+    def _receives(self) -> None:
+        self.session.alive()
+        if self.listener is not None:
+            raise IllegalStateException("this consumer has a listener; receive() is for one without (JMS 3.1, 4.4.6)")
+        self.session.finish_processing()
 
     def receive(self, timeout: float | None = 0.0) -> Message | None:
         """The next message.
@@ -82,10 +99,7 @@ class Consumer:
 
         Returns ``None`` if there is none.  Raises :class:`IllegalStateException` for a consumer with a listener.
         """
-        self.session.alive()
-        if self.listener is not None:
-            raise IllegalStateException("this consumer has a listener; receive() is for one without (JMS 3.1, 4.4.6)")
-        self.session.finish_processing()
+        self._receives()
         engine = self._broker.engine
         until = None if timeout is None else self._broker.now + round(timeout * 1e9)
         if until is not None and timeout:
@@ -128,7 +142,7 @@ class Consumer:
             return
         self._pumping = True
         try:
-            while (copy := self._next()) is not None:
+            while not self.session.is_called() and (copy := self._next()) is not None:
                 self.session.finish_processing()
                 message = self._hand_over(copy)
                 if message is not None:
@@ -144,7 +158,23 @@ class Consumer:
         except Exception as error:  # noqa: BLE001 - whatever a listener throws is a listener exception (JMS 3.1, 8.7)
             self._failed(message, error)
         else:
-            self.finish()
+            if not self._goes_on:
+                self.finish()
+
+    @property
+    def is_called(self) -> bool:
+        """Whether a :class:`Deferred` listener is still busy with a message."""
+        return self._goes_on and self._current is not None
+
+    def done(self, message: Message, error: Exception | None = None) -> None:
+        """A :class:`Deferred` listener is done with ``message``, or has failed with ``error``."""
+        if self._current is message:
+            if error is None:
+                self.finish()
+            else:
+                self._failed(message, error)
+        for consumer in self.session.consumers:
+            consumer.pump()
 
     def _failed(self, message: Message, error: Exception) -> None:
         if self._current is not message:
@@ -248,3 +278,15 @@ def _waiting(copy: Copy) -> bool:
 
 Listener = Callable[[Message], object]
 """What is called with each message; an exception is a listener exception."""
+
+
+class Deferred:
+    """A listener that goes on after the call has returned; :meth:`Consumer.done` says when it is done."""
+
+    def __init__(self, call: Callable[[Message], object]) -> None:
+        """``call`` begins the work, and must not raise."""
+        self._call = call
+
+    def __call__(self, message: Message) -> object:
+        """Begin."""
+        return self._call(message)

@@ -10,7 +10,7 @@ from typing import Protocol
 
 from ackfsm.engine._core import Core, Session
 from ackfsm.engine._courses import Courses, Phase
-from ackfsm.engine._parts import Copy
+from ackfsm.engine._parts import Copy, Scope
 from ackfsm.engine._wiring import Event, Role, Wiring
 
 __all__ = ["AtOnce", "Engine", "Pace", "Queues", "Shuffled", "Timed"]
@@ -156,7 +156,7 @@ class Engine:
         self._busy: dict[Session, None] = {}
         self._writing: dict[Session, None] = {}
         self._due: list[tuple[int, int, Callable[[], None]]] = []
-        self._sent: set[tuple[int, object]] = set()
+        self._sent: set[tuple[int, object, object]] = set()
         self._syncing = False
         self._last: dict[object, int] = {}
         self._serial = 0
@@ -212,16 +212,19 @@ class Engine:
 
     def _send(self, event: Event, subject: Copy | Session) -> None:
         """Let a frame travel, behind those that are under way on the same connection in the same direction."""
-        if (event.number, subject) in self._sent:
+        scope = _connection(event, subject)
+        frame = (event.number, subject, scope)
+        if frame in self._sent:
             return
-        self._sent.add((event.number, subject))
-        scope = subject.scopes[0 if event.agent in _PUBLISHING else 2] if isinstance(subject, Copy) else subject
+        self._sent.add(frame)
         at = max(self.pace.now + (self.pace.delay(event.agent) or 0), self._last.get((event.agent, scope), 0))
         self._last[event.agent, scope] = at
         lost = self.pace.loses(event.agent)
 
         def arrives() -> None:
-            self._sent.discard((event.number, subject))
+            self._sent.discard(frame)
+            if _connection(event, subject) is not scope:
+                return  # it went to another session since
             if lost and isinstance(scope, Session):
                 self.happen(f"{scope.kind}_link_loss", scope)
             elif isinstance(subject, Session):
@@ -400,6 +403,13 @@ def _phases(prompt: frozenset[str]) -> dict[Phase, tuple[frozenset[str], ...]]:
 
 def _disk(session: Session) -> list[Event]:
     return [event for part in session.parts.values() for event in part.told.todo if event.agent == "disk"]
+
+
+def _connection(event: Event, subject: Copy | Session) -> Scope | None:
+    """The session on whose connection a frame travels."""
+    if not isinstance(subject, Copy):
+        return subject
+    return subject.scopes[0 if event.agent in _PUBLISHING else 2]
 
 
 def _said(event: Event, copy: Copy) -> str:

@@ -108,6 +108,10 @@ class Session:
         for consumer in self.consumers:
             consumer.finish()
 
+    def is_called(self) -> bool:
+        """Whether a listener that goes on after its call is still busy: a session calls one at a time (JMS 3.1, 6.2.5)."""
+        return any(consumer.is_called for consumer in self.consumers)
+
     def acknowledge_others(self, of: Consumer) -> None:
         """An acknowledgement on one consumer covers those of the whole session."""
         for consumer in self.consumers:
@@ -233,11 +237,12 @@ class Session:
         open_ = self.transaction if self._began else None
         for consumer in self.consumers:
             consumer.queue.consumers.remove(consumer.incoming)
+        self.broker.engine.wait(lambda: not any(out.open for out in self.outgoing.values()))
         for out in self.outgoing.values():
             self.broker.engine.happen("rollback", out.session)
         for consumer in self.consumers:
             self._give_up(consumer.incoming)
-        self.broker.engine.settle()
+        self.broker.engine.wait(lambda: not any(map(_sending, self.outgoing.values())))
         self.broker.log(self.process, "close", session=self.name, transaction=open_)
         self._leave()
 

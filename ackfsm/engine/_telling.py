@@ -60,6 +60,8 @@ class Telling:
             tell[event] = self._fault(event)
         for event in ("settle", "give_back", "delivered_clear", "delivered_flagged"):
             tell[event] = self._room_made
+        for event in ("consumer_link_up", "recover", "rollback_consumption"):
+            tell[event] = self._there_again
         arrivals = broker.core.arrivals
         for state in ("ready", "staged", "committing"):
             arrivals.setdefault(("entry", state), []).append(_counted)
@@ -124,6 +126,10 @@ class Telling:
     def _room_made(self, copy: Copy) -> None:
         """A consumer may have room for another message of the queue."""
         self._broker.wake(copy.message.queue)
+
+    def _there_again(self, session: Session) -> None:
+        """A consumer may be sent messages again."""
+        self._broker.wake(session.face.consumer.queue)
 
     def _fault(self, fault: str, then: Effect | None = None) -> Effect:
         def failed(subject: Copy | Session) -> None:

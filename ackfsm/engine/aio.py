@@ -1,0 +1,315 @@
+"""The engine for asyncio: many tasks of one thread send, receive and wait at once.
+
+    async with AsyncBroker(broker).connect() as connection:
+        session = connection.session()
+        sent = await session.producer("orders").send(b"...")
+        async for message in session.consumer("orders"):
+            await message.acknowledge()
+
+A thin face of :class:`Connection`, :class:`Session`, :class:`Producer` and :class:`Consumer`.  While a task waits, the
+event loop turns the engine, one thing at a time, so that the messages of many tasks share a window and a sync of the journal.
+Nothing sleeps: virtual time passes as fast as the tasks wait.  Where nothing more can happen, whoever waits for an
+outcome is told so, and whoever waits for a message goes on waiting until a call of this face brings something about.
+A blocking call of the engine (a commit, an acknowledgement, a send that meets a full window) turns the engine by itself.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
+from types import TracebackType
+from typing import Any, Self, TypeAlias
+
+from ackfsm.engine._broker import Broker
+from ackfsm.engine._connection import Connection
+from ackfsm.engine._consumer import Consumer, Deferred, Message
+from ackfsm.engine._errors import IllegalStateException, MessageRejected, OutcomeUnknown, Stuck
+from ackfsm.engine._messages import HeaderValue, Outcome, Sent
+from ackfsm.engine._producer import Producer
+from ackfsm.engine._queues import Queue
+from ackfsm.engine._session import Session
+
+__all__ = ["AsyncBroker", "AsyncConnection", "AsyncConsumer", "AsyncListener", "AsyncMessage", "AsyncProducer", "AsyncSession"]
+
+AsyncListener: TypeAlias = "Callable[[AsyncMessage], Awaitable[object]]"
+"""What is called with each message; an exception is a listener exception."""
+
+Handler: TypeAlias = Callable[[Sent], object]
+"""What is called with each message that has an outcome: a function, or a coroutine function."""
+
+
+class _Turns:
+    """Turns the engine of a broker while somebody waits."""
+
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
+        self._turn: asyncio.Future[bool] | None = None
+        self._news: asyncio.Event = asyncio.Event()
+        self._tasks: set[asyncio.Task[Any]] = set()
+
+    async def next(self) -> bool:
+        """Wait for the next thing to happen; ``False`` if nothing can."""
+        if self._turn is None:
+            loop = asyncio.get_running_loop()
+            self._turn = loop.create_future()
+            loop.call_soon(self._go_on)
+        return await asyncio.shield(self._turn)
+
+    def _go_on(self) -> None:
+        turn, self._turn = self._turn, None
+        if turn is None:
+            return
+        try:
+            turn.set_result(self._broker.engine.go_on())
+        except Exception as error:  # noqa: BLE001 - it is for those who wait
+            turn.set_exception(error)
+
+    async def until(self, done: Callable[[], bool], doing: str) -> None:
+        """Wait until ``done()``; raises :class:`Stuck` if nothing that could happen would bring it about."""
+        while not done():
+            if not await self.next() and not await self.next() and not done():
+                raise Stuck(f"{doing} would wait for ever: nothing is left that could happen")
+
+    async def news(self) -> None:
+        """Wait until somebody has called something."""
+        self._news.clear()
+        await self._news.wait()
+
+    def called(self) -> None:
+        """Something was called that may let others go on."""
+        self._news.set()
+
+    def spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        """Run ``work`` beside all else."""
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+
+class AsyncBroker:
+    """A broker as the tasks of one event loop use it; faults and repairs are those of ``broker`` itself."""
+
+    def __init__(self, broker: Broker) -> None:
+        self.broker = broker
+        self._turns = _Turns(broker)
+
+    def connect(self, client_id: str | None = None, **settings: object) -> AsyncConnection:
+        """A connection of a client, see :meth:`Broker.connect`.
+
+        Sends are ``asynchronous`` unless the settings say otherwise, so that each task waits for its own.
+        """
+        chosen = {"send_mode": "asynchronous", **settings}
+        return AsyncConnection(self.broker.connect(client_id, **chosen), self._turns)
+
+
+class AsyncConnection:
+    """A client's connection.  :meth:`AsyncBroker.connect` makes it; it is closed when it is left as a context."""
+
+    def __init__(self, connection: Connection, turns: _Turns) -> None:
+        self.connection = connection
+        self._turns = turns
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    def session(self, ack_mode: str | None = None, **settings: object) -> AsyncSession:
+        """A session, see :meth:`Connection.session`."""
+        return AsyncSession(self.connection.session(ack_mode, **settings), self._turns)
+
+    async def close(self) -> None:
+        """See :meth:`Connection.close`; whoever iterates over a consumer comes to the end."""
+        self.connection.close()
+        self._turns.called()
+
+
+class AsyncSession:
+    """A session.  :meth:`AsyncConnection.session` makes it."""
+
+    def __init__(self, session: Session, turns: _Turns) -> None:
+        self.session = session
+        self._turns = turns
+
+    def producer(self, queue: str | Queue, *, on_outcome: Handler | None = None) -> AsyncProducer:
+        """Something that sends to ``queue``; ``on_outcome`` hears what becomes of each message."""
+        return AsyncProducer(self.session, queue, on_outcome, self._turns)
+
+    def consumer(self, queue: str | Queue, *, listener: AsyncListener | None = None) -> AsyncConsumer:
+        """Something that consumes from ``queue``; of a ``listener`` one call at a time goes on in a session."""
+        return AsyncConsumer(self.session, queue, listener, self._turns)
+
+    async def commit(self) -> None:
+        """See :meth:`Session.commit`."""
+        await self._call(self.session.commit)
+
+    async def rollback(self) -> None:
+        """See :meth:`Session.rollback`."""
+        await self._call(self.session.rollback)
+
+    async def recover(self) -> None:
+        """See :meth:`Session.recover`."""
+        await self._call(self.session.recover)
+
+    async def close(self) -> None:
+        """See :meth:`Session.close`."""
+        await self._call(self.session.close)
+
+    async def _call(self, call: Callable[[], None]) -> None:
+        try:
+            call()
+        finally:
+            self._turns.called()
+
+
+class AsyncProducer:
+    """Sends to one queue.  :meth:`AsyncSession.producer` makes it.
+
+    Attributes:
+        unheard: messages whose ``send`` was cancelled before their outcome was known; ask :meth:`outcome` for it.
+    """
+
+    def __init__(self, session: Session, queue: str | Queue, on_outcome: Handler | None, turns: _Turns) -> None:
+        self.unheard: list[Sent] = []
+        self._turns = turns
+        self._handler = on_outcome
+        self.producer: Producer = session.producer(queue, on_outcome=None if on_outcome is None else self._hear)
+
+    async def send(
+        self, body: bytes = b"", headers: Mapping[str, HeaderValue] | None = None, **settings: Any
+    ) -> Sent:
+        """Send a message and wait for its outcome; ``settings`` are those of :meth:`Producer.send`.
+
+        Raises :class:`OutcomeUnknown`, :class:`MessageRejected`, and what :meth:`Producer.send` raises.  Where it is
+        cancelled the message is on its way all the same, and in :attr:`unheard`.
+        """
+        sent = self.post(body, headers, **settings)
+        try:
+            return await self.outcome(sent)
+        except asyncio.CancelledError:
+            self.unheard.append(sent)
+            raise
+
+    def post(self, body: bytes = b"", headers: Mapping[str, HeaderValue] | None = None, **settings: Any) -> Sent:
+        """Send a message and wait for nothing that the tables do not make a send wait for."""
+        self._turns.called()
+        return self.producer.send(body, headers, **settings)
+
+    async def resend(self, message: Sent) -> Sent:
+        """See :meth:`Producer.resend`; waits for the outcome of the second copy."""
+        self._turns.called()
+        return await self.outcome(self.producer.resend(message))
+
+    async def outcome(self, message: Sent) -> Sent:
+        """Wait for the outcome of ``message``.
+
+        Raises :class:`OutcomeUnknown` if it is in doubt, :class:`MessageRejected` if it was refused, :class:`Stuck` if
+        it will never be known.
+        """
+        await self._turns.until(lambda: message.outcome is not Outcome.OPEN, f"the outcome of {message.id}")
+        if message in self.unheard:
+            self.unheard.remove(message)
+        if message.outcome is Outcome.REJECTED:
+            raise MessageRejected(f"the broker refused {message.id}")
+        if message.outcome is Outcome.IN_DOUBT:
+            raise OutcomeUnknown(f"the connection broke before the broker answered {message.id}; it may have it")
+        return message
+
+    def _hear(self, message: Sent) -> None:
+        if self._handler is not None:
+            told = self._handler(message)
+            if inspect.iscoroutine(told):
+                self._turns.spawn(told)
+
+
+class AsyncMessage:
+    """A message that was delivered, see :class:`Message`, of which it has the attributes."""
+
+    def __init__(self, message: Message, turns: _Turns) -> None:
+        self.message = message
+        self._turns = turns
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.message, name)
+
+    def __repr__(self) -> str:
+        return repr(self.message)
+
+    async def acknowledge(self) -> None:
+        """See :meth:`Message.acknowledge`."""
+        try:
+            self.message.acknowledge()
+        finally:
+            self._turns.called()
+
+
+class AsyncConsumer:
+    """Consumes from one queue.  :meth:`AsyncSession.consumer` makes it; iterating over it ends with the session."""
+
+    def __init__(self, session: Session, queue: str | Queue, listener: AsyncListener | None, turns: _Turns) -> None:
+        self._turns = turns
+        self._listener = listener
+        self.consumer: Consumer = session.consumer(queue, listener=None if listener is None else Deferred(self._begin))
+        turns.called()
+
+    async def receive(self, timeout: float | None = None) -> AsyncMessage | None:  # noqa: ASYNC109 - virtual seconds
+        """The next message.
+
+        Args:
+            timeout: seconds of virtual time to wait for one, ``None`` for any time; 0 as long as what is under way may
+                bring one.
+
+        Returns ``None`` if the time is over.  Raises :class:`IllegalStateException` for a consumer with a listener, and
+        once the session is closed.  A message that was handed over is never lost to a cancellation.
+        """
+        engine = self.consumer.session.broker.engine
+        end = None if timeout is None else engine.pace.now + round(timeout * 1e9)
+        if end is not None and timeout:
+            engine.at(end, _nothing)
+        while (message := self.consumer.poll()) is None:
+            if end is not None and timeout and engine.pace.now >= end:
+                return None
+            if not await self._turns.next():
+                if end is not None:
+                    return None
+                await self._turns.news()
+        self._turns.called()
+        return AsyncMessage(message, self._turns)
+
+    def __aiter__(self) -> AsyncIterator[AsyncMessage]:
+        """All messages, until the session is closed."""
+        return self
+
+    async def __anext__(self) -> AsyncMessage:
+        """The next message; raises :class:`IllegalStateException` for a consumer with a listener."""
+        while not self.consumer.session.closed:
+            try:
+                message = await self.receive()
+            except IllegalStateException:
+                if not self.consumer.session.closed:
+                    raise
+                break
+            if message is not None:
+                return message
+        raise StopAsyncIteration
+
+    def _begin(self, message: Message) -> None:
+        self._turns.spawn(self._listen(message))
+
+    async def _listen(self, message: Message) -> None:
+        failed: Exception | None = None
+        try:
+            if self._listener is not None:
+                await self._listener(AsyncMessage(message, self._turns))
+        except Exception as error:  # noqa: BLE001 - whatever a listener throws is a listener exception (JMS 3.1, 8.7)
+            failed = error
+        self.consumer.done(message, failed)
+        self._turns.called()
+
+
+def _nothing() -> None:
+    """What happens at the end of a timeout: time has passed."""
