@@ -46,9 +46,10 @@ class Broker:
         history: ``True`` keeps a log that ``ackfsm verify`` reads (:attr:`history`), a :class:`History` is that log.
         repairs: whether the broker is started again and connections are made again when a call waits for it.
         specification: the tables, by default those of the project.
+        like: a broker that was made before, whose tables this one takes as it has read them, which is much quicker.
         settings: settings of the vocabulary, defaults of all connections.
 
-    Raises :class:`ackfsm.terms.InputError` for settings that the system does not have.
+    Raises :class:`ackfsm.terms.InputError` for settings that the system does not have, or where tables are given twice.
     """
 
     def __init__(  # noqa: PLR0913 - each has a default, and is given by name
@@ -61,13 +62,17 @@ class Broker:
         history: History | bool = False,
         repairs: bool = True,
         specification: Specification | None = None,
+        like: Broker | None = None,
         **settings: object,
     ) -> None:
-        self.specification = specification or tables.load()
+        if specification is not None and like is not None:
+            raise InputError("give the tables once: as a specification, or by a broker that this one is to be like")
+        wiring = like.core.wiring if like is not None else Wiring(specification or tables.load())
+        self.specification = wiring.specification
         self.profile = profile
         self.settings: dict[str, object] = dict(settings)
         self.configuration = self.configure({})
-        self.engine = Engine(Wiring(self.specification), self, pace or AtOnce())
+        self.engine = Engine(wiring, self, pace or AtOnce())
         self.core = self.engine.core
         self.storage = Storage(self.core, journal or MemoryJournal())
         self.random = random.Random(seed)  # noqa: S311 - chance that can be had again, not secrecy

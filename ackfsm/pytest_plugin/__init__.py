@@ -1,0 +1,229 @@
+"""A pytest plugin that shows whether an application is safe when brokers, connections and processes fail.
+
+The application under test runs on a broker inside the process (:mod:`ackfsm.engine`)::
+
+    @pytest.mark.ackfsm("artemis", ack_mode="CLIENT_ACKNOWLEDGE")
+    @pytest.mark.ackfsm_faults("consumer_crash", "broker_kill", never=["unprocessed"])
+    def test_every_order_is_booked(ackfsm):
+        ackfsm.send("orders", "tea", "milk")
+        ackfsm.run(lambda connection: book_orders(connection, ackfsm.processed))
+
+First the test runs without a fault, and the events of ``ackfsm.run()`` are counted.  Then it runs
+once for each fault after each of these events, with fresh fixtures of its function.  What
+happened is verified each time: what the configuration promises absent, and what ``never`` names,
+must not be there.
+
+Fixtures: ``ackfsm`` (a :class:`Trial`) and ``ackfsm_broker``.  Markers: ``ackfsm`` (profile, settings, and what
+:class:`ackfsm.engine.Broker` takes; ``pace`` and ``journal`` as callables that make one) and ``ackfsm_faults``.
+Nothing heavy is imported before a test uses one of them.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Generator, Iterator
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from ackfsm.pytest_plugin._crash import ListenerFault, ProcessCrashed
+
+if TYPE_CHECKING:
+    from ackfsm.engine import Broker
+    from ackfsm.pytest_plugin._attempt import Attempt
+    from ackfsm.pytest_plugin._points import Wanted
+    from ackfsm.pytest_plugin._trial import Trial
+
+__all__ = ["ListenerFault", "ProcessCrashed", "Trial"]
+
+_FAULTS = "ackfsm_faults"
+_TRIAL = "ackfsm"
+
+
+def __getattr__(name: str) -> Any:
+    """:class:`Trial`, imported when somebody asks."""
+    if name == "Trial":
+        from ackfsm.pytest_plugin._trial import Trial
+
+        return Trial
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+# Options and markers
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    group = parser.getgroup("ackfsm", "ackfsm: applications under faults")
+    group.addoption(
+        "--ackfsm-point",
+        metavar="N:FAULT",
+        help="of the tests with ackfsm_faults run one fault point alone: the fault after event N",
+    )
+    group.addoption(
+        "--ackfsm-points", metavar="N", type=int, help="try at most N fault points of each test, chosen by the seed"
+    )
+    group.addoption(
+        "--ackfsm-seed", metavar="N", type=int, default=0, help="of what is left to chance (default: %(default)s)"
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line(
+        "markers", "ackfsm(profile, **settings): how the broker of the fixtures ackfsm and ackfsm_broker is configured"
+    )
+    config.addinivalue_line(
+        "markers",
+        "ackfsm_faults(*faults, never=[...]): run the test once for each of these faults after each event of its run; "
+        "never names anomalies that must not happen, besides those that the configuration promises absent",
+    )
+    most = config.getoption("ackfsm_points")
+    if most is not None and most < 1:
+        raise pytest.UsageError("--ackfsm-points is a whole number from 1")
+    if config.getoption("ackfsm_point") is not None:
+        from ackfsm.pytest_plugin._points import parse_point
+        from ackfsm.terms import InputError
+
+        try:
+            parse_point(config.getoption("ackfsm_point"))
+        except InputError as error:
+            raise pytest.UsageError(str(error)) from None
+
+
+# Fixtures
+
+
+@pytest.fixture(scope="session")
+def _ackfsm_tables() -> Broker:
+    """A broker whose tables all others take, as they are read once."""
+    from ackfsm.engine import Broker
+
+    return Broker()
+
+
+@pytest.fixture
+def ackfsm_broker(request: pytest.FixtureRequest, _ackfsm_tables: Broker) -> Iterator[Broker]:
+    """A fresh broker that keeps a history, configured by the marker ``ackfsm``, closed at the end."""
+    from ackfsm.pytest_plugin._broker import broker_of
+    from ackfsm.terms import InputError
+
+    arguments: tuple[object, ...] = ()
+    settings: dict[str, Any] = {"seed": request.config.getoption("ackfsm_seed")}
+    for mark in reversed(list(request.node.iter_markers("ackfsm"))):
+        arguments, settings = mark.args or arguments, {**settings, **mark.kwargs}
+    try:
+        broker = broker_of(_ackfsm_tables, arguments, settings)
+    except InputError as error:
+        pytest.fail(f"the marker ackfsm: {error}", pytrace=False)
+    with broker:
+        yield broker
+
+
+@pytest.fixture
+def ackfsm(request: pytest.FixtureRequest, ackfsm_broker: Broker) -> Trial:
+    """An application under test: ``send`` to it, ``run`` it, say what it has ``processed``."""
+    if any(importlib.util.find_spec(name) is None for name in ("numpy", "pyarrow")):
+        pytest.fail("the fixture ackfsm verifies what happened, with pyarrow: pip install 'ackfsm[verify]'", pytrace=False)
+    from ackfsm.pytest_plugin._attempt import Attempt
+    from ackfsm.pytest_plugin._protocol import ATTEMPT
+    from ackfsm.pytest_plugin._trial import Trial
+    from ackfsm.terms import InputError
+
+    try:
+        return Trial(ackfsm_broker, request.node.stash.get(ATTEMPT, None) or Attempt(None, request.node.nodeid, 0))
+    except InputError as error:
+        pytest.fail(str(error), pytrace=False)
+
+
+# Running
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
+    """Run a test with the marker ``ackfsm_faults`` many times."""
+    wanted = _wanted(item) if item.get_closest_marker(_FAULTS) is not None else ""
+    if isinstance(wanted, str):
+        return None
+    from ackfsm.pytest_plugin._protocol import first_attempt, run_item
+
+    run_item(item, nextitem, first_attempt(item, wanted))
+    return True
+
+
+def _wanted(item: pytest.Item) -> Wanted | str:
+    """What the marker asks for, or what is wrong with it; ``""`` without one."""
+    mark = item.get_closest_marker(_FAULTS)
+    if mark is None:
+        return ""
+    from ackfsm.pytest_plugin._points import wanted
+    from ackfsm.terms import InputError
+
+    if _TRIAL not in getattr(item, "fixturenames", ()):
+        return "the marker ackfsm_faults is for tests that use the fixture ackfsm"
+    try:
+        return wanted(mark.args, dict(mark.kwargs))
+    except InputError as error:
+        return str(error)
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """A marker that says nothing sensible fails the test."""
+    wrong = _wanted(item)
+    if wrong and isinstance(wrong, str):
+        pytest.fail(wrong, pytrace=False)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
+    """Verify what has happened, when the body of a test is done."""
+    trial = getattr(item, "funcargs", {}).get(_TRIAL)
+    if trial is None:
+        return (yield)
+    from ackfsm.pytest_plugin._verdict import complaint, place
+    from ackfsm.terms import InputError
+
+    try:
+        result = yield
+    except Exception as error:
+        if trial.attempt.struck:
+            error.add_note(place(trial))
+        raise
+    try:
+        wrong = complaint(trial)
+    except InputError as error:
+        wrong = str(error)
+    if wrong is not None:
+        pytest.fail(wrong, pytrace=False)
+    return result
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Tell the run of many that something was raised, whatever it means for the report."""
+    report = yield
+    if item.get_closest_marker(_FAULTS) is not None and call.excinfo is not None:
+        from ackfsm.pytest_plugin._protocol import ATTEMPT
+
+        attempt: Attempt | None = item.stash.get(ATTEMPT, None)
+        if attempt is not None:
+            attempt.failed = True
+    return report
+
+
+# Summary
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    """How many fault points were tried, and whether others were left out."""
+    reports = [report for reports in terminalreporter.stats.values() for report in reports]
+    said = [value for report in reports for key, value in getattr(report, "user_properties", ()) if key == _POINTS]
+    if not said:
+        return
+    tried, of = (sum(int(value.split(" of ")[i]) for value in said) for i in (0, 1))
+    seed = config.getoption("ackfsm_seed")
+    line = f"ackfsm: {tried} fault points tried in {len(said)} test{'' if len(said) == 1 else 's'}"
+    terminalreporter.write_line(line if tried == of else f"{line}, of {of} (seed {seed})")
+
+
+_POINTS = "ackfsm_points"

@@ -1,0 +1,100 @@
+"""Fault points: after which event of a run which fault strikes, and which of them are tried."""
+
+from __future__ import annotations
+
+import dataclasses
+import random
+from collections.abc import Iterable, Sequence
+from typing import TypeVar
+
+from ackfsm.pytest_plugin._trace import Happening
+from ackfsm.terms import Anomaly, Fault, InputError
+
+__all__ = ["Point", "Wanted", "chosen", "parse_point", "points_of", "wanted"]
+
+_Name = TypeVar("_Name", Fault, Anomaly)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Point:
+    """``fault`` strikes after event ``number`` (from 1) of the run without faults."""
+
+    number: int
+    fault: Fault
+
+    def __str__(self) -> str:
+        """As ``--ackfsm-point`` takes it."""
+        return f"{self.number}:{self.fault}"
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Wanted:
+    """What the marker ``ackfsm_faults`` asks for.
+
+    Attributes:
+        faults: the kinds, all if none is named.
+        named: whether they were named: then each must be able to strike.
+        never: anomalies that must not happen, besides those that the configuration promises absent.
+    """
+
+    faults: tuple[Fault, ...]
+    named: bool
+    never: tuple[Anomaly, ...]
+
+
+def wanted(arguments: Sequence[object], named: dict[str, object]) -> Wanted:
+    """Read the marker.  Raises :class:`InputError` for names that do not exist."""
+    never = named.pop("never", ())
+    if named:
+        raise InputError(f"the marker ackfsm_faults has no {next(iter(named))!r}; it has never=[...]")
+    if isinstance(never, str) or not isinstance(never, Iterable):
+        raise InputError(f"never={never!r} is no list of anomalies; write never=[{never!r}]")
+    faults = tuple(_member(Fault, "fault", name) for name in arguments)
+    return Wanted(faults or tuple(Fault), bool(faults), tuple(_member(Anomaly, "anomaly", name) for name in never))
+
+
+def _member(kind: type[_Name], what: str, name: object) -> _Name:
+    try:
+        return kind(str(name))
+    except ValueError:
+        raise InputError(f"there is no {what} {name!r}; it is one of {', '.join(kind)}") from None
+
+
+def parse_point(text: str) -> Point:
+    """``N:fault``.  Raises :class:`InputError` for anything else."""
+    number, colon, fault = text.partition(":")
+    if not colon or not number.isdecimal() or int(number) < 1:
+        raise InputError(f"--ackfsm-point {text!r} is not N:fault, for example 12:consumer_crash")
+    return Point(int(number), _member(Fault, "fault", fault))
+
+
+def points_of(steps: Sequence[tuple[Happening, frozenset[Fault]]], wanted: Wanted) -> list[Point]:
+    """Every point of a run: after each of its events the wanted faults that may strike there.
+
+    Raises :class:`InputError` if a fault that was named can strike nowhere, as trying it would show nothing.
+    """
+    points = [Point(number, fault) for fault in wanted.faults for number, (_, may) in enumerate(steps, 1) if fault in may]
+    idle = [fault for fault in wanted.faults if not any(point.fault is fault for point in points)]
+    if idle and (wanted.named or not points):
+        raise InputError(
+            f"{idle[0]} can strike nowhere in this run ({len(steps)} events): {_NEEDS.get(idle[0], 'nothing happened')}"
+        )
+    return points
+
+
+_NEEDS = {
+    Fault.PRODUCER_CRASH: "the application does not send",
+    Fault.PRODUCER_LINK_LOSS: "the application does not send",
+    Fault.REJECTION: "the application does not send",
+    Fault.CONSUMER_CRASH: "the application does not consume",
+    Fault.CONSUMER_LINK_LOSS: "the application does not consume",
+    Fault.LISTENER_EXCEPTION: "the application has no listener",
+}
+
+
+def chosen(points: Sequence[Point], most: int | None, seed: str) -> list[Point]:
+    """At most so many of ``points``, by chance that ``seed`` decides, in their order."""
+    if most is None or len(points) <= most:
+        return list(points)
+    places = random.Random(seed).sample(range(len(points)), most)  # noqa: S311 - chance that can be had again
+    return [points[place] for place in sorted(places)]

@@ -1,0 +1,135 @@
+"""What happened, event by event, and one message's part of it as a sequence diagram: as text and as Mermaid."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterator, Sequence
+from types import MappingProxyType
+
+__all__ = ["Happening", "Trace", "mermaid", "text"]
+
+_LANES = ("producer", "broker", "journal", "consumer")
+_FIRST, _WIDTH = 9, 26
+_AT = {lane: _FIRST + i * _WIDTH for i, lane in enumerate(_LANES)}
+
+_ARROWS = MappingProxyType(
+    {
+        "producer_to_broker": ("producer", "broker"),
+        "broker_to_producer": ("broker", "producer"),
+        "consumer_to_broker": ("consumer", "broker"),
+        "broker_to_consumer": ("broker", "consumer"),
+        "disk": ("broker", "journal"),
+        "recovery": ("journal", "broker"),
+    }
+)
+_ALONE = frozenset({"broker", "queue", "timer"})
+_FAULTS = frozenset({"nemesis", "listener"})
+
+_MOST = 80
+"""How many lines a diagram has; of a longer one the middle is left out."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Happening:
+    """One event.
+
+    Attributes:
+        number: of the event in the run; ``None`` outside and after the fault.
+        event: its name.
+        agent: who brings it about (``spec/engine.yaml``).
+        side: ``producer``, ``broker`` or ``consumer``: where it happens.
+        message: the id of the message, ``""`` if it is no message's event.
+        word: whether it is the application's own word, not the engine's.
+    """
+
+    number: int | None
+    event: str
+    agent: str
+    side: str
+    message: str
+    word: bool = False
+
+    def __str__(self) -> str:
+        """The event, and of what."""
+        return f"{self.event} of {self.message}" if self.message else f"{self.event} of the {self.side}"
+
+
+class Trace:
+    """All that happened on one broker, in order."""
+
+    def __init__(self) -> None:
+        self.happenings: list[Happening] = []
+
+    def of(self, message: str, *, by_word: bool) -> list[Happening]:
+        """What happened to ``message`` and to broker and connections.
+
+        ``by_word``: that it is processed is the application's own word alone.
+        """
+        return [
+            one
+            for one in self.happenings
+            if one.message in {message, ""} and not (by_word and one.event == "processed" and not one.word)
+        ]
+
+
+def text(happenings: Sequence[Happening], point: int | None) -> str:
+    """A diagram in lanes, a line for each event; ``point`` is the number of the event that the fault followed."""
+    head = "".join(f"{lane:<{_WIDTH}}" for lane in _LANES)
+    lines = [" " * _FIRST + head]
+    lines += _shortened(happenings, lambda one: _line(one, point), " " * _FIRST + "...")
+    return "\n".join(line.rstrip() for line in lines)
+
+
+def mermaid(happenings: Sequence[Happening], point: int | None) -> str:
+    """The same as a Mermaid ``sequenceDiagram``."""
+    lines = ["sequenceDiagram", *(f"    participant {lane}" for lane in _LANES)]
+    lines += _shortened(happenings, lambda one: _mermaid_line(one, point), "    Note over broker: ...")
+    return "\n".join(lines)
+
+
+def _shortened(happenings: Sequence[Happening], line: Callable[[Happening], str], gap: str) -> Iterator[str]:
+    half = _MOST // 2
+    if len(happenings) <= _MOST:
+        yield from map(line, happenings)
+        return
+    yield from map(line, happenings[:half])
+    yield gap
+    yield from map(line, happenings[-half:])
+
+
+def _line(one: Happening, point: int | None) -> str:
+    row = list(" " * (_FIRST + _WIDTH * len(_LANES)))
+    for at in _AT.values():
+        row[at] = "|"
+    if one.agent in _ARROWS:
+        _arrow(row, *(_AT[lane] for lane in _ARROWS[one.agent]), one.event)
+    else:
+        said = f"{'X' if one.agent in _FAULTS else '*'} {one.event}"
+        row[_AT[_lane(one)] : _AT[_lane(one)] + len(said)] = said
+    number = "" if one.number is None else f"{one.number:>5}{'>' if one.number == point else ' '}"
+    row[: len(number)] = number
+    return "".join(row)
+
+
+def _arrow(row: list[str], source: int, target: int, label: str) -> None:
+    left, right = min(source, target) + 1, max(source, target)
+    drawn = list(f" {label} ".center(right - left, "-"))
+    if target > source:
+        drawn[-1] = ">"
+    else:
+        drawn[0] = "<"
+    row[left:right] = drawn
+
+
+def _mermaid_line(one: Happening, point: int | None) -> str:
+    number = "" if one.number is None else f"{one.number} "
+    if one.agent in _ARROWS:
+        source, target = _ARROWS[one.agent]
+        return f"    {source}->>{target}: {number}{one.event}"
+    mark = "FAULT " if one.agent in _FAULTS else ""
+    here = " (the fault follows)" if one.number is not None and one.number == point else ""
+    return f"    Note over {_lane(one)}: {number}{mark}{one.event}{here}"
+
+
+def _lane(one: Happening) -> str:
+    return "broker" if one.agent in _ALONE else one.side
