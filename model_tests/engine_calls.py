@@ -140,7 +140,9 @@ def assert_kept(broker: Broker, *, anyone: bool = False) -> None:
         return
     actions = {*findings.actions, *_given_back(broker)}
     configurations = _configurations(broker) if anyone else [broker.configuration]
-    allowed = _joined([explore.allowed(specification, each, findings.faults, actions=actions) for each in configurations])
+    allowed = _joined(
+        [explore.allowed(specification, each, findings.faults, actions=actions) for each in configurations]
+    )
     promised = set.intersection(*(set(specification.promised_absent(each)) for each in configurations))
     broken = [anomaly for anomaly in found if anomaly in promised and not allowed[anomaly]]
     assert not broken, f"{sorted(broken)} of {_examples(findings, found)}\n{told}"
@@ -160,7 +162,9 @@ def _configurations(broker: Broker) -> list[Configuration]:
 def _joined(each: Sequence[Mapping[Anomaly, bool | None]]) -> dict[Anomaly, bool | None]:
     """Allowed if one allows it, and not allowed if none does."""
     return {
-        anomaly: True if any(one[anomaly] for one in each) else (None if any(one[anomaly] is None for one in each) else False)
+        anomaly: True
+        if any(one[anomaly] for one in each)
+        else (None if any(one[anomaly] is None for one in each) else False)
         for anomaly in Anomaly
     }
 

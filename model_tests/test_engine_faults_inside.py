@@ -6,9 +6,7 @@ import contextlib
 import dataclasses
 from collections.abc import Callable
 
-import pytest
-
-from ackfsm.engine import Broker, Connection, JMSException
+from ackfsm.engine import Broker, JMSException
 from ackfsm.engine._core import Session
 from ackfsm.engine._parts import Copy
 from ackfsm.engine._wiring import Event

@@ -4,7 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from ackfsm.engine import Broker, BrokerStopped, MessageRejected, Outcome, Shuffled, Timed, TransactionRolledBackException
+from ackfsm.engine import (
+    Broker,
+    BrokerStopped,
+    MessageRejected,
+    Outcome,
+    Shuffled,
+    Timed,
+    TransactionRolledBackException,
+)
 from model_tests._tables import shipped
 from model_tests.engine_calls import assert_kept, shared_wiring
 from model_tests.engine_refinement import Refinement

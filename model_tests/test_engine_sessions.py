@@ -40,7 +40,9 @@ class Engine(RuleBasedStateMachine):
     def start(self, profile: str, pace: str, seed: int, durable: bool) -> None:  # noqa: FBT001 - Hypothesis calls by name
         self.durable = durable
         settings = f"max_delivery_attempts=0, {_DURABLE}" if durable else "max_delivery_attempts=0, prefetch=2"
-        self.do(f"broker = Broker({profile!r}, pace={pace}, seed={seed}, history=True, specification=shipped(), {settings})")
+        self.do(
+            f"broker = Broker({profile!r}, pace={pace}, seed={seed}, history=True, specification=shipped(), {settings})"
+        )
 
     def do(self, line: str) -> bool:
         return self.calls.do(line)
@@ -61,7 +63,12 @@ class Engine(RuleBasedStateMachine):
         return any(not self.session(name).closed for name in self.sessions)
 
     @precondition(lambda self: len(self.sessions) < _SESSIONS)
-    @rule(mode=st.sampled_from(_MODES), to=st.sampled_from(_QUEUES), of=st.sampled_from((*_QUEUES, None)), send=st.sampled_from(("blocking", "asynchronous")))
+    @rule(
+        mode=st.sampled_from(_MODES),
+        to=st.sampled_from(_QUEUES),
+        of=st.sampled_from((*_QUEUES, None)),
+        send=st.sampled_from(("blocking", "asynchronous")),
+    )
     def open(self, mode: str, to: str, of: str | None, send: str) -> None:
         name = str(len(self.sessions) + 1)
         self.do(f"c{name} = broker.connect(send_mode={send!r}, publish_window=10)")

@@ -11,7 +11,7 @@ from typing import Self
 from ackfsm import tables
 from ackfsm.engine._connection import Connection
 from ackfsm.engine._consumer import Consumer, Message
-from ackfsm.engine._core import Observer, Session
+from ackfsm.engine._core import Core, Observer, Session
 from ackfsm.engine._dispatching import Dispatching
 from ackfsm.engine._engine import AtOnce, Engine, Pace
 from ackfsm.engine._errors import BrokerStopped, IllegalStateException, Stuck
@@ -68,12 +68,12 @@ class Broker:
         if specification is not None and like is not None:
             raise InputError("give the tables once: as a specification, or by a broker that this one is to be like")
         wiring = like.core.wiring if like is not None else Wiring(specification or tables.load())
-        self.specification = wiring.specification
+        self.specification: Specification = wiring.specification
         self.profile = profile
         self.settings: dict[str, object] = dict(settings)
         self.configuration = self.configure({})
         self.engine = Engine(wiring, self, pace or AtOnce())
-        self.core = self.engine.core
+        self.core: Core = self.engine.core
         self.storage = Storage(self.core, journal or MemoryJournal())
         self.random = random.Random(seed)  # noqa: S311 - chance that can be had again, not secrecy
         self.history = History(self.configuration) if history is True else history or None

@@ -32,7 +32,7 @@ class Session:
         self.process = process
         self.name = name
         self.configuration = broker.configure(settings)
-        self.transacted = broker.specification.conditions["transacted"].holds(
+        self.transacted: bool = broker.specification.conditions["transacted"].holds(
             broker.specification.environment(self.configuration)
         )
         self.transaction = broker.new_transaction()
@@ -109,7 +109,7 @@ class Session:
             consumer.finish()
 
     def is_called(self) -> bool:
-        """Whether a listener that goes on after its call is still busy: a session calls one at a time (JMS 3.1, 6.2.5)."""
+        """Whether a listener is still busy after its call: a session calls one at a time (JMS 3.1, 6.2.5)."""
         return any(consumer.is_called for consumer in self.consumers)
 
     def acknowledge_others(self, of: Consumer) -> None:
@@ -162,7 +162,7 @@ class Session:
         self._undo()
         self._end(asked="rolled_back")
 
-    def _may(self, event: str, side: Side) -> bool:
+    def _may(self, event: str, side: CoreSession) -> bool:
         """Whether the parts of a side would let ``event`` happen."""
         signal = self.broker.core.events[event].own
         return all(part.automaton.allows(signal, part.automaton.names[part.state]) for part in side.parts.values())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 from ackfsm.engine._consumer import Consumer
@@ -33,6 +33,8 @@ _ENDS = {
     "transaction_lost": "rolled_back",
 }
 
+_MAKES_ROOM = ("settle", "give_back", "delivered_clear", "delivered_flagged")
+
 
 class Telling:
     """Hears of the events that somebody outside is told of, and tells."""
@@ -41,32 +43,31 @@ class Telling:
         """Hear of the events of ``broker``."""
         self._broker = broker
         self._core = broker.core
-        tell = broker.core.effects
-        for event, outcome in _OUTCOMES.items():
-            tell[event] = self._resolving(event, outcome)
-        tell["acknowledged"] = self._acknowledged
-        tell["ack_in_doubt"] = self._ack_in_doubt
-        tell["arrive"] = self._arrived
-        tell["dead_lettered"] = self._dead_lettered
-        for event in ("execute_commit", "execute_consumption"):
-            tell[event] = broker.storage.executed
-        for event, end in _ENDS.items():
-            tell[event] = self._ending(end)
-        for event in ("broker_crash", "broker_kill", "journal_failure"):
-            tell[event] = self._work_lost
-        for event in ("producer_link_loss", "producer_crash", "consumer_link_loss", "consumer_crash"):
-            tell[event] = self._fault(event, self._work_lost)
-        for event in ("listener_exception", "rejection"):
-            tell[event] = self._fault(event)
-        for event in ("settle", "give_back", "delivered_clear", "delivered_flagged"):
-            tell[event] = self._room_made
-        for event in ("consumer_link_up", "recover", "rollback_consumption"):
-            tell[event] = self._there_again
+        broker.core.effects |= dict(self._told())
         arrivals = broker.core.arrivals
         for state in ("ready", "staged", "committing"):
             arrivals.setdefault(("entry", state), []).append(_counted)
         for state in ("removed", "lost", "refused"):
             arrivals.setdefault(("entry", state), []).append(_uncounted)
+
+    def _told(self) -> Iterator[tuple[str, Effect]]:
+        """What is done after which event."""
+        for event, outcome in _OUTCOMES.items():
+            yield event, self._resolving(event, outcome)
+        for event, end in _ENDS.items():
+            yield event, self._ending(end)
+        for event in ("producer_link_loss", "producer_crash", "consumer_link_loss", "consumer_crash"):
+            yield event, self._fault(event, self._work_lost)
+        for event in ("listener_exception", "rejection"):
+            yield event, self._fault(event)
+        yield from dict.fromkeys(("execute_commit", "execute_consumption"), self._broker.storage.executed).items()
+        yield from dict.fromkeys(("broker_crash", "broker_kill", "journal_failure"), self._work_lost).items()
+        yield from dict.fromkeys(_MAKES_ROOM, self._room_made).items()
+        yield from dict.fromkeys(("consumer_link_up", "recover", "rollback_consumption"), self._there_again).items()
+        yield "acknowledged", self._acknowledged
+        yield "ack_in_doubt", self._ack_in_doubt
+        yield "arrive", self._arrived
+        yield "dead_lettered", self._dead_lettered
 
     def _resolving(self, event: str, outcome: Outcome) -> Callable[[Copy], None]:
         said = {"implied": "confirmed", "returned": None, "send_in_transaction": None}.get(event, event)

@@ -30,7 +30,15 @@ from ackfsm.engine._producer import Producer
 from ackfsm.engine._queues import Queue
 from ackfsm.engine._session import Session
 
-__all__ = ["AsyncBroker", "AsyncConnection", "AsyncConsumer", "AsyncListener", "AsyncMessage", "AsyncProducer", "AsyncSession"]
+__all__ = [
+    "AsyncBroker",
+    "AsyncConnection",
+    "AsyncConsumer",
+    "AsyncListener",
+    "AsyncMessage",
+    "AsyncProducer",
+    "AsyncSession",
+]
 
 AsyncListener: TypeAlias = "Callable[[AsyncMessage], Awaitable[object]]"
 """What is called with each message; an exception is a listener exception."""
@@ -179,9 +187,7 @@ class AsyncProducer:
         self._handler = on_outcome
         self.producer: Producer = session.producer(queue, on_outcome=None if on_outcome is None else self._hear)
 
-    async def send(
-        self, body: bytes = b"", headers: Mapping[str, HeaderValue] | None = None, **settings: Any
-    ) -> Sent:
+    async def send(self, body: bytes = b"", headers: Mapping[str, HeaderValue] | None = None, **settings: Any) -> Sent:
         """Send a message and wait for its outcome; ``settings`` are those of :meth:`Producer.send`.
 
         Raises :class:`OutcomeUnknown`, :class:`MessageRejected`, and what :meth:`Producer.send` raises.  Where it is

@@ -122,7 +122,9 @@ def ackfsm_broker(request: pytest.FixtureRequest, _ackfsm_tables: Broker) -> Ite
 def ackfsm(request: pytest.FixtureRequest, ackfsm_broker: Broker) -> Trial:
     """An application under test: ``send`` to it, ``run`` it, say what it has ``processed``."""
     if any(importlib.util.find_spec(name) is None for name in ("numpy", "pyarrow")):
-        pytest.fail("the fixture ackfsm verifies what happened, with pyarrow: pip install 'ackfsm[verify]'", pytrace=False)
+        pytest.fail(
+            "the fixture ackfsm verifies what happened, with pyarrow: pip install 'ackfsm[verify]'", pytrace=False
+        )
     from ackfsm.pytest_plugin._attempt import Attempt
     from ackfsm.pytest_plugin._protocol import ATTEMPT
     from ackfsm.pytest_plugin._trial import Trial

@@ -3,7 +3,7 @@
 __all__ = ["ListenerFault", "ProcessCrashed"]
 
 
-class ProcessCrashed(BaseException):  # noqa: N818 - what has happened, not an error of anybody
+class ProcessCrashed(BaseException):
     """The application's process is dead: nothing of it runs on, and nothing that it held is there.
 
     It derives from :class:`BaseException` so that ``except Exception`` does not catch what no process survives.

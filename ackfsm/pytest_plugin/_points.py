@@ -73,7 +73,9 @@ def points_of(steps: Sequence[tuple[Happening, frozenset[Fault]]], wanted: Wante
 
     Raises :class:`InputError` if a fault that was named can strike nowhere, as trying it would show nothing.
     """
-    points = [Point(number, fault) for fault in wanted.faults for number, (_, may) in enumerate(steps, 1) if fault in may]
+    points = [
+        Point(number, fault) for fault in wanted.faults for number, (_, may) in enumerate(steps, 1) if fault in may
+    ]
     idle = [fault for fault in wanted.faults if not any(point.fault is fault for point in points)]
     if idle and (wanted.named or not points):
         raise InputError(

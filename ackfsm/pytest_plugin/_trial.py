@@ -34,7 +34,7 @@ Application: TypeAlias = Callable[[Connection], object]
 """What is tested: it is called with a connection, and returns when it has nothing to do or has set its listeners."""
 
 
-class Endless(BaseException):  # noqa: N818 - what the run is
+class Endless(BaseException):
     """The run does not come to an end; an application does not catch this, as it would go on for ever."""
 
 
@@ -227,7 +227,7 @@ class Trial:
         self._producer = producer
         self._happened("send_called", "application", "producer", "", _REJECTING)
 
-    def _happened(  # noqa: PLR0913, PLR0917 - the fields of a happening
+    def _happened(  # noqa: PLR0913 - the fields of a happening
         self, event: str, agent: str, side: str, message: str, may: frozenset[Fault], *, word: bool = False
     ) -> None:
         """Keep an event, and let the fault strike if this is its point."""

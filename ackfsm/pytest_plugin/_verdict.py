@@ -47,7 +47,9 @@ def _check_points(attempt: Attempt, wanted: Wanted) -> None:
     """Raise :class:`InputError` if there is nothing to be tried, or not what is asked for."""
     points = points_of(attempt.steps, wanted)
     if attempt.only is not None and attempt.only not in points:
-        raise InputError(f"--ackfsm-point={attempt.only}: there is no such point in a run of {len(attempt.steps)} events")
+        raise InputError(
+            f"--ackfsm-point={attempt.only}: there is no such point in a run of {len(attempt.steps)} events"
+        )
 
 
 def place(trial: Trial) -> str:
@@ -106,7 +108,7 @@ def _forbidden(trial: Trial, configurations: Collection[Configuration]) -> dict[
     promises = [specification.promised_absent(configuration) for configuration in configurations]
     absent = [name for name in promises[0] if all(name in each for each in promises)]
     reasons = {name: f"the configuration promises that {promises[0][name].because}" for name in absent}
-    return reasons | {name: "the test says never" for name in (wanted.never if wanted is not None else ())}
+    return reasons | dict.fromkeys(wanted.never if wanted is not None else (), "the test says never")
 
 
 def _examined(trial: Trial, configuration: Configuration) -> Findings:
@@ -131,7 +133,9 @@ def _lines(trial: Trial) -> Iterator[str]:
 def _not_the_same(attempt: Attempt) -> str:
     met = f"event {attempt.point.number} was {attempt.met}" if attempt.met and attempt.point else "it ended before"
     expected = attempt.steps[attempt.point.number - 1][0] if attempt.point else None
-    return f"the run is not the same each time ({met}, without a fault {expected}); take chance and clocks out of the test"
+    return (
+        f"the run is not the same each time ({met}, without a fault {expected}); take chance and clocks out of the test"
+    )
 
 
 # The report
@@ -157,7 +161,9 @@ _SHOWN = 3
 def _heading(attempt: Attempt) -> str:
     if attempt.point is None:
         return "without a fault:"
-    return f"fault point {attempt.point}: {_WORDS[attempt.point.fault]} after event {attempt.point.number}, {attempt.met}"
+    return (
+        f"fault point {attempt.point}: {_WORDS[attempt.point.fault]} after event {attempt.point.number}, {attempt.met}"
+    )
 
 
 def _witness(trial: Trial, verdict: _Verdict) -> str:
