@@ -11,7 +11,7 @@ from typing import Any
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 
-from ackfsm.engine import Broker, Session
+from ackfsm.engine import Broker, Session, Timed
 from model_tests.engine_calls import Calls, shared_wiring
 from model_tests.engine_settings import effort, paces
 
@@ -138,6 +138,8 @@ class Engine(RuleBasedStateMachine):
             return
         if not self.broker.running:
             self.do("broker.restart()")
+        if isinstance(self.broker.engine.pace, Timed):
+            self.do("broker.engine.pace.heal()")
         for name in self.sessions:
             self.do(f"c{name}.close()")
         for queue in _QUEUES:

@@ -13,7 +13,7 @@ from typing import Any
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from ackfsm.engine import Broker, Consumer, Message, Producer, Sent
+from ackfsm.engine import Broker, Consumer, Message, Producer, Sent, Timed
 from ackfsm.engine._core import Session as Side
 from ackfsm.engine._parts import Copy
 from ackfsm.terms import Consumption
@@ -247,6 +247,8 @@ class Engine(RuleBasedStateMachine):
         self.do("application.throw = 0")
         if not self.broker.running:
             self.do("broker.restart()")
+        if isinstance(self.broker.engine.pace, Timed):
+            self.do("broker.engine.pace.heal()")
         self.do("sending.close()")
         self.do("while broker.engine.go_on(): pass")
         self.another_consumer()

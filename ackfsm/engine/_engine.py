@@ -115,6 +115,10 @@ class Timed:
         """By chance."""
         return agent in _FRAMES and self._random.random() < self._loss
 
+    def heal(self) -> None:
+        """From now on no frame is lost."""
+        self._loss = 0.0
+
 
 class Shuffled:
     """Any event that can happen may be the next: every interleaving is met by some seed."""
