@@ -205,3 +205,20 @@ def test_a_frame_to_a_session_that_is_gone_does_not_stand_for_that_to_the_next()
     started = broker.now
     assert consumer.receive(None) is not None
     assert broker.now >= started + 10**9
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_what_arrives_while_a_session_commits_is_handed_over_afterwards(seed: int) -> None:
+    broker = Broker("ems", specification=shipped(), pace=Shuffled(seed), ack_mode="SESSION_TRANSACTED", prefetch=2)
+    received: list[str] = []
+    session = broker.connect().session()
+    session.consumer("q", listener=lambda message: received.append(message.id))
+    sender = broker.connect().session()
+    producer = sender.producer("q")
+    for _ in range(4):
+        producer.send()
+        sender.commit()
+        session.commit()
+    while broker.engine.go_on():
+        session.commit()
+    assert len(received) == 4

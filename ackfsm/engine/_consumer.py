@@ -111,7 +111,9 @@ class Consumer:
                 message = self._hand_over(copy)
                 if message is not None:
                     return message
-            elif (until is not None and timeout and self._broker.now >= until) or not engine.go_on():
+                if self._next() is not copy:
+                    continue
+            if (until is not None and timeout and self._broker.now >= until) or not engine.go_on():
                 return None
 
     def _next(self) -> Copy | None:
@@ -147,8 +149,15 @@ class Consumer:
                 message = self._hand_over(copy)
                 if message is not None:
                     self._call(message)
+                elif self._next() is copy:
+                    break  # a call of the session is waiting; it looks again when it returns
         finally:
             self._pumping = False
+
+    def look(self) -> None:
+        """Call the listener, if there is one, for what has had to wait."""
+        if self.listener is not None:
+            self._broker.engine.callbacks.append(self.pump)
 
     def _call(self, message: Message) -> None:
         if self.listener is None:
@@ -222,6 +231,8 @@ class Consumer:
             raise IllegalStateException(f"acknowledge() of {message.id}: {row.because} ({row.place})")
         if self._scope != "message":
             self.session.acknowledge_others(self)
+        for consumer in self.session.consumers:
+            consumer.look()
         if message.in_doubt:
             raise OutcomeUnknown(f"the connection broke before the broker answered; {message.id} may come again")
 

@@ -214,6 +214,8 @@ class Session:
         outcome = self._outcome
         self.broker.log(self.process, outcome, session=self.name, transaction=self.transaction)
         self._next_transaction()
+        for consumer in self.consumers:
+            consumer.look()
         if outcome == "commit_in_doubt":
             raise OutcomeUnknown(f"commit() of {self.name} failed, and nobody knows whether it was executed")
         if outcome != asked:
