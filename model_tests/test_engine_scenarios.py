@@ -222,3 +222,39 @@ def test_what_arrives_while_a_session_commits_is_handed_over_afterwards(seed: in
     while broker.engine.go_on():
         session.commit()
     assert len(received) == 4
+
+
+@pytest.mark.parametrize("fault", ["crash", "kill"])
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_what_became_of_a_commit_is_found_out_when_its_session_is_gone(fault: str, when: str) -> None:
+    broker = Broker(
+        "jms", specification=shipped(), ack_mode="SESSION_TRANSACTED", journal_sync_transactional=False, history=True
+    )
+    connection = broker.connect()
+    session = connection.session()
+    session.producer("q").send()
+    session.commit()
+    if when == "before":
+        connection.close()
+    getattr(broker, fault)()
+    if when == "after":
+        connection.close()
+    broker.restart()
+    receiver = broker.connect().session()
+    consumer = receiver.consumer("q")
+    while consumer.receive() is not None:
+        receiver.commit()
+    broker.drained()
+
+
+def test_a_mark_that_is_synced_takes_an_acknowledgement_along() -> None:
+    broker = Broker("jms", specification=shipped(), redelivery_mark_persisted=True, ack_mode="CLIENT_ACKNOWLEDGE")
+    broker.connect().session().consumer("q", listener=lambda message: message.acknowledge())
+    producer = broker.connect().session().producer("q")
+    for _ in range(3):
+        producer.send()
+        producer.send(delivery_mode="NON_PERSISTENT")
+    broker.kill()
+    broker.restart()
+    broker.engine.wait(lambda: not broker.queue("q").length)
+    broker.drained()

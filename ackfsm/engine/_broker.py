@@ -79,6 +79,7 @@ class Broker:
         self.history = History(self.configuration) if history is True else history or None
         self.repairs = repairs
         self.dead_letters: list[Sent] = []
+        self._leaving: list[Session] = []
         self._queues: dict[str, Queue] = {}
         self._serial = 0
         self._transaction = 0
@@ -185,6 +186,8 @@ class Broker:
         for copy in copies:
             Incoming.nobody_has(self.core, copy)
         self.core.moved.update(dict.fromkeys(copies))
+        while self._leaving:
+            self.core.sessions.pop(self._leaving.pop(), None)
         self.log("nemesis", "recovered", fault=self._fault)
         self.engine.settle()
 
@@ -302,8 +305,13 @@ class Broker:
             self.engine.hungry(first)
 
     def retire(self, session: Session) -> None:
-        """A side of a session is closed."""
-        self.core.sessions.pop(session, None)
+        """A side of a session is closed; the journal may still have to say what became of its commit."""
+        if any(event.agent == "disk" for part in session.parts.values() for event in part.told.todo):
+            self.engine.flush_all()
+        if any(event.agent == "recovery" for part in session.parts.values() for event in part.told.todo):
+            self._leaving.append(session)
+        else:
+            self.core.sessions.pop(session, None)
 
     def sync(self) -> bool:
         """Write and sync the journal; the broker stops itself if that fails."""

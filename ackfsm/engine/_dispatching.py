@@ -69,4 +69,6 @@ class Dispatching:
             if not copy.premarked and storage.marks(copy):
                 storage.mark(copy)
                 copy.premarked = True
-        return self._broker.sync()
+        if not self._broker.engine.flush_all():
+            return self._broker.sync()
+        return self._broker.running

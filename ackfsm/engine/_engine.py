@@ -352,6 +352,12 @@ class Engine:
                 self._stir(session)
         return True
 
+    def flush_all(self) -> bool:
+        """The same, whoever waits with an entry: a sync takes along all that is written."""
+        self._unsynced.update((copy, None) for copy in self._waiting if "disk" in copy.told.by)
+        self._writing.update((session, None) for session in self.core.sessions if _disk(session))
+        return self.flush()
+
     def _timers(self) -> bool:
         for session in list(self.core.sessions):
             for part in session.parts.values():
@@ -379,8 +385,8 @@ class Engine:
         return done
 
     def _try(self, event: Event, subject: Copy | Session) -> bool:
-        if event.agent == "disk" and not self.queues.sync():
-            return True
+        if event.agent == "disk":
+            return self.flush_all()
         if isinstance(subject, Session):
             return self.core.happen(event, subject)
         if event.agent == "queue":

@@ -54,6 +54,7 @@ class _Turns:
         self._broker = broker
         self._turn: asyncio.Future[bool] | None = None
         self._news: asyncio.Event = asyncio.Event()
+        self.number = 0
         self._tasks: set[asyncio.Task[Any]] = set()
 
     async def next(self) -> bool:
@@ -69,9 +70,13 @@ class _Turns:
         if turn is None:
             return
         try:
-            turn.set_result(self._broker.engine.go_on())
+            went = self._broker.engine.go_on()
         except Exception as error:  # noqa: BLE001 - it is for those who wait
             turn.set_exception(error)
+            return
+        turn.set_result(went)
+        if went:
+            self.called()
 
     async def until(self, done: Callable[[], bool], doing: str) -> None:
         """Wait until ``done()``; raises :class:`Stuck` if nothing that could happen would bring it about."""
@@ -79,13 +84,15 @@ class _Turns:
             if not await self.next() and not await self.next() and not done():
                 raise Stuck(f"{doing} would wait for ever: nothing is left that could happen")
 
-    async def news(self) -> None:
-        """Wait until somebody has called something."""
-        self._news.clear()
-        await self._news.wait()
+    async def news(self, since: int) -> None:
+        """Wait until something was called, or happened, after :attr:`number` was ``since``."""
+        while self.number == since:
+            self._news.clear()
+            await self._news.wait()
 
     def called(self) -> None:
-        """Something was called that may let others go on."""
+        """Something was called, or has happened, that may let others go on."""
+        self.number += 1
         self._news.set()
 
     def spawn(self, work: Coroutine[Any, Any, None]) -> None:
@@ -277,12 +284,13 @@ class AsyncConsumer:
         if end is not None and timeout:
             engine.at(end, _nothing)
         while (message := self.consumer.poll()) is None:
+            number = self._turns.number
             if end is not None and timeout and engine.pace.now >= end:
                 return None
             if not await self._turns.next():
                 if end is not None:
                     return None
-                await self._turns.news()
+                await self._turns.news(number)
         self._turns.called()
         return AsyncMessage(message, self._turns)
 
