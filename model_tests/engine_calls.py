@@ -86,7 +86,7 @@ class Calls:
         return f"{_IMPORTS}\n\ndef {name}() -> None:\n{body}\n"
 
     def replayed(self, without: str, after: str | None = None) -> Calls:
-        """The same calls on another engine, those left out that begin with ``without``; ``after`` the first, one more."""
+        """The same calls on another engine, without those that begin with ``without``; ``after`` the first one more."""
         again = Calls()
         for number, line in enumerate(self.lines):
             if not line.startswith(without):

@@ -87,7 +87,7 @@ class Plain:
 
 
 class _Over:
-    """The messages that were delivered and then acknowledged for certain, or the other way round where a library does."""
+    """The messages that were delivered and acknowledged for certain, in this order or (in ``receive``) the other."""
 
     def __init__(self) -> None:
         self.messages: set[str] = set()

@@ -30,12 +30,11 @@ _FIRST = [
 """What decides most is chosen first, so that nothing else rules a value of it out; and counters, to be small ones."""
 
 
-def effort(examples: int, steps: int | None = None) -> settings:
-    """So many examples by default; ``ACKFSM_EXAMPLES`` multiplies them."""
+def effort(examples: int, steps: int) -> settings:
+    """So many examples of so many steps by default; ``ACKFSM_EXAMPLES`` multiplies them."""
     many = max(1, round(examples * float(os.environ.get("ACKFSM_EXAMPLES", "1"))))
     return settings(
-        settings(max_examples=many, deadline=None, suppress_health_check=list(HealthCheck)),
-        **({} if steps is None else {"stateful_step_count": steps}),
+        max_examples=many, stateful_step_count=steps, deadline=None, suppress_health_check=list(HealthCheck)
     )
 
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 
 import pytest
 
 from ackfsm.engine import AtOnce, Broker, Connection, Consumer, JMSException, Message, Producer, Shuffled, Timed
+from ackfsm.engine._engine import Pace
 from ackfsm.terms import AckMode, Consumption, Profile
 from model_tests._tables import shipped
 from model_tests.engine_calls import Application, shared_wiring
@@ -15,7 +16,11 @@ from model_tests.engine_refinement import Refinement
 
 __all__ = ["shared_wiring"]
 
-_PACES = {"at once": AtOnce, "timed": lambda: Timed(seed=1), "shuffled": lambda: Shuffled(1)}
+_PACES: Mapping[str, Callable[[], Pace]] = {
+    "at once": AtOnce,
+    "timed": lambda: Timed(seed=1),
+    "shuffled": lambda: Shuffled(1),
+}
 
 _FAULTS = ("none", "crash", "kill", "fail_journal", "sender lost", "sender dead", "receiver lost", "rejection", "throw")
 

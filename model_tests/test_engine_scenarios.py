@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from ackfsm.engine import (
@@ -150,7 +152,11 @@ def test_a_session_is_closed_when_its_acknowledgements_are_read() -> None:
 
 @pytest.mark.parametrize("seed", range(8))
 def test_what_a_sync_for_another_took_along_does_not_come_back(seed: int) -> None:
-    settings = {"ack_mode": "NO_ACKNOWLEDGE", "send_mode": "unconfirmed", "redelivery_mark_persisted": True}
+    settings: dict[str, Any] = {
+        "ack_mode": "NO_ACKNOWLEDGE",
+        "send_mode": "unconfirmed",
+        "redelivery_mark_persisted": True,
+    }
     broker = Broker("jms", specification=shipped(), seed=seed, max_delivery_attempts=1, **settings)
     broker.connect().session().consumer("q", listener=repr)
     producer = broker.connect().session().producer("q")

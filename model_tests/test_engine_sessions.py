@@ -1,6 +1,6 @@
 """Several queues, producers, consumers and transactions at once, under all faults.
 
-The model of the tables has one session on each side, so that it cannot say what these do together.  They are held to the
+The model has one session on each side, so that it cannot say what these do together.  They are held to the
 history that they tell, and to a plain account of what may become of a message.
 """
 
@@ -105,7 +105,7 @@ class Engine(RuleBasedStateMachine):
     def end(self, data: st.DataObject, end: str) -> None:
         self.do(f"s{data.draw(st.sampled_from(self.transacted()))}.{end}()")
 
-    @precondition(lambda self: set(self.consuming()) - set(self.transacted()))
+    @precondition(lambda self: bool(set(self.consuming()) - set(self.transacted())))
     @rule(data=st.data())
     def recover(self, data: st.DataObject) -> None:
         self.do(f"s{data.draw(st.sampled_from(sorted(set(self.consuming()) - set(self.transacted()))))}.recover()")
@@ -161,5 +161,5 @@ class Engine(RuleBasedStateMachine):
         again.must("assert broker.history.lines == told")
 
 
-Engine.TestCase.settings = effort(60, 25)
+Engine.TestCase.settings = effort(30, 25)
 TestSessions = Engine.TestCase

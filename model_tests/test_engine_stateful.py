@@ -279,5 +279,5 @@ class Engine(RuleBasedStateMachine):
         again.must("assert broker.history.lines == told")
 
 
-Engine.TestCase.settings = effort(100, 30)
+Engine.TestCase.settings = effort(50, 25)
 TestEngine = Engine.TestCase

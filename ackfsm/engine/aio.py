@@ -7,10 +7,10 @@
             await message.acknowledge()
 
 A thin face of :class:`Connection`, :class:`Session`, :class:`Producer` and :class:`Consumer`.  While a task waits, the
-event loop turns the engine, one thing at a time, so that the messages of many tasks share a window and a sync of the journal.
-Nothing sleeps: virtual time passes as fast as the tasks wait.  Where nothing more can happen, whoever waits for an
-outcome is told so, and whoever waits for a message goes on waiting until a call of this face brings something about.
-A blocking call of the engine (a commit, an acknowledgement, a send that meets a full window) turns the engine by itself.
+event loop turns the engine, one thing at a time, so that the messages of many tasks share a window and a sync of the
+journal.  Nothing sleeps: virtual time passes as fast as the tasks wait.  Where nothing more can happen, whoever waits
+for an outcome is told so, and whoever waits for a message goes on waiting until a call of this face brings something
+about.  A blocking call of the engine (a commit, an acknowledgement, a send that meets a full window) turns it itself.
 """
 
 from __future__ import annotations
