@@ -85,6 +85,7 @@ class Broker:
         self._remembered: dict[bytes, None] = {}
         self._lazy: dict[Consumer, list[Message]] = {}
         self._clients = 0
+        self._retired: list[Session] = []
         self._fault = ""
         self.hand_over = self.core.wiring.overtaken("delivered_clear", "consumer")
         self._dispatching = Dispatching(self)
@@ -166,6 +167,7 @@ class Broker:
     def _stop(self, fault: str, *, power: bool) -> None:
         if not self.running:
             raise IllegalStateException("the broker is down already; start it with restart()")
+        self.engine.finish_telling()
         self.log("nemesis", "fault", fault=fault)
         self.storage.crash(self.random, power=power)
         self.engine.happen(fault, self.core.broker)
@@ -185,6 +187,9 @@ class Broker:
         for copy in copies:
             Incoming.nobody_has(self.core, copy)
         self.core.moved.update(dict.fromkeys(copies))
+        for session in self._retired:
+            self.core.sessions.pop(session, None)
+        self._retired.clear()
         self.log("nemesis", "recovered", fault=self._fault)
         self.engine.settle()
 
@@ -302,8 +307,11 @@ class Broker:
             self.engine.hungry(first)
 
     def retire(self, session: Session) -> None:
-        """A side of a session is closed."""
-        self.core.sessions.pop(session, None)
+        """A side of a session is closed; what became of its last transaction may have to be found in the journal yet."""
+        if self.running:
+            self.core.sessions.pop(session, None)
+        else:
+            self._retired.append(session)
 
     def sync(self) -> bool:
         """Write and sync the journal; the broker stops itself if that fails."""
