@@ -307,7 +307,7 @@ class Broker:
             self.engine.hungry(first)
 
     def retire(self, session: Session) -> None:
-        """A side of a session is closed; what became of its last transaction may have to be found in the journal yet."""
+        """A side of a session is closed; while the broker is down, its last transaction has still to be found out."""
         if self.running:
             self.core.sessions.pop(session, None)
         else:

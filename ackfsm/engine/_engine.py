@@ -361,9 +361,7 @@ class Engine:
         """The broker is about to die, perhaps as it tells what a sync took along: the tables shall know what it was."""
         copies, sessions = self._taken
         for copy, records in copies.items():
-            while any(
-                _record(e) in records and self.core.perform(e, copy) for e in copy.told.todo if e.agent == "disk"
-            ):
+            while any(_is_of(records, event) and self.core.perform(event, copy) for event in copy.told.todo):
                 pass
         for session in sessions:
             self._written(session)
@@ -437,11 +435,15 @@ def _connection(event: Event, subject: Copy | Session) -> Scope | None:
 
 
 def _records(copy: Copy) -> list[str]:
+    """What of it is to be written and synced: ``record``, ``removal``."""
     return [_record(event) for event in copy.told.todo if event.agent == "disk"]
 
 
+def _is_of(records: frozenset[str], event: Event) -> bool:
+    return event.agent == "disk" and _record(event) in records
+
+
 def _record(event: Event) -> str:
-    """What is written or synced: ``record``, ``removal``."""
     return event.name.partition("_")[2]
 
 
