@@ -65,11 +65,13 @@ class Trace:
 
         ``by_word``: that it is processed is the application's own word alone.
         """
-        return [
+        found = [
             one
             for one in self.happenings
             if one.message in {message, ""} and not (by_word and one.event == "processed" and not one.word)
         ]
+        ends = max((i for i, one in enumerate(found, 1) if one.message or one.agent in _FAULTS), default=0)
+        return found[:ends]
 
 
 def text(happenings: Sequence[Happening], point: int | None) -> str:
@@ -102,7 +104,8 @@ def _line(one: Happening, point: int | None) -> str:
     for at in _AT.values():
         row[at] = "|"
     if one.agent in _ARROWS:
-        _arrow(row, *(_AT[lane] for lane in _ARROWS[one.agent]), one.event)
+        source, target = _ARROWS[one.agent]
+        _arrow(row, _AT[source], _AT[target], one.event)
     else:
         said = f"{'X' if one.agent in _FAULTS else '*'} {one.event}"
         row[_AT[_lane(one)] : _AT[_lane(one)] + len(said)] = said

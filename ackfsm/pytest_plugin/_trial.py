@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from ackfsm.engine import Broker, Connection, IllegalStateException, JMSException, Message, Producer, Sent
 from ackfsm.engine._core import Session as Side
@@ -58,6 +58,7 @@ class Trial:
         self.attempt = attempt
         self.trace = Trace()
         self.words: set[int] = set()
+        self.last_words: dict[str, int] = {}
         self.configurations: set[Configuration] = set()
         self.ran = False
         self._queues: set[str] = set()
@@ -74,7 +75,7 @@ class Trial:
         *bodies: bytes | str,
         headers: Mapping[str, HeaderValue] | None = None,
         message_id: str | None = None,
-        **settings: object,
+        **settings: Any,
     ) -> list[Sent]:
         """Send a message for each body, from outside the application and undisturbed: all are stored when it returns.
 
@@ -167,6 +168,8 @@ class Trial:
         finally:
             self.configurations |= process.configurations()
             self._queues |= process.queues()
+            if process.last_word is not None:
+                self.last_words[process.name] = process.last_word
             self._process = None
         if not self.broker.running:
             self.broker.restart()

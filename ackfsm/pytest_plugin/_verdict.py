@@ -121,12 +121,13 @@ def _examined(trial: Trial, configuration: Configuration) -> Findings:
 
 
 def _lines(trial: Trial) -> Iterator[str]:
-    """The history; what was processed is the application's word, where it gives it."""
+    """The history; what was processed is the application's word, where it gives it; the dead say nothing."""
     log = trial.history
     yield json.dumps(log.header)
     for line in log.lines:
         implied = line["event"] == "processed" and line["process"].startswith(APPLICATION)
-        if not (implied and trial.attempt.by_word and line["t"] not in trial.words):
+        unsaid = implied and trial.attempt.by_word and line["t"] not in trial.words
+        if not unsaid and line["t"] <= trial.last_words.get(line["process"], line["t"]):
             yield json.dumps(line)
 
 
