@@ -21,7 +21,7 @@ __all__ = ["APPLICATION", "Endless", "NotDrained", "Trial"]
 APPLICATION = "application"
 """What the clients of the application are called in the history, each life with its number."""
 
-_OUTSIDE = "outside"
+_OUTSIDE, _COLLECTOR = "outside", "collector"
 _IDLE_LIVES = 5
 _MOST_EVENTS = 100_000
 _BROKER = frozenset({Fault.BROKER_CRASH, Fault.BROKER_KILL, Fault.JOURNAL_FAILURE})
@@ -88,7 +88,7 @@ class Trial:
         """
         if message_id is not None and len(bodies) != 1:
             raise IllegalStateException("message_id is for one message; send several one by one")
-        with self.broker.connect(f"{_OUTSIDE}-producer") as connection:
+        with self.broker.connect(_OUTSIDE) as connection:
             session = connection.session(**settings)
             producer = session.producer(queue)
             data = [body.encode() if isinstance(body, str) else body for body in bodies]
@@ -142,7 +142,7 @@ class Trial:
     def receive_all(self, queue: str) -> list[Message]:
         """Take all that is in ``queue``, from outside the application and undisturbed: what it has sent to others."""
         taken = []
-        with self.broker.connect(f"{_OUTSIDE}-consumer") as connection:
+        with self.broker.connect(_COLLECTOR) as connection:
             session = connection.session(consumption="receive")
             consumer = session.consumer(queue)
             while (message := consumer.receive(None)) is not None:

@@ -150,7 +150,7 @@ def _report(trial: Trial, verdict: _Verdict) -> Iterator[str]:
     yield f"strongest guarantee that stands: {', '.join(verdict.strongest) or 'none'}"
     happenings = trial.trace.of(_witness(trial, verdict), by_word=attempt.by_word)
     point = attempt.point.number if attempt.point else None
-    yield f"\n{text(happenings, point)}\n\n{mermaid(happenings, point)}\n"
+    yield f"\n{text(happenings, point)}\n\n{mermaid(happenings)}\n"
     if attempt.point is not None:
         seed = f" --ackfsm-seed={attempt.seed}" if attempt.seed else ""
         yield f"again: pytest {shlex.quote(attempt.nodeid)} --ackfsm-point={attempt.point}{seed}"
