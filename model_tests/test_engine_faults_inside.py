@@ -6,7 +6,9 @@ import contextlib
 import dataclasses
 from collections.abc import Callable
 
-from ackfsm.engine import Broker, JMSException
+import pytest
+
+from ackfsm.engine import Broker, Connection, JMSException
 from ackfsm.engine._core import Session
 from ackfsm.engine._parts import Copy
 from ackfsm.engine._wiring import Event
@@ -58,3 +60,75 @@ def test_a_broker_that_dies_as_it_writes_is_started_again() -> None:
     broker.drained()
     assert strike.done
     assert_kept(broker)
+
+
+_FAULTS: dict[str, Callable[[Broker, Connection], None]] = {
+    "broker_kill": lambda broker, _: broker.kill(),
+    "broker_crash": lambda broker, _: broker.crash(),
+    "journal_failure": lambda broker, _: broker.fail_journal(),
+    "link_loss": lambda _, connection: connection.lose(),
+    "crash": lambda _, connection: connection.crash(),
+}
+
+
+def _by_client_acknowledge(connection: Connection) -> None:
+    consumer = connection.session("CLIENT_ACKNOWLEDGE", consumption="receive").consumer("q")
+    while (message := consumer.receive(None)) is not None:
+        message.acknowledge()
+
+
+def _by_listener(connection: Connection) -> None:
+    connection.session("AUTO_ACKNOWLEDGE").consumer("q", listener=lambda _: None)
+    connection.broker.engine.wait(lambda: not connection.broker.queue("q").length)
+
+
+def _by_transaction(connection: Connection) -> None:
+    session = connection.session("SESSION_TRANSACTED", consumption="receive")
+    consumer, producer = session.consumer("q"), session.producer("out")
+    while (message := consumer.receive(None)) is not None:
+        producer.send(message.body)
+        session.commit()
+
+
+def _by_sending(connection: Connection) -> None:
+    producer = connection.session(send_mode="asynchronous", publish_window=1).producer("q")
+    for _ in range(2):
+        producer.send(b"more")
+    producer.wait()
+
+
+_PROGRAMS = (_by_client_acknowledge, _by_listener, _by_transaction, _by_sending)
+
+
+@pytest.mark.parametrize("fault", _FAULTS)
+@pytest.mark.parametrize("program", _PROGRAMS, ids=lambda program: program.__name__.removeprefix("_by_"))
+def test_after_any_fault_at_any_event_the_queues_are_emptied(program: Callable[[Connection], None], fault: str) -> None:
+    number = 1
+    while _run(program, fault, number):
+        number += 1
+    assert number > 10, "the program does something"
+
+
+def _run(program: Callable[[Connection], None], fault: str, number: int) -> bool:
+    """One run with the fault after that event; whether there was such an event."""
+    broker = _with_two_messages()
+    connection = broker.connect("program")
+    strike = Strike(lambda: _FAULTS[fault](broker, connection), number)
+    broker.observe(strike)
+    with contextlib.suppress(JMSException):
+        program(connection)
+        connection.close()
+    broker.observe(None)
+    connection.crash()
+    for queue in ("q", "out"):
+        _drain(broker, queue)
+    broker.drained()
+    assert_kept(broker)
+    return strike.done
+
+
+def _drain(broker: Broker, queue: str) -> None:
+    with broker.connect("drain") as client:
+        consumer = client.session("AUTO_ACKNOWLEDGE", consumption="receive").consumer(queue)
+        while consumer.receive(None) is not None:
+            pass

@@ -167,6 +167,7 @@ class Broker:
     def _stop(self, fault: str, *, power: bool) -> None:
         if not self.running:
             raise IllegalStateException("the broker is down already; start it with restart()")
+        self.engine.finish_telling()
         self.log("nemesis", "fault", fault=fault)
         self.storage.crash(self.random, power=power)
         self.engine.happen(fault, self.core.broker)

@@ -162,6 +162,7 @@ class Engine:
         self._due: list[tuple[int, int, Callable[[], None]]] = []
         self._sent: set[tuple[int, object, object]] = set()
         self._syncing = False
+        self._taken: tuple[dict[Copy, frozenset[str]], list[Session]] = {}, []
         self._last: dict[object, int] = {}
         self._serial = 0
         self._retry = False
@@ -335,7 +336,7 @@ class Engine:
         return True
 
     def flush(self) -> bool:
-        """Sync the journal and tell everybody whose entry it was; ``False`` if there is nothing to sync."""
+        """Sync the journal and tell everybody whose entry it was; ``False`` if that moves nobody."""
         copies = [copy for copy in self._unsynced if "disk" in copy.told.by]
         sessions = [session for session in self._writing if _disk(session) and self.queues.complete(session)]
         self._unsynced.clear()
@@ -343,14 +344,35 @@ class Engine:
             del self._writing[session]
         if not copies and not sessions:
             return False
-        if self.queues.sync():
+        moved = bool(sessions)
+        if not self.queues.sync():
+            return True
+        if self.core.observer is not None:
+            self._taken = {copy: frozenset(_records(copy)) for copy in copies}, sessions
+        try:
             for copy in copies:
+                before = copy.state
                 self.courses.drive(None, copy, Phase.DISK)
+                moved = moved or copy.state != before
             for session in sessions:
-                while any(self.core.happen(event, session) for event in _disk(session)):
-                    pass
+                self._written(session)
                 self._stir(session)
-        return True
+        finally:
+            self._taken = {}, []
+        return moved  # a broker that has died meanwhile is told nothing
+
+    def finish_telling(self) -> None:
+        """The broker is about to die, perhaps as it tells what a sync took along: the tables shall know what it was."""
+        copies, sessions = self._taken
+        for copy, records in copies.items():
+            while any(_is_of(records, event) and self.core.perform(event, copy) for event in copy.told.todo):
+                pass
+        for session in sessions:
+            self._written(session)
+
+    def _written(self, session: Session) -> None:
+        while any(self.core.happen(event, session) for event in _disk(session)):
+            pass
 
     def flush_all(self) -> bool:
         """The same, whoever waits with an entry: a sync takes along all that is written."""
@@ -420,6 +442,19 @@ def _connection(event: Event, subject: Copy | Session) -> Scope | None:
     if not isinstance(subject, Copy):
         return subject
     return subject.scopes[0 if event.agent in _PUBLISHING else 2]
+
+
+def _records(copy: Copy) -> list[str]:
+    """What of it is to be written and synced: ``record``, ``removal``."""
+    return [_record(event) for event in copy.told.todo if event.agent == "disk"]
+
+
+def _is_of(records: frozenset[str], event: Event) -> bool:
+    return event.agent == "disk" and _record(event) in records
+
+
+def _record(event: Event) -> str:
+    return event.name.partition("_")[2]
 
 
 def _said(event: Event, copy: Copy) -> str:

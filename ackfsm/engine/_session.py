@@ -74,7 +74,7 @@ class Session:
                 raise IllegalStateException(
                     f"session {self.name} consumes in the other way; use another session for this"
                 )
-        self.broker.reach(f"a consumer of {self.name}")
+        self._reach(f"a consumer of {self.name}")
         settings = {key: value for key, value in self.configuration.as_dict().items() if key != "profile"}
         configuration = self.broker.configure({**settings, "consumption": consumption})
         incoming = Incoming(self.broker.core, self.process, self.name, configuration)
@@ -96,12 +96,18 @@ class Session:
         """The sending side under the session's configuration with ``settings`` over it."""
         configuration = dataclasses.replace(self.configuration, **settings)  # type: ignore[arg-type] # parsed already
         if configuration not in self.outgoing:
-            self.broker.reach(f"a producer of {self.name}")
+            self._reach(f"a producer of {self.name}")
             made = Outgoing(self.broker.core, self.process, self.name, configuration)
             made.session.transaction = self.transaction
             made.owner = self
             self.outgoing[configuration] = made
         return self.outgoing[configuration]
+
+    def _reach(self, doing: str) -> None:
+        """A side that is new waits for the broker, and for the connection that it shares with the others."""
+        self.broker.reach(doing)
+        if not all(map(_linked, self._sides())):
+            self.broker.wait(lambda: all(map(_linked, self._sides())), doing)
 
     def finish_processing(self) -> None:
         """The application is done with what it had."""
@@ -138,6 +144,7 @@ class Session:
             return
         self.finish_processing()
         self.broker.engine.settle()
+        self.alive()  # its process may have died in between
         sides = [(out.session, "commit_called") for out in self.outgoing.values() if _sending(out)]
         sides += [(c.incoming.session, "commit_consumption") for c in self.consumers if _acknowledging(c.incoming)]
         self.broker.log(self.process, "commit", session=self.name, transaction=self.transaction)
@@ -211,6 +218,7 @@ class Session:
         return any(map(_sending, self.outgoing.values())) or any(_acknowledging(c.incoming) for c in self.consumers)
 
     def _end(self, *, asked: str) -> None:
+        self.alive()
         outcome = self._outcome
         self.broker.log(self.process, outcome, session=self.name, transaction=self.transaction)
         self._next_transaction()
@@ -257,7 +265,8 @@ class Session:
         if what == "crash":
             for consumer in self.consumers:
                 consumer.let_go()
-                consumer.queue.consumers.remove(consumer.incoming)
+                if consumer.incoming in consumer.queue.consumers:  # it may die as it closes
+                    consumer.queue.consumers.remove(consumer.incoming)
             self._leave()
         self.broker.engine.settle()
 
@@ -270,6 +279,11 @@ class Session:
         """The sending and consuming sides, as the core knows them."""
         sending = [out.session for out in self.outgoing.values()]
         return sending + [consumer.incoming.session for consumer in self.consumers]
+
+
+def _linked(side: CoreSession) -> bool:
+    role = Role.PRODUCER if side.kind == "producer" else Role.CONSUMER
+    return side.parts[role].of(f"{side.kind}_link") == "up"
 
 
 def _sending(out: Outgoing) -> bool:

@@ -223,9 +223,10 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
     if not said:
         return
     tried, of = (sum(int(value.split(" of ")[i]) for value in said) for i in (0, 1))
-    seed = config.getoption("ackfsm_seed")
-    line = f"ackfsm: {tried} fault points tried in {len(said)} test{'' if len(said) == 1 else 's'}"
-    terminalreporter.write_line(line if tried == of else f"{line}, of {of} (seed {seed})")
+    line = f"ackfsm: {tried} of {of} fault points tried in {len(said)} test{'' if len(said) == 1 else 's'}"
+    if config.getoption("ackfsm_points") is not None:
+        line += f"; a sample by --ackfsm-seed={config.getoption('ackfsm_seed')}"
+    terminalreporter.write_line(line)
 
 
 _POINTS = "ackfsm_points"

@@ -29,7 +29,8 @@ class Process:
         name: of the client in the history.
         dead: whether it has crashed.
         throws: whether its listener throws as soon as it can.
-        listening: whether its listener is being called.
+        listening: how many calls of its listener have not returned.
+        last_word: the time of the last line of the history before its death, ``None`` while it lives.
     """
 
     def __init__(self, broker: Broker, name: str, before_send: Callable[[Producer], None]) -> None:
@@ -37,6 +38,7 @@ class Process:
         self.name = name
         self.dead = self.throws = False
         self.listening = 0
+        self.last_word: int | None = None
         self._broker = broker
         self._before_send = before_send
         self._connections: list[Connection] = []
@@ -73,6 +75,8 @@ class Process:
     def crash(self) -> None:
         """It dies, with all of its connections."""
         self.dead = True
+        if self._broker.history is not None and self._broker.history.lines:
+            self.last_word = self._broker.history.lines[-1]["t"]
         for connection in self._connections:
             connection.crash()
 
@@ -125,24 +129,24 @@ class Process:
         return self._called_back(value) if callable(value) else value
 
     def _called_back(self, function: Callable[..., object]) -> Callable[..., None]:
-        """A listener or another callback: a dead process runs none, and a faulty one throws before its work or after."""
+        """A listener or another callback: the dead run none, and a faulty listener throws before its work or after."""
 
         @functools.wraps(function)
         def called(*arguments: object) -> None:
             self.check()
             listening = isinstance(arguments[0], Message)
-            self._throw(listening)
+            self._throw(listening=listening)
             self.listening += listening
             try:
                 function(*map(self.guard, arguments))
             finally:
                 self.listening -= listening
                 self.check()
-            self._throw(listening)
+            self._throw(listening=listening)
 
         return called
 
-    def _throw(self, listening: bool) -> None:
+    def _throw(self, *, listening: bool) -> None:
         if listening and self.throws:
             self.throws = False
             raise ListenerFault("the fault listener_exception")

@@ -65,11 +65,13 @@ class Trace:
 
         ``by_word``: that it is processed is the application's own word alone.
         """
-        return [
+        found = [
             one
             for one in self.happenings
             if one.message in {message, ""} and not (by_word and one.event == "processed" and not one.word)
         ]
+        ends = max((i for i, one in enumerate(found, 1) if one.message or one.agent in _FAULTS), default=0)
+        return found[:ends]
 
 
 def text(happenings: Sequence[Happening], point: int | None) -> str:
@@ -80,10 +82,10 @@ def text(happenings: Sequence[Happening], point: int | None) -> str:
     return "\n".join(line.rstrip() for line in lines)
 
 
-def mermaid(happenings: Sequence[Happening], point: int | None) -> str:
+def mermaid(happenings: Sequence[Happening]) -> str:
     """The same as a Mermaid ``sequenceDiagram``."""
     lines = ["sequenceDiagram", *(f"    participant {lane}" for lane in _LANES)]
-    lines += _shortened(happenings, lambda one: _mermaid_line(one, point), "    Note over broker: ...")
+    lines += _shortened(happenings, _mermaid_line, "    Note over broker: ...")
     return "\n".join(lines)
 
 
@@ -102,7 +104,8 @@ def _line(one: Happening, point: int | None) -> str:
     for at in _AT.values():
         row[at] = "|"
     if one.agent in _ARROWS:
-        _arrow(row, *(_AT[lane] for lane in _ARROWS[one.agent]), one.event)
+        source, target = _ARROWS[one.agent]
+        _arrow(row, _AT[source], _AT[target], one.event)
     else:
         said = f"{'X' if one.agent in _FAULTS else '*'} {one.event}"
         row[_AT[_lane(one)] : _AT[_lane(one)] + len(said)] = said
@@ -121,14 +124,14 @@ def _arrow(row: list[str], source: int, target: int, label: str) -> None:
     row[left:right] = drawn
 
 
-def _mermaid_line(one: Happening, point: int | None) -> str:
+def _mermaid_line(one: Happening) -> str:
     number = "" if one.number is None else f"{one.number} "
     if one.agent in _ARROWS:
         source, target = _ARROWS[one.agent]
         return f"    {source}->>{target}: {number}{one.event}"
     mark = "FAULT " if one.agent in _FAULTS else ""
-    here = " (the fault follows)" if one.number is not None and one.number == point else ""
-    return f"    Note over {_lane(one)}: {number}{mark}{one.event}{here}"
+
+    return f"    Note over {_lane(one)}: {number}{mark}{one.event}"
 
 
 def _lane(one: Happening) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from ackfsm.engine import Broker, Connection, IllegalStateException, JMSException, Message, Producer, Sent
 from ackfsm.engine._core import Session as Side
@@ -21,7 +21,7 @@ __all__ = ["APPLICATION", "Endless", "NotDrained", "Trial"]
 APPLICATION = "application"
 """What the clients of the application are called in the history, each life with its number."""
 
-_OUTSIDE = "outside"
+_OUTSIDE, _COLLECTOR = "outside", "collector"
 _IDLE_LIVES = 5
 _MOST_EVENTS = 100_000
 _BROKER = frozenset({Fault.BROKER_CRASH, Fault.BROKER_KILL, Fault.JOURNAL_FAILURE})
@@ -58,6 +58,7 @@ class Trial:
         self.attempt = attempt
         self.trace = Trace()
         self.words: set[int] = set()
+        self.last_words: dict[str, int] = {}
         self.configurations: set[Configuration] = set()
         self.ran = False
         self._queues: set[str] = set()
@@ -74,7 +75,7 @@ class Trial:
         *bodies: bytes | str,
         headers: Mapping[str, HeaderValue] | None = None,
         message_id: str | None = None,
-        **settings: object,
+        **settings: Any,
     ) -> list[Sent]:
         """Send a message for each body, from outside the application and undisturbed: all are stored when it returns.
 
@@ -87,7 +88,7 @@ class Trial:
         """
         if message_id is not None and len(bodies) != 1:
             raise IllegalStateException("message_id is for one message; send several one by one")
-        with self.broker.connect(f"{_OUTSIDE}-producer") as connection:
+        with self.broker.connect(_OUTSIDE) as connection:
             session = connection.session(**settings)
             producer = session.producer(queue)
             data = [body.encode() if isinstance(body, str) else body for body in bodies]
@@ -141,7 +142,7 @@ class Trial:
     def receive_all(self, queue: str) -> list[Message]:
         """Take all that is in ``queue``, from outside the application and undisturbed: what it has sent to others."""
         taken = []
-        with self.broker.connect(f"{_OUTSIDE}-consumer") as connection:
+        with self.broker.connect(_COLLECTOR) as connection:
             session = connection.session(consumption="receive")
             consumer = session.consumer(queue)
             while (message := consumer.receive(None)) is not None:
@@ -167,6 +168,8 @@ class Trial:
         finally:
             self.configurations |= process.configurations()
             self._queues |= process.queues()
+            if process.last_word is not None:
+                self.last_words[process.name] = process.last_word
             self._process = None
         if not self.broker.running:
             self.broker.restart()

@@ -121,12 +121,13 @@ def _examined(trial: Trial, configuration: Configuration) -> Findings:
 
 
 def _lines(trial: Trial) -> Iterator[str]:
-    """The history; what was processed is the application's word, where it gives it."""
+    """The history; what was processed is the application's word, where it gives it; the dead say nothing."""
     log = trial.history
     yield json.dumps(log.header)
     for line in log.lines:
         implied = line["event"] == "processed" and line["process"].startswith(APPLICATION)
-        if not (implied and trial.attempt.by_word and line["t"] not in trial.words):
+        unsaid = implied and trial.attempt.by_word and line["t"] not in trial.words
+        if not unsaid and line["t"] <= trial.last_words.get(line["process"], line["t"]):
             yield json.dumps(line)
 
 
@@ -149,7 +150,7 @@ def _report(trial: Trial, verdict: _Verdict) -> Iterator[str]:
     yield f"strongest guarantee that stands: {', '.join(verdict.strongest) or 'none'}"
     happenings = trial.trace.of(_witness(trial, verdict), by_word=attempt.by_word)
     point = attempt.point.number if attempt.point else None
-    yield f"\n{text(happenings, point)}\n\n{mermaid(happenings, point)}\n"
+    yield f"\n{text(happenings, point)}\n\n{mermaid(happenings)}\n"
     if attempt.point is not None:
         seed = f" --ackfsm-seed={attempt.seed}" if attempt.seed else ""
         yield f"again: pytest {shlex.quote(attempt.nodeid)} --ackfsm-point={attempt.point}{seed}"

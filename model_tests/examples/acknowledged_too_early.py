@@ -1,0 +1,22 @@
+"""A consumer that acknowledges before it has done its work."""
+
+from collections.abc import Callable
+
+import pytest
+
+from ackfsm.engine import Connection, Message
+from ackfsm.pytest_plugin import Trial
+
+
+def book_orders(connection: Connection, book: Callable[[Message], None]) -> None:
+    consumer = connection.session().consumer("orders")
+    while (order := consumer.receive()) is not None:
+        order.acknowledge()
+        book(order)
+
+
+@pytest.mark.ackfsm("artemis", ack_mode="CLIENT_ACKNOWLEDGE")
+@pytest.mark.ackfsm_faults("consumer_crash", "broker_kill", never=["unprocessed"])
+def test_every_order_is_booked(ackfsm: Trial) -> None:
+    ackfsm.send("orders", "tea", "milk")
+    ackfsm.run(lambda connection: book_orders(connection, book=ackfsm.processed))
