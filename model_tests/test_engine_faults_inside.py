@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import pytest
 
-from ackfsm.engine import Broker, Connection, JMSException
+from ackfsm.engine import Broker, Connection, JMSException, MessageRejected
 from ackfsm.engine._core import Session
 from ackfsm.engine._parts import Copy
 from ackfsm.engine._wiring import Event
@@ -132,3 +132,11 @@ def _drain(broker: Broker, queue: str) -> None:
         consumer = client.session("AUTO_ACKNOWLEDGE", consumption="receive").consumer(queue)
         while consumer.receive(None) is not None:
             pass
+
+
+@pytest.mark.parametrize("profile", ["artemis", "jms"])
+def test_a_blocking_send_that_is_rejected_at_once_raises(profile: str) -> None:
+    broker = Broker(profile, specification=shipped())
+    broker.queue("q", max_length=0)
+    with pytest.raises(MessageRejected):
+        broker.connect().session().producer("q").send(b"x")

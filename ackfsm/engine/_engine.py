@@ -178,6 +178,7 @@ class Engine:
         if not copy.refuse:
             return self.courses.drive(event, copy, Phase.PROMPT)
         done = self.courses.drive(event, copy, Phase.SILENT)
+        copy.message.waited = copy.told.sending
         if done and not self._travelling:
             self.perform("rejection", copy)
         return done

@@ -108,13 +108,14 @@ class Producer:
         message = copy.message
         out: Outgoing = copy.scopes[0].face  # type: ignore[union-attr] # whoever sends has a session
         out.open[message] = None
+        message.waited = False
         while not self._sent(event, copy, said):
             row = broker.core.refusal()
             if (row.error is not None and not broker.repairs) or not engine.go_on():
                 del out.open[message]
                 raise JMSException(f"{said} of {message.id}: {row.because} ({row.place})")
-        message.waited = copy.told.sending
-        if message.waited:
+        if copy.told.sending:
+            message.waited = True
             broker.wait(lambda: not copy.told.sending, f"{said} of {message.id}")
         else:
             engine.settle()
