@@ -46,8 +46,11 @@ class Plain:
                 yield f"{line['message']} of {line['queue']} was delivered and never sent there"
 
     def _lost(self) -> Iterator[str]:
-        """What was confirmed, or committed, was delivered: every queue is empty."""
-        gone = {line["message"] for line in self.of("delivered", "dead_lettered")}
+        """What was confirmed, or committed, was delivered: every queue is empty.
+
+        What ``receive`` has acknowledged before it handed it over, and then could not, is the price of at most once.
+        """
+        gone = {line["message"] for line in self.of("delivered", "dead_lettered", "ack_in_doubt")}
         held = {line["message"] for line in self.of("confirmed")}
         committed = {(line["session"], line["transaction"]) for line in self.of("committed")}
         held |= {

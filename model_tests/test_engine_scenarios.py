@@ -264,3 +264,36 @@ def test_a_mark_that_is_synced_takes_an_acknowledgement_along() -> None:
     broker.restart()
     broker.engine.wait(lambda: not broker.queue("q").length)
     broker.drained()
+
+
+@pytest.mark.parametrize("fault", ["crash", "kill"])
+def test_what_another_session_still_has_of_a_message_does_not_stand_for_it_in_the_queue(fault: str) -> None:
+    broker = Broker("jms", specification=shipped(), ack_mode="CLIENT_ACKNOWLEDGE")
+    broker.connect().session().producer("q").send(message_id="m")
+    connections = [broker.connect() for _ in range(3)]
+    for connection in connections:
+        assert connection.session().consumer("q").receive() is not None
+        if connection is not connections[-1]:
+            connection.lose()
+    while broker.engine.go_on():
+        pass
+    getattr(broker, fault)()
+    broker.restart()
+    for connection in connections:
+        connection.close()
+    again = broker.connect().session().consumer("q").receive()
+    assert again is not None
+    assert again.id == "m"
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_what_a_session_had_that_is_gone_goes_to_the_next_at_any_pace(seed: int) -> None:
+    broker = Broker("jms", specification=shipped(), pace=Shuffled(seed))
+    broker.connect().session().producer("q").send()
+    connection = broker.connect()
+    connection.session().consumer("q")
+    while broker.engine.go_on():
+        pass
+    connection.lose()
+    connection.close()
+    assert broker.connect().session().consumer("q").receive() is not None

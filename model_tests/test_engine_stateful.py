@@ -7,13 +7,12 @@ nobody observes the engine, for then it takes another, faster way.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any
 
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from ackfsm.engine import Broker, Consumer, Message, Producer, Sent, Timed
+from ackfsm.engine import Broker, Consumer, Producer, Sent, Timed
 from ackfsm.engine._core import Session as Side
 from ackfsm.engine._parts import Copy
 from ackfsm.terms import Consumption
@@ -87,9 +86,8 @@ class Engine(RuleBasedStateMachine):
         return copy.automaton.allows(self.broker.core.events[event].own, copy.automaton.names[copy.state])
 
     def messages(self, event: str) -> list[str]:
-        """The names of what was sent and received whose copy would let ``event`` happen."""
-        found: Iterable[tuple[str, Sent | Message | None]]
-        found = [(name, self.named(name)) for name in (*self.sent, *self.received)]
+        """The names of what was sent whose copy would let ``event`` happen."""
+        found: list[tuple[str, Sent | None]] = [(name, self.named(name)) for name in self.sent]
         return [name for name, message in found if message is not None and self.copy_may(event, message.copy)]
 
     # Opening and closing

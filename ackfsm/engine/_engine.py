@@ -396,12 +396,13 @@ class Engine:
         pending = {**self._waiting, **self._unsynced, **self.core.moved, **self._hungry}
         for copy in sorted(pending, key=lambda copy: copy.key):
             choices += ((event, copy) for event in copy.told.todo if event.agent != "recovery")
+        choices += ((self.core.events["dispatch_first"], copy) for copy in self._hungry if not copy.told.todo)
         for session in self.core.sessions:
             choices += ((event, session) for part in session.parts.values() for event in part.told.todo)
         self.core.moved.clear()
         self._waiting = pending
         self._unsynced.clear()
-        self._hungry.clear()
+        self._hungry = {copy: None for copy in self._hungry if not copy.told.todo}
         chance.shuffle(choices)
         done = any(self._try(event, subject) for event, subject in choices)
         self._waiting = {copy: None for copy in self._waiting if copy.told.todo}
@@ -413,6 +414,7 @@ class Engine:
         if isinstance(subject, Session):
             return self.core.happen(event, subject)
         if event.agent == "queue":
+            self._hungry.pop(subject, None)
             return self.queues.feed(subject)
         return self.courses.drive(event, subject, Phase.PROMPT)
 
