@@ -274,7 +274,9 @@ def test_reports_can_be_sent_from_a_worker(run: Run, pytester: pytest.Pytester) 
 
 
 def test_an_expected_failure_is_one_if_some_point_fails(run: Run) -> None:
-    run(_TWO.replace("@SETTINGS", "@SETTINGS\n    @pytest.mark.xfail(strict=True)")).assert_outcomes(xfailed=1, failed=1)
+    run(_TWO.replace("@SETTINGS", "@SETTINGS\n    @pytest.mark.xfail(strict=True)")).assert_outcomes(
+        xfailed=1, failed=1
+    )
 
 
 def test_a_test_that_skips_is_skipped_and_one_that_fails_by_itself_fails(run: Run) -> None:
@@ -409,7 +411,7 @@ _RUN = 'ackfsm.send("q", "m"); ackfsm.run(lambda connection: consume(connection,
         ('@pytest.mark.ackfsm_faults("broker_kill")', "ackfsm.send('q')", "*call ackfsm.run(application) in the test"),
         ('@pytest.mark.ackfsm("jms", colour="red")', _RUN, "the marker ackfsm: there is no setting 'colour'*"),
         ('@pytest.mark.ackfsm("jms", "ems")', _RUN, "the marker ackfsm: the marker ackfsm has one name, *"),
-        ('@pytest.mark.ackfsm(pace=object())', _RUN, "*pace is used by every run of the test; *"),
+        ("@pytest.mark.ackfsm(pace=object())", _RUN, "*pace is used by every run of the test; *"),
         ("@pytest.mark.ackfsm(history=False)", _RUN, "*needs a broker that keeps a history*"),
     ],
 )
