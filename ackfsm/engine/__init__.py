@@ -3,7 +3,6 @@
 from ackfsm.engine._broker import Broker
 from ackfsm.engine._connection import Connection
 from ackfsm.engine._consumer import Consumer, Message
-from ackfsm.engine._engine import AtOnce, Shuffled, Timed
 from ackfsm.engine._errors import (
     BrokerStopped,
     IllegalStateException,
@@ -16,6 +15,7 @@ from ackfsm.engine._errors import (
 )
 from ackfsm.engine._log import History
 from ackfsm.engine._messages import Outcome, Sent
+from ackfsm.engine._pace import AtOnce, Shuffled, Timed
 from ackfsm.engine._producer import Producer
 from ackfsm.engine._queues import Queue
 from ackfsm.engine._session import Session

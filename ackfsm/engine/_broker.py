@@ -13,10 +13,11 @@ from ackfsm.engine._connection import Connection
 from ackfsm.engine._consumer import Consumer, Message
 from ackfsm.engine._core import Core, Observer, Session
 from ackfsm.engine._dispatching import Dispatching
-from ackfsm.engine._engine import AtOnce, Engine, Pace
+from ackfsm.engine._engine import Engine
 from ackfsm.engine._errors import BrokerStopped, IllegalStateException, Stuck
 from ackfsm.engine._log import History
 from ackfsm.engine._messages import Sent, unpack
+from ackfsm.engine._pace import AtOnce, Pace
 from ackfsm.engine._parts import Copy
 from ackfsm.engine._queues import Incoming, Outgoing, Queue
 from ackfsm.engine._session import Session as JmsSession
