@@ -8,7 +8,8 @@ from collections.abc import Callable
 
 import pytest
 
-from ackfsm.engine import Broker, Connection, JMSException, MessageRejected
+from ackfsm.engine import Broker, Connection, Consumer, JMSException, MessageRejected, Producer
+from ackfsm.engine import Session as JmsSession
 from ackfsm.engine._core import Session
 from ackfsm.engine._parts import Copy
 from ackfsm.engine._wiring import Event
@@ -85,6 +86,16 @@ def _by_listener(connection: Connection) -> None:
 def _by_transaction(connection: Connection) -> None:
     session = connection.session("SESSION_TRANSACTED", consumption="receive")
     consumer, producer = session.consumer("q"), session.producer("out")
+    _move(session, consumer, producer)
+
+
+def _by_transaction_that_sends_first(connection: Connection) -> None:
+    session = connection.session("SESSION_TRANSACTED", consumption="receive")
+    producer, consumer = session.producer("out"), session.consumer("q")
+    _move(session, consumer, producer)
+
+
+def _move(session: JmsSession, consumer: Consumer, producer: Producer) -> None:
     while (message := consumer.receive(None)) is not None:
         producer.send(message.body)
         session.commit()
@@ -97,7 +108,7 @@ def _by_sending(connection: Connection) -> None:
     producer.wait()
 
 
-_PROGRAMS = (_by_client_acknowledge, _by_listener, _by_transaction, _by_sending)
+_PROGRAMS = (_by_client_acknowledge, _by_listener, _by_transaction, _by_transaction_that_sends_first, _by_sending)
 
 
 @pytest.mark.parametrize("fault", _FAULTS)
