@@ -147,7 +147,8 @@ class Trial:
             consumer = session.consumer(queue)
             while (message := consumer.receive(None)) is not None:
                 taken.append(message)
-                message.acknowledge()
+                if message.copy.told.claimable:
+                    message.acknowledge()
             if session.transacted:
                 session.commit()
         return taken
