@@ -210,6 +210,19 @@ def test_without_repairs_the_operator_starts_broker_and_application(run: Run) ->
     ).assert_outcomes(passed=1)
 
 
+@pytest.mark.parametrize("mode", ["AUTO_ACKNOWLEDGE", "INDIVIDUAL_ACKNOWLEDGE", "SESSION_TRANSACTED", "NO_ACKNOWLEDGE"])
+def test_what_was_sent_to_others_is_taken_in_every_mode(run: Run, mode: str) -> None:
+    run(
+        f"""
+        @pytest.mark.ackfsm("jms", ack_mode="{mode}")
+        def test(ackfsm):
+            ackfsm.send("q", "a", "b")
+            assert [message.body for message in ackfsm.receive_all("q")] == [b"a", b"b"]
+            assert ackfsm.receive_all("q") == []
+        """
+    ).assert_outcomes(passed=1)
+
+
 # How it runs
 
 

@@ -147,6 +147,7 @@ class Trial:
             consumer = session.consumer(queue)
             while (message := consumer.receive(None)) is not None:
                 taken.append(message)
+                session.finish_processing()
                 if message.copy.told.claimable:
                     message.acknowledge()
             if session.transacted:
