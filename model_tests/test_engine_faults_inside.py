@@ -66,7 +66,6 @@ def test_a_broker_that_dies_as_it_writes_is_started_again() -> None:
 _FAULTS: dict[str, Callable[[Broker, Connection], None]] = {
     "broker_kill": lambda broker, _: broker.kill(),
     "broker_crash": lambda broker, _: broker.crash(),
-    "journal_failure": lambda broker, _: broker.fail_journal(),
     "link_loss": lambda _, connection: connection.lose(),
     "crash": lambda _, connection: connection.crash(),
 }
