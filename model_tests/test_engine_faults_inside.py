@@ -8,7 +8,8 @@ from collections.abc import Callable
 
 import pytest
 
-from ackfsm.engine import Broker, Connection, JMSException, MessageRejected
+from ackfsm.engine import Broker, Connection, Consumer, JMSException, MessageRejected, Producer
+from ackfsm.engine import Session as JmsSession
 from ackfsm.engine._core import Session
 from ackfsm.engine._parts import Copy
 from ackfsm.engine._wiring import Event
@@ -65,7 +66,6 @@ def test_a_broker_that_dies_as_it_writes_is_started_again() -> None:
 _FAULTS: dict[str, Callable[[Broker, Connection], None]] = {
     "broker_kill": lambda broker, _: broker.kill(),
     "broker_crash": lambda broker, _: broker.crash(),
-    "journal_failure": lambda broker, _: broker.fail_journal(),
     "link_loss": lambda _, connection: connection.lose(),
     "crash": lambda _, connection: connection.crash(),
 }
@@ -85,6 +85,16 @@ def _by_listener(connection: Connection) -> None:
 def _by_transaction(connection: Connection) -> None:
     session = connection.session("SESSION_TRANSACTED", consumption="receive")
     consumer, producer = session.consumer("q"), session.producer("out")
+    _move(session, consumer, producer)
+
+
+def _by_transaction_that_sends_first(connection: Connection) -> None:
+    session = connection.session("SESSION_TRANSACTED", consumption="receive")
+    producer, consumer = session.producer("out"), session.consumer("q")
+    _move(session, consumer, producer)
+
+
+def _move(session: JmsSession, consumer: Consumer, producer: Producer) -> None:
     while (message := consumer.receive(None)) is not None:
         producer.send(message.body)
         session.commit()
@@ -97,7 +107,7 @@ def _by_sending(connection: Connection) -> None:
     producer.wait()
 
 
-_PROGRAMS = (_by_client_acknowledge, _by_listener, _by_transaction, _by_sending)
+_PROGRAMS = (_by_client_acknowledge, _by_listener, _by_transaction, _by_transaction_that_sends_first, _by_sending)
 
 
 @pytest.mark.parametrize("fault", _FAULTS)

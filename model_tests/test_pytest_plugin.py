@@ -1,60 +1,25 @@
-"""The pytest plugin, as its users run it: small suites, run by pytest itself."""
+"""The pytest plugin, as its users run it: what it finds, and how it runs."""
 
 from __future__ import annotations
 
 import importlib.util
-import textwrap
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from model_tests._tables import shipped
 from model_tests.engine_calls import shared_wiring
+from model_tests.plugin_runs import TWO, Run, example, run
 
-__all__ = ["shared_wiring"]
+__all__ = ["run", "shared_wiring"]
 
 pytest_plugins = ["pytester"]
-
-EXAMPLES = Path(__file__).parent / "examples"
-
-Run = Callable[..., pytest.RunResult]
-
-_HEAD = """
-import pytest
-from ackfsm.engine import JMSException
-
-SETTINGS = pytest.mark.ackfsm("artemis", ack_mode="CLIENT_ACKNOWLEDGE")
-
-def consume(connection, work):
-    consumer = connection.session().consumer("q")
-    while (message := consumer.receive()) is not None:
-        work(message)
-        message.acknowledge()
-"""
-
-
-@pytest.fixture
-def run(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Run:
-    """Run pytest with the plugin on the source of a test module, in this process."""
-    monkeypatch.setattr("ackfsm.tables.load", shipped)
-
-    def runs(source: str, *options: str) -> pytest.RunResult:
-        pytester.makepyfile(_HEAD + textwrap.dedent(source))
-        return pytester.runpytest_inprocess("-p", "ackfsm.pytest_plugin", "-p", "no:cacheprovider", *options)
-
-    return runs
-
-
-def _example(name: str) -> str:
-    return (EXAMPLES / f"{name}.py").read_text(encoding="utf-8")
 
 
 # What it finds
 
 
 def test_a_message_that_is_acknowledged_too_early_is_lost_from_the_event_on_that_settles_it(run: Run) -> None:
-    result = run(_example("acknowledged_too_early"))
+    result = run(example("acknowledged_too_early"))
     result.assert_outcomes(failed=1)
     result.stdout.fnmatch_lines(
         [
@@ -74,13 +39,13 @@ def test_a_message_that_is_acknowledged_too_early_is_lost_from_the_event_on_that
 
 
 def test_one_that_is_acknowledged_when_it_is_done_is_safe_at_every_point(run: Run) -> None:
-    result = run(_example("acknowledged_when_done"))
+    result = run(example("acknowledged_when_done"))
     result.assert_outcomes(passed=1)
     result.stdout.fnmatch_lines(["ackfsm: 38 of 38 fault points tried in 1 test"])
 
 
 def test_an_assertion_that_fails_at_a_point_says_so(run: Run) -> None:
-    result = run(_example("charged_twice"))
+    result = run(example("charged_twice"))
     result.assert_outcomes(failed=1)
     result.stdout.fnmatch_lines(
         [
@@ -93,7 +58,7 @@ def test_an_assertion_that_fails_at_a_point_says_so(run: Run) -> None:
 
 
 def test_one_that_remembers_what_it_has_done_is_safe(run: Run) -> None:
-    run(_example("charged_once")).assert_outcomes(passed=1)
+    run(example("charged_once")).assert_outcomes(passed=1)
 
 
 def test_nobody_catches_a_crash_as_an_exception(run: Run) -> None:
@@ -210,54 +175,47 @@ def test_without_repairs_the_operator_starts_broker_and_application(run: Run) ->
     ).assert_outcomes(passed=1)
 
 
+@pytest.mark.parametrize("mode", ["AUTO_ACKNOWLEDGE", "INDIVIDUAL_ACKNOWLEDGE", "SESSION_TRANSACTED", "NO_ACKNOWLEDGE"])
+def test_what_was_sent_to_others_is_taken_in_every_mode(run: Run, mode: str) -> None:
+    run(
+        f"""
+        @pytest.mark.ackfsm("jms", ack_mode="{mode}")
+        def test(ackfsm):
+            ackfsm.send("q", "a", "b")
+            assert [message.body for message in ackfsm.receive_all("q")] == [b"a", b"b"]
+            assert ackfsm.receive_all("q") == []
+        """
+    ).assert_outcomes(passed=1)
+
+
 # How it runs
 
 
 def test_a_single_point_is_run_again(run: Run) -> None:
-    again = run(_example("acknowledged_too_early"), "--ackfsm-point=8:consumer_crash")
+    again = run(example("acknowledged_too_early"), "--ackfsm-point=8:consumer_crash")
     again.assert_outcomes(failed=1)
     again.stdout.fnmatch_lines(["fault point 8:consumer_crash: *", "ackfsm: 1 of 38 fault points tried in 1 test"])
-    before = run(_example("acknowledged_too_early"), "--ackfsm-point=7:consumer_crash")
+    before = run(example("acknowledged_too_early"), "--ackfsm-point=7:consumer_crash")
     before.assert_outcomes(passed=1)
 
 
 def test_a_sample_is_one_and_says_so(run: Run) -> None:
-    result = run(_example("acknowledged_when_done"), "--ackfsm-points=5", "--ackfsm-seed=3")
+    result = run(example("acknowledged_when_done"), "--ackfsm-points=5", "--ackfsm-seed=3")
     result.assert_outcomes(passed=1)
     result.stdout.fnmatch_lines(["ackfsm: 5 of 38 fault points tried in 1 test; a sample by --ackfsm-seed=3"])
 
 
-_TWO = """
-    @SETTINGS
-    @pytest.mark.ackfsm_faults("consumer_crash", never=["unprocessed"])
-    @pytest.mark.parametrize("early", [True, False])
-    def test(ackfsm, early):
-        def work(message):
-            if early:
-                message.acknowledge()
-            ackfsm.processed(message)
-        def application(connection):
-            consumer = connection.session().consumer("q")
-            while (message := consumer.receive()) is not None:
-                work(message)
-                if not early:
-                    message.acknowledge()
-        ackfsm.send("q", "m")
-        ackfsm.run(application)
-"""
-
-
 def test_parameters_are_tests_of_their_own(run: Run) -> None:
-    run(_TWO).assert_outcomes(failed=1, passed=1)
+    run(TWO).assert_outcomes(failed=1, passed=1)
 
 
 def test_the_first_failure_may_be_the_last_test(run: Run) -> None:
-    run(_TWO, "-x").assert_outcomes(failed=1)
+    run(TWO, "-x").assert_outcomes(failed=1)
 
 
 @pytest.mark.skipif(importlib.util.find_spec("xdist") is None, reason="pytest-xdist is not installed")
 def test_workers_share_the_tests(run: Run) -> None:
-    result = run(_TWO, "-n2")
+    result = run(TWO, "-n2")
     result.assert_outcomes(failed=1, passed=1)
     result.stdout.fnmatch_lines(["ackfsm: * fault points tried in 2 tests"])
 
@@ -270,13 +228,11 @@ def test_reports_can_be_sent_from_a_worker(run: Run, pytester: pytest.Pytester) 
             json.dumps(report._to_json())
         """
     )
-    run(_TWO).assert_outcomes(failed=1, passed=1)
+    run(TWO).assert_outcomes(failed=1, passed=1)
 
 
 def test_an_expected_failure_is_one_if_some_point_fails(run: Run) -> None:
-    run(_TWO.replace("@SETTINGS", "@SETTINGS\n    @pytest.mark.xfail(strict=True)")).assert_outcomes(
-        xfailed=1, failed=1
-    )
+    run(TWO.replace("@SETTINGS", "@SETTINGS\n    @pytest.mark.xfail(strict=True)")).assert_outcomes(xfailed=1, failed=1)
 
 
 def test_a_test_that_skips_is_skipped_and_one_that_fails_by_itself_fails(run: Run) -> None:
@@ -339,153 +295,3 @@ def test_what_the_last_test_tears_down_may_fail(run: Run) -> None:
             ackfsm.run(lambda connection: consume(connection, ackfsm.processed))
         """
     ).assert_outcomes(passed=1, errors=1)
-
-
-# Without faults
-
-
-def test_the_broker_alone(run: Run) -> None:
-    run(
-        """
-        @pytest.mark.ackfsm("qpid-jms", ack_mode="CLIENT_ACKNOWLEDGE", seed=7)
-        class TestBroker:
-            @pytest.mark.ackfsm(prefetch=2)
-            def test(self, ackfsm_broker):
-                configuration = ackfsm_broker.configuration
-                assert (configuration.profile, configuration.ack_mode) == ("qpid-jms", "CLIENT_ACKNOWLEDGE")
-                assert configuration.prefetch == 2
-        """
-    ).assert_outcomes(passed=1)
-
-
-def test_a_run_without_the_marker_is_verified_too(run: Run) -> None:
-    result = run(
-        """
-        @SETTINGS
-        def test(ackfsm):
-            ackfsm.send("q", "m")
-            ackfsm.run(lambda connection: consume(connection, ackfsm.processed))
-        """
-    )
-    result.assert_outcomes(passed=1)
-    result.stdout.no_fnmatch_line("ackfsm:*")
-
-
-def test_an_application_that_leaves_messages_is_told_so(run: Run) -> None:
-    result = run(
-        """
-        def test(ackfsm):
-            ackfsm.send("q", "m")
-            ackfsm.run(lambda connection: connection.session("CLIENT_ACKNOWLEDGE", consumption="receive").consumer("q"))
-        """
-    )
-    result.assert_outcomes(failed=1)
-    result.stdout.fnmatch_lines(["*the application was started * times and leaves 1 messages in q"])
-
-
-def test_its_own_errors_leave_the_application(run: Run) -> None:
-    result = run(
-        """
-        def test(ackfsm):
-            ackfsm.send("q", "m")
-            ackfsm.run(lambda connection: connection.session("NONSENSE"))
-        """
-    )
-    result.stdout.fnmatch_lines(["*InputError: ack_mode cannot be 'NONSENSE'*"])
-
-
-# What it refuses
-
-
-_RUN = 'ackfsm.send("q", "m"); ackfsm.run(lambda connection: consume(connection, ackfsm.processed))'
-
-
-@pytest.mark.parametrize(
-    ("markers", "body", "said"),
-    [
-        ('@pytest.mark.ackfsm_faults("flood")', _RUN, "there is no fault 'flood'; it is one of broker_crash, *"),
-        ('@pytest.mark.ackfsm_faults(never=["harm"])', _RUN, "there is no anomaly 'harm'; *"),
-        ('@pytest.mark.ackfsm_faults(never="loss")', _RUN, "never='loss' is no list of anomalies; *"),
-        ('@pytest.mark.ackfsm_faults(ever=["loss"])', _RUN, "the marker ackfsm_faults has no 'ever'; *"),
-        ('@pytest.mark.ackfsm_faults("rejection")', _RUN, "rejection can strike nowhere in this run (*not send"),
-        ('@pytest.mark.ackfsm_faults("broker_kill")', "ackfsm.send('q')", "*call ackfsm.run(application) in the test"),
-        ('@pytest.mark.ackfsm("jms", colour="red")', _RUN, "the marker ackfsm: there is no setting 'colour'*"),
-        ('@pytest.mark.ackfsm("jms", "ems")', _RUN, "the marker ackfsm: the marker ackfsm has one name, *"),
-        ("@pytest.mark.ackfsm(pace=object())", _RUN, "*pace is used by every run of the test; *"),
-        ("@pytest.mark.ackfsm(history=False)", _RUN, "*needs a broker that keeps a history*"),
-    ],
-)
-def test_what_cannot_be_done_is_refused_in_one_line(run: Run, markers: str, body: str, said: str) -> None:
-    result = run(f"@SETTINGS\n{markers}\ndef test(ackfsm):\n    {body}\n")
-    assert sum(result.parseoutcomes().get(kind, 0) for kind in ("failed", "errors", "error")) == 1
-    result.stdout.fnmatch_lines([said])
-
-
-def test_the_marker_needs_the_fixture(run: Run) -> None:
-    result = run("@pytest.mark.ackfsm_faults('broker_kill')\ndef test(ackfsm_broker):\n    pass\n")
-    result.stdout.fnmatch_lines(["the marker ackfsm_faults is for tests that use the fixture ackfsm"])
-    result.assert_outcomes(errors=1)
-
-
-@pytest.mark.parametrize(
-    ("option", "said"),
-    [
-        ("--ackfsm-point=8", "*--ackfsm-point '8' is not N:fault, for example 12:consumer_crash"),
-        ("--ackfsm-points=0", "*--ackfsm-points is a whole number from 1"),
-    ],
-)
-def test_options_are_checked_at_the_start(run: Run, option: str, said: str) -> None:
-    result = run(_TWO, option)
-    assert result.ret is pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines([said])
-
-
-def test_a_point_that_is_not_in_the_run(run: Run) -> None:
-    result = run(_example("acknowledged_when_done"), "--ackfsm-point=99:consumer_crash")
-    result.assert_outcomes(failed=1)
-    result.stdout.fnmatch_lines(["--ackfsm-point=99:consumer_crash: there is no such point in a run of * events"])
-
-
-def test_a_run_that_is_not_the_same_each_time_shows_nothing(run: Run) -> None:
-    result = run(
-        """
-        runs = []
-        @SETTINGS
-        @pytest.mark.ackfsm_faults("consumer_crash")
-        def test(ackfsm):
-            runs.append(1)
-            ackfsm.send("q", *["m"] * len(runs))
-            ackfsm.run(lambda connection: consume(connection, ackfsm.processed))
-        """
-    )
-    result.assert_outcomes(failed=1)
-    result.stdout.fnmatch_lines(["the run is not the same each time (event * was *"])
-
-
-def test_without_what_verification_needs_it_says_so(run: Run) -> None:
-    result = run(
-        """
-        @pytest.fixture(autouse=True)
-        def bare(monkeypatch):
-            monkeypatch.setattr("ackfsm.pytest_plugin.importlib.util.find_spec", lambda name: None)
-        def test(ackfsm):
-            pass
-        """
-    )
-    result.stdout.fnmatch_lines(["*pip install 'ackfsm?verify?'"])
-    result.assert_outcomes(errors=1)
-
-
-def test_who_does_not_use_it_pays_nothing(pytester: pytest.Pytester) -> None:
-    pytester.makepyfile(
-        """
-        import sys
-        def test():
-            heavy = {"numpy", "pyarrow", "yaml", "ackfsm.engine", "ackfsm.tables", "ackfsm.history"}
-            assert "ackfsm.pytest_plugin" in sys.modules
-            assert not heavy & set(sys.modules)
-        """
-    )
-    result = pytester.runpytest_subprocess("-p", "ackfsm.pytest_plugin", "-W", "error")
-    result.assert_outcomes(passed=1)
-    result.stdout.no_fnmatch_line("ackfsm:*")

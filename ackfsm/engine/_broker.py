@@ -389,8 +389,14 @@ class Broker:
             return True
         for session in list(self.core.sessions):
             if session is not self.core.broker and self.engine.happen(f"{session.kind}_link_up", session):
+                self._connect_others(session.face.owner)
                 return True
         return False
+
+    def _connect_others(self, owner: JmsSession) -> None:
+        """The sides of a session share its connection."""
+        for side in owner.sides():
+            self.engine.happen(f"{side.kind}_link_up", side)
 
 
 _COVERING = {"covers_those_after": "session", "covers_those_before": "up_to"}

@@ -106,8 +106,8 @@ class Session:
     def _reach(self, doing: str) -> None:
         """A side that is new waits for the broker, and for the connection that it shares with the others."""
         self.broker.reach(doing)
-        if not all(map(_linked, self._sides())):
-            self.broker.wait(lambda: all(map(_linked, self._sides())), doing)
+        if not all(map(_linked, self.sides())):
+            self.broker.wait(lambda: all(map(_linked, self.sides())), doing)
 
     def finish_processing(self) -> None:
         """The application is done with what it had."""
@@ -232,7 +232,7 @@ class Session:
     def _next_transaction(self) -> None:
         self._began = False
         self.transaction = self.broker.new_transaction()
-        for side in self._sides():
+        for side in self.sides():
             side.transaction = self.transaction
 
     # The end, and what goes wrong
@@ -272,10 +272,10 @@ class Session:
 
     def _leave(self) -> None:
         self.closed = True
-        for side in self._sides():
+        for side in self.sides():
             self.broker.retire(side)
 
-    def _sides(self) -> list[CoreSession]:
+    def sides(self) -> list[CoreSession]:
         """The sending and consuming sides, as the core knows them."""
         sending = [out.session for out in self.outgoing.values()]
         return sending + [consumer.incoming.session for consumer in self.consumers]

@@ -147,7 +147,9 @@ class Trial:
             consumer = session.consumer(queue)
             while (message := consumer.receive(None)) is not None:
                 taken.append(message)
-                message.acknowledge()
+                session.finish_processing()
+                if message.copy.told.claimable:
+                    message.acknowledge()
             if session.transacted:
                 session.commit()
         return taken
