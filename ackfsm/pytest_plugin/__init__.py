@@ -180,8 +180,12 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
     trial = getattr(item, "funcargs", {}).get(_TRIAL)
     if trial is None:
         return (yield)
+    from ackfsm.pytest_plugin._trial import Trial
     from ackfsm.pytest_plugin._verdict import complaint, place
     from ackfsm.terms import InputError
+
+    if not isinstance(trial, Trial):  # somebody else's fixture has the same name
+        return (yield)
 
     try:
         result = yield
