@@ -297,3 +297,12 @@ def test_what_a_session_had_that_is_gone_goes_to_the_next_at_any_pace(seed: int)
     connection.lose()
     connection.close()
     assert broker.connect().session().consumer("q").receive() is not None
+
+
+@pytest.mark.parametrize("detects", [True, False])
+def test_a_message_with_a_known_id_is_dropped_where_the_broker_looks_at_ids(*, detects: bool) -> None:
+    broker = Broker("artemis", specification=shipped(), duplicate_detection=detects)
+    producer = broker.connect().session(send_mode="blocking").producer("q")
+    for body in (b"first", b"second"):
+        producer.send(body, duplicate_id=b"id")
+    assert broker.queue("q").length == (1 if detects else 2)

@@ -105,6 +105,10 @@ class Automaton:
         rows = (row for _, row in self.rows(signal, self.names[state]))
         return next((row for row in rows if row.move is Move.REFUSE), None)
 
+    def machine(self, name: str) -> Fsm:
+        """One of the machines."""
+        return next(fsm for fsm in self.fsms if fsm.name == name)
+
     def of(self, state: int, machine: str) -> str:
         """The state of one machine."""
         return next(name for fsm, name in zip(self.fsms, self.names[state], strict=True) if fsm.name == machine)

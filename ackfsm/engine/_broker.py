@@ -9,6 +9,7 @@ from types import TracebackType
 from typing import Self
 
 from ackfsm import tables
+from ackfsm.engine._automaton import Automaton
 from ackfsm.engine._connection import Connection
 from ackfsm.engine._consumer import Consumer, Message
 from ackfsm.engine._core import Core, Observer, Session
@@ -24,13 +25,12 @@ from ackfsm.engine._session import Session as JmsSession
 from ackfsm.engine._storage import Storage
 from ackfsm.engine._telling import Telling
 from ackfsm.engine._wiring import Role, Wiring
-from ackfsm.journal import Journal, Live, MemoryJournal
-from ackfsm.tables import Specification
+from ackfsm.journal import REMEMBERED, Journal, Live, MemoryJournal
+from ackfsm.tables import EventRef, Specification
 from ackfsm.terms import Configuration, InputError
 
 __all__ = ["Broker"]
 
-_QUEUE, _BROKER = 1, 3
 _LAZY_BATCH = 32
 
 
@@ -235,10 +235,27 @@ class Broker:
         copy.roles[Role.UNANSWERED] = out.parts[Role.UNANSWERED]
         copy.roles[Role.BROKER] = self.core.broker.parts[Role.BROKER]
         copy.scopes = [out.session, queue.scope, None, self.core.broker]
-        if message.duplicate_id is not None and message.duplicate_id in self._remembered:
+        if message.duplicate_id is not None and self._knows(message.duplicate_id, automaton):
             copy.state = automaton.put(copy.state, known_id="safe")
         message.copy = copy
         return copy
+
+    def _knows(self, duplicate_id: bytes, automaton: Automaton) -> bool:
+        """Whether the id has come with another message, which is stored first, and the tables have the broker look."""
+        if duplicate_id not in self._remembered or not automaton.machine("known_id").moves(EventRef("accept")):
+            return False
+        self.engine.flush_all()
+        return duplicate_id in self._remembered
+
+    def remember(self, duplicate_id: bytes) -> None:
+        """The broker knows an id; of many the newest are kept."""
+        self._remembered[duplicate_id] = None
+        if len(self._remembered) > REMEMBERED:
+            del self._remembered[next(iter(self._remembered))]
+
+    def forget_id(self, duplicate_id: bytes) -> None:
+        """What had the id is gone, and the id with it."""
+        self._remembered.pop(duplicate_id, None)
 
     def second_copy(self, first: Copy) -> Copy:
         """The copy that a resend makes."""

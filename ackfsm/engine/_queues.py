@@ -15,7 +15,6 @@ from ackfsm.terms import Configuration
 __all__ = ["Incoming", "Outgoing", "Queue"]
 
 _CONSUMER = 2
-_QUEUE = 1
 
 
 class Outgoing:

@@ -49,6 +49,17 @@ class Telling:
             arrivals.setdefault(("entry", state), []).append(_counted)
         for state in ("removed", "lost", "refused"):
             arrivals.setdefault(("entry", state), []).append(_uncounted)
+        for state in ("unsafe", "safe"):
+            arrivals.setdefault(("known_id", state), []).append(self._known)
+        arrivals.setdefault(("known_id", "unknown"), []).append(self._unknown)
+
+    def _known(self, copy: Copy) -> None:
+        if copy.message.duplicate_id is not None:
+            self._broker.remember(copy.message.duplicate_id)
+
+    def _unknown(self, copy: Copy) -> None:
+        if copy.message.duplicate_id is not None:
+            self._broker.forget_id(copy.message.duplicate_id)
 
     def _told(self) -> Iterator[tuple[str, Effect]]:
         """What is done after which event."""
