@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import contextlib
 import io
+import os
 import re
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from unittest import mock
 
 import pytest
 
@@ -25,6 +27,9 @@ _BLOCK = re.compile(r"^```python\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 _TAKEN = re.compile(
     r"^<!-- (?P<what>from|output of) (?P<file>\S+) -->\n```(?P<language>\w+)\n.*?^```$", re.DOTALL | re.MULTILINE
 )
+
+# Where one of these is set pytest shows whole differences, which a reader at a terminal does not see.
+_VERBOSE = ("CI", "BUILD_NUMBER")
 
 
 def blocks(document: Path) -> Iterator[tuple[int, str]]:
@@ -49,7 +54,14 @@ def _output_of(file: Path) -> str:
     """What a test that fails says, without the frame around it."""
     options = ("-p", "ackfsm.pytest_plugin", "-p", "no:cacheprovider", "-p", "no:terminal", "-c", "/dev/null")
     heard = _Heard()
-    with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder), contextlib.redirect_stdout(io.StringIO()):
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        contextlib.chdir(folder),
+        contextlib.redirect_stdout(io.StringIO()),
+        mock.patch.dict(os.environ),
+    ):
+        for variable in _VERBOSE:
+            os.environ.pop(variable, None)
         copy = Path(folder) / f"test_{file.name}"
         copy.write_text(file.read_text(encoding="utf-8"), encoding="utf-8")
         pytest.main([copy.name, "--rootdir", folder, "--import-mode=importlib", *options], plugins=[heard])
