@@ -1,0 +1,9 @@
+"""A composed system as a model for other tools: Promela for Spin, TLA+ for TLC, JSON, SCXML.
+
+Every format is made from the same network as ``ackfsm check`` explores, without what can never
+move; states, transitions and verdicts are the same in every tool that explores it.
+"""
+
+from ackfsm.export._promela import promela
+
+__all__ = ["promela"]
