@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ackfsm import explore
@@ -77,19 +77,15 @@ def _bounds(**bounds: Any) -> Bounds:
 
 def _drawn(draw: random.Random) -> Iterator[System]:
     for number in range(DRAWN):
-        fixed: dict[str, object] = {"ack_mode": list(AckMode)[number % len(AckMode)], "delivery_mode": _delivery(number)}
-        yield _small(draw, number, fixed)
+        modes = (list(AckMode)[number % len(AckMode)], list(DeliveryMode)[number % len(DeliveryMode)])
+        yield _small(draw, number, dict(zip(("ack_mode", "delivery_mode"), modes, strict=True)))
 
 
-def _delivery(number: int) -> DeliveryMode:
-    return list(DeliveryMode)[number % len(DeliveryMode)]
-
-
-def _small(draw: random.Random, number: int, fixed: dict[str, object]) -> System:
+def _small(draw: random.Random, number: int, fixed: Mapping[str, object]) -> System:
     """The first system drawn with these modes that is small enough."""
     while True:
         keys = [field.name for field in dataclasses.fields(Configuration)]
-        chosen: dict[str, Any] = {key: draw.choice(values(key)) for key in keys} | fixed
+        chosen: dict[str, Any] = {key: draw.choice(values(key)) for key in keys} | dict(fixed)
         bounds = Bounds(
             messages=1 if number % 3 else 2,
             faults=frozenset(draw.sample(list(Fault), draw.choice((1, 2, 3, len(Fault))))),
