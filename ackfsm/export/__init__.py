@@ -5,5 +5,6 @@ move; states, transitions and verdicts are the same in every tool that explores 
 """
 
 from ackfsm.export._promela import promela
+from ackfsm.export._tla import tla, tla_configuration
 
-__all__ = ["promela"]
+__all__ = ["promela", "tla", "tla_configuration"]
