@@ -22,10 +22,15 @@ def about(network: Network) -> Iterator[str]:
     for key, value in network.configuration.as_dict().items():
         yield f"  {key} = {json.dumps(value) if not isinstance(value, str) else value}"
     yield "Bounds:"
-    for key, bound in written_bounds(network.bounds).items():
-        yield f"  {key} = {' '.join(map(str, bound)) if isinstance(bound, list) else 'any' if bound is None else bound}"
+    yield from (f"  {key} = {_words(bound)}" for key, bound in written_bounds(network.bounds).items())
     yield ""
     yield "ackfsm check with the same options gives the numbers of states and transitions to expect, and the verdicts."
+
+
+def _words(bound: int | list[str] | None) -> str:
+    if isinstance(bound, list):
+        return " ".join(bound) or "none"
+    return "any" if bound is None else str(bound)
 
 
 def written_bounds(bounds: Bounds) -> dict[str, int | list[str] | None]:
