@@ -6,10 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from ackfsm import history, tables
+from ackfsm import history
+from model_tests._tables import shipped
 from model_tests.notation import events_of, write
 
-SPEC = tables.load()
+SPEC = shipped()
 AGAIN = "c delivered m1 clear session=s queue=q", "c delivered m1 flagged session=s queue=q"
 ONE, OTHER = "c delivered m1 clear session=s queue=q", "d delivered m2 clear session=o queue=q"
 
