@@ -27,7 +27,10 @@ CLEAN = (DATA / "synthetic" / "legal_redelivered_on_first_sight.jsonl").read_tex
 
 @pytest.fixture(scope="module")
 def session() -> Iterator[SparkSession]:
-    found = spark.session("local[2]")
+    """One for all histories; they are small, and a compiler that thinks longer costs more than it saves."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1", prepend=" ")
+        found = spark.session("local[2]")
     yield found
     found.stop()
 
