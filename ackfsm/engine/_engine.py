@@ -131,7 +131,7 @@ class Engine:
             if _connection(event, subject) is not scope:
                 return  # it went to another session since
             if lost and isinstance(scope, Session):
-                self.happen(f"{scope.kind}_link_loss", scope)
+                scope.face.owner.fault("link_loss")
             elif isinstance(subject, Session):
                 self.happen(event.name, subject)
             elif not self.perform(_said(event, subject), subject):
