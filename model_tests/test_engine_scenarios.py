@@ -11,6 +11,7 @@ from ackfsm.engine import (
     AtOnce,
     Broker,
     BrokerStopped,
+    Message,
     MessageRejected,
     Outcome,
     OutcomeUnknown,
@@ -351,4 +352,31 @@ def test_a_frame_that_is_lost_takes_the_connection_of_both_sides_with_it() -> No
     faults = [line["fault"] for line in broker.history.lines if line["event"] == "fault"]
     assert faults[:2] == ["producer_link_loss", "consumer_link_loss"]
     producer.send(b"y")
+    assert_kept(broker)
+
+
+@pytest.mark.parametrize("fault", ["crash", "kill"])
+def test_any_number_of_sessions_may_still_be_busy_with_a_message_that_has_gone_on(fault: str) -> None:
+    broker = Broker("jms", specification=shipped(), ack_mode="CLIENT_ACKNOWLEDGE", history=True, repairs=False)
+    broker.connect().session().producer("q").send(b"x")
+    held: list[Message] = []
+    for _ in range(6):
+        connection = broker.connect()
+        message = connection.session().consumer("q").receive(1)
+        assert message
+        held.append(message)
+        connection.lose()
+    assert held[-1].delivery_count == 6
+    broker.repairs = True
+    while broker.engine.go_on():
+        pass
+    getattr(broker, fault)()
+    assert {message.copy.of("acknowledgement") for message in held} == {"disconnected"}, "every one of them hears of it"
+    broker.restart()
+    for message in held:
+        message.consumer.session.close()
+    last = broker.connect().session().consumer("q").receive(1)
+    assert last
+    last.acknowledge()
+    assert broker.queue("q").length == 0
     assert_kept(broker)
