@@ -380,3 +380,17 @@ def test_any_number_of_sessions_may_still_be_busy_with_a_message_that_has_gone_o
     last.acknowledge()
     assert broker.queue("q").length == 0
     assert_kept(broker)
+
+
+def test_nothing_is_kept_of_the_frames_of_connections_that_are_gone() -> None:
+    broker = Broker("jms", specification=shipped(), pace=Timed(latency=(0, 300_000)))
+    for _ in range(3):
+        with broker.connect() as connection:
+            connection.session().producer("q").send()
+            message = connection.session("CLIENT_ACKNOWLEDGE").consumer("q").receive(1)
+            assert message
+            message.acknowledge()
+    while broker.engine.go_on():
+        pass
+    assert not broker.engine._last  # noqa: SLF001 - it shows nowhere else
+    assert broker.core.sessions == {broker.core.broker: None}
