@@ -9,6 +9,7 @@ state of the whole system is a few words of 63 bits.
 from __future__ import annotations
 
 import dataclasses
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from ackfsm.tables import EventRef, Fsm, Machine, Monitor, Move, Per, Relation, Row, Specification
@@ -239,6 +240,7 @@ class _Composer:
                 yield Instance(fsm, index, name, monitor.marked, monitor.at_rest)
 
     def _events(self, instances: tuple[Instance, ...]) -> Iterator[NetworkEvent]:
+        hearing = _hearing(instances)
         for machine in self.specification.machines.values():
             for name in machine.owns:
                 declared = self.specification.events[name]
@@ -246,30 +248,35 @@ class _Composer:
                     continue
                 for index in self._indices(declared.per):
                     if self._owner_has_a_row(machine, EventRef(name), index):
-                        event = self._event(machine, name, index, instances)
-                        if all(_ever(instances[part.instance].fsm, part.event) for part in event.participants):
+                        event = self._event(machine, name, index, instances, hearing[name])
+                        if all(part.event in instances[part.instance].fsm.possible for part in event.participants):
                             yield event
 
     def _owner_has_a_row(self, machine: Machine, event: EventRef, index: Index) -> bool:
         fsms = self._fsms(machine)
         return fsms[index[: len(next(iter(fsms)))]].moves(event)
 
-    def _event(self, owner: Machine, name: str, index: Index, instances: tuple[Instance, ...]) -> NetworkEvent:
-        parts = [
-            Participant(number, event)
-            for number, instance in enumerate(instances)
-            for event in instance.fsm.alphabet
-            if event.name == name and concerns(event.relation, instance.index, index)
-            if any(instance.fsm.rows[state, event].move is not Move.IGNORE for state in instance.fsm.states)
-        ]
+    def _event(
+        self,
+        owner: Machine,
+        name: str,
+        index: Index,
+        instances: tuple[Instance, ...],
+        hearing: Iterable[Participant],
+    ) -> NetworkEvent:
+        parts = [part for part in hearing if concerns(part.event.relation, instances[part.instance].index, index)]
         parts.sort(key=lambda part: instances[part.instance].fsm.name != owner.name)
         may_never_happen = name in set(Fault) or self.specification.events[name].optional
         return NetworkEvent(name, index, may_never_happen, tuple(parts))
 
 
-def _ever(fsm: Fsm, event: EventRef) -> bool:
-    """Whether some state lets ``event`` happen."""
-    return any(fsm.rows[state, event].move is not Move.REFUSE for state in fsm.states)
+def _hearing(instances: tuple[Instance, ...]) -> Mapping[str, list[Participant]]:
+    """Who hears an event of each name, at some index."""
+    found: dict[str, list[Participant]] = defaultdict(list)
+    for number, instance in enumerate(instances):
+        for name, events in instance.fsm.heard.items():
+            found[name] += (Participant(number, event) for event in events)
+    return found
 
 
 def concerns(relation: Relation, mine: Index, its: Index) -> bool:
@@ -360,17 +367,11 @@ def _tables(network: Network) -> tuple[list[int], list[int], list[int], list[int
             fsm = network.instances[part.instance].fsm
             if (id(fsm), part.event) not in laid:
                 laid[id(fsm), part.event] = len(table)
-                table += _column(fsm, part.event)
+                table += fsm.column(part.event)
             who.append(part.instance)
             where.append(laid[id(fsm), part.event])
         first.append(len(who))
     return first, who, where, table
-
-
-def _column(fsm: Fsm, event: EventRef) -> list[int]:
-    number = {state: i for i, state in enumerate(fsm.states)}
-    rows = (fsm.rows[state, event] for state in fsm.states)
-    return [-1 if row.move is Move.REFUSE else number[row.target] for row in rows]
 
 
 def _marks(

@@ -10,13 +10,16 @@ from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
+from typing import Any
 
+import pytest
 from hypothesis import strategies as st
 
 from ackfsm import tables
 from ackfsm.network import Bounds, Instance, Network, NetworkEvent, Participant
 from ackfsm.tables import Condition, EventRef, Fsm, Move, Row, Specification, load
 from ackfsm.tables._conditions import ALWAYS
+from ackfsm.tables._source import Document, read_document
 from ackfsm.terms import Anomaly, Configuration, Fault, Profile, key_type
 
 SPEC = Path(__file__).resolve().parent.parent / "spec"
@@ -36,6 +39,21 @@ _NUMBERS: Mapping[str, tuple[int | None, ...]] = {
 def shipped() -> Specification:
     """The tables of the project, read once (also where a test has put something in the place of ``tables.load``)."""
     return load()
+
+
+def read_once(patch: pytest.MonkeyPatch) -> None:
+    """From now on a changed copy of ``spec/`` is read where it differs from what was read before."""
+    known: dict[tuple[str, bytes, str], Document] = {}
+
+    def read(file: Path, name: str, schema: dict[str, Any]) -> Document:
+        if not file.is_file():
+            return read_document(file, name, schema)
+        key = (name, file.read_bytes(), json.dumps(schema))
+        if key not in known:
+            known[key] = read_document(file, name, schema)
+        return dataclasses.replace(known[key], file=file)
+
+    patch.setattr("ackfsm.tables._specification.read_document", read)
 
 
 def copy_of_spec(folder: Path) -> Path:

@@ -27,11 +27,17 @@ import numpy as np
 import numpy.typing as npt
 import yaml
 
+<<<<<<< HEAD
 from ackfsm import explore, tables
 from ackfsm.explore._search import Search
+=======
+from ackfsm import explore
+from ackfsm.explore import _search
+>>>>>>> mend
 from ackfsm.network import Bounds, Network, NetworkEvent, compose, concerns, pack
 from ackfsm.tables import EventRef, Machine, Move, Row, Specification
 from ackfsm.terms import Anomaly, Fault, InputError, Profile
+from model_tests._tables import shipped
 
 __all__ = ["Mutant", "Noticed", "System", "mutants", "panel", "score", "survivors", "trial", "yardstick"]
 
@@ -314,7 +320,7 @@ class _Yardstick:
 @functools.cache
 def yardstick(most_states: int) -> _Yardstick:
     """Made once in each process; of the panel's systems those with no more states than ``most_states``."""
-    specification = tables.load()
+    specification = shipped()
     measured = {system: signature(specification, system, most_states + 1) for system in panel(specification)}
     small = {system: found for system, found in measured.items() if found[0] <= most_states}
     systems, signatures = tuple(small), tuple(small.values())
@@ -346,7 +352,7 @@ def trial(mutant: Mutant, most_states: int = _LARGEST) -> Noticed:
 
 def score() -> list[Noticed]:
     """Try every mutant, in parallel."""
-    everyone = list(mutants(tables.load()))
+    everyone = list(mutants(shipped()))
     context = multiprocessing.get_context("forkserver")
     with ProcessPoolExecutor(os.cpu_count(), mp_context=context) as pool:  # says so if a process dies
         return list(pool.map(trial, everyone, chunksize=16))

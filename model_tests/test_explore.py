@@ -12,7 +12,11 @@ from hypothesis import strategies as st
 
 from ackfsm import explore, tables
 from ackfsm.explore import Exploration, System
+<<<<<<< HEAD
 from ackfsm.explore._search import Search
+=======
+from ackfsm.explore._search import _PLAIN_STATES, _Search
+>>>>>>> mend
 from ackfsm.network import Bounds, Instance, Network, NetworkEvent, Participant, compose, pack
 from ackfsm.tables import EventRef, Fsm
 from ackfsm.terms import AckMode, Anomaly, Configuration, Fault, InputError
@@ -127,7 +131,9 @@ def test_compiled_and_plain_code_find_the_same(chosen: dict[str, Any], monkeypat
     assert found[100] == found[1], "where plain code hands over makes no difference"
 
 
-def test_a_large_space_is_compiled_and_a_small_one_is_not() -> None:
+def test_a_large_space_is_compiled_and_a_small_one_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert _PLAIN_STATES > 1, "what it is where no test has changed it"
+    monkeypatch.setattr(PLAIN_LIMIT, _PLAIN_STATES)
     assert not explore.explore(system()).compiled
     assert explore.explore(system(messages=2)).compiled
 

@@ -119,7 +119,7 @@ class Incoming:
         names = {name: copy.of(name) for name in handed}
         fresh = {name: core.wiring.specification.machines[name].initial for name in handed}
         if copy.kept is not None and names["delivery"] != fresh["delivery"]:
-            left = Copy(core.wiring.handed(copy.kept, copy.number), copy.message, _free_key(core, copy), core.nobody)
+            left = Copy(core.wiring.handed(copy.kept, copy.number), copy.message, _Apart(copy.key | 3), core.nobody)
             left.state = left.automaton.put(left.state, **names)
             left.kept, left.received = copy.kept, copy.received
             left.roles[Role.CONSUMER], left.roles[Role.PREFETCH] = copy.roles[Role.CONSUMER], copy.roles[Role.PREFETCH]
@@ -141,12 +141,16 @@ class Incoming:
             copy.file()
 
 
-def _free_key(core: Core, copy: Copy) -> int:
-    """A key of the message of ``copy`` under which nothing is filed: its two copies leave two of four."""
-    keys = (copy.key | 3, copy.key & ~3)
-    return next(
-        (key for key in keys if not any(filed and key in filed.members for filed in core.broker.filed)), keys[0]
-    )
+class _Apart(int):
+    """A key that stands where its number does, and is the same as itself alone."""
+
+    __slots__ = ()
+
+    def __eq__(self, other: object) -> bool:
+        return self is other
+
+    def __hash__(self) -> int:
+        return id(self)
 
 
 @dataclasses.dataclass(slots=True, eq=False)
