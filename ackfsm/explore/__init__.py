@@ -2,6 +2,7 @@
 
 from ackfsm.explore._allowed import allowed, why_undecided
 from ackfsm.explore._check import Answer, Finding, check
+from ackfsm.explore._progress import Broken, ProgressFinding
 from ackfsm.explore._reduce import Reduced, reduced
 from ackfsm.explore._search import Exploration, explore, explore_packed
 from ackfsm.explore._system import Hook, Refused, System
@@ -9,10 +10,12 @@ from ackfsm.explore._traces import Comparison, compare, compare_after
 
 __all__ = [
     "Answer",
+    "Broken",
     "Comparison",
     "Exploration",
     "Finding",
     "Hook",
+    "ProgressFinding",
     "Reduced",
     "Refused",
     "System",

@@ -9,6 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from ackfsm.explore import Answer, Finding
+from ackfsm.report._progress import progress_lines
 from ackfsm.report._guarantees import guarantees_line
 from ackfsm.terms import Fault
 
@@ -18,7 +19,10 @@ __all__ = ["check_screen"]
 def check_screen(answer: Answer) -> RenderableType:
     """Configuration, extent of the search, a line for each anomaly, the witnesses, the guarantees, the conclusion."""
     guarantees = guarantees_line(answer.guarantees, answer.strongest)
-    return Group(_heading(answer), "", _findings(answer), "", *_witnesses(answer), guarantees, "", _conclusion(answer))
+    witnesses, progress = _witnesses(answer), progress_lines(answer.progress)
+    return Group(
+        _heading(answer), "", _findings(answer), "", *witnesses, guarantees, "", *progress, _conclusion(answer)
+    )
 
 
 def _heading(answer: Answer) -> Text:
@@ -71,9 +75,10 @@ def _witnesses(answer: Answer) -> Iterator[Text]:
 
 
 def _conclusion(answer: Answer) -> Text:
-    broken = answer.violations
-    if broken:
-        names = ", ".join(finding.anomaly for finding in broken)
+    if not answer.keeps_promises:
+        broken = [str(finding.anomaly) for finding in answer.violations]
+        broken += [name for name, finding in answer.progress.items() if finding.promised]
+        names = ", ".join(dict.fromkeys(broken))
         return Text(f"Promise broken: {names}.", style="bold red")
     if not answer.exploration.complete:
         return Text("Undetermined: the search stopped at its limit; raise --max-states.", style="bold yellow")
