@@ -74,9 +74,7 @@ class Graph:
             found = self.numbers(len(questions), EMPTY)
             self.kernel.resting(*self.known, shard, marks, found)
             nearest.append([int(number) for number in found])
-        return [
-            self._halt(machines, [found[number] for found in nearest]) for number, machines in enumerate(questions)
-        ]
+        return [self._halt(machines, [found[number] for found in nearest]) for number, machines in enumerate(questions)]
 
     def _halt(self, machines: Sequence[Machine], nearest: Sequence[int]) -> Run | None:
         found = self._nearest(nearest)
@@ -149,11 +147,15 @@ class Graph:
         """Find the fair sets of ``rank``; for each shard the lowest number of a state in one, or -1."""
         tally, nearest = self.numbers(6), self.numbers(self.space.shards, EMPTY)
         tally[COMPONENT] = len(rank)
-        stacks = [self.numbers(FRAME * _FIRST_ROOM), self.numbers(_FIRST_ROOM), self.numbers(_FIRST_ROOM)]
-        while not self.kernel.fair_sets(*self.known, rank, Walk(*stacks, tally), nearest):
-            more = FRAME * self.search.system.events
-            stacks = [self.search.room.grown(stack, 2 * len(stack) + more, 0) for stack in stacks]
+        walk = Walk(self.numbers(FRAME * _FIRST_ROOM), self.numbers(_FIRST_ROOM), self.numbers(_FIRST_ROOM), tally)
+        while not self.kernel.fair_sets(*self.known, rank, walk, nearest):
+            walk = walk._replace(
+                frames=self._more(walk.frames), edges=self._more(walk.edges), held=self._more(walk.held)
+            )
         return [int(number) for number in nearest]
+
+    def _more(self, stack: Any) -> Any:
+        return self.search.room.grown(stack, 2 * len(stack) + FRAME * self.search.system.events, 0)
 
     def successors(self, state: int) -> list[tuple[int, int]]:
         """The live events of ``state``, and where each leads."""

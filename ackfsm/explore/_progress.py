@@ -18,6 +18,7 @@ from ackfsm.terms import Fault, InputError
 
 __all__ = ["Broken", "ProgressFinding", "find_progress", "refuse_forever"]
 
+
 class Broken(StrEnum):
     """How progress fails: the system comes to rest, or goes round in a cycle."""
 
@@ -59,7 +60,9 @@ def refuse_forever(bounds: Bounds, forever: Collection[str]) -> None:
     for name in sorted(forever):
         if name not in known:
             among = ", ".join(sorted(known)) or "none"
-            raise InputError(f"{name} cannot go on for ever, as it is no fault or action of this check; they are: {among}")
+            raise InputError(
+                f"{name} cannot go on for ever, as it is no fault or action of this check; they are: {among}"
+            )
         if name in set(Fault) and bounds.max_faults is not None:
             raise InputError(
                 f"{name} cannot go on for ever where {bounds.max_faults} faults are the limit; give --max-faults any"

@@ -9,8 +9,8 @@ from rich.table import Table
 from rich.text import Text
 
 from ackfsm.explore import Answer, Finding
-from ackfsm.report._progress import progress_lines
 from ackfsm.report._guarantees import guarantees_line
+from ackfsm.report._progress import progress_lines
 from ackfsm.terms import Fault
 
 __all__ = ["check_screen"]

@@ -75,7 +75,9 @@ def _waiting(
             raise document.error(path, f"{name} is no anomaly at rest, so it waits for nothing; name another machine")
         return known
     if name not in machines or machines[name].counter:
-        raise document.error(path, f"no machine {name!r} can wait; name one of machines/ (no counter) or anomaly.machine")
+        raise document.error(
+            path, f"no machine {name!r} can wait; name one of machines/ (no counter) or anomaly.machine"
+        )
     if "pending" not in row:
         raise document.error(path, f"it is not said where {name} is pending; list its states as pending")
     pending = frozenset(row["pending"])
