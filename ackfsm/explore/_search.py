@@ -12,8 +12,8 @@ from typing import Any, Self
 
 from ackfsm.explore._components import first_rows, layout_for, machine_states, system_of
 from ackfsm.explore._kernel import BASE, EMPTY, FOUND, TRANSITIONS, UNKNOWN, Rows
-from ackfsm.explore._room import Room, Shard, boxes_for
 from ackfsm.explore._reduce import reduced
+from ackfsm.explore._room import Room, Shard, boxes_for
 from ackfsm.network import Network, NetworkEvent, Packed
 
 __all__ = ["Exploration", "Limits", "Search", "explore", "explore_packed"]
