@@ -394,3 +394,19 @@ def test_nothing_is_kept_of_the_frames_of_connections_that_are_gone() -> None:
         pass
     assert not broker.engine._last  # noqa: SLF001 - it shows nowhere else
     assert broker.core.sessions == {broker.core.broker: None}
+
+
+@pytest.mark.parametrize("received", [0, 1])
+def test_what_a_session_without_acknowledgements_has_not_handed_over_is_gone_as_it_closes(received: int) -> None:
+    broker = Broker("ems", specification=shipped(), ack_mode="NO_ACKNOWLEDGE", consumption="receive", history=True)
+    producer = broker.connect().session().producer("q")
+    producer.send(b"x")
+    producer.send(b"y")
+    session = broker.connect().session()
+    consumer = session.consumer("q")
+    for _ in range(received):
+        assert consumer.receive()
+    session.close()
+    assert broker.connect().session().consumer("q").receive(1) is None
+    broker.drained()
+    assert_kept(broker)
