@@ -15,6 +15,7 @@ from ackfsm.engine import (
     MessageRejected,
     Outcome,
     OutcomeUnknown,
+    Sent,
     Shuffled,
     Timed,
     TransactionRolledBackException,
@@ -409,4 +410,25 @@ def test_what_a_session_without_acknowledgements_has_not_handed_over_is_gone_as_
     session.close()
     assert broker.connect().session().consumer("q").receive(1) is None
     broker.drained()
+    assert_kept(broker)
+
+
+@pytest.mark.parametrize(("mode", "heard"), [("PER_MESSAGE", [0, 1, 2, 3, 4, 5]), ("WINDOWED", [1, 3, 5])])
+def test_a_handler_hears_of_a_range_once_where_events_are_windowed(mode: str, heard: Sequence[int]) -> None:
+    """Two messages are a third of the window, and the broker answers them together."""
+    settings = {"ack_event_mode": mode, "send_mode": "asynchronous", "publish_window": 6}
+    broker = Broker("solace", pace=Timed(), specification=shipped(), history=True, **settings)
+    events: list[tuple[Sent, list[Outcome]]] = []
+    sent: list[Sent] = []
+
+    def hear(message: Sent) -> None:
+        events.append((message, [each.outcome for each in sent]))
+
+    producer = broker.connect().session().producer("q", on_outcome=hear)
+    for _ in range(3):
+        sent += [producer.send(b"x") for _ in range(2)]
+        producer.wait()
+    assert [sent.index(message) for message, _ in events] == heard
+    for message, outcomes in events:
+        assert set(outcomes[: sent.index(message) + 1]) == {Outcome.CONFIRMED}, "it, and all before it"
     assert_kept(broker)
