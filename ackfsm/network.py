@@ -24,10 +24,10 @@ __all__ = [
     "Packed",
     "Participant",
     "Watcher",
+    "components",
     "compose",
     "concerns",
     "environments",
-    "lay_out",
     "pack",
     "watchers_of",
 ]
@@ -37,8 +37,6 @@ Index = tuple[int, ...]
 
 Watcher = tuple[str, Monitor]
 """What a machine watches for (an anomaly, or a name of one's own), and the machine."""
-
-_WORD_BITS = 63
 
 _MOST_FAULTS = 1000
 """A budget is a machine with one state for each fault left; whoever wants more wants no limit."""
@@ -301,7 +299,7 @@ def concerns(relation: Relation, mine: Index, its: Index) -> bool:
 class Packed:
     """A network as flat lists of integers.
 
-    Instance ``i`` has its state in ``width[i]`` bits from bit ``shift[i]`` of word ``word[i]``.
+    Instance ``i`` has ``size[i]`` states, begins in ``initial[i]``, and belongs to ``component[i]``.
     Event ``e`` has the participants ``first[e]`` to ``first[e+1]``; participant ``p`` is instance
     ``who[p]``, and its next state from state ``s`` is ``table[where[p] + s]``, -1 if it refuses.
     ``free[e]`` is 1 for an event that a system at rest does not wait for.
@@ -309,10 +307,9 @@ class Packed:
     ``anomalies``, that state ``s`` of instance ``i`` of ``watchers`` marks.
     """
 
-    words: int
-    word: list[int]
-    shift: list[int]
-    mask: list[int]
+    size: list[int]
+    initial: list[int]
+    component: list[int]
     first: list[int]
     free: list[int]
     who: list[int]
@@ -322,22 +319,18 @@ class Packed:
     mark: list[int]
     always: list[int]
     at_rest: list[int]
-    initial: list[int]
     anomalies: tuple[str, ...]
 
 
 def pack(network: Network) -> Packed:
     """Lay ``network`` out for the kernel."""
-    word, shift, mask = lay_out([len(instance.fsm.states) for instance in network.instances])
     first, who, where, table = _tables(network)
     anomalies = tuple(dict.fromkeys(i.anomaly for i in network.instances if i.anomaly is not None))
     watchers, mark, always, at_rest = _marks(network.instances, anomalies)
-    words = word[-1] + 1
     return Packed(
-        words=words,
-        word=word,
-        shift=shift,
-        mask=mask,
+        size=[len(instance.fsm.states) for instance in network.instances],
+        initial=[instance.fsm.states.index(instance.fsm.initial) for instance in network.instances],
+        component=components(instance.index for instance in network.instances),
         first=first,
         free=[int(event.may_never_happen) for event in network.events],
         who=who,
@@ -347,24 +340,22 @@ def pack(network: Network) -> Packed:
         mark=mark,
         always=always,
         at_rest=at_rest,
-        initial=_initial(network.instances, words, word, shift),
         anomalies=anomalies,
     )
 
 
-def lay_out(sizes: Iterable[int]) -> tuple[list[int], list[int], list[int]]:
-    """Word, shift and mask of machines with so many states, packed into words in their order."""
-    word, shift, mask = [], [], []
-    at, used = 0, 0
-    for size in sizes:
-        bits = (size - 1).bit_length()
-        if used + bits > _WORD_BITS:
-            at, used = at + 1, 0
-        word.append(at)
-        shift.append(used)
-        mask.append((1 << bits) - 1)
-        used += bits
-    return word, shift, mask
+def components(indices: Iterable[Index]) -> list[int]:
+    """For each index the number of its component: the system, or a message with its copy.
+
+    The two copies of a message are components of their own, and so is a copy of the only one: together they are in
+    about as many states as the system.
+    """
+    given = list(indices)
+    copies = {index for index in given if len(index) > 1}
+    messages = {index[:1] for index in given if index}
+    apart = len(copies) > len(messages) or len(messages) == 1
+    numbers: dict[Index, int] = {}
+    return [numbers.setdefault(index if apart else index[:1], len(numbers)) for index in given]
 
 
 def _tables(network: Network) -> tuple[list[int], list[int], list[int], list[int]]:
@@ -397,10 +388,3 @@ def _marks(
             always += [bit[instance.anomaly] * (state in instance.marked) for state in instance.fsm.states]
             at_rest += [bit[instance.anomaly] * (state in instance.at_rest) for state in instance.fsm.states]
     return watchers, mark, always, at_rest
-
-
-def _initial(instances: Iterable[Instance], words: int, word: list[int], shift: list[int]) -> list[int]:
-    packed = [0] * words
-    for i, instance in enumerate(instances):
-        packed[word[i]] += instance.fsm.states.index(instance.fsm.initial) << shift[i]
-    return packed

@@ -16,7 +16,7 @@ import pytest  # noqa: TC002 - its MonkeyPatch is part of what tests call
 from hypothesis import strategies as st
 
 from ackfsm import tables
-from ackfsm.network import Bounds, Instance, Network, NetworkEvent, Packed, Participant
+from ackfsm.network import Bounds, Instance, Network, NetworkEvent, Participant
 from ackfsm.tables import Condition, EventRef, Fsm, Move, Row, Specification, load
 from ackfsm.tables._conditions import ALWAYS
 from ackfsm.tables._source import Document, read_document
@@ -141,7 +141,7 @@ def row(state: str, event: EventRef, target: str | None, when: Condition = ALWAY
 
 @st.composite
 def networks(draw: st.DrawFn) -> Network:
-    """A system of random machines and random events, with idle machines between them to fill several words."""
+    """A system of random machines and random events."""
     alphabet = [EventRef(f"event_{n}") for n in range(draw(st.integers(1, 5)))]
     busy = [draw(_machines(alphabet)) for _ in range(draw(st.integers(1, 4)))]
     idle = [_idle(draw(st.integers(1, 70))) for _ in range(draw(st.integers(0, 20)))]
@@ -207,7 +207,6 @@ def anomalies_in(network: Network, state: Sequence[str], *, at_rest: bool) -> It
             yield instance.anomaly
 
 
-def unpacked(network: Network, packed: Packed, words: Sequence[int]) -> tuple[str, ...]:
-    """The names of the states in ``words``."""
-    numbers = [(words[packed.word[i]] >> packed.shift[i]) & packed.mask[i] for i in range(len(network.instances))]
+def unpacked(network: Network, numbers: Sequence[int]) -> tuple[str, ...]:
+    """The names of the states that have these numbers in their machines."""
     return tuple(instance.fsm.states[number] for instance, number in zip(network.instances, numbers, strict=True))
