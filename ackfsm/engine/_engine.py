@@ -12,7 +12,7 @@ from ackfsm.engine._core import Core, Session
 from ackfsm.engine._courses import Courses, Phase
 from ackfsm.engine._pace import FRAMES, Pace, Shuffled
 from ackfsm.engine._parts import Copy, Scope
-from ackfsm.engine._wiring import Event, Role, Wiring
+from ackfsm.engine._wiring import Event, Role, View, Wiring
 
 __all__ = ["Engine", "Queues"]
 
@@ -59,7 +59,7 @@ class Engine:
         self._busy: dict[Session, None] = {}
         self._writing: dict[Session, None] = {}
         self._due: list[tuple[int, int, Callable[[], None]]] = []
-        self._sent: set[tuple[int, object, object]] = set()
+        self._sent: dict[tuple[int, object, object], int] = {}
         self._syncing = False
         self._taken: tuple[dict[Copy, frozenset[str]], list[Session]] = {}, []
         self._last: dict[object, int] = {}
@@ -121,14 +121,14 @@ class Engine:
         frame = (event.number, subject, scope)
         if frame in self._sent:
             return
-        self._sent.add(frame)
+        sent = self._sent[frame] = self.pace.now
         way = event.agent, scope
         at = max(self.pace.now + (self.pace.delay(event.agent) or 0), self._last.get(way, 0))
         self._last[way] = at
         lost = self.pace.loses(event.agent)
 
         def arrives() -> None:
-            self._sent.discard(frame)
+            del self._sent[frame]
             if self._last.get(way) == at:
                 del self._last[way]  # nobody has to stay behind what has arrived
             if _connection(event, subject) is not scope:
@@ -137,10 +137,21 @@ class Engine:
                 scope.face.owner.fault("link_loss")
             elif isinstance(subject, Session):
                 self.happen(event.name, subject)
-            elif not self.perform(_said(event, subject), subject):
+            elif not self._is_spoken_for(event, subject, sent) and not self.perform(_said(event, subject), subject):
                 self._waiting[subject] = None
 
         self.at(at, arrives)
+
+    def _is_spoken_for(self, event: Event, copy: Copy, sent: int) -> bool:
+        """Whether a frame that was sent at the same moment for a later copy stands for this one too: one of a range."""
+        for call, _ in event.calls:
+            scope = copy.scopes[call.scope]
+            alike = scope.under(call).members if scope is not None and call.view is View.LATER else {}
+            if copy.key in alike:
+                last = alike[max(alike)]
+                frame = (event.number, last, _connection(event, last))
+                return last is not copy and self._sent.get(frame) == sent and self.core.can(event, last)
+        return False
 
     def _sync_later(self) -> None:
         if self._syncing:
@@ -165,14 +176,14 @@ class Engine:
         """Do all that happens at once."""
         core = self.core
         while True:
-            if self.callbacks:
-                self.callbacks.popleft()()
-            elif self._shuffled is not None:
-                return
-            elif core.moved:
+            if core.moved and self._shuffled is None:
                 copy = next(iter(core.moved))
                 del core.moved[copy]
                 self.courses.drive(None, copy, Phase.PROMPT)
+            elif self.callbacks:
+                self.callbacks.popleft()()
+            elif self._shuffled is not None:
+                return
             elif self._busy:
                 self._session(self._busy.popitem()[0])
             elif self._retry:

@@ -26,6 +26,9 @@ _OUTCOMES = {
     "send_in_transaction": Outcome.IN_TRANSACTION,
 }
 
+_CONCLUDED = frozenset({"implied"})
+"""Of these no event tells: they follow from that of a later message."""
+
 _ENDS = {
     "commit_failed": "commit_in_doubt",
     "consumption_in_doubt": "commit_in_doubt",
@@ -93,7 +96,7 @@ class Telling:
                     out.process, said, session=out.session.name, queue=message.queue.name, message=message.id
                 )
             hear = message.on_outcome
-            if hear is not None:
+            if hear is not None and event not in _CONCLUDED:
                 self._broker.engine.callbacks.append(lambda: hear(message))
 
         return resolved
