@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ackfsm.engine._courses import Phase
-from ackfsm.engine._parts import Copy
+from ackfsm.engine._parts import Copy, Route
 from ackfsm.engine._queues import Incoming, Queue
 
 if TYPE_CHECKING:
@@ -20,17 +19,25 @@ class Dispatching:
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
         self._core = broker.core
-        self._drive = broker.engine.courses.drive
-        self._first = broker.core.events["dispatch_first"]
-        self._ready = broker.core.wiring.overtaken("dispatch_first", "queue")
 
-    def first(self, queue: Queue) -> Copy | None:
-        """What is to be sent next."""
-        return queue.scope.under(self._ready).first()
+    def onward(self, copy: Copy) -> Route | None:
+        """The route by which ``copy``, which nobody has had, may go straight on; ``None`` if it has to queue."""
+        queue: Queue = copy.message.queue
+        if not queue.consumers or queue.ready.members:
+            return None
+        return queue.consumers[0].route(self._core, copy.route)
+
+    def pass_on(self, copy: Copy, onward: Route) -> bool:
+        """Let ``copy`` go on by that route, if its consumer has room and nothing is to be stored before."""
+        incoming: Incoming = onward.incoming
+        if copy.told.goes is None or self._broker.storage.marks(copy) or not incoming.has_room():
+            return False
+        incoming.bind(self._core, copy)
+        return True
 
     def feed(self, queue: Queue) -> bool:
         """Send what waits to consumers that have room; whether anything was sent."""
-        ready = queue.scope.under(self._ready)
+        ready = queue.ready
         sent = False
         while (first := ready.first()) is not None:
             incoming = self._next_consumer(queue)
@@ -56,16 +63,12 @@ class Dispatching:
         if not copy.premarked and broker.storage.marks(copy) and not self._mark(queue, incoming):
             return False
         event = copy.told.goes
-        if event is None or not self._drive(event, copy, Phase.PROMPT):
-            return False
-        copy.mark = 1 if event is self._first else max(copy.mark, 1) + 1
-        copy.premarked = False
-        return True
+        return event is not None and broker.engine.perform(event.name, copy)
 
     def _mark(self, queue: Queue, incoming: Incoming) -> bool:
         """Store for all that are about to be sent that they are: one sync for them together."""
         storage = self._broker.storage
-        for copy in queue.scope.under(self._ready).smallest(incoming.room()):
+        for copy in queue.ready.smallest(incoming.room()):
             if not copy.premarked and storage.marks(copy):
                 storage.mark(copy)
                 copy.premarked = True

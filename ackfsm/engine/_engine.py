@@ -5,14 +5,14 @@ from __future__ import annotations
 import heapq
 import random
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Protocol
 
-from ackfsm.engine._core import Core, Session
-from ackfsm.engine._courses import Courses, Phase
+from ackfsm.engine._core import Core, Effect, Session
+from ackfsm.engine._courses import Courses, Phase, Script
 from ackfsm.engine._pace import FRAMES, Pace, Shuffled
-from ackfsm.engine._parts import Copy, Scope
-from ackfsm.engine._wiring import Event, Role, Wiring
+from ackfsm.engine._parts import Copy, Route, Scope
+from ackfsm.engine._wiring import Event, Role, State, Wiring
 
 __all__ = ["Engine", "Queues"]
 
@@ -27,6 +27,15 @@ class Queues(Protocol):
 
     def feed(self, copy: Copy) -> bool:
         """Send what waits in the queue of ``copy`` to consumers that have room; whether anything was sent."""
+
+    def onward(self, copy: Copy) -> Route | None:
+        """The route by which ``copy`` may go straight on to a consumer; ``None`` if it has to queue."""
+
+    def pass_on(self, copy: Copy, onward: Route) -> bool:
+        """Let ``copy`` go on by that route, if its consumer has room and nothing is to be stored before."""
+
+    def passed(self, copy: Copy) -> None:
+        """``copy`` has gone straight on to a consumer."""
 
     def sync(self) -> bool:
         """Write and sync the journal; ``False`` if it failed and the broker has stopped."""
@@ -46,11 +55,22 @@ class Engine:
 
     def __init__(self, wiring: Wiring, queues: Queues, pace: Pace) -> None:
         self.core = Core(wiring)
-        self.courses = Courses(self.core, _phases(pace.prompt()), self._leftover, self._session_busy, self._finished)
+        self.courses = Courses(self.core, _phases(pace.prompt()), self._left)
+        self.scripts = {event.name: Script((event,), Phase.PROMPT) for event in self.core.events.values()}
+        self._nothing = Script((None,), Phase.PROMPT)
+        self._synced_entry = Script((None,), Phase.DISK)
+        self._sending = {e: Script((e,), Phase.PROMPT, queues.pass_on) for e in self.core.events.values()}
+        self._silent = {e: Script((e,), Phase.SILENT) for e in self.core.events.values()}
+        self._leftovers: dict[State, tuple[Effect, ...]] = {}
         self.pace = pace
         self.queues = queues
         self.callbacks: deque[Callable[[], None]] = deque()
         self._prompt = pace.prompt()
+        self._disk_takes_time = pace.delay("disk") is not None
+        self._sides: tuple[tuple[Effect, tuple[Role, ...]], ...] = (
+            (self._producer_busy, (Role.PRODUCER, Role.WINDOW, Role.UNANSWERED)),
+            (self._consumer_busy, (Role.CONSUMER, Role.PREFETCH)),
+        )
         self._travelling = frozenset() if isinstance(pace, Shuffled) else FRAMES - self._prompt
         self._shuffled = pace if isinstance(pace, Shuffled) else None
         self._hungry: dict[Copy, None] = {}
@@ -70,16 +90,20 @@ class Engine:
 
     def perform(self, name: str, copy: Copy) -> bool:
         """An event of ``copy`` that somebody brings about, and what follows at once."""
-        return self.courses.drive(self.core.events[name], copy, Phase.PROMPT)
+        return self.courses.drive(self.scripts[name], copy) > 0
 
     def put(self, event: Event, copy: Copy) -> bool:
         """An event by which the application puts ``copy`` on its way, which the broker may be about to refuse."""
-        if not copy.refuse:
-            return self.courses.drive(event, copy, Phase.PROMPT)
-        done = self.courses.drive(event, copy, Phase.SILENT)
-        copy.message.waited = copy.told.sending
-        if done and not self._travelling:
-            self.perform("rejection", copy)
+        if copy.refuse:
+            done = self.courses.drive(self._silent[event], copy) > 0
+            copy.message.waited = copy.told.sending
+            if done and not self._travelling:
+                self.perform("rejection", copy)
+            return done
+        onward = None if self._shuffled is not None else self.queues.onward(copy)
+        done = self.courses.drive(self._sending[event], copy, onward) > 0
+        if onward is not None and copy.route is onward:
+            self.queues.passed(copy)
         return done
 
     def happen(self, name: str, session: Session) -> bool:
@@ -94,26 +118,44 @@ class Engine:
         for other in self.core.sessions if session.kind == "broker" else (session,):
             self._busy[other] = None
 
-    def _leftover(self, copy: Copy) -> None:
-        """What a copy has to do and was not let do, or what takes time."""
-        by = copy.told.by
-        if "disk" in by:
-            self._unsynced[copy] = None
-            self._sync_later()
-        if "queue" in by:
-            self._hungry[copy] = None
-        if by - _KNOWN:
-            if by & self._travelling:
-                for event in copy.told.todo:
-                    if event.agent in self._travelling:
-                        self._send(event, copy)
-            if by - self._travelling - _KNOWN:
-                self._waiting[copy] = None
+    def _left(self, copy: Copy) -> tuple[Effect, ...]:
+        """What is done about what ``copy`` and its sessions have yet to do; the same in the same states."""
+        told = copy.told
+        left = self._leftovers.get(told)
+        if left is None:
+            left = self._leftovers[told] = tuple(self._leftover(told))
+        left += tuple(busy for busy, roles in self._sides if any(copy.part(role).told.todo for role in roles))
+        return (*left, self._finished) if copy.spent else left
 
-    def _session_busy(self, copy: Copy, scope: int) -> None:
-        session = copy.scopes[scope]
-        if isinstance(session, Session):
-            self._busy[session] = None
+    def _leftover(self, told: State) -> Iterator[Effect]:
+        """What a copy has to do and was not let do, or what takes time."""
+        if "disk" in told.by:
+            yield self._unsync
+        if "queue" in told.by:
+            yield self.hungry
+        travelling = tuple(event for event in told.todo if event.agent in self._travelling)
+        if travelling:
+            yield lambda copy: self._send_all(travelling, copy)
+        if told.by - self._travelling - _KNOWN:
+            yield self._wait_for
+
+    def _unsync(self, copy: Copy) -> None:
+        self._unsynced[copy] = None
+        if self._disk_takes_time:
+            self._sync_later()
+
+    def _wait_for(self, copy: Copy) -> None:
+        self._waiting[copy] = None
+
+    def _producer_busy(self, copy: Copy) -> None:
+        self._busy[copy.route.outgoing.session] = None
+
+    def _consumer_busy(self, copy: Copy) -> None:
+        self._busy[copy.route.incoming.session] = None
+
+    def _send_all(self, events: Iterable[Event], copy: Copy) -> None:
+        for event in events:
+            self._send(event, copy)
 
     def _send(self, event: Event, subject: Copy | Session) -> None:
         """Let a frame travel, behind those that are under way on the same connection in the same direction."""
@@ -169,7 +211,7 @@ class Engine:
             elif core.moved:
                 copy = next(iter(core.moved))
                 del core.moved[copy]
-                self.courses.drive(None, copy, Phase.PROMPT)
+                self.courses.drive(self._nothing, copy)
             elif self._busy:
                 self._session(self._busy.popitem()[0])
             elif self._retry:
@@ -197,7 +239,7 @@ class Engine:
         self._retry = False
         waiting, self._waiting = sorted(self._waiting, key=lambda copy: copy.key), {}
         for copy in waiting:
-            self.courses.drive(None, copy, Phase.PROMPT)
+            self.courses.drive(self._nothing, copy)
 
     def hungry(self, copy: Copy) -> None:
         """A queue has something to send, or somebody to send it to."""
@@ -252,7 +294,7 @@ class Engine:
         try:
             for copy in copies:
                 before = copy.state
-                self.courses.drive(None, copy, Phase.DISK)
+                self.courses.drive(self._synced_entry, copy)
                 moved = moved or copy.state != before
             for session in sessions:
                 self._written(session)
@@ -315,7 +357,7 @@ class Engine:
         if event.agent == "queue":
             self._hungry.pop(subject, None)
             return self.queues.feed(subject)
-        return self.courses.drive(event, subject, Phase.PROMPT)
+        return self.perform(event.name, subject)
 
     def _finished(self, copy: Copy) -> None:
         broker = self.core.broker.parts[Role.BROKER]

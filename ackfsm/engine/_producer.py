@@ -106,7 +106,7 @@ class Producer:
         broker, engine = self._broker, self._broker.engine
         event = self._choose(copy, events)
         message = copy.message
-        out: Outgoing = copy.scopes[0].face  # type: ignore[union-attr] # whoever sends has a session
+        out: Outgoing = copy.route.outgoing
         out.open[message] = None
         message.waited = False
         while not self._sent(event, copy, said):
