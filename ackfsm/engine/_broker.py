@@ -19,7 +19,7 @@ from ackfsm.engine._errors import BrokerStopped, IllegalStateException, Stuck
 from ackfsm.engine._log import History
 from ackfsm.engine._messages import Sent, unpack
 from ackfsm.engine._pace import AtOnce, Pace
-from ackfsm.engine._parts import Copy, Route
+from ackfsm.engine._parts import Copy
 from ackfsm.engine._queues import Incoming, Outgoing, Queue
 from ackfsm.engine._session import Session as JmsSession
 from ackfsm.engine._storage import Storage
@@ -90,7 +90,7 @@ class Broker:
         self._fault = ""
         self.hand_over = self.core.wiring.overtaken("delivered_clear", "consumer")
         self._ready = self.core.wiring.overtaken("dispatch_first", "queue")
-        self._dispatching = Dispatching(self)
+        self.dispatching = Dispatching(self)
         Telling(self)
         self._adopt()
 
@@ -319,8 +319,7 @@ class Broker:
 
     def wake(self, queue: Queue) -> None:
         """There is somebody new to send to."""
-        first = queue.ready.first()
-        if first is not None:
+        if queue.ready.members and (first := queue.ready.first()) is not None:
             self.engine.hungry(first)
 
     def retire(self, session: Session) -> None:
@@ -382,28 +381,11 @@ class Broker:
 
     def feed(self, copy: Copy) -> bool:
         """Send what waits in the queue of ``copy`` to consumers."""
-        return self._dispatching.feed(copy.message.queue)
-
-    def onward(self, copy: Copy) -> Route | None:
-        """The route by which ``copy`` may go straight on to a consumer; ``None`` if it has to queue."""
-        return self._dispatching.onward(copy)
-
-    def pass_on(self, copy: Copy, onward: Route) -> bool:
-        """Let ``copy`` go on by that route, if its consumer has room and nothing is to be stored before."""
-        return self._dispatching.pass_on(copy, onward)
-
-    def passed(self, copy: Copy) -> None:
-        """``copy`` has gone straight on to a consumer, and the next one is another's."""
-        copy.message.queue.consumers.rotate(-1)
+        return self.dispatching.feed(copy.message.queue)
 
     def complete(self, session: Session) -> bool:
         """Whether every part of the transaction of ``session`` has been executed."""
         return self.storage.complete(session)
-
-    def forget(self, copy: Copy) -> None:
-        """Nothing that anybody could notice can happen to ``copy`` any more."""
-        if copy.number == 1:
-            copy.message.copy = None
 
     def idle(self) -> bool:
         """Lazy acknowledgements; then repairs."""

@@ -58,6 +58,7 @@ class _Course:
         join: those that it joins.
         after: the calls under which it is filed then.
         effects: what is done.
+        done: how many of the events of the script were performed.
     """
 
     before: tuple[object, ...]
@@ -69,6 +70,7 @@ class _Course:
     join: tuple[tuple[int, int], ...]
     after: tuple[object, ...]
     effects: tuple[Effect, ...]
+    done: int
 
 
 class Courses:
@@ -135,7 +137,7 @@ class Courses:
             copy.filed = course.after  # type: ignore[assignment] # they are calls
         for effect in course.effects:
             effect(copy)
-        return len(script.events)
+        return course.done
 
     def _slowly(self, script: Script, copy: Copy, onward: Route | None) -> int:
         done = 0
@@ -172,7 +174,7 @@ class Courses:
             done = self._slowly(script, copy, onward)
         finally:
             self.core.watch = None
-        if done == len(script.events) and watch.alone:
+        if done and watch.alone:
             now = tuple(_files(copy))
             route.courses[key] = _Course(
                 before=before,
@@ -184,6 +186,7 @@ class Courses:
                 join=tuple(file for file in now if file not in files),
                 after=copy.filed,
                 effects=tuple(watch.effects),
+                done=done,
             )
         return done
 

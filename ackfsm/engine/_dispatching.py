@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ackfsm.engine._courses import Phase, Script
 from ackfsm.engine._parts import Copy, Route
 from ackfsm.engine._queues import Incoming, Queue
+from ackfsm.engine._wiring import Event
 
 if TYPE_CHECKING:
     from ackfsm.engine._broker import Broker
@@ -19,15 +21,24 @@ class Dispatching:
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
         self._core = broker.core
+        self._engine = broker.engine
+        self._sending = {e: Script((e,), Phase.PROMPT, self._pass_on) for e in broker.core.events.values()}
 
-    def onward(self, copy: Copy) -> Route | None:
-        """The route by which ``copy``, which nobody has had, may go straight on; ``None`` if it has to queue."""
+    def put(self, event: Event, copy: Copy) -> bool:
+        """An event by which the application puts ``copy`` on its way; straight to a consumer, if it is let."""
         queue: Queue = copy.message.queue
-        if not queue.consumers or queue.ready.members:
-            return None
-        return queue.consumers[0].route(self._core, copy.route)
+        consumers = queue.consumers
+        if copy.refuse:
+            return self._engine.put_in_vain(event, copy)
+        if not consumers or queue.ready.members or not self._engine.settles:
+            return self._engine.perform(event.name, copy)
+        onward = consumers[0].route(self._core, copy.route)
+        done = self._engine.courses.drive(self._sending[event], copy, onward) > 0
+        if copy.route is onward:
+            consumers.rotate(-1)
+        return done
 
-    def pass_on(self, copy: Copy, onward: Route) -> bool:
+    def _pass_on(self, copy: Copy, onward: Route) -> bool:
         """Let ``copy`` go on by that route, if its consumer has room and nothing is to be stored before."""
         incoming: Incoming = onward.incoming
         if copy.told.goes is None or self._broker.storage.marks(copy) or not incoming.has_room():
@@ -63,7 +74,7 @@ class Dispatching:
         if not copy.premarked and broker.storage.marks(copy) and not self._mark(queue, incoming):
             return False
         event = copy.told.goes
-        return event is not None and broker.engine.perform(event.name, copy)
+        return event is not None and self._engine.perform(event.name, copy)
 
     def _mark(self, queue: Queue, incoming: Incoming) -> bool:
         """Store for all that are about to be sent that they are: one sync for them together."""
@@ -72,6 +83,6 @@ class Dispatching:
             if not copy.premarked and storage.marks(copy):
                 storage.mark(copy)
                 copy.premarked = True
-        if not self._broker.engine.flush_all():
+        if not self._engine.flush_all():
             return self._broker.sync()
         return self._broker.running

@@ -11,7 +11,7 @@ from typing import Protocol
 from ackfsm.engine._core import Core, Effect, Session
 from ackfsm.engine._courses import Courses, Phase, Script
 from ackfsm.engine._pace import FRAMES, Pace, Shuffled
-from ackfsm.engine._parts import Copy, Route, Scope
+from ackfsm.engine._parts import Copy, Scope
 from ackfsm.engine._wiring import Event, Role, State, Wiring
 
 __all__ = ["Engine", "Queues"]
@@ -28,23 +28,11 @@ class Queues(Protocol):
     def feed(self, copy: Copy) -> bool:
         """Send what waits in the queue of ``copy`` to consumers that have room; whether anything was sent."""
 
-    def onward(self, copy: Copy) -> Route | None:
-        """The route by which ``copy`` may go straight on to a consumer; ``None`` if it has to queue."""
-
-    def pass_on(self, copy: Copy, onward: Route) -> bool:
-        """Let ``copy`` go on by that route, if its consumer has room and nothing is to be stored before."""
-
-    def passed(self, copy: Copy) -> None:
-        """``copy`` has gone straight on to a consumer."""
-
     def sync(self) -> bool:
         """Write and sync the journal; ``False`` if it failed and the broker has stopped."""
 
     def complete(self, session: Session) -> bool:
         """Whether every part of the transaction of ``session`` has been executed, so that it may be stored."""
-
-    def forget(self, copy: Copy) -> None:
-        """Nothing that anybody could notice can happen to ``copy`` any more."""
 
     def idle(self) -> bool:
         """Do what is done when nothing else is: lazy acknowledgements, repairs; whether anything was done."""
@@ -59,7 +47,6 @@ class Engine:
         self.scripts = {event.name: Script((event,), Phase.PROMPT) for event in self.core.events.values()}
         self._nothing = Script((None,), Phase.PROMPT)
         self._synced_entry = Script((None,), Phase.DISK)
-        self._sending = {e: Script((e,), Phase.PROMPT, queues.pass_on) for e in self.core.events.values()}
         self._silent = {e: Script((e,), Phase.SILENT) for e in self.core.events.values()}
         self._leftovers: dict[State, tuple[Effect, ...]] = {}
         self.pace = pace
@@ -84,6 +71,7 @@ class Engine:
         self._taken: tuple[dict[Copy, frozenset[str]], list[Session]] = {}, []
         self._last: dict[object, int] = {}
         self._serial = 0
+        self._broker = self.core.broker.parts[Role.BROKER]
         self._retry = False
 
     # What somebody does
@@ -92,18 +80,17 @@ class Engine:
         """An event of ``copy`` that somebody brings about, and what follows at once."""
         return self.courses.drive(self.scripts[name], copy) > 0
 
-    def put(self, event: Event, copy: Copy) -> bool:
-        """An event by which the application puts ``copy`` on its way, which the broker may be about to refuse."""
-        if copy.refuse:
-            done = self.courses.drive(self._silent[event], copy) > 0
-            copy.message.waited = copy.told.sending
-            if done and not self._travelling:
-                self.perform("rejection", copy)
-            return done
-        onward = None if self._shuffled is not None else self.queues.onward(copy)
-        done = self.courses.drive(self._sending[event], copy, onward) > 0
-        if onward is not None and copy.route is onward:
-            self.queues.passed(copy)
+    @property
+    def settles(self) -> bool:
+        """Whether anything follows at once."""
+        return self._shuffled is None
+
+    def put_in_vain(self, event: Event, copy: Copy) -> bool:
+        """An event by which the application puts ``copy`` on its way, which the broker is about to refuse."""
+        done = self.courses.drive(self._silent[event], copy) > 0
+        copy.message.waited = copy.told.sending
+        if done and not self._travelling:
+            self.perform("rejection", copy)
         return done
 
     def happen(self, name: str, session: Session) -> bool:
@@ -360,17 +347,24 @@ class Engine:
         return self.perform(event.name, subject)
 
     def _finished(self, copy: Copy) -> None:
-        broker = self.core.broker.parts[Role.BROKER]
+        broker = self._broker
         if broker.state != broker.automaton.initial:
             return  # the journal may have more of it than the tables were told
         if copy.twin is not None and not copy.twin.spent:
             return
-        for one in (copy, copy.twin):
-            if one is not None:
-                one.unfile()
-                for held in (self._waiting, self._unsynced, self._hungry, self.core.moved):
-                    held.pop(one, None)
-                self.queues.forget(one)
+        self._forget(copy)
+        if copy.twin is not None:
+            self._forget(copy.twin)
+
+    def _forget(self, copy: Copy) -> None:
+        """Nothing that anybody could notice can happen to ``copy`` any more."""
+        if copy.filed:
+            copy.unfile()
+        for held in (self._waiting, self._unsynced, self._hungry, self.core.moved):
+            if copy in held:
+                del held[copy]
+        if copy.key & 3 == 1:
+            copy.message.copy = None
 
 
 def _phases(prompt: frozenset[str]) -> dict[Phase, tuple[frozenset[str], ...]]:

@@ -118,9 +118,11 @@ class Filed:
 
     def first(self) -> Copy | None:
         """The copy with the smallest key."""
-        members = self.members
+        members, tail = self.members, self._tail
         if not members:
             return None
+        if tail and not self._early and (found := members.get(tail[0])) is not None:
+            return found
         tail, early = self._ordered(), self._early
         while early and early[0] not in members:
             heapq.heappop(early)
