@@ -116,7 +116,11 @@ def _names(part: Any) -> tuple[str, ...]:
     return names
 
 
-_PACES: Mapping[str, Callable[[], Pace]] = {"at once": AtOnce, "timed": lambda: Timed(seed=3), "shuffled": lambda: Shuffled(3)}
+_PACES: Mapping[str, Callable[[], Pace]] = {
+    "at once": AtOnce,
+    "timed": lambda: Timed(seed=3),
+    "shuffled": lambda: Shuffled(3),
+}
 
 
 @pytest.mark.parametrize("pace", _PACES)

@@ -383,6 +383,10 @@ class Broker:
         """Send what waits in the queue of ``copy`` to consumers."""
         return self.dispatching.feed(copy.message.queue)
 
+    def mark(self, queue: Queue) -> list[Copy]:
+        """Write to the journal that those who are next in ``queue`` are about to be sent; which those are."""
+        return self.dispatching.mark(queue)
+
     def complete(self, session: Session) -> bool:
         """Whether every part of the transaction of ``session`` has been executed."""
         return self.storage.complete(session)

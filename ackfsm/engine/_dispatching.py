@@ -41,48 +41,46 @@ class Dispatching:
     def _pass_on(self, copy: Copy, onward: Route) -> bool:
         """Let ``copy`` go on by that route, if its consumer has room and nothing is to be stored before."""
         incoming: Incoming = onward.incoming
-        if copy.told.goes is None or self._broker.storage.marks(copy) or not incoming.has_room():
+        if copy.told.goes is None or self._is_to_be_marked(copy, onward) or not incoming.has_room():
             return False
         incoming.bind(self._core, copy)
         return True
 
+    def _is_to_be_marked(self, copy: Copy, onward: Route) -> bool:
+        return not copy.premarked and self._broker.storage.marks(copy, onward.automaton)
+
     def feed(self, queue: Queue) -> bool:
         """Send what waits to consumers that have room; whether anything was sent."""
-        ready = queue.ready
         sent = False
-        while (first := ready.first()) is not None:
-            incoming = self._next_consumer(queue)
-            if incoming is None or not self._dispatch(first, incoming, queue):
+        while (first := queue.ready.first()) is not None and (incoming := self._next_consumer(queue)) is not None:
+            if self._is_to_be_marked(first, incoming.route(self._core, first.route)):
+                self._engine.mark_later(queue)
                 break
+            incoming.bind(self._core, first)
+            event = first.told.goes
+            if event is None or not self._engine.perform(event.name, first):
+                break
+            queue.consumers.rotate(-1)
             sent = True
         return sent
 
-    def _next_consumer(self, queue: Queue) -> Incoming | None:
+    @staticmethod
+    def _next_consumer(queue: Queue) -> Incoming | None:
         """The next in turn that has room."""
         consumers = queue.consumers
         for _ in range(len(consumers)):
-            incoming = consumers[0]
-            if len(consumers) > 1:
-                consumers.rotate(-1)
-            if incoming.has_room():
-                return incoming
+            if consumers[0].has_room():
+                return consumers[0]
+            consumers.rotate(-1)
         return None
 
-    def _dispatch(self, copy: Copy, incoming: Incoming, queue: Queue) -> bool:
-        incoming.bind(self._core, copy)
-        broker = self._broker
-        if not copy.premarked and broker.storage.marks(copy) and not self._mark(queue, incoming):
-            return False
-        event = copy.told.goes
-        return event is not None and self._engine.perform(event.name, copy)
-
-    def _mark(self, queue: Queue, incoming: Incoming) -> bool:
-        """Store for all that are about to be sent that they are: one sync for them together."""
-        storage = self._broker.storage
-        for copy in queue.ready.smallest(incoming.room()):
-            if not copy.premarked and storage.marks(copy):
-                storage.mark(copy)
-                copy.premarked = True
-        if not self._engine.flush_all():
-            return self._broker.sync()
-        return self._broker.running
+    def mark(self, queue: Queue) -> list[Copy]:
+        """Write for all that the next consumer has room for that they are about to be sent; which those are."""
+        incoming = self._next_consumer(queue)
+        if incoming is None:
+            return []
+        waiting = queue.ready.smallest(incoming.room())
+        marked = [c for c in waiting if self._is_to_be_marked(c, incoming.route(self._core, c.route))]
+        for copy in marked:
+            self._broker.storage.mark(copy)
+        return marked

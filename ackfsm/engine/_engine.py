@@ -12,6 +12,7 @@ from ackfsm.engine._core import Core, Effect, Session
 from ackfsm.engine._courses import Courses, Phase, Script
 from ackfsm.engine._pace import FRAMES, Pace, Shuffled
 from ackfsm.engine._parts import Copy, Scope
+from ackfsm.engine._queues import Queue
 from ackfsm.engine._wiring import Event, Role, State, Wiring
 
 __all__ = ["Engine", "Queues"]
@@ -27,6 +28,9 @@ class Queues(Protocol):
 
     def feed(self, copy: Copy) -> bool:
         """Send what waits in the queue of ``copy`` to consumers that have room; whether anything was sent."""
+
+    def mark(self, queue: Queue) -> list[Copy]:
+        """Write to the journal that those who are next in ``queue`` are about to be sent; which those are."""
 
     def sync(self) -> bool:
         """Write and sync the journal; ``False`` if it failed and the broker has stopped."""
@@ -71,6 +75,7 @@ class Engine:
         self._taken: tuple[dict[Copy, frozenset[str]], list[Session]] = {}, []
         self._last: dict[object, int] = {}
         self._serial = 0
+        self._marking: dict[Queue, None] = {}
         self._broker = self.core.broker.parts[Role.BROKER]
         self._retry = False
 
@@ -187,8 +192,8 @@ class Engine:
 
     # What follows
 
-    def settle(self) -> None:
-        """Do all that happens at once."""
+    def settle(self, *, store: bool = True) -> None:
+        """Do all that happens at once; without ``store`` what has to be marked as sent before waits for a sync."""
         core = self.core
         while True:
             if self.callbacks:
@@ -205,6 +210,8 @@ class Engine:
                 self._again()
             elif self._hungry:
                 self.queues.feed(self._hungry.popitem()[0])
+            elif self._marking and store and not self._disk_takes_time:
+                self.flush()
             else:
                 return
 
@@ -271,11 +278,15 @@ class Engine:
         self._unsynced.clear()
         for session in sessions:
             del self._writing[session]
-        if not copies and not sessions:
+        marked = [found for queue in self._marking if (found := self.queues.mark(queue))]
+        self._marking.clear()
+        if not copies and not sessions and not marked:
             return False
-        moved = bool(sessions)
+        moved = bool(sessions or marked)
         if not self.queues.sync():
             return True
+        for waiting in marked:
+            self._may_go(waiting)
         if self.core.observer is not None:
             self._taken = {copy: frozenset(_records(copy)) for copy in copies}, sessions
         try:
@@ -289,6 +300,18 @@ class Engine:
         finally:
             self._taken = {}, []
         return moved  # a broker that has died meanwhile is told nothing
+
+    def _may_go(self, waiting: list[Copy]) -> None:
+        """The marks of these copies, which stand in one queue, are stored."""
+        for copy in waiting:
+            copy.premarked = True
+        self.hungry(waiting[0])
+
+    def mark_later(self, queue: Queue) -> None:
+        """Before the next sync the marks of those are to be written that are next in ``queue``."""
+        self._marking[queue] = None
+        if self._disk_takes_time:
+            self._sync_later()
 
     def finish_telling(self) -> None:
         """The broker is about to die, perhaps as it tells what a sync took along: the tables shall know what it was."""
@@ -331,6 +354,7 @@ class Engine:
         self._waiting = pending
         self._unsynced.clear()
         self._hungry = {copy: None for copy in self._hungry if not copy.told.todo}
+        choices += ((self.core.events["write_record"], self.core.broker) for _ in self._marking)
         chance.shuffle(choices)
         done = any(self._try(event, subject) for event, subject in choices)
         self._waiting = {copy: None for copy in self._waiting if copy.told.todo}

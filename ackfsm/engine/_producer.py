@@ -118,7 +118,7 @@ class Producer:
             message.waited = True
             broker.wait(lambda: not copy.told.sending, f"{said} of {message.id}")
         else:
-            engine.settle()
+            engine.settle(store=False)
 
     def _sent(self, event: Event, copy: Copy, said: str) -> bool:
         broker, session = self._broker, self.session
