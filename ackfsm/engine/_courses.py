@@ -91,7 +91,7 @@ class Courses:
         self._left = left
 
     def drive(self, script: Script, copy: Copy, onward: Route | None = None) -> int:  # noqa: C901 - the hot path, in one piece
-        """Perform ``script``; how many of its events were: the first one that is refused ends it.
+        """Perform ``script``; how many of its events were: the first one that is refused ends it, going on counts too.
 
         ``onward`` is the route by which the copy may be sent on, which has not gone to a consumer before.
         """
@@ -148,7 +148,8 @@ class Courses:
         if not done:
             return 0
         if onward is not None and script.passing is not None and script.passing(copy, onward):
-            self._step(copy.told.goes, copy, script.phase)
+            goes = copy.told.goes
+            done += goes is not None and self._step(goes, copy, script.phase)
         copy.file()
         left = self._left(copy)
         if self.core.watch is not None:

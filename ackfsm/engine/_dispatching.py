@@ -22,6 +22,7 @@ class Dispatching:
         self._broker = broker
         self._core = broker.core
         self._engine = broker.engine
+        self._feeding = Script((None,), Phase.PROMPT, self._bound)
         self._sending = {e: Script((e,), Phase.PROMPT, self._pass_on) for e in broker.core.events.values()}
 
     def put(self, event: Event, copy: Copy) -> bool:
@@ -40,10 +41,13 @@ class Dispatching:
 
     def _pass_on(self, copy: Copy, onward: Route) -> bool:
         """Let ``copy`` go on by that route, if its consumer has room and nothing is to be stored before."""
-        incoming: Incoming = onward.incoming
-        if copy.told.goes is None or self._is_to_be_marked(copy, onward) or not incoming.has_room():
+        return not self._is_to_be_marked(copy, onward) and self._bound(copy, onward)
+
+    def _bound(self, copy: Copy, onward: Route) -> bool:
+        """Let ``copy`` go on by that route, if its consumer has room."""
+        if copy.told.goes is None or not onward.incoming.has_room():
             return False
-        incoming.bind(self._core, copy)
+        onward.incoming.bind(self._core, copy)
         return True
 
     def _is_to_be_marked(self, copy: Copy, onward: Route) -> bool:
@@ -53,16 +57,22 @@ class Dispatching:
         """Send what waits to consumers that have room; whether anything was sent."""
         sent = False
         while (first := queue.ready.first()) is not None and (incoming := self._next_consumer(queue)) is not None:
-            if self._is_to_be_marked(first, incoming.route(self._core, first.route)):
+            onward = incoming.route(self._core, first.route)
+            if self._is_to_be_marked(first, onward):
                 self._engine.mark_later(queue)
                 break
-            incoming.bind(self._core, first)
-            event = first.told.goes
-            if event is None or not self._engine.perform(event.name, first):
+            if not self._send(first, onward):
                 break
             queue.consumers.rotate(-1)
             sent = True
         return sent
+
+    def _send(self, copy: Copy, onward: Route) -> bool:
+        if copy.route is copy.route.base:
+            return self._engine.courses.drive(self._feeding, copy, onward) > 1
+        onward.incoming.bind(self._core, copy)
+        event = copy.told.goes
+        return event is not None and self._engine.perform(event.name, copy)
 
     @staticmethod
     def _next_consumer(queue: Queue) -> Incoming | None:

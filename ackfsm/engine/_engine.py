@@ -389,6 +389,7 @@ class Engine:
                 del held[copy]
         if copy.key & 3 == 1:
             copy.message.copy = None
+        copy.received = None
 
 
 def _phases(prompt: frozenset[str]) -> dict[Phase, tuple[frozenset[str], ...]]:
