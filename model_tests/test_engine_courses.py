@@ -11,7 +11,7 @@ import pytest
 from ackfsm.engine import AtOnce, Broker, JMSException, Message, Shuffled, Timed
 from ackfsm.engine._core import Core
 from ackfsm.engine._pace import Pace
-from ackfsm.journal import MemoryJournal
+from ackfsm.journal import JournalFailure, MemoryJournal
 from model_tests._tables import shipped
 from model_tests.engine_calls import shared_wiring
 
@@ -154,3 +154,58 @@ def test_what_was_done_once_is_not_asked_of_the_tables_again(monkeypatch: pytest
 
 def _asked(*given: object) -> bool:
     raise AssertionError(given)
+
+
+class Failing(MemoryJournal):
+    """A journal whose sync fails when it is told to."""
+
+    fails = False
+
+    def sync(self) -> int:
+        """Fail, or sync."""
+        if self.fails:
+            raise JournalFailure("the disk is gone")
+        return super().sync()
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_mark_counts_as_stored_only_after_a_sync_that_did_not_fail(seed: int) -> None:
+    journal = Failing()
+    broker = Broker(specification=shipped(), journal=journal, ack_mode="CLIENT_ACKNOWLEDGE", seed=seed)
+    session = broker.connect().session()
+    session.producer("q").send(b"x")
+    journal.fails = True
+    consumer = session.consumer("q")
+    assert not broker.running
+    assert consumer.receive(None) is not None
+    left = broker.storage.journal
+    assert isinstance(left, MemoryJournal)
+    again = Broker(specification=shipped(), journal=left.kill(), ack_mode="CLIENT_ACKNOWLEDGE")
+    message = again.connect().session().consumer("q").receive(None)
+    assert message is not None
+    assert message.redelivered
+
+
+def test_a_queue_that_is_never_empty_does_not_grow() -> None:
+    broker = Broker(specification=shipped(), delivery_mode="NON_PERSISTENT")
+    session = broker.connect().session()
+    producer, consumer = session.producer("q"), session.consumer("q")
+    for _ in range(3):
+        producer.send()
+    scopes = [broker.queue("q").scope, *broker.core.sessions]
+    files = [filed for scope in scopes for filed in scope.filed if filed is not None]
+    assert {filed.first() for filed in files} != {None}  # from now on they are in order
+    for _ in range(500):
+        producer.send()
+        assert consumer.receive() is not None
+    assert max(filed.kept for filed in files) < 100
+
+
+def test_messages_go_to_those_who_have_room_in_turn() -> None:
+    broker = Broker(specification=shipped(), delivery_mode="NON_PERSISTENT", prefetch=1)
+    consumers = [broker.connect().session().consumer("q") for _ in range(3)]
+    producer = broker.connect().session().producer("q")
+    for _ in range(9):
+        producer.send()
+    turns = [consumer.receive(0) for _ in range(3) for consumer in consumers]
+    assert [message.id.rpartition("-")[2] for message in turns if message is not None] == [str(n) for n in range(1, 10)]

@@ -106,6 +106,11 @@ class Filed:
         elif len(tail) + len(self._early) > _SLACK + 2 * len(members):
             self._tail = None  # few of them are still here
 
+    @property
+    def kept(self) -> int:
+        """How many keys are kept, those of copies that have left included."""
+        return len(self.members) + len(self._tail or ()) + len(self._early)
+
     def _ordered(self) -> deque[int]:
         """The keys, the first of which is there."""
         members, tail = self.members, self._tail
