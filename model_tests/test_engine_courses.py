@@ -108,7 +108,7 @@ class Run:
             yield (session.name, session.kind, *(_names(part) for part in session.parts.values()))
             for number, filed in enumerate(session.filed):
                 if filed is not None:
-                    yield from ((number, key, _names(copy)) for key, copy in sorted(filed.members.items()))
+                    yield from sorted((number, int(key), _names(copy)) for key, copy in filed.members.items())
 
 
 def _names(part: Any) -> tuple[str, ...]:
@@ -209,3 +209,12 @@ def test_messages_go_to_those_who_have_room_in_turn() -> None:
         producer.send()
     turns = [consumer.receive(0) for _ in range(3) for consumer in consumers]
     assert [message.id.rpartition("-")[2] for message in turns if message is not None] == [str(n) for n in range(1, 10)]
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_in_any_order_a_message_whose_mark_is_stored_first_arrives(seed: int) -> None:
+    broker = Broker(specification=shipped(), pace=Shuffled(seed))
+    session = broker.connect().session()
+    consumer = session.consumer("q")
+    session.producer("q").send(b"x")
+    assert consumer.receive(None) is not None
