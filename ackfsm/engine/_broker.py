@@ -380,7 +380,7 @@ class Broker:
     # What the engine asks (the protocol Queues)
 
     def feed(self, copy: Copy) -> bool:
-        """Send what waits in the queue of ``copy`` to consumers; whether anything was done."""
+        """Send what waits in the queue of ``copy`` to consumers."""
         return self.dispatching.feed(copy.message.queue)
 
     def mark(self, queue: Queue) -> list[Copy]:

@@ -54,12 +54,13 @@ class Dispatching:
         return not copy.premarked and self._broker.storage.marks(copy, onward.automaton)
 
     def feed(self, queue: Queue) -> bool:
-        """Send what waits to consumers that have room, or ask for its mark; whether anything was done."""
+        """Send what waits to consumers that have room; whether anything was sent."""
         sent = False
         while (first := queue.ready.first()) is not None and (incoming := self._next_consumer(queue)) is not None:
             onward = incoming.route(self._core, first.route)
             if self._is_to_be_marked(first, onward):
-                return self._engine.mark_later(queue) or sent
+                self._engine.mark_later(queue)
+                break
             if not self._send(first, onward):
                 break
             queue.consumers.rotate(-1)

@@ -27,7 +27,7 @@ class Queues(Protocol):
     """What the engine asks of the queues and the journal."""
 
     def feed(self, copy: Copy) -> bool:
-        """Send what waits in the queue of ``copy`` to consumers that have room; whether anything was done."""
+        """Send what waits in the queue of ``copy`` to consumers that have room; whether anything was sent."""
 
     def mark(self, queue: Queue) -> list[Copy]:
         """Write to the journal that those who are next in ``queue`` are about to be sent; which those are."""
@@ -307,14 +307,11 @@ class Engine:
             copy.premarked = True
         self.hungry(waiting[0])
 
-    def mark_later(self, queue: Queue) -> bool:
-        """Before the next sync the marks of those are to be written that are next in ``queue``; whether that is new."""
-        if queue in self._marking:
-            return False
+    def mark_later(self, queue: Queue) -> None:
+        """Before the next sync the marks of those are to be written that are next in ``queue``."""
         self._marking[queue] = None
         if self._disk_takes_time:
             self._sync_later()
-        return True
 
     def finish_telling(self) -> None:
         """The broker is about to die, perhaps as it tells what a sync took along: the tables shall know what it was."""
@@ -370,7 +367,8 @@ class Engine:
             return self.core.happen(event, subject)
         if event.agent == "queue":
             self._hungry.pop(subject, None)
-            return self.queues.feed(subject)
+            asked = len(self._marking)
+            return self.queues.feed(subject) or len(self._marking) > asked
         return self.perform(event.name, subject)
 
     def _finished(self, copy: Copy) -> None:
