@@ -42,8 +42,8 @@ $(SERVERS): .ci/servers | $(INSTALLED)
 	@.ci/servers
 	@touch $@
 
-test: $(INSTALLED) $(SERVERS) ## run the tests
-	$(BIN)/python -m pytest $(PYTEST_ARGS)
+test: $(INSTALLED) $(SERVERS) ## run the tests, on all cores (in one process: PYTEST_ARGS=-n0)
+	$(BIN)/python -m pytest -n auto --dist loadfile $(PYTEST_ARGS)
 
 mutants: $(INSTALLED) ## change every row of the tables in turn, and list what nobody notices (some minutes)
 	$(BIN)/python -m model_tests.mutants

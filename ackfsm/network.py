@@ -9,6 +9,7 @@ state of the whole system is a few words of 63 bits.
 from __future__ import annotations
 
 import dataclasses
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from ackfsm.tables import EventRef, Fsm, Machine, Monitor, Move, Per, Relation, Row, Specification
@@ -23,10 +24,10 @@ __all__ = [
     "Packed",
     "Participant",
     "Watcher",
+    "components",
     "compose",
     "concerns",
     "environments",
-    "lay_out",
     "pack",
     "watchers_of",
 ]
@@ -36,8 +37,6 @@ Index = tuple[int, ...]
 
 Watcher = tuple[str, Monitor]
 """What a machine watches for (an anomaly, or a name of one's own), and the machine."""
-
-_WORD_BITS = 63
 
 _MOST_FAULTS = 1000
 """A budget is a machine with one state for each fault left; whoever wants more wants no limit."""
@@ -241,6 +240,7 @@ class _Composer:
                 yield Instance(fsm, index, name, monitor.marked, monitor.at_rest)
 
     def _events(self, instances: tuple[Instance, ...]) -> Iterator[NetworkEvent]:
+        hearing = _hearing(instances)
         for machine in self.specification.machines.values():
             for name in machine.owns:
                 declared = self.specification.events[name]
@@ -248,30 +248,35 @@ class _Composer:
                     continue
                 for index in self._indices(declared.per):
                     if self._owner_has_a_row(machine, EventRef(name), index):
-                        event = self._event(machine, name, index, instances)
-                        if all(_ever(instances[part.instance].fsm, part.event) for part in event.participants):
+                        event = self._event(machine, name, index, instances, hearing[name])
+                        if all(part.event in instances[part.instance].fsm.possible for part in event.participants):
                             yield event
 
     def _owner_has_a_row(self, machine: Machine, event: EventRef, index: Index) -> bool:
         fsms = self._fsms(machine)
         return fsms[index[: len(next(iter(fsms)))]].moves(event)
 
-    def _event(self, owner: Machine, name: str, index: Index, instances: tuple[Instance, ...]) -> NetworkEvent:
-        parts = [
-            Participant(number, event)
-            for number, instance in enumerate(instances)
-            for event in instance.fsm.alphabet
-            if event.name == name and concerns(event.relation, instance.index, index)
-            if any(instance.fsm.rows[state, event].move is not Move.IGNORE for state in instance.fsm.states)
-        ]
+    def _event(
+        self,
+        owner: Machine,
+        name: str,
+        index: Index,
+        instances: tuple[Instance, ...],
+        hearing: Iterable[Participant],
+    ) -> NetworkEvent:
+        parts = [part for part in hearing if concerns(part.event.relation, instances[part.instance].index, index)]
         parts.sort(key=lambda part: instances[part.instance].fsm.name != owner.name)
         may_never_happen = name in set(Fault) or self.specification.events[name].optional
         return NetworkEvent(name, index, may_never_happen, tuple(parts))
 
 
-def _ever(fsm: Fsm, event: EventRef) -> bool:
-    """Whether some state lets ``event`` happen."""
-    return any(fsm.rows[state, event].move is not Move.REFUSE for state in fsm.states)
+def _hearing(instances: tuple[Instance, ...]) -> Mapping[str, list[Participant]]:
+    """Who hears an event of each name, at some index."""
+    found: dict[str, list[Participant]] = defaultdict(list)
+    for number, instance in enumerate(instances):
+        for name, events in instance.fsm.heard.items():
+            found[name] += (Participant(number, event) for event in events)
+    return found
 
 
 def concerns(relation: Relation, mine: Index, its: Index) -> bool:
@@ -294,7 +299,7 @@ def concerns(relation: Relation, mine: Index, its: Index) -> bool:
 class Packed:
     """A network as flat lists of integers.
 
-    Instance ``i`` has its state in ``width[i]`` bits from bit ``shift[i]`` of word ``word[i]``.
+    Instance ``i`` has ``size[i]`` states, begins in ``initial[i]``, and belongs to ``component[i]``.
     Event ``e`` has the participants ``first[e]`` to ``first[e+1]``; participant ``p`` is instance
     ``who[p]``, and its next state from state ``s`` is ``table[where[p] + s]``, -1 if it refuses.
     ``free[e]`` is 1 for an event that a system at rest does not wait for.
@@ -302,10 +307,9 @@ class Packed:
     ``anomalies``, that state ``s`` of instance ``i`` of ``watchers`` marks.
     """
 
-    words: int
-    word: list[int]
-    shift: list[int]
-    mask: list[int]
+    size: list[int]
+    initial: list[int]
+    component: list[int]
     first: list[int]
     free: list[int]
     who: list[int]
@@ -315,22 +319,18 @@ class Packed:
     mark: list[int]
     always: list[int]
     at_rest: list[int]
-    initial: list[int]
     anomalies: tuple[str, ...]
 
 
 def pack(network: Network) -> Packed:
     """Lay ``network`` out for the kernel."""
-    word, shift, mask = lay_out([len(instance.fsm.states) for instance in network.instances])
     first, who, where, table = _tables(network)
     anomalies = tuple(dict.fromkeys(i.anomaly for i in network.instances if i.anomaly is not None))
     watchers, mark, always, at_rest = _marks(network.instances, anomalies)
-    words = word[-1] + 1
     return Packed(
-        words=words,
-        word=word,
-        shift=shift,
-        mask=mask,
+        size=[len(instance.fsm.states) for instance in network.instances],
+        initial=[instance.fsm.states.index(instance.fsm.initial) for instance in network.instances],
+        component=components(instance.index for instance in network.instances),
         first=first,
         free=[int(event.may_never_happen) for event in network.events],
         who=who,
@@ -340,24 +340,22 @@ def pack(network: Network) -> Packed:
         mark=mark,
         always=always,
         at_rest=at_rest,
-        initial=_initial(network.instances, words, word, shift),
         anomalies=anomalies,
     )
 
 
-def lay_out(sizes: Iterable[int]) -> tuple[list[int], list[int], list[int]]:
-    """Word, shift and mask of machines with so many states, packed into words in their order."""
-    word, shift, mask = [], [], []
-    at, used = 0, 0
-    for size in sizes:
-        bits = (size - 1).bit_length()
-        if used + bits > _WORD_BITS:
-            at, used = at + 1, 0
-        word.append(at)
-        shift.append(used)
-        mask.append((1 << bits) - 1)
-        used += bits
-    return word, shift, mask
+def components(indices: Iterable[Index]) -> list[int]:
+    """For each index the number of its component: the system, or a message with its copy.
+
+    The two copies of a message are components of their own, and so is a copy of the only one: together they are in
+    about as many states as the system.
+    """
+    given = list(indices)
+    copies = {index for index in given if len(index) > 1}
+    messages = {index[:1] for index in given if index}
+    apart = len(copies) > len(messages) or len(messages) == 1
+    numbers: dict[Index, int] = {}
+    return [numbers.setdefault(index if apart else index[:1], len(numbers)) for index in given]
 
 
 def _tables(network: Network) -> tuple[list[int], list[int], list[int], list[int]]:
@@ -369,17 +367,11 @@ def _tables(network: Network) -> tuple[list[int], list[int], list[int], list[int
             fsm = network.instances[part.instance].fsm
             if (id(fsm), part.event) not in laid:
                 laid[id(fsm), part.event] = len(table)
-                table += _column(fsm, part.event)
+                table += fsm.column(part.event)
             who.append(part.instance)
             where.append(laid[id(fsm), part.event])
         first.append(len(who))
     return first, who, where, table
-
-
-def _column(fsm: Fsm, event: EventRef) -> list[int]:
-    number = {state: i for i, state in enumerate(fsm.states)}
-    rows = (fsm.rows[state, event] for state in fsm.states)
-    return [-1 if row.move is Move.REFUSE else number[row.target] for row in rows]
 
 
 def _marks(
@@ -396,10 +388,3 @@ def _marks(
             always += [bit[instance.anomaly] * (state in instance.marked) for state in instance.fsm.states]
             at_rest += [bit[instance.anomaly] * (state in instance.at_rest) for state in instance.fsm.states]
     return watchers, mark, always, at_rest
-
-
-def _initial(instances: Iterable[Instance], words: int, word: list[int], shift: list[int]) -> list[int]:
-    packed = [0] * words
-    for i, instance in enumerate(instances):
-        packed[word[i]] += instance.fsm.states.index(instance.fsm.initial) << shift[i]
-    return packed

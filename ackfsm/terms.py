@@ -258,13 +258,16 @@ def _boolean(key: str, value: object) -> bool:
     raise InputError(f"{key} cannot be {value!r}; it is true or false")
 
 
+_LEAST = {"confirm_threshold": 1}
+"""Numbers that are not from 0: a broker that answers as soon as 0 messages wait has always something to answer."""
+
+
 def _count(key: str, value: object) -> int | None:
-    optional = is_optional(key)
+    optional, least = is_optional(key), _LEAST.get(key, 0)
     if optional and (value is None or value == "none"):
         return None
-    if isinstance(value, str) and value.isdecimal():
-        return int(value)
-    if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
-        return value
-    legal = "a whole number from 0" + (", or none" if optional else "")
+    number = int(value) if isinstance(value, str) and value.isdecimal() else value
+    if isinstance(number, int) and not isinstance(number, bool) and number >= least:
+        return number
+    legal = f"a whole number from {least}" + (", or none" if optional else "")
     raise InputError(f"{key} cannot be {value!r}; it is {legal}")

@@ -10,13 +10,16 @@ from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
+from typing import Any
 
+import pytest
 from hypothesis import strategies as st
 
 from ackfsm import tables
-from ackfsm.network import Bounds, Instance, Network, NetworkEvent, Packed, Participant
+from ackfsm.network import Bounds, Instance, Network, NetworkEvent, Participant
 from ackfsm.tables import Condition, EventRef, Fsm, Move, Row, Specification, load
 from ackfsm.tables._conditions import ALWAYS
+from ackfsm.tables._source import Document, read_document
 from ackfsm.terms import Anomaly, Configuration, Fault, Profile, key_type
 
 SPEC = Path(__file__).resolve().parent.parent / "spec"
@@ -36,6 +39,21 @@ _NUMBERS: Mapping[str, tuple[int | None, ...]] = {
 def shipped() -> Specification:
     """The tables of the project, read once (also where a test has put something in the place of ``tables.load``)."""
     return load()
+
+
+def read_once(patch: pytest.MonkeyPatch) -> None:
+    """From now on a changed copy of ``spec/`` is read where it differs from what was read before."""
+    known: dict[tuple[str, bytes, str], Document] = {}
+
+    def read(file: Path, name: str, schema: dict[str, Any]) -> Document:
+        if not file.is_file():
+            return read_document(file, name, schema)
+        key = (name, file.read_bytes(), json.dumps(schema))
+        if key not in known:
+            known[key] = read_document(file, name, schema)
+        return dataclasses.replace(known[key], file=file)
+
+    patch.setattr("ackfsm.tables._specification.read_document", read)
 
 
 def copy_of_spec(folder: Path) -> Path:
@@ -123,7 +141,7 @@ def row(state: str, event: EventRef, target: str | None, when: Condition = ALWAY
 
 @st.composite
 def networks(draw: st.DrawFn) -> Network:
-    """A system of random machines and random events, with idle machines between them to fill several words."""
+    """A system of random machines and random events."""
     alphabet = [EventRef(f"event_{n}") for n in range(draw(st.integers(1, 5)))]
     busy = [draw(_machines(alphabet)) for _ in range(draw(st.integers(1, 4)))]
     idle = [_idle(draw(st.integers(1, 70))) for _ in range(draw(st.integers(0, 20)))]
@@ -189,7 +207,6 @@ def anomalies_in(network: Network, state: Sequence[str], *, at_rest: bool) -> It
             yield instance.anomaly
 
 
-def unpacked(network: Network, packed: Packed, words: Sequence[int]) -> tuple[str, ...]:
-    """The names of the states in ``words``."""
-    numbers = [(words[packed.word[i]] >> packed.shift[i]) & packed.mask[i] for i in range(len(network.instances))]
+def unpacked(network: Network, numbers: Sequence[int]) -> tuple[str, ...]:
+    """The names of the states that have these numbers in their machines."""
     return tuple(instance.fsm.states[number] for instance, number in zip(network.instances, numbers, strict=True))

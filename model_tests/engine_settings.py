@@ -57,10 +57,7 @@ def profiles_and_settings(draw: st.DrawFn, most: int = 6) -> tuple[str, dict[str
 
 @functools.lru_cache(maxsize=4096)
 def _had(profile: str, key: str, chosen: tuple[tuple[str, object], ...]) -> tuple[StrEnum | bool | int | None, ...]:
-    """The values of ``key`` that the system has together with what is ``chosen``.
-
-    A threshold of 0 is left out: by the tables the broker then answers nothing, over and over.
-    """
+    """The values of ``key`` that the system has together with what is ``chosen``."""
     return tuple(value for value in values(key) if _is_had(profile, {**dict(chosen), key: value}))
 
 
@@ -69,7 +66,7 @@ def _is_had(profile: str, chosen: Mapping[str, object]) -> bool:
         configuration = shipped().configure(profile, chosen)
     except InputError:
         return False
-    return configuration.max_delivery_attempts <= _ATTEMPTS and configuration.confirm_threshold != 0
+    return configuration.max_delivery_attempts <= _ATTEMPTS
 
 
 PACES = ("AtOnce()", "Timed(seed={seed})", "Timed(seed={seed}, loss=0.1)", "Shuffled({seed})")

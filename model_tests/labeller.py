@@ -6,13 +6,14 @@ package: no tables, no arrays, no code.  It is slow and small on purpose.
 
 from __future__ import annotations
 
+import bisect
 import dataclasses
 import itertools
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-__all__ = ["Labels", "covered_by", "in_order", "label"]
+__all__ = ["Covering", "Labels", "in_order", "label"]
 
 Event = dict[str, Any]
 Ids = set[str]
@@ -74,32 +75,47 @@ def label(
     )
 
 
-def covered_by(log: Sequence[Event], place: int) -> list[int]:
-    """The places of the deliveries that the acknowledgement at ``place`` of ``log`` covers.
+class Covering:
+    """Which deliveries of a history an acknowledgement covers."""
 
-    A confirmation covers what its call covered: the latest call of the same session, message and scope,
-    and if there is none, what a call at its own moment would cover.
-    """
-    event = log[place]
-    call = place
-    if event["event"] != "acknowledge":
-        alike = [
-            i
-            for i in range(place)
-            if log[i]["event"] == "acknowledge"
-            and (_session(log[i]), log[i].get("message"), log[i]["scope"])
-            == (_session(event), event.get("message"), event["scope"])
-        ]
-        call = alike[-1] if alike else place
-    before = [i for i in range(call) if log[i]["event"] == "delivered"]
-    named = [i for i in before if log[i]["message"] == event.get("message")]
-    if event["scope"] == "message":
-        return named
-    mine = [i for i in before if _session(log[i]) == _session(event)]
-    if event["scope"] == "session":
-        return mine
-    last = [i for i in mine if i in named][-1:]
-    return [i for i in mine if last and i <= last[0]]
+    def __init__(self, log: Sequence[Event]) -> None:
+        self.log = log
+        self.calls: dict[tuple[str, str | None, str], list[int]] = defaultdict(list)
+        self.of_message: dict[str | None, list[int]] = defaultdict(list)
+        self.of_session: dict[str, list[int]] = defaultdict(list)
+        for place, event in enumerate(log):
+            if event["event"] == "acknowledge":
+                self.calls[_call(event)].append(place)
+            elif event["event"] == "delivered":
+                self.of_message[event["message"]].append(place)
+                self.of_session[_session(event)].append(place)
+
+    def by(self, place: int) -> list[int]:
+        """The places of the deliveries that the acknowledgement at ``place`` covers.
+
+        A confirmation covers what its call covered: the latest call of the same session, message and scope,
+        and if there is none, what a call at its own moment would cover.
+        """
+        event, call = self.log[place], place
+        if event["event"] != "acknowledge":
+            call = next((i for i in reversed(self.calls[_call(event)]) if i < place), place)
+        named = [i for i in self.of_message[event.get("message")] if i < call]
+        if event["scope"] == "message":
+            return named
+        mine = _up_to(self.of_session[_session(event)], call - 1)
+        if event["scope"] == "session":
+            return mine
+        last = [i for i in named if _session(self.log[i]) == _session(event)][-1:]
+        return _up_to(mine, last[0]) if last else []
+
+
+def _up_to(places: list[int], last: int) -> list[int]:
+    """Those of ``places``, which ascend, that are not after ``last``."""
+    return places[: bisect.bisect_right(places, last)]
+
+
+def _call(event: Event) -> tuple[str, str | None, str]:
+    return _session(event), event.get("message"), event["scope"]
 
 
 def _session(event: Event) -> str:
@@ -115,6 +131,7 @@ class _Log:
 
     def __init__(self, log: list[Event]) -> None:
         self.log = log
+        self.covering = Covering(log)
         self.by_message: dict[str, list[int]] = defaultdict(list)
         self.by_transaction: dict[tuple[str, str], list[int]] = defaultdict(list)
         for place, event in enumerate(log):
@@ -187,7 +204,7 @@ class _Log:
 
     def resurrection(self) -> Ids:
         certain: list[tuple[int, set[str]]] = [
-            (i, {self.log[j]["message"] for j in covered_by(self.log, i)}) for i in self.everywhere("acknowledged")
+            (i, {self.log[j]["message"] for j in self.covering.by(i)}) for i in self.everywhere("acknowledged")
         ]
         for i in self.everywhere("committed"):
             consumed = self.by_transaction[self.log[i]["process"], self.log[i]["transaction"]]
@@ -231,18 +248,20 @@ class _Log:
         return any(i > place and self.log[i].get("queue") in {None, queue} for i in self.drained)
 
     def reorder(self) -> Ids:
-        first = {}
+        lanes: dict[tuple[object, ...], list[tuple[int, int, str]]] = defaultdict(list)
         for m in self.ids:
             delivered, sent = self.delivered(m)[:1], self.sends(m)[:1]
             if delivered and sent and not self.of(m, "resend") and not self.log[delivered[0]]["redelivered"]:
                 send = self.log[sent[0]]
                 lane = (_session(self.log[delivered[0]]), send["process"], send.get("queue"), send.get("delivery_mode"))
-                first[m] = (lane, sent[0], delivered[0])
-        return {
-            m
-            for m, (lane, sent, delivered) in first.items()
-            if any(lane == other[0] and other[1] > sent and other[2] < delivered for other in first.values())
-        }
+                lanes[lane].append((sent[0], delivered[0], m))
+        over: Ids = set()
+        for lane_of in lanes.values():
+            earliest = len(self.log)  # at which one that was sent later was delivered
+            for _, place, m in sorted(lane_of, reverse=True):
+                over |= {m} if earliest < place else set()
+                earliest = min(earliest, place)
+        return over
 
     def window_overrun(self, window: int | None) -> Ids:
         over: Ids = set()
@@ -314,7 +333,7 @@ class _Log:
         event = self.log[place]
         kind, covered = event["event"], set()
         if kind in {"acknowledge", "acknowledged", "ack_in_doubt"}:
-            covered = set(covered_by(self.log, place))
+            covered = set(self.covering.by(place))
         if kind in {"delivered", "failed", *ENDS}:
             covered = {i for i in self.of(event["message"], "delivered") if i < place}
         if kind in {"commit", "rollback", "committed", "commit_in_doubt"}:

@@ -27,11 +27,17 @@ import numpy as np
 import numpy.typing as npt
 import yaml
 
+<<<<<<< HEAD
 from ackfsm import explore, tables
+from ackfsm.explore._search import Search
+=======
+from ackfsm import explore
 from ackfsm.explore import _search
+>>>>>>> mend
 from ackfsm.network import Bounds, Network, NetworkEvent, compose, concerns, pack
 from ackfsm.tables import EventRef, Machine, Move, Row, Specification
 from ackfsm.terms import Anomaly, Fault, InputError, Profile
+from model_tests._tables import shipped
 
 __all__ = ["Mutant", "Noticed", "System", "mutants", "panel", "score", "survivors", "trial", "yardstick"]
 
@@ -267,12 +273,10 @@ def signature(specification: Specification, system: System, limit: int | None = 
 def deciding(network: Network) -> set[tuple[str, int, str]]:
     """The rows (machine, line, event) that decide something: no other participant refuses the event there."""
     packed = pack(network)
-    search = _search._Search(packed, None)  # noqa: SLF001 - the states themselves, which no answer holds
-    while search.unfinished():
-        search.go_on()
-    count = search.found_states
-    words = np.asarray(search.states[: count * packed.words], np.int64).reshape(count, packed.words)
-    columns = [(words[:, w] >> s) & m for w, s, m in zip(packed.word, packed.shift, packed.mask, strict=True)]
+    with Search(packed) as search:
+        while search.unfinished():
+            search.go_on()
+        columns = list(np.asarray(list(search.all_states()), np.int64).T)
     table = np.asarray(packed.table, np.int64)
     found: set[tuple[str, int, str]] = set()
     for number, event in enumerate(network.events):
@@ -316,7 +320,7 @@ class _Yardstick:
 @functools.cache
 def yardstick(most_states: int) -> _Yardstick:
     """Made once in each process; of the panel's systems those with no more states than ``most_states``."""
-    specification = tables.load()
+    specification = shipped()
     measured = {system: signature(specification, system, most_states + 1) for system in panel(specification)}
     small = {system: found for system, found in measured.items() if found[0] <= most_states}
     systems, signatures = tuple(small), tuple(small.values())
@@ -348,7 +352,7 @@ def trial(mutant: Mutant, most_states: int = _LARGEST) -> Noticed:
 
 def score() -> list[Noticed]:
     """Try every mutant, in parallel."""
-    everyone = list(mutants(tables.load()))
+    everyone = list(mutants(shipped()))
     context = multiprocessing.get_context("forkserver")
     with ProcessPoolExecutor(os.cpu_count(), mp_context=context) as pool:  # says so if a process dies
         return list(pool.map(trial, everyone, chunksize=16))

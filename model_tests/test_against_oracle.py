@@ -12,6 +12,7 @@ from ackfsm import explore, tables
 from ackfsm.network import Bounds
 from ackfsm.terms import Anomaly, Fault, ListenerException
 from model_tests import oracle
+from model_tests._tables import shipped
 
 SETTINGS: dict[str, list[object]] = {
     "delivery_mode": ["PERSISTENT", "NON_PERSISTENT"],
@@ -48,7 +49,7 @@ def _compare(
 
 @pytest.fixture(scope="module")
 def specification() -> tables.Specification:
-    return tables.load()
+    return shipped()
 
 
 @pytest.mark.parametrize("fault", Fault)

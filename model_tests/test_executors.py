@@ -20,11 +20,11 @@ class _Interpreter:
     def __init__(self, network: Network) -> None:
         self.network = network
         self.packed = pack(network)
-        self.words = list(self.packed.initial)
+        self.numbers = list(self.packed.initial)
 
     @property
     def state(self) -> tuple[str, ...]:
-        return unpacked(self.network, self.packed, self.words)
+        return unpacked(self.network, self.numbers)
 
     def enabled(self) -> list[str]:
         return [event.label for number, event in enumerate(self.network.events) if self.targets(number) is not None]
@@ -34,18 +34,13 @@ class _Interpreter:
         packed, after = self.packed, dict[int, int]()
         for participant in range(packed.first[event], packed.first[event + 1]):
             instance = packed.who[participant]
-            after[instance] = packed.table[packed.where[participant] + self.number(instance)]
+            after[instance] = packed.table[packed.where[participant] + self.numbers[instance]]
         return None if -1 in after.values() else after
-
-    def number(self, instance: int) -> int:
-        packed = self.packed
-        return (self.words[packed.word[instance]] >> packed.shift[instance]) & packed.mask[instance]
 
     def fire(self, event: int) -> bool:
         after = self.targets(event)
         for instance, target in (after or {}).items():
-            word, shift, mask = (getattr(self.packed, name)[instance] for name in ("word", "shift", "mask"))
-            self.words[word] = self.words[word] & ~(mask << shift) | target << shift
+            self.numbers[instance] = target
         return after is not None
 
 

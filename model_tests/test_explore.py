@@ -12,7 +12,11 @@ from hypothesis import strategies as st
 
 from ackfsm import explore, tables
 from ackfsm.explore import Exploration, System
-from ackfsm.explore._search import _Search
+<<<<<<< HEAD
+from ackfsm.explore._search import Search
+=======
+from ackfsm.explore._search import _PLAIN_STATES, _Search
+>>>>>>> mend
 from ackfsm.network import Bounds, Instance, Network, NetworkEvent, Participant, compose, pack
 from ackfsm.tables import EventRef, Fsm
 from ackfsm.terms import AckMode, Anomaly, Configuration, Fault, InputError
@@ -29,7 +33,7 @@ from model_tests._tables import (
 
 EVERY = frozenset(Fault)
 PLAIN_LIMIT = "ackfsm.explore._search._PLAIN_STATES"
-FIRST_ROOM = "ackfsm.explore._search._FIRST_ROOM"
+CHUNK = "ackfsm.explore._search._PLAIN_CHUNK", "ackfsm.explore._search._CHUNK"
 NUMBA = "ackfsm.explore._search._numba_is_there"
 
 
@@ -42,12 +46,10 @@ def system(
 
 def states_of(network: Network) -> list[tuple[str, ...]]:
     """Every state that the kernel has found, by the names of the tables."""
-    search = _Search(pack(network), None)
-    while search.unfinished():
-        search.go_on()
-    words, count = search.packed.words, search.found_states
-    flat = [int(word) for word in search.states[: count * words]]
-    return [unpacked(network, search.packed, flat[k * words : (k + 1) * words]) for k in range(count)]
+    with Search(pack(network)) as search:
+        while search.unfinished():
+            search.go_on()
+        return [unpacked(network, numbers) for numbers in search.all_states()]
 
 
 def agree(network: Network) -> None:
@@ -129,7 +131,9 @@ def test_compiled_and_plain_code_find_the_same(chosen: dict[str, Any], monkeypat
     assert found[100] == found[1], "where plain code hands over makes no difference"
 
 
-def test_a_large_space_is_compiled_and_a_small_one_is_not() -> None:
+def test_a_large_space_is_compiled_and_a_small_one_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert _PLAIN_STATES > 1, "what it is where no test has changed it"
+    monkeypatch.setattr(PLAIN_LIMIT, _PLAIN_STATES)
     assert not explore.explore(system()).compiled
     assert explore.explore(system(messages=2)).compiled
 
@@ -182,7 +186,8 @@ def test_the_room_grows_with_the_space(limit: int, monkeypatch: pytest.MonkeyPat
     network = system()
     expected = breadth_first(network)
     monkeypatch.setattr(PLAIN_LIMIT, limit)
-    monkeypatch.setattr(FIRST_ROOM, 1)
+    for chunk in CHUNK:
+        monkeypatch.setattr(chunk, 1)
     progress: list[int] = []
     found = explore.explore(network, progress=progress.append)
     assert (found.states, found.transitions) == (len(expected.depth), expected.transitions)

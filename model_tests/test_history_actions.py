@@ -6,10 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from ackfsm import history, tables
+from ackfsm import history
+from model_tests._tables import shipped
 from model_tests.notation import events_of, write
 
-SPEC = tables.load()
+SPEC = shipped()
 AGAIN = "c delivered m1 clear session=s queue=q", "c delivered m1 flagged session=s queue=q"
 ONE, OTHER = "c delivered m1 clear session=s queue=q", "d delivered m2 clear session=o queue=q"
 
@@ -18,6 +19,14 @@ CASES: dict[str, tuple[str, tuple[str, ...]]] = {
     "closed": (f"{AGAIN[0]}; c close session=s; {AGAIN[1]}", ("recover",)),
     "broken": (f"{AGAIN[0]}; c close session=s error=reset; {AGAIN[1]}", ()),
     "rolled back": (f"{AGAIN[0]}; c rollback session=s transaction=t error=late; {AGAIN[1]}", ("recover",)),
+    "rolled back by the broker": (
+        f"{AGAIN[0]}; c commit session=s transaction=t; c rolled_back session=s transaction=t; {AGAIN[1]}",
+        ("recover",),
+    ),
+    "committed": (
+        f"{AGAIN[0]}; c commit session=s transaction=t; c committed session=s transaction=t; {AGAIN[1]}",
+        (),
+    ),
     "broken, then closed": (
         f"{AGAIN[0]}; c close session=s error=reset; c close session=s; {AGAIN[1]}",
         ("recover",),

@@ -13,8 +13,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from ackfsm import history, tables
+from ackfsm import history
 from ackfsm.terms import Anomaly, InputError, Verdict
+from model_tests._tables import shipped
 
 HEADER = '{"ackfsm_history": 1, "config": {"profile": "jms"}}'
 SEND = '{"t":1,"process":"p","event":"send","queue":"q","message":"m1"}'
@@ -103,7 +104,7 @@ def test_an_unreadable_line_is_counted_described_and_never_a_pass(line: str | by
     assert [(each.line, each.why[: len(why)]) for each in recorded.unreadable] == [(3, why)]
     assert recorded.unreadable_count == 1
     assert len(recorded.events) == 2
-    spec = tables.load()
+    spec = shipped()
     found = history.examine(recorded, spec, spec.configure("jms"))
     result = history.judge(found, dict.fromkeys(Anomaly, True))
     assert result.verdict is Verdict.UNKNOWN

@@ -6,13 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from ackfsm import history, tables
+from ackfsm import history
 from ackfsm.history import Finding
 from ackfsm.terms import Anomaly
+from model_tests._tables import shipped
 from model_tests.labeller import label
 from model_tests.notation import events_of, write
 
-SPEC = tables.load()
+SPEC = shipped()
 WINDOW = 2
 
 CASES: dict[str, tuple[Anomaly, str, set[str] | None]] = {

@@ -9,7 +9,7 @@ import pyarrow as pa
 from hypothesis import given
 
 from ackfsm.history import _columns, _expand, _format, _lines, _sends
-from model_tests.labeller import covered_by, in_order
+from model_tests.labeller import Covering, in_order
 from model_tests.soups import histories
 
 Row = tuple[str, int, str]
@@ -40,12 +40,13 @@ def _spelt_out(log: list[dict[str, Any]]) -> set[Row]:
     rows |= {
         (e["message"], i, "sync_record") for i, e in enumerate(log) if e["event"] == "journal_synced" and "message" in e
     }
+    covering = Covering(log)
     for i, event in enumerate(log):
         if event["event"] in {"send", "resend"}:
             rows |= _of_a_send(log, i)
         if event["event"] == "delivered":
             flag = "delivered_flagged" if event["redelivered"] else "delivered_clear"
-            rows |= {(event["message"], i, flag)} | _of_a_delivery(log, i)
+            rows |= {(event["message"], i, flag)} | _of_a_delivery(log, i, covering)
     return rows
 
 
@@ -59,11 +60,11 @@ def _of_a_send(log: list[dict[str, Any]], place: int) -> set[Row]:
     return sent | {(message, i, name) for i, name in ends if name not in {n for j, n in ends if j < i}}
 
 
-def _of_a_delivery(log: list[dict[str, Any]], place: int) -> set[Row]:
+def _of_a_delivery(log: list[dict[str, Any]], place: int, covering: Covering) -> set[Row]:
     acts = [
         (i, event["event"])
         for i, event in enumerate(log)
-        if event["event"] in {"acknowledge", "acknowledged", "ack_in_doubt"} and place in covered_by(log, i)
+        if event["event"] in {"acknowledge", "acknowledged", "ack_in_doubt"} and place in covering.by(i)
     ]
     if "transaction" in log[place]:
         acts += [

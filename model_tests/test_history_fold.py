@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ackfsm import tables
 from ackfsm.history import _fold, _format, _watch
 from ackfsm.history._fold import Watcher, compile_watchers, fold, fold_batches
 from ackfsm.terms import Anomaly, SpecError
+from model_tests._tables import shipped
 
 EVENTS = _format.OBSERVABLES
 STATES = ("a", "b", "c")
@@ -105,13 +105,13 @@ def test_a_machine_that_refuses_is_refused() -> None:
 
 
 def test_every_property_of_single_messages_is_folded_and_no_other() -> None:
-    folded = _watch.folded(tables.load())
+    folded = _watch.folded(shipped())
     assert Anomaly.LOSS in folded
     assert {Anomaly.WINDOW_OVERRUN, Anomaly.STUCK}.isdisjoint(folded)
 
 
 def test_a_property_that_waits_for_what_no_message_shows_is_an_error() -> None:
-    specification = tables.load()
+    specification = shipped()
     loss = specification.properties[Anomaly.LOSS]
     events = {**specification.events}
     events["returned"] = dataclasses.replace(events["returned"], recorded="some line that the expansion does not know")

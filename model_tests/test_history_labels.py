@@ -12,15 +12,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ackfsm import history, tables
+from ackfsm import history
 from ackfsm.terms import AckMode, Anomaly, Configuration, SendMode, Verdict
+from model_tests._tables import shipped
 from model_tests.labeller import label
 from model_tests.soups import histories, shuffled
 
 HERE = Path(__file__).parent
 REAL, SYNTHETIC = HERE / "data", HERE / "data" / "synthetic"
 SHARED = HERE.parent.parent / "shared" / "histories"
-SPEC = tables.load()
+SPEC = shipped()
 COUNTED = {
     *("loss", "unprocessed", "duplicate", "unflagged_duplicate", "reprocessed", "resurrection", "phantom"),
     *("dirty_delivery", "torn_transaction", "reorder", "window_overrun", "double_outcome", "missing_outcome"),

@@ -15,14 +15,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ackfsm import history, tables
+from ackfsm import history
 from ackfsm.history import _lines, _parquet, _read
 from ackfsm.terms import InputError
+from model_tests._tables import shipped
 from model_tests.soups import histories
 
 CONFIG = {"profile": "rabbitmq", "publish_window": 2}
 HEADER = {"ackfsm_history": 1, "config": CONFIG, "note": "a note"}
-SPEC = tables.load()
+SPEC = shipped()
 TEXT = {name for name, field in zip(_lines.SCHEMA.names, _lines.SCHEMA, strict=True) if field.type == pa.string()}
 
 GOOD = (

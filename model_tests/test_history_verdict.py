@@ -10,12 +10,13 @@ from typing import Any
 
 import pytest
 
-from ackfsm import history, tables
+from ackfsm import history
 from ackfsm.history import Finding, Findings, Unreadable, judge
 from ackfsm.terms import Anomaly, Configuration, Fault, Verdict
+from model_tests._tables import shipped
 from model_tests.notation import events_of, write
 
-SPEC = tables.load()
+SPEC = shipped()
 NOT_ALLOWED = "which the configuration does not allow under broker_kill and consumer_crash"
 NOT_DRAINED = "no `drained` follows the last send to 'q'"
 UNCONFIGURED = "it depends on the configuration, and none is known"

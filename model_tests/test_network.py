@@ -395,16 +395,20 @@ def test_the_system_is_the_composition_of_its_machines(
 
 
 @given(networks())
-def test_every_machine_has_bits_of_its_own(network: Network) -> None:
+def test_a_packed_system_begins_as_its_machines_do(network: Network) -> None:
     packed = pack(network)
-    taken = [0] * packed.words
-    for word, shift, mask in zip(packed.word, packed.shift, packed.mask, strict=True):
-        assert mask << shift < 1 << 63, "a word is never negative"
-        assert taken[word] & (mask << shift) == 0
-        taken[word] |= mask << shift
-    for instance, mask in zip(network.instances, packed.mask, strict=True):
-        assert len(instance.fsm.states) <= mask + 1
-    assert unpacked(network, packed, packed.initial) == network.initial
+    assert unpacked(network, packed.initial) == network.initial
+    assert packed.size == [len(instance.fsm.states) for instance in network.instances]
+
+
+@given(networks())
+def test_the_machines_of_one_index_are_in_one_component(network: Network) -> None:
+    packed = pack(network)
+    of_index = {
+        instance.index: component for instance, component in zip(network.instances, packed.component, strict=True)
+    }
+    assert [of_index[instance.index] for instance in network.instances] == packed.component
+    assert sorted(set(packed.component)) == list(range(max(packed.component) + 1))
 
 
 @given(networks())

@@ -112,7 +112,7 @@ def test_what_is_refused_is_said_with_the_reason_the_source_and_a_remedy_that_wo
 @pytest.mark.parametrize("profile", ["solace", "solace-jms"])
 def test_threshold_and_timer_of_solace_follow_the_window_and_cannot_be_set(profile: str) -> None:
     mode = {"delivery_mode": "NON_PERSISTENT"}
-    for window, third in ((50, 17), (1, 1), (3, 1), (4, 2), (255, 85), (None, None)):
+    for window, third in ((50, 17), (0, 1), (1, 1), (3, 1), (4, 2), (255, 85), (None, None)):
         chosen = shipped().configure(profile, {**mode, "publish_window": window})
         assert (chosen.confirm_threshold, chosen.confirm_timer) == (third, True)
         said = {**mode, "publish_window": window, "confirm_threshold": third, "confirm_timer": True}

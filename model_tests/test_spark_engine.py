@@ -10,23 +10,27 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession  # noqa: TC002 - pytest fixtures are looked at while it runs
 
-from ackfsm import history, spark, tables
+from ackfsm import history, spark
 from ackfsm.history import Findings
 from ackfsm.terms import Anomaly, Configuration, InputError
 from model_tests import test_history_actions, test_history_prefetch
+from model_tests._tables import shipped
 from model_tests.notation import events_of, write
 
 pytestmark = pytest.mark.spark
 
 DATA = Path(__file__).parent / "data"
-SPEC = tables.load()
+SPEC = shipped()
 NAMES = ("message", "session", "queue", "transaction")
 CLEAN = (DATA / "synthetic" / "legal_redelivered_on_first_sight.jsonl").read_text().splitlines()
 
 
 @pytest.fixture(scope="module")
 def session() -> Iterator[SparkSession]:
-    found = spark.session("local[2]")
+    """One for all histories; they are small, and a compiler that thinks longer costs more than it saves."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1", prepend=" ")
+        found = spark.session("local[2]")
     yield found
     found.stop()
 

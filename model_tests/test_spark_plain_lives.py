@@ -8,14 +8,14 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 import pytest
 
-from ackfsm import tables
 from ackfsm.history._fold import fold
 from ackfsm.history._format import Observable, observable_code
 from ackfsm.history._watch import machines_of
 from ackfsm.spark._lives import ANY_NUMBER, PLAIN_LIVES
 from ackfsm.terms import SendMode
+from model_tests._tables import shipped
 
-SPEC = tables.load()
+SPEC = shipped()
 
 
 def _orders(life: Mapping[Observable, Observable | None]) -> Iterator[tuple[Observable, ...]]:

@@ -17,6 +17,7 @@ ENUMS = [key for key in KEYS if issubclass(terms.key_type(key), StrEnum)]
 BOOLEANS = [key for key in KEYS if terms.key_type(key) is bool]
 NUMBERS = [key for key in KEYS if terms.key_type(key) is int]
 OPTIONAL = ["publish_window", "confirm_threshold"]
+LEAST = {"confirm_threshold": 1}
 
 SETTINGS = """profile delivery_mode ack_mode consumption send_mode publish_window confirm_threshold confirm_timer
     ack_immediately ack_event_mode journal_sync_non_transactional journal_sync_transactional block_on_acknowledge
@@ -100,16 +101,25 @@ def test_a_boolean_is_true_or_false(key: str) -> None:
 @pytest.mark.parametrize("key", NUMBERS)
 @given(number=st.integers(0, 10**12))
 def test_a_number_is_whole_and_not_negative(key: str, number: int) -> None:
+    number += LEAST.get(key, 0)
     assert terms.parse_value(key, number) == terms.parse_value(key, str(number)) == number
     for value in (-1 - number, str(-1 - number), float(number), f"{number}.0", f"{number}k"):
-        with pytest.raises(InputError, match=f"^{key} cannot be {value!r}; it is a whole number from 0"):
+        with pytest.raises(InputError, match=f"^{key} cannot be {value!r}; it is a whole number from [01]"):
             terms.parse_value(key, value)
+
+
+@pytest.mark.parametrize("value", [0, "0"], ids=["number", "text"])
+def test_a_threshold_is_of_one_message_or_more(value: object) -> None:
+    with pytest.raises(
+        InputError, match=f"^confirm_threshold cannot be {value!r}; it is a whole number from 1, or none$"
+    ):
+        terms.parse_value("confirm_threshold", value)
 
 
 @pytest.mark.parametrize("key", NUMBERS)
 @pytest.mark.parametrize("value", ["", " 1", "²", True, [1], "NaN"])
 def test_what_only_resembles_a_number_is_refused(key: str, value: object) -> None:
-    with pytest.raises(InputError, match="it is a whole number from 0"):
+    with pytest.raises(InputError, match="it is a whole number from [01]"):
         terms.parse_value(key, value)
 
 

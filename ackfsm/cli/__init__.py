@@ -1,4 +1,4 @@
-"""The command line: ``ackfsm check``, ``matrix``, ``claims``, ``verify``, ``draw``, ``systems``, ``journal``.
+"""The command line: ``ackfsm check``, ``claims``, ``matrix``, ``verify``, ``draw``, ``export`` and the others.
 
 Exit codes: 0 as promised, 1 a violation, 2 the input is at fault (one sentence on standard
 error), 3 undetermined.
@@ -15,6 +15,7 @@ from ackfsm.cli._check import add_check
 from ackfsm.cli._claims import add_claims
 from ackfsm.cli._common import USAGE, Parser
 from ackfsm.cli._draw import add_draw
+from ackfsm.cli._export import add_export
 from ackfsm.cli._journal import add_journal
 from ackfsm.cli._matrix import add_matrix
 from ackfsm.cli._systems import add_systems
@@ -53,6 +54,7 @@ def _parser() -> argparse.ArgumentParser:
     add_matrix(commands)
     add_verify(commands)
     add_draw(commands)
+    add_export(commands)
     add_systems(commands)
     add_journal(commands)
     return parser

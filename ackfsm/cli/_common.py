@@ -7,6 +7,7 @@ import contextlib
 import json
 import time
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import NoReturn, TypeAlias
 
 from rich.console import Console, RenderableType
@@ -14,7 +15,10 @@ from rich.progress import MofNCompleteColumn, TaskID
 from rich.progress import Progress as RichProgress
 from rich.status import Status
 
-from ackfsm.terms import InputError, Profile
+from ackfsm import tables
+from ackfsm.network import Bounds
+from ackfsm.tables import Specification
+from ackfsm.terms import Configuration, Fault, InputError, Profile
 
 __all__ = [
     "AS_PROMISED",
@@ -23,7 +27,9 @@ __all__ = [
     "VIOLATION",
     "Commands",
     "Parser",
+    "add_bounds",
     "add_configuration",
+    "asked",
     "at_least_one",
     "bars",
     "command",
@@ -32,6 +38,7 @@ __all__ = [
     "patience",
     "say",
     "settings_of",
+    "write_file",
 ]
 
 AS_PROMISED, VIOLATION, USAGE, UNDETERMINED = 0, 1, 2, 3
@@ -86,6 +93,61 @@ def settings_of(arguments: argparse.Namespace) -> dict[str, object]:
             raise InputError(f"--set {setting!r} is not KEY=VALUE, for example --set ack_mode=CLIENT_ACKNOWLEDGE")
         settings[key.strip()] = value.strip()
     return settings
+
+
+def add_bounds(parser: argparse.ArgumentParser) -> None:
+    faults = ", ".join(fault.value for fault in Fault)
+    parser.add_argument(
+        "--fault", metavar="F", action="append", dest="faults", help=f"what may fail (default: anything): {faults}"
+    )
+    parser.add_argument(
+        "--max-faults", metavar="K", type=count, default=1, help="how many faults in all, or any (default: 1)"
+    )
+    parser.add_argument(
+        "--action",
+        metavar="A",
+        action="append",
+        default=[],
+        dest="actions",
+        help="what else applications do: recover, rollback, taken_elsewhere",
+    )
+    parser.add_argument(
+        "--without",
+        metavar="E",
+        action="append",
+        default=[],
+        help="an event that never happens, for example acknowledge or timer_fires",
+    )
+    parser.add_argument("--messages", metavar="N", type=count, default=1, help="how many messages (default: 1)")
+
+
+def asked(arguments: argparse.Namespace) -> tuple[Specification, Configuration, Bounds]:
+    """The tables, and the configuration and bounds that :func:`add_configuration` and :func:`add_bounds` ask for."""
+    specification = tables.load()
+    vocabulary = specification.in_vocabulary(arguments.profile, settings_of(arguments))
+    bounds = Bounds(
+        messages=at_least_one(arguments.messages, "--messages"),
+        faults=frozenset(Fault) if arguments.faults is None else frozenset(map(_fault, arguments.faults)),
+        max_faults=arguments.max_faults,
+        actions=frozenset(arguments.actions),
+        without=frozenset(arguments.without),
+    )
+    return specification, specification.configure(None, vocabulary), bounds
+
+
+def _fault(name: str) -> Fault:
+    try:
+        return Fault(name)
+    except ValueError:
+        faults = ", ".join(fault.value for fault in Fault)
+        raise InputError(f"there is no fault {name!r}; the faults are {faults}") from None
+
+
+def write_file(path: Path, data: bytes) -> None:
+    try:
+        path.write_bytes(data)
+    except OSError as error:
+        raise InputError(f"{path}: cannot be written ({error.strerror}); name another file") from None
 
 
 def console(*, errors: bool = False) -> Console:

@@ -17,6 +17,7 @@ from ackfsm.cli._common import (
     patience,
     say,
     settings_of,
+    write_file,
 )
 from ackfsm.terms import InputError
 
@@ -85,10 +86,7 @@ def _hand_out(arguments: argparse.Namespace, form: draw.Format, drawing: str | b
     """Write ``drawing`` where it is wanted; a picture of bytes is not thrown at a terminal."""
     data = drawing if isinstance(drawing, bytes) else drawing.encode()
     if arguments.output is not None:
-        try:
-            arguments.output.write_bytes(data)
-        except OSError as error:
-            raise InputError(f"{arguments.output}: cannot be written ({error.strerror}); name another file") from None
+        write_file(arguments.output, data)
     elif isinstance(drawing, bytes) and (arguments.json or sys.stdout.isatty()):
         raise InputError(f"a {form} is not text; add --output FILE.{form}")
     if arguments.json:

@@ -86,7 +86,8 @@ def _guard(when: str, before: Sequence[Row]) -> str:
 def _counting_alone(machine: Machine, counter: Counter, place: tuple[str, EventRef], row: Row) -> Fsm:
     """The numbers that one alternative of a counter makes, as if it were the only row of its cell and held always."""
     always = dataclasses.replace(row, when=machine.cells[place][-1].when)
-    return dataclasses.replace(machine, cells={place: (always,)}).fsm({counter.bound: _SHORT_BOUND})
+    alone = dataclasses.replace(machine, alphabet=(place[1],), cells={place: (always,)})
+    return alone.fsm({counter.bound: _SHORT_BOUND})
 
 
 def _short_names(fsm: Fsm, bound: str) -> dict[str, str]:

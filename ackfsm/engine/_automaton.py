@@ -57,9 +57,7 @@ class Automaton:
         return tuple(
             (i, ref)
             for i, (fsm, ref) in enumerate(zip(self.fsms, refs, strict=True))
-            if ref is not None
-            and (fsm.initial, ref) in fsm.rows
-            and any(fsm.rows[state, ref].move is not Move.IGNORE for state in fsm.states)
+            if ref is not None and ref in fsm.heard.get(ref.name, ())
         )
 
     def number(self, names: tuple[str, ...]) -> int:

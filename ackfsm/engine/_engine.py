@@ -156,16 +156,19 @@ class Engine:
         if frame in self._sent:
             return
         self._sent.add(frame)
-        at = max(self.pace.now + (self.pace.delay(event.agent) or 0), self._last.get((event.agent, scope), 0))
-        self._last[event.agent, scope] = at
+        way = event.agent, scope
+        at = max(self.pace.now + (self.pace.delay(event.agent) or 0), self._last.get(way, 0))
+        self._last[way] = at
         lost = self.pace.loses(event.agent)
 
         def arrives() -> None:
             self._sent.discard(frame)
+            if self._last.get(way) == at:
+                del self._last[way]  # nobody has to stay behind what has arrived
             if _connection(event, subject) is not scope:
                 return  # it went to another session since
             if lost and isinstance(scope, Session):
-                self.happen(f"{scope.kind}_link_loss", scope)
+                scope.face.owner.fault("link_loss")
             elif isinstance(subject, Session):
                 self.happen(event.name, subject)
             elif not self.perform(_said(event, subject), subject):

@@ -150,7 +150,7 @@ class Incoming:
                 number=copy.number,
                 incoming=came.incoming,
             )
-            left = Copy(route, copy.message, _free_key(core, copy))
+            left = Copy(route, copy.message, _Apart(copy.key | 3))
             left.state = left.automaton.put(left.state, **names)
             left.received = copy.received
             if left.received is not None:
@@ -172,12 +172,16 @@ def _fresh(core: Core) -> dict[str, str]:
     return {name: machines[name].initial for name in core.wiring.table.handed}
 
 
-def _free_key(core: Core, copy: Copy) -> int:
-    """A key of the message of ``copy`` under which nothing is filed: its two copies leave two of four."""
-    keys = (copy.key | 3, copy.key & ~3)
-    return next(
-        (key for key in keys if not any(filed and key in filed.members for filed in core.broker.filed)), keys[0]
-    )
+class _Apart(int):
+    """A key that stands where its number does, and is the same as itself alone."""
+
+    __slots__ = ()
+
+    def __eq__(self, other: object) -> bool:
+        return self is other
+
+    def __hash__(self) -> int:
+        return id(self)
 
 
 @dataclasses.dataclass(slots=True, eq=False)

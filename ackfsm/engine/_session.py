@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
+from ackfsm.engine._automaton import REFUSED
 from ackfsm.engine._consumer import Consumer, Deferred, Listener
 from ackfsm.engine._core import Session as CoreSession
 from ackfsm.engine._errors import IllegalStateException, OutcomeUnknown, TransactionRolledBackException
@@ -152,10 +153,12 @@ class Session:
         sides = [(out.session, "commit_called") for out in self.outgoing.values() if _sending(out)]
         sides += [(c.incoming.session, "commit_consumption") for c in self.consumers if _acknowledging(c.incoming)]
         self.broker.log(self.process, "commit", session=self.name, transaction=self.transaction)
+        if len(sides) > 1 and self._is_refused():
+            self.ended("rolled_back")
         if self._outcome != "committed" or not all(self._may(event, side) for side, event in sides):
             self._undo()  # a part of the work is lost, so that all of it is
             self._end(asked="committed")
-        if sides:
+        if len(sides) > 1:
             self.broker.storage.halves[self.transaction] = len(sides)
         for side, event in sides:
             if not self.broker.engine.happen(event, side):
@@ -172,6 +175,20 @@ class Session:
         self.broker.log(self.process, "rollback", session=self.name, transaction=self.transaction)
         self._undo()
         self._end(asked="rolled_back")
+
+    def _is_refused(self) -> bool:
+        """Whether the broker, when it has read all that was sent, has refused a part of it.
+
+        One side would learn it from its commit; another, whose work is not refused, has to be told before.
+        """
+        execute = self.broker.core.events["execute_commit"].own
+        sent = [
+            out.session.under(self.broker.core.wiring.broadcast("producer")).members for out in self.outgoing.values()
+        ]
+        self.broker.engine.wait(
+            lambda: not any(copy.goes_to(execute) == REFUSED for copies in sent for copy in copies.values())
+        )
+        return any(out.parts[Role.PRODUCER].of("commit_request") == "doomed" for out in self.outgoing.values())
 
     def _may(self, event: str, side: CoreSession) -> bool:
         """Whether the parts of a side would let ``event`` happen."""

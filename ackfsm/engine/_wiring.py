@@ -123,6 +123,7 @@ class Wiring:
         self.table = table or read_engine(specification)
         self._calls: dict[object, Call] = {}
         self._made: dict[tuple[object, ...], Automaton] = {}
+        self._called: dict[str, tuple[EventRef | None, ...]] = {}
         self._broadcast = {scope: self._call(("all", scope), scope, View.OWN, by_message=False) for scope in SCOPES}
         self.events = {name: self._event(name, number) for number, name in enumerate(self.table.agents)}
         self.calls = tuple(self._calls.values())
@@ -247,9 +248,7 @@ class Wiring:
         ]
 
     def _automaton(self, machines: list[Machine], fsms: list[Fsm], also: Sequence[Event] = ()) -> Automaton:
-        signals: list[Sequence[EventRef | None]] = []
-        for name in self.events:
-            signals += ([_ref(machine, name, view) for machine in machines] for view in View)
+        signals = list(zip(*map(self._refs, machines), strict=True))
         owned = [e for e in self._automatic if any(e.name in machine.owns for machine in machines)]
         owned = [e for e in owned if any(f.moves(EventRef(e.name)) for f in fsms if e.name in _owns(machines, f))]
         owned = [e for e in self._automatic if e in {*owned, *also}]
@@ -281,6 +280,12 @@ class Wiring:
 
         seen = [event.own for event in self.events.values() if self._visible(event)]
         return Automaton(fsms, signals, describe, seen)
+
+    def _refs(self, machine: Machine) -> tuple[EventRef | None, ...]:
+        """The name that ``machine`` has for each signal."""
+        if machine.name not in self._called:
+            self._called[machine.name] = tuple(_ref(machine, name, view) for name in self.events for view in View)
+        return self._called[machine.name]
 
     def _visible(self, event: Event) -> bool:
         """Whether the event is one of a copy that a client could notice."""

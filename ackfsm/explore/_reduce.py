@@ -12,7 +12,7 @@ import dataclasses
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from ackfsm.network import Network, NetworkEvent, Packed, lay_out, pack
+from ackfsm.network import Network, NetworkEvent, Packed, components, pack
 
 __all__ = ["Reduced", "reduced"]
 
@@ -41,8 +41,6 @@ class _Columns:
     def __init__(self, network: Network) -> None:
         self.network = network
         self.packed = packed = pack(network)
-        self.sizes = [len(instance.fsm.states) for instance in network.instances]
-        self.initial = [instance.fsm.states.index(instance.fsm.initial) for instance in network.instances]
         self.parts = [
             [_Part(packed.who[p], self._column(p)) for p in range(packed.first[e], packed.first[e + 1])]
             for e in range(len(network.events))
@@ -50,7 +48,7 @@ class _Columns:
 
     def _column(self, p: int) -> tuple[int, ...]:
         start = self.packed.where[p]
-        return tuple(self.packed.table[start : start + self.sizes[self.packed.who[p]]])
+        return tuple(self.packed.table[start : start + self.packed.size[self.packed.who[p]]])
 
 
 class _Part:
@@ -89,7 +87,7 @@ def _reduced(columns: _Columns, candidates: Sequence[int]) -> Reduced:
 
 def _reach(columns: _Columns, candidates: Sequence[int]) -> tuple[list[int], list[int]]:
     """The states that each machine may reach, as bits, and the events that may happen: a least fixed point."""
-    reached = [1 << state for state in columns.initial]
+    reached = [1 << state for state in columns.packed.initial]
     alive: set[int] = set()
     grown = True
     while grown:
@@ -131,19 +129,13 @@ class _Laying:
 
     def _packed(self) -> Packed:
         old = self.columns.packed
-        word, shift, mask = lay_out([len(states) for states in self.kept.values()])
         first, who, where, table = self._tables()
         watchers = [i for i in old.watchers if i in self.kept]
         mark, always, at_rest = self._marks(watchers)
-        words = max(word, default=0) + 1
-        initial = [0] * words
-        for i, place in self.place.items():
-            initial[word[place]] += self.number[i][self.columns.initial[i]] << shift[place]
         return Packed(
-            words=words,
-            word=word,
-            shift=shift,
-            mask=mask,
+            size=[len(states) for states in self.kept.values()],
+            initial=[self.number[i][old.initial[i]] for i in self.kept],
+            component=components(self.columns.network.instances[i].index for i in self.kept),
             first=first,
             free=[old.free[event] for event in self.alive],
             who=who,
@@ -153,7 +145,6 @@ class _Laying:
             mark=mark,
             always=always,
             at_rest=at_rest,
-            initial=initial,
             anomalies=old.anomalies,
         )
 

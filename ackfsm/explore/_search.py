@@ -1,53 +1,92 @@
-"""Drive the kernel: room that grows with the space, plain Python first, compiled code once it pays."""
+"""Drive the kernel: level by level, plain Python first, compiled code and several shards once they pay."""
 
 from __future__ import annotations
 
 import dataclasses
 import importlib.util
-from collections.abc import Callable, Sequence
-from typing import Any
+import os
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
+from typing import Any, Self
 
-from ackfsm.explore import _kernel
+from ackfsm.explore._components import first_rows, layout_for, machine_states, system_of
+from ackfsm.explore._kernel import EMPTY, FOUND, TRANSITIONS, UNKNOWN, Rows
+from ackfsm.explore._room import Room, Shard, boxes_for
 from ackfsm.network import Network, NetworkEvent, Packed, pack
 
-__all__ = ["Exploration", "explore", "explore_packed"]
+__all__ = ["Exploration", "Limits", "Search", "explore", "explore_packed"]
 
 _PLAIN_STATES = 4_000
 """Up to so many states plain Python is done before compiled code would be loaded (docs/decisions/kernel.md)."""
 
-_FIRST_ROOM = 1 << 13
+_ONE_SHARD_STATES = 1 << 18
+"""So many states are searched in one queue; more are worth dividing, whatever the number of processors."""
+
+_SHARDS = 8
+"""The processors that a search can use; the same everywhere, so that the same is found everywhere."""
+
+_PLAIN_CHUNK, _CHUNK = 1 << 8, 1 << 15
+"""States of a shard that are expanded before what they lead to is entered."""
+
+_AHEAD = 64
+"""States that are looked up together; more than about 16 make no difference."""
+
+_FIRST_BITS = 4
+"""Bits for the number of a local state, until more are needed."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """Where a search stops with what it knows: more than ``max_states`` found, or ``max_memory`` bytes for them."""
+
+    max_states: int | None = None
+    max_memory: int | None = None
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Exploration:
     """What a search has found.
 
-    ``complete`` is false if it stopped at ``max_states``; what was not reached is then not
-    known to be unreachable.  ``witnesses`` has a shortest sequence of events for each anomaly
-    (or other thing that was watched for) that was reached.  ``compiled`` tells whether compiled code took part.
+    ``complete`` is false if it stopped at a limit, ``stopped_by`` (``max_states`` or ``max_memory``); what was not
+    reached is then not known to be unreachable.  ``witnesses`` has a shortest sequence of events for each anomaly (or
+    other thing that was watched for) that was reached.  ``depth`` is the length of the longest of all shortest ways.
+    ``compiled`` tells whether compiled code took part, ``bytes`` what the states took.
     """
 
     states: int
     transitions: int
     complete: bool
     witnesses: dict[str, tuple[NetworkEvent, ...]]
+    depth: int
+    stopped_by: str | None
     compiled: bool
+    bytes: int = dataclasses.field(compare=False)
 
 
-def explore(
+def explore(  # noqa: PLR0913 - what a search can be told
     network: Network,
     *,
     max_states: int | None = None,
+    max_memory: int | None = None,
     only_witnesses: bool = False,
     progress: Callable[[int], None] | None = None,
+    workers: int | None = None,
 ) -> Exploration:
     """Search the whole state space of ``network`` breadth first.
 
     With ``only_witnesses`` the search may end (not complete) once everything that is watched for was reached.
-    ``progress`` is called now and then with the number of states found so far.
+    ``progress`` is called now and then with the number of states found so far.  ``workers`` are the processors to use,
+    by default all; what is found does not depend on it.
     """
     return explore_packed(
-        pack(network), network.events, max_states=max_states, only_witnesses=only_witnesses, progress=progress
+        pack(network),
+        network.events,
+        max_states=max_states,
+        max_memory=max_memory,
+        only_witnesses=only_witnesses,
+        progress=progress,
+        workers=workers,
     )
 
 
@@ -56,8 +95,10 @@ def explore_packed(  # noqa: PLR0913 - as explore, and what is known of the netw
     events: Sequence[NetworkEvent],
     *,
     max_states: int | None = None,
+    max_memory: int | None = None,
     only_witnesses: bool = False,
     progress: Callable[[int], None] | None = None,
+    workers: int | None = None,
     compiled: bool = False,
 ) -> Exploration:
     """As :func:`explore`, over a network that is packed already; ``events`` are those of the packed network.
@@ -65,137 +106,363 @@ def explore_packed(  # noqa: PLR0913 - as explore, and what is known of the netw
     With ``compiled`` the compiled code is used from the first state, if Numba is there: who
     searches many times loads it once.
     """
-    search = _Search(packed, max_states, compiled=compiled)
-    while search.unfinished() and not (only_witnesses and search.has_all_witnesses):
-        search.go_on()
-        if progress is not None:
-            progress(search.found_states)
-    return Exploration(
-        states=search.found_states,
-        transitions=int(search.progress[_kernel.TRANSITIONS]),
-        complete=search.expanded == search.found_states,
-        witnesses={
-            anomaly: tuple(events[event] for event in search.path(int(state)))
-            for anomaly, state in zip(search.packed.anomalies, search.found, strict=True)
-            if state >= 0
-        },
-        compiled=search.arrays is not None,
-    )
+    limits = Limits(max_states=max_states, max_memory=max_memory)
+    with Search(packed, limits, workers=workers, compiled=compiled) as search:
+        while search.unfinished() and not (only_witnesses and search.has_all_witnesses):
+            search.go_on()
+            if progress is not None:
+                progress(search.found_states)
+        return Exploration(
+            states=search.found_states,
+            transitions=search.transitions,
+            complete=search.complete,
+            witnesses={
+                anomaly: tuple(events[event] for event in search.path(place))
+                for anomaly, place in zip(packed.anomalies, search.nearest, strict=True)
+                if place is not None
+            },
+            depth=search.depth,
+            stopped_by=search.stopped_by,
+            compiled=search.room.is_compiled,
+            bytes=search.bytes,
+        )
 
 
-class _Search:
-    """One search in progress: the buffers of the kernel, as lists or (once compiled) as arrays."""
+_Place = tuple[int, int, int]
+"""A state: its distance from the first one, its number in its shard, its shard."""
 
-    def __init__(self, packed: Packed, max_states: int | None, *, compiled: bool = False) -> None:
+
+class Search:
+    """One search in progress; what it has found can be looked at between two calls of :meth:`go_on`."""
+
+    def __init__(
+        self, packed: Packed, limits: Limits | None = None, *, workers: int | None = None, compiled: bool = False
+    ) -> None:
+        """The first state alone, to expand."""
         self.packed = packed
-        self.max_states = max_states
-        self.arrays: Callable[[list[int]], Any] | None = None
-        self.kernel: Any = _kernel
-        self.fixed: list[Any] = [
-            packed.words,
-            *(getattr(packed, name) for name in ("word", "shift", "mask", "first", "free", "who", "where", "table")),
-            *(getattr(packed, name) for name in ("watchers", "mark", "always", "at_rest")),
-        ]
-        self.found: Any = [
-            0 if _marks_of_the_first(packed) >> place & 1 else -1 for place in range(len(packed.anomalies))
-        ]
-        self.progress: Any = [0, 1, 0]
-        self.scratch: list[Any] = [[0] * len(packed.word), [0] * packed.words]
-        self.states: Any = list(packed.initial)
-        self.parent: Any = [-1]
-        self.via: Any = [-1]
-        self.slots: Any = []
-        if compiled:
+        self.limits = limits or Limits()
+        self.room = Room()
+        self.system = system_of(packed)
+        self.rows = first_rows(packed, self.system)
+        self.layout = layout_for([_FIRST_BITS] * self.system.components, self.system)
+        self.nearest: list[_Place | None] = [None] * len(packed.anomalies)
+        self.level = 0
+        self.stopped_by: str | None = None
+        self._workers = min(workers or os.cpu_count() or 1, _SHARDS)
+        self._pool: ThreadPoolExecutor | None = None
+        self._local: Any = [0] * self.system.local_words
+        self.shards = [Shard(len(packed.anomalies))]
+        self._first_state()
+        if compiled and _numba_is_there():
             self._compile()
-        self._room_for(max(_FIRST_ROOM, 4 * len(packed.free)))
+        self._boxes()
+
+    def __enter__(self) -> Self:
+        """The search itself."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Let the threads go."""
+        if self._pool is not None:
+            self._pool.shutdown()
 
     @property
     def expanded(self) -> int:
-        return int(self.progress[_kernel.HEAD])
+        return sum(shard.expanded for shard in self.shards)
 
     @property
     def found_states(self) -> int:
-        return int(self.progress[_kernel.TAIL])
+        return sum(shard.count for shard in self.shards)
+
+    @property
+    def transitions(self) -> int:
+        return sum(int(shard.tally[TRANSITIONS]) for shard in self.shards)
+
+    @property
+    def complete(self) -> bool:
+        return self.stopped_by is None and self.expanded == self.found_states
+
+    @property
+    def depth(self) -> int:
+        """The distance of the farthest state that was found."""
+        return self.level + (any(shard.count > end for shard, end in zip(self.shards, self._ends, strict=True)))
+
+    @property
+    def bytes(self) -> int:
+        """What the states take: themselves, their parents, and the table in which they are looked up."""
+        return sum(shard.bytes(self.room) for shard in self.shards)
 
     @property
     def has_all_witnesses(self) -> bool:
         """Whether everything is found and no shorter way to any of it can come: nothing nearer is left to expand."""
-        return all(0 <= state < self.expanded for state in self.found)
+        return all(place is not None and self._is_expanded(place) for place in self.nearest)
+
+    def _is_expanded(self, place: _Place) -> bool:
+        _, number, shard = place
+        return number < self.shards[shard].expanded
 
     def unfinished(self) -> bool:
-        within = self.max_states is None or self.found_states < self.max_states
-        return self.expanded < self.found_states and within
+        """Whether there is more to expand, within the limits."""
+        if self.stopped_by is None and self.expanded < self.found_states:
+            most = self.limits.max_states
+            if most is not None and self.found_states > most:
+                self.stopped_by = "max_states"
+        return self.stopped_by is None and self.expanded < self.found_states
 
     def go_on(self) -> None:
-        """Expand until the room is used up, the compiled code pays, or the limit is near."""
-        target = self._target()
-        if self.found_states + len(self.packed.free) > min(len(self.parent), len(self.slots) // 2):
-            self._room_for(2 * len(self.parent))
-        before = self.expanded
-        self.kernel.search(
-            *self.fixed,
-            self.states,
-            self.parent,
-            self.via,
-            self.slots,
-            self.progress,
-            self.found,
-            target,
-            *self.scratch,
-        )
-        if self.arrays is None and (self.found_states >= _PLAIN_STATES or self.expanded == before):
+        """Expand some states of one level, and enter what they lead to."""
+        if self.expanded == sum(self._ends):
+            self._next_level()
+        self._each(self._expand, self._quotas())
+        if self._make_room():
+            self._each(self._insert, range(len(self.shards)))
+            self._note()
+            self._resolve()
+        if not self.room.is_compiled and self.found_states >= _PLAIN_STATES and _numba_is_there():
             self._compile()
+            self._boxes()
 
-    def _target(self) -> int:
-        bounds = [len(self.parent)]
-        if self.max_states is not None:
-            bounds.append(self.max_states)
-        if self.arrays is None and _numba_is_there():
-            bounds.append(_PLAIN_STATES)
-        return max(min(bounds), self.found_states)
+    # the search itself
 
-    def path(self, state: int) -> list[int]:
-        """The events that lead to ``state``, from the first."""
-        events = []
-        while self.parent[state] >= 0:
-            events.append(int(self.via[state]))
-            state = int(self.parent[state])
-        return events[::-1]
+    def _first_state(self) -> None:
+        shard = self.shards[0]
+        shard.grow(1, self.system, self.layout, self.rows, self.room)
+        shard.states[: self.layout.words] = [0] * self.layout.words  # every component in its local state number 0
+        shard.tally[FOUND] = 1
+        self.room.kernel.rehash(self.system, self.layout, self.rows, shard.states, 1, shard.slots)
+        self._ends = [1]
+        marks = 0
+        for row in range(self.system.components):
+            marks |= self.rows.always[row]
+        self.nearest = [(0, 0, 0) if marks >> a & 1 else None for a in range(len(self.nearest))]
 
-    def _room_for(self, room: int) -> None:
-        self.states = self._grown(self.states, room * self.packed.words, 0)
-        self.parent = self._grown(self.parent, room, -1)
-        self.via = self._grown(self.via, room, -1)
-        self.slots = self._grown([], 1 << (2 * room - 1).bit_length(), _kernel.EMPTY)
-        self.kernel.rehash(self.packed.words, self.states, self.found_states, self.slots)
+    def _next_level(self) -> None:
+        self.level += 1
+        if self.room.is_compiled and len(self.shards) == 1 and self.found_states >= _ONE_SHARD_STATES:
+            self._divide()
+        self._ends = [shard.count for shard in self.shards]
 
-    def _grown(self, buffer: Any, length: int, fill: int) -> Any:
-        if self.arrays is None:
-            return buffer + [fill] * (length - len(buffer))
-        import numpy as np
+    def _quotas(self) -> Iterator[tuple[int, int]]:
+        """The shards that have something to expand, and up to which state to go."""
+        chunk = _CHUNK if self.room.is_compiled else _PLAIN_CHUNK
+        left = chunk * len(self.shards)
+        if self.limits.max_states is not None:
+            left = max(1, (self.limits.max_states - self.found_states) // max(1, self.system.events))
+        for number, (shard, end) in enumerate(zip(self.shards, self._ends, strict=True)):
+            quota = min(chunk, left, end - shard.expanded)
+            if quota > 0:
+                left -= quota
+                yield number, shard.expanded + quota
 
-        grown = np.full(length, fill, dtype=np.int64)
-        grown[: len(buffer)] = buffer
-        return grown
+    def _each(self, step: Callable[[Any], None], work: Any) -> None:
+        """``step`` for each piece of ``work``: at the same time where there are threads and enough to do."""
+        pieces = list(work)
+        if self._pool is None or len(pieces) == 1:
+            for piece in pieces:
+                step(piece)
+        else:
+            list(self._pool.map(step, pieces))
+
+    def _expand(self, quota: tuple[int, int]) -> None:
+        number, stop = quota
+        shard = self.shards[number]
+        known = (self.system, self.layout, self.rows, self.boxes)
+        self.room.kernel.expand(
+            *known, number, shard.states, shard.tally, stop, shard.resting, shard.wanted, *self._here[number]
+        )
+
+    def _insert(self, number: int) -> None:
+        shard = self.shards[number]
+        known = (self.system, self.layout, self.rows, self.boxes)
+        ahead = _AHEAD if self.room.is_compiled else 0
+        self.room.kernel.insert(
+            *known, number, shard.states, shard.parent, shard.slots, shard.tally, shard.found, ahead
+        )
+
+    def _make_room(self) -> bool:
+        """Make room for what is in the boxes; false, and the end of the search, if that is more than allowed."""
+        count = len(self.shards)
+        more = [sum(int(fill) for fill in self.boxes.fill[number::count]) for number in range(count)]
+        most = self.limits.max_memory
+        if most is not None:
+            growth = (s.growth(m, self.layout.words, self.room) for s, m in zip(self.shards, more, strict=True))
+            if self.bytes + sum(growth) > most:
+                self.stopped_by = "max_memory"
+                return False
+        for shard, entries in zip(self.shards, more, strict=True):
+            shard.grow(entries, self.system, self.layout, self.rows, self.room)
+        return True
+
+    def _note(self) -> None:
+        """Remember the nearest state of each anomaly."""
+        for number, shard in enumerate(self.shards):
+            for depth, found in ((self.level, shard.resting), (self.level + 1, shard.found)):
+                for anomaly, state in enumerate(found):
+                    place = (depth, int(state), number)
+                    nearest = self.nearest[anomaly]
+                    if state >= 0 and (nearest is None or place < nearest):
+                        self.nearest[anomaly] = place
+
+    # rows
+
+    def _resolve(self) -> None:
+        """Find out what is wanted, and give the numbers of local states enough bits."""
+        waiting = [shard.wanted for shard in self.shards if shard.wanted[0]]
+        for wanted in waiting:
+            while not self.room.kernel.resolve(self.system, self.layout, self.rows, wanted, self._local):
+                self._grow_rows()
+        if waiting:
+            self._widen()
+
+    def _grow_rows(self) -> None:
+        """Make room for more rows."""
+        rows, system, room = self.rows, self.system, self.room
+        if int(rows.count[-2]) == len(rows.component):
+            length = 2 * len(rows.component)
+            per_row = {"local": system.local_words, "able": system.masks}
+            names = ("component", "number", "local", "able", "always", "at_rest", "key", "base")
+            self.rows = rows = rows._replace(
+                **{name: room.grown(getattr(rows, name), length * per_row.get(name, 1), 0, name) for name in names},
+                slots=room.grown([], 1 << (2 * length).bit_length(), EMPTY, "slots"),
+            )
+            room.kernel.enter(system, rows)
+        if int(rows.count[-1]) + system.widest > len(rows.after):
+            places = 2 * (len(rows.after) + system.widest)
+            self.rows = rows = rows._replace(
+                after=room.grown(rows.after, places, UNKNOWN, "after"), step=room.grown(rows.step, 2 * places, 0)
+            )
+        if max(rows.count[:-2]) == rows.most:
+            self.rows = self._with_numbers(2 * rows.most)
+
+    def _with_numbers(self, most: int) -> Rows:
+        """The rows with room for ``most`` numbers in each component."""
+        row_of = self.room.grown([], self.system.components * most, 0, "row_of")
+        for row in range(int(self.rows.count[-2])):
+            row_of[self.rows.component[row] * most + self.rows.number[row]] = row
+        return self.rows._replace(most=most, row_of=row_of)
+
+    def _widen(self) -> None:
+        """Lay the states out anew if a component has more local states than its bits can number."""
+        needed = [max(1, int(count) - 1).bit_length() for count in self.rows.count[:-2]]
+        have = [int(mask).bit_length() for mask in self.layout.mask]
+        if all(need <= bits for need, bits in zip(needed, have, strict=True)):
+            return
+        exact = [max(need, bits) for need, bits in zip(needed, have, strict=True)]
+        spare = [bits if need < bits else need + 1 for need, bits in zip(needed, have, strict=True)]
+        layout = layout_for(spare, self.system)
+        if layout.words > layout_for(exact, self.system).words:
+            layout = layout_for(exact, self.system)
+        layout = self.room.all_of(layout)
+        for shard in self.shards:
+            states = self.room.grown([], len(shard.parent) * layout.words, 0)
+            self.room.kernel.widened(self.system.components, self.layout, shard.states, shard.count, layout, states)
+            shard.states = states
+        more_words = layout.words > self.layout.words
+        self.layout = layout
+        self.room.kernel.laid(self.system, layout, self.rows)
+        if more_words and hasattr(self, "boxes"):
+            self._boxes()
+
+    # forms
 
     def _compile(self) -> None:
-        if not _numba_is_there():
-            return
-        from ackfsm.explore import _compiled
+        """Go on with compiled code."""
+        self.room.load()
+        self.system, self.rows, self.layout = map(self.room.all_of, (self.system, self.rows, self.layout))
+        self._local = self.room.of(self._local)
+        for shard in self.shards:
+            shard.convert(self.room)
 
-        self.kernel, self.arrays = _compiled, _compiled.array
-        self.fixed[1:] = [self.arrays(buffer) for buffer in self.fixed[1:]]
-        self.scratch = [self.arrays(buffer) for buffer in self.scratch]
-        for name in ("states", "parent", "via", "slots", "progress", "found"):
-            setattr(self, name, self.arrays(getattr(self, name)))
+    def _boxes(self) -> None:
+        """Empty boxes for the shards that there are."""
+        chunk = _CHUNK if self.room.is_compiled else _PLAIN_CHUNK
+        count = len(self.shards)
+        capacity = 4 * chunk // count + 2 * self.system.events
+        self.boxes = boxes_for(self.room, count, capacity, self.layout.words)
+        sizes = (self.system.components, self.system.components, self.layout.words)
+        self._here = [[self.room.grown([], size, 0) for size in sizes] for _ in self.shards]
 
+    def _divide(self) -> None:
+        """Divide the only shard into several, each with its states in their order."""
+        import numpy as np
 
-def _marks_of_the_first(packed: Packed) -> int:
-    """The anomalies, as bits, that the initial state is."""
-    bits = 0
-    for i, mark in zip(packed.watchers, packed.mark, strict=True):
-        bits |= packed.always[mark + ((packed.initial[packed.word[i]] >> packed.shift[i]) & packed.mask[i])]
-    return bits
+        whole, words, count = self.shards[0], self.layout.words, self.found_states
+        owner = np.zeros(count, dtype=np.int64)
+        self.room.kernel.moved(self.system, self.layout, self.rows, whole.states, count, _SHARDS, owner)
+        number = np.zeros(count, dtype=np.int64)
+        places = [np.flatnonzero(owner == shard) for shard in range(_SHARDS)]
+        for place in places:
+            number[place] = np.arange(len(place))
+        parents = (number * _SHARDS + owner)[whole.parent[:count]]
+        states = whole.states[: count * words].reshape(count, words)
+        self.shards = []
+        for place in places:
+            shard = Shard(len(self.packed.anomalies))
+            shard.convert(self.room)
+            shard.grow(len(place), self.system, self.layout, self.rows, self.room)
+            shard.states[: len(place) * words] = states[place].ravel()
+            shard.parent[: len(place)] = parents[place]
+            shard.tally[:] = (np.count_nonzero(place < whole.expanded), len(place), 0)
+            self.room.kernel.rehash(self.system, self.layout, self.rows, shard.states, len(place), shard.slots)
+            self.shards.append(shard)
+        self.shards[0].tally[TRANSITIONS] = whole.tally[TRANSITIONS]
+        self.nearest = [
+            None if place is None else (place[0], int(number[place[1]]), int(owner[place[1]])) for place in self.nearest
+        ]
+        self._boxes()
+        if self._workers > 1:
+            self._pool = ThreadPoolExecutor(self._workers)
+
+    # looking at what was found
+
+    def path(self, place: _Place) -> list[int]:
+        """The events that lead to the state at ``place``, from the first state."""
+        _, number, owner = place
+        states = [self.local_states(owner, number)]
+        while True:
+            parent = int(self.shards[owner].parent[number])
+            above, number_above = parent % len(self.shards), parent // len(self.shards)
+            if (above, number_above) == (owner, number):
+                break
+            owner, number = above, number_above
+            states.append(self.local_states(owner, number))
+        states.reverse()
+        return [self._event(before, after) for before, after in pairwise(states)]
+
+    def local_states(self, shard: int, state: int) -> tuple[int, ...]:
+        """The row of each component in the state."""
+        layout, states = self.layout, self.shards[shard].states
+        at = state * layout.words
+        numbers = (
+            int(states[at + word] >> shift & mask)
+            for word, shift, mask in zip(layout.word, layout.shift, layout.mask, strict=True)
+        )
+        return tuple(int(self.rows.row_of[c * self.rows.most + number]) for c, number in enumerate(numbers))
+
+    def all_states(self) -> Iterator[tuple[int, ...]]:
+        """Every state that was found, as the number of the state of each machine."""
+        known: dict[int, tuple[tuple[int, int], ...]] = {}
+        for number, shard in enumerate(self.shards):
+            for state in range(shard.count):
+                machines = [0] * len(self.packed.size)
+                for row in self.local_states(number, state):
+                    if row not in known:
+                        known[row] = tuple(machine_states(self.packed, self.system, self.rows, row))
+                    for machine, value in known[row]:
+                        machines[machine] = value
+                yield tuple(machines)
+
+    def _event(self, before: tuple[int, ...], after: tuple[int, ...]) -> int:
+        """The first event that leads from one state to the other."""
+        system = self.system
+        for event in range(system.events):
+            there = list(before)
+            for i in range(system.moves[event], system.moves[event + 1]):
+                c = system.mover[i]
+                there[c] = int(self.rows.after[self.rows.base[before[c]] + system.place[i] // 2])
+            if tuple(there) == after:
+                return event
+        raise AssertionError((before, after))
 
 
 def _numba_is_there() -> bool:

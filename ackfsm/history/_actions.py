@@ -13,9 +13,9 @@ from ackfsm.terms import Fault
 __all__ = ["ACTIONS", "CONSUMER_FAULTS", "RECOVER", "RECOVERING", "TAKEN_ELSEWHERE", "actions_of"]
 
 RECOVER = "recover"
-"""The application recovers its session, rolls back, or closes it of its own will."""
+"""The application recovers its session, rolls back (or its commit is rolled back), or closes it of its own will."""
 
-RECOVERING = (Event.RECOVER, Event.ROLLBACK, Event.CLOSE)
+RECOVERING = (Event.RECOVER, Event.ROLLBACK, Event.ROLLED_BACK, Event.CLOSE)
 
 TAKEN_ELSEWHERE = "taken_elsewhere"
 """Another consumer of the queue was sent messages, and its session broke before its application had seen them."""

@@ -62,6 +62,11 @@ class Condition:
     text: str
     _tree: ast.expr = dataclasses.field(compare=False, repr=False)
     _named: Mapping[str, Condition] = dataclasses.field(compare=False, repr=False)
+    _names: frozenset[str] = dataclasses.field(init=False, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        names = frozenset(node.id for node in ast.walk(self._tree) if isinstance(node, ast.Name))
+        object.__setattr__(self, "_names", names)
 
     def holds(self, environment: Mapping[str, Any]) -> bool:
         """Whether the condition holds for the settings in ``environment``."""
@@ -69,7 +74,7 @@ class Condition:
 
     def names(self) -> frozenset[str]:
         """Every name that the condition reads: settings, static names and named conditions."""
-        return frozenset(node.id for node in ast.walk(self._tree) if isinstance(node, ast.Name))
+        return self._names
 
     def settings(self) -> frozenset[str]:
         """Every setting that the condition reads, also through named conditions."""

@@ -80,13 +80,33 @@ class Row:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Fsm:
-    """An ordinary finite-state machine: one row for every state and every event of the alphabet."""
+    """An ordinary finite-state machine: one row for every state and every event of the alphabet.
+
+    ``heard`` has, by name, the events that some state does not ignore, ``possible`` those that some state lets happen.
+    """
 
     name: str
     states: tuple[str, ...]
     initial: str
     alphabet: tuple[EventRef, ...]
     rows: Mapping[tuple[str, EventRef], Row]
+    heard: Mapping[str, tuple[EventRef, ...]] = dataclasses.field(init=False, compare=False, repr=False)
+    possible: frozenset[EventRef] = dataclasses.field(init=False, compare=False, repr=False)
+    _columns: dict[EventRef, tuple[int, ...]] = dataclasses.field(
+        init=False, compare=False, repr=False, default_factory=dict
+    )
+
+    def __post_init__(self) -> None:
+        heard: dict[str, tuple[EventRef, ...]] = {}
+        possible: list[EventRef] = []
+        for event in self.alphabet:
+            moves = {self.rows[state, event].move for state in self.states}
+            if moves != {Move.IGNORE}:
+                heard[event.name] = (*heard.get(event.name, ()), event)
+            if moves != {Move.REFUSE}:
+                possible.append(event)
+        object.__setattr__(self, "heard", heard)
+        object.__setattr__(self, "possible", frozenset(possible))
 
     @property
     def events(self) -> tuple[str, ...]:
@@ -103,6 +123,16 @@ class Fsm:
         if row is None:
             return state
         return None if row.move is Move.REFUSE else row.target
+
+    def column(self, event: EventRef) -> tuple[int, ...]:
+        """Where ``event`` leads from each state, as numbers of states in their order; -1 where it is refused."""
+        found = self._columns.get(event)
+        if found is None:
+            number = {state: i for i, state in enumerate(self.states)}
+            rows = (self.rows[state, event] for state in self.states)
+            found = tuple(-1 if row.move is Move.REFUSE else number[row.target] for row in rows)
+            self._columns[event] = found
+        return found
 
     def moves(self, event: EventRef) -> bool:
         """Whether some state has a ``to`` row for ``event``."""
@@ -133,7 +163,10 @@ class Counter:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Machine:
-    """A machine of ``spec/``: states, one initial state, an alphabet, and rows with conditions."""
+    """A machine of ``spec/``: states, one initial state, an alphabet, and rows with conditions.
+
+    What two configurations leave of it is one object where every condition of its rows has the same answer.
+    """
 
     name: str
     per: Per
@@ -145,6 +178,14 @@ class Machine:
     counter: Counter | None
     file: str
     line: int
+    _conditions: tuple[Condition, ...] = dataclasses.field(init=False, compare=False, repr=False)
+    _left: dict[tuple[object, ...], Fsm] = dataclasses.field(
+        init=False, compare=False, repr=False, default_factory=dict
+    )
+
+    def __post_init__(self) -> None:
+        conditions = dict.fromkeys(row.when for cell in self.cells.values() for row in cell)
+        object.__setattr__(self, "_conditions", tuple(conditions))
 
     @property
     def initial(self) -> str:
@@ -157,10 +198,18 @@ class Machine:
 
     def fsm(self, environment: Mapping[str, Any]) -> Fsm:
         """The machine that the settings in ``environment`` leave."""
+        holds = {condition: condition.holds(environment) for condition in self._conditions}
+        key = (*holds.values(), environment[self.counter.bound] if self.counter is not None else None)
+        found = self._left.get(key)
+        if found is None:
+            chosen = {place: next(row for row in cell if holds[row.when]) for place, cell in self.cells.items()}
+            found = self._left[key] = self._choose(chosen, environment)
+        return found
+
+    def _choose(self, chosen: Mapping[tuple[str, EventRef], Row], environment: Mapping[str, Any]) -> Fsm:
         if self.counter is not None:
-            return _counting(self, self.counter, environment)
-        rows = {place: next(row for row in cell if row.when.holds(environment)) for place, cell in self.cells.items()}
-        return Fsm(self.name, self.states, self.initial, self.alphabet, rows)
+            return _counting(self, self.counter, chosen, environment[self.counter.bound])
+        return Fsm(self.name, self.states, self.initial, self.alphabet, chosen)
 
 
 _BOUNDS = (
@@ -354,13 +403,10 @@ def _counter_cells(reading: _Reading, data: dict[str, Any]) -> dict[tuple[str, E
     return cells
 
 
-def _counting(machine: Machine, counter: Counter, environment: Mapping[str, Any]) -> Fsm:
-    bound = environment[counter.bound]
+def _counting(machine: Machine, counter: Counter, chosen: Mapping[tuple[str, EventRef], Row], bound: int | None) -> Fsm:
     states = _counter_states(counter, bound)
     rows = {
-        (state, event): _counted(counter, bound, state, next(row for row in cell if row.when.holds(environment)))
-        for (_, event), cell in machine.cells.items()
-        for state in states
+        (state, event): _counted(counter, bound, state, row) for (_, event), row in chosen.items() for state in states
     }
     return Fsm(machine.name, states, _start(counter, bound), machine.alphabet, rows)
 

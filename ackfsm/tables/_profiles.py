@@ -38,7 +38,7 @@ _KEYS = tuple(field.name for field in dataclasses.fields(Configuration))
 class Default:
     """What a profile sets a key to, under a condition on the keys before it.
 
-    With ``third_of`` the value is a third of that setting, rounded up, and ``None`` where that is ``None``.
+    With ``third_of`` the value is a third of that setting, rounded up, at least 1; ``None`` where that is ``None``.
     """
 
     key: str
@@ -54,7 +54,7 @@ class Default:
         if self.third_of is None:
             return self.value
         whole = values[self.third_of]
-        return None if whole is None else -(-whole // 3)
+        return None if whole is None else max(1, -(-whole // 3))
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

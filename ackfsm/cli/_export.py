@@ -1,0 +1,71 @@
+"""``ackfsm export``."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+
+from ackfsm import export
+from ackfsm.cli._common import (
+    AS_PROMISED,
+    Commands,
+    add_bounds,
+    add_configuration,
+    asked,
+    command,
+    write_file,
+)
+from ackfsm.export import Format
+from ackfsm.network import compose
+from ackfsm.terms import InputError
+
+__all__ = ["add_export"]
+
+_ENDINGS = {".pml": Format.PROMELA, ".tla": Format.TLA, ".json": Format.JSON, ".scxml": Format.SCXML}
+
+
+def add_export(commands: Commands) -> None:
+    parser = command(
+        commands,
+        "export",
+        _export,
+        words=(
+            "write the system that check explores as a model for another tool",
+            "ackfsm export --profile artemis --set ack_mode=PRE_ACKNOWLEDGE --format promela --output artemis.pml",
+        ),
+        extra="explore",
+    )
+    add_configuration(parser)
+    add_bounds(parser)
+    forms = ", ".join(Format)
+    parser.add_argument("--format", metavar="F", help=f"{forms} (default: what --output ends with, else promela)")
+    parser.add_argument("--output", metavar="FILE", type=Path, help="write there, TLA+ with its .cfg (default: print)")
+
+
+def _export(arguments: argparse.Namespace) -> int:
+    form, output = _format(arguments.format, arguments.output), arguments.output
+    network = compose(*asked(arguments))
+    path = Path("System") if output is None else output
+    first, *beside = export.files(network, form, path.stem).items()
+    if beside and output is not None and output.suffix != first[0]:
+        raise InputError(f"a TLA+ module is in a file of its own name; write --output {output.with_suffix(first[0])}")
+    texts = {output or path.with_suffix(first[0]): first[1]} | {path.with_suffix(end): text for end, text in beside}
+    if output is not None:
+        for file, text in texts.items():
+            write_file(file, text.encode())
+    if arguments.json:
+        print(json.dumps({"format": form, "files": {file.name: text for file, text in texts.items()}}, indent=2))
+    elif output is None:
+        print(first[1], end="")
+    return AS_PROMISED
+
+
+def _format(name: str | None, output: Path | None) -> Format:
+    if name is None:
+        form = Format.PROMELA if output is None else _ENDINGS.get(output.suffix)
+    else:
+        form = next((form for form in Format if form == name), None)
+    if form is None:
+        raise InputError(f"{name or output} names no format; --format is one of {', '.join(Format)}")
+    return form

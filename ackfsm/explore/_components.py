@@ -1,0 +1,160 @@
+"""A packed network by its components, as the kernel wants it: flat lists of integers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import accumulate, pairwise
+
+from ackfsm.explore._kernel import EMPTY, MASK_BITS, UNKNOWN, WORD_BITS, Layout, Rows, System, describe, enter
+from ackfsm.network import Packed
+
+__all__ = ["first_rows", "layout_for", "machine_states", "system_of"]
+
+
+def members_of(packed: Packed) -> list[list[int]]:
+    """The machines of each component, by number."""
+    members: list[list[int]] = [[] for _ in range(max(packed.component, default=0) + 1)]
+    for instance, component in enumerate(packed.component):
+        members[component].append(instance)
+    return members
+
+
+def lay_out(widths: Iterable[int]) -> tuple[list[int], list[int], list[int]]:
+    """Word, shift and mask of numbers of so many bits, packed into words in their order."""
+    word, shift, mask = [], [], []
+    at, used = 0, 0
+    for bits in widths:
+        if used + bits > WORD_BITS:
+            at, used = at + 1, 0
+        word.append(at)
+        shift.append(used)
+        mask.append((1 << bits) - 1)
+        used += bits
+    return word, shift, mask
+
+
+def layout_for(widths: Sequence[int], system: System) -> Layout:
+    """States whose components have numbers of so many bits."""
+    word, shift, mask = lay_out(widths)
+    words = max(word, default=0) + 1
+    places = (
+        event * words + word[system.mover[i]]
+        for event in range(system.events)
+        for i in range(system.moves[event], system.moves[event + 1])
+    )
+    return Layout(words, word, shift, mask, _starts(places, system.events * words))
+
+
+def masks_of(events: Iterable[int], masks: int) -> list[int]:
+    """The set of ``events`` as words of bits."""
+    words = [0] * masks
+    for event in events:
+        words[event // MASK_BITS] |= 1 << event % MASK_BITS
+    return words
+
+
+class _Locals:
+    """Where each machine stands in the local state of its component."""
+
+    def __init__(self, packed: Packed) -> None:
+        self.members = members_of(packed)
+        self.words = 1
+        count = len(packed.component)
+        self.word, self.shift, self.mask = [0] * count, [0] * count, [0] * count
+        for members in self.members:
+            places = lay_out((packed.size[i] - 1).bit_length() for i in members)
+            for i, word, shift, mask in zip(members, *places, strict=True):
+                self.word[i], self.shift[i], self.mask[i] = word, shift, mask
+                self.words = max(self.words, word + 1)
+
+
+def _participants(packed: Packed) -> Iterator[tuple[int, int, list[int]]]:
+    """Component, event and participants, in the order of components and events."""
+    found: dict[tuple[int, int], list[int]] = {}
+    for event in range(len(packed.free)):
+        for p in range(packed.first[event], packed.first[event + 1]):
+            found.setdefault((packed.component[packed.who[p]], event), []).append(p)
+    for (component, event), parts in sorted(found.items()):
+        yield component, event, parts
+
+
+def _starts(places: Iterable[int], count: int) -> list[int]:
+    """Where the run of each number begins in a sorted list of numbers below ``count``, and where the last one ends."""
+    lengths = [0] * count
+    for place in places:
+        lengths[place] += 1
+    return [0, *accumulate(lengths)]
+
+
+def system_of(packed: Packed) -> System:
+    """``packed`` as the kernel wants it."""
+    local = _Locals(packed)
+    parts = list(_participants(packed))
+    flat = [p for _, _, participants in parts for p in participants]
+    who = [packed.who[p] for p in flat]
+    own = _starts((component for component, _, _ in parts), len(local.members))
+    movers = sorted((event, component, k - own[component]) for k, (component, event, _) in enumerate(parts))
+    watched = sorted((packed.component[i], i, mark) for i, mark in zip(packed.watchers, packed.mark, strict=True))
+    events = len(packed.free)
+    masks = max(1, -(-events // MASK_BITS))
+    return System(
+        components=len(local.members),
+        events=events,
+        widest=max((end - begin for begin, end in pairwise(own)), default=0),
+        masks=masks,
+        local_words=local.words,
+        own=own,
+        event=[event for _, event, _ in parts],
+        first=[0, *accumulate(len(participants) for _, _, participants in parts)],
+        word=[local.word[i] for i in who],
+        shift=[local.shift[i] for i in who],
+        mask=[local.mask[i] for i in who],
+        where=[packed.where[p] for p in flat],
+        table=packed.table,
+        moves=_starts((event for event, _, _ in movers), events),
+        mover=[component for _, component, _ in movers],
+        place=[2 * place for _, _, place in movers],
+        watched=_starts((component for component, _, _ in watched), len(local.members)),
+        watch_word=[local.word[i] for _, i, _ in watched],
+        watch_shift=[local.shift[i] for _, i, _ in watched],
+        watch_mask=[local.mask[i] for _, i, _ in watched],
+        mark=[mark for _, _, mark in watched],
+        always=packed.always,
+        at_rest=packed.at_rest,
+        everything=masks_of(range(events), masks),
+        must=masks_of((event for event in range(events) if not packed.free[event]), masks),
+        position=[next((bit for bit in range(MASK_BITS) if (1 << bit) % 67 == rest), 0) for rest in range(67)],
+    )
+
+
+def first_rows(packed: Packed, system: System) -> Rows:
+    """The rows of the first state: row ``c`` is that of component ``c``."""
+    local = _Locals(packed)
+    count, words, places = system.components, system.local_words, system.own[-1]
+    flat = [0] * (count * words)
+    for i, state in enumerate(packed.initial):
+        flat[packed.component[i] * words + local.word[i]] += state << local.shift[i]
+    names = ("number", "row_of", "base", "always", "at_rest", "key")
+    rows = Rows(
+        most=1,
+        component=list(range(count)),
+        local=flat,
+        after=[UNKNOWN] * places,
+        step=[0] * (2 * places),
+        able=[0] * (count * system.masks),
+        count=[0] * (count + 2),
+        slots=[EMPTY] * (1 << (2 * count).bit_length()),
+        **{name: [0] * count for name in names},
+    )
+    for row in range(count):
+        describe(system, rows, row)
+    enter(system, rows)
+    return rows
+
+
+def machine_states(packed: Packed, system: System, rows: Rows, row: int) -> Iterator[tuple[int, int]]:
+    """The machines of a local state, each with its state, by their numbers."""
+    local = _Locals(packed)
+    for machine in local.members[int(rows.component[row])]:
+        word = int(rows.local[row * system.local_words + local.word[machine]])
+        yield machine, word >> local.shift[machine] & local.mask[machine]

@@ -1,0 +1,133 @@
+"""Room for the kernel's numbers: lists for plain Python, arrays for compiled code; it grows with what is found."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ackfsm.explore import _kernel
+from ackfsm.explore._kernel import EMPTY, Boxes, Layout, Rows, System
+
+__all__ = ["Room", "Shard", "boxes_for"]
+
+_KINDS = {
+    "component": "int32",
+    "number": "int32",
+    "row_of": "int32",
+    "base": "int32",
+    "after": "int32",
+    "slots": "int32",
+    "parent": "uint32",
+    "parents": "uint32",
+}
+"""Types of those arrays that are not of 64-bit integers."""
+
+_LIST_BYTES = 36
+"""What a number in a list takes: its place and, for most, an object."""
+
+
+_WANTED = 1 << 12
+"""Room for what a shard wants to know at a time; it asks again for what did not fit."""
+
+
+class Room:
+    """Makes and fills what the kernel works on; :meth:`compiled` turns lists to arrays."""
+
+    def __init__(self) -> None:
+        self.kernel: Any = _kernel
+        self.is_compiled = False
+
+    def load(self) -> None:
+        """Take the compiled kernel from now on."""
+        from ackfsm.explore import _compiled
+
+        self.kernel, self.is_compiled = _compiled, True
+
+    def of(self, numbers: Any, name: str = "") -> Any:
+        """``numbers`` in the present form, in that of the field ``name``."""
+        return self.kernel.array(numbers, _KINDS.get(name, "int64")) if self.is_compiled else numbers
+
+    def all_of(self, fields: Any) -> Any:
+        """A named tuple of the kernel, every list in it in the present form."""
+        return type(fields)(
+            *(value if isinstance(value, int) else self.of(value, name) for name, value in fields._asdict().items())
+        )
+
+    def grown(self, numbers: Any, length: int, fill: int, name: str = "") -> Any:
+        """``numbers``, and ``fill`` up to ``length``."""
+        if not self.is_compiled:
+            return [*numbers, *[fill] * (length - len(numbers))]
+        import numpy as np
+
+        if fill == 0:  # pages that nobody has written to take no memory
+            grown = np.zeros(length, dtype=_KINDS.get(name, "int64"))
+        else:
+            grown = np.full(length, fill, dtype=_KINDS.get(name, "int64"))
+        grown[: len(numbers)] = numbers
+        return grown
+
+    def bytes_of(self, numbers: Any) -> int:
+        """What ``numbers`` take."""
+        return int(numbers.nbytes) if self.is_compiled else _LIST_BYTES * len(numbers)
+
+
+class Shard:
+    """The states of one shard: found, in order, those up to ``expanded`` with their successors."""
+
+    def __init__(self, anomalies: int) -> None:
+        self.states: Any = []
+        self.parent: Any = []
+        self.slots: Any = []
+        self.tally: Any = [0, 0, 0]
+        self.wanted: Any = [0] * _WANTED
+        self.found: Any = [EMPTY] * anomalies
+        self.resting: Any = [EMPTY] * anomalies
+
+    @property
+    def expanded(self) -> int:
+        return int(self.tally[_kernel.EXPANDED])
+
+    @property
+    def count(self) -> int:
+        return int(self.tally[_kernel.FOUND])
+
+    def convert(self, room: Room) -> None:
+        """Bring everything into the form that ``room`` has now."""
+        for name in ("states", "parent", "slots", "tally", "found", "resting", "wanted"):
+            setattr(self, name, room.of(getattr(self, name), name))
+
+    def needs(self, more: int) -> tuple[int, int]:
+        """States and slots that there must be room for before ``more`` states come."""
+        wanted = self.count + more
+        states, slots = len(self.parent), len(self.slots)
+        while states < wanted:
+            states = max(64, states + states // 2)
+        while 4 * wanted > 3 * slots:
+            slots = max(128, 2 * slots)
+        return states, slots
+
+    def growth(self, more: int, words: int, room: Room) -> int:
+        """How many bytes :meth:`grow` would add."""
+        states, slots = self.needs(more)
+        wide = (8 * words + 4, 4) if room.is_compiled else (_LIST_BYTES * (words + 1), _LIST_BYTES)
+        return (states - len(self.parent)) * wide[0] + (slots - len(self.slots)) * wide[1]
+
+    def grow(self, more: int, system: System, layout: Layout, rows: Rows, room: Room) -> None:
+        """Make room for ``more`` states."""
+        states, slots = self.needs(more)
+        if states > len(self.parent):
+            self.states = room.grown(self.states, states * layout.words, 0)
+            self.parent = room.grown(self.parent, states, 0, "parent")
+        if slots > len(self.slots):
+            self.slots = room.grown([], slots, EMPTY, "slots")
+            room.kernel.rehash(system, layout, rows, self.states, self.count, self.slots)
+
+    def bytes(self, room: Room) -> int:
+        """What the states take."""
+        return sum(room.bytes_of(numbers) for numbers in (self.states, self.parent, self.slots))
+
+
+def boxes_for(room: Room, shards: int, capacity: int, words: int) -> Boxes:
+    """Empty boxes."""
+    places = shards * shards * capacity
+    sizes = {"states": places * words, "keys": places, "parents": places, "fill": shards * shards}
+    return Boxes(shards, capacity, **{name: room.grown([], size, 0, name) for name, size in sizes.items()})

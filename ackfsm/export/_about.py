@@ -1,0 +1,44 @@
+"""What the head of every file says: what was composed, within which bounds, and which command counts it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+from ackfsm.network import Bounds, Network
+from ackfsm.terms import Fault
+
+__all__ = ["about", "written_bounds"]
+
+
+def about(network: Network) -> Iterator[str]:
+    """The lines of a head, without the marks of a comment."""
+    instances, events = len(network.instances), len(network.events)
+    yield "Message acknowledgement, composed by ackfsm."
+    yield f"{instances} machines side by side, {events} events; an event happens in all its participants at once."
+    yield "Machines that never move and events that never happen are left out: no state, step or verdict needs them."
+    yield ""
+    yield "Configuration:"
+    for key, value in network.configuration.as_dict().items():
+        yield f"  {key} = {json.dumps(value) if not isinstance(value, str) else value}"
+    yield "Bounds:"
+    yield from (f"  {key} = {_words(bound)}" for key, bound in written_bounds(network.bounds).items())
+    yield ""
+    yield "ackfsm check with the same options gives the numbers of states and transitions to expect, and the verdicts."
+
+
+def _words(bound: int | list[str] | None) -> str:
+    if isinstance(bound, list):
+        return " ".join(bound) or "none"
+    return "any" if bound is None else str(bound)
+
+
+def written_bounds(bounds: Bounds) -> dict[str, int | list[str] | None]:
+    """The bounds of a check as plain JSON values; ``max_faults`` is ``None`` for any number."""
+    return {
+        "messages": bounds.messages,
+        "faults": [fault.value for fault in Fault if fault in bounds.faults],
+        "max_faults": bounds.max_faults,
+        "actions": sorted(bounds.actions),
+        "without": sorted(bounds.without),
+    }
