@@ -76,6 +76,7 @@ class Telling:
             yield event, self._fault(event)
         yield from dict.fromkeys(("execute_commit", "execute_consumption"), self._broker.storage.executed).items()
         yield from dict.fromkeys(("broker_crash", "broker_kill", "journal_failure"), self._work_lost).items()
+        yield from {"dispatch_first": _sent_first, "dispatch_again": _sent_again}.items()
         yield from dict.fromkeys(_MAKES_ROOM, self._room_made).items()
         yield from dict.fromkeys(("consumer_link_up", "recover", "rollback_consumption"), self._there_again).items()
         yield "acknowledged", self._acknowledged
@@ -89,7 +90,7 @@ class Telling:
         def resolved(copy: Copy) -> None:
             message: Sent = copy.message
             message.outcome = outcome
-            out: Outgoing = copy.scopes[0].face  # type: ignore[union-attr] # whoever sends has a session
+            out: Outgoing = copy.route.outgoing
             out.open.pop(message, None)
             if said is not None and self._broker.history is not None:
                 self._broker.log(
@@ -111,7 +112,7 @@ class Telling:
         self._log_of(copy, "ack_in_doubt")
 
     def _log_of(self, copy: Copy, event: str) -> None:
-        incoming: Incoming = copy.scopes[2].face  # type: ignore[union-attr] # whoever acknowledges has a session
+        incoming: Incoming = copy.route.incoming
         queue: Queue = copy.message.queue
         self._broker.log(
             incoming.process,
@@ -123,7 +124,7 @@ class Telling:
         )
 
     def _arrived(self, copy: Copy) -> None:
-        consumer: Consumer = copy.scopes[2].face.consumer  # type: ignore[union-attr] # whoever receives has a session
+        consumer: Consumer = copy.route.incoming.consumer
         if consumer.listener is not None:
             self._broker.engine.callbacks.append(consumer.pump)
 
@@ -159,6 +160,14 @@ class Telling:
         for side in self._core.sessions if session is self._core.broker else (session,):
             if side.kind == "consumer" and side.parts[Role.CONSUMER].of("consumption") in {"open", "failed"}:
                 side.face.owner.ended("rolled_back")
+
+
+def _sent_first(copy: Copy) -> None:
+    copy.mark, copy.premarked = 1, False
+
+
+def _sent_again(copy: Copy) -> None:
+    copy.mark, copy.premarked = max(copy.mark, 1) + 1, False
 
 
 def _counted(copy: Copy) -> None:
