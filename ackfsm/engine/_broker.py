@@ -363,7 +363,7 @@ class Broker:
             copy = Copy(route, message, key)
             copy.mark, copy.stored = live.attempts, True
             copy.state = self._found(copy, live)
-            message.queue.enter(copy)
+            Queue.enter(copy)
             copy.file()
             self.engine.hungry(copy)
 

@@ -10,6 +10,7 @@ from ackfsm.engine._errors import IllegalStateException, OutcomeUnknown
 from ackfsm.engine._messages import HeaderValue
 from ackfsm.engine._parts import Copy
 from ackfsm.engine._queues import Incoming
+from ackfsm.engine._wiring import State
 
 if TYPE_CHECKING:
     from ackfsm.engine._queues import Queue
@@ -75,6 +76,7 @@ class Consumer:
         self._scope = self._broker.scope_of_acknowledgement(incoming.configuration)
         self._arrived = incoming.session.under(self._broker.hand_over)
         self._drive = self._broker.engine.courses.drive
+        self._scripts = self._broker.engine.scripts
         self._finishing = self._script()
         self._current: Message | None = None
         self._last: Message | None = None
@@ -139,7 +141,7 @@ class Consumer:
         first = self._arrived.first()
         if first is None:
             return None
-        told = first.told
+        told: State = first.automaton.told[first.state]
         return first if told.hands is not None or told.claimable else None
 
     def _hand_over(self, copy: Copy) -> Message | None:
@@ -149,9 +151,10 @@ class Consumer:
         event = copy.told.hands
         if event is None:
             return None
-        self.session.begin()
+        if self.session.transacted:
+            self.session.begin()
         message = Message(self, copy, redelivered=event.name == "delivered_flagged")
-        if not self._broker.engine.perform(event.name, copy):
+        if not self._drive(self._scripts[event.name], copy):
             return None
         if self._broker.history is not None:
             self._log(message, "delivered", redelivered=message.redelivered, delivery_count=message.delivery_count)

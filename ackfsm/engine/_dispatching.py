@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from typing import TYPE_CHECKING
 
 from ackfsm.engine._courses import Phase, Script
@@ -27,14 +28,14 @@ class Dispatching:
 
     def put(self, event: Event, copy: Copy) -> bool:
         """An event by which the application puts ``copy`` on its way; straight to a consumer, if it is let."""
-        queue: Queue = copy.message.queue
-        consumers = queue.consumers
+        engine, queue = self._engine, copy.message.queue
         if copy.refuse:
-            return self._engine.put_in_vain(event, copy)
-        if not consumers or queue.ready.members or not self._engine.settles:
-            return self._engine.perform(event.name, copy)
+            return engine.put_in_vain(event, copy)
+        consumers: deque[Incoming] = queue.consumers
+        if not consumers or queue.ready.members or not engine.settles:
+            return engine.perform(event.name, copy)
         onward = consumers[0].route(self._core, copy.route)
-        done = self._engine.courses.drive(self._sending[event], copy, onward) > 0
+        done = engine.courses.drive(self._sending[event], copy, onward) > 0
         if copy.route is onward:
             consumers.rotate(-1)
         return done

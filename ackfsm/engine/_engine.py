@@ -43,7 +43,10 @@ class Queues(Protocol):
 
 
 class Engine:
-    """Does what is to be done: for copies that others have moved, for sessions, for queues, for the disk."""
+    """Does what is to be done: for copies that others have moved, for sessions, for queues, for the disk.
+
+    ``settles`` says whether anything follows at once.
+    """
 
     def __init__(self, wiring: Wiring, queues: Queues, pace: Pace) -> None:
         self.core = Core(wiring)
@@ -75,6 +78,7 @@ class Engine:
         self._taken: tuple[dict[Copy, frozenset[str]], list[Session]] = {}, []
         self._last: dict[object, int] = {}
         self._serial = 0
+        self.settles = self._shuffled is None
         self._marking: dict[Queue, None] = {}
         self._broker = self.core.broker.parts[Role.BROKER]
         self._retry = False
@@ -84,11 +88,6 @@ class Engine:
     def perform(self, name: str, copy: Copy) -> bool:
         """An event of ``copy`` that somebody brings about, and what follows at once."""
         return self.courses.drive(self.scripts[name], copy) > 0
-
-    @property
-    def settles(self) -> bool:
-        """Whether anything follows at once."""
-        return self._shuffled is None
 
     def put_in_vain(self, event: Event, copy: Copy) -> bool:
         """An event by which the application puts ``copy`` on its way, which the broker is about to refuse."""
@@ -389,11 +388,12 @@ class Engine:
         broker = self._broker
         if broker.state != broker.automaton.initial:
             return  # the journal may have more of it than the tables were told
-        if copy.twin is not None and not copy.twin.spent:
-            return
-        self._forget(copy)
-        if copy.twin is not None:
-            self._forget(copy.twin)
+        twin = copy.twin
+        if twin is None:
+            self._forget(copy)
+        elif twin.spent:
+            self._forget(copy)
+            self._forget(twin)
 
     def _forget(self, copy: Copy) -> None:
         """Nothing that anybody could notice can happen to ``copy`` any more."""

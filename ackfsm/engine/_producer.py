@@ -66,7 +66,8 @@ class Producer:
         message = Sent(ident, body, headers or {}, mode, self.queue, duplicate_id, self._on_outcome)
         copy = broker.new_message(out, self.queue, message)
         copy.refuse = self.queue.is_full()
-        session.begin()
+        if session.transacted:
+            session.begin()
         self._put(copy, self._sending, "send")
         return self._result(message)
 

@@ -207,17 +207,19 @@ class Queue:
 
     refuse_next: int = 0
 
-    def enter(self, copy: Copy) -> None:
-        """Count ``copy``, once."""
+    @staticmethod
+    def enter(copy: Copy) -> None:
+        """Count ``copy`` in its queue, once."""
         if not copy.counted:
             copy.counted = True
-            self.length += 1
+            copy.message.queue.length += 1
 
-    def leave(self, copy: Copy) -> None:
+    @staticmethod
+    def leave(copy: Copy) -> None:
         """Do not count it any more."""
         if copy.counted:
             copy.counted = False
-            self.length -= 1
+            copy.message.queue.length -= 1
 
     def is_full(self) -> bool:
         """Whether the broker refuses one more message."""

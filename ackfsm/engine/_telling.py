@@ -49,9 +49,9 @@ class Telling:
         broker.core.effects |= dict(self._told())
         arrivals = broker.core.arrivals
         for state in ("ready", "staged", "committing"):
-            arrivals.setdefault(("entry", state), []).append(_counted)
+            arrivals.setdefault(("entry", state), []).append(Queue.enter)
         for state in ("removed", "lost", "refused"):
-            arrivals.setdefault(("entry", state), []).append(_uncounted)
+            arrivals.setdefault(("entry", state), []).append(Queue.leave)
         for state in ("unsafe", "safe"):
             arrivals.setdefault(("known_id", state), []).append(self._known)
         arrivals.setdefault(("known_id", "unknown"), []).append(self._unknown)
@@ -141,7 +141,9 @@ class Telling:
 
     def _room_made(self, copy: Copy) -> None:
         """A consumer may have room for another message of the queue."""
-        self._broker.wake(copy.message.queue)
+        queue: Queue = copy.message.queue
+        if queue.ready.members:
+            self._broker.wake(queue)
 
     def _there_again(self, session: Session) -> None:
         """A consumer may be sent messages again."""
@@ -168,11 +170,3 @@ def _sent_first(copy: Copy) -> None:
 
 def _sent_again(copy: Copy) -> None:
     copy.mark, copy.premarked = max(copy.mark, 1) + 1, False
-
-
-def _counted(copy: Copy) -> None:
-    copy.message.queue.enter(copy)
-
-
-def _uncounted(copy: Copy) -> None:
-    copy.message.queue.leave(copy)
