@@ -25,7 +25,7 @@ def _heading(answer: Answer) -> Text:
     config, bounds, found = answer.configuration, answer.bounds, answer.exploration
     names = "any fault" if bounds.faults == set(Fault) else ", ".join(sorted(bounds.faults)) or "no fault"
     times = "any number of times" if bounds.max_faults is None else f"at most {bounds.max_faults} in all"
-    extent = "all of them" if found.complete else "NOT all of them: the search stopped at its limit"
+    extent = "all of them" if found.complete else f"NOT all of them: the search stopped at {_limit(answer)}"
     code = "compiled" if found.compiled else "plain Python"
     messages = f"{bounds.messages} message" + "s" * (bounds.messages > 1)
     return Text.assemble(
@@ -34,6 +34,11 @@ def _heading(answer: Answer) -> Text:
         f"{messages}; {names}, {times}\n",
         f"{found.states:,} states and {found.transitions:,} transitions, {extent} ({answer.seconds:.2f} s, {code})",
     )
+
+
+def _limit(answer: Answer) -> str:
+    """The option that was the limit of the search."""
+    return f"--{(answer.exploration.stopped_by or 'max_states').replace('_', '-')}"
 
 
 def _findings(answer: Answer) -> Table:
@@ -76,5 +81,5 @@ def _conclusion(answer: Answer) -> Text:
         names = ", ".join(finding.anomaly for finding in broken)
         return Text(f"Promise broken: {names}.", style="bold red")
     if not answer.exploration.complete:
-        return Text("Undetermined: the search stopped at its limit; raise --max-states.", style="bold yellow")
+        return Text(f"Undetermined: the search stopped at {_limit(answer)}; raise it.", style="bold yellow")
     return Text("As promised: nothing that is promised never to happen can happen.", style="bold green")
