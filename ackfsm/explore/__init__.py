@@ -6,16 +6,21 @@ from ackfsm.explore._reduce import Reduced, reduced
 from ackfsm.explore._search import Exploration, explore, explore_packed
 from ackfsm.explore._system import Hook, Refused, System
 from ackfsm.explore._traces import Comparison, compare, compare_after
+from ackfsm.explore._witness import Change, NotReplayedError, Step, Witness, replay
 
 __all__ = [
     "Answer",
+    "Change",
     "Comparison",
     "Exploration",
     "Finding",
     "Hook",
+    "NotReplayedError",
     "Reduced",
     "Refused",
+    "Step",
     "System",
+    "Witness",
     "allowed",
     "check",
     "compare",
@@ -23,5 +28,6 @@ __all__ = [
     "explore",
     "explore_packed",
     "reduced",
+    "replay",
     "why_undecided",
 ]
