@@ -9,8 +9,8 @@ from rich.table import Table
 from rich.text import Text
 
 from ackfsm.explore import Answer, Finding
+from ackfsm.report._asked import asked_lines
 from ackfsm.report._guarantees import guarantees_line
-from ackfsm.terms import Fault
 
 __all__ = ["check_screen"]
 
@@ -22,18 +22,11 @@ def check_screen(answer: Answer) -> RenderableType:
 
 
 def _heading(answer: Answer) -> Text:
-    config, bounds, found = answer.configuration, answer.bounds, answer.exploration
-    names = "any fault" if bounds.faults == set(Fault) else ", ".join(sorted(bounds.faults)) or "no fault"
-    times = "any number of times" if bounds.max_faults is None else f"at most {bounds.max_faults} in all"
+    found = answer.exploration
     extent = "all of them" if found.complete else "NOT all of them: the search stopped at its limit"
     code = "compiled" if found.compiled else "plain Python"
-    messages = f"{bounds.messages} message" + "s" * (bounds.messages > 1)
-    return Text.assemble(
-        (f"{config.profile}", "bold"),
-        f": {config.delivery_mode}, {config.send_mode} send, {config.ack_mode}, {config.consumption}\n",
-        f"{messages}; {names}, {times}\n",
-        f"{found.states:,} states and {found.transitions:,} transitions, {extent} ({answer.seconds:.2f} s, {code})",
-    )
+    states = f"{found.states:,} states and {found.transitions:,} transitions"
+    return Text.assemble(asked_lines(answer.network), f"\n{states}, {extent} ({answer.seconds:.2f} s, {code})")
 
 
 def _findings(answer: Answer) -> Table:
