@@ -1,4 +1,4 @@
-"""A composed system as a model for other tools: Promela for Spin, TLA+ for TLC, JSON, SCXML; witnesses as ITF and tests.
+"""A composed system as a model for other tools: Promela for Spin, TLA+ for TLC, JSON, SCXML; and witnesses.
 
 Every format is made from the same network as ``ackfsm check`` explores, without what can never
 move; states, transitions and verdicts are the same in every tool that explores it.
