@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ackfsm import explore
-from ackfsm.explore import Witness
+from ackfsm.explore import Way, Witness
 from ackfsm.network import Bounds, Network, compose
 from ackfsm.terms import AckMode, Anomaly, Configuration, DeliveryMode, Fault
 from model_tests._tables import actions, shipped, values
@@ -18,19 +18,24 @@ __all__ = ["LOSS", "drawn", "known"]
 LOSS = "--set journal_sync_non_transactional=false --fault broker_crash"
 """Options with which ``loss`` is reachable (and promised absent), ``duplicate`` and ``reprocessed`` too."""
 
-_DRAWN = 72
+_DRAWN = 54
 _MOST_STATES = 8000
 """Where a search stops; what it found up to there are witnesses all the same."""
 
 
 @functools.cache
 def drawn() -> tuple[tuple[str, Witness], ...]:
-    """A name, and every witness that the search finds in every drawn system, as :func:`explore.replay` performs it."""
+    """A name, and every witness that the search finds in every drawn system, as it is performed."""
     return tuple(
-        (f"{number}-{anomaly}", explore.replay(network, Anomaly(anomaly), [event.label for event in steps]))
+        (f"{number}-{witness.anomaly}", witness)
         for number, network in enumerate(_networks(random.Random(9)))
-        for anomaly, steps in explore.explore(network, max_states=_MOST_STATES).witnesses.items()
+        for witness in explore.replay_all(network, list(_ways(network)))
     )
+
+
+def _ways(network: Network) -> Iterator[Way]:
+    for anomaly, steps in explore.explore(network, max_states=_MOST_STATES).witnesses.items():
+        yield Way(Anomaly(anomaly), tuple(event.label for event in steps), None)
 
 
 def _networks(draw: random.Random) -> Iterator[Network]:

@@ -6,7 +6,7 @@ from ackfsm.explore._reduce import Reduced, reduced
 from ackfsm.explore._search import Exploration, explore, explore_packed
 from ackfsm.explore._system import Hook, Refused, System
 from ackfsm.explore._traces import Comparison, compare, compare_after
-from ackfsm.explore._witness import Change, NotReplayedError, Step, Witness, replay
+from ackfsm.explore._witness import Change, NotReplayedError, Step, Way, Witness, replay, replay_all
 
 __all__ = [
     "Answer",
@@ -20,6 +20,7 @@ __all__ = [
     "Refused",
     "Step",
     "System",
+    "Way",
     "Witness",
     "allowed",
     "check",
@@ -29,5 +30,6 @@ __all__ = [
     "explore_packed",
     "reduced",
     "replay",
+    "replay_all",
     "why_undecided",
 ]

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Mapping
 
 from ackfsm.explore._search import Exploration, explore
-from ackfsm.explore._witness import Witness, replay
+from ackfsm.explore._witness import Way, Witness, replay_all
 from ackfsm.network import Bounds, Network, NetworkEvent, compose
 from ackfsm.tables import Promise, Specification
 from ackfsm.terms import Anomaly, Configuration, Fault
@@ -65,7 +65,8 @@ class Answer:
         Raises :class:`NotReplayedError` if one of them is none.
         """
         reached = sorted((f for f in self.findings.values() if f.reachable), key=lambda finding: not finding.violated)
-        return tuple(replay(self.network, f.anomaly, [event.label for event in f.steps], f.promise) for f in reached)
+        ways = [Way(f.anomaly, tuple(event.label for event in f.steps), f.promise) for f in reached]
+        return tuple(replay_all(self.network, ways)) if ways else ()
 
     @property
     def violations(self) -> tuple[Finding, ...]:

@@ -61,6 +61,11 @@ class System:
         """The state of each machine, in the order of the network's instances."""
         return tuple(model.state for model in self.models)
 
+    def reset(self) -> None:
+        """Put every machine back into its first state."""
+        for made, instance, model in zip(self._machines, self.network.instances, self.models, strict=True):
+            made.set_state(instance.fsm.initial, model)
+
     def enabled(self) -> list[NetworkEvent]:
         """The events that can happen now."""
         return [event for event in self.network.events if self._refusal(event) is None]

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from ackfsm.explore._system import Refused, System
 from ackfsm.network import Instance, Network, NetworkEvent
 from ackfsm.tables import Promise, Row
 from ackfsm.terms import AckfsmError, Anomaly, InputError
 
-__all__ = ["Change", "NotReplayedError", "Step", "Witness", "replay"]
+__all__ = ["Change", "NotReplayedError", "Step", "Way", "Witness", "replay", "replay_all"]
 
 
 class NotReplayedError(AckfsmError):
@@ -103,27 +103,48 @@ class Witness:
         return tuple((instance, state) for instance, state in states if instance in self.shown_by)
 
 
+@dataclasses.dataclass(frozen=True, slots=True)
+class Way:
+    """What a search has found: the labels of the events that lead to an anomaly, and what promises that none do."""
+
+    anomaly: Anomaly
+    labels: tuple[str, ...]
+    promise: Promise | None
+
+
 def replay(network: Network, anomaly: Anomaly, labels: Sequence[str], promise: Promise | None = None) -> Witness:
     """Perform the events with these labels on a new :class:`System`; the end must be the anomaly.
 
-    ``promise`` says that it never happens.
-
-    Raises :class:`NotReplayedError` if an event cannot happen or if the end is no such anomaly.
+    ``promise`` says that it never happens.  Raises :class:`NotReplayedError` if an event cannot happen or if the end
+    is no such anomaly.
     """
+    (witness,) = replay_all(network, [Way(anomaly, tuple(labels), promise)])
+    return witness
+
+
+def replay_all(network: Network, ways: Iterable[Way]) -> Iterator[Witness]:
+    """As :func:`replay`, one way after the other from the first state; the machines are made once."""
     changes: list[Change] = []
     system = System(network, lambda instance, row: changes.append(Change(instance, row)))
-    events = {event.label: event for event in network.events}
-    steps: list[Step] = []
-    for number, label in enumerate(labels, start=1):
+    for way in ways:
+        system.reset()
+        steps = tuple(_performed(system, changes, way))
+        found = system.anomalies()
+        if way.anomaly not in found:
+            raise NotReplayedError(way.anomaly, f"its {len(steps)} steps end elsewhere")
+        shown_by = found[way.anomaly]
+        states = zip(network.instances, system.state, strict=True)
+        always = any(state in instance.marked for instance, state in states if instance in shown_by)
+        yield Witness(network, way.anomaly, way.promise, steps, shown_by, at_rest=not always)
+
+
+def _performed(system: System, changes: list[Change], way: Way) -> Iterator[Step]:
+    """The steps, each after it has happened; ``changes`` is where ``system`` tells what every machine does."""
+    events = {event.label: event for event in system.network.events}
+    for number, label in enumerate(way.labels, start=1):
         changes.clear()
         try:
             system.fire(label)
         except (Refused, InputError) as error:
-            raise NotReplayedError(anomaly, f"step {number}: {error}") from None
-        steps.append(Step(number, events[label], tuple(changes), system.state))
-    found = system.anomalies()
-    if anomaly not in found:
-        raise NotReplayedError(anomaly, f"its {len(labels)} steps end elsewhere")
-    shown_by = found[anomaly]
-    always = any(state in i.marked for i, state in zip(network.instances, system.state, strict=True) if i in shown_by)
-    return Witness(network, anomaly, promise, tuple(steps), shown_by, at_rest=not always)
+            raise NotReplayedError(way.anomaly, f"step {number}: {error}") from None
+        yield Step(number, events[label], tuple(changes), system.state)
