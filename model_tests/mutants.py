@@ -27,13 +27,8 @@ import numpy as np
 import numpy.typing as npt
 import yaml
 
-<<<<<<< HEAD
-from ackfsm import explore, tables
-from ackfsm.explore._search import Search
-=======
 from ackfsm import explore
-from ackfsm.explore import _search
->>>>>>> mend
+from ackfsm.explore._search import Search
 from ackfsm.network import Bounds, Network, NetworkEvent, compose, concerns, pack
 from ackfsm.tables import EventRef, Machine, Move, Row, Specification
 from ackfsm.terms import Anomaly, Fault, InputError, Profile

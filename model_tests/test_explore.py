@@ -12,11 +12,7 @@ from hypothesis import strategies as st
 
 from ackfsm import explore, tables
 from ackfsm.explore import Exploration, System
-<<<<<<< HEAD
-from ackfsm.explore._search import Search
-=======
-from ackfsm.explore._search import _PLAIN_STATES, _Search
->>>>>>> mend
+from ackfsm.explore._search import _PLAIN_STATES, Search
 from ackfsm.network import Bounds, Instance, Network, NetworkEvent, Participant, compose, pack
 from ackfsm.tables import EventRef, Fsm
 from ackfsm.terms import AckMode, Anomaly, Configuration, Fault, InputError

@@ -11,9 +11,10 @@ from itertools import pairwise
 from typing import Any, Self
 
 from ackfsm.explore._components import first_rows, layout_for, machine_states, system_of
-from ackfsm.explore._kernel import EMPTY, FOUND, TRANSITIONS, UNKNOWN, Rows
+from ackfsm.explore._kernel import BASE, EMPTY, FOUND, TRANSITIONS, UNKNOWN, Rows
+from ackfsm.explore._reduce import reduced
 from ackfsm.explore._room import Room, Shard, boxes_for
-from ackfsm.network import Network, NetworkEvent, Packed, pack
+from ackfsm.network import Network, NetworkEvent, Packed
 
 __all__ = ["Exploration", "Limits", "Search", "explore", "explore_packed"]
 
@@ -79,9 +80,10 @@ def explore(  # noqa: PLR0913 - what a search can be told
     ``progress`` is called now and then with the number of states found so far.  ``workers`` are the processors to use,
     by default all; what is found does not depend on it.
     """
+    whole = reduced(network)(lambda _: True)
     return explore_packed(
-        pack(network),
-        network.events,
+        whole.packed,
+        whole.events,
         max_states=max_states,
         max_memory=max_memory,
         only_witnesses=only_witnesses,
@@ -143,8 +145,8 @@ class Search:
         self.limits = limits or Limits()
         self.room = Room()
         self.system = system_of(packed)
-        self.rows = first_rows(packed, self.system)
         self.layout = layout_for([_FIRST_BITS] * self.system.components, self.system)
+        self.rows = first_rows(packed, self.system, self.layout)
         self.nearest: list[_Place | None] = [None] * len(packed.anomalies)
         self.level = 0
         self.stopped_by: str | None = None
@@ -199,7 +201,7 @@ class Search:
 
     def _is_expanded(self, place: _Place) -> bool:
         _, number, shard = place
-        return number < self.shards[shard].expanded
+        return number < self.shards[shard].expanded and not self.shards[shard].late[0]
 
     def unfinished(self) -> bool:
         """Whether there is more to expand, within the limits."""
@@ -249,10 +251,10 @@ class Search:
         if self.limits.max_states is not None:
             left = max(1, (self.limits.max_states - self.found_states) // max(1, self.system.events))
         for number, (shard, end) in enumerate(zip(self.shards, self._ends, strict=True)):
-            quota = min(chunk, left, end - shard.expanded)
-            if quota > 0:
+            quota = min(chunk, left, end - shard.head)
+            if quota > 0 or shard.late[0]:
                 left -= quota
-                yield number, shard.expanded + quota
+                yield number, shard.head + quota
 
     def _each(self, step: Callable[[Any], None], work: Any) -> None:
         """``step`` for each piece of ``work``: at the same time where there are threads and enough to do."""
@@ -268,7 +270,15 @@ class Search:
         shard = self.shards[number]
         known = (self.system, self.layout, self.rows, self.boxes)
         self.room.kernel.expand(
-            *known, number, shard.states, shard.tally, stop, shard.resting, shard.wanted, *self._here[number]
+            *known,
+            number,
+            shard.states,
+            shard.tally,
+            stop,
+            shard.resting,
+            shard.wanted,
+            shard.late,
+            *self._here[number],
         )
 
     def _insert(self, number: int) -> None:
@@ -319,8 +329,8 @@ class Search:
         rows, system, room = self.rows, self.system, self.room
         if int(rows.count[-2]) == len(rows.component):
             length = 2 * len(rows.component)
-            per_row = {"local": system.local_words, "able": system.masks}
-            names = ("component", "number", "local", "able", "always", "at_rest", "key", "base")
+            per_row = {"local": system.local_words, "head": system.head}
+            names = ("component", "number", "local", "head", "always", "at_rest")
             self.rows = rows = rows._replace(
                 **{name: room.grown(getattr(rows, name), length * per_row.get(name, 1), 0, name) for name in names},
                 slots=room.grown([], 1 << (2 * length).bit_length(), EMPTY, "slots"),
@@ -328,9 +338,7 @@ class Search:
             room.kernel.enter(system, rows)
         if int(rows.count[-1]) + system.widest > len(rows.after):
             places = 2 * (len(rows.after) + system.widest)
-            self.rows = rows = rows._replace(
-                after=room.grown(rows.after, places, UNKNOWN, "after"), step=room.grown(rows.step, 2 * places, 0)
-            )
+            self.rows = rows = rows._replace(after=room.grown(rows.after, places, UNKNOWN, "after"))
         if max(rows.count[:-2]) == rows.most:
             self.rows = self._with_numbers(2 * rows.most)
 
@@ -379,7 +387,7 @@ class Search:
         count = len(self.shards)
         capacity = 4 * chunk // count + 2 * self.system.events
         self.boxes = boxes_for(self.room, count, capacity, self.layout.words)
-        sizes = (self.system.components, self.system.components, self.layout.words)
+        sizes = (self.system.components, self.layout.words)
         self._here = [[self.room.grown([], size, 0) for size in sizes] for _ in self.shards]
 
     def _divide(self) -> None:
@@ -459,7 +467,7 @@ class Search:
             there = list(before)
             for i in range(system.moves[event], system.moves[event + 1]):
                 c = system.mover[i]
-                there[c] = int(self.rows.after[self.rows.base[before[c]] + system.place[i] // 2])
+                there[c] = int(self.rows.after[self.rows.head[before[c] * system.head + BASE] + system.place[i]])
             if tuple(there) == after:
                 return event
         raise AssertionError((before, after))
