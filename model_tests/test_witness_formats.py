@@ -229,7 +229,12 @@ def test_a_printed_test_composes_the_same_system(
     assert witnesses
     source = export.pytest_file(shipped(), witnesses)
     composed: list[Network] = []
-    monkeypatch.setattr("ackfsm.explore.System", lambda network: composed.append(network) or System(network))
+
+    def system(network: Network) -> System:
+        composed.append(network)
+        return System(network)
+
+    monkeypatch.setattr("ackfsm.explore.System", system)
     for witness in witnesses:
         run(source, witness.anomaly, shipped(), monkeypatch)
     assert {(network.configuration, network.bounds) for network in composed} == {(answer.configuration, bounds)}
