@@ -57,7 +57,7 @@ def _promise(finding: Finding) -> Text:
 def _witnesses(answer: Answer) -> Iterator[Text]:
     reached = [finding for finding in answer.findings.values() if finding.steps]
     if reached:
-        yield Text("shortest ways there", style="bold")
+        yield Text.assemble(("shortest ways there", "bold"), " (ackfsm explain shows each step, with its reason)")
     for finding in reached:
         steps = " → ".join(event.label for event in finding.steps)
         yield Text.assemble((f"{finding.anomaly}: ", "bold"), f"{steps}\n")
