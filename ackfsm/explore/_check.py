@@ -7,7 +7,8 @@ import time
 from collections.abc import Callable, Mapping
 
 from ackfsm.explore._search import Exploration, explore
-from ackfsm.network import Bounds, NetworkEvent, compose
+from ackfsm.explore._witness import Way, Witness, replay_all
+from ackfsm.network import Bounds, Network, NetworkEvent, compose
 from ackfsm.tables import Promise, Specification
 from ackfsm.terms import Anomaly, Configuration, Fault
 
@@ -41,13 +42,31 @@ class Answer:
     open; ``strongest`` are those that stand and have none above them that stands.
     """
 
-    configuration: Configuration
-    bounds: Bounds
+    network: Network
     exploration: Exploration
     seconds: float
     findings: Mapping[Anomaly, Finding]
     guarantees: Mapping[str, bool | None]
     strongest: tuple[str, ...]
+
+    @property
+    def configuration(self) -> Configuration:
+        """What was checked."""
+        return self.network.configuration
+
+    @property
+    def bounds(self) -> Bounds:
+        """Within what."""
+        return self.network.bounds
+
+    def witnesses(self) -> tuple[Witness, ...]:
+        """Every witness, performed by the reference executor; those that break a promise come first.
+
+        Raises :class:`NotReplayedError` if one of them is none.
+        """
+        reached = sorted((f for f in self.findings.values() if f.reachable), key=lambda finding: not finding.violated)
+        ways = [Way(f.anomaly, tuple(event.label for event in f.steps), f.promise) for f in reached]
+        return tuple(replay_all(self.network, ways)) if ways else ()
 
     @property
     def violations(self) -> tuple[Finding, ...]:
@@ -111,4 +130,4 @@ def check(  # noqa: PLR0913 - what a search can be told
     }
     lattice = specification.guarantees
     standing = lattice.standing({anomaly: finding.reachable for anomaly, finding in findings.items()})
-    return Answer(configuration, bounds, exploration, seconds, findings, standing, lattice.strongest(standing))
+    return Answer(network, exploration, seconds, findings, standing, lattice.strongest(standing))

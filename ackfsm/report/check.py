@@ -9,8 +9,8 @@ from rich.table import Table
 from rich.text import Text
 
 from ackfsm.explore import Answer, Finding
+from ackfsm.report._asked import asked_lines
 from ackfsm.report._guarantees import guarantees_line
-from ackfsm.terms import Fault
 
 __all__ = ["check_screen"]
 
@@ -22,18 +22,11 @@ def check_screen(answer: Answer) -> RenderableType:
 
 
 def _heading(answer: Answer) -> Text:
-    config, bounds, found = answer.configuration, answer.bounds, answer.exploration
-    names = "any fault" if bounds.faults == set(Fault) else ", ".join(sorted(bounds.faults)) or "no fault"
-    times = "any number of times" if bounds.max_faults is None else f"at most {bounds.max_faults} in all"
+    found = answer.exploration
     extent = "all of them" if found.complete else f"NOT all of them: the search stopped at {_limit(answer)}"
     code = "compiled" if found.compiled else "plain Python"
-    messages = f"{bounds.messages} message" + "s" * (bounds.messages > 1)
-    return Text.assemble(
-        (f"{config.profile}", "bold"),
-        f": {config.delivery_mode}, {config.send_mode} send, {config.ack_mode}, {config.consumption}\n",
-        f"{messages}; {names}, {times}\n",
-        f"{found.states:,} states and {found.transitions:,} transitions, {extent} ({answer.seconds:.2f} s, {code})",
-    )
+    states = f"{found.states:,} states and {found.transitions:,} transitions"
+    return Text.assemble(asked_lines(answer.network), f"\n{states}, {extent} ({answer.seconds:.2f} s, {code})")
 
 
 def _limit(answer: Answer) -> str:
@@ -69,7 +62,7 @@ def _promise(finding: Finding) -> Text:
 def _witnesses(answer: Answer) -> Iterator[Text]:
     reached = [finding for finding in answer.findings.values() if finding.steps]
     if reached:
-        yield Text("shortest ways there", style="bold")
+        yield Text.assemble(("shortest ways there", "bold"), " (ackfsm explain shows each step, with its reason)")
     for finding in reached:
         steps = " → ".join(event.label for event in finding.steps)
         yield Text.assemble((f"{finding.anomaly}: ", "bold"), f"{steps}\n")
