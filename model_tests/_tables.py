@@ -90,6 +90,7 @@ def small_spec(folder: Path, machines: str, events: str, properties: Mapping[str
         "gaps.yaml": "[]",
         "guarantees.yaml": "{implications: [], guarantees: {}}",
         "matrix.yaml": "[]",
+        "progress.yaml": "{}",
         "events.yaml": events,
         "machines/all.yaml": machines,
         **{f"profiles/{profile}.yaml": "system: x\ndefaults: {}" for profile in Profile},

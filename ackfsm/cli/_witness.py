@@ -68,6 +68,16 @@ def add_exploration(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--workers", metavar="N", type=count, help="processors to use (default: all)")
     parser.add_argument(
+        "--progress", action="store_true", help="tell also what happens in the end, or what may go on for ever instead"
+    )
+    parser.add_argument(
+        "--forever",
+        metavar="E",
+        action="append",
+        default=[],
+        help="as --progress, where this fault or action may go on for ever, for example listener_exception",
+    )
+    parser.add_argument(
         "--as",
         metavar="F",
         dest="form",
@@ -89,13 +99,14 @@ def explored(arguments: argparse.Namespace) -> tuple[Specification, Answer, tupl
             max_memory=arguments.max_memory,
             workers=arguments.workers,
             progress=progress,
+            forever=arguments.forever if arguments.progress or arguments.forever else None,
         )
     return specification, answer, answer.witnesses()
 
 
 def exit_code(answer: Answer) -> int:
     """What the answer is, to the shell."""
-    if answer.violations:
+    if not answer.keeps_promises:
         return VIOLATION
     return AS_PROMISED if answer.exploration.complete else UNDETERMINED
 

@@ -2,6 +2,7 @@
 
 from ackfsm.explore._allowed import allowed, why_undecided
 from ackfsm.explore._check import Answer, Finding, check
+from ackfsm.explore._progress import Broken, ProgressFinding
 from ackfsm.explore._reduce import Reduced, reduced
 from ackfsm.explore._search import Exploration, explore, explore_packed
 from ackfsm.explore._system import Hook, Refused, System
@@ -10,12 +11,14 @@ from ackfsm.explore._witness import Change, NotReplayedError, Step, Way, Witness
 
 __all__ = [
     "Answer",
+    "Broken",
     "Change",
     "Comparison",
     "Exploration",
     "Finding",
     "Hook",
     "NotReplayedError",
+    "ProgressFinding",
     "Reduced",
     "Refused",
     "Step",

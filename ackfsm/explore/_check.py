@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 
-from ackfsm.explore._search import Exploration, explore
+from ackfsm.explore._progress import ProgressFinding, find_progress, refuse_forever
+from ackfsm.explore._search import Exploration, Search, explore
 from ackfsm.explore._witness import Way, Witness, replay_all
 from ackfsm.network import Bounds, Network, NetworkEvent, compose
 from ackfsm.tables import Promise, Specification
@@ -39,7 +40,8 @@ class Answer:
     """What a check says of one configuration.
 
     ``guarantees`` says of each whether it stands, ``None`` where the search or the tables leave that
-    open; ``strongest`` are those that stand and have none above them that stands.
+    open; ``strongest`` are those that stand and have none above them that stands.  ``progress`` is empty if it was not
+    asked for.
     """
 
     network: Network
@@ -48,6 +50,7 @@ class Answer:
     findings: Mapping[Anomaly, Finding]
     guarantees: Mapping[str, bool | None]
     strongest: tuple[str, ...]
+    progress: Mapping[str, ProgressFinding] = dataclasses.field(default_factory=dict)
 
     @property
     def configuration(self) -> Configuration:
@@ -73,6 +76,11 @@ class Answer:
         """The findings that break a promise."""
         return tuple(finding for finding in self.findings.values() if finding.violated)
 
+    @property
+    def keeps_promises(self) -> bool:
+        """Whether no promise is broken, by an anomaly or by a cycle that keeps the system from it for ever."""
+        return not self.violations and not any(finding.promised for finding in self.progress.values())
+
     def as_json(self) -> dict[str, object]:
         """The answer as the command contract has it (``docs/commands.md``)."""
         return {
@@ -97,10 +105,11 @@ class Answer:
             },
             "guarantees": dict(self.guarantees),
             "strongest": list(self.strongest),
+            **({"progress": {n: f.as_json() for n, f in self.progress.items()}} if self.progress else {}),
         }
 
 
-def check(  # noqa: PLR0913 - what a search can be told
+def check(  # noqa: PLR0913 - what a check can be told
     specification: Specification,
     configuration: Configuration,
     bounds: Bounds,
@@ -109,16 +118,34 @@ def check(  # noqa: PLR0913 - what a search can be told
     max_memory: int | None = None,
     workers: int | None = None,
     progress: Callable[[int], None] | None = None,
+    forever: Collection[str] | None = None,
 ) -> Answer:
     """Explore everything that ``configuration`` can do within ``bounds``.
 
+    With ``forever`` (perhaps empty) the answer says also which progress is made; of the faults and
+    actions those named in it may go on for ever.
+
     Raises :class:`ackfsm.terms.InputError` for settings that the tables do not cover.
     """
+    refuse_forever(bounds, forever or ())
     network = compose(specification, configuration, bounds)
-    begun = time.perf_counter()
-    exploration = explore(network, max_states=max_states, max_memory=max_memory, workers=workers, progress=progress)
-    seconds = time.perf_counter() - begun
     promises = specification.promised_absent(configuration)
+    progressing: dict[str, ProgressFinding] = {}
+
+    def look(search: Search) -> None:
+        found = find_progress(search, network, specification.progress, forever=forever or (), promised=promises)
+        progressing.update(found)
+
+    begun = time.perf_counter()
+    exploration = explore(
+        network,
+        max_states=max_states,
+        max_memory=max_memory,
+        workers=workers,
+        progress=progress,
+        look=None if forever is None else look,
+    )
+    seconds = time.perf_counter() - begun
     findings = {
         anomaly: Finding(
             anomaly,
@@ -130,4 +157,5 @@ def check(  # noqa: PLR0913 - what a search can be told
     }
     lattice = specification.guarantees
     standing = lattice.standing({anomaly: finding.reachable for anomaly, finding in findings.items()})
-    return Answer(network, exploration, seconds, findings, standing, lattice.strongest(standing))
+    strongest = lattice.strongest(standing)
+    return Answer(network, exploration, seconds, findings, standing, strongest, progressing)

@@ -8,7 +8,7 @@ from itertools import accumulate
 from ackfsm.explore._kernel import EMPTY, HEAD, MASK_BITS, UNKNOWN, WORD_BITS, Layout, Rows, System, describe, enter
 from ackfsm.network import Packed
 
-__all__ = ["first_rows", "layout_for", "machine_states", "system_of"]
+__all__ = ["first_rows", "layout_for", "machine_states", "place_of", "system_of"]
 
 
 def members_of(packed: Packed) -> list[list[int]]:
@@ -174,3 +174,9 @@ def machine_states(packed: Packed, system: System, rows: Rows, row: int) -> Iter
     for machine in local.members[int(rows.component[row])]:
         word = int(rows.local[row * system.local_words + local.word[machine]])
         yield machine, word >> local.shift[machine] & local.mask[machine]
+
+
+def place_of(packed: Packed, machine: int) -> tuple[int, int, int, int]:
+    """The component of a machine, and the word, shift and mask of its state in a local state of that."""
+    local = _Locals(packed)
+    return packed.component[machine], local.word[machine], local.shift[machine], local.mask[machine]

@@ -73,12 +73,13 @@ def explore(  # noqa: PLR0913 - what a search can be told
     only_witnesses: bool = False,
     progress: Callable[[int], None] | None = None,
     workers: int | None = None,
+    look: Callable[[Search], None] | None = None,
 ) -> Exploration:
     """Search the whole state space of ``network`` breadth first.
 
     With ``only_witnesses`` the search may end (not complete) once everything that is watched for was reached.
     ``progress`` is called now and then with the number of states found so far.  ``workers`` are the processors to use,
-    by default all; what is found does not depend on it.
+    by default all; what is found does not depend on it.  ``look`` is shown the search once it is over.
     """
     whole = reduced(network)(lambda _: True)
     return explore_packed(
@@ -89,6 +90,7 @@ def explore(  # noqa: PLR0913 - what a search can be told
         only_witnesses=only_witnesses,
         progress=progress,
         workers=workers,
+        look=look,
     )
 
 
@@ -102,6 +104,7 @@ def explore_packed(  # noqa: PLR0913 - as explore, and what is known of the netw
     progress: Callable[[int], None] | None = None,
     workers: int | None = None,
     compiled: bool = False,
+    look: Callable[[Search], None] | None = None,
 ) -> Exploration:
     """As :func:`explore`, over a network that is packed already; ``events`` are those of the packed network.
 
@@ -114,6 +117,8 @@ def explore_packed(  # noqa: PLR0913 - as explore, and what is known of the netw
             search.go_on()
             if progress is not None:
                 progress(search.found_states)
+        if look is not None:
+            look(search)
         return Exploration(
             states=search.found_states,
             transitions=search.transitions,

@@ -11,6 +11,7 @@ from rich.text import Text
 from ackfsm.explore import Answer, Finding
 from ackfsm.report._asked import asked_lines
 from ackfsm.report._guarantees import guarantees_line
+from ackfsm.report._progress import progress_lines
 
 __all__ = ["check_screen"]
 
@@ -18,7 +19,10 @@ __all__ = ["check_screen"]
 def check_screen(answer: Answer) -> RenderableType:
     """Configuration, extent of the search, a line for each anomaly, the witnesses, the guarantees, the conclusion."""
     guarantees = guarantees_line(answer.guarantees, answer.strongest)
-    return Group(_heading(answer), "", _findings(answer), "", *_witnesses(answer), guarantees, "", _conclusion(answer))
+    witnesses, progress = _witnesses(answer), progress_lines(answer.progress)
+    return Group(
+        _heading(answer), "", _findings(answer), "", *witnesses, guarantees, "", *progress, _conclusion(answer)
+    )
 
 
 def _heading(answer: Answer) -> Text:
@@ -69,9 +73,10 @@ def _witnesses(answer: Answer) -> Iterator[Text]:
 
 
 def _conclusion(answer: Answer) -> Text:
-    broken = answer.violations
-    if broken:
-        names = ", ".join(finding.anomaly for finding in broken)
+    if not answer.keeps_promises:
+        broken = [str(finding.anomaly) for finding in answer.violations]
+        broken += [name for name, finding in answer.progress.items() if finding.promised]
+        names = ", ".join(dict.fromkeys(broken))
         return Text(f"Promise broken: {names}.", style="bold red")
     if not answer.exploration.complete:
         return Text(f"Undetermined: the search stopped at {_limit(answer)}; raise it.", style="bold yellow")

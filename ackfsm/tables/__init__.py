@@ -6,6 +6,7 @@ from ackfsm.tables._guarantees import Exclusion, Guarantee, Guarantees, Implicat
 from ackfsm.tables._machine import Counter, EventRef, Fsm, Machine, Move, Per, Relation, Row
 from ackfsm.tables._matrix import Omission, Switch, Value
 from ackfsm.tables._profiles import Constant, Default, Deviation, OwnName, ProfileTable, Refusal, written
+from ackfsm.tables._progress import Progress, Waiting
 from ackfsm.tables._source import Document
 from ackfsm.tables._specification import (
     Gap,
@@ -44,6 +45,7 @@ __all__ = [
     "OwnName",
     "Per",
     "ProfileTable",
+    "Progress",
     "Promise",
     "Property",
     "Refusal",
@@ -53,6 +55,7 @@ __all__ = [
     "Switch",
     "Undecided",
     "Value",
+    "Waiting",
     "load",
     "parse_condition",
     "read_form",

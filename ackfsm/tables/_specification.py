@@ -17,6 +17,7 @@ from ackfsm.tables._guarantees import Guarantees, read_guarantees
 from ackfsm.tables._machine import Machine, Move, Per, Relation, read_machine
 from ackfsm.tables._matrix import Switch, read_switches
 from ackfsm.tables._profiles import ProfileTable, Refusal, read_profiles
+from ackfsm.tables._progress import Progress, Waiting, read_progress
 from ackfsm.tables._source import Document, read_document
 from ackfsm.terms import Anomaly, Configuration, Fault, InputError, Profile, SpecError, key_type, parse_value
 
@@ -98,6 +99,7 @@ class Specification:
     gaps: tuple[Gap, ...]
     undecided: Mapping[Anomaly, Undecided]
     guarantees: Guarantees
+    progress: Mapping[str, Progress]
     switches: tuple[Switch, ...]
     digest: str
 
@@ -284,9 +286,10 @@ class _Loader:
         events = self._read("events.yaml", "events")
         conditions = self._read_conditions()
         machines = self._read_machines()
+        properties = self._read_properties()
         specification = Specification(
             machines=MappingProxyType(machines),
-            properties=MappingProxyType(self._read_properties()),
+            properties=MappingProxyType(properties),
             monitors=MappingProxyType(self._read_monitors()),
             events=read_events(events),
             conditions=MappingProxyType(self.conditions),
@@ -295,6 +298,7 @@ class _Loader:
             promises=self._read_promises(),
             **self._read_gaps(),
             guarantees=read_guarantees(self._read("guarantees.yaml", "guarantees")),
+            progress=MappingProxyType(self._read_progress(machines, properties)),
             switches=self._read_switches(),
             digest=self._digest(),
         )
@@ -398,6 +402,16 @@ class _Loader:
     def _read_switches(self) -> tuple[Switch, ...]:
         document = self._read("matrix.yaml", "switches")
         return read_switches(document, lambda path, text: self._condition(document, path, text))
+
+    def _read_progress(
+        self, machines: Mapping[str, Machine], properties: Mapping[Anomaly, Property]
+    ) -> dict[str, Progress]:
+        watching = {
+            f"{anomaly}.{monitor.machine.name}": Waiting(anomaly, monitor.machine.name, monitor.at_rest)
+            for anomaly, definition in properties.items()
+            for monitor in definition.monitors
+        }
+        return read_progress(self._read("progress.yaml", "progress"), machines, watching)
 
     def _read_gaps(self) -> dict[str, Any]:
         document = self._read("gaps.yaml", "gaps")
