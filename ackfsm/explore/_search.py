@@ -14,7 +14,7 @@ from ackfsm.explore._components import first_rows, layout_for, machine_states, s
 from ackfsm.explore._kernel import BASE, EMPTY, FOUND, TRANSITIONS, UNKNOWN, Rows
 from ackfsm.explore._reduce import reduced
 from ackfsm.explore._room import Room, Shard, boxes_for
-from ackfsm.network import Network, NetworkEvent, Packed
+from ackfsm.network import Network, NetworkEvent, Packed, pack
 
 __all__ = ["Exploration", "Limits", "Search", "explore", "explore_packed"]
 
@@ -79,12 +79,17 @@ def explore(  # noqa: PLR0913 - what a search can be told
 
     With ``only_witnesses`` the search may end (not complete) once everything that is watched for was reached.
     ``progress`` is called now and then with the number of states found so far.  ``workers`` are the processors to use,
-    by default all; what is found does not depend on it.  ``look`` is shown the search once it is over.
+    by default all; what is found does not depend on it.  ``look`` is shown the search once it is over: then with all
+    machines and events of ``network``, by their numbers, else without those that can never move.
     """
-    whole = reduced(network)(lambda _: True)
+    if look is None:
+        least = reduced(network)(lambda _: True)
+        packed, events = least.packed, least.events
+    else:
+        packed, events = pack(network), network.events
     return explore_packed(
-        whole.packed,
-        whole.events,
+        packed,
+        events,
         max_states=max_states,
         max_memory=max_memory,
         only_witnesses=only_witnesses,
