@@ -22,6 +22,7 @@ from ackfsm.cli._common import (
     console,
     count,
     patience,
+    size,
     write_file,
 )
 from ackfsm.explore import Answer, Witness
@@ -63,6 +64,10 @@ def add_exploration(parser: argparse.ArgumentParser) -> None:
     add_bounds(parser)
     parser.add_argument("--max-states", metavar="N", type=count, help="stop, undetermined, after so many states")
     parser.add_argument(
+        "--max-memory", metavar="M", type=size, help="stop, undetermined, before the states take more: 512MiB, 8GiB"
+    )
+    parser.add_argument("--workers", metavar="N", type=count, help="processors to use (default: all)")
+    parser.add_argument(
         "--as",
         metavar="F",
         dest="form",
@@ -76,7 +81,15 @@ def explored(arguments: argparse.Namespace) -> tuple[Specification, Answer, tupl
     """The tables, what the search found, and its witnesses, each performed before anything is said of it."""
     specification, configuration, bounds = asked(arguments)
     with patience("states found") as progress:
-        answer = explore.check(specification, configuration, bounds, max_states=arguments.max_states, progress=progress)
+        answer = explore.check(
+            specification,
+            configuration,
+            bounds,
+            max_states=arguments.max_states,
+            max_memory=arguments.max_memory,
+            workers=arguments.workers,
+            progress=progress,
+        )
     return specification, answer, answer.witnesses()
 
 
@@ -141,11 +154,13 @@ def _files(output: Path, form: Form, witnesses: Sequence[Witness]) -> dict[Path,
 
 def _none(answer: Answer, name: str | None) -> str:
     """Why there is nothing to be shown."""
+    from ackfsm.report.check import limit_of
+
     states, told = f"{answer.exploration.states:,} states", name or "any anomaly"
     if name is not None and name not in answer.findings:
         return f"{name} is counted on histories; no machine of the tables decides it"
     if not answer.exploration.complete:
-        return f"{told} was not reached in {states}, where the search stopped; raise --max-states"
+        return f"{told} was not reached in {states}, where the search stopped; raise {limit_of(answer)}"
     return f"there is no way to {told}: all {states} are explored"
 
 

@@ -83,6 +83,7 @@ class Answer:
             **({"actions": sorted(self.bounds.actions)} if self.bounds.actions else {}),
             **({"without": sorted(self.bounds.without)} if self.bounds.without else {}),
             "complete": self.exploration.complete,
+            **({} if self.exploration.stopped_by is None else {"stopped_by": self.exploration.stopped_by}),
             "states": self.exploration.states,
             "transitions": self.exploration.transitions,
             "seconds": round(self.seconds, 3),
@@ -99,12 +100,14 @@ class Answer:
         }
 
 
-def check(
+def check(  # noqa: PLR0913 - what a search can be told
     specification: Specification,
     configuration: Configuration,
     bounds: Bounds,
     *,
     max_states: int | None = None,
+    max_memory: int | None = None,
+    workers: int | None = None,
     progress: Callable[[int], None] | None = None,
 ) -> Answer:
     """Explore everything that ``configuration`` can do within ``bounds``.
@@ -113,7 +116,7 @@ def check(
     """
     network = compose(specification, configuration, bounds)
     begun = time.perf_counter()
-    exploration = explore(network, max_states=max_states, progress=progress)
+    exploration = explore(network, max_states=max_states, max_memory=max_memory, workers=workers, progress=progress)
     seconds = time.perf_counter() - begun
     promises = specification.promised_absent(configuration)
     findings = {

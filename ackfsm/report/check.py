@@ -12,7 +12,7 @@ from ackfsm.explore import Answer, Finding
 from ackfsm.report._asked import asked_lines
 from ackfsm.report._guarantees import guarantees_line
 
-__all__ = ["check_screen"]
+__all__ = ["check_screen", "limit_of"]
 
 
 def check_screen(answer: Answer) -> RenderableType:
@@ -23,10 +23,15 @@ def check_screen(answer: Answer) -> RenderableType:
 
 def _heading(answer: Answer) -> Text:
     found = answer.exploration
-    extent = "all of them" if found.complete else "NOT all of them: the search stopped at its limit"
+    extent = "all of them" if found.complete else f"NOT all of them: the search stopped at {limit_of(answer)}"
     code = "compiled" if found.compiled else "plain Python"
     states = f"{found.states:,} states and {found.transitions:,} transitions"
     return Text.assemble(asked_lines(answer.network), f"\n{states}, {extent} ({answer.seconds:.2f} s, {code})")
+
+
+def limit_of(answer: Answer) -> str:
+    """The option at whose limit the search stopped."""
+    return f"--{(answer.exploration.stopped_by or 'max_states').replace('_', '-')}"
 
 
 def _findings(answer: Answer) -> Table:
@@ -69,5 +74,5 @@ def _conclusion(answer: Answer) -> Text:
         names = ", ".join(finding.anomaly for finding in broken)
         return Text(f"Promise broken: {names}.", style="bold red")
     if not answer.exploration.complete:
-        return Text("Undetermined: the search stopped at its limit; raise --max-states.", style="bold yellow")
+        return Text(f"Undetermined: the search stopped at {limit_of(answer)}; raise it.", style="bold yellow")
     return Text("As promised: nothing that is promised never to happen can happen.", style="bold green")
