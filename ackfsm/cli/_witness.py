@@ -165,11 +165,13 @@ def _files(output: Path, form: Form, witnesses: Sequence[Witness]) -> dict[Path,
 
 def _none(answer: Answer, name: str | None) -> str:
     """Why there is nothing to be shown."""
+    from ackfsm.report.check import limit_of
+
     states, told = f"{answer.exploration.states:,} states", name or "any anomaly"
     if name is not None and name not in answer.findings:
         return f"{name} is counted on histories; no machine of the tables decides it"
     if not answer.exploration.complete:
-        return f"{told} was not reached in {states}, where the search stopped; raise --max-states"
+        return f"{told} was not reached in {states}, where the search stopped; raise {limit_of(answer)}"
     return f"there is no way to {told}: all {states} are explored"
 
 

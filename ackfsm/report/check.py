@@ -13,7 +13,7 @@ from ackfsm.report._asked import asked_lines
 from ackfsm.report._guarantees import guarantees_line
 from ackfsm.report._progress import progress_lines
 
-__all__ = ["check_screen"]
+__all__ = ["check_screen", "limit_of"]
 
 
 def check_screen(answer: Answer) -> RenderableType:
@@ -27,14 +27,14 @@ def check_screen(answer: Answer) -> RenderableType:
 
 def _heading(answer: Answer) -> Text:
     found = answer.exploration
-    extent = "all of them" if found.complete else f"NOT all of them: the search stopped at {_limit(answer)}"
+    extent = "all of them" if found.complete else f"NOT all of them: the search stopped at {limit_of(answer)}"
     code = "compiled" if found.compiled else "plain Python"
     states = f"{found.states:,} states and {found.transitions:,} transitions"
     return Text.assemble(asked_lines(answer.network), f"\n{states}, {extent} ({answer.seconds:.2f} s, {code})")
 
 
-def _limit(answer: Answer) -> str:
-    """The option that was the limit of the search."""
+def limit_of(answer: Answer) -> str:
+    """The option at whose limit the search stopped."""
     return f"--{(answer.exploration.stopped_by or 'max_states').replace('_', '-')}"
 
 
@@ -79,5 +79,5 @@ def _conclusion(answer: Answer) -> Text:
         names = ", ".join(dict.fromkeys(broken))
         return Text(f"Promise broken: {names}.", style="bold red")
     if not answer.exploration.complete:
-        return Text(f"Undetermined: the search stopped at {_limit(answer)}; raise it.", style="bold yellow")
+        return Text(f"Undetermined: the search stopped at {limit_of(answer)}; raise it.", style="bold yellow")
     return Text("As promised: nothing that is promised never to happen can happen.", style="bold green")
