@@ -12,7 +12,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-import pytest
+import pytest  # noqa: TC002 - its MonkeyPatch is part of what tests call
 from hypothesis import strategies as st
 
 from ackfsm import tables

@@ -5,6 +5,7 @@ import json
 from collections import deque
 from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -21,7 +22,7 @@ from model_tests._tables import HERE, bounds, configurations, copy_of_spec, netw
 
 EVERY = frozenset(Fault)
 PLAIN_LIMIT = "ackfsm.explore._search._PLAIN_STATES"
-LISTENER = {"consumption": "listener", "listener_exception": "redeliver"}
+LISTENER: dict[str, Any] = {"consumption": "listener", "listener_exception": "redeliver"}
 
 State = tuple[str, ...]
 Edge = tuple[NetworkEvent, State]
@@ -278,7 +279,7 @@ def test_a_listener_that_stops_throwing_gets_its_message_processed() -> None:
 
 def test_an_application_that_recovers_for_ever_settles_nothing() -> None:
     limits = Bounds(actions=frozenset({"recover"}))
-    chosen = {"ack_mode": "CLIENT_ACKNOWLEDGE", "max_delivery_attempts": 0}
+    chosen: dict[str, Any] = {"ack_mode": "CLIENT_ACKNOWLEDGE", "max_delivery_attempts": 0}
     _, progress = answered(["recover"], limits=limits, **chosen)
     assert progress["settled"].kind is Broken.LASSO
     assert "recover" in [event.name for event in progress["settled"].cycle]
@@ -287,7 +288,12 @@ def test_an_application_that_recovers_for_ever_settles_nothing() -> None:
 
 
 def test_a_threshold_without_a_timer_leaves_the_call_blocked() -> None:
-    chosen = {"publish_window": 3, "confirm_threshold": 2, "confirm_timer": False, "ack_event_mode": "WINDOWED"}
+    chosen: dict[str, Any] = {
+        "publish_window": 3,
+        "confirm_threshold": 2,
+        "confirm_timer": False,
+        "ack_event_mode": "WINDOWED",
+    }
     _, progress = answered([], limits=Bounds(), **chosen)
     assert kinds(progress) == MAKES_PROGRESS | {"call_returns": "halts"}
     assert progress["call_returns"].waiting is not None
@@ -429,7 +435,7 @@ def test_the_command_tells_of_progress_where_it_is_asked_to(capsys: pytest.Captu
     assert cli.main([*COMMAND, "--json", "--progress"]) == 0
     asked = json.loads(capsys.readouterr().out)
     assert list(asked) == [*plain, "progress"], "no other key changes"
-    nothing = {"holds": True, "kind": None, "steps": [], "cycle": [], "waiting": None}
+    nothing: dict[str, Any] = {"holds": True, "kind": None, "steps": [], "cycle": [], "waiting": None}
     assert asked["progress"] == dict.fromkeys(MAKES_PROGRESS, nothing)
 
 

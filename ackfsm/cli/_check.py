@@ -4,20 +4,8 @@ from __future__ import annotations
 
 import argparse
 
-from ackfsm import explore
-from ackfsm.cli._common import (
-    AS_PROMISED,
-    UNDETERMINED,
-    VIOLATION,
-    Commands,
-    add_bounds,
-    add_configuration,
-    asked,
-    command,
-    count,
-    patience,
-    say,
-)
+from ackfsm.cli._common import Commands, command, say
+from ackfsm.cli._witness import add_exploration, exit_code, explored, form_of, show
 
 __all__ = ["add_check"]
 
@@ -33,36 +21,16 @@ def add_check(commands: Commands) -> None:
         ),
         extra="explore",
     )
-    add_configuration(parser)
-    add_bounds(parser)
-    parser.add_argument("--max-states", metavar="N", type=count, help="stop, undetermined, after so many states")
-    parser.add_argument(
-        "--progress", action="store_true", help="tell also what happens in the end, or what may go on for ever instead"
-    )
-    parser.add_argument(
-        "--forever",
-        metavar="E",
-        action="append",
-        default=[],
-        help="as --progress, where this fault or action may go on for ever, for example listener_exception",
-    )
+    add_exploration(parser)
 
 
 def _check(arguments: argparse.Namespace) -> int:
-    specification, configuration, bounds = asked(arguments)
-    forever = arguments.forever if arguments.progress or arguments.forever else None
-    with patience("states found") as progress:
-        answer = explore.check(
-            specification,
-            configuration,
-            bounds,
-            max_states=arguments.max_states,
-            progress=progress,
-            forever=forever,
-        )
+    form = form_of(arguments)
+    specification, answer, witnesses = explored(arguments)
+    if form is not None:
+        show(arguments, form, specification, answer, witnesses)
+        return exit_code(answer)
     from ackfsm.report.check import check_screen
 
     say(arguments, answer.as_json(), lambda: check_screen(answer))
-    if not answer.keeps_promises:
-        return VIOLATION
-    return AS_PROMISED if answer.exploration.complete else UNDETERMINED
+    return exit_code(answer)

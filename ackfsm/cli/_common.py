@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import json
+import re
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -38,6 +39,7 @@ __all__ = [
     "patience",
     "say",
     "settings_of",
+    "size",
     "write_file",
 ]
 
@@ -204,6 +206,17 @@ def count(text: str) -> int | None:
     if not text.isdecimal():
         raise argparse.ArgumentTypeError(f"{text!r} is not a whole number")
     return int(text)
+
+
+_SIZE = re.compile(r"(\d+) *(?:([KMGT])i?)?B?", re.IGNORECASE)
+
+
+def size(text: str) -> int:
+    """Bytes, with a prefix of 1,024: ``512MiB``, ``8G``."""
+    found = _SIZE.fullmatch(text)
+    if found is None:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a size, as 512MiB or 8GiB are")
+    return int(found[1]) << 10 * (" KMGT".index(found[2].upper()) if found[2] else 0)
 
 
 def at_least_one(number: int | None, option: str) -> int:

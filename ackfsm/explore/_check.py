@@ -8,7 +8,8 @@ from collections.abc import Callable, Collection, Mapping
 
 from ackfsm.explore._progress import ProgressFinding, find_progress, refuse_forever
 from ackfsm.explore._search import Exploration, Search, explore
-from ackfsm.network import Bounds, NetworkEvent, compose
+from ackfsm.explore._witness import Way, Witness, replay_all
+from ackfsm.network import Bounds, Network, NetworkEvent, compose
 from ackfsm.tables import Promise, Specification
 from ackfsm.terms import Anomaly, Configuration, Fault
 
@@ -43,14 +44,32 @@ class Answer:
     asked for.
     """
 
-    configuration: Configuration
-    bounds: Bounds
+    network: Network
     exploration: Exploration
     seconds: float
     findings: Mapping[Anomaly, Finding]
     guarantees: Mapping[str, bool | None]
     strongest: tuple[str, ...]
     progress: Mapping[str, ProgressFinding] = dataclasses.field(default_factory=dict)
+
+    @property
+    def configuration(self) -> Configuration:
+        """What was checked."""
+        return self.network.configuration
+
+    @property
+    def bounds(self) -> Bounds:
+        """Within what."""
+        return self.network.bounds
+
+    def witnesses(self) -> tuple[Witness, ...]:
+        """Every witness, performed by the reference executor; those that break a promise come first.
+
+        Raises :class:`NotReplayedError` if one of them is none.
+        """
+        reached = sorted((f for f in self.findings.values() if f.reachable), key=lambda finding: not finding.violated)
+        ways = [Way(f.anomaly, tuple(event.label for event in f.steps), f.promise) for f in reached]
+        return tuple(replay_all(self.network, ways)) if ways else ()
 
     @property
     def violations(self) -> tuple[Finding, ...]:
@@ -72,6 +91,7 @@ class Answer:
             **({"actions": sorted(self.bounds.actions)} if self.bounds.actions else {}),
             **({"without": sorted(self.bounds.without)} if self.bounds.without else {}),
             "complete": self.exploration.complete,
+            **({} if self.exploration.stopped_by is None else {"stopped_by": self.exploration.stopped_by}),
             "states": self.exploration.states,
             "transitions": self.exploration.transitions,
             "seconds": round(self.seconds, 3),
@@ -95,6 +115,8 @@ def check(  # noqa: PLR0913 - what a check can be told
     bounds: Bounds,
     *,
     max_states: int | None = None,
+    max_memory: int | None = None,
+    workers: int | None = None,
     progress: Callable[[int], None] | None = None,
     forever: Collection[str] | None = None,
 ) -> Answer:
@@ -115,7 +137,14 @@ def check(  # noqa: PLR0913 - what a check can be told
         progressing.update(found)
 
     begun = time.perf_counter()
-    exploration = explore(network, max_states=max_states, progress=progress, look=None if forever is None else look)
+    exploration = explore(
+        network,
+        max_states=max_states,
+        max_memory=max_memory,
+        workers=workers,
+        progress=progress,
+        look=None if forever is None else look,
+    )
     seconds = time.perf_counter() - begun
     findings = {
         anomaly: Finding(
@@ -129,4 +158,4 @@ def check(  # noqa: PLR0913 - what a check can be told
     lattice = specification.guarantees
     standing = lattice.standing({anomaly: finding.reachable for anomaly, finding in findings.items()})
     strongest = lattice.strongest(standing)
-    return Answer(configuration, bounds, exploration, seconds, findings, standing, strongest, progressing)
+    return Answer(network, exploration, seconds, findings, standing, strongest, progressing)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import accumulate, pairwise
+from itertools import accumulate
 
-from ackfsm.explore._kernel import EMPTY, MASK_BITS, UNKNOWN, WORD_BITS, Layout, Rows, System, describe, enter
+from ackfsm.explore._kernel import EMPTY, HEAD, MASK_BITS, UNKNOWN, WORD_BITS, Layout, Rows, System, describe, enter
 from ackfsm.network import Packed
 
 __all__ = ["first_rows", "layout_for", "machine_states", "place_of", "system_of"]
@@ -86,24 +86,39 @@ def _starts(places: Iterable[int], count: int) -> list[int]:
     return [0, *accumulate(lengths)]
 
 
+def _moves(packed: Packed, participants: Iterable[int]) -> bool:
+    """Whether one of the participants is ever moved by the event."""
+    for p in participants:
+        column = packed.table[packed.where[p] : packed.where[p] + packed.size[packed.who[p]]]
+        if any(after not in {EMPTY, state} for state, after in enumerate(column)):
+            return True
+    return False
+
+
 def system_of(packed: Packed) -> System:
     """``packed`` as the kernel wants it."""
     local = _Locals(packed)
     parts = list(_participants(packed))
     flat = [p for _, _, participants in parts for p in participants]
     who = [packed.who[p] for p in flat]
-    own = _starts((component for component, _, _ in parts), len(local.members))
-    movers = sorted((event, component, k - own[component]) for k, (component, event, _) in enumerate(parts))
+    places = [0] * len(local.members)
+    movers = []
+    for k, (component, event, participants) in enumerate(parts):
+        if _moves(packed, participants):
+            movers.append((event, component, places[component], k))
+            places[component] += 1
+    movers.sort()
     watched = sorted((packed.component[i], i, mark) for i, mark in zip(packed.watchers, packed.mark, strict=True))
     events = len(packed.free)
     masks = max(1, -(-events // MASK_BITS))
     return System(
         components=len(local.members),
         events=events,
-        widest=max((end - begin for begin, end in pairwise(own)), default=0),
+        widest=max(places),
         masks=masks,
+        head=HEAD + masks,
         local_words=local.words,
-        own=own,
+        own=_starts((component for component, _, _ in parts), len(local.members)),
         event=[event for _, event, _ in parts],
         first=[0, *accumulate(len(participants) for _, _, participants in parts)],
         word=[local.word[i] for i in who],
@@ -111,9 +126,11 @@ def system_of(packed: Packed) -> System:
         mask=[local.mask[i] for i in who],
         where=[packed.where[p] for p in flat],
         table=packed.table,
-        moves=_starts((event for event, _, _ in movers), events),
-        mover=[component for _, component, _ in movers],
-        place=[2 * place for _, _, place in movers],
+        moves=_starts((event for event, _, _, _ in movers), events),
+        mover=[component for _, component, _, _ in movers],
+        place=[place for _, _, place, _ in movers],
+        own_of=[k for _, _, _, k in movers],
+        places=places,
         watched=_starts((component for component, _, _ in watched), len(local.members)),
         watch_word=[local.word[i] for _, i, _ in watched],
         watch_shift=[local.shift[i] for _, i, _ in watched],
@@ -127,27 +144,26 @@ def system_of(packed: Packed) -> System:
     )
 
 
-def first_rows(packed: Packed, system: System) -> Rows:
+def first_rows(packed: Packed, system: System, layout: Layout) -> Rows:
     """The rows of the first state: row ``c`` is that of component ``c``."""
     local = _Locals(packed)
-    count, words, places = system.components, system.local_words, system.own[-1]
+    count, words = system.components, system.local_words
     flat = [0] * (count * words)
     for i, state in enumerate(packed.initial):
         flat[packed.component[i] * words + local.word[i]] += state << local.shift[i]
-    names = ("number", "row_of", "base", "always", "at_rest", "key")
+    names = ("number", "row_of", "always", "at_rest")
     rows = Rows(
         most=1,
         component=list(range(count)),
         local=flat,
-        after=[UNKNOWN] * places,
-        step=[0] * (2 * places),
-        able=[0] * (count * system.masks),
+        head=[0] * (count * system.head),
+        after=[UNKNOWN] * sum(system.places),
         count=[0] * (count + 2),
         slots=[EMPTY] * (1 << (2 * count).bit_length()),
         **{name: [0] * count for name in names},
     )
     for row in range(count):
-        describe(system, rows, row)
+        describe(system, layout, rows, row)
     enter(system, rows)
     return rows
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from ackfsm.explore._kernel import MASK_BITS, Layout, Rows, System
+from ackfsm.explore._kernel import BASE, HEAD, KEY, MASK_BITS, PLACED, Layout, Rows, System
 
 __all__ = [
     "APART",
@@ -110,12 +110,12 @@ def successors(  # noqa: C901, PLR0913, PLR0917 - the hot loop, compiled as a wh
     states, base = space.states[state % shards], state // shards * words
     key, count = 0, 0
     for c in range(system.components):
-        desk.start[c] = 2 * rows.base[desk.here[c]]
-        key ^= rows.key[desk.here[c]]
+        desk.start[c] = rows.head[desk.here[c] * system.head + BASE]
+        key ^= rows.head[desk.here[c] * system.head + KEY]
     for m in range(masks):
         able = space.live[m]
         for c in range(system.components):
-            able &= rows.able[desk.here[c] * masks + m]
+            able &= rows.head[desk.here[c] * system.head + HEAD + m]
         while able > 0:
             low = able & -able
             able ^= low
@@ -124,9 +124,10 @@ def successors(  # noqa: C901, PLR0913, PLR0917 - the hot loop, compiled as a wh
             for w in range(words):
                 word = states[base + w]
                 for i in range(layout.moves[event * words + w], layout.moves[event * words + w + 1]):
-                    at = desk.start[system.mover[i]] + system.place[i]
-                    word += rows.step[at]
-                    after ^= rows.step[at + 1]
+                    old = desk.here[system.mover[i]] * system.head
+                    new = rows.after[desk.start[system.mover[i]] + system.place[i]] * system.head
+                    word += rows.head[new + PLACED] - rows.head[old + PLACED]
+                    after ^= rows.head[new + KEY] ^ rows.head[old + KEY]
                 desk.child[w] = word
             shard = (after >> 48) & (shards - 1)
             slots, there = space.slots[shard], space.states[shard]
@@ -168,7 +169,7 @@ def resting(  # noqa: PLR0913, PLR0917 - as the others
         for m in range(system.masks):
             able = system.must[m]
             for c in range(system.components):
-                able &= rows.able[desk.here[c] * system.masks + m]
+                able &= rows.head[desk.here[c] * system.head + HEAD + m]
             if able:
                 bits = 0
         b = 0
@@ -292,7 +293,7 @@ def fair(  # noqa: PLR0913, PLR0917 - as the others
         count = successors(system, layout, rows, space, desk, walk.held[i])
         for m in range(system.masks):
             for c in range(system.components):
-                desk.stay[m] &= rows.able[desk.here[c] * system.masks + m]
+                desk.stay[m] &= rows.head[desk.here[c] * system.head + HEAD + m]
         for k in range(count):
             if rank[desk.after[k]] == component:
                 desk.taken[desk.events[k] // MASK_BITS] |= 1 << (desk.events[k] % MASK_BITS)
@@ -334,7 +335,7 @@ def way(  # noqa: PLR0913, PLR0917 - as the others
         for m in range(system.masks):
             able = owed[m]
             for c in range(system.components):
-                able &= rows.able[desk.here[c] * system.masks + m]
+                able &= rows.head[desk.here[c] * system.head + HEAD + m]
             if able != owed[m]:
                 end[3] = tail
                 return

@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 from ackfsm.explore import _cycles
 from ackfsm.explore._components import masks_of, place_of
 from ackfsm.explore._cycles import APART, COMPONENT, FRAME, NEW, Desk, Space, Walk
-from ackfsm.explore._kernel import EMPTY, MASK_BITS
+from ackfsm.explore._kernel import EMPTY, HEAD, MASK_BITS
 from ackfsm.explore._search import Search
 from ackfsm.network import Instance, Network, NetworkEvent
 
@@ -168,7 +168,7 @@ class Graph:
         enabled = [int(mask) for mask in events]
         for row in self.desk.here:
             for m in range(len(enabled)):
-                enabled[m] &= int(self.search.rows.able[int(row) * len(enabled) + m])
+                enabled[m] &= int(self.search.rows.head[int(row) * self.search.system.head + HEAD + m])
         return self.search.room.of(enabled)
 
 

@@ -20,10 +20,14 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 __all__ = [
+    "BASE",
     "EMPTY",
     "EXPANDED",
     "FOUND",
+    "HEAD",
+    "KEY",
     "MASK_BITS",
+    "PLACED",
     "TRANSITIONS",
     "UNKNOWN",
     "WANTED",
@@ -54,7 +58,10 @@ MASK_BITS = 62
 EMPTY = -1
 
 UNKNOWN, WANTED = -1, -2
-"""In place of a step: nobody needed it yet, and somebody does."""
+"""In place of a row: nobody needed it yet, and somebody does."""
+
+PLACED, KEY, BASE, HEAD = 0, 1, 2, 3
+"""Places in the head of a row, and where its mask begins."""
 
 EXPANDED, FOUND, TRANSITIONS = 0, 1, 2
 """Places in the tally of a shard: states expanded, states found, transitions."""
@@ -63,7 +70,7 @@ EXPANDED, FOUND, TRANSITIONS = 0, 1, 2
 class System(NamedTuple):
     """A packed network by its components; nothing in it changes during a search.
 
-    ``widest`` is the most events that a component takes part in.
+    ``widest`` is the most events that move a component, ``head`` the length of the head of a row.
 
     Component ``c`` takes part in the events ``event[k]``, ``own[c] <= k < own[c + 1]``, with the participants
     ``first[k] <= p < first[k + 1]``: the machine in ``mask[p]`` from bit ``shift[p]`` of word ``word[p]`` of the local
@@ -71,13 +78,15 @@ class System(NamedTuple):
     ``mover[i]``, ``moves[e] <= i < moves[e + 1]``.  The machines that watch component ``c`` are ``watched[c] <= j <
     watched[c + 1]``, with marks (bits of anomalies) from ``mark[j]``.  ``everything`` is the mask of all events,
     ``must`` of those that a system at rest waits for.  ``position`` tells the lowest bit of a number below 2**62 by its
-    remainder.  The steps of ``mover[i]`` for it are ``place[i]`` after its first.
+    remainder.  ``place[i]`` is that of the event among those that move ``mover[i]``, and ``own_of[i]`` its ``k``;
+    component ``c`` has ``places[c]`` of them.
     """
 
     components: int
     events: int
     widest: int
     masks: int
+    head: int
     local_words: int
     own: Any
     event: Any
@@ -90,6 +99,8 @@ class System(NamedTuple):
     moves: Any
     mover: Any
     place: Any
+    own_of: Any
+    places: Any
     watched: Any
     watch_word: Any
     watch_shift: Any
@@ -105,11 +116,11 @@ class System(NamedTuple):
 class Rows(NamedTuple):
     """What is known of local states, a row each.
 
-    ``local`` has their machines, packed; ``number`` counts them in their component; ``row_of[c * most + number]`` leads
-    back.  ``after[base[row] + place]`` is the row after the event in that place among those of the component; ``step``
-    has two numbers for it: what to add to the word of a state, and the exclusive or of both keys.  ``able`` is the mask
-    of events that are not refused, ``always`` and ``at_rest`` are the anomalies that the local state is.  ``count``
-    holds the number of rows of each component, then of all, and last the places taken.
+    ``local`` has their machines, packed; ``number`` counts them in their component; ``row_of[c * most + number]``
+    leads back. ``head`` has for each row ``HEAD`` numbers and the mask of the events that are not refused: the number
+    in its place in a state, the key, and where the row begins in ``after``. ``after[base + place[i]]`` is the row
+    after the event that moves ``mover[i]``. ``always`` and ``at_rest`` are the anomalies that the local state is.
+    ``count`` holds the number of rows of each component, then of all, and last the places taken.
     """
 
     most: int
@@ -117,13 +128,10 @@ class Rows(NamedTuple):
     number: Any
     local: Any
     row_of: Any
-    base: Any
+    head: Any
     after: Any
-    step: Any
-    able: Any
     always: Any
     at_rest: Any
-    key: Any
     count: Any
     slots: Any
 
@@ -165,18 +173,18 @@ def resolve(  # noqa: C901 - compiled as a whole
 ) -> bool:
     """Find where the events lead that are ``wanted``; a local state that is new gets a row.
 
-    ``wanted`` has how many there are, then row and place of each.  False, and what is left stays, where there may be no
+    ``wanted`` has how many there are, then row and mover of each.  False, and what is left stays, where there may be no
     room for one more row.  ``room`` is for one local state.
     """
     words, total, taken = system.local_words, system.components, system.components + 1
     while wanted[0] > 0:
-        row, place = wanted[2 * wanted[0] - 1], wanted[2 * wanted[0]]
+        row, i = wanted[2 * wanted[0] - 1], wanted[2 * wanted[0]]
         component = rows.component[row]
         crowded = rows.count[component] == rows.most or rows.count[total] == len(rows.component)
         if crowded or rows.count[taken] + system.widest > len(rows.after):
             return False
         wanted[0] -= 1
-        at, k = rows.base[row] + place, system.own[component] + place
+        k = system.own_of[i]
         for w in range(words):
             room[w] = rows.local[row * words + w]
         for p in range(system.first[k], system.first[k + 1]):
@@ -204,39 +212,35 @@ def resolve(  # noqa: C901 - compiled as a whole
             for w in range(words):
                 rows.local[new * words + w] = room[w]
             rows.component[new] = component
-            describe(system, rows, new)
-        rows.after[at] = new
-        rows.step[2 * at] = (rows.number[new] - rows.number[row]) << layout.shift[component]
-        rows.step[2 * at + 1] = rows.key[new] ^ rows.key[row]
+            describe(system, layout, rows, new)
+        rows.after[rows.head[row * system.head + BASE] + system.place[i]] = new
     return True
 
 
-def describe(system: System, rows: Rows, new: int) -> None:
+def describe(system: System, layout: Layout, rows: Rows, new: int) -> None:
     """Number the row after the last one, and find what its local state refuses and marks."""
     words, component = system.local_words, rows.component[new]
-    number = rows.count[component]
+    number, base, head = rows.count[component], rows.count[system.components + 1], new * system.head
     rows.count[component] = number + 1
     rows.count[system.components] = new + 1
+    rows.count[system.components + 1] = base + system.places[component]
     rows.number[new] = number
     rows.row_of[component * rows.most + number] = new
-    base = rows.count[system.components + 1]
-    rows.base[new] = base
-    rows.count[system.components + 1] = base + system.own[component + 1] - system.own[component]
-    rows.key[new] = mixed(1, new) << 31 | mixed(2, new)
+    rows.head[head + PLACED] = number << layout.shift[component]
+    rows.head[head + KEY] = mixed(1, new) << 31 | mixed(2, new)
+    rows.head[head + BASE] = base
     for j in range(system.watched[component], system.watched[component + 1]):
         state = (rows.local[new * words + system.watch_word[j]] >> system.watch_shift[j]) & system.watch_mask[j]
         rows.always[new] |= system.always[system.mark[j] + state]
         rows.at_rest[new] |= system.at_rest[system.mark[j] + state]
     for m in range(system.masks):
-        rows.able[new * system.masks + m] = system.everything[m]
+        rows.head[head + HEAD + m] = system.everything[m]
     for k in range(system.own[component], system.own[component + 1]):
-        rows.after[base + k - system.own[component]] = UNKNOWN
-        rows.step[2 * (base + k - system.own[component]) + 1] = UNKNOWN
         for p in range(system.first[k], system.first[k + 1]):
             state = (rows.local[new * words + system.word[p]] >> system.shift[p]) & system.mask[p]
             if system.table[system.where[p] + state] < 0:
                 event = system.event[k]
-                rows.able[new * system.masks + event // MASK_BITS] -= 1 << (event % MASK_BITS)
+                rows.head[head + HEAD + event // MASK_BITS] -= 1 << (event % MASK_BITS)
                 break
 
 
@@ -264,36 +268,47 @@ def expand(  # noqa: C901, PLR0912, PLR0913, PLR0915, PLR0917 - the hot loop, co
     stop: int,
     resting: Any,
     wanted: Any,
+    late: Any,
     here: Any,
-    start: Any,
     child: Any,
 ) -> None:
     """Put the successors of the states up to ``stop`` of a ``shard`` into its boxes, as far as they are known.
 
-    The first state of which a step is not known, or for which there is no room, is the next to expand; what is not
-    known of it and of those after it is ``wanted``.  (Some of its successors may be in the boxes already: they come
-    again.) ``resting[a]`` becomes the first state that is the anomaly ``a`` at rest, unless it is one already.
-    ``here``, ``start`` and ``child`` are room for the rows of a state, where their steps begin, and a successor.
+    A state of which a step is not known is left for later, and what is not known of it is ``wanted``: with one shard
+    all after it are left too, so that states are found in order; with several it goes to the list ``late`` (how many,
+    then which), which comes first the next time.  (Some of its successors may be in the boxes already: they come
+    again.)
+
+    ``resting[a]`` becomes the first state that is the anomaly ``a`` at rest, unless it is one already.  ``here`` and
+    ``child`` are room for the heads of the rows of a state, and a successor.
     """
     words, components, events, masks = layout.words, system.components, system.events, system.masks
-    state, transitions, missing = tally[0], 0, False
-    while state < stop:
-        full = False
+    head, transitions, missing, ordered = tally[0], 0, False, boxes.shards == 1
+    waiting, taken = late[0], 0
+    late[0] = 0
+    while taken < waiting or head < stop:
+        full = late[0] + 2 == len(late)
         for box in range(shard * boxes.shards, (shard + 1) * boxes.shards):
             full = full or boxes.fill[box] + events > boxes.capacity
         if full:
             break
+        if taken < waiting:
+            taken += 1
+            state = late[taken]
+        else:
+            state = head
+            head += 1
+        missing = missing and ordered
         base, key, count = state * words, 0, 0
         for c in range(components):
             row = rows.row_of[c * rows.most + ((states[base + layout.word[c]] >> layout.shift[c]) & layout.mask[c])]
-            here[c] = row
-            start[c] = 2 * rows.base[row]
-            key ^= rows.key[row]
+            here[c] = row * system.head
+            key ^= rows.head[here[c] + KEY]
         quiet = True
         for m in range(masks):
-            able = rows.able[here[0] * masks + m]
+            able = rows.head[here[0] + HEAD + m]
             for c in range(1, components):
-                able &= rows.able[here[c] * masks + m]
+                able &= rows.head[here[c] + HEAD + m]
             if able & system.must[m]:
                 quiet = False
             while able > 0:
@@ -304,21 +319,23 @@ def expand(  # noqa: C901, PLR0912, PLR0913, PLR0915, PLR0917 - the hot loop, co
                 for w in range(words):
                     word = states[base + w]
                     for i in range(layout.moves[event * words + w], layout.moves[event * words + w + 1]):
-                        at = start[system.mover[i]] + system.place[i]
-                        turn = rows.step[at + 1]
-                        word += rows.step[at]
-                        after ^= turn
-                        known |= turn
+                        old = here[system.mover[i]]
+                        row = rows.after[rows.head[old + BASE] + system.place[i]]
+                        known |= row
+                        new = max(row, 0) * system.head
+                        word += rows.head[new + PLACED] - rows.head[old + PLACED]
+                        after ^= rows.head[new + KEY] ^ rows.head[old + KEY]
                     child[w] = word
                 if known < 0:
                     missing = True
                     for i in range(system.moves[event], system.moves[event + 1]):
-                        at = start[system.mover[i]] + system.place[i] + 1
-                        if rows.step[at] == UNKNOWN and 2 * wanted[0] + 2 < len(wanted):
-                            rows.step[at] = WANTED
+                        old = here[system.mover[i]]
+                        at = rows.head[old + BASE] + system.place[i]
+                        if rows.after[at] == UNKNOWN and 2 * wanted[0] + 2 < len(wanted):
+                            rows.after[at] = WANTED
                             wanted[0] += 1
-                            wanted[2 * wanted[0] - 1] = here[system.mover[i]]
-                            wanted[2 * wanted[0]] = system.place[i] // 2
+                            wanted[2 * wanted[0] - 1] = old // system.head
+                            wanted[2 * wanted[0]] = i
                 if missing:
                     continue
                 count += 1
@@ -329,21 +346,30 @@ def expand(  # noqa: C901, PLR0912, PLR0913, PLR0915, PLR0917 - the hot loop, co
                 boxes.keys[put] = after
                 boxes.parents[put] = state * boxes.shards + shard
                 boxes.fill[box] += 1
-        state += 1
         if missing:
+            if not ordered:
+                late[0] += 1
+                late[late[0]] = state
             continue
-        tally[0] = state
+        if ordered:
+            tally[0] = head
         transitions += count
         if quiet:
             bits = 0
             for c in range(components):
-                bits |= rows.at_rest[here[c]]
+                bits |= rows.at_rest[here[c] // system.head]
             a = 0
             while bits > 0:
-                if bits & 1 and resting[a] < 0:
-                    resting[a] = state - 1
+                if bits & 1 and (resting[a] < 0 or state < resting[a]):
+                    resting[a] = state
                 bits >>= 1
                 a += 1
+    if not ordered:
+        tally[0] = head
+    while taken < waiting:
+        taken += 1
+        late[0] += 1
+        late[late[0]] = late[taken]
     tally[2] += transitions
 
 
@@ -416,7 +442,7 @@ def key_of(system: System, layout: Layout, rows: Rows, states: Any, state: int) 
     key = 0
     for c in range(system.components):
         number = (states[state * layout.words + layout.word[c]] >> layout.shift[c]) & layout.mask[c]
-        key ^= rows.key[rows.row_of[c * rows.most + number]]
+        key ^= rows.head[rows.row_of[c * rows.most + number] * system.head + KEY]
     return key
 
 
@@ -443,13 +469,9 @@ def widened(  # noqa: PLR0913, PLR0917 - as the others
 
 
 def laid(system: System, layout: Layout, rows: Rows) -> None:
-    """Reckon all steps anew for ``layout``."""
+    """Place the numbers of all rows anew for ``layout``."""
     for row in range(rows.count[system.components]):
-        component = rows.component[row]
-        for at in range(rows.base[row], rows.base[row] + system.own[component + 1] - system.own[component]):
-            new = rows.after[at]
-            if new >= 0:
-                rows.step[2 * at] = (rows.number[new] - rows.number[row]) << layout.shift[component]
+        rows.head[row * system.head + PLACED] = rows.number[row] << layout.shift[rows.component[row]]
 
 
 def moved(  # noqa: PLR0913, PLR0917 - as the others

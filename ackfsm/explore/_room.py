@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+import mmap
+from typing import TYPE_CHECKING, Any
 
 from ackfsm.explore import _kernel
 from ackfsm.explore._kernel import EMPTY, Boxes, Layout, Rows, System
+
+if TYPE_CHECKING:
+    import numpy as np
 
 __all__ = ["Room", "Shard", "boxes_for"]
 
@@ -13,7 +17,6 @@ _KINDS = {
     "component": "int32",
     "number": "int32",
     "row_of": "int32",
-    "base": "int32",
     "after": "int32",
     "slots": "int32",
     "parent": "uint32",
@@ -28,6 +31,10 @@ _LIST_BYTES = 36
 
 _WANTED = 1 << 12
 """Room for what a shard wants to know at a time; it asks again for what did not fit."""
+
+
+_LARGE = 1 << 21
+"""Bytes of a large page."""
 
 
 class Room:
@@ -59,11 +66,10 @@ class Room:
             return [*numbers, *[fill] * (length - len(numbers))]
         import numpy as np
 
-        if fill == 0:  # pages that nobody has written to take no memory
-            grown = np.zeros(length, dtype=_KINDS.get(name, "int64"))
-        else:
-            grown = np.full(length, fill, dtype=_KINDS.get(name, "int64"))
+        grown = _fresh(length, np.dtype(_KINDS.get(name, "int64")))
         grown[: len(numbers)] = numbers
+        if fill:
+            grown[len(numbers) :] = fill
         return grown
 
     def bytes_of(self, numbers: Any) -> int:
@@ -71,8 +77,20 @@ class Room:
         return int(numbers.nbytes) if self.is_compiled else _LIST_BYTES * len(numbers)
 
 
+def _fresh(length: int, kind: np.dtype[Any]) -> Any:
+    """Zeros; large ones on large pages where the system has them, since they are looked up at random."""
+    import numpy as np
+
+    size = length * kind.itemsize
+    if size < _LARGE or not hasattr(mmap, "MADV_HUGEPAGE"):
+        return np.zeros(length, dtype=kind)
+    pages = mmap.mmap(-1, -(-size // _LARGE) * _LARGE, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    pages.madvise(mmap.MADV_HUGEPAGE)
+    return np.frombuffer(pages, dtype=kind, count=length)
+
+
 class Shard:
-    """The states of one shard: found, in order, those up to ``expanded`` with their successors."""
+    """The states of one shard, as they were found; those before ``head`` are expanded, but for some that are late."""
 
     def __init__(self, anomalies: int) -> None:
         self.states: Any = []
@@ -80,11 +98,17 @@ class Shard:
         self.slots: Any = []
         self.tally: Any = [0, 0, 0]
         self.wanted: Any = [0] * _WANTED
+        self.late: Any = [0] * _WANTED
         self.found: Any = [EMPTY] * anomalies
         self.resting: Any = [EMPTY] * anomalies
 
     @property
     def expanded(self) -> int:
+        return self.head - int(self.late[0])
+
+    @property
+    def head(self) -> int:
+        """The first state that was not looked at."""
         return int(self.tally[_kernel.EXPANDED])
 
     @property
@@ -93,7 +117,7 @@ class Shard:
 
     def convert(self, room: Room) -> None:
         """Bring everything into the form that ``room`` has now."""
-        for name in ("states", "parent", "slots", "tally", "found", "resting", "wanted"):
+        for name in ("states", "parent", "slots", "tally", "found", "resting", "wanted", "late"):
             setattr(self, name, room.of(getattr(self, name), name))
 
     def needs(self, more: int) -> tuple[int, int]:

@@ -11,7 +11,8 @@ from itertools import pairwise
 from typing import Any, Self
 
 from ackfsm.explore._components import first_rows, layout_for, machine_states, system_of
-from ackfsm.explore._kernel import EMPTY, FOUND, TRANSITIONS, UNKNOWN, Rows
+from ackfsm.explore._kernel import BASE, EMPTY, FOUND, TRANSITIONS, UNKNOWN, Rows
+from ackfsm.explore._reduce import reduced
 from ackfsm.explore._room import Room, Shard, boxes_for
 from ackfsm.network import Network, NetworkEvent, Packed, pack
 
@@ -78,11 +79,17 @@ def explore(  # noqa: PLR0913 - what a search can be told
 
     With ``only_witnesses`` the search may end (not complete) once everything that is watched for was reached.
     ``progress`` is called now and then with the number of states found so far.  ``workers`` are the processors to use,
-    by default all; what is found does not depend on it.  ``look`` is shown the search once it is over.
+    by default all; what is found does not depend on it.  ``look`` is shown the search once it is over: then with all
+    machines and events of ``network``, by their numbers, else without those that can never move.
     """
+    if look is None:
+        least = reduced(network)(lambda _: True)
+        packed, events = least.packed, least.events
+    else:
+        packed, events = pack(network), network.events
     return explore_packed(
-        pack(network),
-        network.events,
+        packed,
+        events,
         max_states=max_states,
         max_memory=max_memory,
         only_witnesses=only_witnesses,
@@ -148,8 +155,8 @@ class Search:
         self.limits = limits or Limits()
         self.room = Room()
         self.system = system_of(packed)
-        self.rows = first_rows(packed, self.system)
         self.layout = layout_for([_FIRST_BITS] * self.system.components, self.system)
+        self.rows = first_rows(packed, self.system, self.layout)
         self.nearest: list[_Place | None] = [None] * len(packed.anomalies)
         self.level = 0
         self.stopped_by: str | None = None
@@ -204,7 +211,7 @@ class Search:
 
     def _is_expanded(self, place: _Place) -> bool:
         _, number, shard = place
-        return number < self.shards[shard].expanded
+        return number < self.shards[shard].expanded and not self.shards[shard].late[0]
 
     def unfinished(self) -> bool:
         """Whether there is more to expand, within the limits."""
@@ -254,10 +261,10 @@ class Search:
         if self.limits.max_states is not None:
             left = max(1, (self.limits.max_states - self.found_states) // max(1, self.system.events))
         for number, (shard, end) in enumerate(zip(self.shards, self._ends, strict=True)):
-            quota = min(chunk, left, end - shard.expanded)
-            if quota > 0:
+            quota = min(chunk, left, end - shard.head)
+            if quota > 0 or shard.late[0]:
                 left -= quota
-                yield number, shard.expanded + quota
+                yield number, shard.head + quota
 
     def _each(self, step: Callable[[Any], None], work: Any) -> None:
         """``step`` for each piece of ``work``: at the same time where there are threads and enough to do."""
@@ -273,7 +280,15 @@ class Search:
         shard = self.shards[number]
         known = (self.system, self.layout, self.rows, self.boxes)
         self.room.kernel.expand(
-            *known, number, shard.states, shard.tally, stop, shard.resting, shard.wanted, *self._here[number]
+            *known,
+            number,
+            shard.states,
+            shard.tally,
+            stop,
+            shard.resting,
+            shard.wanted,
+            shard.late,
+            *self._here[number],
         )
 
     def _insert(self, number: int) -> None:
@@ -324,8 +339,8 @@ class Search:
         rows, system, room = self.rows, self.system, self.room
         if int(rows.count[-2]) == len(rows.component):
             length = 2 * len(rows.component)
-            per_row = {"local": system.local_words, "able": system.masks}
-            names = ("component", "number", "local", "able", "always", "at_rest", "key", "base")
+            per_row = {"local": system.local_words, "head": system.head}
+            names = ("component", "number", "local", "head", "always", "at_rest")
             self.rows = rows = rows._replace(
                 **{name: room.grown(getattr(rows, name), length * per_row.get(name, 1), 0, name) for name in names},
                 slots=room.grown([], 1 << (2 * length).bit_length(), EMPTY, "slots"),
@@ -333,9 +348,7 @@ class Search:
             room.kernel.enter(system, rows)
         if int(rows.count[-1]) + system.widest > len(rows.after):
             places = 2 * (len(rows.after) + system.widest)
-            self.rows = rows = rows._replace(
-                after=room.grown(rows.after, places, UNKNOWN, "after"), step=room.grown(rows.step, 2 * places, 0)
-            )
+            self.rows = rows = rows._replace(after=room.grown(rows.after, places, UNKNOWN, "after"))
         if max(rows.count[:-2]) == rows.most:
             self.rows = self._with_numbers(2 * rows.most)
 
@@ -384,7 +397,7 @@ class Search:
         count = len(self.shards)
         capacity = 4 * chunk // count + 2 * self.system.events
         self.boxes = boxes_for(self.room, count, capacity, self.layout.words)
-        sizes = (self.system.components, self.system.components, self.layout.words)
+        sizes = (self.system.components, self.layout.words)
         self._here = [[self.room.grown([], size, 0) for size in sizes] for _ in self.shards]
 
     def _divide(self) -> None:
@@ -464,7 +477,7 @@ class Search:
             there = list(before)
             for i in range(system.moves[event], system.moves[event + 1]):
                 c = system.mover[i]
-                there[c] = int(self.rows.after[self.rows.base[before[c]] + system.place[i] // 2])
+                there[c] = int(self.rows.after[self.rows.head[before[c] * system.head + BASE] + system.place[i]])
             if tuple(there) == after:
                 return event
         raise AssertionError((before, after))

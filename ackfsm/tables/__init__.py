@@ -1,6 +1,7 @@
 """Read, check and hold the tables of ``spec/``."""
 
 from ackfsm.tables._conditions import ALWAYS, COUNTED, Condition, parse_condition
+from ackfsm.tables._events import Event, Lane
 from ackfsm.tables._guarantees import Exclusion, Guarantee, Guarantees, Implication, Level
 from ackfsm.tables._machine import Counter, EventRef, Fsm, Machine, Move, Per, Relation, Row
 from ackfsm.tables._matrix import Omission, Switch, Value
@@ -8,7 +9,6 @@ from ackfsm.tables._profiles import Constant, Default, Deviation, OwnName, Profi
 from ackfsm.tables._progress import Progress, Waiting
 from ackfsm.tables._source import Document
 from ackfsm.tables._specification import (
-    Event,
     Gap,
     Monitor,
     Promise,
@@ -36,6 +36,7 @@ __all__ = [
     "Guarantee",
     "Guarantees",
     "Implication",
+    "Lane",
     "Level",
     "Machine",
     "Monitor",

@@ -12,6 +12,7 @@ from types import MappingProxyType
 from typing import Any
 
 from ackfsm.tables._conditions import COUNTED, Condition, parse_condition
+from ackfsm.tables._events import Event, read_events
 from ackfsm.tables._guarantees import Guarantees, read_guarantees
 from ackfsm.tables._machine import Machine, Move, Per, Relation, read_machine
 from ackfsm.tables._matrix import Switch, read_switches
@@ -20,25 +21,9 @@ from ackfsm.tables._progress import Progress, Waiting, read_progress
 from ackfsm.tables._source import Document, read_document
 from ackfsm.terms import Anomaly, Configuration, Fault, InputError, Profile, SpecError, key_type, parse_value
 
-__all__ = ["Event", "Gap", "Monitor", "Promise", "Property", "Specification", "Undecided", "load", "read_form"]
+__all__ = ["Gap", "Monitor", "Promise", "Property", "Specification", "Undecided", "load", "read_form"]
 
 _KEYS = frozenset(field.name for field in dataclasses.fields(Configuration))
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Event:
-    """One event: what it exists once for, in whose lane it happens, what it means.
-
-    ``recorded`` says how a history shows it, ``None`` if no history can.  An ``optional`` event is
-    one that an application may choose; it happens only in checks that ask for it.
-    """
-
-    name: str
-    per: Per
-    lane: str
-    means: str
-    recorded: str | None
-    optional: bool
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -306,7 +291,7 @@ class _Loader:
             machines=MappingProxyType(machines),
             properties=MappingProxyType(properties),
             monitors=MappingProxyType(self._read_monitors()),
-            events=MappingProxyType({name: _event(name, data) for name, data in events.data.items()}),
+            events=read_events(events),
             conditions=MappingProxyType(self.conditions),
             sources=MappingProxyType(sources.data),
             profiles=MappingProxyType(self._read_profiles()),
@@ -464,10 +449,6 @@ def _counted(configuration: Configuration, copies: int | None, repeats: int | No
         "prefetched": prefetch if prefetch is None or copies is None or prefetch < copies else None,
         "attempts": attempts if attempts and (repeats is None or attempts <= repeats + 1) else None,
     }
-
-
-def _event(name: str, data: dict[str, Any]) -> Event:
-    return Event(name, Per(data["per"]), data["lane"], data["means"], data.get("recorded"), data.get("optional", False))
 
 
 class _Check:
