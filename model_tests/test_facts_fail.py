@@ -262,10 +262,10 @@ MUTATIONS = {
         IN_MEMORY,
         missing={REPROCESSED},
     ),
-    "a property: nothing is owed": Mutation(
+    "a property: nothing is owed outside a transaction": Mutation(
         "properties/loss.yaml",
         "at_rest: [owed]",
-        "at_rest: []",
+        "at_rest: [in_transaction]",
         lambda changed: facts.test_without_sync_a_power_loss_loses_and_a_killed_broker_does_not(changed, mark=True),
         CRASH,
         UNSYNCED,
