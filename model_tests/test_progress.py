@@ -397,6 +397,21 @@ def test_a_search_of_many_states_in_several_shards_finds_the_same(monkeypatch: p
             replayed(network, finding)
 
 
+@pytest.mark.parametrize("limit", [60, 90, 150, 250, 400])
+def test_a_search_in_several_shards_that_is_stopped_shows_only_what_can_happen(
+    limit: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where it stops there are states, expanded late, of which not every step is known."""
+    monkeypatch.setattr("ackfsm.explore._search._ONE_SHARD_STATES", 20)
+    configuration = shipped().configure("jms", LISTENER | {"max_delivery_attempts": 0})
+    limits = Bounds(faults=EVERY, max_faults=None)
+    network = compose(shipped(), configuration, limits)
+    for name, finding in found_in(network, shipped().progress, EVERY, max_states=limit).items():
+        assert finding.holds in {None, False}, name
+        if finding.kind is not None:
+            replayed(network, finding)
+
+
 @pytest.mark.parametrize(
     ("limits", "forever", "says"),
     [
