@@ -328,8 +328,9 @@ def way(  # noqa: PLR0913, PLR0917 - as the others
     """Find a shortest way on from ``origin``, within its fair set.
 
     It goes to where an event of the mask ``owed`` is disabled or taken, or an event leads to ``target``.
-    ``end`` becomes the last state of the way, the event and the state after it (-1 if no event is added), and how
-    many states were met.  Those are in ``queue``, and ``back``, which was -1, leads from each to the one before it.
+    ``end`` becomes the last state of the way (-1: there is none), the event and the state after it (-1 if no event is
+    added), and how many states were met.  Those are in ``queue``, and ``back``, which was -1, leads from each to the one
+    before it.
     """
     back[origin] = origin
     queue[0] = origin
@@ -357,3 +358,4 @@ def way(  # noqa: PLR0913, PLR0917 - as the others
                 back[after] = state
                 queue[tail] = after
                 tail += 1
+    end[0] = -1

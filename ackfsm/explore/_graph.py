@@ -205,6 +205,8 @@ class _Round:
         graph, end = self.graph, self.graph.numbers(4)
         graph.kernel.way(*graph.known, self.rank, self.state, target, self.owed, self.back, self.queue, end)
         last, event, after, met = (int(number) for number in end)
+        if last < 0:
+            raise AssertionError(self.state, target, "a fair set has a way to what is owed, and back")
         states = [last]
         while states[-1] != self.state:
             states.append(int(self.back[states[-1]]))
