@@ -329,8 +329,8 @@ def way(  # noqa: PLR0913, PLR0917 - as the others
 
     It goes to where an event of the mask ``owed`` is disabled or taken, or an event leads to ``target``.
     ``end`` becomes the last state of the way (-1: there is none), the event and the state after it (-1 if no event is
-    added), and how many states were met.  Those are in ``queue``, and ``back``, which was -1, leads from each to the one
-    before it.
+    added), and how many states were met.  Those are in ``queue``, and ``back``, which was -1, leads from each to the
+    one before it.
     """
     back[origin] = origin
     queue[0] = origin
