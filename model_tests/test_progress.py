@@ -13,12 +13,13 @@ from hypothesis import strategies as st
 
 from ackfsm import cli, explore, tables
 from ackfsm.explore import Broken, ProgressFinding, System
+from ackfsm.explore._graph import Graph
 from ackfsm.explore._progress import find_progress
 from ackfsm.explore._search import Limits, Search
-from ackfsm.network import Bounds, Network, NetworkEvent, compose, pack
-from ackfsm.tables import Progress, Waiting
+from ackfsm.network import Bounds, Instance, Network, NetworkEvent, Participant, compose, pack
+from ackfsm.tables import EventRef, Fsm, Progress, Waiting
 from ackfsm.terms import Anomaly, Configuration, Fault, InputError, SpecError
-from model_tests._tables import HERE, bounds, configurations, copy_of_spec, networks, replace, shipped
+from model_tests._tables import HERE, bounds, configurations, copy_of_spec, networks, replace, row, shipped, unpacked
 
 EVERY = frozenset(Fault)
 PLAIN_LIMIT = "ackfsm.explore._search._PLAIN_STATES"
@@ -218,6 +219,31 @@ def test_random_systems_show_every_outcome(*, compiled: bool, monkeypatch: pytes
     assert min(seen.values()) > 5, seen
 
 
+@pytest.mark.parametrize(
+    ("may_never_happen", "forever", "kind"),
+    [
+        pytest.param(True, ["leave"], Broken.LASSO, id="it may go on for ever but need not happen"),
+        pytest.param(True, [], Broken.LASSO, id="it has stopped"),
+        pytest.param(False, [], None, id="it is always enabled and so it happens"),
+    ],
+)
+def test_who_waits_in_a_cycle_is_saved_only_by_what_must_happen(
+    may_never_happen: bool,  # noqa: FBT001
+    forever: list[str],
+    kind: Broken | None,
+) -> None:
+    tick, leave = EventRef("tick"), EventRef("leave")
+    rows = {("in", tick): "in", ("in", leave): "out", ("out", tick): None, ("out", leave): None}
+    fsm = Fsm("waits", ("in", "out"), "in", (tick, leave), {(s, e): row(s, e, to) for (s, e), to in rows.items()})
+    events = (
+        NetworkEvent("tick", (), may_never_happen=False, participants=(Participant(0, tick),)),
+        NetworkEvent("leave", (), may_never_happen=may_never_happen, participants=(Participant(0, leave),)),
+    )
+    network = Network(shipped().configure(), Bounds(), (Instance(fsm, ()),), events)
+    told = {"left": Progress("left", "means", "because", "model", (Waiting(None, "waits", frozenset({"in"})),))}
+    assert agree(network, told, forever) == {kind}
+
+
 @settings(max_examples=8)
 @given(configurations(), bounds(messages=1, budgets=(0, 1)))
 def test_random_configurations_make_the_progress_that_the_definition_says(
@@ -395,6 +421,25 @@ def test_a_search_of_many_states_in_several_shards_finds_the_same(monkeypatch: p
         assert (finding.kind, len(finding.steps)) == (one[name].kind, len(one[name].steps))
         if finding.kind is not None:
             replayed(network, finding)
+
+
+@pytest.mark.parametrize("limit", [60, 150, 400, 3000, None])
+def test_a_search_in_several_shards_knows_only_steps_that_there_are(
+    limit: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where a search is stopped there are states, to be expanded late, of which not every step is known."""
+    monkeypatch.setattr("ackfsm.explore._search._ONE_SHARD_STATES", 20)
+    network = compose(shipped(), shipped().configure("jms", LISTENER), Bounds(faults=EVERY, max_faults=1))
+    with Search(pack(network), Limits(max_states=limit)) as search:
+        while search.unfinished():
+            search.go_on()
+        graph = Graph(search, network, EVERY)
+        states = [unpacked(network, numbers) for numbers in search.all_states()]
+        for number, state in enumerate(states):
+            steps = {(event.label, after) for event in network.events if (after := network.step(state, event))}
+            known = {(network.events[event].label, states[after]) for event, after in graph.successors(number)}
+            assert known <= steps
+            assert known == steps or limit is not None
 
 
 @pytest.mark.parametrize(

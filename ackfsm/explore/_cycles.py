@@ -50,26 +50,29 @@ given, the number of the next fair set."""
 
 
 class Space(NamedTuple):
-    """What a search has found: for each shard its states, their hash table, and how many of them were expanded.
+    """What a search has found, shard after shard.
 
-    A state is ``number in its shard * shards + shard``.  ``live`` are the events of the graph, as a mask.
+    State ``number`` of a shard is ``offset[shard] + number`` here; the first ``expanded[shard]`` of a shard have
+    successors.  Its hash table is ``slots[table[shard] : table[shard + 1]]``.  ``live`` is the mask of the events of
+    the graph.
     """
 
     shards: int
-    states: tuple[Any, ...]
-    slots: tuple[Any, ...]
+    offset: Any
     expanded: Any
+    states: Any
+    table: Any
+    slots: Any
     live: Any
 
 
 class Desk(NamedTuple):
-    """Room for one state: its rows, where their steps begin, a successor, and the events with where they lead.
+    """Room for one state: its rows, a successor, and the events with where they lead.
 
     ``stay`` and ``taken`` are masks: what is enabled everywhere in a set, and what happens inside it.
     """
 
     here: Any
-    start: Any
     child: Any
     events: Any
     after: Any
@@ -90,9 +93,9 @@ def rows_of(  # noqa: PLR0913, PLR0917 - a compiled function is told everything
     system: System, layout: Layout, rows: Rows, space: Space, desk: Desk, state: int
 ) -> None:
     """Put the rows of ``state`` on the desk."""
-    states, base = space.states[state % space.shards], state // space.shards * layout.words
+    base = state * layout.words
     for c in range(system.components):
-        number = (states[base + layout.word[c]] >> layout.shift[c]) & layout.mask[c]
+        number = (space.states[base + layout.word[c]] >> layout.shift[c]) & layout.mask[c]
         desk.here[c] = rows.row_of[c * rows.most + number]
 
 
@@ -101,16 +104,12 @@ def successors(  # noqa: C901, PLR0913, PLR0917 - the hot loop, compiled as a wh
 ) -> int:
     """Put the live events of ``state`` on the desk, and the states that they lead to; how many there are.
 
-    A state that was not expanded has none, and what was not found is left out.
+    Of a search that was stopped, what was not found is left out.
     """
-    words, masks, shards = layout.words, system.masks, space.shards
-    if state // shards >= space.expanded[state % shards]:
-        return 0
+    words, masks, base = layout.words, system.masks, state * layout.words
     rows_of(system, layout, rows, space, desk, state)
-    states, base = space.states[state % shards], state // shards * words
     key, count = 0, 0
     for c in range(system.components):
-        desk.start[c] = rows.head[desk.here[c] * system.head + BASE]
         key ^= rows.head[desk.here[c] * system.head + KEY]
     for m in range(masks):
         able = space.live[m]
@@ -120,30 +119,35 @@ def successors(  # noqa: C901, PLR0913, PLR0917 - the hot loop, compiled as a wh
             low = able & -able
             able ^= low
             event = m * MASK_BITS + system.position[low % 67]
-            after = key
+            after, known = key, 0
             for w in range(words):
-                word = states[base + w]
+                word = space.states[base + w]
                 for i in range(layout.moves[event * words + w], layout.moves[event * words + w + 1]):
                     old = desk.here[system.mover[i]] * system.head
-                    new = rows.after[desk.start[system.mover[i]] + system.place[i]] * system.head
+                    row = rows.after[rows.head[old + BASE] + system.place[i]]
+                    known |= row
+                    new = max(row, 0) * system.head
                     word += rows.head[new + PLACED] - rows.head[old + PLACED]
                     after ^= rows.head[new + KEY] ^ rows.head[old + KEY]
                 desk.child[w] = word
-            shard = (after >> 48) & (shards - 1)
-            slots, there = space.slots[shard], space.states[shard]
-            slot = after & (len(slots) - 1)
-            while slots[slot] >= 0:
-                known = True
+            if known < 0:
+                continue
+            shard = (after >> 48) & (space.shards - 1)
+            first, most = space.table[shard], space.table[shard + 1] - space.table[shard] - 1
+            slot = after & most
+            while space.slots[first + slot] >= 0:
+                there = space.offset[shard] + space.slots[first + slot]
+                same = True
                 for w in range(words):
-                    if there[slots[slot] * words + w] != desk.child[w]:
-                        known = False
+                    if space.states[there * words + w] != desk.child[w]:
+                        same = False
                         break
-                if known:
+                if same:
                     desk.events[count] = event
-                    desk.after[count] = slots[slot] * shards + shard
+                    desk.after[count] = there
                     count += 1
                     break
-                slot = (slot + 1) & (len(slots) - 1)
+                slot = (slot + 1) & most
     return count
 
 
@@ -162,7 +166,7 @@ def resting(  # noqa: PLR0913, PLR0917 - as the others
 ) -> None:
     """``found[b]`` becomes the first state of ``shard`` that is at rest and has a row with bit ``b`` in its marks."""
     for number in range(space.expanded[shard]):
-        rows_of(system, layout, rows, space, desk, number * space.shards + shard)
+        rows_of(system, layout, rows, space, desk, space.offset[shard] + number)
         bits = 0
         for c in range(system.components):
             bits |= marks[desk.here[c]]
@@ -273,7 +277,10 @@ def finish(  # noqa: PLR0913, PLR0917 - as the others
     if goes_round and fair(system, layout, rows, space, desk, rank, walk, low, end):
         tally[COMPONENT] -= 1
         for i in range(low, end):
-            shard, number = walk.held[i] % space.shards, walk.held[i] // space.shards
+            shard = 0
+            while walk.held[i] >= space.offset[shard + 1]:
+                shard += 1
+            number = walk.held[i] - space.offset[shard]
             if nearest[shard] < 0 or number < nearest[shard]:
                 nearest[shard] = number
     else:
@@ -321,8 +328,9 @@ def way(  # noqa: PLR0913, PLR0917 - as the others
     """Find a shortest way on from ``origin``, within its fair set.
 
     It goes to where an event of the mask ``owed`` is disabled or taken, or an event leads to ``target``.
-    ``end`` becomes the last state of the way, the event and the state after it (-1 if no event is added), and how
-    many states were met.  Those are in ``queue``, and ``back``, which was -1, leads from each to the one before it.
+    ``end`` becomes the last state of the way (-1: there is none), the event and the state after it (-1 if no event is
+    added), and how many states were met.  Those are in ``queue``, and ``back``, which was -1, leads from each to the
+    one before it.
     """
     back[origin] = origin
     queue[0] = origin
@@ -350,3 +358,4 @@ def way(  # noqa: PLR0913, PLR0917 - as the others
                 back[after] = state
                 queue[tail] = after
                 tail += 1
+    end[0] = -1

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Collection, Iterator, Sequence
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from typing import Any, TypeAlias
 
 from ackfsm.explore import _cycles
@@ -43,19 +43,27 @@ class Graph:
         self.network = network
         self.kernel: Any = _kernel(compiled=search.room.is_compiled)
         live = [e for e, event in enumerate(network.events) if not event.may_never_happen or event.name in forever]
-        system, room = search.system, search.room
-        self.space = Space(
-            len(search.shards),
-            tuple(shard.states for shard in search.shards),
-            tuple(shard.slots for shard in search.shards),
-            room.of([shard.expanded for shard in search.shards]),
-            room.of(masks_of(live, system.masks)),
-        )
-        sizes = (system.components, system.components, search.layout.words, system.events, system.events)
-        self.desk = Desk(*(self.numbers(size) for size in (*sizes, system.masks, system.masks)))
+        system = search.system
+        self.space = self._space(masks_of(live, system.masks))
+        sizes = (system.components, search.layout.words, system.events, system.events, system.masks, system.masks)
+        self.desk = Desk(*(self.numbers(size) for size in sizes))
         self.known = (system, search.layout, search.rows, self.space, self.desk)
         self._cyclic: Any = None
         self._has_cycles = False
+
+    def _space(self, live: list[int]) -> Space:
+        shards, words, room = self.search.shards, self.search.layout.words, self.search.room
+        offset = [0, *accumulate(shard.count for shard in shards)]
+        table = [0, *accumulate(len(shard.slots) for shard in shards)]
+        return Space(
+            len(shards),
+            room.of(offset),
+            room.of([shard.head for shard in shards]),
+            room.joined([shard.states[: shard.count * words] for shard in shards]),
+            room.of(table),
+            room.joined([shard.slots for shard in shards]),
+            room.of(live),
+        )
 
     def numbers(self, count: int, fill: int = 0, name: str = "") -> Any:
         """So many numbers in the form of the search."""
@@ -99,7 +107,7 @@ class Graph:
     def _nearest(self, numbers: Sequence[int]) -> tuple[tuple[NetworkEvent, ...], int] | None:
         """Of the states with these numbers in their shards (-1: none there) a nearest one, and the steps to it."""
         ways = [
-            (self.search.path((0, number, shard)), number * self.space.shards + shard)
+            (self.search.path((0, number, shard)), int(self.space.offset[shard]) + number)
             for shard, number in enumerate(numbers)
             if number >= 0
         ]
@@ -135,12 +143,12 @@ class Graph:
         return Run(self.network.instances[machine[0]], steps, cycle)
 
     def _every_state(self) -> Any:
-        """Ranks with which every state is visited."""
-        count, shards = max(shard.count for shard in self.search.shards), self.space.shards
-        rank = self.numbers(count * shards, NEW, "rank")
-        for number, shard in enumerate(self.search.shards):
-            for missing in range(shard.count, count):
-                rank[missing * shards + number] = APART
+        """Ranks with which every state is visited that has successors."""
+        rank = self.numbers(int(self.space.offset[-1]), NEW, "rank")
+        for shard in range(self.space.shards):
+            first, end = int(self.space.offset[shard]), int(self.space.offset[shard + 1])
+            for state in range(first + int(self.space.expanded[shard]), end):
+                rank[state] = APART
         return rank
 
     def _fair_sets(self, rank: Any) -> list[int]:
@@ -197,6 +205,8 @@ class _Round:
         graph, end = self.graph, self.graph.numbers(4)
         graph.kernel.way(*graph.known, self.rank, self.state, target, self.owed, self.back, self.queue, end)
         last, event, after, met = (int(number) for number in end)
+        if last < 0:
+            raise AssertionError(self.state, target, "a fair set has a way to what is owed, and back")
         states = [last]
         while states[-1] != self.state:
             states.append(int(self.back[states[-1]]))

@@ -72,6 +72,14 @@ class Room:
             grown[len(numbers) :] = fill
         return grown
 
+    def joined(self, parts: list[Any]) -> Any:
+        """``parts`` one after the other; a single array is not copied."""
+        if not self.is_compiled:
+            return [number for part in parts for number in part]
+        import numpy as np
+
+        return parts[0] if len(parts) == 1 else np.concatenate(parts)
+
     def bytes_of(self, numbers: Any) -> int:
         """What ``numbers`` take."""
         return int(numbers.nbytes) if self.is_compiled else _LIST_BYTES * len(numbers)
