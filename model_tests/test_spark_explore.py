@@ -10,11 +10,14 @@ import pytest
 from pyspark.sql import SparkSession  # noqa: TC002 - pytest fixtures are looked at while it runs
 
 from ackfsm import explore, spark
-from ackfsm.explore import Exploration, System
+from ackfsm.explore import Exploration
 from ackfsm.network import Bounds, Network, compose
 from ackfsm.spark._levels import Levels
 from ackfsm.terms import Fault, InputError
 from model_tests._tables import shipped
+from model_tests.test_explore import proves
+
+pytestmark = pytest.mark.spark
 
 SPEC = shipped()
 SETTINGS = {
@@ -22,6 +25,10 @@ SETTINGS = {
     "artemis": {"ack_mode": "PRE_ACKNOWLEDGE"},
     "solace": {},
 }
+
+
+LARGE = 2_500
+"""Three levels of two messages have more states than that."""
 
 
 def _network(profile: str, *, messages: int = 1) -> Network:
@@ -34,10 +41,118 @@ def _same(network: Network, found: Exploration, local: Exploration) -> None:
     assert (found.states, found.transitions, found.depth) == (local.states, local.transitions, local.depth)
     assert (found.complete, found.stopped_by) == (True, None)
     assert {a: len(steps) for a, steps in found.witnesses.items()} == {a: len(s) for a, s in local.witnesses.items()}
-    for anomaly, steps in found.witnesses.items():
-        system = System(network)
-        for event in steps:
-            system.fire(event.label)
-        ends = zip(network.instances, system.state, strict=True)
-        at_rest = all(event.free for event in system.enabled())
-        assert any(_shows(instance, state, anomaly, at_rest=at_rest) for instance, state in ends)
+    assert all(proves(network, anomaly, steps) for anomaly, steps in found.witnesses.items())
+
+
+@pytest.mark.parametrize("profile", SETTINGS)
+def test_small_levels_are_searched_as_in_one_process(profile: str, spark_session: SparkSession) -> None:
+    network = _network(profile)
+    _same(network, spark.explore(network, session=spark_session), explore.explore(network))
+
+
+def test_spark_finds_what_one_process_finds(spark_session: SparkSession, tmp_path: Path) -> None:
+    """The larger half of the levels goes through Spark, the others do not; each sees what the other found."""
+    network = _network("jms", messages=2)
+    local = explore.explore(network)
+    found = spark.explore(network, session=spark_session, checkpoint=tmp_path, small=LARGE)
+    _same(network, found, local)
+    assert (tmp_path / "level=00027" / "bucket=3").exists(), "divided by Spark"
+    assert (tmp_path / "level=00001" / "bucket=-2").exists(), "not divided"
+
+
+def test_a_limit_leaves_the_search_incomplete(spark_session: SparkSession) -> None:
+    network = _network("jms", messages=2)
+    found = spark.explore(network, session=spark_session, max_states=5_000)
+    assert (found.complete, found.stopped_by) == (False, "max_states")
+    assert 5_000 < found.states < 10_000
+    assert all(proves(network, anomaly, steps) for anomaly, steps in found.witnesses.items())
+    assert set(found.witnesses) == {"duplicate", "reprocessed"}
+
+
+class _Killed(Exception):  # noqa: N818 - not an error of the program
+    """The process ended here."""
+
+
+def _interrupted(network: Network, session: SparkSession, folder: Path, level: int, patch: pytest.MonkeyPatch) -> None:
+    """Search until the files of ``level`` are written, but not yet counted as there."""
+    commit = Levels.commit
+
+    def killed(levels: Levels) -> None:
+        if len(levels.levels) == level:
+            raise _Killed
+        commit(levels)
+
+    with patch.context() as patched, pytest.raises(_Killed):
+        patched.setattr(Levels, "commit", killed)
+        spark.explore(network, session=session, checkpoint=folder)
+
+
+def test_an_interrupted_search_goes_on_where_it_was(
+    spark_session: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    network = _network("jms", messages=2)
+    local = explore.explore(network)
+    _interrupted(network, spark_session, tmp_path, 20, monkeypatch)
+    told: list[tuple[int, int]] = []
+    expanded: list[int] = []
+    found = spark.explore(
+        network,
+        session=spark_session,
+        checkpoint=tmp_path,
+        resumed=lambda level, states: told.append((level, states)),
+        progress=expanded.append,
+    )
+    _same(network, found, local)
+    recorded = json.loads((tmp_path / "manifest.json").read_text())["levels"]
+    assert told == [(19, sum(level["states"] for level in recorded[:20]))]
+    assert len(expanded) == local.depth + 1 - 19, "the first 19 levels are not expanded again"
+    again = spark.explore(network, session=spark_session, checkpoint=tmp_path, progress=expanded.append)
+    assert again == found
+    assert len(expanded) == local.depth + 1 - 19, "nothing is left to expand"
+
+
+def test_a_checkpoint_of_another_question_is_refused(spark_session: SparkSession, tmp_path: Path) -> None:
+    spark.explore(_network("solace"), session=spark_session, checkpoint=tmp_path)
+    with pytest.raises(InputError, match="belongs to another configuration, other bounds or other tables; name another"):
+        spark.explore(_network("artemis"), session=spark_session, checkpoint=tmp_path)
+
+
+def test_a_folder_with_other_files_is_refused(spark_session: SparkSession, tmp_path: Path) -> None:
+    (tmp_path / "thesis.tex").write_text("mine", encoding="utf-8")
+    with pytest.raises(InputError, match=r"there are other files here \(thesis.tex\); name an empty or a new folder"):
+        spark.explore(_network("solace"), session=spark_session, checkpoint=tmp_path)
+
+
+@pytest.mark.parametrize("damage", ["a file is gone", "a bit is flipped", "the manifest is torn", "its format is new"])
+def test_a_damaged_checkpoint_is_refused(
+    damage: str, spark_session: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    network = _network("jms", messages=2)
+    _interrupted(network, spark_session, tmp_path, 20, monkeypatch)
+    file, manifest = tmp_path / "level=00015" / "bucket=-2" / "part.parquet", tmp_path / "manifest.json"
+    match damage:
+        case "a file is gone":
+            file.unlink()
+        case "a bit is flipped":
+            data = bytearray(file.read_bytes())
+            data[len(data) // 2] ^= 1
+            file.write_bytes(data)
+        case "the manifest is torn":
+            manifest.write_bytes(manifest.read_bytes()[:-40])
+        case _:
+            manifest.write_text(manifest.read_text().replace('"format": 1', '"format": 2'), encoding="utf-8")
+    with pytest.raises(InputError, match="delete the folder and begin anew|format 2 is not 1; name another folder"):
+        spark.explore(network, session=spark_session, checkpoint=tmp_path)
+
+
+def test_damage_that_a_worker_sees_is_told_as_its_own(
+    spark_session: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    network = _network("jms", messages=2)
+    _interrupted(network, spark_session, tmp_path, 28, monkeypatch)
+    file = tmp_path / "level=00020" / "bucket=-2" / "part.parquet"
+    data = bytearray(file.read_bytes())
+    data[len(data) // 2] ^= 1
+    file.write_bytes(data)
+    with pytest.raises(InputError, match=r"level=00020.*this part of the checkpoint is damaged"):
+        spark.explore(network, session=spark_session, checkpoint=tmp_path, small=1)

@@ -8,7 +8,7 @@ import json
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import NoReturn, TypeAlias
+from typing import TYPE_CHECKING, NoReturn, TypeAlias
 
 from rich.console import Console, RenderableType
 from rich.progress import MofNCompleteColumn, TaskID
@@ -20,6 +20,9 @@ from ackfsm.network import Bounds
 from ackfsm.tables import Specification
 from ackfsm.terms import Configuration, Fault, InputError, Profile
 
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
 __all__ = [
     "AS_PROMISED",
     "UNDETERMINED",
@@ -29,6 +32,7 @@ __all__ = [
     "Parser",
     "add_bounds",
     "add_configuration",
+    "add_engine",
     "asked",
     "at_least_one",
     "bars",
@@ -38,6 +42,7 @@ __all__ = [
     "patience",
     "say",
     "settings_of",
+    "spark_session",
     "write_file",
 ]
 
@@ -119,6 +124,31 @@ def add_bounds(parser: argparse.ArgumentParser) -> None:
         help="an event that never happens, for example acknowledge or timer_fires",
     )
     parser.add_argument("--messages", metavar="N", type=count, default=1, help="how many messages (default: 1)")
+
+
+def add_engine(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--engine", choices=["local", "spark"], default="local", help="this machine alone, or Spark")
+    parser.add_argument(
+        "--master", metavar="URL", help="Spark's master, or sc://HOST for Spark Connect (default: local[*])"
+    )
+
+
+@contextlib.contextmanager
+def spark_session(arguments: argparse.Namespace) -> Iterator[SparkSession | None]:
+    """What :func:`add_engine` asks for: a Spark session that lives as long as the command, ``None`` without Spark."""
+    if arguments.engine != "spark":
+        if arguments.master is not None:
+            raise InputError("--master is for --engine spark; add it, or leave --master out")
+        yield None
+        return
+    arguments.extra = "all"
+    from ackfsm import spark
+
+    session = spark.session(arguments.master)
+    try:
+        yield session
+    finally:
+        session.stop()
 
 
 def asked(arguments: argparse.Namespace) -> tuple[Specification, Configuration, Bounds]:

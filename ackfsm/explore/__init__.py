@@ -1,7 +1,7 @@
 """Exhaustive exploration of a system's states."""
 
 from ackfsm.explore._allowed import allowed, why_undecided
-from ackfsm.explore._check import Answer, Finding, check
+from ackfsm.explore._check import Answer, Finding, SearchFunction, check
 from ackfsm.explore._reduce import Reduced, reduced
 from ackfsm.explore._search import Exploration, explore, explore_packed
 from ackfsm.explore._system import Hook, Refused, System
@@ -15,6 +15,7 @@ __all__ = [
     "Hook",
     "Reduced",
     "Refused",
+    "SearchFunction",
     "System",
     "allowed",
     "check",

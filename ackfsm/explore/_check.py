@@ -5,13 +5,23 @@ from __future__ import annotations
 import dataclasses
 import time
 from collections.abc import Callable, Mapping
+from typing import Protocol
 
 from ackfsm.explore._search import Exploration, explore
-from ackfsm.network import Bounds, NetworkEvent, compose
+from ackfsm.network import Bounds, Network, NetworkEvent, compose
 from ackfsm.tables import Promise, Specification
 from ackfsm.terms import Anomaly, Configuration, Fault
 
-__all__ = ["Answer", "Finding", "check"]
+__all__ = ["Answer", "Finding", "SearchFunction", "check"]
+
+
+class SearchFunction(Protocol):
+    """Searches a whole state space, as :func:`ackfsm.explore.explore` does in one process."""
+
+    def __call__(
+        self, network: Network, /, *, max_states: int | None, progress: Callable[[int], None] | None
+    ) -> Exploration:
+        """What is found in ``network``; the limit and the progress are those of :func:`ackfsm.explore.explore`."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -87,14 +97,15 @@ def check(
     *,
     max_states: int | None = None,
     progress: Callable[[int], None] | None = None,
+    search: SearchFunction = explore,
 ) -> Answer:
-    """Explore everything that ``configuration`` can do within ``bounds``.
+    """Explore everything that ``configuration`` can do within ``bounds``, by ``search``.
 
     Raises :class:`ackfsm.terms.InputError` for settings that the tables do not cover.
     """
     network = compose(specification, configuration, bounds)
     begun = time.perf_counter()
-    exploration = explore(network, max_states=max_states, progress=progress)
+    exploration = search(network, max_states=max_states, progress=progress)
     seconds = time.perf_counter() - begun
     promises = specification.promised_absent(configuration)
     findings = {

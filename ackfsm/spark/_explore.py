@@ -37,8 +37,8 @@ _ROWS_A_BATCH: Final = 32
 
 def explore(  # noqa: PLR0913 - as the search in one process, and where to keep what was found
     network: Network,
-    session: SparkSession,
     *,
+    session: SparkSession,
     checkpoint: Path | None = None,
     max_states: int | None = None,
     progress: Callable[[int], None] | None = None,
