@@ -1,19 +1,21 @@
-"""Spark finds the state space that one process finds, also if it was interrupted; a checkpoint that is not its own it refuses."""
+"""Spark finds the state space that one process finds, also after an interruption; foreign checkpoints are refused."""
 
 from __future__ import annotations
 
+import dataclasses
+import functools
 import json
-from collections.abc import Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession  # noqa: TC002 - pytest fixtures are looked at while it runs
 
-from ackfsm import explore, spark
+from ackfsm import cli, explore, matrix, spark
 from ackfsm.explore import Exploration
 from ackfsm.network import Bounds, Network, compose
 from ackfsm.spark._levels import Levels
-from ackfsm.terms import Fault, InputError
+from ackfsm.terms import Fault, InputError, SpecError
 from model_tests._tables import shipped
 from model_tests.test_explore import proves
 
@@ -27,7 +29,7 @@ SETTINGS = {
 }
 
 
-LARGE = 2_500
+LARGE = 3_500
 """Three levels of two messages have more states than that."""
 
 
@@ -82,9 +84,10 @@ def _interrupted(network: Network, session: SparkSession, folder: Path, level: i
             raise _Killed
         commit(levels)
 
-    with patch.context() as patched, pytest.raises(_Killed):
+    with patch.context() as patched:
         patched.setattr(Levels, "commit", killed)
-        spark.explore(network, session=session, checkpoint=folder)
+        with pytest.raises(_Killed):
+            spark.explore(network, session=session, checkpoint=folder)
 
 
 def test_an_interrupted_search_goes_on_where_it_was(
@@ -113,7 +116,9 @@ def test_an_interrupted_search_goes_on_where_it_was(
 
 def test_a_checkpoint_of_another_question_is_refused(spark_session: SparkSession, tmp_path: Path) -> None:
     spark.explore(_network("solace"), session=spark_session, checkpoint=tmp_path)
-    with pytest.raises(InputError, match="belongs to another configuration, other bounds or other tables; name another"):
+    with pytest.raises(
+        InputError, match="belongs to another configuration, other bounds or other tables; name another"
+    ):
         spark.explore(_network("artemis"), session=spark_session, checkpoint=tmp_path)
 
 
@@ -141,7 +146,7 @@ def test_a_damaged_checkpoint_is_refused(
             manifest.write_bytes(manifest.read_bytes()[:-40])
         case _:
             manifest.write_text(manifest.read_text().replace('"format": 1', '"format": 2'), encoding="utf-8")
-    with pytest.raises(InputError, match="delete the folder and begin anew|format 2 is not 1; name another folder"):
+    with pytest.raises(InputError, match=r"delete the folder and begin anew|format 2 is not 1; name another folder"):
         spark.explore(network, session=spark_session, checkpoint=tmp_path)
 
 
@@ -156,3 +161,65 @@ def test_damage_that_a_worker_sees_is_told_as_its_own(
     file.write_bytes(data)
     with pytest.raises(InputError, match=r"level=00020.*this part of the checkpoint is damaged"):
         spark.explore(network, session=spark_session, checkpoint=tmp_path, small=1)
+
+
+def test_a_matrix_on_spark_is_that_of_this_machine(spark_session: SparkSession) -> None:
+    settings = {"delivery_mode": "PERSISTENT", "send_mode": "blocking", "ack_mode": "AUTO_ACKNOWLEDGE"}
+    plan = matrix.make_plan(SPEC, "jms", settings, pairs=False)
+    spreading = functools.partial(spark.spread, session=spark_session)
+    found, local = matrix.run(plan, SPEC, spread=spreading), matrix.run(plan, SPEC)
+    assert found.cells > 20
+    assert (found.keys, found.outcomes) == (local.keys, local.outcomes)
+
+
+def test_what_a_task_raises_is_told_as_its_own(spark_session: SparkSession) -> None:
+    plan = matrix.make_plan(SPEC, "jms", {"ack_mode": "AUTO_ACKNOWLEDGE"}, pairs=False)
+    other = dataclasses.replace(SPEC, digest="of other tables")
+    with pytest.raises(SpecError, match="the tables were changed while they were being explored; start again"):
+        matrix.run(plan, other, spread=functools.partial(spark.spread, session=spark_session))
+
+
+@pytest.fixture
+def answer(
+    spark_session: SparkSession, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Callable[..., tuple[int, str, str]]:
+    """Runs a command on the session that all tests share: exit code, output, errors."""
+    monkeypatch.setattr(spark, "session", lambda _: spark_session)
+    monkeypatch.setattr(type(spark_session), "stop", lambda _: None)
+
+    def run(*words: str) -> tuple[int, str, str]:
+        code = cli.main(words)
+        told = capsys.readouterr()
+        return code, told.out, told.err
+
+    return run
+
+
+def test_check_says_the_same_on_spark_and_where_it_resumed(
+    answer: Callable[..., tuple[int, str, str]], tmp_path: Path
+) -> None:
+    words = ("check", "--json", "--profile", "solace", "--fault", "broker_crash")
+    folder = ("--engine", "spark", "--checkpoint", str(tmp_path))
+    local, (code, told, silent), (_, _, resumed) = answer(*words), answer(*words, *folder), answer(*words, *folder)
+    assert (code, silent) == (local[0], "")
+    expected, found = json.loads(local[1]), json.loads(told)
+    same = ("config", "messages", "faults", "complete", "states", "transitions", "guarantees", "strongest")
+    assert {key: found[key] for key in same} == {key: expected[key] for key in same}
+    assert resumed.startswith("ackfsm check: resumed at level ")
+    assert f"with {found['states']:,} states" in resumed
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        (("check", "--checkpoint", "x"), "--checkpoint is for --engine spark; add it"),
+        (("check", "--engine", "spark", "--master", "spark://host:7077"), "name one that all see with --checkpoint"),
+        (("matrix", "--engine", "spark", "--jobs", "2"), "--jobs is for --engine local"),
+        (("matrix", "--master", "local"), "--master is for --engine spark; add it"),
+    ],
+)
+def test_options_that_do_not_belong_together_are_refused(
+    words: tuple[str, ...], why: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.main(words) == 2
+    assert why in capsys.readouterr().err

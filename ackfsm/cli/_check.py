@@ -45,7 +45,10 @@ def add_check(commands: Commands) -> None:
     add_bounds(parser)
     add_engine(parser)
     parser.add_argument(
-        "--checkpoint", metavar="DIR", type=Path, help="with Spark: keep each level here, and go on after an interruption"
+        "--checkpoint",
+        metavar="DIR",
+        type=Path,
+        help="with Spark: keep each level here, and go on after an interruption",
     )
     parser.add_argument("--max-states", metavar="N", type=count, help="stop, undetermined, after so many states")
 
@@ -71,7 +74,7 @@ def _search(arguments: argparse.Namespace) -> Iterator[explore.SearchFunction]:
         raise InputError("--checkpoint is for --engine spark; add it, or leave --checkpoint out")
     if arguments.checkpoint is None and not (arguments.master or "local").startswith("local"):
         raise InputError(
-            "workers on other machines exchange states through a folder; name one that all of them see with --checkpoint"
+            "workers on other machines exchange states through a folder; name one that all see with --checkpoint"
         )
     with spark_session(arguments) as session:
         if session is None:

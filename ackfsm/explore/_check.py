@@ -90,7 +90,7 @@ class Answer:
         }
 
 
-def check(
+def check(  # noqa: PLR0913 - what a check can be told
     specification: Specification,
     configuration: Configuration,
     bounds: Bounds,

@@ -23,7 +23,7 @@ __all__ = ["StateSet", "States", "Step", "event_between", "least", "signatures"]
 States: TypeAlias = npt.NDArray[np.int64]
 
 _QUOTA = 1 << 13
-"""States that are expanded at once: if one of them needs a row that is missing, those after it are looked at in vain."""
+"""States that are expanded at once: after one that needs a row that is missing, all are looked at in vain."""
 
 _SLOT_SEED = 3
 
@@ -156,9 +156,7 @@ class Step(Search):
         into = np.empty(len(states) * self.system.components, dtype=np.int64)
         flat, done = np.ascontiguousarray(states).ravel(), 0
         while True:
-            done = int(
-                _compiled.recognised(self.system, self.layout, self.rows, flat, done, into, self._local)
-            )
+            done = int(_compiled.recognised(self.system, self.layout, self.rows, flat, done, into, self._local))
             if done == len(states):
                 return into.reshape(done, self.system.components)
             self._grow_rows()

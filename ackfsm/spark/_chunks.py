@@ -56,7 +56,9 @@ def _step(question: Question) -> Step:
     return Step(question.packed)
 
 
-def row(bucket: int, *, place: int | None = None, number: int | None = None, states: States | None = None) -> pa.RecordBatch:
+def row(
+    bucket: int, *, place: int | None = None, number: int | None = None, states: States | None = None
+) -> pa.RecordBatch:
     """One row."""
     blob = None if states is None else states.astype("<i8", copy=False).tobytes()
     return pa.RecordBatch.from_pylist([{"bucket": bucket, "place": place, "number": number, "states": blob}], SCHEMA)
@@ -69,7 +71,9 @@ def rows_of(states: States, bucket: int) -> Batches:
         yield row(bucket, number=len(chunk), states=chunk)
 
 
-def expanding(question: Question, buckets: int, among: int, *, marks_only: bool = False) -> Callable[[Batches], Batches]:
+def expanding(
+    question: Question, buckets: int, among: int, *, marks_only: bool = False
+) -> Callable[[Batches], Batches]:
     """States to those that they lead to, divided into so many ``buckets`` (none: all of them are :data:`MIXED`).
 
     It tells the transitions, and of each anomaly whose bit is in ``among`` the first state that is it.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-import re
+import itertools
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -11,17 +11,15 @@ from typing import Final
 
 import numpy as np
 import pyarrow as pa
-from py4j.protocol import Py4JError
-from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame, SparkSession  # noqa: TC002 - Spark is there wherever this module is
 
 from ackfsm.explore import Exploration, reduced
 from ackfsm.explore._step import event_between
 from ackfsm.network import Network, NetworkEvent
 from ackfsm.spark._chunks import DDL, SCHEMA, Batches, Question, expanding, fresh_among, hunting, rows_of
+from ackfsm.spark._failures import told_plainly
 from ackfsm.spark._levels import MIXED, TOLD, Levels, first_of
 from ackfsm.spark._lines import uri
-from ackfsm.terms import AckfsmError, InputError
 
 __all__ = ["BUCKETS", "SMALL", "explore"]
 
@@ -66,7 +64,7 @@ def explore(  # noqa: PLR0913 - as the search in one process, and where to keep 
     """
     whole = reduced(network)(lambda _: True)
     question = Question(whole.key, whole.packed)
-    with _folder(checkpoint) as folder, _batches_of_few_rows(session), _told_plainly():
+    with _folder(checkpoint) as folder, _batches_of_few_rows(session), told_plainly("the exploration"):
         levels = Levels.opened(folder, whole.key)
         run = _Run(session, question, levels, small)
         if resumed is not None and len(levels.levels) > 1:
@@ -93,19 +91,6 @@ def _batches_of_few_rows(session: SparkSession) -> Iterator[None]:
         yield
     finally:
         session.conf.set(name, str(before))
-
-
-@contextlib.contextmanager
-def _told_plainly() -> Iterator[None]:
-    """An error of Spark as one sentence; that of a worker as it raised it."""
-    try:
-        yield
-    except (PySparkException, Py4JError) as error:
-        own = re.search(r"ackfsm\.terms\.InputError: (.+)", str(error))
-        if own:
-            raise InputError(own[1]) from error
-        reason = " ".join(str(error).partition("\tat ")[0].split())
-        raise AckfsmError(f"Spark gave up on the exploration: {reason}") from error
 
 
 class _Run:
@@ -209,7 +194,7 @@ class _Run:
         return {anomaly: self._events(way[::-1]) for anomaly, way in ways.items()}
 
     def _events(self, way: Sequence[tuple[int, ...]]) -> list[int]:
-        return [event_between(self.question.packed, *pair) for pair in zip(way, way[1:], strict=False)]
+        return [event_between(self.question.packed, *pair) for pair in itertools.pairwise(way)]
 
 
 def _table(batches: Batches) -> pa.Table:

@@ -1,8 +1,8 @@
 """The levels of an exploration on disk: what was found, and from where an interrupted run goes on.
 
 A folder has a ``manifest.json`` (the question, and of each level how many states it has, how many transitions leave
-it, and which anomalies are first found on it) and for each level a directory of Parquet files, by bucket.  A level is there once
-the manifest says so; it is written anew otherwise.
+it, and which anomalies are first found on it) and for each level a directory of Parquet files, by bucket.  A level
+is there once the manifest says so; it is written anew otherwise.
 """
 
 from __future__ import annotations
@@ -69,7 +69,9 @@ class Levels:
             folder.mkdir(parents=True, exist_ok=True)
             manifest = _manifest(folder)
         except OSError as error:
-            raise InputError(f"{folder}: no checkpoint can be kept here ({error.strerror}); name another folder") from None
+            raise InputError(
+                f"{folder}: no checkpoint can be kept here ({error.strerror}); name another folder"
+            ) from None
         if manifest is None:
             return cls(folder, question, [])
         if manifest["question"] != question:
@@ -218,11 +220,12 @@ def _manifest(folder: Path) -> dict[str, Any] | None:
         return None
     try:
         manifest: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-        if manifest["format"] != _FORMAT:
-            raise InputError(f"{path}: format {manifest['format']} is not {_FORMAT}; name another folder")
-        return manifest
+        recorded = manifest["format"]
     except (ValueError, KeyError, TypeError) as error:
         raise _damaged(path, f"not a manifest: {error}") from error
+    if recorded != _FORMAT:
+        raise InputError(f"{path}: format {recorded} is not {_FORMAT}; name another folder")
+    return manifest
 
 
 def _level(recorded: dict[str, Any]) -> Level:
