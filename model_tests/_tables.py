@@ -12,7 +12,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-import pytest
+import pytest  # noqa: TC002 - its MonkeyPatch is part of what tests call
 from hypothesis import strategies as st
 
 from ackfsm import tables
@@ -90,6 +90,7 @@ def small_spec(folder: Path, machines: str, events: str, properties: Mapping[str
         "gaps.yaml": "[]",
         "guarantees.yaml": "{implications: [], guarantees: {}}",
         "matrix.yaml": "[]",
+        "progress.yaml": "{}",
         "events.yaml": events,
         "machines/all.yaml": machines,
         **{f"profiles/{profile}.yaml": "system: x\ndefaults: {}" for profile in Profile},

@@ -1,7 +1,9 @@
-"""Code and output in documents: found, and put in again where they come from files.
+"""Code and output in documents: found, and put in again where they come from files and commands.
 
-``<!-- from FILE -->`` before a block says that it is that file, ``<!-- output of FILE -->`` that it is what pytest says
-of it.  ``python -m model_tests.documents`` brings ``docs/testing-consumers.md`` up to date.
+``<!-- from FILE -->`` before a block says that it is that file, ``<!-- output of FILE -->`` that it is what pytest
+says of it, ``<!-- printed by ackfsm ... -->`` that it is what the command prints, perhaps ``| cut -c -N``.
+``<!-- FILE is what ackfsm ... prints -->`` says it of a file.  ``python -m model_tests.documents`` brings the
+documents up to date.
 """
 
 from __future__ import annotations
@@ -10,6 +12,7 @@ import contextlib
 import io
 import os
 import re
+import shlex
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,16 +20,22 @@ from unittest import mock
 
 import pytest
 
-__all__ = ["GUIDE", "blocks", "current"]
+from ackfsm import cli
+
+__all__ = ["GUIDE", "WITNESSES", "blocks", "current", "files"]
 
 ROOT = Path(__file__).resolve().parent.parent
 
 GUIDE = ROOT / "docs" / "testing-consumers.md"
+WITNESSES = ROOT / "docs" / "witnesses.md"
 
 _BLOCK = re.compile(r"^```python\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 _TAKEN = re.compile(
-    r"^<!-- (?P<what>from|output of) (?P<file>\S+) -->\n```(?P<language>\w+)\n.*?^```$", re.DOTALL | re.MULTILINE
+    r"^<!-- (?P<what>from|output of|printed by) (?P<file>[^\n]+) -->\n```(?P<language>\w+)\n.*?^```$",
+    re.DOTALL | re.MULTILINE,
 )
+_FILE = re.compile(r"^<!-- (?P<file>\S+) is what (?P<command>ackfsm [^\n]+) prints -->$", re.MULTILINE)
+_CUT = re.compile(r"(?P<command>.+) \| cut -c -(?P<most>\d+)")
 
 # Where one of these is set pytest shows whole differences, which a reader at a terminal does not see.
 _VERBOSE = ("CI", "BUILD_NUMBER")
@@ -43,15 +52,37 @@ def current(document: Path) -> str:
     """``document`` as it is with what its files are and say now."""
 
     def taken(found: re.Match[str]) -> str:
-        file = ROOT / found["file"]
-        text = file.read_text(encoding="utf-8") if found["what"] == "from" else _output_of(file)
+        text = _MADE[found["what"]](found["file"])
         return f"<!-- {found['what']} {found['file']} -->\n```{found['language']}\n{text.rstrip()}\n```"
 
     return _TAKEN.sub(taken, document.read_text(encoding="utf-8"))
 
 
-def _output_of(file: Path) -> str:
+def files(document: Path) -> dict[Path, str]:
+    """The files that ``document`` says a command prints, with what it prints now."""
+    told = _FILE.finditer(document.read_text(encoding="utf-8"))
+    return {ROOT / found["file"]: _printed_by(found["command"]) for found in told}
+
+
+def _text_of(file: str) -> str:
+    return (ROOT / file).read_text(encoding="utf-8")
+
+
+def _printed_by(line: str) -> str:
+    """What the command line prints, which must not say a word on standard error."""
+    cut = _CUT.fullmatch(line)
+    command, *options = shlex.split(cut["command"] if cut else line)
+    assert command == "ackfsm", line
+    out, err = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        cli.main(options)
+    assert not err.getvalue(), err.getvalue()
+    return "".join(f"{text[: int(cut['most'])]}\n" for text in out.getvalue().splitlines()) if cut else out.getvalue()
+
+
+def _output_of(name: str) -> str:
     """What a test that fails says, without the frame around it."""
+    file = ROOT / name
     options = ("-p", "ackfsm.pytest_plugin", "-p", "no:cacheprovider", "-p", "no:terminal", "-c", "/dev/null")
     heard = _Heard()
     with (
@@ -86,5 +117,10 @@ def _without_indent(lines: list[str]) -> list[str]:
     return [line.removeprefix("    ") for line in lines] if all(line[:4].isspace() for line in lines if line) else lines
 
 
+_MADE = {"from": _text_of, "output of": _output_of, "printed by": _printed_by}
+
+
 if __name__ == "__main__":
-    GUIDE.write_text(current(GUIDE), encoding="utf-8")
+    for path in (GUIDE, WITNESSES):
+        for file, text in {path: current(path), **files(path)}.items():
+            file.write_text(text, encoding="utf-8")

@@ -138,12 +138,11 @@ def assert_kept(broker: Broker, *, anyone: bool = False) -> None:
     found = [anomaly for anomaly, finding in findings.anomalies.items() if finding.found]
     if not found:
         return
-    actions = {*findings.actions, *_given_back(broker)}
     configurations = _configurations(broker) if anyone else [broker.configuration]
     allowed: dict[Anomaly, bool | None] = dict.fromkeys(Anomaly, False)
     for each in configurations:
         if not all(allowed[anomaly] for anomaly in found):  # a search takes its time
-            here = explore.allowed(specification, each, findings.faults, actions=actions)
+            here = explore.allowed(specification, each, findings.faults, actions=findings.actions)
             allowed = {anomaly: _either(allowed[anomaly], here[anomaly]) for anomaly in Anomaly}
     promised = set.intersection(*(set(specification.promised_absent(each)) for each in configurations))
     broken = [anomaly for anomaly in found if anomaly in promised and not allowed[anomaly]]
@@ -170,9 +169,3 @@ def _either(one: bool | None, other: bool | None) -> bool | None:  # noqa: FBT00
 
 def _examples(findings: history.Findings, found: list[Anomaly]) -> dict[str, tuple[str, ...]]:
     return {anomaly.value: findings.anomalies[anomaly].examples for anomaly in found}
-
-
-def _given_back(broker: Broker) -> set[str]:
-    """The action that a history shows only between two deliveries; what is gone for good has but one, or none."""
-    assert broker.history
-    return {"recover"} if {"recover", "close", "rollback"} & {line["event"] for line in broker.history.lines} else set()

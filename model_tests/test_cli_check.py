@@ -158,9 +158,9 @@ def test_the_screen_shows_extent_findings_witnesses_and_conclusion(ackfsm: _Ackf
 
 def test_the_screen_says_where_a_search_stopped(ackfsm: _Ackfsm) -> None:
     out = ackfsm("check --max-states 10").out
-    assert "NOT all of them: the search stopped at its limit" in out
+    assert "NOT all of them: the search stopped at --max-states" in out
     assert "unknown" in out
-    assert "Undetermined: the search stopped at its limit; raise --max-states." in out
+    assert "Undetermined: the search stopped at --max-states; raise it." in out
     assert "As promised" not in out
 
 

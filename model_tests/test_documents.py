@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -41,3 +42,20 @@ def test_the_guide_shows_the_examples_and_what_is_said_of_them() -> None:
     assert len(shown) == 4
     assert all(f"<!-- from model_tests/examples/{name} -->" in text for name in shown)
     assert text.count("again: pytest ") == 2
+
+
+def test_the_page_of_witnesses_shows_what_its_commands_print() -> None:
+    text = documents.WITNESSES.read_text(encoding="utf-8")
+    assert text == documents.current(documents.WITNESSES), "run python -m model_tests.documents"
+    forms = re.findall(r"^<!-- printed by ackfsm explain .*?(?: --as (\w+).*)? -->$", text, flags=re.MULTILINE)
+    assert forms == ["", "mermaid", "plantuml", "pytest", "itf"]
+    (picture,) = documents.files(documents.WITNESSES).items()
+    assert picture[0].read_text(encoding="utf-8") == picture[1], "run python -m model_tests.documents"
+
+
+def test_the_python_of_the_page_of_witnesses_runs(capsys: pytest.CaptureFixture[str]) -> None:
+    (_, printed), (_, code) = documents.blocks(documents.WITNESSES)
+    exec(compile(code, "witnesses.md", "exec"), {})  # noqa: S102 - only text of the project
+    shown = capsys.readouterr().out
+    assert "loss ['send(m1)', 'accept(m1)', " in shown
+    assert printed.partition("def test_loss")[2] in shown

@@ -301,3 +301,17 @@ def test_a_consumer_with_a_listener_is_not_iterated_over() -> None:
             await anext(consumer)
 
     run(main())
+
+
+@pytest.mark.parametrize(("mode", "events"), [("PER_MESSAGE", 4), ("WINDOWED", 1)])
+def test_a_handler_hears_of_a_range_once_and_every_task_of_its_own_message(mode: str, events: int) -> None:
+    heard: list[Sent] = []
+
+    async def work() -> list[Sent]:
+        broker = Broker("solace", specification=shipped(), pace=Timed(), publish_window=12, ack_event_mode=mode)
+        producer = AsyncBroker(broker).connect().session().producer("q", on_outcome=heard.append)
+        return await asyncio.gather(*(producer.send(b"x") for _ in range(4)))
+
+    sent = asyncio.run(work())
+    assert [message.outcome for message in sent] == [Outcome.CONFIRMED] * 4
+    assert heard == sent[-events:]

@@ -31,7 +31,7 @@ def test_a_wrong_engine_is_caught_and_the_printed_test_fails_on_it_alone(monkeyp
         """Forgets what the journal has brought back."""
         right(broker)
         for queue in broker._queues.values():  # noqa: SLF001 - this is the damage
-            first = broker._dispatching.first(queue)  # noqa: SLF001 - as above
+            first = queue.ready.first()
             if first is not None:
                 first.unfile()
 

@@ -223,6 +223,38 @@ def test_a_limit_of_exactly_the_space_is_enough() -> None:
         assert not explore.explore(network, max_states=whole.states - 1).complete or whole.states - 1 < 1
 
 
+@pytest.mark.parametrize("compiled", [False, True])
+def test_a_limit_of_memory_stops_a_search_before_its_states_take_more(
+    compiled: bool,  # noqa: FBT001
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    network = system(messages=2)
+    monkeypatch.setattr(PLAIN_LIMIT, 1 if compiled else 10**9)
+    whole = explore.explore(network)
+    stopped = explore.explore(network, max_memory=whole.bytes // 3)
+    assert (stopped.complete, stopped.stopped_by) == (False, "max_memory")
+    assert 0 < stopped.bytes <= whole.bytes // 3
+    assert 0 < stopped.states < whole.states
+    assert explore.explore(network, max_memory=whole.bytes) == whole
+
+
+def test_shards_and_processors_change_nothing_but_the_choice_among_shortest_ways(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    network = system(messages=2)
+    one_queue = explore.explore(network)
+    monkeypatch.setattr("ackfsm.explore._search._ONE_SHARD_STATES", 5_000)
+    monkeypatch.setattr("ackfsm.explore._search._CHUNK", 64)
+    alone, together = explore.explore(network, workers=1), explore.explore(network, workers=2)
+    assert alone == together
+    assert dataclasses.replace(alone, witnesses={}) == dataclasses.replace(one_queue, witnesses={})
+    assert {a: len(steps) for a, steps in alone.witnesses.items()} == {
+        a: len(steps) for a, steps in one_queue.witnesses.items()
+    }
+    for anomaly, steps in alone.witnesses.items():
+        assert proves(network, anomaly, steps), anomaly
+
+
 def test_what_a_stopped_check_has_not_reached_is_unknown_and_what_it_has_reached_is_known() -> None:
     configuration = shipped().configure("jms")
     limits = Bounds(faults=EVERY)

@@ -13,6 +13,7 @@ from model_tests.notation import events_of, write
 SPEC = shipped()
 AGAIN = "c delivered m1 clear session=s queue=q", "c delivered m1 flagged session=s queue=q"
 ONE, OTHER = "c delivered m1 clear session=s queue=q", "d delivered m2 clear session=o queue=q"
+OWED = "p send m3 session=o queue=q; p confirmed m3"
 
 CASES: dict[str, tuple[str, tuple[str, ...]]] = {
     "recovered": (f"{AGAIN[0]}; c recover session=s; {AGAIN[1]}", ("recover",)),
@@ -57,6 +58,23 @@ CASES: dict[str, tuple[str, tuple[str, ...]]] = {
     "both": (
         f"{AGAIN[0]}; c recover session=s; {AGAIN[1]}; c close session=s error=reset; {OTHER}",
         ("recover", "taken_elsewhere"),
+    ),
+    "closed with a message on its way": (f"{OWED}; {ONE}; c close session=s", ("recover",)),
+    "closed with a message on its way, whose send is not answered": (
+        f"{OWED[:27]}; {ONE}; c close session=s",
+        ("recover",),
+    ),
+    "closed before the message was sent": (f"{ONE}; c close session=s; {OWED}", ()),
+    "another queue's consumer was closed": (f"{OWED.replace('=q', '=r')}; {ONE}; c close session=s", ()),
+    "its connection broke": (f"{OWED}; {ONE}; c close session=s error=reset", ()),
+    "closed before anything came": (f"{OWED}; c close session=s", ("recover",)),
+    "its producer was closed": (f"{OWED}; p close session=o", ()),
+    "closed, and it came to another": (f"{OWED}; {ONE}; c close session=s; d delivered m3 clear session=o", ()),
+    "closed, and it was refused": (f"{OWED[:27]}; p rejected m3; {ONE}; c close session=s", ()),
+    "closed, and it expired": (f"{OWED}; {ONE}; c close session=s; b expired m3", ()),
+    "closed, and it was sent in a transaction": (
+        f"p send m3 session=o queue=q transaction=t; {ONE}; c close session=s",
+        (),
     ),
     "nothing": ("p send m1", ()),
 }

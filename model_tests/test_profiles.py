@@ -405,3 +405,15 @@ def test_damage_to_a_profile_is_named_with_file_and_line(
     assert name.endswith(f"spec/{file}")
     assert says in sentence
     assert not line or abs(int(number) - line) <= 1, "the row, or the line within it"
+
+
+def test_rabbitmq_flags_what_comes_again_in_whatever_way_it_can_be_set() -> None:
+    """Without the flag a message is guaranteed not to have been seen (RMQ reliability)."""
+    marks = shipped().offered("rabbitmq", "redelivery_mark_persisted")
+    assert marks
+    for mark in marks:
+        configuration = shipped().configure("rabbitmq", {"redelivery_mark_persisted": mark})
+        found = explore.check(shipped(), configuration, Bounds(faults=frozenset(Fault), max_faults=1))
+        assert not found.violations
+    with pytest.raises(InputError, match="every message that has survived is flagged"):
+        shipped().configure("rabbitmq", {"redelivery_mark_persisted": False})

@@ -119,7 +119,14 @@ def test_deliveries_beyond_the_prefetch_bound_are_the_same(tmp_path: Path, sessi
     assert 0 < len(_same(file, session).anomalies[Anomaly.PREFETCH_OVERRUN].examples) < len(expected)
 
 
-@pytest.mark.parametrize("case", ["broken", "closed", "one consumer's session broke", "no queue named", "both"])
+@pytest.mark.parametrize(
+    "case",
+    [
+        *("broken", "closed", "one consumer's session broke", "no queue named", "both", "rolled back by the broker"),
+        *("closed with a message on its way", "closed before anything came", "closed before the message was sent"),
+        "another queue's consumer was closed",
+    ],
+)
 def test_sessions_that_ended_explain_the_same(case: str, tmp_path: Path, session: SparkSession) -> None:
     text, actions = test_history_actions.CASES[case]
     assert _same(write(events_of(text), tmp_path / "h.jsonl"), session).actions == actions

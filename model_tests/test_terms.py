@@ -119,7 +119,7 @@ def test_a_threshold_is_of_one_message_or_more(value: object) -> None:
 @pytest.mark.parametrize("key", NUMBERS)
 @pytest.mark.parametrize("value", ["", " 1", "²", True, [1], "NaN"])
 def test_what_only_resembles_a_number_is_refused(key: str, value: object) -> None:
-    with pytest.raises(InputError, match="it is a whole number from [01]"):
+    with pytest.raises(InputError, match=r"it is a whole number from [01]"):
         terms.parse_value(key, value)
 
 

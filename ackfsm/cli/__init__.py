@@ -1,4 +1,4 @@
-"""The command line: ``ackfsm check``, ``claims``, ``matrix``, ``verify``, ``draw``, ``export`` and the others.
+"""The command line: ``ackfsm check``, ``explain``, ``claims``, ``matrix``, ``verify``, ``draw`` and the others.
 
 Exit codes: 0 as promised, 1 a violation, 2 the input is at fault (one sentence on standard
 error), 3 undetermined.
@@ -15,6 +15,7 @@ from ackfsm.cli._check import add_check
 from ackfsm.cli._claims import add_claims
 from ackfsm.cli._common import USAGE, Parser
 from ackfsm.cli._draw import add_draw
+from ackfsm.cli._explain import add_explain
 from ackfsm.cli._export import add_export
 from ackfsm.cli._journal import add_journal
 from ackfsm.cli._matrix import add_matrix
@@ -50,6 +51,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"ackfsm {ackfsm.__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     add_check(commands)
+    add_explain(commands)
     add_claims(commands)
     add_matrix(commands)
     add_verify(commands)

@@ -5,10 +5,11 @@ from __future__ import annotations
 import argparse
 import contextlib
 import json
+import re
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn, TypeAlias
+from typing import NoReturn, TypeAlias
 
 from rich.console import Console, RenderableType
 from rich.progress import MofNCompleteColumn, TaskID
@@ -20,9 +21,6 @@ from ackfsm.network import Bounds
 from ackfsm.tables import Specification
 from ackfsm.terms import Configuration, Fault, InputError, Profile
 
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
 __all__ = [
     "AS_PROMISED",
     "UNDETERMINED",
@@ -32,7 +30,6 @@ __all__ = [
     "Parser",
     "add_bounds",
     "add_configuration",
-    "add_engine",
     "asked",
     "at_least_one",
     "bars",
@@ -42,7 +39,7 @@ __all__ = [
     "patience",
     "say",
     "settings_of",
-    "spark_session",
+    "size",
     "write_file",
 ]
 
@@ -124,31 +121,6 @@ def add_bounds(parser: argparse.ArgumentParser) -> None:
         help="an event that never happens, for example acknowledge or timer_fires",
     )
     parser.add_argument("--messages", metavar="N", type=count, default=1, help="how many messages (default: 1)")
-
-
-def add_engine(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--engine", choices=["local", "spark"], default="local", help="this machine alone, or Spark")
-    parser.add_argument(
-        "--master", metavar="URL", help="Spark's master, or sc://HOST for Spark Connect (default: local[*])"
-    )
-
-
-@contextlib.contextmanager
-def spark_session(arguments: argparse.Namespace) -> Iterator[SparkSession | None]:
-    """What :func:`add_engine` asks for: a Spark session that lives as long as the command, ``None`` without Spark."""
-    if arguments.engine != "spark":
-        if arguments.master is not None:
-            raise InputError("--master is for --engine spark; add it, or leave --master out")
-        yield None
-        return
-    arguments.extra = "all"
-    from ackfsm import spark
-
-    session = spark.session(arguments.master)
-    try:
-        yield session
-    finally:
-        session.stop()
 
 
 def asked(arguments: argparse.Namespace) -> tuple[Specification, Configuration, Bounds]:
@@ -234,6 +206,17 @@ def count(text: str) -> int | None:
     if not text.isdecimal():
         raise argparse.ArgumentTypeError(f"{text!r} is not a whole number")
     return int(text)
+
+
+_SIZE = re.compile(r"(\d+) *(?:([KMGT])i?)?B?", re.IGNORECASE)
+
+
+def size(text: str) -> int:
+    """Bytes, with a prefix of 1,024: ``512MiB``, ``8G``."""
+    found = _SIZE.fullmatch(text)
+    if found is None:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a size, as 512MiB or 8GiB are")
+    return int(found[1]) << 10 * (" KMGT".index(found[2].upper()) if found[2] else 0)
 
 
 def at_least_one(number: int | None, option: str) -> int:

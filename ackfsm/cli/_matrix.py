@@ -19,15 +19,14 @@ from ackfsm.cli._common import (
     VIOLATION,
     Commands,
     add_configuration,
-    add_engine,
     at_least_one,
     bars,
     command,
     count,
     say,
     settings_of,
-    spark_session,
 )
+from ackfsm.cli._engine import add_engine, spark_session
 from ackfsm.terms import InputError
 
 if TYPE_CHECKING:

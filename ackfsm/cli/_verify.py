@@ -16,13 +16,12 @@ from ackfsm.cli._common import (
     VIOLATION,
     Commands,
     add_configuration,
-    add_engine,
     command,
     patience,
     say,
     settings_of,
-    spark_session,
 )
+from ackfsm.cli._engine import add_engine, spark_session
 from ackfsm.terms import Anomaly, Configuration, Verdict
 
 if TYPE_CHECKING:

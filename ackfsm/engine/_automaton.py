@@ -41,6 +41,7 @@ class Automaton:
         ``visible`` are the signals that somebody outside could notice.
         """
         self.fsms = tuple(fsms)
+        self._places = {fsm.name: i for i, fsm in enumerate(fsms)}
         self.names: list[tuple[str, ...]] = []
         self.told: list[Any] = []
         self._describe = describe
@@ -109,7 +110,7 @@ class Automaton:
 
     def of(self, state: int, machine: str) -> str:
         """The state of one machine."""
-        return next(name for fsm, name in zip(self.fsms, self.names[state], strict=True) if fsm.name == machine)
+        return self.names[state][self._places[machine]]
 
     def put(self, state: int, **states: str) -> int:
         """``state`` with some machines elsewhere: for what a broker finds when it starts, which no event tells."""

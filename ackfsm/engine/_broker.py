@@ -89,7 +89,8 @@ class Broker:
         self._clients = 0
         self._fault = ""
         self.hand_over = self.core.wiring.overtaken("delivered_clear", "consumer")
-        self._dispatching = Dispatching(self)
+        self._ready = self.core.wiring.overtaken("dispatch_first", "queue")
+        self.dispatching = Dispatching(self)
         Telling(self)
         self._adopt()
 
@@ -123,7 +124,8 @@ class Broker:
         found = self._queues.get(name)
         if found is None:
             wanted = self.configuration.queue_durable if durable is None else durable
-            found = self._queues[name] = Queue(name, wanted, max_length, self.core.queue())
+            scope = self.core.queue()
+            found = self._queues[name] = Queue(name, wanted, max_length, scope, scope.under(self._ready))
         elif (durable is not None and durable != found.durable) or (
             max_length is not None and max_length != found.max_length
         ):
@@ -227,17 +229,9 @@ class Broker:
     def new_message(self, out: Outgoing, queue: Queue, message: Sent) -> Copy:
         """The first copy of ``message``, on its way from ``out`` to ``queue``."""
         self._serial += 1
-        sent, automaton = out.automaton(self.core, durable=queue.durable)
-        copy = Copy(automaton, message, 4 * self._serial + 1, self.core.nobody)
-        copy.sent = copy.kept = sent
-        copy.roles[Role.PRODUCER] = out.parts[Role.PRODUCER]
-        copy.roles[Role.WINDOW] = out.parts[Role.WINDOW]
-        copy.roles[Role.UNANSWERED] = out.parts[Role.UNANSWERED]
-        copy.roles[Role.BROKER] = self.core.broker.parts[Role.BROKER]
-        copy.scopes = [out.session, queue.scope, None, self.core.broker]
-        if message.duplicate_id is not None and self._knows(message.duplicate_id, automaton):
-            copy.state = automaton.put(copy.state, known_id="safe")
-        message.copy = copy
+        copy = message.copy = Copy(out.route(self.core, queue), message, 4 * self._serial + 1)
+        if message.duplicate_id is not None and self._knows(message.duplicate_id, copy.automaton):
+            copy.state = copy.automaton.put(copy.state, known_id="safe")
         return copy
 
     def _knows(self, duplicate_id: bytes, automaton: Automaton) -> bool:
@@ -259,12 +253,18 @@ class Broker:
 
     def second_copy(self, first: Copy) -> Copy:
         """The copy that a resend makes."""
-        sent = first.sent or self.configuration
-        copy = Copy(self.core.wiring.copy(sent, sent, 2), first.message, first.key + 1, self.core.nobody)
-        copy.sent = copy.kept = sent
-        nobody = self.core.nobody
-        copy.roles = [copy, *first.roles[1:4], nobody, nobody, first.roles[6]]
-        copy.scopes = [*first.scopes[:2], None, first.scopes[3]]
+        base = first.route.base
+        sent = base.sent or self.configuration
+        route = self.core.route(
+            automaton=self.core.wiring.copy(sent, sent, 2),
+            roles=dict(zip(Role, base.roles, strict=True)),
+            scopes=base.scopes,
+            sent=sent,
+            kept=sent,
+            number=2,
+            outgoing=base.outgoing,
+        )
+        copy = Copy(route, first.message, first.key + 1)
         copy.twin, first.twin = first, copy
         return copy
 
@@ -319,8 +319,7 @@ class Broker:
 
     def wake(self, queue: Queue) -> None:
         """There is somebody new to send to."""
-        first = self._dispatching.first(queue)
-        if first is not None:
+        if queue.ready.members and (first := queue.ready.first()) is not None:
             self.engine.hungry(first)
 
     def retire(self, session: Session) -> None:
@@ -353,13 +352,18 @@ class Broker:
             message = unpack(live.data, self.queue)
             number = key & 3
             kept = dataclasses.replace(sent, delivery_mode=message.delivery_mode, queue_durable=message.queue.durable)
-            copy = Copy(self.core.wiring.copy(kept, kept, number), message, key, self.core.nobody)
-            copy.sent = copy.kept = kept
-            copy.roles[Role.BROKER] = self.core.broker.parts[Role.BROKER]
-            copy.scopes = [None, message.queue.scope, None, self.core.broker]
+            route = self.core.route(
+                automaton=self.core.wiring.copy(kept, kept, number),
+                roles=self.core.broker.parts,
+                scopes=(None, message.queue.scope, None, self.core.broker),
+                sent=kept,
+                kept=kept,
+                number=number,
+            )
+            copy = Copy(route, message, key)
             copy.mark, copy.stored = live.attempts, True
             copy.state = self._found(copy, live)
-            message.queue.enter(copy)
+            Queue.enter(copy)
             copy.file()
             self.engine.hungry(copy)
 
@@ -377,16 +381,15 @@ class Broker:
 
     def feed(self, copy: Copy) -> bool:
         """Send what waits in the queue of ``copy`` to consumers."""
-        return self._dispatching.feed(copy.message.queue)
+        return self.dispatching.feed(copy.message.queue)
+
+    def mark(self, queue: Queue) -> list[Copy]:
+        """Write to the journal that those who are next in ``queue`` are about to be sent; which those are."""
+        return self.dispatching.mark(queue)
 
     def complete(self, session: Session) -> bool:
         """Whether every part of the transaction of ``session`` has been executed."""
         return self.storage.complete(session)
-
-    def forget(self, copy: Copy) -> None:
-        """Nothing that anybody could notice can happen to ``copy`` any more."""
-        if copy.number == 1:
-            copy.message.copy = None
 
     def idle(self) -> bool:
         """Lazy acknowledgements; then repairs."""

@@ -5,16 +5,21 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
+from ackfsm.engine._courses import Phase, Script
 from ackfsm.engine._errors import IllegalStateException, OutcomeUnknown
 from ackfsm.engine._messages import HeaderValue
 from ackfsm.engine._parts import Copy
 from ackfsm.engine._queues import Incoming
+from ackfsm.engine._wiring import State
 
 if TYPE_CHECKING:
     from ackfsm.engine._queues import Queue
     from ackfsm.engine._session import Session
 
 __all__ = ["Consumer", "Deferred", "Message"]
+
+
+_PROCESSED_AND_ACKNOWLEDGED = 2
 
 
 class Message:
@@ -69,10 +74,25 @@ class Consumer:
         self._whose = self._broker.whose("acknowledge", incoming.configuration)
         self._gives_back = self._broker.whose("give_back", incoming.configuration) == "library"
         self._scope = self._broker.scope_of_acknowledgement(incoming.configuration)
+        self._arrived = incoming.session.under(self._broker.hand_over)
+        self._drive = self._broker.engine.courses.drive
+        self._scripts = self._broker.engine.scripts
+        self._finishing = self._script()
         self._current: Message | None = None
         self._last: Message | None = None
         self._pumping = False
         self._goes_on = isinstance(listener, Deferred)
+
+    def _script(self) -> Script:
+        """What is done when the application is done with a message."""
+        events = self._broker.core.events
+        by_session = (events["acknowledge"],) if self._whose == "library" else ()
+        return Script((events["processed"], *by_session), Phase.PROMPT)
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether the application has a message that it is not known to be done with."""
+        return self._current is not None
 
     def poll(self) -> Message | None:
         """The next message if it has arrived, ``None`` if none has; nothing is waited for.
@@ -118,8 +138,11 @@ class Consumer:
 
     def _next(self) -> Copy | None:
         """The copy that would be handed over next."""
-        first = self.incoming.session.under(self._broker.hand_over).first()
-        return first if first is not None and (first.told.hands is not None or first.told.claimable) else None
+        first = self._arrived.first()
+        if first is None:
+            return None
+        told: State = first.automaton.told[first.state]
+        return first if told.hands is not None or told.claimable else None
 
     def _hand_over(self, copy: Copy) -> Message | None:
         """Give ``copy`` to the application; ``None`` if the acknowledgement that has to come first is in doubt."""
@@ -128,9 +151,10 @@ class Consumer:
         event = copy.told.hands
         if event is None:
             return None
-        self.session.begin()
+        if self.session.transacted:
+            self.session.begin()
         message = Message(self, copy, redelivered=event.name == "delivered_flagged")
-        if not self._broker.engine.perform(event.name, copy):
+        if not self._drive(self._scripts[event.name], copy):
             return None
         if self._broker.history is not None:
             self._log(message, "delivered", redelivered=message.redelivered, delivery_count=message.delivery_count)
@@ -170,11 +194,6 @@ class Consumer:
             if not self._goes_on:
                 self.finish()
 
-    @property
-    def is_called(self) -> bool:
-        """Whether a :class:`Deferred` listener is still busy with a message."""
-        return self._goes_on and self._current is not None
-
     def done(self, message: Message, error: Exception | None = None) -> None:
         """A :class:`Deferred` listener is done with ``message``, or has failed with ``error``."""
         if self._current is message:
@@ -204,7 +223,10 @@ class Consumer:
         self._current = None
         if self._broker.history is not None:
             self._log(message, "processed")
-        self._broker.engine.perform("processed", message.copy)
+            self._broker.engine.perform("processed", message.copy)
+        elif self._drive(self._finishing, message.copy) == _PROCESSED_AND_ACKNOWLEDGED:
+            self._until_acknowledged(message.copy)
+            return
         self._acknowledge_by_session(message)
 
     def let_go(self) -> None:
@@ -263,11 +285,15 @@ class Consumer:
             )
         if not broker.engine.perform("acknowledge", copy):
             return False
-        if _waiting(copy):
-            broker.wait(lambda: not _waiting(copy), "an acknowledgement")
-        else:
-            broker.engine.settle()
+        self._until_acknowledged(copy)
         return True
+
+    def _until_acknowledged(self, copy: Copy) -> None:
+        """Wait if the tables say that the call does."""
+        if _waiting(copy):
+            self._broker.wait(lambda: not _waiting(copy), "an acknowledgement")
+        else:
+            self._broker.engine.settle()
 
     def _log(self, message: Message, event: str, **fields: object) -> None:
         session = self.session

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from ackfsm.engine._automaton import REFUSED, UNKNOWN
-from ackfsm.engine._parts import Copy, Nobody, Part, Scope
+from ackfsm.engine._automaton import REFUSED, UNKNOWN, Automaton
+from ackfsm.engine._parts import Copy, Nobody, Part, Route, Scope
 from ackfsm.engine._wiring import Event, Role, View, Wiring
 from ackfsm.tables import Per, Row
+from ackfsm.terms import Configuration
 
 __all__ = ["Core", "Effect", "Observer", "Session", "Watch"]
 
@@ -66,6 +67,7 @@ class Core:
         self.moved: dict[Copy, None] = {}
         self.watch: Watch | None = None
         self._refused: tuple[Part, int] | None = None
+        self._courses: dict[tuple[object, ...], dict[Any, Any]] = {}
         self._entered: dict[tuple[int, int, int], tuple[Effect, ...]] = {}
 
     def session(self, kind: str, name: str, parts: dict[Role, Part]) -> Session:
@@ -73,6 +75,40 @@ class Core:
         made = Session(kind, name, parts, len(self.wiring.calls))
         self.sessions[made] = None
         return made
+
+    def route(  # noqa: PLR0913 - what a route is, by name
+        self,
+        *,
+        automaton: Automaton,
+        roles: Mapping[Role, Part],
+        scopes: tuple[Scope | None, ...],
+        sent: Configuration | None,
+        kept: Configuration | None,
+        number: int = 1,
+        outgoing: Any = None,
+        incoming: Any = None,
+        base: Route | None = None,
+    ) -> Route:
+        """A route, see :class:`Route`; nobody has the ``roles`` that are not given."""
+        parts = (self.nobody, *(roles.get(role, self.nobody) for role in Role if role is not Role.COPY))
+        kind = (
+            automaton,
+            base and base.automaton,
+            *(None if part is self.nobody else part.automaton for part in parts),
+            *(scope is None for scope in scopes),
+        )
+        return Route(
+            automaton=automaton,
+            roles=parts,
+            scopes=scopes,
+            sent=sent,
+            kept=kept,
+            courses=self._courses.setdefault(kind, {}),
+            number=number,
+            outgoing=outgoing,
+            incoming=incoming,
+            base=base,
+        )
 
     def queue(self) -> Scope:
         """A scope without parts."""
@@ -100,7 +136,7 @@ class Core:
         told = self.effects.get(event.name)
         watch = self.watch
         if watch is not None:
-            watch.calls.update((call, None) for call, _ in event.calls)
+            watch.calls.update((call, None) for call, _ in event.calls if copy.scopes[call.scope] is not None)
             watch.effects += (effect for _, effect in effects)
             watch.effects += [told] if told is not None else []
             watch.alone = watch.alone and not others
@@ -124,7 +160,7 @@ class Core:
         """Where each participant would go; ``None`` if one refuses."""
         moves: list[tuple[Part, int]] = []
         for role in event.roles:
-            if not self._ask(copy.roles[role], event.own, moves):
+            if not self._ask(copy.part(role), event.own, moves):
                 return None
         twin = copy.twin
         if twin is not None and not self._ask(twin, _heard_by_twin(event, copy), moves):
@@ -135,6 +171,8 @@ class Core:
             if filed is not None and filed.members:
                 for other in list(filed.towards(copy, call)):
                     if other is not twin and not self._ask(other, signal, moves):
+                        if self.watch is not None:
+                            self.watch.alone = False
                         return None
         return moves
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections import deque
 from typing import TYPE_CHECKING
 
-from ackfsm.engine._courses import Phase
-from ackfsm.engine._parts import Copy
+from ackfsm.engine._courses import Phase, Script
+from ackfsm.engine._parts import Copy, Route
 from ackfsm.engine._queues import Incoming, Queue
+from ackfsm.engine._wiring import Event
 
 if TYPE_CHECKING:
     from ackfsm.engine._broker import Broker
@@ -20,55 +22,76 @@ class Dispatching:
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
         self._core = broker.core
-        self._drive = broker.engine.courses.drive
-        self._first = broker.core.events["dispatch_first"]
-        self._ready = broker.core.wiring.overtaken("dispatch_first", "queue")
+        self._engine = broker.engine
+        self._feeding = Script((None,), Phase.PROMPT, self._bound)
+        self._sending = {e: Script((e,), Phase.PROMPT, self._pass_on) for e in broker.core.events.values()}
 
-    def first(self, queue: Queue) -> Copy | None:
-        """What is to be sent next."""
-        return queue.scope.under(self._ready).first()
+    def put(self, event: Event, copy: Copy) -> bool:
+        """An event by which the application puts ``copy`` on its way; straight to a consumer, if it is let."""
+        engine, queue = self._engine, copy.message.queue
+        if copy.refuse:
+            return engine.put_in_vain(event, copy)
+        consumers: deque[Incoming] = queue.consumers
+        if not consumers or queue.ready.members or not engine.settles:
+            return engine.perform(event.name, copy)
+        onward = consumers[0].route(self._core, copy.route)
+        done = engine.courses.drive(self._sending[event], copy, onward) > 0
+        if copy.route is onward:
+            consumers.rotate(-1)
+        return done
+
+    def _pass_on(self, copy: Copy, onward: Route) -> bool:
+        """Let ``copy`` go on by that route, if its consumer has room and nothing is to be stored before."""
+        return not self._is_to_be_marked(copy, onward) and self._bound(copy, onward)
+
+    def _bound(self, copy: Copy, onward: Route) -> bool:
+        """Let ``copy`` go on by that route, if its consumer has room."""
+        if copy.told.goes is None or not onward.incoming.has_room():
+            return False
+        onward.incoming.bind(self._core, copy)
+        return True
+
+    def _is_to_be_marked(self, copy: Copy, onward: Route) -> bool:
+        return not copy.premarked and self._broker.storage.marks(copy, onward.automaton)
 
     def feed(self, queue: Queue) -> bool:
         """Send what waits to consumers that have room; whether anything was sent."""
-        ready = queue.scope.under(self._ready)
         sent = False
-        while (first := ready.first()) is not None:
-            incoming = self._next_consumer(queue)
-            if incoming is None or not self._dispatch(first, incoming, queue):
+        while (first := queue.ready.first()) is not None and (incoming := self._next_consumer(queue)) is not None:
+            onward = incoming.route(self._core, first.route)
+            if self._is_to_be_marked(first, onward):
+                self._engine.mark_later(queue)
                 break
+            if not self._send(first, onward):
+                break
+            queue.consumers.rotate(-1)
             sent = True
         return sent
 
-    def _next_consumer(self, queue: Queue) -> Incoming | None:
+    def _send(self, copy: Copy, onward: Route) -> bool:
+        if copy.route is copy.route.base:
+            return self._engine.courses.drive(self._feeding, copy, onward) > 1
+        onward.incoming.bind(self._core, copy)
+        event = copy.told.goes
+        return event is not None and self._engine.perform(event.name, copy)
+
+    @staticmethod
+    def _next_consumer(queue: Queue) -> Incoming | None:
         """The next in turn that has room."""
         consumers = queue.consumers
         for _ in range(len(consumers)):
-            incoming = consumers[0]
-            if len(consumers) > 1:
-                consumers.rotate(-1)
-            if incoming.has_room():
-                return incoming
+            if consumers[0].has_room():
+                return consumers[0]
+            consumers.rotate(-1)
         return None
 
-    def _dispatch(self, copy: Copy, incoming: Incoming, queue: Queue) -> bool:
-        incoming.bind(self._core, copy)
-        broker = self._broker
-        if not copy.premarked and broker.storage.marks(copy) and not self._mark(queue, incoming):
-            return False
-        event = copy.told.goes
-        if event is None or not self._drive(event, copy, Phase.PROMPT):
-            return False
-        copy.mark = 1 if event is self._first else max(copy.mark, 1) + 1
-        copy.premarked = False
-        return True
-
-    def _mark(self, queue: Queue, incoming: Incoming) -> bool:
-        """Store for all that are about to be sent that they are: one sync for them together."""
-        storage = self._broker.storage
-        for copy in queue.scope.under(self._ready).smallest(incoming.room()):
-            if not copy.premarked and storage.marks(copy):
-                storage.mark(copy)
-                copy.premarked = True
-        if not self._broker.engine.flush_all():
-            return self._broker.sync()
-        return self._broker.running
+    def mark(self, queue: Queue) -> list[Copy]:
+        """Write for all that the next consumer has room for that they are about to be sent; which those are."""
+        incoming = self._next_consumer(queue)
+        if incoming is None:
+            return []
+        waiting = queue.ready.smallest(incoming.room())
+        marked = [c for c in waiting if self._is_to_be_marked(c, incoming.route(self._core, c.route))]
+        for copy in marked:
+            self._broker.storage.mark(copy)
+        return marked

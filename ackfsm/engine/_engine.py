@@ -5,14 +5,15 @@ from __future__ import annotations
 import heapq
 import random
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Protocol
 
-from ackfsm.engine._core import Core, Session
-from ackfsm.engine._courses import Courses, Phase
+from ackfsm.engine._core import Core, Effect, Session
+from ackfsm.engine._courses import Courses, Phase, Script
 from ackfsm.engine._pace import FRAMES, Pace, Shuffled
 from ackfsm.engine._parts import Copy, Scope
-from ackfsm.engine._wiring import Event, Role, Wiring
+from ackfsm.engine._queues import Queue
+from ackfsm.engine._wiring import Event, Role, State, View, Wiring
 
 __all__ = ["Engine", "Queues"]
 
@@ -28,29 +29,42 @@ class Queues(Protocol):
     def feed(self, copy: Copy) -> bool:
         """Send what waits in the queue of ``copy`` to consumers that have room; whether anything was sent."""
 
+    def mark(self, queue: Queue) -> list[Copy]:
+        """Write to the journal that those who are next in ``queue`` are about to be sent; which those are."""
+
     def sync(self) -> bool:
         """Write and sync the journal; ``False`` if it failed and the broker has stopped."""
 
     def complete(self, session: Session) -> bool:
         """Whether every part of the transaction of ``session`` has been executed, so that it may be stored."""
 
-    def forget(self, copy: Copy) -> None:
-        """Nothing that anybody could notice can happen to ``copy`` any more."""
-
     def idle(self) -> bool:
         """Do what is done when nothing else is: lazy acknowledgements, repairs; whether anything was done."""
 
 
 class Engine:
-    """Does what is to be done: for copies that others have moved, for sessions, for queues, for the disk."""
+    """Does what is to be done: for copies that others have moved, for sessions, for queues, for the disk.
+
+    ``settles`` says whether anything follows at once.
+    """
 
     def __init__(self, wiring: Wiring, queues: Queues, pace: Pace) -> None:
         self.core = Core(wiring)
-        self.courses = Courses(self.core, _phases(pace.prompt()), self._leftover, self._session_busy, self._finished)
+        self.courses = Courses(self.core, _phases(pace.prompt()), self._left)
+        self.scripts = {event.name: Script((event,), Phase.PROMPT) for event in self.core.events.values()}
+        self._nothing = Script((None,), Phase.PROMPT)
+        self._synced_entry = Script((None,), Phase.DISK)
+        self._silent = {e: Script((e,), Phase.SILENT) for e in self.core.events.values()}
+        self._leftovers: dict[State, tuple[Effect, ...]] = {}
         self.pace = pace
         self.queues = queues
         self.callbacks: deque[Callable[[], None]] = deque()
         self._prompt = pace.prompt()
+        self._disk_takes_time = pace.delay("disk") is not None
+        self._sides: tuple[tuple[Effect, tuple[Role, ...]], ...] = (
+            (self._producer_busy, (Role.PRODUCER, Role.WINDOW, Role.UNANSWERED)),
+            (self._consumer_busy, (Role.CONSUMER, Role.PREFETCH)),
+        )
         self._travelling = frozenset() if isinstance(pace, Shuffled) else FRAMES - self._prompt
         self._shuffled = pace if isinstance(pace, Shuffled) else None
         self._hungry: dict[Copy, None] = {}
@@ -59,24 +73,25 @@ class Engine:
         self._busy: dict[Session, None] = {}
         self._writing: dict[Session, None] = {}
         self._due: list[tuple[int, int, Callable[[], None]]] = []
-        self._sent: set[tuple[int, object, object]] = set()
+        self._sent: dict[tuple[int, object, object], int] = {}
         self._syncing = False
         self._taken: tuple[dict[Copy, frozenset[str]], list[Session]] = {}, []
         self._last: dict[object, int] = {}
         self._serial = 0
+        self.settles = self._shuffled is None
+        self._marking: dict[Queue, None] = {}
+        self._broker = self.core.broker.parts[Role.BROKER]
         self._retry = False
 
     # What somebody does
 
     def perform(self, name: str, copy: Copy) -> bool:
         """An event of ``copy`` that somebody brings about, and what follows at once."""
-        return self.courses.drive(self.core.events[name], copy, Phase.PROMPT)
+        return self.courses.drive(self.scripts[name], copy) > 0
 
-    def put(self, event: Event, copy: Copy) -> bool:
-        """An event by which the application puts ``copy`` on its way, which the broker may be about to refuse."""
-        if not copy.refuse:
-            return self.courses.drive(event, copy, Phase.PROMPT)
-        done = self.courses.drive(event, copy, Phase.SILENT)
+    def put_in_vain(self, event: Event, copy: Copy) -> bool:
+        """An event by which the application puts ``copy`` on its way, which the broker is about to refuse."""
+        done = self.courses.drive(self._silent[event], copy) > 0
         copy.message.waited = copy.told.sending
         if done and not self._travelling:
             self.perform("rejection", copy)
@@ -94,26 +109,44 @@ class Engine:
         for other in self.core.sessions if session.kind == "broker" else (session,):
             self._busy[other] = None
 
-    def _leftover(self, copy: Copy) -> None:
-        """What a copy has to do and was not let do, or what takes time."""
-        by = copy.told.by
-        if "disk" in by:
-            self._unsynced[copy] = None
-            self._sync_later()
-        if "queue" in by:
-            self._hungry[copy] = None
-        if by - _KNOWN:
-            if by & self._travelling:
-                for event in copy.told.todo:
-                    if event.agent in self._travelling:
-                        self._send(event, copy)
-            if by - self._travelling - _KNOWN:
-                self._waiting[copy] = None
+    def _left(self, copy: Copy) -> tuple[Effect, ...]:
+        """What is done about what ``copy`` and its sessions have yet to do; the same in the same states."""
+        told = copy.told
+        left = self._leftovers.get(told)
+        if left is None:
+            left = self._leftovers[told] = tuple(self._leftover(told))
+        left += tuple(busy for busy, roles in self._sides if any(copy.part(role).told.todo for role in roles))
+        return (*left, self._finished) if copy.spent else left
 
-    def _session_busy(self, copy: Copy, scope: int) -> None:
-        session = copy.scopes[scope]
-        if isinstance(session, Session):
-            self._busy[session] = None
+    def _leftover(self, told: State) -> Iterator[Effect]:
+        """What a copy has to do and was not let do, or what takes time."""
+        if "disk" in told.by:
+            yield self._unsync
+        if "queue" in told.by:
+            yield self.hungry
+        travelling = tuple(event for event in told.todo if event.agent in self._travelling)
+        if travelling:
+            yield lambda copy: self._send_all(travelling, copy)
+        if told.by - self._travelling - _KNOWN:
+            yield self._wait_for
+
+    def _unsync(self, copy: Copy) -> None:
+        self._unsynced[copy] = None
+        if self._disk_takes_time:
+            self._sync_later()
+
+    def _wait_for(self, copy: Copy) -> None:
+        self._waiting[copy] = None
+
+    def _producer_busy(self, copy: Copy) -> None:
+        self._busy[copy.route.outgoing.session] = None
+
+    def _consumer_busy(self, copy: Copy) -> None:
+        self._busy[copy.route.incoming.session] = None
+
+    def _send_all(self, events: Iterable[Event], copy: Copy) -> None:
+        for event in events:
+            self._send(event, copy)
 
     def _send(self, event: Event, subject: Copy | Session) -> None:
         """Let a frame travel, behind those that are under way on the same connection in the same direction."""
@@ -121,14 +154,14 @@ class Engine:
         frame = (event.number, subject, scope)
         if frame in self._sent:
             return
-        self._sent.add(frame)
+        sent = self._sent[frame] = self.pace.now
         way = event.agent, scope
         at = max(self.pace.now + (self.pace.delay(event.agent) or 0), self._last.get(way, 0))
         self._last[way] = at
         lost = self.pace.loses(event.agent)
 
         def arrives() -> None:
-            self._sent.discard(frame)
+            del self._sent[frame]
             if self._last.get(way) == at:
                 del self._last[way]  # nobody has to stay behind what has arrived
             if _connection(event, subject) is not scope:
@@ -137,10 +170,21 @@ class Engine:
                 scope.face.owner.fault("link_loss")
             elif isinstance(subject, Session):
                 self.happen(event.name, subject)
-            elif not self.perform(_said(event, subject), subject):
+            elif not self._is_spoken_for(event, subject, sent) and not self.perform(_said(event, subject), subject):
                 self._waiting[subject] = None
 
         self.at(at, arrives)
+
+    def _is_spoken_for(self, event: Event, copy: Copy, sent: int) -> bool:
+        """Whether a frame that was sent at the same moment for a later copy stands for this one too: one of a range."""
+        for call, _ in event.calls:
+            scope = copy.scopes[call.scope]
+            alike = scope.under(call).members if scope is not None and call.view is View.LATER else {}
+            if copy.key in alike:
+                last = alike[max(alike)]
+                frame = (event.number, last, _connection(event, last))
+                return last is not copy and self._sent.get(frame) == sent and self.core.can(event, last)
+        return False
 
     def _sync_later(self) -> None:
         if self._syncing:
@@ -161,24 +205,26 @@ class Engine:
 
     # What follows
 
-    def settle(self) -> None:
-        """Do all that happens at once."""
+    def settle(self, *, store: bool = True) -> None:
+        """Do all that happens at once; without ``store`` what has to be marked as sent before waits for a sync."""
         core = self.core
         while True:
-            if self.callbacks:
+            if core.moved and self._shuffled is None:
+                copy = next(iter(core.moved))
+                del core.moved[copy]
+                self.courses.drive(self._nothing, copy)
+            elif self.callbacks:
                 self.callbacks.popleft()()
             elif self._shuffled is not None:
                 return
-            elif core.moved:
-                copy = next(iter(core.moved))
-                del core.moved[copy]
-                self.courses.drive(None, copy, Phase.PROMPT)
             elif self._busy:
                 self._session(self._busy.popitem()[0])
             elif self._retry:
                 self._again()
             elif self._hungry:
                 self.queues.feed(self._hungry.popitem()[0])
+            elif self._marking and store and not self._disk_takes_time:
+                self.flush()
             else:
                 return
 
@@ -200,7 +246,7 @@ class Engine:
         self._retry = False
         waiting, self._waiting = sorted(self._waiting, key=lambda copy: copy.key), {}
         for copy in waiting:
-            self.courses.drive(None, copy, Phase.PROMPT)
+            self.courses.drive(self._nothing, copy)
 
     def hungry(self, copy: Copy) -> None:
         """A queue has something to send, or somebody to send it to."""
@@ -245,17 +291,21 @@ class Engine:
         self._unsynced.clear()
         for session in sessions:
             del self._writing[session]
-        if not copies and not sessions:
+        marked = [found for queue in self._marking if (found := self.queues.mark(queue))]
+        self._marking.clear()
+        if not copies and not sessions and not marked:
             return False
-        moved = bool(sessions)
+        moved = bool(sessions or marked)
         if not self.queues.sync():
             return True
+        for waiting in marked:
+            self._may_go(waiting)
         if self.core.observer is not None:
             self._taken = {copy: frozenset(_records(copy)) for copy in copies}, sessions
         try:
             for copy in copies:
                 before = copy.state
-                self.courses.drive(None, copy, Phase.DISK)
+                self.courses.drive(self._synced_entry, copy)
                 moved = moved or copy.state != before
             for session in sessions:
                 self._written(session)
@@ -263,6 +313,18 @@ class Engine:
         finally:
             self._taken = {}, []
         return moved  # a broker that has died meanwhile is told nothing
+
+    def _may_go(self, waiting: list[Copy]) -> None:
+        """The marks of these copies, which stand in one queue, are stored."""
+        for copy in waiting:
+            copy.premarked = True
+        self.hungry(waiting[0])
+
+    def mark_later(self, queue: Queue) -> None:
+        """Before the next sync the marks of those are to be written that are next in ``queue``."""
+        self._marking[queue] = None
+        if self._disk_takes_time:
+            self._sync_later()
 
     def finish_telling(self) -> None:
         """The broker is about to die, perhaps as it tells what a sync took along: the tables shall know what it was."""
@@ -305,6 +367,7 @@ class Engine:
         self._waiting = pending
         self._unsynced.clear()
         self._hungry = {copy: None for copy in self._hungry if not copy.told.todo}
+        choices += ((self.core.events["write_record"], self.core.broker) for _ in self._marking)
         chance.shuffle(choices)
         done = any(self._try(event, subject) for event, subject in choices)
         self._waiting = {copy: None for copy in self._waiting if copy.told.todo}
@@ -317,21 +380,31 @@ class Engine:
             return self.core.happen(event, subject)
         if event.agent == "queue":
             self._hungry.pop(subject, None)
-            return self.queues.feed(subject)
-        return self.courses.drive(event, subject, Phase.PROMPT)
+            asked = len(self._marking)
+            return self.queues.feed(subject) or len(self._marking) > asked
+        return self.perform(event.name, subject)
 
     def _finished(self, copy: Copy) -> None:
-        broker = self.core.broker.parts[Role.BROKER]
+        broker = self._broker
         if broker.state != broker.automaton.initial:
             return  # the journal may have more of it than the tables were told
-        if copy.twin is not None and not copy.twin.spent:
-            return
-        for one in (copy, copy.twin):
-            if one is not None:
-                one.unfile()
-                for held in (self._waiting, self._unsynced, self._hungry, self.core.moved):
-                    held.pop(one, None)
-                self.queues.forget(one)
+        twin = copy.twin
+        if twin is None:
+            self._forget(copy)
+        elif twin.spent:
+            self._forget(copy)
+            self._forget(twin)
+
+    def _forget(self, copy: Copy) -> None:
+        """Nothing that anybody could notice can happen to ``copy`` any more."""
+        if copy.filed:
+            copy.unfile()
+        for held in (self._waiting, self._unsynced, self._hungry, self.core.moved):
+            if copy in held:
+                del held[copy]
+        if copy.key & 3 == 1:
+            copy.message.copy = None
+        copy.received = None
 
 
 def _phases(prompt: frozenset[str]) -> dict[Phase, tuple[frozenset[str], ...]]:

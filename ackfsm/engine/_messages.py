@@ -71,6 +71,7 @@ class Sent:
         delivery_mode: DeliveryMode,
         queue: Queue,
         duplicate_id: bytes | None,
+        on_outcome: Callable[[Sent], None] | None = None,
     ) -> None:
         """A message on its way to ``queue``."""
         self.id = id
@@ -82,7 +83,7 @@ class Sent:
         self.outcome = Outcome.OPEN
         self.waited = False
         self.copy: Copy | None = None
-        self.on_outcome: Callable[[Sent], None] | None = None
+        self.on_outcome = on_outcome
 
     def __repr__(self) -> str:
         return f"<{self.id} to {self.queue.name}, {self.outcome}>"

@@ -12,7 +12,10 @@ from ackfsm.engine._automaton import UNKNOWN, Automaton, Column
 from ackfsm.engine._wiring import Call, State, View
 from ackfsm.terms import Configuration
 
-__all__ = ["Copy", "Filed", "Nobody", "Part", "Scope"]
+__all__ = ["Copy", "Filed", "Nobody", "Part", "Route", "Scope"]
+
+_SLACK = 64
+"""So many keys of copies that have left may be in a file before it is put in order anew."""
 
 
 class Part:
@@ -67,66 +70,105 @@ _NOTHING = State(
 
 
 class Filed:
-    """The copies that react to one call, in the order of their keys.
+    """The copies that react to one call.
 
-    Most come in that order; the few that come back (a redelivery) wait in a heap.  Whoever has left
-    is dropped when he comes to the front.
+    The order of their keys is kept from the first time that somebody asks for it.  Most come in that order;
+    the few that come back (a redelivery) wait in a heap.  Whoever has left is dropped when he comes to the front.
     """
 
     __slots__ = ("_early", "_tail", "members")
 
     def __init__(self) -> None:
         self.members: dict[int, Copy] = {}
-        self._tail: deque[int] = deque()
+        self._tail: deque[int] | None = None
         self._early: list[int] = []
 
     def add(self, copy: Copy) -> None:
         """File ``copy``."""
-        key = copy.key
-        if self._tail and self._tail[-1] >= key:
-            heapq.heappush(self._early, key)
-        else:
-            self._tail.append(key)
+        key, tail = copy.key, self._tail
+        if tail is not None:
+            if tail and tail[-1] >= key:
+                heapq.heappush(self._early, key)
+            else:
+                tail.append(key)
         self.members[key] = copy
 
     def remove(self, copy: Copy) -> None:
         """Take ``copy`` out."""
-        del self.members[copy.key]
-        if not self.members:
-            self._tail.clear()
+        members = self.members
+        del members[copy.key]
+        tail = self._tail
+        if tail is None:
+            return
+        if not members:
+            tail.clear()
             self._early.clear()
+        elif len(tail) + len(self._early) > _SLACK + 2 * len(members):
+            self._tail = None  # few of them are still here
+
+    @property
+    def kept(self) -> int:
+        """How many keys are kept, those of copies that have left included."""
+        return len(self.members) + len(self._tail or ()) + len(self._early)
+
+    def _ordered(self) -> deque[int]:
+        """The keys, the first of which is there."""
+        members, tail = self.members, self._tail
+        if tail is None:
+            tail = self._tail = deque(sorted(members))
+            self._early.clear()
+        while tail and tail[0] not in members:
+            tail.popleft()
+        return tail
 
     def first(self) -> Copy | None:
         """The copy with the smallest key."""
-        members, tail, early = self.members, self._tail, self._early
-        while tail and tail[0] not in members:
-            tail.popleft()
+        members, tail = self.members, self._tail
+        if not members:
+            return None
+        if tail and not self._early and (found := members.get(tail[0])) is not None:
+            return found
+        tail, early = self._ordered(), self._early
         while early and early[0] not in members:
             heapq.heappop(early)
         if not tail:
-            return members[early[0]] if early else None
+            return members[early[0]]
         return members[min(tail[0], early[0]) if early else tail[0]]
+
+    def _last(self) -> int:
+        """The largest key; somebody must be here."""
+        members, tail = self.members, self._ordered()
+        while tail and tail[-1] not in members:
+            tail.pop()
+        early = max((key for key in self._early if key in members), default=0)
+        return max(tail[-1], early) if tail else early
 
     def smallest(self, count: int | None) -> list[Copy]:
         """The first ``count`` copies, all if it is ``None``."""
-        members = self.members
+        members, tail = self.members, self._ordered()
         if self._early or count is None:
             keys = sorted(members) if count is None else heapq.nsmallest(count, members)
         else:
-            keys = list(itertools.islice((key for key in self._tail if key in members), count))
+            keys = list(itertools.islice((key for key in tail if key in members), count))
         return [members[key] for key in keys]
 
     def towards(self, copy: Copy, call: Call) -> Iterator[Copy]:
         """The copies that hear ``call`` when ``copy`` acts: for ``LATER`` those before it."""
-        if call.view is View.LATER:
+        if self.hears(copy.key, later=call.view is View.LATER, shift=call.shift):
+            mine = copy.key >> call.shift
+            for key in sorted(self.members):
+                if (key >> call.shift) < mine if call.view is View.LATER else (key >> call.shift) > mine:
+                    yield self.members[key]
+
+    def hears(self, key: int, *, later: bool, shift: int) -> bool:
+        """Whether anybody is here before ``key`` (``later``), or behind it, as far as the bits above ``shift`` tell."""
+        members = self.members
+        if not members or (len(members) == 1 and key in members):
+            return False
+        if later:
             first = self.first()
-            if first is None or first.key >= copy.key:
-                return
-        shift = 2 if call.by_message else 0
-        mine = copy.key >> shift
-        for key in sorted(self.members):
-            if (key >> shift) < mine if call.view is View.LATER else (key >> shift) > mine:
-                yield self.members[key]
+            return first is not None and first.key >> shift < key >> shift
+        return self._last() >> shift > key >> shift
 
 
 class Scope:
@@ -145,44 +187,95 @@ class Scope:
         return found
 
 
+class Route:
+    """What copies have in common that go from one producer through one queue to one consumer.
+
+    Attributes:
+        automaton: of a copy that goes so.
+        roles: the parts that take part in its events, by :class:`Role`; in the place of the copy itself nobody.
+        scopes: where it is filed, by :data:`SCOPES`, ``None`` where it has none.
+        sent: the configuration under which it was sent.
+        kept: that under which all but the sending is done.
+        number: which copy of its message it is, from 1.
+        outgoing: the sending side, ``None`` if it is of an earlier life of the broker.
+        incoming: the consuming side, ``None`` as long as it has gone to nobody.
+        base: the way as it was before it went to a consumer.
+        courses: what has been recorded of copies that went so.
+        starts: where a copy that comes to this consumer begins, by the automaton and the state that it had.
+    """
+
+    __slots__ = (
+        "automaton",
+        "base",
+        "courses",
+        "incoming",
+        "kept",
+        "number",
+        "outgoing",
+        "roles",
+        "scopes",
+        "sent",
+        "starts",
+    )
+
+    def __init__(  # noqa: PLR0913 - all that it is, by name
+        self,
+        *,
+        automaton: Automaton,
+        roles: tuple[Part, ...],
+        scopes: tuple[Scope | None, ...],
+        sent: Configuration | None,
+        kept: Configuration | None,
+        courses: dict[Any, Any],
+        number: int = 1,
+        outgoing: Any = None,
+        incoming: Any = None,
+        base: Route | None = None,
+    ) -> None:
+        self.automaton = automaton
+        self.roles = roles
+        self.scopes = scopes
+        self.sent = sent
+        self.kept = kept
+        self.number = number
+        self.outgoing = outgoing
+        self.incoming = incoming
+        self.base = base or self
+        self.courses = courses
+        self.starts: dict[tuple[Automaton, int], int] = {}
+
+
 class Copy(Part):
     """One copy of a message: its machines, and what belongs to it.
 
     ``key`` orders all copies of an engine: four times the number of the message, and the number of the copy.
-    ``roles`` are the parts that take part in its events (:class:`Nobody` where it has none), ``scopes`` where it is
-    filed, ``None`` where it has none.
+    ``route`` says who takes part in its events and where it is filed.
     """
 
     __slots__ = (
         "counted",
         "filed",
-        "kept",
         "key",
         "mark",
         "message",
         "premarked",
         "received",
         "refuse",
-        "roles",
-        "scopes",
-        "sent",
+        "route",
         "stored",
         "twin",
     )
 
-    def __init__(self, automaton: Automaton, message: Any, key: int, nobody: Nobody) -> None:
+    def __init__(self, route: Route, message: Any, key: int) -> None:
         """A copy in its first state, filed nowhere; see :meth:`key_of`."""
-        self.automaton = automaton
+        self.automaton = automaton = route.automaton
         self.columns = automaton.columns
         self.state = automaton.initial
+        self.route = route
         self.message = message
         self.key = key
-        self.roles: list[Part] = [self, nobody, nobody, nobody, nobody, nobody, nobody]
-        self.scopes: list[Scope | None] = [None, None, None, None]
         self.filed: tuple[Call, ...] = ()
         self.twin: Copy | None = None
-        self.sent: Configuration | None = None
-        self.kept: Configuration | None = None
         self.received: Any = None
         self.stored = self.counted = self.premarked = self.refuse = False
         self.mark = 0
@@ -202,12 +295,14 @@ class Copy(Part):
         """The number of the copy, from 1."""
         return self.key & 3
 
-    def move(self, automaton: Automaton) -> None:
-        """Go on under another configuration: the same states, other rows."""
-        if automaton is not self.automaton:
-            self.state = automaton.number(self.automaton.names[self.state])
-            self.automaton = automaton
-            self.columns = automaton.columns
+    @property
+    def scopes(self) -> tuple[Scope | None, ...]:
+        """Where it is filed, by :data:`SCOPES`."""
+        return self.route.scopes
+
+    def part(self, role: int) -> Part:
+        """Who has that role in its events."""
+        return self.route.roles[role] if role else self
 
     @property
     def spent(self) -> bool:
@@ -229,20 +324,17 @@ class Copy(Part):
                 scope.under(call).add(self)
         self.filed = now
 
-    def unfile(self, scope: int | None = None) -> None:
-        """Be found nowhere any more, or not in that scope."""
+    def unfile(self) -> None:
+        """Be found nowhere any more."""
         for call in self.filed:
-            where = self.scopes[call.scope]
-            if where is not None and scope in (None, call.scope):
-                where.under(call).remove(self)
-        if scope is None:
-            self.filed = ()
+            scope = self.scopes[call.scope]
+            if scope is not None:
+                scope.under(call).remove(self)
+        self.filed = ()
 
-    def enter(self, number: int, scope: Scope | None) -> None:
-        """Belong to another session, and be found there."""
-        self.unfile(number)
-        self.scopes[number] = scope
-        if scope is not None:
-            for call in self.filed:
-                if call.scope == number:
-                    scope.under(call).add(self)
+    def go(self, route: Route, state: int) -> None:
+        """Go on by another route, to another consumer, in the state there that stands for the present one."""
+        self.unfile()
+        self.route, self.automaton, self.columns = route, route.automaton, route.automaton.columns
+        self.state = state
+        self.file()

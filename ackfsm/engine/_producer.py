@@ -62,11 +62,12 @@ class Producer:
         if delivery_mode is not None and delivery_mode != out.configuration.delivery_mode:
             out = session.sender({"delivery_mode": DeliveryMode(str(parse_value("delivery_mode", delivery_mode)))})
         ident = message_id or f"{session.name}-{broker.next_id()}"
-        message = Sent(ident, body, headers or {}, out.configuration.delivery_mode, self.queue, duplicate_id)
-        message.on_outcome = self._on_outcome
+        mode = out.configuration.delivery_mode
+        message = Sent(ident, body, headers or {}, mode, self.queue, duplicate_id, self._on_outcome)
         copy = broker.new_message(out, self.queue, message)
         copy.refuse = self.queue.is_full()
-        session.begin()
+        if session.transacted:
+            session.begin()
         self._put(copy, self._sending, "send")
         return self._result(message)
 
@@ -106,7 +107,7 @@ class Producer:
         broker, engine = self._broker, self._broker.engine
         event = self._choose(copy, events)
         message = copy.message
-        out: Outgoing = copy.scopes[0].face  # type: ignore[union-attr] # whoever sends has a session
+        out: Outgoing = copy.route.outgoing
         out.open[message] = None
         message.waited = False
         while not self._sent(event, copy, said):
@@ -118,12 +119,12 @@ class Producer:
             message.waited = True
             broker.wait(lambda: not copy.told.sending, f"{said} of {message.id}")
         else:
-            engine.settle()
+            engine.settle(store=False)
 
     def _sent(self, event: Event, copy: Copy, said: str) -> bool:
         broker, session = self._broker, self.session
         if broker.history is None:
-            return broker.engine.put(event, copy)
+            return broker.dispatching.put(event, copy)
         if not broker.core.can(event, copy):
             return False
         message = copy.message
@@ -136,12 +137,14 @@ class Producer:
             delivery_mode=message.delivery_mode.value,
             transaction=session.transaction if session.transacted else None,
         )
-        return broker.engine.put(event, copy)
+        return broker.dispatching.put(event, copy)
 
     def _result(self, message: Sent) -> Sent:
         """Raise what a call that waited has to raise; whoever did not wait hears by ``on_outcome``."""
-        if message.outcome is Outcome.REJECTED and message.waited:
+        if not message.waited:
+            return message
+        if message.outcome is Outcome.REJECTED:
             raise MessageRejected(f"the broker refused {message.id}: queue {self.queue.name!r} takes no more")
-        if message.outcome is Outcome.IN_DOUBT and message.waited:
+        if message.outcome is Outcome.IN_DOUBT:
             raise OutcomeUnknown(f"the connection broke before the broker answered {message.id}; it may have it")
         return message

@@ -6,21 +6,22 @@ import dataclasses
 from collections import deque
 from typing import Any
 
-from ackfsm.engine._automaton import REFUSED, Automaton
+from ackfsm.engine._automaton import REFUSED
 from ackfsm.engine._core import Core
-from ackfsm.engine._parts import Copy, Part, Scope
+from ackfsm.engine._parts import Copy, Filed, Part, Route, Scope
 from ackfsm.engine._wiring import Role
 from ackfsm.terms import Configuration
 
 __all__ = ["Incoming", "Outgoing", "Queue"]
 
 _CONSUMER = 2
+_MANY = 256
 
 
 class Outgoing:
     """The sending side of a session under one configuration: its connection, its window, its transaction."""
 
-    __slots__ = ("configuration", "configurations", "open", "owner", "parts", "process", "session")
+    __slots__ = ("_routes", "configuration", "open", "owner", "parts", "process", "session")
 
     def __init__(self, core: Core, process: str, name: str, configuration: Configuration) -> None:
         """``process`` is the client's name in the history, ``name`` the session's."""
@@ -32,24 +33,31 @@ class Outgoing:
         self.session.face = self
         self.owner: Any = None
         self.open: dict[Any, None] = {}
-        self.configurations: dict[bool, tuple[Configuration, Automaton]] = {}
+        self._routes: dict[Queue, Route] = {}
 
-    def automaton(self, core: Core, *, durable: bool) -> tuple[Configuration, Automaton]:
-        """The machines of a message that is sent from here to a queue that is durable or not."""
-        if durable not in self.configurations:
-            sent = dataclasses.replace(self.configuration, queue_durable=durable)
-            self.configurations[durable] = (sent, core.wiring.copy(sent, sent, 1))
-        return self.configurations[durable]
+    def route(self, core: Core, queue: Queue) -> Route:
+        """The way of what is sent from here to ``queue``, up to a consumer."""
+        found = self._routes.get(queue)
+        if found is None:
+            sent = dataclasses.replace(self.configuration, queue_durable=queue.durable)
+            found = self._routes[queue] = core.route(
+                automaton=core.wiring.copy(sent, sent, 1),
+                roles={**self.parts, **core.broker.parts},
+                scopes=(self.session, queue.scope, None, core.broker),
+                sent=sent,
+                kept=sent,
+                outgoing=self,
+            )
+        return found
 
 
 class Incoming:
     """The consuming side of a session: its connection, its transaction, its prefetch."""
 
     __slots__ = (
-        "_automata",
         "_consumer",
         "_prefetch",
-        "_starts",
+        "_routes",
         "configuration",
         "consumer",
         "dispatching",
@@ -70,8 +78,7 @@ class Incoming:
         self.owner: Any = None
         self.consumer: Any = None
         self.dispatching = core.events["dispatch_first"].own
-        self._automata: dict[Automaton, tuple[Configuration, Automaton]] = {}
-        self._starts: dict[tuple[Automaton, int], int] = {}
+        self._routes: dict[Route, Route] = {}
 
     def has_room(self) -> bool:
         """Whether the session would take one more; a quick look, the tables decide."""
@@ -83,62 +90,86 @@ class Incoming:
         bound = self.configuration.prefetch
         return bound - int(self.parts[Role.PREFETCH].of("prefetch")) if bound else None
 
+    def route(self, core: Core, before: Route) -> Route:
+        """The way of what goes to this session, having come by ``before``."""
+        found = self._routes.get(before)
+        if found is None:
+            if len(self._routes) >= _MANY:
+                self._routes.clear()  # of sessions that have come and gone
+            base = before.base
+            found = self._routes[before] = self._made(core, base) if base is before else self.route(core, base)
+        return found
+
+    def _made(self, core: Core, base: Route) -> Route:
+        sent = base.sent or self.configuration
+        kept = dataclasses.replace(
+            self.configuration, delivery_mode=sent.delivery_mode, queue_durable=sent.queue_durable
+        )
+        return core.route(
+            automaton=core.wiring.copy(sent, kept, base.number),
+            roles={**dict(zip(Role, base.roles, strict=True)), **self.parts},
+            scopes=(*base.scopes[:_CONSUMER], self.session, *base.scopes[_CONSUMER + 1 :]),
+            sent=base.sent,
+            kept=kept,
+            number=base.number,
+            outgoing=base.outgoing,
+            incoming=self,
+            base=base,
+        )
+
     def bind(self, core: Core, copy: Copy) -> None:
         """From now on the session takes part in what becomes of ``copy``."""
-        if copy.scopes[_CONSUMER] is self.session:
+        if copy.route.incoming is self:
             return
-        if copy.scopes[_CONSUMER] is not None:
+        if copy.route.incoming is not None:
             self._leave_behind(core, copy)
-        found = self._automata.get(copy.automaton)
-        if found is None:
-            sent = copy.sent or self.configuration
-            kept = dataclasses.replace(
-                self.configuration, delivery_mode=sent.delivery_mode, queue_durable=sent.queue_durable
-            )
-            found = self._automata[copy.automaton] = (kept, core.wiring.copy(sent, kept, copy.number))
-        copy.kept = found[0]
-        copy.move(found[1])
-        copy.state = self._begins(core, copy)
-        copy.roles[4:6] = self._consumer, self._prefetch
-        copy.enter(_CONSUMER, self.session)
-        copy.file()
+        route = self.route(core, copy.route)
+        copy.go(route, self._begins(core, copy, route))
 
-    def _begins(self, core: Core, copy: Copy) -> int:
+    @staticmethod
+    def _begins(core: Core, copy: Copy, route: Route) -> int:
         """The state of ``copy`` for a session that has had nothing of it: what others went through is not its past."""
         key = (copy.automaton, copy.state)
-        if key not in self._starts:
-            machines = core.wiring.specification.machines
-            fresh = {name: machines[name].initial for name in core.wiring.table.handed}
-            self._starts[key] = copy.automaton.put(copy.state, **fresh)
-        return self._starts[key]
+        if key not in route.starts:
+            state = route.automaton.number(copy.automaton.names[copy.state])
+            route.starts[key] = route.automaton.put(state, **_fresh(core))
+        return route.starts[key]
 
     @staticmethod
     def _leave_behind(core: Core, copy: Copy) -> None:
         """What the session before still has of the copy stays with it: its application may be busy with it."""
-        handed = core.wiring.table.handed
-        names = {name: copy.of(name) for name in handed}
-        fresh = {name: core.wiring.specification.machines[name].initial for name in handed}
-        if copy.kept is not None and names["delivery"] != fresh["delivery"]:
-            left = Copy(core.wiring.handed(copy.kept, copy.number), copy.message, _Apart(copy.key | 3), core.nobody)
+        names, fresh = {name: copy.of(name) for name in core.wiring.table.handed}, _fresh(core)
+        came = copy.route
+        if came.kept is not None and names["delivery"] != fresh["delivery"]:
+            route = core.route(
+                automaton=core.wiring.handed(came.kept, copy.number),
+                roles=came.incoming.parts,
+                scopes=(None, None, *came.scopes[_CONSUMER:]),
+                sent=None,
+                kept=came.kept,
+                number=copy.number,
+                incoming=came.incoming,
+            )
+            left = Copy(route, copy.message, _Apart(copy.key | 3))
             left.state = left.automaton.put(left.state, **names)
-            left.kept, left.received = copy.kept, copy.received
-            left.roles[Role.CONSUMER], left.roles[Role.PREFETCH] = copy.roles[Role.CONSUMER], copy.roles[Role.PREFETCH]
-            left.scopes[_CONSUMER], left.scopes[3] = copy.scopes[_CONSUMER], copy.scopes[3]
+            left.received = copy.received
             if left.received is not None:
                 left.received.copy = left
-            copy.enter(_CONSUMER, None)
             left.file()
-        else:
-            copy.enter(_CONSUMER, None)
         copy.received = None
 
     @staticmethod
     def nobody_has(core: Core, copy: Copy) -> None:
         """The broker is back, and no session had ``copy``: none will reconnect for it, so nothing is disconnected."""
-        if copy.scopes[_CONSUMER] is None:
-            machines = core.wiring.specification.machines
-            copy.state = copy.automaton.put(copy.state, **{m: machines[m].initial for m in core.wiring.table.handed})
+        if copy.route.incoming is None:
+            copy.state = copy.automaton.put(copy.state, **_fresh(core))
             copy.file()
+
+
+def _fresh(core: Core) -> dict[str, str]:
+    """The machines that stay with a session, for one that has had nothing of a copy."""
+    machines = core.wiring.specification.machines
+    return {name: machines[name].initial for name in core.wiring.table.handed}
 
 
 class _Apart(int):
@@ -161,6 +192,8 @@ class Queue:
         name: as producers and consumers call it.
         durable: whether its durable messages are journalled.
         max_length: how many messages it holds before it refuses more, ``None`` for any number.
+        scope: where its copies are filed.
+        ready: those that may be sent to a consumer.
         length: how many messages are in it, those with consumers included.
     """
 
@@ -168,22 +201,25 @@ class Queue:
     durable: bool
     max_length: int | None
     scope: Scope
+    ready: Filed
     length: int = 0
     consumers: deque[Incoming] = dataclasses.field(default_factory=deque)
 
     refuse_next: int = 0
 
-    def enter(self, copy: Copy) -> None:
-        """Count ``copy``, once."""
+    @staticmethod
+    def enter(copy: Copy) -> None:
+        """Count ``copy`` in its queue, once."""
         if not copy.counted:
             copy.counted = True
-            self.length += 1
+            copy.message.queue.length += 1
 
-    def leave(self, copy: Copy) -> None:
+    @staticmethod
+    def leave(copy: Copy) -> None:
         """Do not count it any more."""
         if copy.counted:
             copy.counted = False
-            self.length -= 1
+            copy.message.queue.length -= 1
 
     def is_full(self) -> bool:
         """Whether the broker refuses one more message."""

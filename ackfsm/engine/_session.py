@@ -8,7 +8,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 from ackfsm.engine._automaton import REFUSED
-from ackfsm.engine._consumer import Consumer, Listener
+from ackfsm.engine._consumer import Consumer, Deferred, Listener
 from ackfsm.engine._core import Session as CoreSession
 from ackfsm.engine._errors import IllegalStateException, OutcomeUnknown, TransactionRolledBackException
 from ackfsm.engine._messages import Sent
@@ -39,6 +39,7 @@ class Session:
         self.transaction = broker.new_transaction()
         self.outgoing: dict[Configuration, Outgoing] = {}
         self.consumers: list[Consumer] = []
+        self._deferred: list[Consumer] = []
         self.closed = False
         self._began = False
         self._outcome = "committed"
@@ -85,6 +86,8 @@ class Session:
         made = Consumer(self, place, incoming, listener)
         incoming.consumer = made
         self.consumers.append(made)
+        if isinstance(listener, Deferred):
+            self._deferred.append(made)
         place.consumers.append(incoming)
         self.broker.wake(place)
         self.broker.engine.settle()
@@ -113,11 +116,12 @@ class Session:
     def finish_processing(self) -> None:
         """The application is done with what it had."""
         for consumer in self.consumers:
-            consumer.finish()
+            if consumer.is_busy:
+                consumer.finish()
 
     def is_called(self) -> bool:
         """Whether a listener is still busy after its call: a session calls one at a time (JMS 3.1, 6.2.5)."""
-        return any(consumer.is_called for consumer in self.consumers)
+        return bool(self._deferred) and any(consumer.is_busy for consumer in self._deferred)
 
     def acknowledge_others(self, of: Consumer) -> None:
         """An acknowledgement on one consumer covers those of the whole session."""

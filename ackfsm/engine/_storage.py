@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 
+from ackfsm.engine._automaton import Automaton
 from ackfsm.engine._core import Core, Effect, Session
 from ackfsm.engine._errors import JMSException, JournalInconsistent
 from ackfsm.engine._messages import pack
@@ -85,14 +86,14 @@ class Storage:
             return False
         return True
 
-    def marks(self, copy: Copy) -> bool:
-        """Whether the broker stores that it sends ``copy`` to a consumer, before it does (see ``redelivery``)."""
+    def marks(self, copy: Copy, automaton: Automaton) -> bool:
+        """Whether the broker stores that it sends ``copy``, before it goes on under ``automaton`` (``redelivery``)."""
         if not copy.stored:
             return False
-        if copy.automaton not in self._marking:
-            fsm = next(fsm for fsm in copy.automaton.fsms if fsm.name == "redelivery")
-            self._marking[copy.automaton] = fsm.rows["marked", EventRef("broker_crash")].move is Move.IGNORE
-        return self._marking[copy.automaton]
+        if automaton not in self._marking:
+            fsm = automaton.machine("redelivery")
+            self._marking[automaton] = fsm.rows["marked", EventRef("broker_crash")].move is Move.IGNORE
+        return self._marking[automaton]
 
     def mark(self, copy: Copy) -> None:
         """Store that ``copy`` is sent for the next time."""

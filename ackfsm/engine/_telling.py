@@ -26,6 +26,9 @@ _OUTCOMES = {
     "send_in_transaction": Outcome.IN_TRANSACTION,
 }
 
+_CONCLUDED = frozenset({"implied"})
+"""Of these no event tells: they follow from that of a later message."""
+
 _ENDS = {
     "commit_failed": "commit_in_doubt",
     "consumption_in_doubt": "commit_in_doubt",
@@ -46,9 +49,9 @@ class Telling:
         broker.core.effects |= dict(self._told())
         arrivals = broker.core.arrivals
         for state in ("ready", "staged", "committing"):
-            arrivals.setdefault(("entry", state), []).append(_counted)
+            arrivals.setdefault(("entry", state), []).append(Queue.enter)
         for state in ("removed", "lost", "refused"):
-            arrivals.setdefault(("entry", state), []).append(_uncounted)
+            arrivals.setdefault(("entry", state), []).append(Queue.leave)
         for state in ("unsafe", "safe"):
             arrivals.setdefault(("known_id", state), []).append(self._known)
         arrivals.setdefault(("known_id", "unknown"), []).append(self._unknown)
@@ -73,6 +76,7 @@ class Telling:
             yield event, self._fault(event)
         yield from dict.fromkeys(("execute_commit", "execute_consumption"), self._broker.storage.executed).items()
         yield from dict.fromkeys(("broker_crash", "broker_kill", "journal_failure"), self._work_lost).items()
+        yield from {"dispatch_first": _sent_first, "dispatch_again": _sent_again}.items()
         yield from dict.fromkeys(_MAKES_ROOM, self._room_made).items()
         yield from dict.fromkeys(("consumer_link_up", "recover", "rollback_consumption"), self._there_again).items()
         yield "acknowledged", self._acknowledged
@@ -86,14 +90,14 @@ class Telling:
         def resolved(copy: Copy) -> None:
             message: Sent = copy.message
             message.outcome = outcome
-            out: Outgoing = copy.scopes[0].face  # type: ignore[union-attr] # whoever sends has a session
+            out: Outgoing = copy.route.outgoing
             out.open.pop(message, None)
             if said is not None and self._broker.history is not None:
                 self._broker.log(
                     out.process, said, session=out.session.name, queue=message.queue.name, message=message.id
                 )
             hear = message.on_outcome
-            if hear is not None:
+            if hear is not None and event not in _CONCLUDED:
                 self._broker.engine.callbacks.append(lambda: hear(message))
 
         return resolved
@@ -108,7 +112,7 @@ class Telling:
         self._log_of(copy, "ack_in_doubt")
 
     def _log_of(self, copy: Copy, event: str) -> None:
-        incoming: Incoming = copy.scopes[2].face  # type: ignore[union-attr] # whoever acknowledges has a session
+        incoming: Incoming = copy.route.incoming
         queue: Queue = copy.message.queue
         self._broker.log(
             incoming.process,
@@ -120,7 +124,7 @@ class Telling:
         )
 
     def _arrived(self, copy: Copy) -> None:
-        consumer: Consumer = copy.scopes[2].face.consumer  # type: ignore[union-attr] # whoever receives has a session
+        consumer: Consumer = copy.route.incoming.consumer
         if consumer.listener is not None:
             self._broker.engine.callbacks.append(consumer.pump)
 
@@ -137,7 +141,9 @@ class Telling:
 
     def _room_made(self, copy: Copy) -> None:
         """A consumer may have room for another message of the queue."""
-        self._broker.wake(copy.message.queue)
+        queue: Queue = copy.message.queue
+        if queue.ready.members:
+            self._broker.wake(queue)
 
     def _there_again(self, session: Session) -> None:
         """A consumer may be sent messages again."""
@@ -158,9 +164,9 @@ class Telling:
                 side.face.owner.ended("rolled_back")
 
 
-def _counted(copy: Copy) -> None:
-    copy.message.queue.enter(copy)
+def _sent_first(copy: Copy) -> None:
+    copy.mark, copy.premarked = 1, False
 
 
-def _uncounted(copy: Copy) -> None:
-    copy.message.queue.leave(copy)
+def _sent_again(copy: Copy) -> None:
+    copy.mark, copy.premarked = max(copy.mark, 1) + 1, False

@@ -63,6 +63,11 @@ class Call:
     view: View
     by_message: bool
 
+    @property
+    def shift(self) -> int:
+        """How many bits of a key do not count."""
+        return 2 if self.by_message else 0
+
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
 class Event:

@@ -2,21 +2,30 @@
 
 from ackfsm.explore._allowed import allowed, why_undecided
 from ackfsm.explore._check import Answer, Finding, SearchFunction, check
+from ackfsm.explore._progress import Broken, ProgressFinding
 from ackfsm.explore._reduce import Reduced, reduced
 from ackfsm.explore._search import Exploration, explore, explore_packed
 from ackfsm.explore._system import Hook, Refused, System
 from ackfsm.explore._traces import Comparison, compare, compare_after
+from ackfsm.explore._witness import Change, NotReplayedError, Step, Way, Witness, replay, replay_all
 
 __all__ = [
     "Answer",
+    "Broken",
+    "Change",
     "Comparison",
     "Exploration",
     "Finding",
     "Hook",
+    "NotReplayedError",
+    "ProgressFinding",
     "Reduced",
     "Refused",
     "SearchFunction",
+    "Step",
     "System",
+    "Way",
+    "Witness",
     "allowed",
     "check",
     "compare",
@@ -24,5 +33,7 @@ __all__ = [
     "explore",
     "explore_packed",
     "reduced",
+    "replay",
+    "replay_all",
     "why_undecided",
 ]

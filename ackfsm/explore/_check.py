@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Protocol
 
-from ackfsm.explore._search import Exploration, explore
+from ackfsm.explore._progress import ProgressFinding, find_progress, refuse_forever
+from ackfsm.explore._search import Exploration, Search, explore
+from ackfsm.explore._witness import Way, Witness, replay_all
 from ackfsm.network import Bounds, Network, NetworkEvent, compose
 from ackfsm.tables import Promise, Specification
 from ackfsm.terms import Anomaly, Configuration, Fault
@@ -48,21 +51,46 @@ class Answer:
     """What a check says of one configuration.
 
     ``guarantees`` says of each whether it stands, ``None`` where the search or the tables leave that
-    open; ``strongest`` are those that stand and have none above them that stands.
+    open; ``strongest`` are those that stand and have none above them that stands.  ``progress`` is empty if it was not
+    asked for.
     """
 
-    configuration: Configuration
-    bounds: Bounds
+    network: Network
     exploration: Exploration
     seconds: float
     findings: Mapping[Anomaly, Finding]
     guarantees: Mapping[str, bool | None]
     strongest: tuple[str, ...]
+    progress: Mapping[str, ProgressFinding] = dataclasses.field(default_factory=dict)
+
+    @property
+    def configuration(self) -> Configuration:
+        """What was checked."""
+        return self.network.configuration
+
+    @property
+    def bounds(self) -> Bounds:
+        """Within what."""
+        return self.network.bounds
+
+    def witnesses(self) -> tuple[Witness, ...]:
+        """Every witness, performed by the reference executor; those that break a promise come first.
+
+        Raises :class:`NotReplayedError` if one of them is none.
+        """
+        reached = sorted((f for f in self.findings.values() if f.reachable), key=lambda finding: not finding.violated)
+        ways = [Way(f.anomaly, tuple(event.label for event in f.steps), f.promise) for f in reached]
+        return tuple(replay_all(self.network, ways)) if ways else ()
 
     @property
     def violations(self) -> tuple[Finding, ...]:
         """The findings that break a promise."""
         return tuple(finding for finding in self.findings.values() if finding.violated)
+
+    @property
+    def keeps_promises(self) -> bool:
+        """Whether no promise is broken, by an anomaly or by a cycle that keeps the system from it for ever."""
+        return not self.violations and not any(finding.promised for finding in self.progress.values())
 
     def as_json(self) -> dict[str, object]:
         """The answer as the command contract has it (``docs/commands.md``)."""
@@ -74,6 +102,7 @@ class Answer:
             **({"actions": sorted(self.bounds.actions)} if self.bounds.actions else {}),
             **({"without": sorted(self.bounds.without)} if self.bounds.without else {}),
             "complete": self.exploration.complete,
+            **({} if self.exploration.stopped_by is None else {"stopped_by": self.exploration.stopped_by}),
             "states": self.exploration.states,
             "transitions": self.exploration.transitions,
             "seconds": round(self.seconds, 3),
@@ -87,6 +116,7 @@ class Answer:
             },
             "guarantees": dict(self.guarantees),
             "strongest": list(self.strongest),
+            **({"progress": {n: f.as_json() for n, f in self.progress.items()}} if self.progress else {}),
         }
 
 
@@ -96,18 +126,35 @@ def check(  # noqa: PLR0913 - what a check can be told
     bounds: Bounds,
     *,
     max_states: int | None = None,
+    max_memory: int | None = None,
+    workers: int | None = None,
     progress: Callable[[int], None] | None = None,
-    search: SearchFunction = explore,
+    forever: Collection[str] | None = None,
+    search: SearchFunction | None = None,
 ) -> Answer:
-    """Explore everything that ``configuration`` can do within ``bounds``, by ``search``.
+    """Explore everything that ``configuration`` can do within ``bounds``.
+
+    With ``forever`` (perhaps empty) the answer says also which progress is made; of the faults and
+    actions those named in it may go on for ever.  ``search`` searches in place of this process; it is told
+    ``max_states`` and ``progress`` alone, and what it finds cannot be looked at for ``forever``.
 
     Raises :class:`ackfsm.terms.InputError` for settings that the tables do not cover.
     """
+    refuse_forever(bounds, forever or ())
     network = compose(specification, configuration, bounds)
+    promises = specification.promised_absent(configuration)
+    progressing: dict[str, ProgressFinding] = {}
+
+    def look(seen: Search) -> None:
+        found = find_progress(seen, network, specification.progress, forever=forever or (), promised=promises)
+        progressing.update(found)
+
+    search = search or functools.partial(
+        explore, max_memory=max_memory, workers=workers, look=None if forever is None else look
+    )
     begun = time.perf_counter()
     exploration = search(network, max_states=max_states, progress=progress)
     seconds = time.perf_counter() - begun
-    promises = specification.promised_absent(configuration)
     findings = {
         anomaly: Finding(
             anomaly,
@@ -119,4 +166,5 @@ def check(  # noqa: PLR0913 - what a check can be told
     }
     lattice = specification.guarantees
     standing = lattice.standing({anomaly: finding.reachable for anomaly, finding in findings.items()})
-    return Answer(configuration, bounds, exploration, seconds, findings, standing, lattice.strongest(standing))
+    strongest = lattice.strongest(standing)
+    return Answer(network, exploration, seconds, findings, standing, strongest, progressing)

@@ -13,6 +13,7 @@ from ackfsm.explore import _exchange, _kernel
 __all__ = [
     "added",
     "array",
+    "compiled",
     "enter",
     "expand",
     "insert",
@@ -28,8 +29,8 @@ __all__ = [
 ]
 
 
-def _compiled(function: Any) -> Any:
-    """``function`` compiled, calling others of the kernel in their compiled form: those that were compiled before it.
+def compiled(function: Any) -> Any:
+    """``function`` compiled, calling others in their compiled form: those that were compiled before it.
 
     It does not hold the lock of the interpreter, so that shards are searched at the same time.
     """
@@ -40,25 +41,25 @@ def _compiled(function: Any) -> Any:
 
 _known: dict[str, Any] = {}
 
-_compiled(_kernel.mixed)
-_compiled(_kernel.describe)
-_compiled(_kernel.crowded)
-_compiled(_kernel.entered)
-_compiled(_kernel.key_of)
-enter = _compiled(_kernel.enter)
-expand = _compiled(_kernel.expand)
-insert = _compiled(_kernel.insert)
-laid = _compiled(_kernel.laid)
-moved = _compiled(_kernel.moved)
-rehash = _compiled(_kernel.rehash)
-resolve = _compiled(_kernel.resolve)
-widened = _compiled(_kernel.widened)
+compiled(_kernel.mixed)
+compiled(_kernel.describe)
+compiled(_kernel.crowded)
+compiled(_kernel.entered)
+compiled(_kernel.key_of)
+enter = compiled(_kernel.enter)
+expand = compiled(_kernel.expand)
+insert = compiled(_kernel.insert)
+laid = compiled(_kernel.laid)
+moved = compiled(_kernel.moved)
+rehash = compiled(_kernel.rehash)
+resolve = compiled(_kernel.resolve)
+widened = compiled(_kernel.widened)
 
-signed = _compiled(_exchange.signed)
-recognised = _compiled(_exchange.recognised)
-spelled = _compiled(_exchange.spelled)
-added = _compiled(_exchange.added)
-sought = _compiled(_exchange.sought)
+signed = compiled(_exchange.signed)
+recognised = compiled(_exchange.recognised)
+spelled = compiled(_exchange.spelled)
+added = compiled(_exchange.added)
+sought = compiled(_exchange.sought)
 
 
 def array(numbers: Any, kind: str) -> Any:

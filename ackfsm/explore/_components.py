@@ -8,7 +8,7 @@ from itertools import accumulate
 from ackfsm.explore._kernel import EMPTY, HEAD, MASK_BITS, UNKNOWN, WORD_BITS, Layout, Rows, System, describe, enter
 from ackfsm.network import Packed
 
-__all__ = ["first_rows", "layout_for", "machines_in", "machine_states", "system_of"]
+__all__ = ["first_rows", "layout_for", "machine_states", "machines_in", "place_of", "system_of"]
 
 
 def members_of(packed: Packed) -> list[list[int]]:
@@ -183,3 +183,9 @@ def machines_in(packed: Packed, words: Sequence[int]) -> list[int]:
         words[component * local.words + local.word[i]] >> local.shift[i] & local.mask[i]
         for i, component in enumerate(packed.component)
     ]
+
+
+def place_of(packed: Packed, machine: int) -> tuple[int, int, int, int]:
+    """The component of a machine, and the word, shift and mask of its state in a local state of that."""
+    local = _Locals(packed)
+    return packed.component[machine], local.word[machine], local.shift[machine], local.mask[machine]

@@ -20,8 +20,8 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 __all__ = [
-    "EMPTY",
     "BASE",
+    "EMPTY",
     "EXPANDED",
     "FOUND",
     "HEAD",
@@ -80,8 +80,8 @@ class System(NamedTuple):
     ``mover[i]``, ``moves[e] <= i < moves[e + 1]``.  The machines that watch component ``c`` are ``watched[c] <= j <
     watched[c + 1]``, with marks (bits of anomalies) from ``mark[j]``.  ``everything`` is the mask of all events,
     ``must`` of those that a system at rest waits for.  ``position`` tells the lowest bit of a number below 2**62 by its
-    remainder.  ``place[i]`` is that of the event among those that move ``mover[i]``, and ``own_of`` the ``k`` of it; component ``c``
-    has ``places[c]`` of them.
+    remainder.  ``place[i]`` is that of the event among those that move ``mover[i]``, and ``own_of[i]`` its ``k``;
+    component ``c`` has ``places[c]`` of them.
     """
 
     components: int
@@ -118,11 +118,11 @@ class System(NamedTuple):
 class Rows(NamedTuple):
     """What is known of local states, a row each.
 
-    ``local`` has their machines, packed; ``number`` counts them in their component; ``row_of[c * most + number]`` leads
-    back.  ``head`` has for each row ``HEAD`` numbers and the mask of the events that are not refused: the number in its place in a
-    state, the key, and where the row begins in ``after``.  ``after[base + place[i]]`` is the row after the event that moves
-    ``mover[i]``.  ``always`` and ``at_rest`` are the anomalies that the local state is.  ``count`` holds the
-    number of rows of each component, then of all, and last the places taken.
+    ``local`` has their machines, packed; ``number`` counts them in their component; ``row_of[c * most + number]``
+    leads back. ``head`` has for each row ``HEAD`` numbers and the mask of the events that are not refused: the number
+    in its place in a state, the key, and where the row begins in ``after``. ``after[base + place[i]]`` is the row
+    after the event that moves ``mover[i]``. ``always`` and ``at_rest`` are the anomalies that the local state is.
+    ``count`` holds the number of rows of each component, then of all, and last the places taken.
     """
 
     most: int

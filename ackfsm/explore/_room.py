@@ -21,6 +21,7 @@ _KINDS = {
     "slots": "int32",
     "parent": "uint32",
     "parents": "uint32",
+    "rank": "int32",
 }
 """Types of those arrays that are not of 64-bit integers."""
 

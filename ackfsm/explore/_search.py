@@ -12,9 +12,9 @@ from typing import Any, Self
 
 from ackfsm.explore._components import first_rows, layout_for, machine_states, system_of
 from ackfsm.explore._kernel import BASE, EMPTY, FOUND, TRANSITIONS, UNKNOWN, Rows
-from ackfsm.explore._room import Room, Shard, boxes_for
 from ackfsm.explore._reduce import reduced
-from ackfsm.network import Network, NetworkEvent, Packed
+from ackfsm.explore._room import Room, Shard, boxes_for
+from ackfsm.network import Network, NetworkEvent, Packed, pack
 
 __all__ = ["Exploration", "Limits", "Search", "explore", "explore_packed"]
 
@@ -73,22 +73,29 @@ def explore(  # noqa: PLR0913 - what a search can be told
     only_witnesses: bool = False,
     progress: Callable[[int], None] | None = None,
     workers: int | None = None,
+    look: Callable[[Search], None] | None = None,
 ) -> Exploration:
     """Search the whole state space of ``network`` breadth first.
 
     With ``only_witnesses`` the search may end (not complete) once everything that is watched for was reached.
     ``progress`` is called now and then with the number of states found so far.  ``workers`` are the processors to use,
-    by default all; what is found does not depend on it.
+    by default all; what is found does not depend on it.  ``look`` is shown the search once it is over: then with all
+    machines and events of ``network``, by their numbers, else without those that can never move.
     """
-    whole = reduced(network)(lambda _: True)
+    if look is None:
+        least = reduced(network)(lambda _: True)
+        packed, events = least.packed, least.events
+    else:
+        packed, events = pack(network), network.events
     return explore_packed(
-        whole.packed,
-        whole.events,
+        packed,
+        events,
         max_states=max_states,
         max_memory=max_memory,
         only_witnesses=only_witnesses,
         progress=progress,
         workers=workers,
+        look=look,
     )
 
 
@@ -102,6 +109,7 @@ def explore_packed(  # noqa: PLR0913 - as explore, and what is known of the netw
     progress: Callable[[int], None] | None = None,
     workers: int | None = None,
     compiled: bool = False,
+    look: Callable[[Search], None] | None = None,
 ) -> Exploration:
     """As :func:`explore`, over a network that is packed already; ``events`` are those of the packed network.
 
@@ -114,6 +122,8 @@ def explore_packed(  # noqa: PLR0913 - as explore, and what is known of the netw
             search.go_on()
             if progress is not None:
                 progress(search.found_states)
+        if look is not None:
+            look(search)
         return Exploration(
             states=search.found_states,
             transitions=search.transitions,

@@ -18,7 +18,7 @@ from ackfsm.explore._kernel import HEAD
 from ackfsm.explore._search import Search
 from ackfsm.network import Packed
 
-__all__ = ["StateSet", "States", "Step", "event_between", "least", "signatures"]
+__all__ = ["Expander", "StateSet", "States", "event_between", "least", "signatures"]
 
 States: TypeAlias = npt.NDArray[np.int64]
 
@@ -85,7 +85,7 @@ class StateSet:
             self._add(self.states.copy(), 0)
 
 
-class Step(Search):
+class Expander(Search):
     """Expands any states of a network, batch after batch; what it learns of local states it keeps."""
 
     def __init__(self, packed: Packed) -> None:

@@ -7,13 +7,13 @@ equal answers.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 from ackfsm.machines import machine, trigger
 from ackfsm.network import Instance, Network, NetworkEvent
 from ackfsm.tables import Row
-from ackfsm.terms import AckfsmError
+from ackfsm.terms import AckfsmError, InputError
 
 __all__ = ["Hook", "Refused", "System"]
 
@@ -61,16 +61,38 @@ class System:
         """The state of each machine, in the order of the network's instances."""
         return tuple(model.state for model in self.models)
 
+    def reset(self) -> None:
+        """Put every machine back into its first state."""
+        for made, instance, model in zip(self._machines, self.network.instances, self.models, strict=True):
+            made.set_state(instance.fsm.initial, model)
+
     def enabled(self) -> list[NetworkEvent]:
         """The events that can happen now."""
         return [event for event in self.network.events if self._refusal(event) is None]
 
+    @property
+    def at_rest(self) -> bool:
+        """Whether nothing can happen now but what may never happen: faults, and actions of applications."""
+        return all(event.may_never_happen for event in self.enabled())
+
+    def anomalies(self) -> Mapping[str, tuple[Instance, ...]]:
+        """What the present state is, by name, each with the machines that show it."""
+        found: dict[str, tuple[Instance, ...]] = {}
+        rest = self.at_rest
+        for instance, state in zip(self.network.instances, self.state, strict=True):
+            if instance.anomaly is not None and (state in instance.marked or (rest and state in instance.at_rest)):
+                found[instance.anomaly] = (*found.get(instance.anomaly, ()), instance)
+        return found
+
     def fire(self, label: str) -> None:
         """Let the event with this label happen, in every participant at once.
 
-        Raises :class:`Refused`, and changes nothing, if a participant has no transition for it.
+        Raises :class:`Refused`, and changes nothing, if a participant has no transition for it, and
+        :class:`ackfsm.terms.InputError` if the system has no such event.
         """
-        event = self._events[label]
+        event = self._events.get(label)
+        if event is None:
+            raise InputError(f"this system has no event {label!r}; Network.events lists what can ever happen in it")
         if (refused := self._refusal(event)) is not None:
             raise refused
         for part, (instance, row) in zip(event.participants, list(self.network.rows(self.state, event)), strict=True):

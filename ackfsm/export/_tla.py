@@ -13,11 +13,12 @@ from ackfsm.export._about import about
 from ackfsm.export._model import Action, Marks, Model, Part, Property, Variable, model
 from ackfsm.network import Network
 
-__all__ = ["tla", "tla_configuration"]
+__all__ = ["RESERVED", "tla", "tla_configuration"]
 
 _OR, _AND = " \\/ ", " /\\ "
 
-_RESERVED = frozenset({"Init", "Next", "Spec", "AtRest", "machines", "nothing"})
+RESERVED = frozenset({"Init", "Next", "Spec", "AtRest", "machines", "nothing"})
+"""What a module calls its own, so that no variable can have the name."""
 
 _NOTHING, _NEVER = "nothing", "FALSE /\\ UNCHANGED machines"
 """What TLC needs where nothing can move: a variable, and a next state that is no constant."""
@@ -31,12 +32,12 @@ TLC stops at the first invariant that does not hold; to count all states, take t
 
 def tla(network: Network, name: str) -> str:
     """``network`` as the TLA+ module ``name``, which must be the name of its file without ``.tla``."""
-    return "\n".join(_Writing(model(network, _RESERVED), name).lines()) + "\n"
+    return "\n".join(_Writing(model(network, RESERVED), name).lines()) + "\n"
 
 
 def tla_configuration(network: Network) -> str:
     """What TLC's ``.cfg`` file for the module of :func:`tla` says: every anomaly is asked for."""
-    invariants = [f"INVARIANT {_invariant(asked)}" for asked in model(network, _RESERVED).properties]
+    invariants = [f"INVARIANT {_invariant(asked)}" for asked in model(network, RESERVED).properties]
     return "\n".join(["INIT Init", "NEXT Next", *invariants]) + "\n"
 
 

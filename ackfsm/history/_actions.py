@@ -17,6 +17,10 @@ RECOVER = "recover"
 
 RECOVERING = (Event.RECOVER, Event.ROLLBACK, Event.ROLLED_BACK, Event.CLOSE)
 
+_SENDS = (Event.SEND, Event.RESEND)
+
+_DONE = (Event.REJECTED, Event.DELIVERED, Event.EXPIRED, Event.DEAD_LETTERED)
+
 TAKEN_ELSEWHERE = "taken_elsewhere"
 """Another consumer of the queue was sent messages, and its session broke before its application had seen them."""
 
@@ -28,7 +32,7 @@ CONSUMER_FAULTS = (Fault.CONSUMER_CRASH, Fault.CONSUMER_LINK_LOSS)
 
 def actions_of(events: Events) -> tuple[str, ...]:
     """The optional events that ``events`` show, in the order of their names."""
-    shown = {RECOVER: _recovered(events), TAKEN_ELSEWHERE: _taken_elsewhere(events)}
+    shown = {RECOVER: _recovered(events) or _closed_early(events), TAKEN_ELSEWHERE: _taken_elsewhere(events)}
     return tuple(name for name, seen in shown.items() if seen)
 
 
@@ -46,6 +50,37 @@ def _recovered(events: Events) -> bool:
     found = last_before(events.session[before], after, events.session[ends], ends)
     explained = (found != NONE) & (ends[found] > before) if len(ends) else np.zeros(0, bool)
     return bool(explained.any())
+
+
+def _closed_early(events: Events) -> bool:
+    """Whether a consumer's session was closed after a message was sent to its queue that nobody was ever given.
+
+    Of a session that neither sent nor was delivered anything the queue is not known: it may be any.
+    """
+    last = np.full(events.count_of("session"), NONE, np.int64)
+    closes = np.setdiff1d(events.places(Event.CLOSE), _broken(events))
+    last[events.session[closes]] = closes  # the last assignment wins
+    owed = _owed_since(events)
+    deliveries, sends = events.places(Event.DELIVERED), events.places(*_SENDS)
+    consumed = last[events.session[deliveries]] > owed[events.queue[deliveries] + 1]
+    silent = np.setdiff1d(np.arange(len(last)), events.session[np.append(deliveries, sends)])
+    return bool(consumed.any() or (last[silent] > owed.min()).any())
+
+
+def _owed_since(events: Events) -> Ints:
+    """For no queue and each queue the first send of a message that was neither refused nor delivered nor at its end.
+
+    A send in a transaction does not count: that may have been rolled back.
+    """
+    done = np.zeros(events.count_of("message"), bool)
+    done[events.message[events.places(*_DONE)]] = True
+    sends = events.places(*_SENDS)
+    sends = sends[(events.transaction[sends] == NONE) & ~done[events.message[sends]]]
+    queue = np.full(len(done), NONE, np.int64)
+    queue[events.message[sends]] = events.queue[sends]  # that of the last one
+    since = np.full(events.count_of("queue") + 1, len(events), np.int64)
+    np.minimum.at(since, queue[events.message[sends]] + 1, sends)
+    return since
 
 
 def _taken_elsewhere(events: Events) -> bool:

@@ -5,15 +5,15 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable
 
-from ackfsm.journal._entry import NUMBERS, Entry, JournalFailure, Kind, check
+from ackfsm.journal._entry import ATTEMPTS, NUMBERS, Entry, JournalFailure, Kind, check
 from ackfsm.journal._protocol import REMEMBERED, Compaction
 from ackfsm.journal._recovery import Recovery, Replay
 from ackfsm.terms import InputError
 
 __all__ = ["MemoryJournal"]
 
-_CHECKED = 3
-"""Kinds from here on have rules of their own."""
+_CHECKED, _MARK = int(Kind.COMMIT), int(Kind.MARK)
+"""Kinds from the first on have rules of their own; that of a mark is the length of its data."""
 _UNSYNCED = 65_536
 """So many written entries are taken to reach the disk by themselves, as they do in an operating system."""
 
@@ -65,7 +65,8 @@ class MemoryJournal:
 
     def append(self, kind: Kind, key: int, data: bytes = b"", transaction: int = 0) -> int:
         """See :meth:`ackfsm.journal.Journal.append`."""
-        if transaction or self._closed or not (0 < kind < _CHECKED and 0 <= key < NUMBERS and type(data) is bytes):
+        plain = type(data) is bytes and (0 < kind < _CHECKED or (kind == _MARK and len(data) == ATTEMPTS.size))
+        if transaction or self._closed or not (plain and 0 <= key < NUMBERS):
             self._alive()
             check(kind, key, data, transaction)
         self._entries.append((kind, key, data, transaction))
@@ -135,6 +136,9 @@ class MemoryJournal:
 
 def _beyond(key: int, entries: list[Entry]) -> int:
     """The first number from ``key`` on that is above all keys and transactions of ``entries``."""
-    if not entries:
-        return key
-    return max(key, max(entry[1] for entry in entries) + 1, max(entry[3] for entry in entries) + 1)
+    for _, number, _, transaction in entries:
+        if number >= key:
+            key = number + 1
+        if transaction >= key:
+            key = transaction + 1
+    return key

@@ -5,6 +5,9 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Iterator, Sequence
 from types import MappingProxyType
+from typing import TypeVar
+
+from ackfsm.draw import Arrow, SequenceDiagram, sequence_mermaid
 
 __all__ = ["Happening", "Trace", "mermaid", "text"]
 
@@ -24,6 +27,8 @@ _ARROWS = MappingProxyType(
 )
 _ALONE = frozenset({"broker", "queue", "timer"})
 _FAULTS = frozenset({"nemesis", "listener"})
+
+_T = TypeVar("_T")
 
 _MOST = 80
 """How many lines a diagram has; of a longer one the middle is left out."""
@@ -84,12 +89,11 @@ def text(happenings: Sequence[Happening], point: int | None) -> str:
 
 def mermaid(happenings: Sequence[Happening]) -> str:
     """The same as a Mermaid ``sequenceDiagram``."""
-    lines = ["sequenceDiagram", *(f"    participant {lane}" for lane in _LANES)]
-    lines += _shortened(happenings, _mermaid_line, "    Note over broker: ...")
-    return "\n".join(lines)
+    arrows = tuple(_shortened(happenings, _drawn, Arrow(None, "broker", "broker", "...")))
+    return sequence_mermaid(SequenceDiagram("", _LANES, arrows)).rstrip()
 
 
-def _shortened(happenings: Sequence[Happening], line: Callable[[Happening], str], gap: str) -> Iterator[str]:
+def _shortened(happenings: Sequence[Happening], line: Callable[[Happening], _T], gap: _T) -> Iterator[_T]:
     half = _MOST // 2
     if len(happenings) <= _MOST:
         yield from map(line, happenings)
@@ -124,14 +128,9 @@ def _arrow(row: list[str], source: int, target: int, label: str) -> None:
     row[left:right] = drawn
 
 
-def _mermaid_line(one: Happening) -> str:
-    number = "" if one.number is None else f"{one.number} "
-    if one.agent in _ARROWS:
-        source, target = _ARROWS[one.agent]
-        return f"    {source}->>{target}: {number}{one.event}"
-    mark = "FAULT " if one.agent in _FAULTS else ""
-
-    return f"    Note over {_lane(one)}: {number}{mark}{one.event}"
+def _drawn(one: Happening) -> Arrow:
+    source, target = _ARROWS.get(one.agent, (_lane(one), _lane(one)))
+    return Arrow(one.number, source, target, one.event, fault=one.agent in _FAULTS)
 
 
 def _lane(one: Happening) -> str:

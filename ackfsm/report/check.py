@@ -9,31 +9,33 @@ from rich.table import Table
 from rich.text import Text
 
 from ackfsm.explore import Answer, Finding
+from ackfsm.report._asked import asked_lines
 from ackfsm.report._guarantees import guarantees_line
-from ackfsm.terms import Fault
+from ackfsm.report._progress import progress_lines
 
-__all__ = ["check_screen"]
+__all__ = ["check_screen", "limit_of"]
 
 
 def check_screen(answer: Answer) -> RenderableType:
     """Configuration, extent of the search, a line for each anomaly, the witnesses, the guarantees, the conclusion."""
     guarantees = guarantees_line(answer.guarantees, answer.strongest)
-    return Group(_heading(answer), "", _findings(answer), "", *_witnesses(answer), guarantees, "", _conclusion(answer))
+    witnesses, progress = _witnesses(answer), progress_lines(answer.progress)
+    return Group(
+        _heading(answer), "", _findings(answer), "", *witnesses, guarantees, "", *progress, _conclusion(answer)
+    )
 
 
 def _heading(answer: Answer) -> Text:
-    config, bounds, found = answer.configuration, answer.bounds, answer.exploration
-    names = "any fault" if bounds.faults == set(Fault) else ", ".join(sorted(bounds.faults)) or "no fault"
-    times = "any number of times" if bounds.max_faults is None else f"at most {bounds.max_faults} in all"
-    extent = "all of them" if found.complete else "NOT all of them: the search stopped at its limit"
+    found = answer.exploration
+    extent = "all of them" if found.complete else f"NOT all of them: the search stopped at {limit_of(answer)}"
     code = "compiled" if found.compiled else "plain Python"
-    messages = f"{bounds.messages} message" + "s" * (bounds.messages > 1)
-    return Text.assemble(
-        (f"{config.profile}", "bold"),
-        f": {config.delivery_mode}, {config.send_mode} send, {config.ack_mode}, {config.consumption}\n",
-        f"{messages}; {names}, {times}\n",
-        f"{found.states:,} states and {found.transitions:,} transitions, {extent} ({answer.seconds:.2f} s, {code})",
-    )
+    states = f"{found.states:,} states and {found.transitions:,} transitions"
+    return Text.assemble(asked_lines(answer.network), f"\n{states}, {extent} ({answer.seconds:.2f} s, {code})")
+
+
+def limit_of(answer: Answer) -> str:
+    """The option at whose limit the search stopped."""
+    return f"--{(answer.exploration.stopped_by or 'max_states').replace('_', '-')}"
 
 
 def _findings(answer: Answer) -> Table:
@@ -64,17 +66,18 @@ def _promise(finding: Finding) -> Text:
 def _witnesses(answer: Answer) -> Iterator[Text]:
     reached = [finding for finding in answer.findings.values() if finding.steps]
     if reached:
-        yield Text("shortest ways there", style="bold")
+        yield Text.assemble(("shortest ways there", "bold"), " (ackfsm explain shows each step, with its reason)")
     for finding in reached:
         steps = " → ".join(event.label for event in finding.steps)
         yield Text.assemble((f"{finding.anomaly}: ", "bold"), f"{steps}\n")
 
 
 def _conclusion(answer: Answer) -> Text:
-    broken = answer.violations
-    if broken:
-        names = ", ".join(finding.anomaly for finding in broken)
+    if not answer.keeps_promises:
+        broken = [str(finding.anomaly) for finding in answer.violations]
+        broken += [name for name, finding in answer.progress.items() if finding.promised]
+        names = ", ".join(dict.fromkeys(broken))
         return Text(f"Promise broken: {names}.", style="bold red")
     if not answer.exploration.complete:
-        return Text("Undetermined: the search stopped at its limit; raise --max-states.", style="bold yellow")
+        return Text(f"Undetermined: the search stopped at {limit_of(answer)}; raise it.", style="bold yellow")
     return Text("As promised: nothing that is promised never to happen can happen.", style="bold green")

@@ -8,9 +8,13 @@ from pyspark.sql import functions as sf
 from ackfsm.history._actions import CONSUMER_FAULTS, RECOVERING
 from ackfsm.spark._covering import before, first_covering
 
-__all__ = ["broke_elsewhere", "repeated_by_recovery"]
+__all__ = ["broke_elsewhere", "closed_early", "repeated_by_recovery"]
 
 _BROKEN = "event = 'close' and errs"
+
+_SENT = "event in ('send', 'resend')"
+
+_DONE = "event in ('rejected', 'delivered', 'expired', 'dead_lettered')"
 
 
 def repeated_by_recovery(mine: DataFrame, events: DataFrame) -> DataFrame:
@@ -25,6 +29,36 @@ def repeated_by_recovery(mine: DataFrame, events: DataFrame) -> DataFrame:
     ends = chosen.withColumns({"kind": sf.lit("end_at"), "cut": before("at")})
     ended = first_covering(taken.where("again_at is not null"), ends, ["session"], ["end_at"])
     return ended.where("end_at < again_at").select("message").distinct()
+
+
+def closed_early(mine: DataFrame, events: DataFrame) -> DataFrame:
+    """One row if a consumer's session was closed after a message was sent to its queue that nobody was ever given.
+
+    Of a session that neither sent nor was delivered anything the queue is not known: it may be any.  ``mine`` and
+    ``events`` are those of :func:`repeated_by_recovery`.
+    """
+    known = events.where(f"{_SENT} or event = 'delivered'")
+    known = known.select("session", "queue", sf.expr("event = 'delivered'").alias("consumes")).distinct()
+    closes = events.where(f"event = 'close' and not ({_BROKEN})").groupBy("session").agg(sf.max("at").alias("close_at"))
+    suspects = closes.join(known, "session", "left").where("consumes or consumes is null")
+    same = sf.col("consumes").isNull() | sf.col("queue").eqNullSafe(sf.col("its_queue"))
+    found = suspects.join(sf.broadcast(_owed_since(mine)), same & (sf.col("close_at") > sf.col("since")))
+    return found.select(sf.lit("")).limit(1)
+
+
+def _owed_since(mine: DataFrame) -> DataFrame:
+    """For each queue (``its_queue``) the first send of a message that was neither refused nor delivered nor at its end.
+
+    A send in a transaction does not count: that may have been rolled back.
+    """
+    plainly = f"{_SENT} and tx is null"
+    messages = mine.where(f"{_SENT} or {_DONE}").groupBy("message")
+    owed = messages.agg(
+        sf.expr(f"min(at) filter (where {plainly})").alias("since"),
+        sf.expr(f"max(struct(at, queue)) filter (where {plainly}).queue").alias("its_queue"),
+        sf.expr(f"bool_or({_DONE})").alias("done"),
+    )
+    return owed.where("not done and since is not null").groupBy("its_queue").agg(sf.min("since").alias("since"))
 
 
 def broke_elsewhere(events: DataFrame) -> DataFrame:

@@ -17,7 +17,7 @@ from typing import Final, TypeAlias
 import numpy as np
 import pyarrow as pa
 
-from ackfsm.explore._step import States, StateSet, Step, least, signatures
+from ackfsm.explore._step import Expander, States, StateSet, least, signatures
 from ackfsm.network import Packed
 from ackfsm.spark._levels import MIXED, TOLD, known_states, states_in
 
@@ -46,14 +46,14 @@ class Question:
     key: str
     packed: Packed = dataclasses.field(compare=False, repr=False)
 
-    def step(self) -> Step:
+    def step(self) -> Expander:
         """What expands its states: one in each process, with all that it has learnt."""
         return _step(self)
 
 
 @functools.lru_cache(maxsize=1)
-def _step(question: Question) -> Step:
-    return Step(question.packed)
+def _step(question: Question) -> Expander:
+    return Expander(question.packed)
 
 
 def row(
@@ -135,7 +135,7 @@ def hunting(question: Question, targets: States) -> Callable[[Batches], Batches]
     return hunted
 
 
-def _successors(step: Step) -> States:
+def _successors(step: Expander) -> States:
     found = StateSet(step.words)
     for successors, _ in step.successors():
         found.add(successors)

@@ -19,7 +19,7 @@ from ackfsm.history._actions import ACTIONS, RECOVER, RECOVERING, TAKEN_ELSEWHER
 from ackfsm.history._tallies import MESSAGES, TALLIES
 from ackfsm.history._verdict import EXAMPLES, UNCONFIGURED, undrained
 from ackfsm.history._watch import folded, needs_configuration, needs_every_line, prefetch_of, window_of
-from ackfsm.spark._actions import broke_elsewhere, repeated_by_recovery
+from ackfsm.spark._actions import broke_elsewhere, closed_early, repeated_by_recovery
 from ackfsm.spark._count import count_regressions, reordered, torn_transactions, window_overruns
 from ackfsm.spark._marks import marks_of_lives, shown
 from ackfsm.spark._prefetch import prefetch_overruns
@@ -201,6 +201,7 @@ def _found(study: Study) -> Iterator[DataFrame]:
         yield _labelled(_UNDECIDED, transactions.where("in_doubt and not judged").select(sf.lit("")))
     if study.mine is not None and study.overview.kinds.intersection(RECOVERING):
         yield _labelled(RECOVER, repeated_by_recovery(study.mine, study.events))
+        yield _labelled(RECOVER, closed_early(study.mine, study.events))
     yield _labelled(TAKEN_ELSEWHERE, broke_elsewhere(study.events))
 
 

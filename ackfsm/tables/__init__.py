@@ -1,13 +1,14 @@
 """Read, check and hold the tables of ``spec/``."""
 
 from ackfsm.tables._conditions import ALWAYS, COUNTED, Condition, parse_condition
+from ackfsm.tables._events import Event, Lane
 from ackfsm.tables._guarantees import Exclusion, Guarantee, Guarantees, Implication, Level
 from ackfsm.tables._machine import Counter, EventRef, Fsm, Machine, Move, Per, Relation, Row
 from ackfsm.tables._matrix import Omission, Switch, Value
 from ackfsm.tables._profiles import Constant, Default, Deviation, OwnName, ProfileTable, Refusal, written
+from ackfsm.tables._progress import Progress, Waiting
 from ackfsm.tables._source import Document
 from ackfsm.tables._specification import (
-    Event,
     Gap,
     Monitor,
     Promise,
@@ -35,6 +36,7 @@ __all__ = [
     "Guarantee",
     "Guarantees",
     "Implication",
+    "Lane",
     "Level",
     "Machine",
     "Monitor",
@@ -43,6 +45,7 @@ __all__ = [
     "OwnName",
     "Per",
     "ProfileTable",
+    "Progress",
     "Promise",
     "Property",
     "Refusal",
@@ -52,6 +55,7 @@ __all__ = [
     "Switch",
     "Undecided",
     "Value",
+    "Waiting",
     "load",
     "parse_condition",
     "read_form",

@@ -12,32 +12,18 @@ from types import MappingProxyType
 from typing import Any
 
 from ackfsm.tables._conditions import COUNTED, Condition, parse_condition
+from ackfsm.tables._events import Event, read_events
 from ackfsm.tables._guarantees import Guarantees, read_guarantees
 from ackfsm.tables._machine import Machine, Move, Per, Relation, read_machine
 from ackfsm.tables._matrix import Switch, read_switches
 from ackfsm.tables._profiles import ProfileTable, Refusal, read_profiles
+from ackfsm.tables._progress import Progress, Waiting, read_progress
 from ackfsm.tables._source import Document, read_document
 from ackfsm.terms import Anomaly, Configuration, Fault, InputError, Profile, SpecError, key_type, parse_value
 
-__all__ = ["Event", "Gap", "Monitor", "Promise", "Property", "Specification", "Undecided", "load", "read_form"]
+__all__ = ["Gap", "Monitor", "Promise", "Property", "Specification", "Undecided", "load", "read_form"]
 
 _KEYS = frozenset(field.name for field in dataclasses.fields(Configuration))
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Event:
-    """One event: what it exists once for, in whose lane it happens, what it means.
-
-    ``recorded`` says how a history shows it, ``None`` if no history can.  An ``optional`` event is
-    one that an application may choose; it happens only in checks that ask for it.
-    """
-
-    name: str
-    per: Per
-    lane: str
-    means: str
-    recorded: str | None
-    optional: bool
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -113,6 +99,7 @@ class Specification:
     gaps: tuple[Gap, ...]
     undecided: Mapping[Anomaly, Undecided]
     guarantees: Guarantees
+    progress: Mapping[str, Progress]
     switches: tuple[Switch, ...]
     digest: str
 
@@ -299,17 +286,19 @@ class _Loader:
         events = self._read("events.yaml", "events")
         conditions = self._read_conditions()
         machines = self._read_machines()
+        properties = self._read_properties()
         specification = Specification(
             machines=MappingProxyType(machines),
-            properties=MappingProxyType(self._read_properties()),
+            properties=MappingProxyType(properties),
             monitors=MappingProxyType(self._read_monitors()),
-            events=MappingProxyType({name: _event(name, data) for name, data in events.data.items()}),
+            events=read_events(events),
             conditions=MappingProxyType(self.conditions),
             sources=MappingProxyType(sources.data),
             profiles=MappingProxyType(self._read_profiles()),
             promises=self._read_promises(),
             **self._read_gaps(),
             guarantees=read_guarantees(self._read("guarantees.yaml", "guarantees")),
+            progress=MappingProxyType(self._read_progress(machines, properties)),
             switches=self._read_switches(),
             digest=self._digest(),
         )
@@ -414,6 +403,16 @@ class _Loader:
         document = self._read("matrix.yaml", "switches")
         return read_switches(document, lambda path, text: self._condition(document, path, text))
 
+    def _read_progress(
+        self, machines: Mapping[str, Machine], properties: Mapping[Anomaly, Property]
+    ) -> dict[str, Progress]:
+        watching = {
+            f"{anomaly}.{monitor.machine.name}": Waiting(anomaly, monitor.machine.name, monitor.at_rest)
+            for anomaly, definition in properties.items()
+            for monitor in definition.monitors
+        }
+        return read_progress(self._read("progress.yaml", "progress"), machines, watching)
+
     def _read_gaps(self) -> dict[str, Any]:
         document = self._read("gaps.yaml", "gaps")
         gaps, undecided = [], {}
@@ -450,10 +449,6 @@ def _counted(configuration: Configuration, copies: int | None, repeats: int | No
         "prefetched": prefetch if prefetch is None or copies is None or prefetch < copies else None,
         "attempts": attempts if attempts and (repeats is None or attempts <= repeats + 1) else None,
     }
-
-
-def _event(name: str, data: dict[str, Any]) -> Event:
-    return Event(name, Per(data["per"]), data["lane"], data["means"], data.get("recorded"), data.get("optional", False))
 
 
 class _Check:

@@ -1,11 +1,11 @@
-"""Run the benchmarks, all or those named: ``python -m model_tests.benchmarks [engine] [journal]``."""
+"""Run the benchmarks, all or those named: ``python -m model_tests.benchmarks [engine] [explore] [journal]``."""
 
 from __future__ import annotations
 
 import runpy
 import sys
 
-ALL = ("engine", "journal")
+ALL = ("engine", "explore", "journal")
 
 
 def run() -> int:

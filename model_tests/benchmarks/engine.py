@@ -1,16 +1,20 @@
 """How fast the engine is: messages sent, delivered and acknowledged a second, on one core, everything in memory.
 
-Run ``python -m model_tests.benchmarks.engine``.  Medians of several runs, in turn.  Beside each figure stands the same
-traffic through ``queue.Queue`` of the standard library, which promises nothing: the limit of Python on this machine.
+Run ``python -m model_tests.benchmarks.engine``.  Medians of several runs, in turn, of processor time.  Beside each
+figure stands the same traffic through ``queue.Queue`` of the standard library, which promises nothing: the limit of
+Python on this machine.
 """
 
 from __future__ import annotations
 
 import argparse
+import dataclasses
+import gc
 import json
 import queue
 import statistics
 import sys
+import tempfile
 import time
 import tracemalloc
 from collections.abc import Callable, Mapping
@@ -18,9 +22,9 @@ from typing import Any
 
 from ackfsm import tables
 from ackfsm.engine import Broker
-from ackfsm.journal import MemoryJournal
+from ackfsm.journal import FileJournal, Journal, MemoryJournal
 
-__all__ = ["SIDES", "growth", "main", "throughput"]
+__all__ = ["SIDES", "Size", "growth", "main", "throughput"]
 
 _BODY = b"x" * 100
 _BATCH = 500
@@ -56,12 +60,21 @@ def _in_batches(broker: Broker, messages: int) -> None:
 
 def _standard(messages: int) -> float:
     waiting: queue.Queue[bytes] = queue.Queue()
-    begun = time.perf_counter()
+    begun = time.process_time()
     for _ in range(messages):
         waiting.put(_BODY)
         waiting.get()
         waiting.task_done()
-    return messages / (time.perf_counter() - begun)
+    return messages / (time.process_time() - begun)
+
+
+@dataclasses.dataclass(frozen=True)
+class Size:
+    """Bytes of memory in use, and of the journal before and after compaction."""
+
+    memory: int
+    journal: int
+    compacted: int
 
 
 _Traffic = Callable[[Broker, int], None]
@@ -89,19 +102,24 @@ def throughput(messages: int, repeats: int) -> dict[str, float]:
         for name, (traffic, settings) in SIDES.items():
             broker = Broker(specification=specification, journal=MemoryJournal(), **settings)
             traffic(broker, _BATCH)  # the tables are read on the way
-            begun = time.perf_counter()
+            begun = time.process_time()
             traffic(broker, messages)
-            found[name].append(messages / (time.perf_counter() - begun))
+            found[name].append(messages / (time.process_time() - begun))
         found["queue.Queue"].append(_standard(messages))
     return {name: statistics.median(rates) for name, rates in found.items()}
 
 
-def growth(messages: int) -> list[int]:
-    """Bytes of memory in use after each tenth of ``messages`` through a queue that holds a thousand at most."""
-    broker = Broker(specification=tables.load(), send_mode="asynchronous")
+def growth(messages: int, journal: Journal) -> list[Size]:
+    """What is in use after each tenth of ``messages`` through a queue that holds a thousand at most and is never empty.
+
+    ``journal`` is compacted then, as somebody has to who runs a broker for long.
+    """
+    broker = Broker(specification=tables.load(), journal=journal, send_mode="asynchronous")
     session = broker.connect().session()
     broker.queue("q", max_length=1_000)
     producer, consumer = session.producer("q"), session.consumer("q")
+    for _ in range(_BATCH // 2):
+        producer.send(_BODY)
     tracemalloc.start()
     sizes = []
     for _ in range(10):
@@ -109,9 +127,11 @@ def growth(messages: int) -> list[int]:
             for _ in range(_BATCH):
                 producer.send(_BODY)
             producer.wait()
-            while consumer.receive() is not None:
-                pass
-        sizes.append(tracemalloc.get_traced_memory()[0])
+            if any(consumer.receive() is None for _ in range(_BATCH)):
+                raise AssertionError("a message is missing")
+        compaction = journal.compact()
+        gc.collect()
+        sizes.append(Size(tracemalloc.get_traced_memory()[0], compaction.bytes_before, compaction.bytes_after))
     tracemalloc.stop()
     return sizes
 
@@ -124,15 +144,21 @@ def main() -> None:
     parser.add_argument("--growth", type=int, default=1_000_000, help="messages through a bounded queue")
     parser.add_argument("--json", action="store_true")
     chosen = parser.parse_args()
-    rates, sizes = throughput(chosen.messages, chosen.repeats), growth(chosen.growth)
+    rates = throughput(chosen.messages, chosen.repeats)
+    with tempfile.TemporaryDirectory() as folder:
+        journals: dict[str, Journal] = {"memory": MemoryJournal(), "file": FileJournal(folder)}
+        sizes = {kind: growth(chosen.growth, journal) for kind, journal in journals.items()}
     if chosen.json:
-        json.dump({"messages_per_second": rates, "bytes_in_use": sizes}, sys.stdout, indent=2)
+        told = {kind: [dataclasses.asdict(size) for size in each] for kind, each in sizes.items()}
+        json.dump({"messages_per_second": rates, "bytes_in_use": told}, sys.stdout, indent=2)
         return
     out = sys.stdout.write
     for name, rate in rates.items():
         out(f"{name:46}{rate:>12,.0f} messages/s\n")
-    out(f"\n{chosen.growth:,} messages through a queue of 1,000, memory in use after each tenth (KiB): ")
-    out(" ".join(f"{size >> 10:,}" for size in sizes) + "\n")
+    for kind, each in sizes.items():
+        out(f"\n{chosen.growth:,} messages through a queue of 1,000, {kind} journal; KiB after each tenth\n")
+        for field in dataclasses.fields(Size):
+            out(f"{field.name:12}" + " ".join(f"{getattr(size, field.name) >> 10:>7,}" for size in each) + "\n")
 
 
 if __name__ == "__main__":

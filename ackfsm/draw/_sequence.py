@@ -1,0 +1,114 @@
+"""Sequence diagrams: numbered arrows between lanes, as Mermaid and PlantUML text."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Iterator
+from typing import Final
+
+from ackfsm.draw._style import identifier, wrapped
+
+__all__ = ["Arrow", "SequenceDiagram", "sequence_mermaid", "sequence_plantuml"]
+
+_WIDTH: Final = 60
+_MERMAID: Final = re.compile(r"[#;<>]")
+_CREOLE: Final = re.compile(r'//|\*\*|__|--|~~|""|<|\\')
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Arrow:
+    """One step, from the lane ``start`` to the lane ``end``, which may be the same.
+
+    ``because`` is the reason, empty without one; a ``fault`` is drawn so that it is seen.
+    """
+
+    number: int | None
+    start: str
+    end: str
+    label: str
+    because: str = ""
+    fault: bool = False
+
+    @property
+    def numbered(self) -> str:
+        """The label with its number."""
+        return self.label if self.number is None else f"{self.number} {self.label}"
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class SequenceDiagram:
+    """Lanes from left to right, arrows from top to bottom, and ``ending``: what has come of it, a few sentences."""
+
+    title: str
+    lanes: tuple[str, ...]
+    arrows: tuple[Arrow, ...]
+    ending: tuple[str, ...] = ()
+
+
+def sequence_mermaid(diagram: SequenceDiagram) -> str:
+    """``diagram`` as a Mermaid ``sequenceDiagram``."""
+    lines = ["sequenceDiagram", *(f"    {line}" for line in _mermaid(diagram))]
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _mermaid(diagram: SequenceDiagram) -> Iterator[str]:
+    if diagram.title:
+        yield f"title {_in_mermaid(diagram.title)}"
+    for lane in diagram.lanes:
+        name = _name(lane)
+        yield f"participant {lane}" if name == lane else f"participant {name} as {lane}"
+    for arrow in diagram.arrows:
+        head = "-x" if arrow.fault else "->>"
+        text = "<br/>".join(map(_in_mermaid, _said(arrow)))
+        yield f"{_name(arrow.start)}{head}{_name(arrow.end)}: {text}"
+    if diagram.ending:
+        yield f"Note over {_span(diagram, ',')}: {'<br/>'.join(map(_in_mermaid, _ending(diagram)))}"
+
+
+def _in_mermaid(text: str) -> str:
+    """``text`` with the signs that Mermaid reads written by their numbers: ``m1#2`` is ``m1#35;2``."""
+    return _MERMAID.sub(lambda found: f"#{ord(found[0])};", text)
+
+
+def sequence_plantuml(diagram: SequenceDiagram) -> str:
+    """``diagram`` as a PlantUML sequence diagram."""
+    lines = ["@startuml", *_plantuml(diagram), "@enduml"]
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _plantuml(diagram: SequenceDiagram) -> Iterator[str]:
+    if diagram.title:
+        yield f"title {_in_plantuml(diagram.title)}"
+    yield from (f'participant "{lane}" as {_name(lane)}' for lane in diagram.lanes)
+    for arrow in diagram.arrows:
+        head = "->x" if arrow.fault else "->"
+        text = "\\n".join(map(_in_plantuml, _said(arrow)))
+        yield f"{_name(arrow.start)} {head} {_name(arrow.end)} : {text}"
+    if diagram.ending:
+        yield f"note over {_span(diagram, ', ')}"
+        yield from map(_in_plantuml, _ending(diagram))
+        yield "end note"
+
+
+def _in_plantuml(text: str) -> str:
+    """``text`` with a tilde before what PlantUML takes for a mark of its own."""
+    return _CREOLE.sub(lambda found: f"~{found[0]}", text)
+
+
+def _said(arrow: Arrow) -> Iterator[str]:
+    yield arrow.numbered
+    yield from wrapped(arrow.because, _WIDTH)
+
+
+def _ending(diagram: SequenceDiagram) -> Iterator[str]:
+    for sentence in diagram.ending:
+        yield from wrapped(sentence, _WIDTH)
+
+
+def _span(diagram: SequenceDiagram, comma: str) -> str:
+    return comma.join(dict.fromkeys((_name(diagram.lanes[0]), _name(diagram.lanes[-1]))))
+
+
+def _name(lane: str) -> str:
+    return identifier("lane", lane) if " " in lane else lane

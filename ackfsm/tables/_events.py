@@ -1,0 +1,67 @@
+"""The events of ``spec/events.yaml``: what each exists once for, between which lanes it goes, what it means."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from enum import StrEnum
+from types import MappingProxyType
+
+from ackfsm.tables._machine import Per
+from ackfsm.tables._source import Document
+
+__all__ = ["Event", "Lane", "read_events"]
+
+
+class Lane(StrEnum):
+    """Where an event happens, from left to right as a sequence diagram has it; a link holds what is on its way."""
+
+    PRODUCER = "producer"
+    PRODUCER_LINK = "producer link"
+    BROKER = "broker"
+    JOURNAL = "journal"
+    CONSUMER_LINK = "consumer link"
+    CONSUMER = "consumer"
+    FAULT = "fault"
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Event:
+    """One event: what it exists once for, in whose lane it happens, what it means.
+
+    In a diagram it is an arrow from ``start`` to ``end``: one of them is its lane, and both are where it stays
+    there.  ``recorded`` says how a history shows it, ``None`` if no history can.  An ``optional``
+    event is one that an application may choose; it happens only in checks that ask for it.
+    """
+
+    name: str
+    per: Per
+    lane: Lane
+    start: Lane
+    end: Lane
+    means: str
+    recorded: str | None
+    optional: bool
+
+
+def read_events(document: Document) -> Mapping[str, Event]:
+    """The events by name.  Raises :class:`ackfsm.terms.SpecError` for one that goes from a lane and to a lane."""
+    return MappingProxyType({name: _event(document, name) for name in document.data})
+
+
+def _event(document: Document, name: str) -> Event:
+    data = document.data[name]
+    if "from" in data and "to" in data:
+        sentence = f"{name} goes from another lane to its own, or from its own to another; keep from or to"
+        raise document.error((name, "to"), sentence)
+    lane = Lane(data["lane"])
+    return Event(
+        name=name,
+        per=Per(data["per"]),
+        lane=lane,
+        start=Lane(data.get("from", lane)),
+        end=Lane(data.get("to", lane)),
+        means=data["means"],
+        recorded=data.get("recorded"),
+        optional=data.get("optional", False),
+    )
