@@ -30,8 +30,8 @@ SETTINGS = {
 
 
 DEFAULT = SPEC.configure(None, {"profile": "jms"})
-LARGE = 3_500
-"""Three levels of two messages have more states than that."""
+LARGE = 3_570
+"""Two levels of two messages have more states than that."""
 
 
 def _network(profile: str, *, messages: int = 1) -> Network:
@@ -54,13 +54,14 @@ def test_small_levels_are_searched_as_in_one_process(profile: str, spark_session
 
 
 def test_spark_finds_what_one_process_finds(spark_session: SparkSession, tmp_path: Path) -> None:
-    """The larger half of the levels goes through Spark, the others do not; each sees what the other found."""
+    """The two largest levels go through Spark, the others do not; each sees what the other found."""
     network = _network("jms", messages=2)
     local = explore.explore(network)
     found = spark.explore(network, session=spark_session, checkpoint=tmp_path, small=LARGE)
     _same(network, found, local)
     assert (tmp_path / "level=00027" / "bucket=3").exists(), "divided by Spark"
     assert (tmp_path / "level=00001" / "bucket=-2").exists(), "not divided"
+    assert spark.explore(network, session=spark_session, checkpoint=tmp_path) == found, "read again from both kinds"
 
 
 def test_a_limit_leaves_the_search_incomplete(spark_session: SparkSession) -> None:
