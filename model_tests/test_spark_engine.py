@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -25,14 +25,9 @@ NAMES = ("message", "session", "queue", "transaction")
 CLEAN = (DATA / "synthetic" / "legal_redelivered_on_first_sight.jsonl").read_text().splitlines()
 
 
-@pytest.fixture(scope="module")
-def session() -> Iterator[SparkSession]:
-    """One for all histories; they are small, and a compiler that thinks longer costs more than it saves."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1", prepend=" ")
-        found = spark.session("local[2]")
-    yield found
-    found.stop()
+@pytest.fixture
+def session(spark_session: SparkSession) -> SparkSession:
+    return spark_session
 
 
 def _configured(path: Path) -> Configuration | None:

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
+import functools
 import os
+from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from rich.console import Group
 
@@ -22,6 +26,11 @@ from ackfsm.cli._common import (
     say,
     settings_of,
 )
+from ackfsm.cli._engine import add_engine, spark_session
+from ackfsm.terms import InputError
+
+if TYPE_CHECKING:
+    from ackfsm.matrix import Spread
 
 __all__ = ["add_matrix"]
 
@@ -42,6 +51,7 @@ def add_matrix(commands: Commands) -> None:
     parser.add_argument(
         "--pairs", action=argparse.BooleanOptionalAction, default=True, help="two faults as well (default: yes)"
     )
+    add_engine(parser)
     parser.add_argument("--jobs", metavar="N", type=count, help="processes (default: one for each processor)")
     parser.add_argument(
         "--output", metavar="DIR", type=Path, help="write matrix.parquet and matrix.html into this folder"
@@ -66,8 +76,8 @@ def _matrix(arguments: argparse.Namespace) -> int:
     if arguments.output is not None:
         matrix.make_folder(arguments.output)
     jobs = os.cpu_count() if arguments.jobs is None else arguments.jobs
-    with bars() as progress:
-        found = matrix.run(plan, specification, jobs=jobs or 1, progress=progress)
+    with _spread(arguments) as spread, bars() as progress:
+        found = matrix.run(plan, specification, jobs=jobs or 1, spread=spread, progress=progress)
     summary = matrix.summarise(found)
     written = [] if arguments.output is None else [str(file) for file in matrix.write(found, summary, arguments.output)]
     answer = {**matrix.matrix_json(found, summary), "written": written}
@@ -77,3 +87,17 @@ def _matrix(arguments: argparse.Namespace) -> int:
     if found.broken:
         return VIOLATION
     return AS_PROMISED if found.complete else UNDETERMINED
+
+
+@contextlib.contextmanager
+def _spread(arguments: argparse.Namespace) -> Iterator[Spread | None]:
+    """What explores the cells, if not this machine alone."""
+    if arguments.jobs is not None and arguments.engine == "spark":
+        raise InputError("--jobs is for --engine local; Spark's master says how many tasks it runs: leave --jobs out")
+    with spark_session(arguments) as session:
+        if session is None:
+            yield None
+        else:
+            from ackfsm import spark
+
+            yield functools.partial(spark.spread, session=session)

@@ -21,7 +21,8 @@ from ackfsm.cli._common import (
     say,
     settings_of,
 )
-from ackfsm.terms import Anomaly, Configuration, InputError, Verdict
+from ackfsm.cli._engine import add_engine, spark_session
+from ackfsm.terms import Anomaly, Configuration, Verdict
 
 if TYPE_CHECKING:
     from ackfsm import history
@@ -44,17 +45,12 @@ def add_verify(commands: Commands) -> None:
     parser.add_argument(
         "histories", metavar="HISTORY", nargs="+", help="JSONL, .jsonl.gz, Parquet, or a folder of parts"
     )
-    parser.add_argument("--engine", choices=["local", "spark"], default="local", help="one process, or Spark")
-    parser.add_argument(
-        "--master", metavar="URL", help="Spark's master, or sc://HOST for Spark Connect (default: local[*])"
-    )
+    add_engine(parser)
 
 
 def _verify(arguments: argparse.Namespace) -> int:
     from ackfsm.report.verify import verify_screen
 
-    if arguments.master is not None and arguments.engine != "spark":
-        raise InputError("--master is for --engine spark; add it, or leave --master out")
     specification = tables.load()
     with _engine(arguments, specification) as examine:
         results = [_judged(arguments, specification, path, examine) for path in arguments.histories]
@@ -72,19 +68,16 @@ _Examine: TypeAlias = "Callable[[str, Configuration | None], history.Findings]"
 
 @contextlib.contextmanager
 def _engine(arguments: argparse.Namespace, specification: tables.Specification) -> Iterator[_Examine]:
-    """What examines one history: this process, or a Spark session that lives as long as the command."""
-    if arguments.engine == "local":
-        from ackfsm import history
+    """What examines one history: this process, or Spark."""
+    with spark_session(arguments) as session:
+        if session is None:
+            from ackfsm import history
 
-        yield lambda path, configuration: history.examine(history.read(path), specification, configuration)
-        return
-    from ackfsm import spark
+            yield lambda path, configuration: history.examine(history.read(path), specification, configuration)
+        else:
+            from ackfsm import spark
 
-    session = spark.session(arguments.master)
-    try:
-        yield lambda path, configuration: spark.examine(path, specification, configuration, session)
-    finally:
-        session.stop()
+            yield lambda path, configuration: spark.examine(path, specification, configuration, session)
 
 
 def _judged(

@@ -25,6 +25,7 @@ from ackfsm.cli._common import (
     size,
     write_file,
 )
+from ackfsm.cli._engine import add_search, search_of
 from ackfsm.explore import Answer, Witness
 from ackfsm.tables import Specification
 from ackfsm.terms import Anomaly, InputError
@@ -62,6 +63,7 @@ def add_exploration(parser: argparse.ArgumentParser) -> None:
     """What to explore, and what to show of it."""
     add_configuration(parser)
     add_bounds(parser)
+    add_search(parser)
     parser.add_argument("--max-states", metavar="N", type=count, help="stop, undetermined, after so many states")
     parser.add_argument(
         "--max-memory", metavar="M", type=size, help="stop, undetermined, before the states take more: 512MiB, 8GiB"
@@ -90,7 +92,7 @@ def add_exploration(parser: argparse.ArgumentParser) -> None:
 def explored(arguments: argparse.Namespace) -> tuple[Specification, Answer, tuple[Witness, ...]]:
     """The tables, what the search found, and its witnesses, each performed before anything is said of it."""
     specification, configuration, bounds = asked(arguments)
-    with patience("states found") as progress:
+    with search_of(arguments) as search, patience("states found") as progress:
         answer = explore.check(
             specification,
             configuration,
@@ -99,6 +101,7 @@ def explored(arguments: argparse.Namespace) -> tuple[Specification, Answer, tupl
             max_memory=arguments.max_memory,
             workers=arguments.workers,
             progress=progress,
+            search=search,
             forever=arguments.forever if arguments.progress or arguments.forever else None,
         )
     return specification, answer, answer.witnesses()

@@ -1,7 +1,7 @@
 """Exhaustive exploration of a system's states."""
 
 from ackfsm.explore._allowed import allowed, why_undecided
-from ackfsm.explore._check import Answer, Finding, check
+from ackfsm.explore._check import Answer, Finding, SearchFunction, check
 from ackfsm.explore._progress import Broken, ProgressFinding
 from ackfsm.explore._reduce import Reduced, reduced
 from ackfsm.explore._search import Exploration, explore, explore_packed
@@ -21,6 +21,7 @@ __all__ = [
     "ProgressFinding",
     "Reduced",
     "Refused",
+    "SearchFunction",
     "Step",
     "System",
     "Way",

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import time
 from collections.abc import Callable, Collection, Mapping
+from typing import Protocol
 
 from ackfsm.explore._progress import ProgressFinding, find_progress, refuse_forever
 from ackfsm.explore._search import Exploration, Search, explore
@@ -13,7 +15,16 @@ from ackfsm.network import Bounds, Network, NetworkEvent, compose
 from ackfsm.tables import Promise, Specification
 from ackfsm.terms import Anomaly, Configuration, Fault
 
-__all__ = ["Answer", "Finding", "check"]
+__all__ = ["Answer", "Finding", "SearchFunction", "check"]
+
+
+class SearchFunction(Protocol):
+    """Searches a whole state space, as :func:`ackfsm.explore.explore` does in one process."""
+
+    def __call__(
+        self, network: Network, /, *, max_states: int | None, progress: Callable[[int], None] | None
+    ) -> Exploration:
+        """What is found in ``network``; the limit and the progress are those of :func:`ackfsm.explore.explore`."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -119,11 +130,13 @@ def check(  # noqa: PLR0913 - what a check can be told
     workers: int | None = None,
     progress: Callable[[int], None] | None = None,
     forever: Collection[str] | None = None,
+    search: SearchFunction | None = None,
 ) -> Answer:
     """Explore everything that ``configuration`` can do within ``bounds``.
 
     With ``forever`` (perhaps empty) the answer says also which progress is made; of the faults and
-    actions those named in it may go on for ever.
+    actions those named in it may go on for ever.  ``search`` searches in place of this process; it is told
+    ``max_states`` and ``progress`` alone, and what it finds cannot be looked at for ``forever``.
 
     Raises :class:`ackfsm.terms.InputError` for settings that the tables do not cover.
     """
@@ -132,19 +145,15 @@ def check(  # noqa: PLR0913 - what a check can be told
     promises = specification.promised_absent(configuration)
     progressing: dict[str, ProgressFinding] = {}
 
-    def look(search: Search) -> None:
-        found = find_progress(search, network, specification.progress, forever=forever or (), promised=promises)
+    def look(seen: Search) -> None:
+        found = find_progress(seen, network, specification.progress, forever=forever or (), promised=promises)
         progressing.update(found)
 
-    begun = time.perf_counter()
-    exploration = explore(
-        network,
-        max_states=max_states,
-        max_memory=max_memory,
-        workers=workers,
-        progress=progress,
-        look=None if forever is None else look,
+    search = search or functools.partial(
+        explore, max_memory=max_memory, workers=workers, look=None if forever is None else look
     )
+    begun = time.perf_counter()
+    exploration = search(network, max_states=max_states, progress=progress)
     seconds = time.perf_counter() - begun
     findings = {
         anomaly: Finding(

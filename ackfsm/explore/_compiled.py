@@ -8,9 +8,25 @@ from typing import Any
 import numba
 import numpy as np
 
-from ackfsm.explore import _kernel
+from ackfsm.explore import _exchange, _kernel
 
-__all__ = ["array", "compiled", "enter", "expand", "insert", "laid", "moved", "rehash", "resolve", "widened"]
+__all__ = [
+    "added",
+    "array",
+    "compiled",
+    "enter",
+    "expand",
+    "insert",
+    "laid",
+    "moved",
+    "recognised",
+    "rehash",
+    "resolve",
+    "signed",
+    "sought",
+    "spelled",
+    "widened",
+]
 
 
 def compiled(function: Any) -> Any:
@@ -27,6 +43,8 @@ _known: dict[str, Any] = {}
 
 compiled(_kernel.mixed)
 compiled(_kernel.describe)
+compiled(_kernel.crowded)
+compiled(_kernel.entered)
 compiled(_kernel.key_of)
 enter = compiled(_kernel.enter)
 expand = compiled(_kernel.expand)
@@ -36,6 +54,12 @@ moved = compiled(_kernel.moved)
 rehash = compiled(_kernel.rehash)
 resolve = compiled(_kernel.resolve)
 widened = compiled(_kernel.widened)
+
+signed = compiled(_exchange.signed)
+recognised = compiled(_exchange.recognised)
+spelled = compiled(_exchange.spelled)
+added = compiled(_exchange.added)
+sought = compiled(_exchange.sought)
 
 
 def array(numbers: Any, kind: str) -> Any:

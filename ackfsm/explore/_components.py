@@ -8,7 +8,7 @@ from itertools import accumulate
 from ackfsm.explore._kernel import EMPTY, HEAD, MASK_BITS, UNKNOWN, WORD_BITS, Layout, Rows, System, describe, enter
 from ackfsm.network import Packed
 
-__all__ = ["first_rows", "layout_for", "machine_states", "place_of", "system_of"]
+__all__ = ["first_rows", "layout_for", "machine_states", "machines_in", "place_of", "system_of"]
 
 
 def members_of(packed: Packed) -> list[list[int]]:
@@ -174,6 +174,15 @@ def machine_states(packed: Packed, system: System, rows: Rows, row: int) -> Iter
     for machine in local.members[int(rows.component[row])]:
         word = int(rows.local[row * system.local_words + local.word[machine]])
         yield machine, word >> local.shift[machine] & local.mask[machine]
+
+
+def machines_in(packed: Packed, words: Sequence[int]) -> list[int]:
+    """The state of each machine, by its number, in a state that is spelled out (:mod:`ackfsm.explore._exchange`)."""
+    local = _Locals(packed)
+    return [
+        words[component * local.words + local.word[i]] >> local.shift[i] & local.mask[i]
+        for i, component in enumerate(packed.component)
+    ]
 
 
 def place_of(packed: Packed, machine: int) -> tuple[int, int, int, int]:

@@ -36,8 +36,10 @@ __all__ = [
     "Layout",
     "Rows",
     "System",
+    "crowded",
     "describe",
     "enter",
+    "entered",
     "expand",
     "insert",
     "key_of",
@@ -168,20 +170,17 @@ def mixed(key: int, number: int) -> int:
     return key
 
 
-def resolve(  # noqa: C901 - compiled as a whole
-    system: System, layout: Layout, rows: Rows, wanted: Any, room: Any
-) -> bool:
+def resolve(system: System, layout: Layout, rows: Rows, wanted: Any, room: Any) -> bool:
     """Find where the events lead that are ``wanted``; a local state that is new gets a row.
 
     ``wanted`` has how many there are, then row and mover of each.  False, and what is left stays, where there may be no
     room for one more row.  ``room`` is for one local state.
     """
-    words, total, taken = system.local_words, system.components, system.components + 1
+    words = system.local_words
     while wanted[0] > 0:
         row, i = wanted[2 * wanted[0] - 1], wanted[2 * wanted[0]]
         component = rows.component[row]
-        crowded = rows.count[component] == rows.most or rows.count[total] == len(rows.component)
-        if crowded or rows.count[taken] + system.widest > len(rows.after):
+        if crowded(system, rows, component):
             return False
         wanted[0] -= 1
         k = system.own_of[i]
@@ -190,31 +189,43 @@ def resolve(  # noqa: C901 - compiled as a whole
         for p in range(system.first[k], system.first[k + 1]):
             here = (rows.local[row * words + system.word[p]] >> system.shift[p]) & system.mask[p]
             room[system.word[p]] += (system.table[system.where[p] + here] - here) << system.shift[p]
-        key = component
-        for w in range(words):
-            key = mixed(key, room[w])
-        slot = key & (len(rows.slots) - 1)
-        known = False
-        while rows.slots[slot] >= 0:
-            other = rows.slots[slot]
-            known = rows.component[other] == component
-            for w in range(words):
-                if rows.local[other * words + w] != room[w]:
-                    known = False
-            if known:
-                break
-            slot = (slot + 1) & (len(rows.slots) - 1)
-        if known:
-            new = rows.slots[slot]
-        else:
-            new = rows.count[total]
-            rows.slots[slot] = new
-            for w in range(words):
-                rows.local[new * words + w] = room[w]
-            rows.component[new] = component
-            describe(system, layout, rows, new)
+        new = entered(system, layout, rows, component, room)
         rows.after[rows.head[row * system.head + BASE] + system.place[i]] = new
     return True
+
+
+def crowded(system: System, rows: Rows, component: int) -> bool:
+    """Whether there may be no room for one more row of ``component``."""
+    total, taken = system.components, system.components + 1
+    full = rows.count[component] == rows.most or rows.count[total] == len(rows.component)
+    return bool(full or rows.count[taken] + system.widest > len(rows.after))
+
+
+def entered(system: System, layout: Layout, rows: Rows, component: int, room: Any) -> int:
+    """The row of the local state in ``room``; one that is new gets it, if its component is not crowded, else -1."""
+    words = system.local_words
+    key = component
+    for w in range(words):
+        key = mixed(key, room[w])
+    slot = key & (len(rows.slots) - 1)
+    while rows.slots[slot] >= 0:
+        other = rows.slots[slot]
+        known = rows.component[other] == component
+        for w in range(words):
+            if rows.local[other * words + w] != room[w]:
+                known = False
+        if known:
+            return int(other)
+        slot = (slot + 1) & (len(rows.slots) - 1)
+    if crowded(system, rows, component):
+        return -1
+    new = int(rows.count[system.components])
+    rows.slots[slot] = new
+    for w in range(words):
+        rows.local[new * words + w] = room[w]
+    rows.component[new] = component
+    describe(system, layout, rows, new)
+    return new
 
 
 def describe(system: System, layout: Layout, rows: Rows, new: int) -> None:

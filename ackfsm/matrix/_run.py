@@ -30,7 +30,7 @@ from ackfsm.network import NetworkEvent, compose
 from ackfsm.tables import Row, Specification
 from ackfsm.terms import Anomaly, Configuration, Fault, InputError, SpecError
 
-__all__ = ["Progress", "run"]
+__all__ = ["Progress", "Spread", "run"]
 
 _COMPILED_FROM = 200
 """With so many searches it pays to load compiled code in every process (half a second each)."""
@@ -46,21 +46,29 @@ class Progress(Protocol):
         """``what`` goes on, ``done`` of its ``of`` parts are finished."""
 
 
-def run(
+class Spread(Protocol):
+    """Calls a function for many arguments, in other processes that have this package."""
+
+    def __call__(self, function: Callable[[Any], Any], arguments: Sequence[Any], /) -> Iterator[tuple[int, Any]]:
+        """The results in any order, each with the place of its argument; all of it can be pickled."""
+
+
+def run(  # noqa: PLR0913 - where and how to do it
     plan: Plan,
     specification: Specification,
     *,
     jobs: int = 1,
     directory: Path | None = None,
+    spread: Spread | None = None,
     progress: Progress | None = None,
 ) -> Matrix:
-    """Explore every cell of ``plan`` in ``jobs`` processes (1: in this one).
+    """Explore every cell of ``plan`` in ``jobs`` processes (1: in this one), or wherever ``spread`` does it.
 
     ``directory`` is where the tables were loaded from, so that other processes load the same.
     """
     begun = time.perf_counter()
     tell = progress or _silent
-    with _workers(specification, jobs, directory) as workers:
+    with _workers(specification, jobs, directory, spread) as workers:
         keys = _name(workers, plan, tell)
         outcomes = _search(workers, plan, keys, tell)
     return Matrix(plan, specification, keys, outcomes, time.perf_counter() - begun)
@@ -82,8 +90,27 @@ class _Workers(Protocol):
         """The results of ``task`` for all ``arguments``, with their places, as they come."""
 
 
-def _workers(specification: Specification, jobs: int, directory: Path | None) -> _Workers:
+def _workers(specification: Specification, jobs: int, directory: Path | None, spread: Spread | None) -> _Workers:
+    if spread is not None:
+        return _Spread(spread, (directory, specification.digest))
     return _Here(specification) if jobs <= 1 else _Pool(specification, jobs, directory)
+
+
+class _Spread:
+    """Something else does it; each of its processes reads the tables once."""
+
+    def __init__(self, spread: Spread, which: tuple[Path | None, str]) -> None:
+        self.spread = spread
+        self.tables = which
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: object, *_: object) -> None:
+        """What was given is not ours to end."""
+
+    def map(self, task: _Task, arguments: Sequence[Any]) -> Iterator[tuple[int, Any]]:
+        return self.spread(functools.partial(_elsewhere, self.tables, task), arguments)
 
 
 class _Here:

@@ -1,0 +1,173 @@
+"""What an exploration sends through Spark: rows that hold many states each, or tell something.
+
+A row of the schema :data:`DDL` either has in ``states`` (64-bit words, little-endian) a ``number`` of states of one
+``bucket``, or tells: its bucket is :data:`TOLD`, and it has a ``number`` of transitions or, in ``states``, the only one
+that belongs to what ``place`` names.  Thousands of states in a row cost Spark no more than one does.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import itertools
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Final, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+
+from ackfsm.explore._step import Expander, States, StateSet, least, signatures
+from ackfsm.network import Packed
+from ackfsm.spark._levels import MIXED, TOLD, known_states, states_in
+
+__all__ = ["DDL", "SCHEMA", "Batches", "Question", "expanding", "fresh_among", "hunting", "row", "rows_of"]
+
+Batches: TypeAlias = Iterator[pa.RecordBatch]
+
+SCHEMA: Final = pa.schema(
+    [("bucket", pa.int32()), ("place", pa.int32()), ("number", pa.int64()), ("states", pa.binary())]
+)
+DDL: Final = "bucket int, place int, number bigint, states binary"
+
+_CHUNK: Final = 1 << 13
+"""States in a row at most."""
+
+_BATCH: Final = 1 << 16
+"""States that are expanded together: what they lead to is sent once, however often they do."""
+
+_BUCKET_SEED: Final = 5
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Question:
+    """The network that is explored; equal if the name of the reduced network (``key``) is."""
+
+    key: str
+    packed: Packed = dataclasses.field(compare=False, repr=False)
+
+    def step(self) -> Expander:
+        """What expands its states: one in each process, with all that it has learnt."""
+        return _step(self)
+
+
+@functools.lru_cache(maxsize=1)
+def _step(question: Question) -> Expander:
+    return Expander(question.packed)
+
+
+def row(
+    bucket: int, *, place: int | None = None, number: int | None = None, states: States | None = None
+) -> pa.RecordBatch:
+    """One row."""
+    blob = None if states is None else states.astype("<i8", copy=False).tobytes()
+    return pa.RecordBatch.from_pylist([{"bucket": bucket, "place": place, "number": number, "states": blob}], SCHEMA)
+
+
+def rows_of(states: States, bucket: int) -> Batches:
+    """Different states of one bucket as rows."""
+    for begin in range(0, len(states), _CHUNK):
+        chunk = states[begin : begin + _CHUNK]
+        yield row(bucket, number=len(chunk), states=chunk)
+
+
+def expanding(
+    question: Question, buckets: int, among: int, *, marks_only: bool = False
+) -> Callable[[Batches], Batches]:
+    """States to those that they lead to, divided into so many ``buckets`` (none: all of them are :data:`MIXED`).
+
+    It tells the transitions, and of each anomaly whose bit is in ``among`` the first state that is it.
+    """
+
+    def expanded(batches: Batches) -> Batches:
+        step = question.step()
+        transitions, nearest = 0, dict[int, States]()
+        for states in _together(batches, step.words):
+            step.load(states)
+            for anomaly, state in step.marked(among):
+                nearest[anomaly] = least(np.stack([state, nearest.get(anomaly, state)]))
+            if not marks_only:
+                yield from _divided(_successors(step), buckets)
+                transitions += step.transitions
+        yield row(TOLD, number=transitions)
+        for anomaly, state in nearest.items():
+            yield row(TOLD, place=anomaly, states=state)
+
+    return expanded
+
+
+def fresh_among(words: int, folder: Path, levels: int) -> Callable[[Batches], Batches]:
+    """States, ordered by their buckets, to those that are on none of the first ``levels`` in ``folder``, each once."""
+
+    def sifted(batches: Batches) -> Batches:
+        for bucket, rows in itertools.groupby(_rows(batches), key=lambda row: row["bucket"][0].as_py()):
+            if bucket == TOLD:
+                yield from rows
+                continue
+            found = StateSet(words)
+            for chunk in rows:
+                found.add(_states(chunk, words))
+            new = np.ones(len(found), dtype=bool)
+            for known in known_states(folder, levels, bucket, words):
+                places = found.places(known)
+                new[places[places >= 0]] = False
+            yield from rows_of(found.states[new], bucket)
+
+    return sifted
+
+
+def hunting(question: Question, targets: States) -> Callable[[Batches], Batches]:
+    """States to the first of those that lead to each target; ``place`` is that of the target."""
+
+    def hunted(batches: Batches) -> Batches:
+        step, prey, first = question.step(), StateSet(targets.shape[1]), dict[int, States]()
+        prey.add(targets)
+        for states in _together(batches, step.words):
+            step.load(states)
+            for successors, parents in step.successors():
+                places = prey.places(successors)
+                for place in np.unique(places[places >= 0]):
+                    own = states[parents[places == place]]
+                    first[place] = least(np.vstack([own, first.get(place, own[0])]))
+        for place, parent in first.items():
+            yield row(TOLD, place=int(place), states=parent)
+
+    return hunted
+
+
+def _successors(step: Expander) -> States:
+    found = StateSet(step.words)
+    for successors, _ in step.successors():
+        found.add(successors)
+    return found.states
+
+
+def _divided(states: States, buckets: int) -> Batches:
+    if not buckets:
+        yield from rows_of(states, MIXED)
+        return
+    bucket = signatures(states, _BUCKET_SEED) % buckets
+    order = np.argsort(bucket, kind="stable")
+    ends = np.searchsorted(bucket[order], np.arange(buckets + 1))
+    for number, (begin, end) in enumerate(itertools.pairwise(ends)):
+        yield from rows_of(states[order[begin:end]], number)
+
+
+def _rows(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    return (batch.slice(at, 1) for batch in batches for at in range(len(batch)))
+
+
+def _states(one: pa.RecordBatch, words: int) -> States:
+    return states_in(one["states"][0], words)
+
+
+def _together(batches: Batches, words: int) -> Iterator[States]:
+    """The states of all rows, about :data:`_BATCH` at a time."""
+    waiting: list[States] = []
+    for one in _rows(batches):
+        waiting.append(_states(one, words))
+        if sum(map(len, waiting)) >= _BATCH:
+            yield np.vstack(waiting)
+            waiting = []
+    if waiting:
+        yield np.vstack(waiting)

@@ -1,0 +1,30 @@
+"""What is said when Spark gives up."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from collections.abc import Iterator
+from typing import Final
+
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
+
+from ackfsm.terms import AckfsmError, InputError, SpecError
+
+__all__ = ["told_plainly"]
+
+_OWN: Final = {error.__name__: error for error in (AckfsmError, InputError, SpecError)}
+
+
+@contextlib.contextmanager
+def told_plainly(what: str) -> Iterator[None]:
+    """An error of Spark during ``what`` as one sentence; one of ours in a worker as it was raised there."""
+    try:
+        yield
+    except (PySparkException, Py4JError) as error:
+        own = re.search(r"ackfsm\.terms\.(\w+): (.+)", str(error))
+        if own and own[1] in _OWN:
+            raise _OWN[own[1]](own[2]) from error
+        reason = " ".join(str(error).partition("\tat ")[0].split())
+        raise AckfsmError(f"Spark gave up on {what}: {reason}") from error
