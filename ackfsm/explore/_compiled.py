@@ -19,6 +19,7 @@ __all__ = [
     "insert",
     "laid",
     "moved",
+    "noted",
     "recognised",
     "rehash",
     "resolve",
@@ -45,12 +46,16 @@ compiled(_kernel.mixed)
 compiled(_kernel.describe)
 compiled(_kernel.crowded)
 compiled(_kernel.entered)
+compiled(_kernel.describe_step)
+compiled(_kernel.unfound)
+compiled(_kernel.first_of)
 compiled(_kernel.key_of)
 enter = compiled(_kernel.enter)
 expand = compiled(_kernel.expand)
 insert = compiled(_kernel.insert)
 laid = compiled(_kernel.laid)
 moved = compiled(_kernel.moved)
+noted = compiled(_kernel.noted)
 rehash = compiled(_kernel.rehash)
 resolve = compiled(_kernel.resolve)
 widened = compiled(_kernel.widened)

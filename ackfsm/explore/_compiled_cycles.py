@@ -5,8 +5,9 @@ from __future__ import annotations
 from ackfsm.explore import _cycles
 from ackfsm.explore._compiled import compiled
 
-__all__ = ["chosen", "fair_sets", "mark", "resting", "rows_of", "successors", "way"]
+__all__ = ["chosen", "fair_sets", "index", "mark", "resting", "rows_of", "successors", "way"]
 
+index = compiled(_cycles.index)
 rows_of = compiled(_cycles.rows_of)
 successors = compiled(_cycles.successors)
 mark = compiled(_cycles.mark)

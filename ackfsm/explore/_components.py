@@ -33,16 +33,10 @@ def lay_out(widths: Iterable[int]) -> tuple[list[int], list[int], list[int]]:
     return word, shift, mask
 
 
-def layout_for(widths: Sequence[int], system: System) -> Layout:
+def layout_for(widths: Sequence[int]) -> Layout:
     """States whose components have numbers of so many bits."""
     word, shift, mask = lay_out(widths)
-    words = max(word, default=0) + 1
-    places = (
-        event * words + word[system.mover[i]]
-        for event in range(system.events)
-        for i in range(system.moves[event], system.moves[event + 1])
-    )
-    return Layout(words, word, shift, mask, _starts(places, system.events * words))
+    return Layout(max(word, default=0) + 1, word, shift, mask)
 
 
 def masks_of(events: Iterable[int], masks: int) -> list[int]:
@@ -151,13 +145,14 @@ def first_rows(packed: Packed, system: System, layout: Layout) -> Rows:
     flat = [0] * (count * words)
     for i, state in enumerate(packed.initial):
         flat[packed.component[i] * words + local.word[i]] += state << local.shift[i]
-    names = ("number", "row_of", "always", "at_rest")
+    names = ("number", "row_of", "placed", "at_rest")
     rows = Rows(
         most=1,
         component=list(range(count)),
         local=flat,
         head=[0] * (count * system.head),
         after=[UNKNOWN] * sum(system.places),
+        step=[UNKNOWN] * (sum(system.places) * (layout.words + 1)),
         count=[0] * (count + 2),
         slots=[EMPTY] * (1 << (2 * count).bit_length()),
         **{name: [0] * count for name in names},

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from ackfsm.explore._kernel import BASE, HEAD, KEY, MASK_BITS, PLACED, Layout, Rows, System
+from ackfsm.explore._kernel import BASE, HEAD, KEY, MASK_BITS, Layout, Rows, System, key_of
 
 __all__ = [
     "APART",
@@ -29,6 +29,7 @@ __all__ = [
     "fair",
     "fair_sets",
     "finish",
+    "index",
     "mark",
     "resting",
     "rows_of",
@@ -53,8 +54,8 @@ class Space(NamedTuple):
     """What a search has found, shard after shard.
 
     State ``number`` of a shard is ``offset[shard] + number`` here; the first ``expanded[shard]`` of a shard have
-    successors.  Its hash table is ``slots[table[shard] : table[shard + 1]]``.  ``live`` is the mask of the events of
-    the graph.
+    successors.  Its hash table of the numbers of states is ``slots[table[shard] : table[shard + 1]]``.  ``live`` is the
+    mask of the events of the graph.
     """
 
     shards: int
@@ -99,6 +100,17 @@ def rows_of(  # noqa: PLR0913, PLR0917 - a compiled function is told everything
         desk.here[c] = rows.row_of[c * rows.most + number]
 
 
+def index(  # noqa: PLR0913, PLR0917 - as rows_of
+    system: System, layout: Layout, rows: Rows, states: Any, count: int, slots: Any
+) -> None:
+    """Enter the numbers of the first ``count`` states into the empty table ``slots``."""
+    for state in range(count):
+        slot = key_of(system, layout, rows, states, state) & (len(slots) - 1)
+        while slots[slot] >= 0:
+            slot = (slot + 1) & (len(slots) - 1)
+        slots[slot] = state
+
+
 def successors(  # noqa: C901, PLR0913, PLR0917 - the hot loop, compiled as a whole
     system: System, layout: Layout, rows: Rows, space: Space, desk: Desk, state: int
 ) -> int:
@@ -121,15 +133,14 @@ def successors(  # noqa: C901, PLR0913, PLR0917 - the hot loop, compiled as a wh
             event = m * MASK_BITS + system.position[low % 67]
             after, known = key, 0
             for w in range(words):
-                word = space.states[base + w]
-                for i in range(layout.moves[event * words + w], layout.moves[event * words + w + 1]):
-                    old = desk.here[system.mover[i]] * system.head
-                    row = rows.after[rows.head[old + BASE] + system.place[i]]
-                    known |= row
-                    new = max(row, 0) * system.head
-                    word += rows.head[new + PLACED] - rows.head[old + PLACED]
-                    after ^= rows.head[new + KEY] ^ rows.head[old + KEY]
-                desk.child[w] = word
+                desk.child[w] = space.states[base + w]
+            for i in range(system.moves[event], system.moves[event + 1]):
+                begin = rows.head[desk.here[system.mover[i]] * system.head + BASE]
+                step = (begin + system.place[i]) * (words + 1)
+                for w in range(words):
+                    desk.child[w] += rows.step[step + w]
+                known |= rows.step[step + words]
+                after ^= rows.step[step + words]
             if known < 0:
                 continue
             shard = (after >> 48) & (space.shards - 1)

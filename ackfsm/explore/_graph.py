@@ -11,6 +11,7 @@ from ackfsm.explore import _cycles
 from ackfsm.explore._components import masks_of, place_of
 from ackfsm.explore._cycles import APART, COMPONENT, FRAME, NEW, Desk, Space, Walk
 from ackfsm.explore._kernel import EMPTY, HEAD, MASK_BITS
+from ackfsm.explore._room import Shard
 from ackfsm.explore._search import Search
 from ackfsm.network import Instance, Network, NetworkEvent
 
@@ -54,16 +55,24 @@ class Graph:
     def _space(self, live: list[int]) -> Space:
         shards, words, room = self.search.shards, self.search.layout.words, self.search.room
         offset = [0, *accumulate(shard.count for shard in shards)]
-        table = [0, *accumulate(len(shard.slots) for shard in shards)]
+        indexes = [self._index(shard) for shard in shards]
+        table = [0, *accumulate(len(index) for index in indexes)]
         return Space(
             len(shards),
             room.of(offset),
             room.of([shard.head for shard in shards]),
             room.joined([shard.states[: shard.count * words] for shard in shards]),
             room.of(table),
-            room.joined([shard.slots for shard in shards]),
+            room.joined(indexes),
             room.of(live),
         )
+
+    def _index(self, shard: Shard) -> Any:
+        """A hash table of the numbers of the states of ``shard``."""
+        slots = self.numbers(1 << (3 * shard.count // 2).bit_length(), EMPTY, "slots")
+        known = (self.search.system, self.search.layout, self.search.rows)
+        self.kernel.index(*known, shard.states, shard.count, slots)
+        return slots
 
     def numbers(self, count: int, fill: int = 0, name: str = "") -> Any:
         """So many numbers in the form of the search."""

@@ -20,6 +20,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 __all__ = [
+    "ALWAYS",
     "BASE",
     "EMPTY",
     "EXPANDED",
@@ -27,7 +28,6 @@ __all__ = [
     "HEAD",
     "KEY",
     "MASK_BITS",
-    "PLACED",
     "TRANSITIONS",
     "UNKNOWN",
     "WANTED",
@@ -46,6 +46,7 @@ __all__ = [
     "laid",
     "mixed",
     "moved",
+    "noted",
     "rehash",
     "resolve",
     "widened",
@@ -62,7 +63,7 @@ EMPTY = -1
 UNKNOWN, WANTED = -1, -2
 """In place of a row: nobody needed it yet, and somebody does."""
 
-PLACED, KEY, BASE, HEAD = 0, 1, 2, 3
+KEY, BASE, ALWAYS, HEAD = 0, 1, 2, 3
 """Places in the head of a row, and where its mask begins."""
 
 EXPANDED, FOUND, TRANSITIONS = 0, 1, 2
@@ -119,10 +120,12 @@ class Rows(NamedTuple):
     """What is known of local states, a row each.
 
     ``local`` has their machines, packed; ``number`` counts them in their component; ``row_of[c * most + number]``
-    leads back. ``head`` has for each row ``HEAD`` numbers and the mask of the events that are not refused: the number
-    in its place in a state, the key, and where the row begins in ``after``. ``after[base + place[i]]`` is the row
-    after the event that moves ``mover[i]``. ``always`` and ``at_rest`` are the anomalies that the local state is.
-    ``count`` holds the number of rows of each component, then of all, and last the places taken.
+    leads back, and ``placed`` has the number in its place in a state.  ``head`` has for each row ``HEAD`` numbers and
+    the mask of the events that are not refused: the key, where the row begins in ``after``, and the anomalies that the
+    local state is.  ``at_rest`` are those that it is at rest.  ``after[base + place[i]]`` is the row after the event that
+    moves ``mover[i]``, and from ``(base + place[i]) * (words + 1)`` ``step`` has what that adds to each word of the
+    state, and the exclusive or of both keys, ``UNKNOWN`` if the row is not known.  ``count`` holds the number of rows of
+    each component, then of all, and last the places taken.
     """
 
     most: int
@@ -130,25 +133,22 @@ class Rows(NamedTuple):
     number: Any
     local: Any
     row_of: Any
+    placed: Any
     head: Any
     after: Any
-    always: Any
+    step: Any
     at_rest: Any
     count: Any
     slots: Any
 
 
 class Layout(NamedTuple):
-    """Where in a state the number of each component stands.
-
-    ``moves[e * words + w]`` is the first of the components that event ``e`` moves in word ``w``.
-    """
+    """Where in a state the number of each component stands."""
 
     words: int
     word: Any
     shift: Any
     mask: Any
-    moves: Any
 
 
 class Boxes(NamedTuple):
@@ -189,9 +189,19 @@ def resolve(system: System, layout: Layout, rows: Rows, wanted: Any, room: Any) 
         for p in range(system.first[k], system.first[k + 1]):
             here = (rows.local[row * words + system.word[p]] >> system.shift[p]) & system.mask[p]
             room[system.word[p]] += (system.table[system.where[p] + here] - here) << system.shift[p]
-        new = entered(system, layout, rows, component, room)
-        rows.after[rows.head[row * system.head + BASE] + system.place[i]] = new
+        at = rows.head[row * system.head + BASE] + system.place[i]
+        rows.after[at] = entered(system, layout, rows, component, room)
+        describe_step(system, layout, rows, row, at)
     return True
+
+
+def describe_step(system: System, layout: Layout, rows: Rows, row: int, at: int) -> None:
+    """Write what it adds to a state to go from ``row`` to the row at place ``at``."""
+    new, step = rows.after[at], at * (layout.words + 1)
+    for w in range(layout.words):
+        rows.step[step + w] = 0
+    rows.step[step + layout.word[rows.component[row]]] = rows.placed[new] - rows.placed[row]
+    rows.step[step + layout.words] = rows.head[new * system.head + KEY] ^ rows.head[row * system.head + KEY]
 
 
 def crowded(system: System, rows: Rows, component: int) -> bool:
@@ -237,12 +247,12 @@ def describe(system: System, layout: Layout, rows: Rows, new: int) -> None:
     rows.count[system.components + 1] = base + system.places[component]
     rows.number[new] = number
     rows.row_of[component * rows.most + number] = new
-    rows.head[head + PLACED] = number << layout.shift[component]
+    rows.placed[new] = number << layout.shift[component]
     rows.head[head + KEY] = mixed(1, new) << 31 | mixed(2, new)
     rows.head[head + BASE] = base
     for j in range(system.watched[component], system.watched[component + 1]):
         state = (rows.local[new * words + system.watch_word[j]] >> system.watch_shift[j]) & system.watch_mask[j]
-        rows.always[new] |= system.always[system.mark[j] + state]
+        rows.head[head + ALWAYS] |= system.always[system.mark[j] + state]
         rows.at_rest[new] |= system.at_rest[system.mark[j] + state]
     for m in range(system.masks):
         rows.head[head + HEAD + m] = system.everything[m]
@@ -277,11 +287,10 @@ def expand(  # noqa: C901, PLR0912, PLR0913, PLR0915, PLR0917 - the hot loop, co
     states: Any,
     tally: Any,
     stop: int,
-    resting: Any,
+    found: Any,
     wanted: Any,
     late: Any,
     here: Any,
-    child: Any,
 ) -> None:
     """Put the successors of the states up to ``stop`` of a ``shard`` into its boxes, as far as they are known.
 
@@ -290,16 +299,17 @@ def expand(  # noqa: C901, PLR0912, PLR0913, PLR0915, PLR0917 - the hot loop, co
     then which), which comes first the next time.  (Some of its successors may be in the boxes already: they come
     again.)
 
-    ``resting[a]`` becomes the first state that is the anomaly ``a`` at rest, unless it is one already.  ``here`` and
-    ``child`` are room for the heads of the rows of a state, and a successor.
+    ``found[a]`` becomes the first state that is the anomaly ``a``, unless it is one already.  ``here`` is room for
+    the row of each component of a state, and where that begins in ``after``.
     """
     words, components, events, masks = layout.words, system.components, system.events, system.masks
-    head, transitions, missing, ordered = tally[0], 0, False, boxes.shards == 1
-    waiting, taken = late[0], 0
+    stride, own_boxes, shards = words + 1, shard * boxes.shards, boxes.shards
+    head, transitions, missing, ordered = tally[0], 0, False, shards == 1
+    waiting, taken, unseen = late[0], 0, unfound(found)
     late[0] = 0
     while taken < waiting or head < stop:
         full = late[0] + 2 == len(late)
-        for box in range(shard * boxes.shards, (shard + 1) * boxes.shards):
+        for box in range(own_boxes, own_boxes + shards):
             full = full or boxes.fill[box] + events > boxes.capacity
         if full:
             break
@@ -310,11 +320,14 @@ def expand(  # noqa: C901, PLR0912, PLR0913, PLR0915, PLR0917 - the hot loop, co
             state = head
             head += 1
         missing = missing and ordered
-        base, key, count = state * words, 0, 0
+        base, key, bits, count = state * words, 0, 0, 0
         for c in range(components):
             row = rows.row_of[c * rows.most + ((states[base + layout.word[c]] >> layout.shift[c]) & layout.mask[c])]
-            here[c] = row * system.head
-            key ^= rows.head[here[c] + KEY]
+            at = row * system.head
+            here[c] = at
+            here[components + c] = rows.head[at + BASE]
+            key ^= rows.head[at + KEY]
+            bits |= rows.head[at + ALWAYS]
         quiet = True
         for m in range(masks):
             able = rows.head[here[0] + HEAD + m]
@@ -327,54 +340,46 @@ def expand(  # noqa: C901, PLR0912, PLR0913, PLR0915, PLR0917 - the hot loop, co
                 able ^= low
                 event = m * MASK_BITS + system.position[low % 67]
                 after, known = key, 0
-                for w in range(words):
-                    word = states[base + w]
-                    for i in range(layout.moves[event * words + w], layout.moves[event * words + w + 1]):
-                        old = here[system.mover[i]]
-                        row = rows.after[rows.head[old + BASE] + system.place[i]]
-                        known |= row
-                        new = max(row, 0) * system.head
-                        word += rows.head[new + PLACED] - rows.head[old + PLACED]
-                        after ^= rows.head[new + KEY] ^ rows.head[old + KEY]
-                    child[w] = word
+                for i in range(system.moves[event], system.moves[event + 1]):
+                    change = rows.step[(here[components + system.mover[i]] + system.place[i]) * stride + words]
+                    after ^= change
+                    known |= change
                 if known < 0:
                     missing = True
                     for i in range(system.moves[event], system.moves[event + 1]):
-                        old = here[system.mover[i]]
-                        at = rows.head[old + BASE] + system.place[i]
+                        at = here[components + system.mover[i]] + system.place[i]
                         if rows.after[at] == UNKNOWN and 2 * wanted[0] + 2 < len(wanted):
                             rows.after[at] = WANTED
                             wanted[0] += 1
-                            wanted[2 * wanted[0] - 1] = old // system.head
+                            wanted[2 * wanted[0] - 1] = here[system.mover[i]] // system.head
                             wanted[2 * wanted[0]] = i
                 if missing:
                     continue
                 count += 1
-                box = shard * boxes.shards + ((after >> 48) & (boxes.shards - 1))
+                box = own_boxes + ((after >> 48) & (shards - 1))
                 put = box * boxes.capacity + boxes.fill[box]
-                for w in range(words):
-                    boxes.states[put * words + w] = child[w]
-                boxes.keys[put] = after
-                boxes.parents[put] = state * boxes.shards + shard
                 boxes.fill[box] += 1
+                for w in range(words):
+                    word = states[base + w]
+                    for i in range(system.moves[event], system.moves[event + 1]):
+                        word += rows.step[(here[components + system.mover[i]] + system.place[i]) * stride + w]
+                    boxes.states[put * words + w] = word
+                boxes.keys[put] = after
+                boxes.parents[put] = state * shards + shard
         if missing:
             if not ordered:
                 late[0] += 1
                 late[late[0]] = state
-            continue
-        if ordered:
-            tally[0] = head
-        transitions += count
+        else:
+            if ordered:
+                tally[0] = head
+            transitions += count
         if quiet:
-            bits = 0
             for c in range(components):
                 bits |= rows.at_rest[here[c] // system.head]
-            a = 0
-            while bits > 0:
-                if bits & 1 and (resting[a] < 0 or state < resting[a]):
-                    resting[a] = state
-                bits >>= 1
-                a += 1
+        if bits & unseen:
+            unseen ^= bits & unseen
+            first_of(bits, state, found)
     if not ordered:
         tally[0] = head
     while taken < waiting:
@@ -384,26 +389,44 @@ def expand(  # noqa: C901, PLR0912, PLR0913, PLR0915, PLR0917 - the hot loop, co
     tally[2] += transitions
 
 
-def insert(  # noqa: C901, PLR0912, PLR0913, PLR0917 - the hot loop, compiled as a whole
-    system: System,
-    layout: Layout,
-    rows: Rows,
-    boxes: Boxes,
-    shard: int,
-    states: Any,
-    parent: Any,
-    slots: Any,
-    tally: Any,
-    found: Any,
-    ahead: int,
+def unfound(found: Any) -> int:
+    """The anomalies of which there is no state yet, as bits."""
+    bits = 0
+    for a in range(len(found)):
+        if found[a] < 0:
+            bits |= 1 << a
+    return bits
+
+
+def first_of(bits: int, state: int, found: Any) -> None:
+    """``state`` is the first of the anomalies in ``bits`` that have none."""
+    for a in range(len(found)):
+        if (bits >> a) & 1 and found[a] < 0:
+            found[a] = state
+
+
+def noted(  # noqa: PLR0913, PLR0917 - as the others
+    system: System, layout: Layout, rows: Rows, states: Any, begin: int, end: int, found: Any
+) -> None:
+    """Look for anomalies among the states from ``begin`` to ``end``, which nobody expanded."""
+    for state in range(begin, end):
+        bits = 0
+        for c in range(system.components):
+            number = (states[state * layout.words + layout.word[c]] >> layout.shift[c]) & layout.mask[c]
+            bits |= rows.head[rows.row_of[c * rows.most + number] * system.head + ALWAYS]
+        first_of(bits, state, found)
+
+
+def insert(  # noqa: C901, PLR0913, PLR0917 - the hot loop, compiled as a whole
+    layout: Layout, boxes: Boxes, shard: int, states: Any, parent: Any, slots: Any, tally: Any, ahead: int
 ) -> int:
     """Take what is in the boxes for this ``shard``: a state that is not known becomes its next one.
 
     There must be room for all of it.  State ``k`` is ``states[k * words : (k + 1) * words]``; ``slots`` is an open
-    hash table of their numbers.  ``found[a]`` becomes the first state that is anomaly ``a``, unless it is one already.
-    So many states ``ahead`` are looked at before they are needed, for the memory is slower than the processor.
+    hash table of states, ``EMPTY`` where there is none.  So many places ``ahead`` are looked at before they
+    are needed, for the memory is slower than the processor.
     """
-    words, tail, most, touched = layout.words, tally[1], len(slots) - 1, 0
+    words, tail, most, touched = layout.words, tally[1], len(slots) // layout.words - 1, 0
     for origin in range(boxes.shards):
         box = origin * boxes.shards + shard
         begin = box * boxes.capacity
@@ -412,38 +435,21 @@ def insert(  # noqa: C901, PLR0912, PLR0913, PLR0917 - the hot loop, compiled as
         for place in range(begin, end):
             if ahead and (place - begin) % ahead == 0:
                 for soon in range(place, min(place + ahead, end)):
-                    touched ^= slots[boxes.keys[soon] & most]
-                for soon in range(place, min(place + ahead, end)):
-                    touched ^= states[max(slots[boxes.keys[soon] & most], 0) * words]
+                    touched ^= slots[(boxes.keys[soon] & most) * words]
             slot = boxes.keys[place] & most
-            known = False
-            while slots[slot] >= 0:
-                other = slots[slot] * words
-                known = True
+            while slots[slot * words] >= 0:
+                differs = 0
                 for w in range(words):
-                    if states[other + w] != boxes.states[place * words + w]:
-                        known = False
-                        break
-                if known:
+                    differs |= slots[slot * words + w] ^ boxes.states[place * words + w]
+                if differs == 0:
                     break
                 slot = (slot + 1) & most
-            if known:
-                continue
-            slots[slot] = tail
-            parent[tail] = boxes.parents[place]
-            for w in range(words):
-                states[tail * words + w] = boxes.states[place * words + w]
-            bits = 0
-            for c in range(system.components):
-                number = (states[tail * words + layout.word[c]] >> layout.shift[c]) & layout.mask[c]
-                bits |= rows.always[rows.row_of[c * rows.most + number]]
-            a = 0
-            while bits > 0:
-                if bits & 1 and found[a] < 0:
-                    found[a] = tail
-                bits >>= 1
-                a += 1
-            tail += 1
+            if slots[slot * words] < 0:
+                parent[tail] = boxes.parents[place]
+                for w in range(words):
+                    slots[slot * words + w] = boxes.states[place * words + w]
+                    states[tail * words + w] = boxes.states[place * words + w]
+                tail += 1
     tally[1] = tail
     return touched
 
@@ -461,12 +467,13 @@ def rehash(  # noqa: PLR0913, PLR0917 - as the others
     system: System, layout: Layout, rows: Rows, states: Any, count: int, slots: Any
 ) -> None:
     """Enter the first ``count`` states into the empty table ``slots``."""
+    words, most = layout.words, len(slots) // layout.words - 1
     for state in range(count):
-        key = key_of(system, layout, rows, states, state)
-        slot = key & (len(slots) - 1)
-        while slots[slot] >= 0:
-            slot = (slot + 1) & (len(slots) - 1)
-        slots[slot] = state
+        slot = key_of(system, layout, rows, states, state) & most
+        while slots[slot * words] >= 0:
+            slot = (slot + 1) & most
+        for w in range(words):
+            slots[slot * words + w] = states[state * words + w]
 
 
 def widened(  # noqa: PLR0913, PLR0917 - as the others
@@ -480,9 +487,14 @@ def widened(  # noqa: PLR0913, PLR0917 - as the others
 
 
 def laid(system: System, layout: Layout, rows: Rows) -> None:
-    """Place the numbers of all rows anew for ``layout``."""
+    """Place the numbers of all rows anew for ``layout``, and what leads from each to others."""
     for row in range(rows.count[system.components]):
-        rows.head[row * system.head + PLACED] = rows.number[row] << layout.shift[rows.component[row]]
+        rows.placed[row] = rows.number[row] << layout.shift[rows.component[row]]
+    for row in range(rows.count[system.components]):
+        base = rows.head[row * system.head + BASE]
+        for at in range(base, base + system.places[rows.component[row]]):
+            if rows.after[at] >= 0:
+                describe_step(system, layout, rows, row, at)
 
 
 def moved(  # noqa: PLR0913, PLR0917 - as the others

@@ -108,7 +108,6 @@ class Shard:
         self.wanted: Any = [0] * _WANTED
         self.late: Any = [0] * _WANTED
         self.found: Any = [EMPTY] * anomalies
-        self.resting: Any = [EMPTY] * anomalies
 
     @property
     def expanded(self) -> int:
@@ -125,34 +124,42 @@ class Shard:
 
     def convert(self, room: Room) -> None:
         """Bring everything into the form that ``room`` has now."""
-        for name in ("states", "parent", "slots", "tally", "found", "resting", "wanted", "late"):
+        for name in ("states", "parent", "slots", "tally", "found", "wanted", "late"):
             setattr(self, name, room.of(getattr(self, name), name))
 
-    def needs(self, more: int) -> tuple[int, int]:
-        """States and slots that there must be room for before ``more`` states come."""
+    def places(self, words: int) -> int:
+        """The places of the table."""
+        return len(self.slots) // words
+
+    def needs(self, more: int, words: int) -> tuple[int, int]:
+        """States and places of the table that there must be room for before ``more`` states come."""
         wanted = self.count + more
-        states, slots = len(self.parent), len(self.slots)
+        states, places = len(self.parent), self.places(words)
         while states < wanted:
             states = max(64, states + states // 2)
-        while 4 * wanted > 3 * slots:
-            slots = max(128, 2 * slots)
-        return states, slots
+        while 4 * wanted > 3 * places:
+            places = max(128, 2 * places)
+        return states, places
 
     def growth(self, more: int, words: int, room: Room) -> int:
         """How many bytes :meth:`grow` would add."""
-        states, slots = self.needs(more)
-        wide = (8 * words + 4, 4) if room.is_compiled else (_LIST_BYTES * (words + 1), _LIST_BYTES)
-        return (states - len(self.parent)) * wide[0] + (slots - len(self.slots)) * wide[1]
+        states, places = self.needs(more, words)
+        wide = (8 * words + 4, 8 * words) if room.is_compiled else (_LIST_BYTES * (words + 1), _LIST_BYTES * words)
+        return (states - len(self.parent)) * wide[0] + (places - self.places(words)) * wide[1]
 
     def grow(self, more: int, system: System, layout: Layout, rows: Rows, room: Room) -> None:
         """Make room for ``more`` states."""
-        states, slots = self.needs(more)
+        states, places = self.needs(more, layout.words)
         if states > len(self.parent):
             self.states = room.grown(self.states, states * layout.words, 0)
             self.parent = room.grown(self.parent, states, 0, "parent")
-        if slots > len(self.slots):
-            self.slots = room.grown([], slots, EMPTY, "slots")
-            room.kernel.rehash(system, layout, rows, self.states, self.count, self.slots)
+        if places > self.places(layout.words):
+            self.enter(places, system, layout, rows, room)
+
+    def enter(self, places: int, system: System, layout: Layout, rows: Rows, room: Room) -> None:
+        """Make a table of so many places, and enter all states."""
+        self.slots = room.grown([], places * layout.words, EMPTY)
+        room.kernel.rehash(system, layout, rows, self.states, self.count, self.slots)
 
     def bytes(self, room: Room) -> int:
         """What the states take."""

@@ -11,7 +11,7 @@ from itertools import pairwise
 from typing import Any, Self
 
 from ackfsm.explore._components import first_rows, layout_for, machine_states, system_of
-from ackfsm.explore._kernel import BASE, EMPTY, FOUND, TRANSITIONS, UNKNOWN, Rows
+from ackfsm.explore._kernel import BASE, EMPTY, FOUND, TRANSITIONS, UNKNOWN, Layout, Rows
 from ackfsm.explore._reduce import reduced
 from ackfsm.explore._room import Room, Shard, boxes_for
 from ackfsm.network import Network, NetworkEvent, Packed, pack
@@ -155,7 +155,7 @@ class Search:
         self.limits = limits or Limits()
         self.room = Room()
         self.system = system_of(packed)
-        self.layout = layout_for([_FIRST_BITS] * self.system.components, self.system)
+        self.layout = layout_for([_FIRST_BITS] * self.system.components)
         self.rows = first_rows(packed, self.system, self.layout)
         self.nearest: list[_Place | None] = [None] * len(packed.anomalies)
         self.level = 0
@@ -218,7 +218,7 @@ class Search:
         if self.stopped_by is None and self.expanded < self.found_states:
             most = self.limits.max_states
             if most is not None and self.found_states > most:
-                self.stopped_by = "max_states"
+                self._stop("max_states")
         return self.stopped_by is None and self.expanded < self.found_states
 
     def go_on(self) -> None:
@@ -228,7 +228,7 @@ class Search:
         self._each(self._expand, self._quotas())
         if self._make_room():
             self._each(self._insert, range(len(self.shards)))
-            self._note()
+            self._note(self.level)
             self._resolve()
         if not self.room.is_compiled and self.found_states >= _PLAIN_STATES and _numba_is_there():
             self._compile()
@@ -241,12 +241,8 @@ class Search:
         shard.grow(1, self.system, self.layout, self.rows, self.room)
         shard.states[: self.layout.words] = [0] * self.layout.words  # every component in its local state number 0
         shard.tally[FOUND] = 1
-        self.room.kernel.rehash(self.system, self.layout, self.rows, shard.states, 1, shard.slots)
+        shard.enter(shard.places(self.layout.words), self.system, self.layout, self.rows, self.room)
         self._ends = [1]
-        marks = 0
-        for row in range(self.system.components):
-            marks |= self.rows.always[row]
-        self.nearest = [(0, 0, 0) if marks >> a & 1 else None for a in range(len(self.nearest))]
 
     def _next_level(self) -> None:
         self.level += 1
@@ -285,19 +281,17 @@ class Search:
             shard.states,
             shard.tally,
             stop,
-            shard.resting,
+            shard.found,
             shard.wanted,
             shard.late,
-            *self._here[number],
+            self._here[number],
         )
 
     def _insert(self, number: int) -> None:
         shard = self.shards[number]
-        known = (self.system, self.layout, self.rows, self.boxes)
         ahead = _AHEAD if self.room.is_compiled else 0
-        self.room.kernel.insert(
-            *known, number, shard.states, shard.parent, shard.slots, shard.tally, shard.found, ahead
-        )
+        known = (self.layout, self.boxes, number)
+        self.room.kernel.insert(*known, shard.states, shard.parent, shard.slots, shard.tally, ahead)
 
     def _make_room(self) -> bool:
         """Make room for what is in the boxes; false, and the end of the search, if that is more than allowed."""
@@ -307,21 +301,30 @@ class Search:
         if most is not None:
             growth = (s.growth(m, self.layout.words, self.room) for s, m in zip(self.shards, more, strict=True))
             if self.bytes + sum(growth) > most:
-                self.stopped_by = "max_memory"
+                self._stop("max_memory")
                 return False
         for shard, entries in zip(self.shards, more, strict=True):
             shard.grow(entries, self.system, self.layout, self.rows, self.room)
         return True
 
-    def _note(self) -> None:
-        """Remember the nearest state of each anomaly."""
+    def _note(self, depth: int) -> None:
+        """Remember the nearest state of each anomaly; what was found since the last time is so far away."""
         for number, shard in enumerate(self.shards):
-            for depth, found in ((self.level, shard.resting), (self.level + 1, shard.found)):
-                for anomaly, state in enumerate(found):
-                    place = (depth, int(state), number)
-                    nearest = self.nearest[anomaly]
-                    if state >= 0 and (nearest is None or place < nearest):
-                        self.nearest[anomaly] = place
+            for anomaly, state in enumerate(shard.found):
+                place = (depth, int(state), number)
+                nearest = self.nearest[anomaly]
+                if state >= 0 and (nearest is None or place < nearest):
+                    self.nearest[anomaly] = place
+
+    def _stop(self, limit: str) -> None:
+        """End with what is known: what was found and will not be expanded is looked at."""
+        self.stopped_by = limit
+        self._note(self.level)
+        for depth, ends in ((self.level, self._ends), (self.level + 1, [shard.count for shard in self.shards])):
+            for shard, end in zip(self.shards, ends, strict=True):
+                known = (self.system, self.layout, self.rows, shard.states)
+                self.room.kernel.noted(*known, shard.head, end, shard.found)
+            self._note(depth)
 
     # rows
 
@@ -340,7 +343,7 @@ class Search:
         if int(rows.count[-2]) == len(rows.component):
             length = 2 * len(rows.component)
             per_row = {"local": system.local_words, "head": system.head}
-            names = ("component", "number", "local", "head", "always", "at_rest")
+            names = ("component", "number", "local", "placed", "head", "at_rest")
             self.rows = rows = rows._replace(
                 **{name: room.grown(getattr(rows, name), length * per_row.get(name, 1), 0, name) for name in names},
                 slots=room.grown([], 1 << (2 * length).bit_length(), EMPTY, "slots"),
@@ -348,7 +351,10 @@ class Search:
             room.kernel.enter(system, rows)
         if int(rows.count[-1]) + system.widest > len(rows.after):
             places = 2 * (len(rows.after) + system.widest)
-            self.rows = rows = rows._replace(after=room.grown(rows.after, places, UNKNOWN, "after"))
+            self.rows = rows = rows._replace(
+                after=room.grown(rows.after, places, UNKNOWN, "after"),
+                step=room.grown(rows.step, places * (self.layout.words + 1), UNKNOWN),
+            )
         if max(rows.count[:-2]) == rows.most:
             self.rows = self._with_numbers(2 * rows.most)
 
@@ -367,18 +373,22 @@ class Search:
             return
         exact = [max(need, bits) for need, bits in zip(needed, have, strict=True)]
         spare = [bits if need < bits else need + 1 for need, bits in zip(needed, have, strict=True)]
-        layout = layout_for(spare, self.system)
-        if layout.words > layout_for(exact, self.system).words:
-            layout = layout_for(exact, self.system)
-        layout = self.room.all_of(layout)
+        layout = min((layout_for(widths) for widths in (spare, exact)), key=lambda layout: layout.words)
+        self._lay_out(self.room.all_of(layout))
+
+    def _lay_out(self, layout: Layout) -> None:
+        """Lay the states out as ``layout`` says, and all that goes by how they are."""
+        before, self.layout = self.layout, layout
+        if layout.words > before.words:
+            step = self.room.grown([], len(self.rows.after) * (layout.words + 1), UNKNOWN)
+            self.rows = self.rows._replace(step=step)
+        self.room.kernel.laid(self.system, layout, self.rows)
         for shard in self.shards:
             states = self.room.grown([], len(shard.parent) * layout.words, 0)
-            self.room.kernel.widened(self.system.components, self.layout, shard.states, shard.count, layout, states)
+            self.room.kernel.widened(self.system.components, before, shard.states, shard.count, layout, states)
             shard.states = states
-        more_words = layout.words > self.layout.words
-        self.layout = layout
-        self.room.kernel.laid(self.system, layout, self.rows)
-        if more_words and hasattr(self, "boxes"):
+            shard.enter(shard.places(before.words), self.system, layout, self.rows, self.room)
+        if layout.words > before.words and hasattr(self, "boxes"):
             self._boxes()
 
     # forms
@@ -397,8 +407,7 @@ class Search:
         count = len(self.shards)
         capacity = 4 * chunk // count + 2 * self.system.events
         self.boxes = boxes_for(self.room, count, capacity, self.layout.words)
-        sizes = (self.system.components, self.layout.words)
-        self._here = [[self.room.grown([], size, 0) for size in sizes] for _ in self.shards]
+        self._here = [self.room.grown([], 2 * self.system.components, 0) for _ in self.shards]
 
     def _divide(self) -> None:
         """Divide the only shard into several, each with its states in their order."""
@@ -421,7 +430,7 @@ class Search:
             shard.states[: len(place) * words] = states[place].ravel()
             shard.parent[: len(place)] = parents[place]
             shard.tally[:] = (np.count_nonzero(place < whole.expanded), len(place), 0)
-            self.room.kernel.rehash(self.system, self.layout, self.rows, shard.states, len(place), shard.slots)
+            shard.enter(shard.places(words), self.system, self.layout, self.rows, self.room)
             self.shards.append(shard)
         self.shards[0].tally[TRANSITIONS] = whole.tally[TRANSITIONS]
         self.nearest = [

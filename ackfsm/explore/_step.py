@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from ackfsm.explore import _compiled
 from ackfsm.explore._components import machines_in
-from ackfsm.explore._kernel import HEAD
+from ackfsm.explore._kernel import ALWAYS, HEAD
 from ackfsm.explore._search import Search
 from ackfsm.network import Packed
 
@@ -104,7 +104,7 @@ class Expander(Search):
         shard.tally[:] = 0
         self._rows_of = found = self._recognised(states)
         self._widen()
-        placed = self.rows.head[found * self.system.head]
+        placed = self.rows.placed[found]
         packed = np.zeros((len(states), self.layout.words), dtype=np.int64)
         for c, word in enumerate(self.layout.word):
             packed[:, word] += placed[:, c]
@@ -129,7 +129,7 @@ class Expander(Search):
     def marked(self, among: int) -> Iterator[tuple[int, States]]:
         """The anomalies, of those whose bits are in ``among``, that loaded states are; the first such state of each."""
         found = self._rows_of
-        bits = np.bitwise_or.reduce(self.rows.always[found], axis=1)
+        bits = np.bitwise_or.reduce(self.rows.head[found * self.system.head + ALWAYS], axis=1)
         resting = np.bitwise_or.reduce(self.rows.at_rest[found], axis=1) & among
         some = np.flatnonzero(resting)
         bits[some] |= np.where(self._at_rest(found[some]), resting[some], 0)
