@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from ackfsm.explore._kernel import BASE, HEAD, KEY, MASK_BITS, Layout, Rows, System, key_of
+from ackfsm.explore._kernel import BASE, HEAD, KEY, MASK_BITS, Layout, Rows, System, hashed
 
 __all__ = [
     "APART",
@@ -100,12 +100,10 @@ def rows_of(  # noqa: PLR0913, PLR0917 - a compiled function is told everything
         desk.here[c] = rows.row_of[c * rows.most + number]
 
 
-def index(  # noqa: PLR0913, PLR0917 - as rows_of
-    system: System, layout: Layout, rows: Rows, states: Any, count: int, slots: Any
-) -> None:
+def index(states: Any, words: int, count: int, slots: Any) -> None:
     """Enter the numbers of the first ``count`` states into the empty table ``slots``."""
     for state in range(count):
-        slot = key_of(system, layout, rows, states, state) & (len(slots) - 1)
+        slot = hashed(states, state, words) & (len(slots) - 1)
         while slots[slot] >= 0:
             slot = (slot + 1) & (len(slots) - 1)
         slots[slot] = state
@@ -145,7 +143,7 @@ def successors(  # noqa: C901, PLR0913, PLR0917 - the hot loop, compiled as a wh
                 continue
             shard = (after >> 48) & (space.shards - 1)
             first, most = space.table[shard], space.table[shard + 1] - space.table[shard] - 1
-            slot = after & most
+            slot = hashed(desk.child, 0, words) & most
             while space.slots[first + slot] >= 0:
                 there = space.offset[shard] + space.slots[first + slot]
                 same = True

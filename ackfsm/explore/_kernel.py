@@ -7,7 +7,7 @@ component that the event moves.  Machines are asked once about each local state,
 an event leads that does happen: whatever has a row is part of some state.
 
 A state is the numbers of its local states, packed into words of 63 bits.  Its key is the exclusive or
-of a random number for each row, so the key of a successor is that of the state with two numbers exchanged.
+of a random number for each local state, so the key of a successor is that of the state with two numbers exchanged.
 States belong to *shards* by their keys: what :func:`expand` finds of one shard it puts into a box for each shard, and
 :func:`insert` takes the boxes of one shard.  No two of these calls for different shards write to the same place.
 
@@ -22,6 +22,7 @@ from typing import Any, NamedTuple
 __all__ = [
     "ALWAYS",
     "BASE",
+    "BLOCK",
     "EMPTY",
     "EXPANDED",
     "FOUND",
@@ -33,6 +34,7 @@ __all__ = [
     "WANTED",
     "WORD_BITS",
     "Boxes",
+    "Desk",
     "Layout",
     "Rows",
     "System",
@@ -41,6 +43,7 @@ __all__ = [
     "enter",
     "entered",
     "expand",
+    "hashed",
     "insert",
     "key_of",
     "laid",
@@ -65,6 +68,12 @@ UNKNOWN, WANTED = -1, -2
 
 KEY, BASE, ALWAYS, HEAD = 0, 1, 2, 3
 """Places in the head of a row, and where its mask begins."""
+
+BLOCK = 1 << 7
+"""States that are expanded together: what they need of the memory is then waited for together."""
+
+PAIR_BITS = 16
+"""Bits for an event in a pair."""
 
 EXPANDED, FOUND, TRANSITIONS = 0, 1, 2
 """Places in the tally of a shard: states expanded, states found, transitions."""
@@ -122,10 +131,10 @@ class Rows(NamedTuple):
     ``local`` has their machines, packed; ``number`` counts them in their component; ``row_of[c * most + number]``
     leads back, and ``placed`` has the number in its place in a state.  ``head`` has for each row ``HEAD`` numbers and
     the mask of the events that are not refused: the key, where the row begins in ``after``, and the anomalies that the
-    local state is.  ``at_rest`` are those that it is at rest.  ``after[base + place[i]]`` is the row after the event that
-    moves ``mover[i]``, and from ``(base + place[i]) * (words + 1)`` ``step`` has what that adds to each word of the
-    state, and the exclusive or of both keys, ``UNKNOWN`` if the row is not known.  ``count`` holds the number of rows of
-    each component, then of all, and last the places taken.
+    local state is.  ``at_rest`` are those that it is at rest.  ``after[base + place[i]]`` is the row after the event
+    that moves ``mover[i]``, and from ``(base + place[i]) * (words + 1)`` ``step`` has what that adds to each word of
+    the state, and the exclusive or of both keys, ``UNKNOWN`` if the row is not known.  ``count`` holds the number of
+    rows of each component, then of all, and last the places taken.
     """
 
     most: int
@@ -157,9 +166,28 @@ class Boxes(NamedTuple):
     shards: int
     capacity: int
     states: Any
-    keys: Any
     parents: Any
     fill: Any
+
+
+class Desk(NamedTuple):
+    """Room to expand a block of states in.
+
+    ``state`` are their numbers, ``row`` and ``base`` the rows of their components (where they begin in ``head`` and in
+    ``after``), ``key`` their keys, ``bits`` the anomalies that they are, ``able`` the masks of what can happen in
+    them, ``pair`` the place of a state in the block and an event of it, ``late`` whether a step of it is not known.
+    ``local`` is room for one local state.
+    """
+
+    state: Any
+    row: Any
+    base: Any
+    key: Any
+    bits: Any
+    able: Any
+    pair: Any
+    late: Any
+    local: Any
 
 
 def mixed(key: int, number: int) -> int:
@@ -170,28 +198,34 @@ def mixed(key: int, number: int) -> int:
     return key
 
 
-def resolve(system: System, layout: Layout, rows: Rows, wanted: Any, room: Any) -> bool:
+def resolve(system: System, layout: Layout, rows: Rows, wanted: Any, local: Any) -> bool:
     """Find where the events lead that are ``wanted``; a local state that is new gets a row.
 
     ``wanted`` has how many there are, then row and mover of each.  False, and what is left stays, where there may be no
-    room for one more row.  ``room`` is for one local state.
+    room for one more row.  ``local`` is room for one local state.
     """
-    words = system.local_words
     while wanted[0] > 0:
-        row, i = wanted[2 * wanted[0] - 1], wanted[2 * wanted[0]]
-        component = rows.component[row]
-        if crowded(system, rows, component):
+        if not resolved(system, layout, rows, wanted[2 * wanted[0] - 1], wanted[2 * wanted[0]], local):
             return False
         wanted[0] -= 1
-        k = system.own_of[i]
-        for w in range(words):
-            room[w] = rows.local[row * words + w]
-        for p in range(system.first[k], system.first[k + 1]):
-            here = (rows.local[row * words + system.word[p]] >> system.shift[p]) & system.mask[p]
-            room[system.word[p]] += (system.table[system.where[p] + here] - here) << system.shift[p]
-        at = rows.head[row * system.head + BASE] + system.place[i]
-        rows.after[at] = entered(system, layout, rows, component, room)
-        describe_step(system, layout, rows, row, at)
+    return True
+
+
+def resolved(  # noqa: PLR0913, PLR0917 - a compiled function is told everything
+    system: System, layout: Layout, rows: Rows, row: int, i: int, local: Any
+) -> bool:
+    """Find where an event that moves ``mover[i]`` leads from ``row``; false where there may be no room for one more."""
+    component, k = rows.component[row], system.own_of[i]
+    if crowded(system, layout, rows, component):
+        return False
+    for w in range(system.local_words):
+        local[w] = rows.local[row * system.local_words + w]
+    for p in range(system.first[k], system.first[k + 1]):
+        here = (rows.local[row * system.local_words + system.word[p]] >> system.shift[p]) & system.mask[p]
+        local[system.word[p]] += (system.table[system.where[p] + here] - here) << system.shift[p]
+    at = rows.head[row * system.head + BASE] + system.place[i]
+    rows.after[at] = entered(system, layout, rows, component, local)
+    describe_step(system, layout, rows, row, at)
     return True
 
 
@@ -204,10 +238,11 @@ def describe_step(system: System, layout: Layout, rows: Rows, row: int, at: int)
     rows.step[step + layout.words] = rows.head[new * system.head + KEY] ^ rows.head[row * system.head + KEY]
 
 
-def crowded(system: System, rows: Rows, component: int) -> bool:
-    """Whether there may be no room for one more row of ``component``."""
+def crowded(system: System, layout: Layout, rows: Rows, component: int) -> bool:
+    """Whether there may be no room for one more row of ``component``, or no bits for its number."""
     total, taken = system.components, system.components + 1
     full = rows.count[component] == rows.most or rows.count[total] == len(rows.component)
+    full = full or rows.count[component] > layout.mask[component]
     return bool(full or rows.count[taken] + system.widest > len(rows.after))
 
 
@@ -227,7 +262,7 @@ def entered(system: System, layout: Layout, rows: Rows, component: int, room: An
         if known:
             return int(other)
         slot = (slot + 1) & (len(rows.slots) - 1)
-    if crowded(system, rows, component):
+    if crowded(system, layout, rows, component):
         return -1
     new = int(rows.count[system.components])
     rows.slots[slot] = new
@@ -248,7 +283,10 @@ def describe(system: System, layout: Layout, rows: Rows, new: int) -> None:
     rows.number[new] = number
     rows.row_of[component * rows.most + number] = new
     rows.placed[new] = number << layout.shift[component]
-    rows.head[head + KEY] = mixed(1, new) << 31 | mixed(2, new)
+    high, low = mixed(1, component), mixed(2, component)
+    for w in range(words):
+        high, low = mixed(high, rows.local[new * words + w]), mixed(low, rows.local[new * words + w])
+    rows.head[head + KEY] = high << 31 | low
     rows.head[head + BASE] = base
     for j in range(system.watched[component], system.watched[component + 1]):
         state = (rows.local[new * words + system.watch_word[j]] >> system.watch_shift[j]) & system.watch_mask[j]
@@ -283,6 +321,7 @@ def expand(  # noqa: C901, PLR0912, PLR0913, PLR0915, PLR0917 - the hot loop, co
     layout: Layout,
     rows: Rows,
     boxes: Boxes,
+    desk: Desk,
     shard: int,
     states: Any,
     tally: Any,
@@ -290,98 +329,133 @@ def expand(  # noqa: C901, PLR0912, PLR0913, PLR0915, PLR0917 - the hot loop, co
     found: Any,
     wanted: Any,
     late: Any,
-    here: Any,
 ) -> None:
-    """Put the successors of the states up to ``stop`` of a ``shard`` into its boxes, as far as they are known.
+    """Put the successors of the states up to ``stop`` of a ``shard`` into its boxes, as far as there is room.
 
-    A state of which a step is not known is left for later, and what is not known of it is ``wanted``: with one shard
-    all after it are left too, so that states are found in order; with several it goes to the list ``late`` (how many,
-    then which), which comes first the next time.  (Some of its successors may be in the boxes already: they come
-    again.)
+    With one shard a step that is not known is found out at once; where there is no room for it, it is ``wanted``, and
+    the state and all after it are left.  With several, which share their rows, every such step is wanted; the state
+    goes to the list ``late`` (how many, then which), which comes first the next time.  (Some of its successors
+    may be in the boxes already: they come again.)
 
-    ``found[a]`` becomes the first state that is the anomaly ``a``, unless it is one already.  ``here`` is room for
-    the row of each component of a state, and where that begins in ``after``.
+    ``found[a]`` becomes the first state that is the anomaly ``a``, unless it is one already.
     """
-    words, components, events, masks = layout.words, system.components, system.events, system.masks
-    stride, own_boxes, shards = words + 1, shard * boxes.shards, boxes.shards
-    head, transitions, missing, ordered = tally[0], 0, False, shards == 1
-    waiting, taken, unseen = late[0], 0, unfound(found)
+    words, components, events, masks, shards = (
+        layout.words,
+        system.components,
+        system.events,
+        system.masks,
+        boxes.shards,
+    )
+    stride, own_boxes, ordered = words + 1, shard * shards, shards == 1
+    head, transitions, waiting, taken, unseen = tally[0], 0, late[0], 0, unfound(found)
     late[0] = 0
-    while taken < waiting or head < stop:
-        full = late[0] + 2 == len(late)
+    full = False
+    while not full and (taken < waiting or head < stop):
+        most = min(len(desk.state), len(late) - 1 - late[0] - (waiting - taken))
         for box in range(own_boxes, own_boxes + shards):
-            full = full or boxes.fill[box] + events > boxes.capacity
-        if full:
-            break
-        if taken < waiting:
+            most = min(most, (boxes.capacity - boxes.fill[box]) // events)
+        size = 0
+        while size < most and taken < waiting:
             taken += 1
-            state = late[taken]
-        else:
-            state = head
+            desk.state[size] = late[taken]
+            size += 1
+        while size < most and head < stop:
+            desk.state[size] = head
             head += 1
-        missing = missing and ordered
-        base, key, bits, count = state * words, 0, 0, 0
-        for c in range(components):
-            row = rows.row_of[c * rows.most + ((states[base + layout.word[c]] >> layout.shift[c]) & layout.mask[c])]
-            at = row * system.head
-            here[c] = at
-            here[components + c] = rows.head[at + BASE]
-            key ^= rows.head[at + KEY]
-            bits |= rows.head[at + ALWAYS]
-        quiet = True
-        for m in range(masks):
-            able = rows.head[here[0] + HEAD + m]
-            for c in range(1, components):
-                able &= rows.head[here[c] + HEAD + m]
-            if able & system.must[m]:
-                quiet = False
-            while able > 0:
-                low = able & -able
-                able ^= low
-                event = m * MASK_BITS + system.position[low % 67]
-                after, known = key, 0
-                for i in range(system.moves[event], system.moves[event + 1]):
-                    change = rows.step[(here[components + system.mover[i]] + system.place[i]) * stride + words]
-                    after ^= change
-                    known |= change
-                if known < 0:
-                    missing = True
-                    for i in range(system.moves[event], system.moves[event + 1]):
-                        at = here[components + system.mover[i]] + system.place[i]
-                        if rows.after[at] == UNKNOWN and 2 * wanted[0] + 2 < len(wanted):
-                            rows.after[at] = WANTED
-                            wanted[0] += 1
-                            wanted[2 * wanted[0] - 1] = here[system.mover[i]] // system.head
-                            wanted[2 * wanted[0]] = i
-                if missing:
-                    continue
-                count += 1
-                box = own_boxes + ((after >> 48) & (shards - 1))
-                put = box * boxes.capacity + boxes.fill[box]
-                boxes.fill[box] += 1
-                for w in range(words):
-                    word = states[base + w]
-                    for i in range(system.moves[event], system.moves[event + 1]):
-                        word += rows.step[(here[components + system.mover[i]] + system.place[i]) * stride + w]
-                    boxes.states[put * words + w] = word
-                boxes.keys[put] = after
-                boxes.parents[put] = state * shards + shard
-        if missing:
-            if not ordered:
-                late[0] += 1
-                late[late[0]] = state
-        else:
-            if ordered:
-                tally[0] = head
-            transitions += count
-        if quiet:
+            size += 1
+        full = size == 0
+
+        for n in range(size):
+            base, key, bits, first = desk.state[n] * words, 0, 0, n * components
+            for m in range(masks):
+                desk.able[n * masks + m] = system.everything[m]
             for c in range(components):
-                bits |= rows.at_rest[here[c] // system.head]
-        if bits & unseen:
-            unseen ^= bits & unseen
-            first_of(bits, state, found)
-    if not ordered:
-        tally[0] = head
+                number = (states[base + layout.word[c]] >> layout.shift[c]) & layout.mask[c]
+                row = rows.row_of[c * rows.most + number] * system.head
+                desk.row[first + c] = row
+                desk.base[first + c] = rows.head[row + BASE]
+                key ^= rows.head[row + KEY]
+                bits |= rows.head[row + ALWAYS]
+                for m in range(masks):
+                    desk.able[n * masks + m] &= rows.head[row + HEAD + m]
+            desk.key[n] = key
+            desk.bits[n] = bits
+
+        pairs = 0
+        for n in range(size):
+            desk.late[n] = 0
+            busy, bits = 0, desk.bits[n]
+            for m in range(masks):
+                able = desk.able[n * masks + m]
+                busy |= able & system.must[m]
+                while able > 0:
+                    low = able & -able
+                    able ^= low
+                    desk.pair[pairs] = (n << PAIR_BITS) + m * MASK_BITS + system.position[low % 67]
+                    pairs += 1
+            if busy == 0:
+                for c in range(components):
+                    bits |= rows.at_rest[desk.row[n * components + c] // system.head]
+            if bits & unseen:
+                unseen ^= bits & unseen
+                first_of(bits, desk.state[n], found)
+
+        missing, q = 0, 0
+        while q < pairs:
+            n = desk.pair[q] >> PAIR_BITS
+            event = desk.pair[q] & ((1 << PAIR_BITS) - 1)
+            first, after, known = n * components, desk.key[n], 0
+            for i in range(system.moves[event], system.moves[event + 1]):
+                change = rows.step[(desk.base[first + system.mover[i]] + system.place[i]) * stride + words]
+                after ^= change
+                known |= change
+            if known < 0:
+                for i in range(system.moves[event], system.moves[event + 1]):
+                    at = desk.base[first + system.mover[i]] + system.place[i]
+                    row = desk.row[first + system.mover[i]] // system.head
+                    if rows.after[at] != UNKNOWN or (ordered and resolved(system, layout, rows, row, i, desk.local)):
+                        continue
+                    full = full or ordered
+                    desk.late[n] = 1
+                    if 2 * wanted[0] + 2 < len(wanted):
+                        rows.after[at] = WANTED
+                        wanted[0] += 1
+                        wanted[2 * wanted[0] - 1] = row
+                        wanted[2 * wanted[0]] = i
+                if full:
+                    break
+                if ordered:
+                    continue
+                missing = 1
+                desk.late[n] = 1
+            q += 1
+            if missing and desk.late[n]:
+                continue
+            state = desk.state[n]
+            box = own_boxes + ((after >> 48) & (shards - 1))
+            put = box * boxes.capacity + boxes.fill[box]
+            boxes.fill[box] += 1
+            boxes.parents[put] = state * shards + shard
+            for w in range(words):
+                word = states[state * words + w]
+                for i in range(system.moves[event], system.moves[event + 1]):
+                    word += rows.step[(desk.base[first + system.mover[i]] + system.place[i]) * stride + w]
+                boxes.states[put * words + w] = word
+
+        if q < pairs:
+            n = desk.pair[q] >> PAIR_BITS
+            head = desk.state[n]
+            while q > 0 and desk.pair[q - 1] >> PAIR_BITS == n:
+                q -= 1
+        transitions += q
+        if missing:
+            for p in range(pairs):
+                transitions -= desk.late[desk.pair[p] >> PAIR_BITS]
+            for n in range(size):
+                if desk.late[n]:
+                    late[0] += 1
+                    late[late[0]] = desk.state[n]
+    tally[0] = head
     while taken < waiting:
         taken += 1
         late[0] += 1
@@ -417,7 +491,7 @@ def noted(  # noqa: PLR0913, PLR0917 - as the others
         first_of(bits, state, found)
 
 
-def insert(  # noqa: C901, PLR0913, PLR0917 - the hot loop, compiled as a whole
+def insert(  # noqa: PLR0913, PLR0917 - the hot loop, compiled as a whole
     layout: Layout, boxes: Boxes, shard: int, states: Any, parent: Any, slots: Any, tally: Any, ahead: int
 ) -> int:
     """Take what is in the boxes for this ``shard``: a state that is not known becomes its next one.
@@ -435,8 +509,8 @@ def insert(  # noqa: C901, PLR0913, PLR0917 - the hot loop, compiled as a whole
         for place in range(begin, end):
             if ahead and (place - begin) % ahead == 0:
                 for soon in range(place, min(place + ahead, end)):
-                    touched ^= slots[(boxes.keys[soon] & most) * words]
-            slot = boxes.keys[place] & most
+                    touched ^= slots[(hashed(boxes.states, soon, words) & most) * words]
+            slot = hashed(boxes.states, place, words) & most
             while slots[slot * words] >= 0:
                 differs = 0
                 for w in range(words):
@@ -454,6 +528,16 @@ def insert(  # noqa: C901, PLR0913, PLR0917 - the hot loop, compiled as a whole
     return touched
 
 
+def hashed(states: Any, state: int, words: int) -> int:
+    """31 bits in which all of a state tells: where it stands in a table."""
+    key = 0
+    for w in range(words):
+        word = states[state * words + w]
+        product = (((word ^ key) & 0x7FFFFFFF) * 0x2C1B3C6D) ^ ((word >> 31) * 0x5851F42D)
+        key = (product ^ (product >> 31)) & 0x7FFFFFFF
+    return int(key)
+
+
 def key_of(system: System, layout: Layout, rows: Rows, states: Any, state: int) -> int:
     """The key of a state."""
     key = 0
@@ -463,13 +547,11 @@ def key_of(system: System, layout: Layout, rows: Rows, states: Any, state: int) 
     return key
 
 
-def rehash(  # noqa: PLR0913, PLR0917 - as the others
-    system: System, layout: Layout, rows: Rows, states: Any, count: int, slots: Any
-) -> None:
-    """Enter the first ``count`` states into the empty table ``slots``."""
-    words, most = layout.words, len(slots) // layout.words - 1
+def rehash(states: Any, words: int, count: int, slots: Any) -> None:
+    """Enter the first ``count`` states of so many ``words`` into the empty table ``slots``."""
+    most = len(slots) // words - 1
     for state in range(count):
-        slot = key_of(system, layout, rows, states, state) & most
+        slot = hashed(states, state, words) & most
         while slots[slot * words] >= 0:
             slot = (slot + 1) & most
         for w in range(words):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import importlib.util
 import os
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
@@ -13,7 +14,7 @@ from typing import Any, Self
 from ackfsm.explore._components import first_rows, layout_for, machine_states, system_of
 from ackfsm.explore._kernel import BASE, EMPTY, FOUND, TRANSITIONS, UNKNOWN, Layout, Rows
 from ackfsm.explore._reduce import reduced
-from ackfsm.explore._room import Room, Shard, boxes_for
+from ackfsm.explore._room import Room, Shard, boxes_for, desk_for
 from ackfsm.network import Network, NetworkEvent, Packed, pack
 
 __all__ = ["Exploration", "Limits", "Search", "explore", "explore_packed"]
@@ -113,8 +114,8 @@ def explore_packed(  # noqa: PLR0913 - as explore, and what is known of the netw
 ) -> Exploration:
     """As :func:`explore`, over a network that is packed already; ``events`` are those of the packed network.
 
-    With ``compiled`` the compiled code is used from the first state, if Numba is there: who
-    searches many times loads it once.
+    With ``compiled`` the compiled code is used from the first state, if Numba is there, as it is once it is loaded:
+    who searches many times loads it once.
     """
     limits = Limits(max_states=max_states, max_memory=max_memory)
     with Search(packed, limits, workers=workers, compiled=compiled) as search:
@@ -165,7 +166,7 @@ class Search:
         self._local: Any = [0] * self.system.local_words
         self.shards = [Shard(len(packed.anomalies))]
         self._first_state()
-        if compiled and _numba_is_there():
+        if (compiled or _is_loaded()) and _numba_is_there():
             self._compile()
         self._boxes()
 
@@ -238,10 +239,10 @@ class Search:
 
     def _first_state(self) -> None:
         shard = self.shards[0]
-        shard.grow(1, self.system, self.layout, self.rows, self.room)
+        shard.grow(1, self.layout.words, self.room)
         shard.states[: self.layout.words] = [0] * self.layout.words  # every component in its local state number 0
         shard.tally[FOUND] = 1
-        shard.enter(shard.places(self.layout.words), self.system, self.layout, self.rows, self.room)
+        shard.enter(shard.places(self.layout.words), self.layout.words, self.room)
         self._ends = [1]
 
     def _next_level(self) -> None:
@@ -277,6 +278,7 @@ class Search:
         known = (self.system, self.layout, self.rows, self.boxes)
         self.room.kernel.expand(
             *known,
+            self._desks[number],
             number,
             shard.states,
             shard.tally,
@@ -284,7 +286,6 @@ class Search:
             shard.found,
             shard.wanted,
             shard.late,
-            self._here[number],
         )
 
     def _insert(self, number: int) -> None:
@@ -304,7 +305,7 @@ class Search:
                 self._stop("max_memory")
                 return False
         for shard, entries in zip(self.shards, more, strict=True):
-            shard.grow(entries, self.system, self.layout, self.rows, self.room)
+            shard.grow(entries, self.layout.words, self.room)
         return True
 
     def _note(self, depth: int) -> None:
@@ -329,16 +330,13 @@ class Search:
     # rows
 
     def _resolve(self) -> None:
-        """Find out what is wanted, and give the numbers of local states enough bits."""
-        waiting = [shard.wanted for shard in self.shards if shard.wanted[0]]
-        for wanted in waiting:
+        """Find out what is wanted."""
+        for wanted in (shard.wanted for shard in self.shards if shard.wanted[0]):
             while not self.room.kernel.resolve(self.system, self.layout, self.rows, wanted, self._local):
                 self._grow_rows()
-        if waiting:
-            self._widen()
 
     def _grow_rows(self) -> None:
-        """Make room for more rows."""
+        """Make room for more rows, and for their numbers in a state."""
         rows, system, room = self.rows, self.system, self.room
         if int(rows.count[-2]) == len(rows.component):
             length = 2 * len(rows.component)
@@ -357,6 +355,7 @@ class Search:
             )
         if max(rows.count[:-2]) == rows.most:
             self.rows = self._with_numbers(2 * rows.most)
+        self._widen()
 
     def _with_numbers(self, most: int) -> Rows:
         """The rows with room for ``most`` numbers in each component."""
@@ -366,8 +365,8 @@ class Search:
         return self.rows._replace(most=most, row_of=row_of)
 
     def _widen(self) -> None:
-        """Lay the states out anew if a component has more local states than its bits can number."""
-        needed = [max(1, int(count) - 1).bit_length() for count in self.rows.count[:-2]]
+        """Lay the states out anew if a component may have more local states than its bits can number."""
+        needed = [int(count).bit_length() for count in self.rows.count[:-2]]
         have = [int(mask).bit_length() for mask in self.layout.mask]
         if all(need <= bits for need, bits in zip(needed, have, strict=True)):
             return
@@ -387,7 +386,7 @@ class Search:
             states = self.room.grown([], len(shard.parent) * layout.words, 0)
             self.room.kernel.widened(self.system.components, before, shard.states, shard.count, layout, states)
             shard.states = states
-            shard.enter(shard.places(before.words), self.system, layout, self.rows, self.room)
+            shard.enter(shard.places(before.words), layout.words, self.room)
         if layout.words > before.words and hasattr(self, "boxes"):
             self._boxes()
 
@@ -407,7 +406,7 @@ class Search:
         count = len(self.shards)
         capacity = 4 * chunk // count + 2 * self.system.events
         self.boxes = boxes_for(self.room, count, capacity, self.layout.words)
-        self._here = [self.room.grown([], 2 * self.system.components, 0) for _ in self.shards]
+        self._desks = [desk_for(self.room, self.system) for _ in self.shards]
 
     def _divide(self) -> None:
         """Divide the only shard into several, each with its states in their order."""
@@ -426,11 +425,11 @@ class Search:
         for place in places:
             shard = Shard(len(self.packed.anomalies))
             shard.convert(self.room)
-            shard.grow(len(place), self.system, self.layout, self.rows, self.room)
+            shard.grow(len(place), words, self.room)
             shard.states[: len(place) * words] = states[place].ravel()
             shard.parent[: len(place)] = parents[place]
             shard.tally[:] = (np.count_nonzero(place < whole.expanded), len(place), 0)
-            shard.enter(shard.places(words), self.system, self.layout, self.rows, self.room)
+            shard.enter(shard.places(words), words, self.room)
             self.shards.append(shard)
         self.shards[0].tally[TRANSITIONS] = whole.tally[TRANSITIONS]
         self.nearest = [
@@ -494,3 +493,8 @@ class Search:
 
 def _numba_is_there() -> bool:
     return importlib.util.find_spec("numba") is not None
+
+
+def _is_loaded() -> bool:
+    """Whether somebody has paid for compiled code already."""
+    return "ackfsm.explore._compiled" in sys.modules

@@ -103,7 +103,6 @@ class Expander(Search):
         shard = self.shards[0]
         shard.tally[:] = 0
         self._rows_of = found = self._recognised(states)
-        self._widen()
         placed = self.rows.placed[found]
         packed = np.zeros((len(states), self.layout.words), dtype=np.int64)
         for c, word in enumerate(self.layout.word):
