@@ -96,10 +96,12 @@ def system_of(packed: Packed) -> System:
     flat = [p for _, _, participants in parts for p in participants]
     who = [packed.who[p] for p in flat]
     places = [0] * len(local.members)
+    own_place = [EMPTY] * len(parts)
     movers = []
     for k, (component, event, participants) in enumerate(parts):
         if _moves(packed, participants):
             movers.append((event, component, places[component], k))
+            own_place[k] = places[component]
             places[component] += 1
     movers.sort()
     watched = sorted((packed.component[i], i, mark) for i, mark in zip(packed.watchers, packed.mark, strict=True))
@@ -124,7 +126,7 @@ def system_of(packed: Packed) -> System:
         mover=[component for _, component, _, _ in movers],
         place=[place for _, _, place, _ in movers],
         own_of=[k for _, _, _, k in movers],
-        places=places,
+        own_place=own_place,
         watched=_starts((component for component, _, _ in watched), len(local.members)),
         watch_word=[local.word[i] for _, i, _ in watched],
         watch_shift=[local.shift[i] for _, i, _ in watched],
@@ -151,8 +153,9 @@ def first_rows(packed: Packed, system: System, layout: Layout) -> Rows:
         component=list(range(count)),
         local=flat,
         head=[0] * (count * system.head),
-        after=[UNKNOWN] * sum(system.places),
-        step=[UNKNOWN] * (sum(system.places) * (layout.words + 1)),
+        nth=[0] * (count * system.widest),
+        after=[UNKNOWN] * (count * system.widest),
+        step=[UNKNOWN] * (count * system.widest * (layout.words + 1)),
         count=[0] * (count + 2),
         slots=[EMPTY] * (1 << (2 * count).bit_length()),
         **{name: [0] * count for name in names},

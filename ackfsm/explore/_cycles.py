@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from ackfsm.explore._kernel import BASE, HEAD, KEY, MASK_BITS, Layout, Rows, System, hashed
+from ackfsm.explore._kernel import BASE, HEAD, KEY, MASK_BITS, Layout, Rows, System, key_of
 
 __all__ = [
     "APART",
@@ -100,10 +100,12 @@ def rows_of(  # noqa: PLR0913, PLR0917 - a compiled function is told everything
         desk.here[c] = rows.row_of[c * rows.most + number]
 
 
-def index(states: Any, words: int, count: int, slots: Any) -> None:
+def index(  # noqa: PLR0913, PLR0917 - as rows_of
+    system: System, layout: Layout, rows: Rows, states: Any, count: int, slots: Any
+) -> None:
     """Enter the numbers of the first ``count`` states into the empty table ``slots``."""
     for state in range(count):
-        slot = hashed(states, state, words) & (len(slots) - 1)
+        slot = key_of(system, layout, rows, states, state) & (len(slots) - 1)
         while slots[slot] >= 0:
             slot = (slot + 1) & (len(slots) - 1)
         slots[slot] = state
@@ -133,17 +135,18 @@ def successors(  # noqa: C901, PLR0913, PLR0917 - the hot loop, compiled as a wh
             for w in range(words):
                 desk.child[w] = space.states[base + w]
             for i in range(system.moves[event], system.moves[event + 1]):
-                begin = rows.head[desk.here[system.mover[i]] * system.head + BASE]
-                step = (begin + system.place[i]) * (words + 1)
+                row = desk.here[system.mover[i]]
+                nth = rows.nth[row * system.widest + system.place[i]]
+                step = (rows.head[row * system.head + BASE] + nth) * (words + 1)
                 for w in range(words):
-                    desk.child[w] += rows.step[step + w]
-                known |= rows.step[step + words]
-                after ^= rows.step[step + words]
+                    desk.child[w] += rows.step[1 + step + w]
+                known |= rows.step[step]
+                after ^= rows.step[step]
             if known < 0:
                 continue
             shard = (after >> 48) & (space.shards - 1)
             first, most = space.table[shard], space.table[shard + 1] - space.table[shard] - 1
-            slot = hashed(desk.child, 0, words) & most
+            slot = after & most
             while space.slots[first + slot] >= 0:
                 there = space.offset[shard] + space.slots[first + slot]
                 same = True

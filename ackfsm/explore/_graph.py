@@ -70,7 +70,8 @@ class Graph:
     def _index(self, shard: Shard) -> Any:
         """A hash table of the numbers of the states of ``shard``."""
         slots = self.numbers(1 << (3 * shard.count // 2).bit_length(), EMPTY, "slots")
-        self.kernel.index(shard.states, self.search.layout.words, shard.count, slots)
+        known = (self.search.system, self.search.layout, self.search.rows)
+        self.kernel.index(*known, shard.states, shard.count, slots)
         return slots
 
     def numbers(self, count: int, fill: int = 0, name: str = "") -> Any:

@@ -43,7 +43,6 @@ __all__ = [
     "enter",
     "entered",
     "expand",
-    "hashed",
     "insert",
     "key_of",
     "laid",
@@ -91,7 +90,7 @@ class System(NamedTuple):
     watched[c + 1]``, with marks (bits of anomalies) from ``mark[j]``.  ``everything`` is the mask of all events,
     ``must`` of those that a system at rest waits for.  ``position`` tells the lowest bit of a number below 2**62 by its
     remainder.  ``place[i]`` is that of the event among those that move ``mover[i]``, and ``own_of[i]`` its ``k``;
-    component ``c`` has ``places[c]`` of them.
+    ``own_place[k]`` is that place again, ``EMPTY`` if the event never moves the component.
     """
 
     components: int
@@ -112,7 +111,7 @@ class System(NamedTuple):
     mover: Any
     place: Any
     own_of: Any
-    places: Any
+    own_place: Any
     watched: Any
     watch_word: Any
     watch_shift: Any
@@ -144,6 +143,7 @@ class Rows(NamedTuple):
     row_of: Any
     placed: Any
     head: Any
+    nth: Any
     after: Any
     step: Any
     at_rest: Any
@@ -166,6 +166,7 @@ class Boxes(NamedTuple):
     shards: int
     capacity: int
     states: Any
+    keys: Any
     parents: Any
     fill: Any
 
@@ -182,6 +183,7 @@ class Desk(NamedTuple):
     state: Any
     row: Any
     base: Any
+    nth: Any
     key: Any
     bits: Any
     able: Any
@@ -223,7 +225,7 @@ def resolved(  # noqa: PLR0913, PLR0917 - a compiled function is told everything
     for p in range(system.first[k], system.first[k + 1]):
         here = (rows.local[row * system.local_words + system.word[p]] >> system.shift[p]) & system.mask[p]
         local[system.word[p]] += (system.table[system.where[p] + here] - here) << system.shift[p]
-    at = rows.head[row * system.head + BASE] + system.place[i]
+    at = rows.head[row * system.head + BASE] + rows.nth[row * system.widest + system.place[i]]
     rows.after[at] = entered(system, layout, rows, component, local)
     describe_step(system, layout, rows, row, at)
     return True
@@ -232,10 +234,10 @@ def resolved(  # noqa: PLR0913, PLR0917 - a compiled function is told everything
 def describe_step(system: System, layout: Layout, rows: Rows, row: int, at: int) -> None:
     """Write what it adds to a state to go from ``row`` to the row at place ``at``."""
     new, step = rows.after[at], at * (layout.words + 1)
+    rows.step[step] = rows.head[new * system.head + KEY] ^ rows.head[row * system.head + KEY]
     for w in range(layout.words):
-        rows.step[step + w] = 0
-    rows.step[step + layout.word[rows.component[row]]] = rows.placed[new] - rows.placed[row]
-    rows.step[step + layout.words] = rows.head[new * system.head + KEY] ^ rows.head[row * system.head + KEY]
+        rows.step[1 + step + w] = 0
+    rows.step[1 + step + layout.word[rows.component[row]]] = rows.placed[new] - rows.placed[row]
 
 
 def crowded(system: System, layout: Layout, rows: Rows, component: int) -> bool:
@@ -279,7 +281,6 @@ def describe(system: System, layout: Layout, rows: Rows, new: int) -> None:
     number, base, head = rows.count[component], rows.count[system.components + 1], new * system.head
     rows.count[component] = number + 1
     rows.count[system.components] = new + 1
-    rows.count[system.components + 1] = base + system.places[component]
     rows.number[new] = number
     rows.row_of[component * rows.most + number] = new
     rows.placed[new] = number << layout.shift[component]
@@ -294,13 +295,20 @@ def describe(system: System, layout: Layout, rows: Rows, new: int) -> None:
         rows.at_rest[new] |= system.at_rest[system.mark[j] + state]
     for m in range(system.masks):
         rows.head[head + HEAD + m] = system.everything[m]
+    moves = 0
     for k in range(system.own[component], system.own[component + 1]):
+        refused = False
         for p in range(system.first[k], system.first[k + 1]):
             state = (rows.local[new * words + system.word[p]] >> system.shift[p]) & system.mask[p]
             if system.table[system.where[p] + state] < 0:
                 event = system.event[k]
                 rows.head[head + HEAD + event // MASK_BITS] -= 1 << (event % MASK_BITS)
+                refused = True
                 break
+        if not refused and system.own_place[k] >= 0:
+            rows.nth[new * system.widest + system.own_place[k]] = moves
+            moves += 1
+    rows.count[system.components + 1] = base + moves
 
 
 def enter(system: System, rows: Rows) -> None:
@@ -371,9 +379,11 @@ def expand(  # noqa: C901, PLR0912, PLR0913, PLR0915, PLR0917 - the hot loop, co
                 desk.able[n * masks + m] = system.everything[m]
             for c in range(components):
                 number = (states[base + layout.word[c]] >> layout.shift[c]) & layout.mask[c]
-                row = rows.row_of[c * rows.most + number] * system.head
+                row = rows.row_of[c * rows.most + number]
+                desk.nth[first + c] = row * system.widest
+                row *= system.head
                 desk.row[first + c] = row
-                desk.base[first + c] = rows.head[row + BASE]
+                desk.base[first + c] = rows.head[row + BASE] * stride
                 key ^= rows.head[row + KEY]
                 bits |= rows.head[row + ALWAYS]
                 for m in range(masks):
@@ -404,15 +414,19 @@ def expand(  # noqa: C901, PLR0912, PLR0913, PLR0915, PLR0917 - the hot loop, co
         while q < pairs:
             n = desk.pair[q] >> PAIR_BITS
             event = desk.pair[q] & ((1 << PAIR_BITS) - 1)
-            first, after, known = n * components, desk.key[n], 0
+            first, state, after, known = n * components, desk.state[n], desk.key[n], 0
+            word = states[state * words]
             for i in range(system.moves[event], system.moves[event + 1]):
-                change = rows.step[(desk.base[first + system.mover[i]] + system.place[i]) * stride + words]
-                after ^= change
-                known |= change
+                moving = first + system.mover[i]
+                at = desk.base[moving] + rows.nth[desk.nth[moving] + system.place[i]] * stride
+                after ^= rows.step[at]
+                known |= rows.step[at]
+                word += rows.step[at + 1]
             if known < 0:
                 for i in range(system.moves[event], system.moves[event + 1]):
-                    at = desk.base[first + system.mover[i]] + system.place[i]
-                    row = desk.row[first + system.mover[i]] // system.head
+                    moving = first + system.mover[i]
+                    at = desk.base[moving] // stride + rows.nth[desk.nth[moving] + system.place[i]]
+                    row = desk.row[moving] // system.head
                     if rows.after[at] != UNKNOWN or (ordered and resolved(system, layout, rows, row, i, desk.local)):
                         continue
                     full = full or ordered
@@ -431,15 +445,17 @@ def expand(  # noqa: C901, PLR0912, PLR0913, PLR0915, PLR0917 - the hot loop, co
             q += 1
             if missing and desk.late[n]:
                 continue
-            state = desk.state[n]
             box = own_boxes + ((after >> 48) & (shards - 1))
             put = box * boxes.capacity + boxes.fill[box]
             boxes.fill[box] += 1
+            boxes.keys[put] = after
             boxes.parents[put] = state * shards + shard
-            for w in range(words):
+            boxes.states[put * words] = word
+            for w in range(1, words):
                 word = states[state * words + w]
                 for i in range(system.moves[event], system.moves[event + 1]):
-                    word += rows.step[(desk.base[first + system.mover[i]] + system.place[i]) * stride + w]
+                    moving = first + system.mover[i]
+                    word += rows.step[1 + w + desk.base[moving] + rows.nth[desk.nth[moving] + system.place[i]] * stride]
                 boxes.states[put * words + w] = word
 
         if q < pairs:
@@ -509,8 +525,8 @@ def insert(  # noqa: PLR0913, PLR0917 - the hot loop, compiled as a whole
         for place in range(begin, end):
             if ahead and (place - begin) % ahead == 0:
                 for soon in range(place, min(place + ahead, end)):
-                    touched ^= slots[(hashed(boxes.states, soon, words) & most) * words]
-            slot = hashed(boxes.states, place, words) & most
+                    touched ^= slots[(boxes.keys[soon] & most) * words]
+            slot = boxes.keys[place] & most
             while slots[slot * words] >= 0:
                 differs = 0
                 for w in range(words):
@@ -528,16 +544,6 @@ def insert(  # noqa: PLR0913, PLR0917 - the hot loop, compiled as a whole
     return touched
 
 
-def hashed(states: Any, state: int, words: int) -> int:
-    """31 bits in which all of a state tells: where it stands in a table."""
-    key = 0
-    for w in range(words):
-        word = states[state * words + w]
-        product = (((word ^ key) & 0x7FFFFFFF) * 0x2C1B3C6D) ^ ((word >> 31) * 0x5851F42D)
-        key = (product ^ (product >> 31)) & 0x7FFFFFFF
-    return int(key)
-
-
 def key_of(system: System, layout: Layout, rows: Rows, states: Any, state: int) -> int:
     """The key of a state."""
     key = 0
@@ -547,11 +553,13 @@ def key_of(system: System, layout: Layout, rows: Rows, states: Any, state: int) 
     return key
 
 
-def rehash(states: Any, words: int, count: int, slots: Any) -> None:
-    """Enter the first ``count`` states of so many ``words`` into the empty table ``slots``."""
-    most = len(slots) // words - 1
+def rehash(  # noqa: PLR0913, PLR0917 - as the others
+    system: System, layout: Layout, rows: Rows, states: Any, count: int, slots: Any
+) -> None:
+    """Enter the first ``count`` states into the empty table ``slots``."""
+    words, most = layout.words, len(slots) // layout.words - 1
     for state in range(count):
-        slot = hashed(states, state, words) & most
+        slot = key_of(system, layout, rows, states, state) & most
         while slots[slot * words] >= 0:
             slot = (slot + 1) & most
         for w in range(words):
@@ -573,8 +581,9 @@ def laid(system: System, layout: Layout, rows: Rows) -> None:
     for row in range(rows.count[system.components]):
         rows.placed[row] = rows.number[row] << layout.shift[rows.component[row]]
     for row in range(rows.count[system.components]):
-        base = rows.head[row * system.head + BASE]
-        for at in range(base, base + system.places[rows.component[row]]):
+        last = row + 1 == rows.count[system.components]
+        end = rows.count[system.components + 1] if last else rows.head[(row + 1) * system.head + BASE]
+        for at in range(rows.head[row * system.head + BASE], end):
             if rows.after[at] >= 0:
                 describe_step(system, layout, rows, row, at)
 

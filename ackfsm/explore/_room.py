@@ -6,7 +6,7 @@ import mmap
 from typing import TYPE_CHECKING, Any
 
 from ackfsm.explore import _kernel
-from ackfsm.explore._kernel import BLOCK, EMPTY, Boxes, Desk, System
+from ackfsm.explore._kernel import BLOCK, EMPTY, Boxes, Desk, Layout, Rows, System
 
 if TYPE_CHECKING:
     import numpy as np
@@ -14,9 +14,20 @@ if TYPE_CHECKING:
 __all__ = ["Room", "Shard", "boxes_for", "desk_for"]
 
 _KINDS = {
+    "moves": "uint32",
+    "mover": "uint32",
+    "position": "uint32",
+    "base": "uint32",
+    "row": "uint32",
+    "pair": "uint32",
+    "word": "uint32",
+    "shift": "uint32",
+    "mask": "uint32",
+    "place": "uint32",
+    "nth": "uint16",
     "component": "int32",
     "number": "int32",
-    "row_of": "int32",
+    "row_of": "uint32",
     "after": "int32",
     "slots": "int32",
     "parent": "uint32",
@@ -147,19 +158,20 @@ class Shard:
         wide = (8 * words + 4, 8 * words) if room.is_compiled else (_LIST_BYTES * (words + 1), _LIST_BYTES * words)
         return (states - len(self.parent)) * wide[0] + (places - self.places(words)) * wide[1]
 
-    def grow(self, more: int, words: int, room: Room) -> None:
+    def grow(self, more: int, system: System, layout: Layout, rows: Rows, room: Room) -> None:
         """Make room for ``more`` states."""
+        words = layout.words
         states, places = self.needs(more, words)
         if states > len(self.parent):
             self.states = room.grown(self.states, states * words, 0)
             self.parent = room.grown(self.parent, states, 0, "parent")
         if places > self.places(words):
-            self.enter(places, words, room)
+            self.enter(places, system, layout, rows, room)
 
-    def enter(self, places: int, words: int, room: Room) -> None:
-        """Make a table of so many places, and enter all states, of so many words each."""
-        self.slots = room.grown([], places * words, EMPTY)
-        room.kernel.rehash(self.states, words, self.count, self.slots)
+    def enter(self, places: int, system: System, layout: Layout, rows: Rows, room: Room) -> None:
+        """Make a table of so many places, and enter all states."""
+        self.slots = room.grown([], places * layout.words, EMPTY)
+        room.kernel.rehash(system, layout, rows, self.states, self.count, self.slots)
 
     def bytes(self, room: Room) -> int:
         """What the states take."""
@@ -169,13 +181,19 @@ class Shard:
 def boxes_for(room: Room, shards: int, capacity: int, words: int) -> Boxes:
     """Empty boxes."""
     places = shards * shards * capacity
-    sizes = {"states": places * words, "parents": places, "fill": shards * shards}
+    sizes = {"states": places * words, "keys": places, "parents": places, "fill": shards * shards}
     return Boxes(shards, capacity, **{name: room.grown([], size, 0, name) for name, size in sizes.items()})
 
 
 def desk_for(room: Room, system: System) -> Desk:
     """A desk for one shard."""
-    sizes = {"row": system.components, "base": system.components, "able": system.masks, "pair": system.events}
+    sizes = {
+        "row": system.components,
+        "base": system.components,
+        "nth": system.components,
+        "able": system.masks,
+        "pair": system.events,
+    }
     names = (name for name in Desk._fields if name != "local")
     blocks = {name: room.grown([], BLOCK * sizes.get(name, 1), 0) for name in names}
     return Desk(local=room.grown([], system.local_words, 0), **blocks)

@@ -239,10 +239,10 @@ class Search:
 
     def _first_state(self) -> None:
         shard = self.shards[0]
-        shard.grow(1, self.layout.words, self.room)
+        shard.grow(1, self.system, self.layout, self.rows, self.room)
         shard.states[: self.layout.words] = [0] * self.layout.words  # every component in its local state number 0
         shard.tally[FOUND] = 1
-        shard.enter(shard.places(self.layout.words), self.layout.words, self.room)
+        shard.enter(shard.places(self.layout.words), self.system, self.layout, self.rows, self.room)
         self._ends = [1]
 
     def _next_level(self) -> None:
@@ -305,7 +305,7 @@ class Search:
                 self._stop("max_memory")
                 return False
         for shard, entries in zip(self.shards, more, strict=True):
-            shard.grow(entries, self.layout.words, self.room)
+            shard.grow(entries, self.system, self.layout, self.rows, self.room)
         return True
 
     def _note(self, depth: int) -> None:
@@ -340,8 +340,8 @@ class Search:
         rows, system, room = self.rows, self.system, self.room
         if int(rows.count[-2]) == len(rows.component):
             length = 2 * len(rows.component)
-            per_row = {"local": system.local_words, "head": system.head}
-            names = ("component", "number", "local", "placed", "head", "at_rest")
+            per_row = {"local": system.local_words, "head": system.head, "nth": system.widest}
+            names = ("component", "number", "local", "placed", "head", "nth", "at_rest")
             self.rows = rows = rows._replace(
                 **{name: room.grown(getattr(rows, name), length * per_row.get(name, 1), 0, name) for name in names},
                 slots=room.grown([], 1 << (2 * length).bit_length(), EMPTY, "slots"),
@@ -386,7 +386,7 @@ class Search:
             states = self.room.grown([], len(shard.parent) * layout.words, 0)
             self.room.kernel.widened(self.system.components, before, shard.states, shard.count, layout, states)
             shard.states = states
-            shard.enter(shard.places(before.words), layout.words, self.room)
+            shard.enter(shard.places(before.words), self.system, layout, self.rows, self.room)
         if layout.words > before.words and hasattr(self, "boxes"):
             self._boxes()
 
@@ -425,11 +425,11 @@ class Search:
         for place in places:
             shard = Shard(len(self.packed.anomalies))
             shard.convert(self.room)
-            shard.grow(len(place), words, self.room)
+            shard.grow(len(place), self.system, self.layout, self.rows, self.room)
             shard.states[: len(place) * words] = states[place].ravel()
             shard.parent[: len(place)] = parents[place]
             shard.tally[:] = (np.count_nonzero(place < whole.expanded), len(place), 0)
-            shard.enter(shard.places(words), words, self.room)
+            shard.enter(shard.places(words), self.system, self.layout, self.rows, self.room)
             self.shards.append(shard)
         self.shards[0].tally[TRANSITIONS] = whole.tally[TRANSITIONS]
         self.nearest = [
@@ -485,7 +485,8 @@ class Search:
             there = list(before)
             for i in range(system.moves[event], system.moves[event + 1]):
                 c = system.mover[i]
-                there[c] = int(self.rows.after[self.rows.head[before[c] * system.head + BASE] + system.place[i]])
+                nth = int(self.rows.nth[before[c] * system.widest + system.place[i]])
+                there[c] = int(self.rows.after[self.rows.head[before[c] * system.head + BASE] + nth])
             if tuple(there) == after:
                 return event
         raise AssertionError((before, after))
