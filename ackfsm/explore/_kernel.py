@@ -22,7 +22,6 @@ from typing import Any, NamedTuple
 __all__ = [
     "ALWAYS",
     "BASE",
-    "BLOCK",
     "EMPTY",
     "EXPANDED",
     "FOUND",
@@ -67,9 +66,6 @@ UNKNOWN, WANTED = -1, -2
 
 KEY, BASE, ALWAYS, HEAD = 0, 1, 2, 3
 """Places in the head of a row, and where its mask begins."""
-
-BLOCK = 1 << 7
-"""States that are expanded together: what they need of the memory is then waited for together."""
 
 PAIR_BITS = 16
 """Bits for an event in a pair."""
@@ -175,9 +171,11 @@ class Desk(NamedTuple):
     """Room to expand a block of states in.
 
     ``state`` are their numbers, ``row`` and ``base`` the rows of their components (where they begin in ``head`` and in
-    ``after``), ``key`` their keys, ``bits`` the anomalies that they are, ``able`` the masks of what can happen in
-    them, ``pair`` the place of a state in the block and an event of it, ``late`` whether a step of it is not known.
-    ``local`` is room for one local state.
+    ``after``), ``nth`` where that of each begins in ``nth``, ``key`` their keys, ``bits`` the anomalies that they are,
+    ``able`` the masks of what can happen in them, ``late`` whether a step of them is not known.  ``pair`` is the place
+    of a state in the block and an event of it, ``after`` and ``child`` the key and the state that this leads to.
+    ``order`` has the pairs by how many components they move, ``fill`` how many there are of each.  ``local`` is room
+    for one local state.
     """
 
     state: Any
@@ -187,8 +185,12 @@ class Desk(NamedTuple):
     key: Any
     bits: Any
     able: Any
-    pair: Any
     late: Any
+    pair: Any
+    after: Any
+    child: Any
+    order: Any
+    fill: Any
     local: Any
 
 
@@ -340,10 +342,10 @@ def expand(  # noqa: C901, PLR0912, PLR0913, PLR0915, PLR0917 - the hot loop, co
 ) -> None:
     """Put the successors of the states up to ``stop`` of a ``shard`` into its boxes, as far as there is room.
 
-    With one shard a step that is not known is found out at once; where there is no room for it, it is ``wanted``, and
-    the state and all after it are left.  With several, which share their rows, every such step is wanted; the state
-    goes to the list ``late`` (how many, then which), which comes first the next time.  (Some of its successors
-    may be in the boxes already: they come again.)
+    A block of states at a time is expanded in steps of one kind each, so that neither memory nor branches are waited
+    for.  With one shard a step that is not known is found out at once; where there is no room for it, it is
+    ``wanted``, and the block and all after it are left.  With several, which share their rows, every such step
+    is wanted; the state goes to the list ``late`` (how many, then which), which comes first the next time.
 
     ``found[a]`` becomes the first state that is the anomaly ``a``, unless it is one already.
     """
@@ -392,6 +394,8 @@ def expand(  # noqa: C901, PLR0912, PLR0913, PLR0915, PLR0917 - the hot loop, co
             desk.bits[n] = bits
 
         pairs = 0
+        for kind in range(components + 1):
+            desk.fill[kind] = 0
         for n in range(size):
             desk.late[n] = 0
             busy, bits = 0, desk.bits[n]
@@ -401,7 +405,11 @@ def expand(  # noqa: C901, PLR0912, PLR0913, PLR0915, PLR0917 - the hot loop, co
                 while able > 0:
                     low = able & -able
                     able ^= low
-                    desk.pair[pairs] = (n << PAIR_BITS) + m * MASK_BITS + system.position[low % 67]
+                    event = m * MASK_BITS + system.position[low % 67]
+                    kind = system.moves[event + 1] - system.moves[event]
+                    desk.pair[pairs] = (n << PAIR_BITS) + event
+                    desk.order[kind * len(desk.pair) + desk.fill[kind]] = pairs
+                    desk.fill[kind] += 1
                     pairs += 1
             if busy == 0:
                 for c in range(components):
@@ -410,63 +418,65 @@ def expand(  # noqa: C901, PLR0912, PLR0913, PLR0915, PLR0917 - the hot loop, co
                 unseen ^= bits & unseen
                 first_of(bits, desk.state[n], found)
 
-        missing, q = 0, 0
-        while q < pairs:
-            n = desk.pair[q] >> PAIR_BITS
-            event = desk.pair[q] & ((1 << PAIR_BITS) - 1)
-            first, state, after, known = n * components, desk.state[n], desk.key[n], 0
-            word = states[state * words]
-            for i in range(system.moves[event], system.moves[event + 1]):
-                moving = first + system.mover[i]
-                at = desk.base[moving] + rows.nth[desk.nth[moving] + system.place[i]] * stride
-                after ^= rows.step[at]
-                known |= rows.step[at]
-                word += rows.step[at + 1]
-            if known < 0:
-                for i in range(system.moves[event], system.moves[event + 1]):
+        missing = False
+        for kind in range(components + 1):
+            place = kind * len(desk.pair)
+            end = place + desk.fill[kind]
+            while place < end:
+                q = desk.order[place]
+                n = desk.pair[q] >> PAIR_BITS
+                begin = system.moves[desk.pair[q] & ((1 << PAIR_BITS) - 1)]
+                first, after, known, word = n * components, desk.key[n], 0, states[desk.state[n] * words]
+                for i in range(begin, begin + kind):
                     moving = first + system.mover[i]
-                    at = desk.base[moving] // stride + rows.nth[desk.nth[moving] + system.place[i]]
-                    row = desk.row[moving] // system.head
-                    if rows.after[at] != UNKNOWN or (ordered and resolved(system, layout, rows, row, i, desk.local)):
+                    at = desk.base[moving] + rows.nth[desk.nth[moving] + system.place[i]] * stride
+                    after ^= rows.step[at]
+                    known |= rows.step[at]
+                    word += rows.step[at + 1]
+                if known < 0:
+                    unknown = False
+                    for i in range(begin, begin + kind):
+                        moving = first + system.mover[i]
+                        at = desk.base[moving] // stride + rows.nth[desk.nth[moving] + system.place[i]]
+                        row = desk.row[moving] // system.head
+                        if rows.after[at] >= 0 or (ordered and resolved(system, layout, rows, row, i, desk.local)):
+                            continue
+                        unknown = True
+                        if rows.after[at] == UNKNOWN and 2 * wanted[0] + 2 < len(wanted):
+                            rows.after[at] = WANTED
+                            wanted[0] += 1
+                            wanted[2 * wanted[0] - 1] = row
+                            wanted[2 * wanted[0]] = i
+                    if not unknown:
                         continue
-                    full = full or ordered
+                    missing = True
                     desk.late[n] = 1
-                    if 2 * wanted[0] + 2 < len(wanted):
-                        rows.after[at] = WANTED
-                        wanted[0] += 1
-                        wanted[2 * wanted[0] - 1] = row
-                        wanted[2 * wanted[0]] = i
-                if full:
-                    break
-                if ordered:
-                    continue
-                missing = 1
-                desk.late[n] = 1
-            q += 1
+                place += 1
+                desk.after[q] = after
+                desk.child[q * words] = word
+                for w in range(1, words):
+                    word = states[desk.state[n] * words + w]
+                    for i in range(begin, begin + kind):
+                        moving = first + system.mover[i]
+                        at = desk.base[moving] + rows.nth[desk.nth[moving] + system.place[i]] * stride
+                        word += rows.step[at + 1 + w]
+                    desk.child[q * words + w] = word
+
+        if missing and ordered:
+            head, pairs, full = desk.state[0], 0, True
+        for q in range(pairs):
+            n = desk.pair[q] >> PAIR_BITS
             if missing and desk.late[n]:
                 continue
-            box = own_boxes + ((after >> 48) & (shards - 1))
+            box = own_boxes + ((desk.after[q] >> 48) & (shards - 1))
             put = box * boxes.capacity + boxes.fill[box]
             boxes.fill[box] += 1
-            boxes.keys[put] = after
-            boxes.parents[put] = state * shards + shard
-            boxes.states[put * words] = word
-            for w in range(1, words):
-                word = states[state * words + w]
-                for i in range(system.moves[event], system.moves[event + 1]):
-                    moving = first + system.mover[i]
-                    word += rows.step[1 + w + desk.base[moving] + rows.nth[desk.nth[moving] + system.place[i]] * stride]
-                boxes.states[put * words + w] = word
-
-        if q < pairs:
-            n = desk.pair[q] >> PAIR_BITS
-            head = desk.state[n]
-            while q > 0 and desk.pair[q - 1] >> PAIR_BITS == n:
-                q -= 1
-        transitions += q
-        if missing:
-            for p in range(pairs):
-                transitions -= desk.late[desk.pair[p] >> PAIR_BITS]
+            boxes.keys[put] = desk.after[q]
+            boxes.parents[put] = desk.state[n] * shards + shard
+            for w in range(words):
+                boxes.states[put * words + w] = desk.child[q * words + w]
+            transitions += 1
+        if missing and not ordered:
             for n in range(size):
                 if desk.late[n]:
                     late[0] += 1

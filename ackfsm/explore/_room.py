@@ -6,7 +6,7 @@ import mmap
 from typing import TYPE_CHECKING, Any
 
 from ackfsm.explore import _kernel
-from ackfsm.explore._kernel import BLOCK, EMPTY, Boxes, Desk, Layout, Rows, System
+from ackfsm.explore._kernel import EMPTY, Boxes, Desk, Layout, Rows, System
 
 if TYPE_CHECKING:
     import numpy as np
@@ -43,6 +43,9 @@ _LIST_BYTES = 36
 _WANTED = 1 << 12
 """Room for what a shard wants to know at a time; it asks again for what did not fit."""
 
+
+_PLAIN_BLOCK, _BLOCK = 1 << 4, 1 << 7
+"""States that are expanded together."""
 
 _LARGE = 1 << 21
 """Bytes of a large page."""
@@ -185,15 +188,12 @@ def boxes_for(room: Room, shards: int, capacity: int, words: int) -> Boxes:
     return Boxes(shards, capacity, **{name: room.grown([], size, 0, name) for name, size in sizes.items()})
 
 
-def desk_for(room: Room, system: System) -> Desk:
+def desk_for(room: Room, system: System, layout: Layout) -> Desk:
     """A desk for one shard."""
-    sizes = {
-        "row": system.components,
-        "base": system.components,
-        "nth": system.components,
-        "able": system.masks,
-        "pair": system.events,
-    }
-    names = (name for name in Desk._fields if name != "local")
-    blocks = {name: room.grown([], BLOCK * sizes.get(name, 1), 0) for name in names}
-    return Desk(local=room.grown([], system.local_words, 0), **blocks)
+    block = _BLOCK if room.is_compiled else _PLAIN_BLOCK
+    pairs, kinds = block * system.events, system.components + 1
+    of_components = dict.fromkeys(("row", "base", "nth"), block * system.components)
+    of_pairs = {"pair": pairs, "after": pairs, "child": pairs * layout.words, "order": pairs * kinds}
+    others = {"able": block * system.masks, "fill": kinds, "local": system.local_words}
+    sizes = of_components | of_pairs | others
+    return Desk(**{name: room.grown([], sizes.get(name, block), 0) for name in Desk._fields})

@@ -406,7 +406,7 @@ class Search:
         count = len(self.shards)
         capacity = 4 * chunk // count + 2 * self.system.events
         self.boxes = boxes_for(self.room, count, capacity, self.layout.words)
-        self._desks = [desk_for(self.room, self.system) for _ in self.shards]
+        self._desks = [desk_for(self.room, self.system, self.layout) for _ in self.shards]
 
     def _divide(self) -> None:
         """Divide the only shard into several, each with its states in their order."""
