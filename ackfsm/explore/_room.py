@@ -117,7 +117,7 @@ class Shard:
     def __init__(self, anomalies: int) -> None:
         self.states: Any = []
         self.parent: Any = []
-        self.slots: Any = []
+        self.table: Any = []
         self.tally: Any = [0, 0, 0]
         self.wanted: Any = [0] * _WANTED
         self.late: Any = [0] * _WANTED
@@ -138,12 +138,12 @@ class Shard:
 
     def convert(self, room: Room) -> None:
         """Bring everything into the form that ``room`` has now."""
-        for name in ("states", "parent", "slots", "tally", "found", "wanted", "late"):
+        for name in ("states", "parent", "table", "tally", "found", "wanted", "late"):
             setattr(self, name, room.of(getattr(self, name), name))
 
     def places(self, words: int) -> int:
         """The places of the table."""
-        return len(self.slots) // words
+        return len(self.table) // words
 
     def needs(self, more: int, words: int) -> tuple[int, int]:
         """States and places of the table that there must be room for before ``more`` states come."""
@@ -173,12 +173,12 @@ class Shard:
 
     def enter(self, places: int, system: System, layout: Layout, rows: Rows, room: Room) -> None:
         """Make a table of so many places, and enter all states."""
-        self.slots = room.grown([], places * layout.words, EMPTY)
-        room.kernel.rehash(system, layout, rows, self.states, self.count, self.slots)
+        self.table = room.grown([], places * layout.words, EMPTY)
+        room.kernel.rehash(system, layout, rows, self.states, self.count, self.table)
 
     def bytes(self, room: Room) -> int:
         """What the states take."""
-        return sum(room.bytes_of(numbers) for numbers in (self.states, self.parent, self.slots))
+        return sum(room.bytes_of(numbers) for numbers in (self.states, self.parent, self.table))
 
 
 def boxes_for(room: Room, shards: int, capacity: int, words: int) -> Boxes:

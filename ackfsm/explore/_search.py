@@ -292,7 +292,7 @@ class Search:
         shard = self.shards[number]
         ahead = _AHEAD if self.room.is_compiled else 0
         known = (self.layout, self.boxes, number)
-        self.room.kernel.insert(*known, shard.states, shard.parent, shard.slots, shard.tally, ahead)
+        self.room.kernel.insert(*known, shard.states, shard.parent, shard.table, shard.tally, ahead)
 
     def _make_room(self) -> bool:
         """Make room for what is in the boxes; false, and the end of the search, if that is more than allowed."""
@@ -370,9 +370,8 @@ class Search:
         have = [int(mask).bit_length() for mask in self.layout.mask]
         if all(need <= bits for need, bits in zip(needed, have, strict=True)):
             return
-        exact = [max(need, bits) for need, bits in zip(needed, have, strict=True)]
         spare = [bits if need < bits else need + 1 for need, bits in zip(needed, have, strict=True)]
-        layout = min((layout_for(widths) for widths in (spare, exact)), key=lambda layout: layout.words)
+        layout = min((layout_for(widths) for widths in (spare, needed)), key=lambda layout: layout.words)
         self._lay_out(self.room.all_of(layout))
 
     def _lay_out(self, layout: Layout) -> None:
