@@ -5,10 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate
 
+from ackfsm.explore._foresight import BLIND, Foresight, tail_of
 from ackfsm.explore._kernel import EMPTY, HEAD, MASK_BITS, UNKNOWN, WORD_BITS, Layout, Rows, System, describe, enter
 from ackfsm.network import Packed
 
-__all__ = ["first_rows", "layout_for", "machine_states", "machines_in", "place_of", "system_of"]
+__all__ = [
+    "Locals",
+    "first_rows",
+    "layout_for",
+    "machine_states",
+    "machines_in",
+    "masks_of",
+    "place_of",
+    "starts",
+    "system_of",
+]
 
 
 def members_of(packed: Packed) -> list[list[int]]:
@@ -42,7 +53,7 @@ def layout_for(widths: Sequence[int], system: System) -> Layout:
         for event in range(system.events)
         for i in range(system.moves[event], system.moves[event + 1])
     )
-    return Layout(words, word, shift, mask, _starts(places, system.events * words))
+    return Layout(words, word, shift, mask, starts(places, system.events * words))
 
 
 def masks_of(events: Iterable[int], masks: int) -> list[int]:
@@ -53,7 +64,7 @@ def masks_of(events: Iterable[int], masks: int) -> list[int]:
     return words
 
 
-class _Locals:
+class Locals:
     """Where each machine stands in the local state of its component."""
 
     def __init__(self, packed: Packed) -> None:
@@ -78,7 +89,7 @@ def _participants(packed: Packed) -> Iterator[tuple[int, int, list[int]]]:
         yield component, event, parts
 
 
-def _starts(places: Iterable[int], count: int) -> list[int]:
+def starts(places: Iterable[int], count: int) -> list[int]:
     """Where the run of each number begins in a sorted list of numbers below ``count``, and where the last one ends."""
     lengths = [0] * count
     for place in places:
@@ -95,9 +106,9 @@ def _moves(packed: Packed, participants: Iterable[int]) -> bool:
     return False
 
 
-def system_of(packed: Packed) -> System:
-    """``packed`` as the kernel wants it."""
-    local = _Locals(packed)
+def system_of(packed: Packed, foresight: Foresight = BLIND) -> System:
+    """``packed`` as the kernel wants it, with what is known of its events."""
+    local = Locals(packed)
     parts = list(_participants(packed))
     flat = [p for _, _, participants in parts for p in participants]
     who = [packed.who[p] for p in flat]
@@ -116,9 +127,9 @@ def system_of(packed: Packed) -> System:
         events=events,
         widest=max(places),
         masks=masks,
-        head=HEAD + masks,
+        head=HEAD + masks + tail_of(foresight.phases, masks),
         local_words=local.words,
-        own=_starts((component for component, _, _ in parts), len(local.members)),
+        own=starts((component for component, _, _ in parts), len(local.members)),
         event=[event for _, event, _ in parts],
         first=[0, *accumulate(len(participants) for _, _, participants in parts)],
         word=[local.word[i] for i in who],
@@ -126,12 +137,12 @@ def system_of(packed: Packed) -> System:
         mask=[local.mask[i] for i in who],
         where=[packed.where[p] for p in flat],
         table=packed.table,
-        moves=_starts((event for event, _, _, _ in movers), events),
+        moves=starts((event for event, _, _, _ in movers), events),
         mover=[component for _, component, _, _ in movers],
         place=[place for _, _, place, _ in movers],
         own_of=[k for _, _, _, k in movers],
         places=places,
-        watched=_starts((component for component, _, _ in watched), len(local.members)),
+        watched=starts((component for component, _, _ in watched), len(local.members)),
         watch_word=[local.word[i] for _, i, _ in watched],
         watch_shift=[local.shift[i] for _, i, _ in watched],
         watch_mask=[local.mask[i] for _, i, _ in watched],
@@ -141,12 +152,13 @@ def system_of(packed: Packed) -> System:
         everything=masks_of(range(events), masks),
         must=masks_of((event for event in range(events) if not packed.free[event]), masks),
         position=[next((bit for bit in range(MASK_BITS) if (1 << bit) % 67 == rest), 0) for rest in range(67)],
+        foresight=foresight,
     )
 
 
 def first_rows(packed: Packed, system: System, layout: Layout) -> Rows:
     """The rows of the first state: row ``c`` is that of component ``c``."""
-    local = _Locals(packed)
+    local = Locals(packed)
     count, words = system.components, system.local_words
     flat = [0] * (count * words)
     for i, state in enumerate(packed.initial):
@@ -170,7 +182,7 @@ def first_rows(packed: Packed, system: System, layout: Layout) -> Rows:
 
 def machine_states(packed: Packed, system: System, rows: Rows, row: int) -> Iterator[tuple[int, int]]:
     """The machines of a local state, each with its state, by their numbers."""
-    local = _Locals(packed)
+    local = Locals(packed)
     for machine in local.members[int(rows.component[row])]:
         word = int(rows.local[row * system.local_words + local.word[machine]])
         yield machine, word >> local.shift[machine] & local.mask[machine]
@@ -178,7 +190,7 @@ def machine_states(packed: Packed, system: System, rows: Rows, row: int) -> Iter
 
 def machines_in(packed: Packed, words: Sequence[int]) -> list[int]:
     """The state of each machine, by its number, in a state that is spelled out (:mod:`ackfsm.explore._exchange`)."""
-    local = _Locals(packed)
+    local = Locals(packed)
     return [
         words[component * local.words + local.word[i]] >> local.shift[i] & local.mask[i]
         for i, component in enumerate(packed.component)
@@ -187,5 +199,5 @@ def machines_in(packed: Packed, words: Sequence[int]) -> list[int]:
 
 def place_of(packed: Packed, machine: int) -> tuple[int, int, int, int]:
     """The component of a machine, and the word, shift and mask of its state in a local state of that."""
-    local = _Locals(packed)
+    local = Locals(packed)
     return packed.component[machine], local.word[machine], local.shift[machine], local.mask[machine]

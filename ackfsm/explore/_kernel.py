@@ -19,6 +19,8 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+from ackfsm.explore._foresight import Foresight, foresee, preferred
+
 __all__ = [
     "BASE",
     "EMPTY",
@@ -81,7 +83,7 @@ class System(NamedTuple):
     watched[c + 1]``, with marks (bits of anomalies) from ``mark[j]``.  ``everything`` is the mask of all events,
     ``must`` of those that a system at rest waits for.  ``position`` tells the lowest bit of a number below 2**62 by its
     remainder.  ``place[i]`` is that of the event among those that move ``mover[i]``, and ``own_of[i]`` its ``k``;
-    component ``c`` has ``places[c]`` of them.
+    component ``c`` has ``places[c]`` of them.  With ``foresight`` a single event is expanded where that is enough.
     """
 
     components: int
@@ -113,6 +115,7 @@ class System(NamedTuple):
     everything: Any
     must: Any
     position: Any
+    foresight: Foresight
 
 
 class Rows(NamedTuple):
@@ -253,6 +256,7 @@ def describe(system: System, layout: Layout, rows: Rows, new: int) -> None:
                 event = system.event[k]
                 rows.head[head + HEAD + event // MASK_BITS] -= 1 << (event % MASK_BITS)
                 break
+    foresee(system.foresight, component, rows.local, new * words, rows.head, head)
 
 
 def enter(system: System, rows: Rows) -> None:
@@ -316,12 +320,15 @@ def expand(  # noqa: C901, PLR0912, PLR0913, PLR0915, PLR0917 - the hot loop, co
             here[c] = row * system.head
             key ^= rows.head[here[c] + KEY]
         quiet = True
+        only = preferred(system.foresight, rows.head, here, components, system.position)
         for m in range(masks):
             able = rows.head[here[0] + HEAD + m]
             for c in range(1, components):
                 able &= rows.head[here[c] + HEAD + m]
             if able & system.must[m]:
                 quiet = False
+            if only >= 0:
+                able = 1 << (only % MASK_BITS) if only // MASK_BITS == m else 0
             while able > 0:
                 low = able & -able
                 able ^= low

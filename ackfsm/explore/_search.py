@@ -5,16 +5,19 @@ from __future__ import annotations
 import dataclasses
 import importlib.util
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 from typing import Any, Self
 
 from ackfsm.explore._components import first_rows, layout_for, machine_states, system_of
+from ackfsm.explore._foresight import BLIND, Foresight
 from ackfsm.explore._kernel import BASE, EMPTY, FOUND, TRANSITIONS, UNKNOWN, Rows
+from ackfsm.explore._preferred import Reduction, foresight_of
 from ackfsm.explore._reduce import reduced
 from ackfsm.explore._room import Room, Shard, boxes_for
 from ackfsm.network import Network, NetworkEvent, Packed, pack
+from ackfsm.terms import InputError
 
 __all__ = ["Exploration", "Limits", "Search", "explore", "explore_packed"]
 
@@ -74,6 +77,7 @@ def explore(  # noqa: PLR0913 - what a search can be told
     progress: Callable[[int], None] | None = None,
     workers: int | None = None,
     look: Callable[[Search], None] | None = None,
+    reductions: Collection[Reduction] = (),
 ) -> Exploration:
     """Search the whole state space of ``network`` breadth first.
 
@@ -81,7 +85,12 @@ def explore(  # noqa: PLR0913 - what a search can be told
     ``progress`` is called now and then with the number of states found so far.  ``workers`` are the processors to use,
     by default all; what is found does not depend on it.  ``look`` is shown the search once it is over: then with all
     machines and events of ``network``, by their numbers, else without those that can never move.
+
+    With ``reductions`` fewer states are found, in which the same can happen; witnesses may then be longer than
+    the shortest.  Raises :class:`ackfsm.terms.InputError` if there is also a ``look``: nothing is known of what is left out.
     """
+    if look is not None and reductions:
+        raise InputError(f"what was found cannot be looked at with {', '.join(reductions)}; leave the reductions out")
     if look is None:
         least = reduced(network)(lambda _: True)
         packed, events = least.packed, least.events
@@ -96,6 +105,7 @@ def explore(  # noqa: PLR0913 - what a search can be told
         progress=progress,
         workers=workers,
         look=look,
+        reductions=reductions,
     )
 
 
@@ -110,6 +120,7 @@ def explore_packed(  # noqa: PLR0913 - as explore, and what is known of the netw
     workers: int | None = None,
     compiled: bool = False,
     look: Callable[[Search], None] | None = None,
+    reductions: Collection[Reduction] = (),
 ) -> Exploration:
     """As :func:`explore`, over a network that is packed already; ``events`` are those of the packed network.
 
@@ -117,7 +128,8 @@ def explore_packed(  # noqa: PLR0913 - as explore, and what is known of the netw
     searches many times loads it once.
     """
     limits = Limits(max_states=max_states, max_memory=max_memory)
-    with Search(packed, limits, workers=workers, compiled=compiled) as search:
+    foresight = foresight_of(packed) if Reduction.PARTIAL_ORDER in reductions else BLIND
+    with Search(packed, limits, workers=workers, compiled=compiled, foresight=foresight) as search:
         while search.unfinished() and not (only_witnesses and search.has_all_witnesses):
             search.go_on()
             if progress is not None:
@@ -148,13 +160,19 @@ class Search:
     """One search in progress; what it has found can be looked at between two calls of :meth:`go_on`."""
 
     def __init__(
-        self, packed: Packed, limits: Limits | None = None, *, workers: int | None = None, compiled: bool = False
+        self,
+        packed: Packed,
+        limits: Limits | None = None,
+        *,
+        workers: int | None = None,
+        compiled: bool = False,
+        foresight: Foresight = BLIND,
     ) -> None:
-        """The first state alone, to expand."""
+        """The first state alone, to expand; where ``foresight`` knows a single event that is enough, by that alone."""
         self.packed = packed
         self.limits = limits or Limits()
         self.room = Room()
-        self.system = system_of(packed)
+        self.system = system_of(packed, foresight)
         self.layout = layout_for([_FIRST_BITS] * self.system.components, self.system)
         self.rows = first_rows(packed, self.system, self.layout)
         self.nearest: list[_Place | None] = [None] * len(packed.anomalies)
