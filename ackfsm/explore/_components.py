@@ -17,7 +17,6 @@ __all__ = [
     "machines_in",
     "masks_of",
     "place_of",
-    "starts",
     "system_of",
 ]
 
@@ -53,7 +52,7 @@ def layout_for(widths: Sequence[int], system: System) -> Layout:
         for event in range(system.events)
         for i in range(system.moves[event], system.moves[event + 1])
     )
-    return Layout(words, word, shift, mask, starts(places, system.events * words))
+    return Layout(words, word, shift, mask, _starts(places, system.events * words))
 
 
 def masks_of(events: Iterable[int], masks: int) -> list[int]:
@@ -89,7 +88,7 @@ def _participants(packed: Packed) -> Iterator[tuple[int, int, list[int]]]:
         yield component, event, parts
 
 
-def starts(places: Iterable[int], count: int) -> list[int]:
+def _starts(places: Iterable[int], count: int) -> list[int]:
     """Where the run of each number begins in a sorted list of numbers below ``count``, and where the last one ends."""
     lengths = [0] * count
     for place in places:
@@ -129,7 +128,7 @@ def system_of(packed: Packed, foresight: Foresight = BLIND) -> System:
         masks=masks,
         head=HEAD + masks + tail_of(foresight.phases, masks),
         local_words=local.words,
-        own=starts((component for component, _, _ in parts), len(local.members)),
+        own=_starts((component for component, _, _ in parts), len(local.members)),
         event=[event for _, event, _ in parts],
         first=[0, *accumulate(len(participants) for _, _, participants in parts)],
         word=[local.word[i] for i in who],
@@ -137,12 +136,12 @@ def system_of(packed: Packed, foresight: Foresight = BLIND) -> System:
         mask=[local.mask[i] for i in who],
         where=[packed.where[p] for p in flat],
         table=packed.table,
-        moves=starts((event for event, _, _, _ in movers), events),
+        moves=_starts((event for event, _, _, _ in movers), events),
         mover=[component for _, component, _, _ in movers],
         place=[place for _, _, place, _ in movers],
         own_of=[k for _, _, _, k in movers],
         places=places,
-        watched=starts((component for component, _, _ in watched), len(local.members)),
+        watched=_starts((component for component, _, _ in watched), len(local.members)),
         watch_word=[local.word[i] for _, i, _ in watched],
         watch_shift=[local.shift[i] for _, i, _ in watched],
         watch_mask=[local.mask[i] for _, i, _ in watched],

@@ -17,13 +17,13 @@ class Foresight(NamedTuple):
     """What is known of the events of a system before a search; nothing in it changes during one.
 
     There are as many ``phases``, 0 for a search that expands everything.  A mask of events has ``masks`` words of
-    ``bits`` bits.  In the head of a row the events that it does not refuse begin at ``able``, those to come at ``tail``.
+    ``bits`` bits.  In the head of a row what it does not refuse begins at ``able``, what is to come at ``tail``.
 
-    Component ``c`` has the machines ``members[c] <= j < members[c + 1]``, from bit ``shift[j]`` of word ``word[j]`` of its
-    local state.  What state ``s`` of machine ``j`` says is ``says[(first[j] + s) * width : (first[j] + s + 1) * width]``:
-    the events that it may still let come, in each phase, then the phase, which ``counter`` is the component to
-    ask for.  ``eligible`` has the events that may be preferred, in each phase, and from
-    ``conflicts[(phase * events + e) * masks]`` the events that disturb event ``e``, as long as they may come.
+    Component ``c`` has the machines ``members[c] <= j < members[c + 1]``, from bit ``shift[j]`` of word ``word[j]`` of
+    its local state.  What state ``s`` of machine ``j`` says are the ``width`` numbers from
+    ``says[(first[j] + s) * width]``: the events that it may still let come, in each phase, then the phase; of a whole
+    state the component ``counter`` tells the phase.  ``eligible`` has the events that may be
+    preferred, in each phase, and ``conflicts``, from ``(phase * events + e) * masks``, those that disturb event ``e``.
     """
 
     phases: int
@@ -53,7 +53,9 @@ def tail_of(phases: int, masks: int) -> int:
     return phases * masks + 1 if phases else 0
 
 
-def foresee(foresight: Foresight, component: int, local: Any, begin: int, head: Any, row: int) -> None:
+def foresee(  # noqa: PLR0913, PLR0917 - the arrays it works on
+    foresight: Foresight, component: int, local: Any, begin: int, head: Any, row: int
+) -> None:
     """Write what is to come into the ``head`` of a row, from ``row``; its local state begins at ``local[begin]``."""
     if foresight.phases == 0:
         return

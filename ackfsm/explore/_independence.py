@@ -143,9 +143,14 @@ def phases_of(tables: Tables, counter: Counter | None) -> tuple[Phase, ...]:
     if counter is None:
         return (Phase(tables, whole, events, whole, events),)
     open_parts = [[_without(part, counter) for part in parts] for parts in tables.parts]
-    before, alive = reach(open_parts, tables.initial, everything)
+    before, _ = reach(open_parts, tables.initial, everything)
+    alive = sum(1 << event for event, parts in enumerate(tables.parts) if _possible(parts, before))
     after, over = reach(tables.parts, _ends(tables, counter, before), everything)
     return Phase(tables, before, alive, whole, events), Phase(tables, after, over, after, over)
+
+
+def _possible(parts: Sequence[Part], states: Sequence[int]) -> bool:
+    return all(states[part.who] & part.enabled for part in parts)
 
 
 def _without(part: Part, counter: Counter) -> Part:
@@ -160,7 +165,7 @@ def _ends(tables: Tables, counter: Counter, before: Sequence[int]) -> list[int]:
     start = [0] * len(before)
     for parts in tables.parts:
         after = {part.who: part.image(before[part.who]) for part in parts}
-        if all(after.values()) and after.get(counter.machine, 0) & counter.ended:
+        if _possible(parts, before) and after.get(counter.machine, 0) & counter.ended:
             for machine, states in enumerate(before):
                 start[machine] |= after.get(machine, states)
     start[counter.machine] &= counter.ended

@@ -7,7 +7,7 @@ from enum import Enum, StrEnum, auto
 from itertools import accumulate
 
 from ackfsm.explore._columns import bits
-from ackfsm.explore._components import Locals, masks_of, starts
+from ackfsm.explore._components import Locals, masks_of
 from ackfsm.explore._foresight import Foresight, tail_of
 from ackfsm.explore._independence import Counter, Phase, Tables, counter_of, phases_of
 from ackfsm.explore._kernel import HEAD, MASK_BITS
@@ -107,7 +107,7 @@ def _in_no_circle(phase: Phase, events: int) -> int:
 
 
 def _circling(phase: Phase, events: int) -> int:
-    """What is left of ``events`` when those are taken away, again and again, that cannot be part of a circle of the rest.
+    """What is left of ``events`` when those are taken away, again and again, that are in no circle of the rest.
 
     Such an event moves some machine to where the rest cannot bring it back from.
     """
@@ -142,7 +142,7 @@ def _closure(steps: Iterable[tuple[int, int]]) -> dict[int, int]:
     for state, after in steps:
         found[state] = found.get(state, 0) | 1 << after
     for between in list(found):
-        for state in found:
-            if found[state] >> between & 1:
-                found[state] |= found[between]
+        for state, targets in found.items():
+            if targets >> between & 1:
+                found[state] = targets | found[between]
     return found

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import importlib.util
 import os
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 from typing import Any, Self
@@ -55,7 +55,8 @@ class Exploration:
     ``complete`` is false if it stopped at a limit, ``stopped_by`` (``max_states`` or ``max_memory``); what was not
     reached is then not known to be unreachable.  ``witnesses`` has a shortest sequence of events for each anomaly (or
     other thing that was watched for) that was reached.  ``depth`` is the length of the longest of all shortest ways.
-    ``compiled`` tells whether compiled code took part, ``bytes`` what the states took.
+    ``compiled`` tells whether compiled code took part, ``bytes`` what the states took.  With ``reductions`` states are
+    left out, and a way is one that can be gone, but perhaps not a shortest one.
     """
 
     states: int
@@ -66,6 +67,7 @@ class Exploration:
     stopped_by: str | None
     compiled: bool
     bytes: int = dataclasses.field(compare=False)
+    reductions: tuple[Reduction, ...] = ()
 
 
 def explore(  # noqa: PLR0913 - what a search can be told
@@ -77,7 +79,7 @@ def explore(  # noqa: PLR0913 - what a search can be told
     progress: Callable[[int], None] | None = None,
     workers: int | None = None,
     look: Callable[[Search], None] | None = None,
-    reductions: Collection[Reduction] = (),
+    reductions: Sequence[Reduction] = (),
 ) -> Exploration:
     """Search the whole state space of ``network`` breadth first.
 
@@ -86,11 +88,14 @@ def explore(  # noqa: PLR0913 - what a search can be told
     by default all; what is found does not depend on it.  ``look`` is shown the search once it is over: then with all
     machines and events of ``network``, by their numbers, else without those that can never move.
 
-    With ``reductions`` fewer states are found, in which the same can happen; witnesses may then be longer than
-    the shortest.  Raises :class:`ackfsm.terms.InputError` if there is also a ``look``: nothing is known of what is left out.
+    With ``reductions`` fewer states are found, in which the same anomalies are reached, not always on a shortest way.
+    Raises :class:`ackfsm.terms.InputError` if there is also a ``look``: of what is left out nothing can be seen.
     """
     if look is not None and reductions:
-        raise InputError(f"what was found cannot be looked at with {', '.join(reductions)}; leave the reductions out")
+        raise InputError(
+            f"a search with --reduce {reductions[0]} leaves out what may go on for ever; "
+            "leave --reduce out, or --progress and --forever"
+        )
     if look is None:
         least = reduced(network)(lambda _: True)
         packed, events = least.packed, least.events
@@ -120,7 +125,7 @@ def explore_packed(  # noqa: PLR0913 - as explore, and what is known of the netw
     workers: int | None = None,
     compiled: bool = False,
     look: Callable[[Search], None] | None = None,
-    reductions: Collection[Reduction] = (),
+    reductions: Sequence[Reduction] = (),
 ) -> Exploration:
     """As :func:`explore`, over a network that is packed already; ``events`` are those of the packed network.
 
@@ -149,6 +154,7 @@ def explore_packed(  # noqa: PLR0913 - as explore, and what is known of the netw
             stopped_by=search.stopped_by,
             compiled=search.room.is_compiled,
             bytes=search.bytes,
+            reductions=tuple(dict.fromkeys(reductions)),
         )
 
 
