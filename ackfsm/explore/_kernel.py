@@ -299,7 +299,7 @@ def expand(  # noqa: C901, PLR0912, PLR0913, PLR0915, PLR0917 - the hot loop, co
     """
     words, components, events, masks = layout.words, system.components, system.events, system.masks
     head, transitions, missing, ordered = tally[0], 0, False, boxes.shards == 1
-    waiting, taken = late[0], 0
+    waiting, taken, reducing = late[0], 0, system.foresight.phases > 0
     late[0] = 0
     while taken < waiting or head < stop:
         full = late[0] + 2 == len(late)
@@ -320,7 +320,9 @@ def expand(  # noqa: C901, PLR0912, PLR0913, PLR0915, PLR0917 - the hot loop, co
             here[c] = row * system.head
             key ^= rows.head[here[c] + KEY]
         quiet = True
-        only = preferred(system.foresight, rows.head, here, components, system.position)
+        only = -1
+        if reducing:
+            only = preferred(system.foresight, rows.head, here, components, system.position)
         for m in range(masks):
             able = rows.head[here[0] + HEAD + m]
             for c in range(1, components):
