@@ -70,18 +70,20 @@ def foresee(  # noqa: PLR0913, PLR0917 - the arrays it works on
         head[at + last] = foresight.says[says + last] | (0 if first else head[at + last])
 
 
-def preferred(foresight: Foresight, head: Any, here: Any, components: int, position: Any) -> int:
-    """The first event that alone is enough to expand in the state whose rows begin at ``here`` in ``head``, or -1.
+def preferred(  # noqa: PLR0913, PLR0917 - the arrays it works on
+    foresight: Foresight, head: Any, here: Any, begin: int, components: int, position: Any
+) -> int:
+    """The first event that alone is enough to expand in a state, or -1; ``here[begin + c]`` begins its rows in ``head``.
 
     It is one that is eligible, can happen, and conflicts with nothing that may still come.
     """
     if foresight.phases == 0:
         return -1
-    masks, phase = foresight.masks, head[here[foresight.counter] + foresight.tail + foresight.width - 1]
+    masks, phase = foresight.masks, head[here[begin + foresight.counter] + foresight.tail + foresight.width - 1]
     for m in range(masks):
         able = foresight.eligible[phase * masks + m]
         for c in range(components):
-            able &= head[here[c] + foresight.able + m]
+            able &= head[here[begin + c] + foresight.able + m]
         while able > 0:
             low = able & -able
             able ^= low
@@ -90,7 +92,7 @@ def preferred(foresight: Foresight, head: Any, here: Any, components: int, posit
             for w in range(masks):
                 conflicts = foresight.conflicts[(phase * foresight.events + event) * masks + w]
                 for c in range(components):
-                    conflicts &= head[here[c] + foresight.tail + phase * masks + w]
+                    conflicts &= head[here[begin + c] + foresight.tail + phase * masks + w]
                 disturbed |= conflicts
             if disturbed == 0:
                 return int(event)

@@ -322,7 +322,7 @@ def expand(  # noqa: C901, PLR0912, PLR0913, PLR0915, PLR0917 - the hot loop, co
         quiet = True
         only = -1
         if reducing:
-            only = preferred(system.foresight, rows.head, here, components, system.position)
+            only = preferred(system.foresight, rows.head, here, 0, components, system.position)
         for m in range(masks):
             able = rows.head[here[0] + HEAD + m]
             for c in range(1, components):
