@@ -73,7 +73,7 @@ def foresee(  # noqa: PLR0913, PLR0917 - the arrays it works on
 def preferred(  # noqa: PLR0913, PLR0917 - the arrays it works on
     foresight: Foresight, head: Any, here: Any, begin: int, components: int, position: Any
 ) -> int:
-    """The first event that alone is enough to expand in a state, or -1; ``here[begin + c]`` begins its rows in ``head``.
+    """The first event that alone is enough to expand in a state, or -1; ``here[begin + c]`` begins its rows.
 
     It is one that is eligible, can happen, and conflicts with nothing that may still come.
     """
