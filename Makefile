@@ -13,10 +13,10 @@ GENERATED := $(DRAWINGS) $(PAGES)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help install run test mutants bench lint draw pages fresh wheel clean
+.PHONY: help install run test mutants reductions bench lint draw pages fresh wheel clean
 
 help: ## list the targets
-	@awk -F ': .*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ': .*## ' '/^[a-z]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 install: $(INSTALLED) ## make .venv with the package, its extras and the tools
 
@@ -47,6 +47,9 @@ test: $(INSTALLED) $(SERVERS) ## run the tests, on all cores (in one process: PY
 
 mutants: $(INSTALLED) ## change every row of the tables in turn, and list what nobody notices (some minutes)
 	$(BIN)/python -m model_tests.mutants
+
+reductions: $(INSTALLED) ## search the whole matrix with and without reductions, and compare (some minutes)
+	$(BIN)/python -m model_tests.reductions
 
 bench: $(INSTALLED) ## measure speed, each figure beside a rival or a limit (some minutes)
 	$(BIN)/python -m model_tests.benchmarks $(BENCH_ARGS)

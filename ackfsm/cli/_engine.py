@@ -80,6 +80,7 @@ def _refuse(arguments: argparse.Namespace) -> None:
         "--forever": arguments.forever,
         "--max-memory": arguments.max_memory is not None,
         "--workers": arguments.workers is not None,
+        "--reduce": arguments.reductions,
     }
     for option, is_given in given.items():
         if is_given:

@@ -68,6 +68,15 @@ def add_exploration(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--max-memory", metavar="M", type=size, help="stop, undetermined, before the states take more: 512MiB, 8GiB"
     )
+    parser.add_argument(
+        "--reduce",
+        metavar="R",
+        dest="reductions",
+        action="append",
+        default=[],
+        choices=[reduction.value for reduction in explore.Reduction],
+        help=f"find fewer states with the same verdicts, perhaps on a longer way: {', '.join(explore.Reduction)}",
+    )
     parser.add_argument("--workers", metavar="N", type=count, help="processors to use (default: all)")
     parser.add_argument(
         "--progress", action="store_true", help="tell also what happens in the end, or what may go on for ever instead"
@@ -102,6 +111,7 @@ def explored(arguments: argparse.Namespace) -> tuple[Specification, Answer, tupl
             workers=arguments.workers,
             progress=progress,
             search=search,
+            reductions=[explore.Reduction(name) for name in arguments.reductions],
             forever=arguments.forever if arguments.progress or arguments.forever else None,
         )
     return specification, answer, answer.witnesses()

@@ -2,6 +2,7 @@
 
 from ackfsm.explore._allowed import allowed, why_undecided
 from ackfsm.explore._check import Answer, Finding, SearchFunction, check
+from ackfsm.explore._preferred import Reduction
 from ackfsm.explore._progress import Broken, ProgressFinding
 from ackfsm.explore._reduce import Reduced, reduced
 from ackfsm.explore._search import Exploration, explore, explore_packed
@@ -20,6 +21,7 @@ __all__ = [
     "NotReplayedError",
     "ProgressFinding",
     "Reduced",
+    "Reduction",
     "Refused",
     "SearchFunction",
     "Step",

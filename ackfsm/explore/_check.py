@@ -5,15 +5,16 @@ from __future__ import annotations
 import dataclasses
 import functools
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Protocol
 
+from ackfsm.explore._preferred import Reduction
 from ackfsm.explore._progress import ProgressFinding, find_progress, refuse_forever
 from ackfsm.explore._search import Exploration, Search, explore
 from ackfsm.explore._witness import Way, Witness, replay_all
 from ackfsm.network import Bounds, Network, NetworkEvent, compose
 from ackfsm.tables import Promise, Specification
-from ackfsm.terms import Anomaly, Configuration, Fault
+from ackfsm.terms import Anomaly, Configuration, Fault, InputError
 
 __all__ = ["Answer", "Finding", "SearchFunction", "check"]
 
@@ -31,8 +32,8 @@ class SearchFunction(Protocol):
 class Finding:
     """What is known of one anomaly.
 
-    ``reachable`` is ``None`` where the search stopped before it could tell.  ``steps`` is a
-    shortest witness, empty without one; ``promise`` is the sentence that promises it absent.
+    ``reachable`` is ``None`` where the search stopped before it could tell.  ``steps`` is a witness, empty without
+    one, and a shortest one unless the search was told to reduce; ``promise`` is the sentence that promises it absent.
     """
 
     anomaly: Anomaly
@@ -105,6 +106,7 @@ class Answer:
             **({} if self.exploration.stopped_by is None else {"stopped_by": self.exploration.stopped_by}),
             "states": self.exploration.states,
             "transitions": self.exploration.transitions,
+            **({"reductions": list(self.exploration.reductions)} if self.exploration.reductions else {}),
             "seconds": round(self.seconds, 3),
             "anomalies": {
                 anomaly.value: {
@@ -131,15 +133,20 @@ def check(  # noqa: PLR0913 - what a check can be told
     progress: Callable[[int], None] | None = None,
     forever: Collection[str] | None = None,
     search: SearchFunction | None = None,
+    reductions: Sequence[Reduction] = (),
 ) -> Answer:
     """Explore everything that ``configuration`` can do within ``bounds``.
 
     With ``forever`` (perhaps empty) the answer says also which progress is made; of the faults and
     actions those named in it may go on for ever.  ``search`` searches in place of this process; it is told
     ``max_states`` and ``progress`` alone, and what it finds cannot be looked at for ``forever``.
+    With ``reductions`` the verdicts are those of a search without them, of fewer states (``spec/reductions.md``).
 
-    Raises :class:`ackfsm.terms.InputError` for settings that the tables do not cover.
+    Raises :class:`ackfsm.terms.InputError` for settings that the tables do not cover, and for ``reductions`` together
+    with ``forever`` or ``search``.
     """
+    if reductions and search is not None:
+        raise InputError(f"only this process searches with {reductions[0]}; leave out the reductions, or the search")
     refuse_forever(bounds, forever or ())
     network = compose(specification, configuration, bounds)
     promises = specification.promised_absent(configuration)
@@ -150,7 +157,11 @@ def check(  # noqa: PLR0913 - what a check can be told
         progressing.update(found)
 
     search = search or functools.partial(
-        explore, max_memory=max_memory, workers=workers, look=None if forever is None else look
+        explore,
+        max_memory=max_memory,
+        workers=workers,
+        look=None if forever is None else look,
+        reductions=reductions,
     )
     begun = time.perf_counter()
     exploration = search(network, max_states=max_states, progress=progress)

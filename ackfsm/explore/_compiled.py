@@ -8,7 +8,7 @@ from typing import Any
 import numba
 import numpy as np
 
-from ackfsm.explore import _exchange, _kernel
+from ackfsm.explore import _exchange, _foresight, _kernel
 
 __all__ = [
     "added",
@@ -42,6 +42,8 @@ def compiled(function: Any) -> Any:
 
 _known: dict[str, Any] = {}
 
+compiled(_foresight.foresee)
+compiled(_foresight.preferred)
 compiled(_kernel.mixed)
 compiled(_kernel.describe)
 compiled(_kernel.crowded)

@@ -5,10 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate
 
+from ackfsm.explore._foresight import BLIND, Foresight, tail_of
 from ackfsm.explore._kernel import EMPTY, HEAD, MASK_BITS, UNKNOWN, WORD_BITS, Layout, Rows, System, describe, enter
 from ackfsm.network import Packed
 
-__all__ = ["first_rows", "layout_for", "machine_states", "machines_in", "place_of", "system_of"]
+__all__ = [
+    "Locals",
+    "first_rows",
+    "layout_for",
+    "machine_states",
+    "machines_in",
+    "masks_of",
+    "place_of",
+    "system_of",
+]
 
 
 def members_of(packed: Packed) -> list[list[int]]:
@@ -47,7 +57,7 @@ def masks_of(events: Iterable[int], masks: int) -> list[int]:
     return words
 
 
-class _Locals:
+class Locals:
     """Where each machine stands in the local state of its component."""
 
     def __init__(self, packed: Packed) -> None:
@@ -89,9 +99,9 @@ def _moves(packed: Packed, participants: Iterable[int]) -> bool:
     return False
 
 
-def system_of(packed: Packed) -> System:
-    """``packed`` as the kernel wants it."""
-    local = _Locals(packed)
+def system_of(packed: Packed, foresight: Foresight = BLIND) -> System:
+    """``packed`` as the kernel wants it, with what is known of its events."""
+    local = Locals(packed)
     parts = list(_participants(packed))
     flat = [p for _, _, participants in parts for p in participants]
     who = [packed.who[p] for p in flat]
@@ -112,7 +122,7 @@ def system_of(packed: Packed) -> System:
         events=events,
         widest=max(places),
         masks=masks,
-        head=HEAD + masks,
+        head=HEAD + masks + tail_of(foresight.phases, masks),
         local_words=local.words,
         own=_starts((component for component, _, _ in parts), len(local.members)),
         event=[event for _, event, _ in parts],
@@ -137,12 +147,13 @@ def system_of(packed: Packed) -> System:
         everything=masks_of(range(events), masks),
         must=masks_of((event for event in range(events) if not packed.free[event]), masks),
         position=[next((bit for bit in range(MASK_BITS) if (1 << bit) % 67 == rest), 0) for rest in range(67)],
+        foresight=foresight,
     )
 
 
 def first_rows(packed: Packed, system: System, layout: Layout) -> Rows:
     """The rows of the first state: row ``c`` is that of component ``c``."""
-    local = _Locals(packed)
+    local = Locals(packed)
     count, words = system.components, system.local_words
     flat = [0] * (count * words)
     for i, state in enumerate(packed.initial):
@@ -168,7 +179,7 @@ def first_rows(packed: Packed, system: System, layout: Layout) -> Rows:
 
 def machine_states(packed: Packed, system: System, rows: Rows, row: int) -> Iterator[tuple[int, int]]:
     """The machines of a local state, each with its state, by their numbers."""
-    local = _Locals(packed)
+    local = Locals(packed)
     for machine in local.members[int(rows.component[row])]:
         word = int(rows.local[row * system.local_words + local.word[machine]])
         yield machine, word >> local.shift[machine] & local.mask[machine]
@@ -176,7 +187,7 @@ def machine_states(packed: Packed, system: System, rows: Rows, row: int) -> Iter
 
 def machines_in(packed: Packed, words: Sequence[int]) -> list[int]:
     """The state of each machine, by its number, in a state that is spelled out (:mod:`ackfsm.explore._exchange`)."""
-    local = _Locals(packed)
+    local = Locals(packed)
     return [
         words[component * local.words + local.word[i]] >> local.shift[i] & local.mask[i]
         for i, component in enumerate(packed.component)
@@ -185,5 +196,5 @@ def machines_in(packed: Packed, words: Sequence[int]) -> list[int]:
 
 def place_of(packed: Packed, machine: int) -> tuple[int, int, int, int]:
     """The component of a machine, and the word, shift and mask of its state in a local state of that."""
-    local = _Locals(packed)
+    local = Locals(packed)
     return packed.component[machine], local.word[machine], local.shift[machine], local.mask[machine]

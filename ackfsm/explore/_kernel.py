@@ -19,6 +19,8 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+from ackfsm.explore._foresight import Foresight, foresee, preferred
+
 __all__ = [
     "ALWAYS",
     "BASE",
@@ -86,7 +88,8 @@ class System(NamedTuple):
     watched[c + 1]``, with marks (bits of anomalies) from ``mark[j]``.  ``everything`` is the mask of all events,
     ``must`` of those that a system at rest waits for.  ``position`` tells the lowest bit of a number below 2**62 by its
     remainder.  ``place[i]`` is that of the event among those that move ``mover[i]``, and ``own_of[i]`` its ``k``;
-    ``own_place[k]`` is that place again, ``EMPTY`` if the event never moves the component.
+    ``own_place[k]`` is that place again, ``EMPTY`` if the event never moves the component.  With ``foresight`` a single
+    event is expanded where that is enough.
     """
 
     components: int
@@ -118,6 +121,7 @@ class System(NamedTuple):
     everything: Any
     must: Any
     position: Any
+    foresight: Foresight
 
 
 class Rows(NamedTuple):
@@ -311,6 +315,7 @@ def describe(system: System, layout: Layout, rows: Rows, new: int) -> None:
             rows.nth[new * system.widest + system.own_place[k]] = moves
             moves += 1
     rows.count[system.components + 1] = base + moves
+    foresee(system.foresight, component, rows.local, new * words, rows.head, head)
 
 
 def enter(system: System, rows: Rows) -> None:
@@ -349,21 +354,15 @@ def expand(  # noqa: C901, PLR0912, PLR0913, PLR0915, PLR0917 - the hot loop, co
 
     ``found[a]`` becomes the first state that is the anomaly ``a``, unless it is one already.
     """
-    words, components, events, masks, shards = (
-        layout.words,
-        system.components,
-        system.events,
-        system.masks,
-        boxes.shards,
-    )
-    stride, own_boxes, ordered = words + 1, shard * shards, shards == 1
+    words, components, events, masks = layout.words, system.components, system.events, system.masks
+    shards, stride, own_boxes, ordered = boxes.shards, words + 1, shard * boxes.shards, boxes.shards == 1
     head, transitions, waiting, taken, unseen = tally[0], 0, late[0], 0, unfound(found)
     late[0] = 0
-    full = False
+    full, reducing = False, system.foresight.phases > 0
     while not full and (taken < waiting or head < stop):
         most = min(len(desk.state), len(late) - 1 - late[0] - (waiting - taken))
         for box in range(own_boxes, own_boxes + shards):
-            most = min(most, (boxes.capacity - boxes.fill[box]) // events)
+            most = min(most, (boxes.capacity - boxes.fill[box]) // max(1, events))
         size = 0
         while size < most and taken < waiting:
             taken += 1
@@ -398,10 +397,14 @@ def expand(  # noqa: C901, PLR0912, PLR0913, PLR0915, PLR0917 - the hot loop, co
             desk.fill[kind] = 0
         for n in range(size):
             desk.late[n] = 0
-            busy, bits = 0, desk.bits[n]
+            busy, bits, only = 0, desk.bits[n], -1
+            if reducing:
+                only = preferred(system.foresight, rows.head, desk.row, n * components, components, system.position)
             for m in range(masks):
                 able = desk.able[n * masks + m]
                 busy |= able & system.must[m]
+                if only >= 0:
+                    able = 1 << (only % MASK_BITS) if only // MASK_BITS == m else 0
                 while able > 0:
                     low = able & -able
                     able ^= low

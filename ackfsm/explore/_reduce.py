@@ -12,6 +12,7 @@ import dataclasses
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
+from ackfsm.explore._columns import bits, parts_of, reach
 from ackfsm.network import Network, NetworkEvent, Packed, components, pack
 
 __all__ = ["Reduced", "reduced"]
@@ -40,67 +41,14 @@ class _Columns:
 
     def __init__(self, network: Network) -> None:
         self.network = network
-        self.packed = packed = pack(network)
-        self.parts = [
-            [_Part(packed.who[p], self._column(p)) for p in range(packed.first[e], packed.first[e + 1])]
-            for e in range(len(network.events))
-        ]
-
-    def _column(self, p: int) -> tuple[int, ...]:
-        start = self.packed.where[p]
-        return tuple(self.packed.table[start : start + self.packed.size[self.packed.who[p]]])
-
-
-class _Part:
-    """One participant: its instance, its column, and as bits the states in which it has a row."""
-
-    __slots__ = ("column", "enabled", "images", "who")
-
-    def __init__(self, who: int, column: tuple[int, ...]) -> None:
-        self.who = who
-        self.column = column
-        self.enabled = sum(1 << state for state, after in enumerate(column) if after >= 0)
-        self.images: dict[int, int] = {}
-
-    def image(self, states: int) -> int:
-        """The states after the event, as bits, from those of ``states``."""
-        if states not in self.images:
-            after = 0
-            for state in _bits(states & self.enabled):
-                after |= 1 << self.column[state]
-            self.images[states] = after
-        return self.images[states]
-
-
-def _bits(states: int) -> Iterator[int]:
-    while states:
-        lowest = states & -states
-        yield lowest.bit_length() - 1
-        states ^= lowest
+        self.packed = pack(network)
+        self.parts = parts_of(self.packed)
 
 
 def _reduced(columns: _Columns, candidates: Sequence[int]) -> Reduced:
-    reached, alive = _reach(columns, candidates)
-    kept = {i: list(_bits(states)) for i, states in enumerate(reached) if _matters(columns, i, states)}
-    return _Laying(columns, alive, kept).reduced()
-
-
-def _reach(columns: _Columns, candidates: Sequence[int]) -> tuple[list[int], list[int]]:
-    """The states that each machine may reach, as bits, and the events that may happen: a least fixed point."""
-    reached = [1 << state for state in columns.packed.initial]
-    alive: set[int] = set()
-    grown = True
-    while grown:
-        grown = False
-        for event in candidates:
-            parts = columns.parts[event]
-            if all(reached[part.who] & part.enabled for part in parts):
-                alive.add(event)
-                for part in parts:
-                    after = reached[part.who] | part.image(reached[part.who])
-                    grown |= after != reached[part.who]
-                    reached[part.who] = after
-    return reached, sorted(alive)
+    reached, alive = reach(columns.parts, (1 << state for state in columns.packed.initial), candidates)
+    kept = {i: list(bits(states)) for i, states in enumerate(reached) if _matters(columns, i, states)}
+    return _Laying(columns, list(bits(alive)), kept).reduced()
 
 
 def _matters(columns: _Columns, instance: int, reached: int) -> bool:
@@ -108,7 +56,7 @@ def _matters(columns: _Columns, instance: int, reached: int) -> bool:
     if reached & (reached - 1):
         return True
     machine = columns.network.instances[instance]
-    return any(machine.fsm.states[state] in machine.marked | machine.at_rest for state in _bits(reached))
+    return any(machine.fsm.states[state] in machine.marked | machine.at_rest for state in bits(reached))
 
 
 class _Laying:

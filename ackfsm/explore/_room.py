@@ -70,9 +70,12 @@ class Room:
 
     def all_of(self, fields: Any) -> Any:
         """A named tuple of the kernel, every list in it in the present form."""
-        return type(fields)(
-            *(value if isinstance(value, int) else self.of(value, name) for name, value in fields._asdict().items())
-        )
+        return type(fields)(*(self._of_one(value, name) for name, value in fields._asdict().items()))
+
+    def _of_one(self, value: Any, name: str) -> Any:
+        if hasattr(value, "_fields"):
+            return self.all_of(value)
+        return value if isinstance(value, int) else self.of(value, name)
 
     def grown(self, numbers: Any, length: int, fill: int, name: str = "") -> Any:
         """``numbers``, and ``fill`` up to ``length``."""

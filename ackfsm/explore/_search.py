@@ -12,10 +12,13 @@ from itertools import pairwise
 from typing import Any, Self
 
 from ackfsm.explore._components import first_rows, layout_for, machine_states, system_of
-from ackfsm.explore._kernel import BASE, EMPTY, FOUND, TRANSITIONS, UNKNOWN, Layout, Rows
+from ackfsm.explore._foresight import BLIND, Foresight
+from ackfsm.explore._kernel import BASE, EMPTY, FOUND, HEAD, MASK_BITS, TRANSITIONS, UNKNOWN, Layout, Rows
+from ackfsm.explore._preferred import Reduction, foresight_of
 from ackfsm.explore._reduce import reduced
 from ackfsm.explore._room import Room, Shard, boxes_for, desk_for
 from ackfsm.network import Network, NetworkEvent, Packed, pack
+from ackfsm.terms import InputError
 
 __all__ = ["Exploration", "Limits", "Search", "explore", "explore_packed"]
 
@@ -53,7 +56,8 @@ class Exploration:
     ``complete`` is false if it stopped at a limit, ``stopped_by`` (``max_states`` or ``max_memory``); what was not
     reached is then not known to be unreachable.  ``witnesses`` has a shortest sequence of events for each anomaly (or
     other thing that was watched for) that was reached.  ``depth`` is the length of the longest of all shortest ways.
-    ``compiled`` tells whether compiled code took part, ``bytes`` what the states took.
+    ``compiled`` tells whether compiled code took part, ``bytes`` what the states took.  With ``reductions`` states are
+    left out, and a way is one that can be gone, but perhaps not a shortest one.
     """
 
     states: int
@@ -64,6 +68,7 @@ class Exploration:
     stopped_by: str | None
     compiled: bool
     bytes: int = dataclasses.field(compare=False)
+    reductions: tuple[Reduction, ...] = ()
 
 
 def explore(  # noqa: PLR0913 - what a search can be told
@@ -75,6 +80,7 @@ def explore(  # noqa: PLR0913 - what a search can be told
     progress: Callable[[int], None] | None = None,
     workers: int | None = None,
     look: Callable[[Search], None] | None = None,
+    reductions: Sequence[Reduction] = (),
 ) -> Exploration:
     """Search the whole state space of ``network`` breadth first.
 
@@ -82,7 +88,15 @@ def explore(  # noqa: PLR0913 - what a search can be told
     ``progress`` is called now and then with the number of states found so far.  ``workers`` are the processors to use,
     by default all; what is found does not depend on it.  ``look`` is shown the search once it is over: then with all
     machines and events of ``network``, by their numbers, else without those that can never move.
+
+    With ``reductions`` fewer states are found, in which the same anomalies are reached, not always on a shortest way.
+    Raises :class:`ackfsm.terms.InputError` if there is also a ``look``: of what is left out nothing can be seen.
     """
+    if look is not None and reductions:
+        raise InputError(
+            f"a search with --reduce {reductions[0]} leaves out what may go on for ever; "
+            "leave --reduce out, or --progress and --forever"
+        )
     if look is None:
         least = reduced(network)(lambda _: True)
         packed, events = least.packed, least.events
@@ -97,6 +111,7 @@ def explore(  # noqa: PLR0913 - what a search can be told
         progress=progress,
         workers=workers,
         look=look,
+        reductions=reductions,
     )
 
 
@@ -111,6 +126,7 @@ def explore_packed(  # noqa: PLR0913 - as explore, and what is known of the netw
     workers: int | None = None,
     compiled: bool = False,
     look: Callable[[Search], None] | None = None,
+    reductions: Sequence[Reduction] = (),
 ) -> Exploration:
     """As :func:`explore`, over a network that is packed already; ``events`` are those of the packed network.
 
@@ -118,7 +134,8 @@ def explore_packed(  # noqa: PLR0913 - as explore, and what is known of the netw
     who searches many times loads it once.
     """
     limits = Limits(max_states=max_states, max_memory=max_memory)
-    with Search(packed, limits, workers=workers, compiled=compiled) as search:
+    foresight = foresight_of(packed) if Reduction.PARTIAL_ORDER in reductions else BLIND
+    with Search(packed, limits, workers=workers, compiled=compiled, foresight=foresight) as search:
         while search.unfinished() and not (only_witnesses and search.has_all_witnesses):
             search.go_on()
             if progress is not None:
@@ -138,6 +155,7 @@ def explore_packed(  # noqa: PLR0913 - as explore, and what is known of the netw
             stopped_by=search.stopped_by,
             compiled=search.room.is_compiled,
             bytes=search.bytes,
+            reductions=tuple(dict.fromkeys(reductions)),
         )
 
 
@@ -149,13 +167,19 @@ class Search:
     """One search in progress; what it has found can be looked at between two calls of :meth:`go_on`."""
 
     def __init__(
-        self, packed: Packed, limits: Limits | None = None, *, workers: int | None = None, compiled: bool = False
+        self,
+        packed: Packed,
+        limits: Limits | None = None,
+        *,
+        workers: int | None = None,
+        compiled: bool = False,
+        foresight: Foresight = BLIND,
     ) -> None:
-        """The first state alone, to expand."""
+        """The first state alone, to expand; where ``foresight`` knows a single event that is enough, by that alone."""
         self.packed = packed
         self.limits = limits or Limits()
         self.room = Room()
-        self.system = system_of(packed)
+        self.system = system_of(packed, foresight)
         self.layout = layout_for([_FIRST_BITS] * self.system.components)
         self.rows = first_rows(packed, self.system, self.layout)
         self.nearest: list[_Place | None] = [None] * len(packed.anomalies)
@@ -481,6 +505,9 @@ class Search:
         """The first event that leads from one state to the other."""
         system = self.system
         for event in range(system.events):
+            place, bit = HEAD + event // MASK_BITS, event % MASK_BITS
+            if not all(self.rows.head[row * system.head + place] >> bit & 1 for row in before):
+                continue
             there = list(before)
             for i in range(system.moves[event], system.moves[event + 1]):
                 c = system.mover[i]

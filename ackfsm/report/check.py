@@ -27,7 +27,8 @@ def check_screen(answer: Answer) -> RenderableType:
 
 def _heading(answer: Answer) -> Text:
     found = answer.exploration
-    extent = "all of them" if found.complete else f"NOT all of them: the search stopped at {limit_of(answer)}"
+    every = f"all that {' and '.join(found.reductions)} leaves" if found.reductions else "all of them"
+    extent = every if found.complete else f"NOT {every}: the search stopped at {limit_of(answer)}"
     code = "compiled" if found.compiled else "plain Python"
     states = f"{found.states:,} states and {found.transitions:,} transitions"
     return Text.assemble(asked_lines(answer.network), f"\n{states}, {extent} ({answer.seconds:.2f} s, {code})")
@@ -66,7 +67,8 @@ def _promise(finding: Finding) -> Text:
 def _witnesses(answer: Answer) -> Iterator[Text]:
     reached = [finding for finding in answer.findings.values() if finding.steps]
     if reached:
-        yield Text.assemble(("shortest ways there", "bold"), " (ackfsm explain shows each step, with its reason)")
+        ways = "ways there, not always the shortest" if answer.exploration.reductions else "shortest ways there"
+        yield Text.assemble((ways, "bold"), " (ackfsm explain shows each step, with its reason)")
     for finding in reached:
         steps = " → ".join(event.label for event in finding.steps)
         yield Text.assemble((f"{finding.anomaly}: ", "bold"), f"{steps}\n")

@@ -1,0 +1,69 @@
+"""The columns of a packed network, with sets of states and of events as bits: what static analysis works on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from ackfsm.network import Packed
+
+__all__ = ["Part", "bits", "parts_of", "reach"]
+
+
+class Part:
+    """One participant: its instance, its column, and as bits the states in which it has a row."""
+
+    __slots__ = ("column", "enabled", "images", "who")
+
+    def __init__(self, who: int, column: tuple[int, ...]) -> None:
+        self.who = who
+        self.column = column
+        self.enabled = sum(1 << state for state, after in enumerate(column) if after >= 0)
+        self.images: dict[int, int] = {}
+
+    def image(self, states: int) -> int:
+        """The states after the event, as bits, from those of ``states``."""
+        if states not in self.images:
+            after = 0
+            for state in bits(states & self.enabled):
+                after |= 1 << self.column[state]
+            self.images[states] = after
+        return self.images[states]
+
+
+def bits(numbers: int) -> Iterator[int]:
+    """The numbers of a set that is given as bits, in their order."""
+    while numbers:
+        lowest = numbers & -numbers
+        yield lowest.bit_length() - 1
+        numbers ^= lowest
+
+
+def parts_of(packed: Packed) -> list[list[Part]]:
+    """The participants of each event."""
+
+    def part(p: int) -> Part:
+        who, start = packed.who[p], packed.where[p]
+        return Part(who, tuple(packed.table[start : start + packed.size[who]]))
+
+    return [[part(p) for p in range(packed.first[e], packed.first[e + 1])] for e in range(len(packed.free))]
+
+
+def reach(parts: Sequence[Sequence[Part]], start: Iterable[int], candidates: Iterable[int]) -> tuple[list[int], int]:
+    """The states that each machine may reach from those of ``start``, and the events that may happen, all as bits.
+
+    A least fixed point: an event of the ``candidates`` happens as soon as every participant has, in *some* state
+    reached so far, a row for it.
+    """
+    reached, alive = list(start), 0
+    waiting = list(candidates)
+    grown = True
+    while grown:
+        grown = False
+        for event in waiting:
+            if all(reached[part.who] & part.enabled for part in parts[event]):
+                alive |= 1 << event
+                for part in parts[event]:
+                    after = reached[part.who] | part.image(reached[part.who])
+                    grown |= after != reached[part.who]
+                    reached[part.who] = after
+    return reached, alive

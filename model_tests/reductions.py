@@ -1,0 +1,115 @@
+"""Reduced searches against full ones, over the whole matrix: ``python -m model_tests.reductions``.
+
+Every network of the matrix of ``jms`` (one message, no fault and every single fault), and a sample with two messages,
+is searched with and without the partial order.  The anomalies have to be the same; the ways there have to be ways.
+Prints what was compared and how much smaller the searches were, and every difference; exit code 1 if there is one.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import random
+import sys
+import time
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+
+from ackfsm.explore import Exploration, Reduced, Reduction, explore_packed, reduced
+from ackfsm.matrix import make_plan
+from ackfsm.network import Bounds, Network, compose
+from ackfsm.terms import Configuration, Fault
+from model_tests._tables import anomalies_in, shipped
+
+__all__ = ["Compared", "cells", "compared", "is_way", "report"]
+
+PARTIAL_ORDER = (Reduction.PARTIAL_ORDER,)
+PAIRS = 60
+"""Of the matrix with two messages so many cells."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Compared:
+    """One network searched both ways."""
+
+    network: Network
+    full: Exploration
+    small: Exploration
+
+    @property
+    def difference(self) -> str | None:
+        """What is wrong with the reduced search, ``None`` if nothing is."""
+        if not (self.full.complete and self.small.complete):
+            return "a search stopped"
+        if set(self.full.witnesses) != set(self.small.witnesses):
+            return f"{sorted(self.full.witnesses)} against {sorted(self.small.witnesses)}"
+        if self.full.states < self.small.states or self.full.transitions < self.small.transitions:
+            return f"{self.full.states} states became {self.small.states}"
+        false = [anomaly for anomaly in self.small.witnesses if not is_way(self.network, self.small, anomaly)]
+        return f"no way to {false}" if false else None
+
+
+def is_way(network: Network, found: Exploration, anomaly: str) -> bool:
+    """Whether the steps to ``anomaly`` can be gone one after the other, and end there."""
+    state = network.initial
+    for event in found.witnesses[anomaly]:
+        after = network.step(state, event)
+        if after is None:
+            return False
+        state = after
+    steps = (event for event in network.events if network.step(state, event) is not None)
+    return anomaly in anomalies_in(network, state, at_rest=all(event.may_never_happen for event in steps))
+
+
+def compared(network: Network, small: Reduced, *, compiled: bool = False) -> Compared:
+    """Search ``network``, of which ``small`` is what can move, with and without the partial order."""
+    full = explore_packed(small.packed, small.events, compiled=compiled)
+    return Compared(
+        network, full, explore_packed(small.packed, small.events, compiled=compiled, reductions=PARTIAL_ORDER)
+    )
+
+
+def cells(messages: int) -> Iterator[tuple[Configuration, Bounds]]:
+    """Every configuration of the matrix of ``jms`` under no fault, every single fault, and any single fault."""
+    plan = make_plan(shipped(), "jms", messages=messages, pairs=False)
+    for configuration in plan.configurations:
+        for scenario in plan.scenarios:
+            yield configuration, plan.bounds(scenario)
+        yield configuration, Bounds(messages=messages, faults=frozenset(Fault))
+
+
+def _distinct(chosen: Sequence[tuple[Configuration, Bounds]]) -> Iterator[Compared]:
+    """Each network once, however many cells have it."""
+    known: set[str] = set()
+    for configuration, bounds in chosen:
+        network = compose(shipped(), configuration, bounds)
+        small = reduced(network)(lambda _: True)
+        if small.key not in known:
+            known.add(small.key)
+            yield compared(network, small, compiled=True)
+
+
+def report(title: str, chosen: Sequence[tuple[Configuration, Bounds]]) -> int:
+    """Print what comparing the ``chosen`` cells gives; the number of differences."""
+    begun, states, wrong = time.process_time(), defaultdict[str, int](int), 0
+    for one in _distinct(chosen):
+        states["networks"] += 1
+        states["full"] += one.full.states
+        states["small"] += one.small.states
+        if one.difference is not None:
+            wrong += 1
+            sys.stdout.write(f"{one.network.configuration} {one.network.bounds}: {one.difference}\n")
+    sys.stdout.write(
+        f"{title}: {len(chosen):,} cells, {states['networks']:,} networks, {wrong} differences, "
+        f"{states['full']:,} states became {states['small']:,} ({time.process_time() - begun:.0f} s)\n"
+    )
+    return wrong
+
+
+def main() -> int:
+    """Compare everything."""
+    wrong = report("one message", [*cells(1)])
+    return int(wrong + report("two messages", random.Random(5).sample([*cells(2)], PAIRS)) > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
