@@ -117,7 +117,7 @@ class Plain:
 def found_in(
     network: Network, properties: Mapping[str, Progress], forever: Collection[str] = (), max_states: int | None = None
 ) -> dict[str, ProgressFinding]:
-    with Search(pack(network), Limits(max_states=max_states)) as search:
+    with Search(pack(network), Limits(max_states=max_states), every_step=True) as search:
         while search.unfinished():
             search.go_on()
         return find_progress(search, network, properties, forever=forever)
@@ -412,7 +412,7 @@ def test_a_search_of_many_states_in_several_shards_finds_the_same(monkeypatch: p
     one = found_in(network, shipped().progress, ["listener_exception"])
     monkeypatch.setattr("ackfsm.explore._search._ONE_SHARD_STATES", 50)
     monkeypatch.setattr("ackfsm.explore._graph._FIRST_ROOM", 1)
-    with Search(pack(network)) as search:
+    with Search(pack(network), every_step=True) as search:
         while search.unfinished():
             search.go_on()
         assert len(search.shards) == 8
@@ -430,7 +430,7 @@ def test_a_search_in_several_shards_knows_only_steps_that_there_are(
     """Where a search is stopped there are states, to be expanded late, of which not every step is known."""
     monkeypatch.setattr("ackfsm.explore._search._ONE_SHARD_STATES", 20)
     network = compose(shipped(), shipped().configure("jms", LISTENER), Bounds(faults=EVERY, max_faults=1))
-    with Search(pack(network), Limits(max_states=limit)) as search:
+    with Search(pack(network), Limits(max_states=limit), every_step=True) as search:
         while search.unfinished():
             search.go_on()
         graph = Graph(search, network, EVERY)

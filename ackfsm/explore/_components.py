@@ -7,6 +7,7 @@ from itertools import accumulate
 
 from ackfsm.explore._foresight import BLIND, Foresight, tail_of
 from ackfsm.explore._kernel import EMPTY, HEAD, MASK_BITS, UNKNOWN, WORD_BITS, Layout, Rows, System, describe, enter
+from ackfsm.explore._order import worth_taking
 from ackfsm.network import Packed
 
 __all__ = [
@@ -99,8 +100,11 @@ def _moves(packed: Packed, participants: Iterable[int]) -> bool:
     return False
 
 
-def system_of(packed: Packed, foresight: Foresight = BLIND) -> System:
-    """``packed`` as the kernel wants it, with what is known of its events."""
+def system_of(packed: Packed, foresight: Foresight = BLIND, *, every_step: bool = True) -> System:
+    """``packed`` as the kernel wants it, with what is known of its events.
+
+    Steps that lead to nothing new are spared, unless ``every_step`` is wanted or ``foresight`` leaves others out.
+    """
     local = Locals(packed)
     parts = list(_participants(packed))
     flat = [p for _, _, participants in parts for p in participants]
@@ -146,9 +150,20 @@ def system_of(packed: Packed, foresight: Foresight = BLIND) -> System:
         at_rest=packed.at_rest,
         everything=masks_of(range(events), masks),
         must=masks_of((event for event in range(events) if not packed.free[event]), masks),
+        worth=[
+            word for worth in _worth(packed, masks, spared=not every_step and foresight.phases == 0) for word in worth
+        ],
         position=[next((bit for bit in range(MASK_BITS) if (1 << bit) % 67 == rest), 0) for rest in range(67)],
         foresight=foresight,
     )
+
+
+def _worth(packed: Packed, masks: int, *, spared: bool) -> Iterator[list[int]]:
+    """The masks of the events to take after each event, and in the first state."""
+    everything = (1 << len(packed.free)) - 1
+    worth = worth_taking(packed) if spared else [everything] * (len(packed.free) + 1)
+    for events in worth:
+        yield [events >> MASK_BITS * m & (1 << MASK_BITS) - 1 for m in range(masks)]
 
 
 def first_rows(packed: Packed, system: System, layout: Layout) -> Rows:

@@ -86,7 +86,8 @@ class System(NamedTuple):
     state goes from state ``s`` to ``table[where[p] + s]``, -1 if it refuses.  Event ``e`` moves the components
     ``mover[i]``, ``moves[e] <= i < moves[e + 1]``.  The machines that watch component ``c`` are ``watched[c] <= j <
     watched[c + 1]``, with marks (bits of anomalies) from ``mark[j]``.  ``everything`` is the mask of all events,
-    ``must`` of those that a system at rest waits for.  ``position`` tells the lowest bit of a number below 2**62 by its
+    ``must`` of those that a system at rest waits for; from ``worth[e * masks]`` that of those to take after event
+    ``e``, last of those to take in the first state.  ``position`` tells the lowest bit of a number below 2**62 by its
     remainder.  ``place[i]`` is that of the event among those that move ``mover[i]``, and ``own_of[i]`` its ``k``;
     ``own_place[k]`` is that place again, ``EMPTY`` if the event never moves the component.  With ``foresight`` a single
     event is expanded where that is enough.
@@ -120,6 +121,7 @@ class System(NamedTuple):
     at_rest: Any
     everything: Any
     must: Any
+    worth: Any
     position: Any
     foresight: Foresight
 
@@ -168,6 +170,7 @@ class Boxes(NamedTuple):
     states: Any
     keys: Any
     parents: Any
+    by: Any
     fill: Any
 
 
@@ -176,7 +179,8 @@ class Desk(NamedTuple):
 
     ``state`` are their numbers, ``row`` and ``base`` the rows of their components (where they begin in ``head`` and in
     ``after``), ``nth`` where that of each begins in ``nth``, ``key`` their keys, ``bits`` the anomalies that they are,
-    ``able`` the masks of what can happen in them, ``late`` whether a step of them is not known.  ``pair`` is the place
+    ``able`` the masks of what can happen in them, ``late`` whether a step of them is not known, ``steps`` how many
+    there are.  ``pair`` is the place
     of a state in the block and an event of it, ``after`` and ``child`` the key and the state that this leads to.
     ``order`` has the pairs by how many components they move, ``fill`` how many there are of each.  ``local`` is room
     for one local state.
@@ -190,6 +194,7 @@ class Desk(NamedTuple):
     bits: Any
     able: Any
     late: Any
+    steps: Any
     pair: Any
     after: Any
     child: Any
@@ -339,6 +344,7 @@ def expand(  # noqa: C901, PLR0912, PLR0913, PLR0915, PLR0917 - the hot loop, co
     desk: Desk,
     shard: int,
     states: Any,
+    by: Any,
     tally: Any,
     stop: int,
     found: Any,
@@ -352,6 +358,7 @@ def expand(  # noqa: C901, PLR0912, PLR0913, PLR0915, PLR0917 - the hot loop, co
     ``wanted``, and the block and all after it are left.  With several, which share their rows, every such step
     is wanted; the state goes to the list ``late`` (how many, then which), which comes first the next time.
 
+    The last step to a state was the event ``by``; what is not ``worth`` it after that is counted, not taken.
     ``found[a]`` becomes the first state that is the anomaly ``a``, unless it is one already.
     """
     words, components, events, masks = layout.words, system.components, system.events, system.masks
@@ -396,8 +403,8 @@ def expand(  # noqa: C901, PLR0912, PLR0913, PLR0915, PLR0917 - the hot loop, co
         for kind in range(components + 1):
             desk.fill[kind] = 0
         for n in range(size):
-            desk.late[n] = 0
-            busy, bits, only = 0, desk.bits[n], -1
+            desk.late[n], desk.steps[n] = 0, 0
+            busy, bits, only, last = 0, desk.bits[n], -1, by[desk.state[n]] * masks
             if reducing:
                 only = preferred(system.foresight, rows.head, desk.row, n * components, components, system.position)
             for m in range(masks):
@@ -405,6 +412,8 @@ def expand(  # noqa: C901, PLR0912, PLR0913, PLR0915, PLR0917 - the hot loop, co
                 busy |= able & system.must[m]
                 if only >= 0:
                     able = 1 << (only % MASK_BITS) if only // MASK_BITS == m else 0
+                desk.steps[n] += counted(able)
+                able &= system.worth[last + m]
                 while able > 0:
                     low = able & -able
                     able ^= low
@@ -466,7 +475,7 @@ def expand(  # noqa: C901, PLR0912, PLR0913, PLR0915, PLR0917 - the hot loop, co
                     desk.child[q * words + w] = word
 
         if missing and ordered:
-            head, pairs, full = desk.state[0], 0, True
+            head, pairs, size, full = desk.state[0], 0, 0, True
         for q in range(pairs):
             n = desk.pair[q] >> PAIR_BITS
             if missing and desk.late[n]:
@@ -476,20 +485,31 @@ def expand(  # noqa: C901, PLR0912, PLR0913, PLR0915, PLR0917 - the hot loop, co
             boxes.fill[box] += 1
             boxes.keys[put] = desk.after[q]
             boxes.parents[put] = desk.state[n] * shards + shard
+            boxes.by[put] = desk.pair[q] & ((1 << PAIR_BITS) - 1)
             for w in range(words):
                 boxes.states[put * words + w] = desk.child[q * words + w]
-            transitions += 1
-        if missing and not ordered:
-            for n in range(size):
-                if desk.late[n]:
-                    late[0] += 1
-                    late[late[0]] = desk.state[n]
+        for n in range(size):
+            if not desk.late[n]:
+                transitions += desk.steps[n]
+            elif not ordered:
+                late[0] += 1
+                late[late[0]] = desk.state[n]
     tally[0] = head
     while taken < waiting:
         taken += 1
         late[0] += 1
         late[late[0]] = late[taken]
     tally[2] += transitions
+
+
+def counted(bits: int) -> int:
+    """How many of 62 bits are set."""
+    pairs = bits - ((bits >> 1) & 0x1555555555555555)
+    fours = (pairs & 0x3333333333333333) + ((pairs >> 2) & 0x3333333333333333)
+    eights = (fours + (fours >> 4)) & 0x0F0F0F0F0F0F0F0F
+    eights += eights >> 8
+    eights += eights >> 16
+    return int((eights + (eights >> 32)) & 0x7F)
 
 
 def unfound(found: Any) -> int:
@@ -521,7 +541,7 @@ def noted(  # noqa: PLR0913, PLR0917 - as the others
 
 
 def insert(  # noqa: PLR0913, PLR0917 - the hot loop, compiled as a whole
-    layout: Layout, boxes: Boxes, shard: int, states: Any, parent: Any, slots: Any, tally: Any, ahead: int
+    layout: Layout, boxes: Boxes, shard: int, states: Any, parent: Any, by: Any, slots: Any, tally: Any, ahead: int
 ) -> int:
     """Take what is in the boxes for this ``shard``: a state that is not known becomes its next one.
 
@@ -549,6 +569,7 @@ def insert(  # noqa: PLR0913, PLR0917 - the hot loop, compiled as a whole
                 slot = (slot + 1) & most
             if slots[slot * words] < 0:
                 parent[tail] = boxes.parents[place]
+                by[tail] = boxes.by[place]
                 for w in range(words):
                     slots[slot * words + w] = boxes.states[place * words + w]
                     states[tail * words + w] = boxes.states[place * words + w]

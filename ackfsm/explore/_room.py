@@ -32,6 +32,7 @@ _KINDS = {
     "slots": "int32",
     "parent": "uint32",
     "parents": "uint32",
+    "by": "uint16",
     "rank": "int32",
 }
 """Types of those arrays that are not of 64-bit integers."""
@@ -120,6 +121,7 @@ class Shard:
     def __init__(self, anomalies: int) -> None:
         self.states: Any = []
         self.parent: Any = []
+        self.by: Any = []
         self.table: Any = []
         self.tally: Any = [0, 0, 0]
         self.wanted: Any = [0] * _WANTED
@@ -141,7 +143,7 @@ class Shard:
 
     def convert(self, room: Room) -> None:
         """Bring everything into the form that ``room`` has now."""
-        for name in ("states", "parent", "table", "tally", "found", "wanted", "late"):
+        for name in ("states", "parent", "by", "table", "tally", "found", "wanted", "late"):
             setattr(self, name, room.of(getattr(self, name), name))
 
     def places(self, words: int) -> int:
@@ -161,7 +163,7 @@ class Shard:
     def growth(self, more: int, words: int, room: Room) -> int:
         """How many bytes :meth:`grow` would add."""
         states, places = self.needs(more, words)
-        wide = (8 * words + 4, 8 * words) if room.is_compiled else (_LIST_BYTES * (words + 1), _LIST_BYTES * words)
+        wide = (8 * words + 6, 8 * words) if room.is_compiled else (_LIST_BYTES * (words + 2), _LIST_BYTES * words)
         return (states - len(self.parent)) * wide[0] + (places - self.places(words)) * wide[1]
 
     def grow(self, more: int, system: System, layout: Layout, rows: Rows, room: Room) -> None:
@@ -171,6 +173,7 @@ class Shard:
         if states > len(self.parent):
             self.states = room.grown(self.states, states * words, 0)
             self.parent = room.grown(self.parent, states, 0, "parent")
+            self.by = room.grown(self.by, states, 0, "by")
         if places > self.places(words):
             self.enter(places, system, layout, rows, room)
 
@@ -181,13 +184,13 @@ class Shard:
 
     def bytes(self, room: Room) -> int:
         """What the states take."""
-        return sum(room.bytes_of(numbers) for numbers in (self.states, self.parent, self.table))
+        return sum(room.bytes_of(numbers) for numbers in (self.states, self.parent, self.by, self.table))
 
 
 def boxes_for(room: Room, shards: int, capacity: int, words: int) -> Boxes:
     """Empty boxes."""
     places = shards * shards * capacity
-    sizes = {"states": places * words, "keys": places, "parents": places, "fill": shards * shards}
+    sizes = {"states": places * words, "keys": places, "parents": places, "by": places, "fill": shards * shards}
     return Boxes(shards, capacity, **{name: room.grown([], size, 0, name) for name, size in sizes.items()})
 
 

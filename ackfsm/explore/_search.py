@@ -8,12 +8,11 @@ import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from itertools import pairwise
 from typing import Any, Self
 
 from ackfsm.explore._components import first_rows, layout_for, machine_states, system_of
 from ackfsm.explore._foresight import BLIND, Foresight
-from ackfsm.explore._kernel import BASE, EMPTY, FOUND, HEAD, MASK_BITS, TRANSITIONS, UNKNOWN, Layout, Rows
+from ackfsm.explore._kernel import EMPTY, FOUND, TRANSITIONS, UNKNOWN, Layout, Rows
 from ackfsm.explore._preferred import Reduction, foresight_of
 from ackfsm.explore._reduce import reduced
 from ackfsm.explore._room import Room, Shard, boxes_for, desk_for
@@ -135,7 +134,9 @@ def explore_packed(  # noqa: PLR0913 - as explore, and what is known of the netw
     """
     limits = Limits(max_states=max_states, max_memory=max_memory)
     foresight = foresight_of(packed) if Reduction.PARTIAL_ORDER in reductions else BLIND
-    with Search(packed, limits, workers=workers, compiled=compiled, foresight=foresight) as search:
+    with Search(
+        packed, limits, workers=workers, compiled=compiled, foresight=foresight, every_step=look is not None
+    ) as search:
         while search.unfinished() and not (only_witnesses and search.has_all_witnesses):
             search.go_on()
             if progress is not None:
@@ -166,7 +167,7 @@ _Place = tuple[int, int, int]
 class Search:
     """One search in progress; what it has found can be looked at between two calls of :meth:`go_on`."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what a search can be told
         self,
         packed: Packed,
         limits: Limits | None = None,
@@ -174,12 +175,16 @@ class Search:
         workers: int | None = None,
         compiled: bool = False,
         foresight: Foresight = BLIND,
+        every_step: bool = False,
     ) -> None:
-        """The first state alone, to expand; where ``foresight`` knows a single event that is enough, by that alone."""
+        """The first state alone, to expand; where ``foresight`` knows a single event that is enough, by that alone.
+
+        With ``every_step`` also the steps are taken that can lead to nothing new: who looks at the rows finds them all.
+        """
         self.packed = packed
         self.limits = limits or Limits()
         self.room = Room()
-        self.system = system_of(packed, foresight)
+        self.system = system_of(packed, foresight, every_step=every_step)
         self.layout = layout_for([_FIRST_BITS] * self.system.components)
         self.rows = first_rows(packed, self.system, self.layout)
         self.nearest: list[_Place | None] = [None] * len(packed.anomalies)
@@ -265,6 +270,7 @@ class Search:
         shard = self.shards[0]
         shard.grow(1, self.system, self.layout, self.rows, self.room)
         shard.states[: self.layout.words] = [0] * self.layout.words  # every component in its local state number 0
+        shard.by[0] = self.system.events
         shard.tally[FOUND] = 1
         shard.enter(shard.places(self.layout.words), self.system, self.layout, self.rows, self.room)
         self._ends = [1]
@@ -305,6 +311,7 @@ class Search:
             self._desks[number],
             number,
             shard.states,
+            shard.by,
             shard.tally,
             stop,
             shard.found,
@@ -316,7 +323,7 @@ class Search:
         shard = self.shards[number]
         ahead = _AHEAD if self.room.is_compiled else 0
         known = (self.layout, self.boxes, number)
-        self.room.kernel.insert(*known, shard.states, shard.parent, shard.table, shard.tally, ahead)
+        self.room.kernel.insert(*known, shard.states, shard.parent, shard.by, shard.table, shard.tally, ahead)
 
     def _make_room(self) -> bool:
         """Make room for what is in the boxes; false, and the end of the search, if that is more than allowed."""
@@ -451,6 +458,7 @@ class Search:
             shard.grow(len(place), self.system, self.layout, self.rows, self.room)
             shard.states[: len(place) * words] = states[place].ravel()
             shard.parent[: len(place)] = parents[place]
+            shard.by[: len(place)] = whole.by[:count][place]
             shard.tally[:] = (np.count_nonzero(place < whole.expanded), len(place), 0)
             shard.enter(shard.places(words), self.system, self.layout, self.rows, self.room)
             self.shards.append(shard)
@@ -467,16 +475,12 @@ class Search:
     def path(self, place: _Place) -> list[int]:
         """The events that lead to the state at ``place``, from the first state."""
         _, number, owner = place
-        states = [self.local_states(owner, number)]
-        while True:
+        events: list[int] = []
+        while (event := int(self.shards[owner].by[number])) < self.system.events:
+            events.append(event)
             parent = int(self.shards[owner].parent[number])
-            above, number_above = parent % len(self.shards), parent // len(self.shards)
-            if (above, number_above) == (owner, number):
-                break
-            owner, number = above, number_above
-            states.append(self.local_states(owner, number))
-        states.reverse()
-        return [self._event(before, after) for before, after in pairwise(states)]
+            owner, number = parent % len(self.shards), parent // len(self.shards)
+        return events[::-1]
 
     def local_states(self, shard: int, state: int) -> tuple[int, ...]:
         """The row of each component in the state."""
@@ -500,22 +504,6 @@ class Search:
                     for machine, value in known[row]:
                         machines[machine] = value
                 yield tuple(machines)
-
-    def _event(self, before: tuple[int, ...], after: tuple[int, ...]) -> int:
-        """The first event that leads from one state to the other."""
-        system = self.system
-        for event in range(system.events):
-            place, bit = HEAD + event // MASK_BITS, event % MASK_BITS
-            if not all(self.rows.head[row * system.head + place] >> bit & 1 for row in before):
-                continue
-            there = list(before)
-            for i in range(system.moves[event], system.moves[event + 1]):
-                c = system.mover[i]
-                nth = int(self.rows.nth[before[c] * system.widest + system.place[i]])
-                there[c] = int(self.rows.after[self.rows.head[before[c] * system.head + BASE] + nth])
-            if tuple(there) == after:
-                return event
-        raise AssertionError((before, after))
 
 
 def _numba_is_there() -> bool:

@@ -89,7 +89,7 @@ class Expander(Search):
     """Expands any states of a network, batch after batch; what it learns of local states it keeps."""
 
     def __init__(self, packed: Packed) -> None:
-        super().__init__(packed, workers=1, compiled=True)
+        super().__init__(packed, workers=1, compiled=True, every_step=True)
         self.words = self.system.components * self.system.local_words
         self._rows_of: Any = self._recognised(self.first())
 
@@ -108,6 +108,7 @@ class Expander(Search):
         for c, word in enumerate(self.layout.word):
             packed[:, word] += placed[:, c]
         shard.states, shard.parent = packed.ravel(), np.zeros(len(states), dtype=np.uint32)
+        shard.by = np.full(len(states), self.system.events, dtype=np.uint16)
         shard.tally[:] = (0, len(states), 0)
 
     def successors(self) -> Iterator[tuple[States, States]]:
