@@ -30,6 +30,7 @@ from model_tests._tables import (
 EVERY = frozenset(Fault)
 PLAIN_LIMIT = "ackfsm.explore._search._PLAIN_STATES"
 CHUNK = "ackfsm.explore._search._PLAIN_CHUNK", "ackfsm.explore._search._CHUNK"
+LOADED = "ackfsm.explore._search._is_loaded"
 NUMBA = "ackfsm.explore._search._numba_is_there"
 
 
@@ -119,6 +120,7 @@ def test_a_system_without_events_is_one_state() -> None:
 )
 def test_compiled_and_plain_code_find_the_same(chosen: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     network, found = system(**chosen), {}
+    monkeypatch.setattr(LOADED, lambda: False)
     for limit in (10**9, 1, 100):
         monkeypatch.setattr(PLAIN_LIMIT, limit)
         found[limit] = explore.explore(network)
@@ -130,8 +132,11 @@ def test_compiled_and_plain_code_find_the_same(chosen: dict[str, Any], monkeypat
 def test_a_large_space_is_compiled_and_a_small_one_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
     assert _PLAIN_STATES > 1, "what it is where no test has changed it"
     monkeypatch.setattr(PLAIN_LIMIT, _PLAIN_STATES)
+    monkeypatch.setattr(LOADED, lambda: False)
     assert not explore.explore(system()).compiled
     assert explore.explore(system(messages=2)).compiled
+    monkeypatch.undo()
+    assert explore.explore(system()).compiled, "it is loaded by now"
 
 
 @settings(max_examples=30)

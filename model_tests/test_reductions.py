@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import random
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 
 import pytest
 from hypothesis import given, settings
@@ -14,6 +15,7 @@ from ackfsm.explore import Reduction, reduced
 from ackfsm.explore._columns import bits
 from ackfsm.explore._foresight import BLIND, Foresight
 from ackfsm.explore._independence import Phase, Tables, commute, counter_of, phases_of
+from ackfsm.explore._order import absorbs, comes_before
 from ackfsm.explore._preferred import Condition, eligible, foresight_of
 from ackfsm.explore._search import Search
 from ackfsm.network import Bounds, Instance, Network, NetworkEvent, Participant, compose, pack
@@ -274,6 +276,60 @@ def test_a_reduction_that_is_not_sound_is_noticed(monkeypatch: pytest.MonkeyPatc
     assert compared(network, small).difference is not None
 
 
+def test_a_step_that_is_spared_wrongly_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """If any event might come before any other, or absorbed it, states would be missed."""
+    network = _jms({})
+    small = reduced(network)(lambda _: True)
+    assert compared(network, small).difference is None
+    for condition in ("comes_before", "absorbs"):
+        with monkeypatch.context() as patch:
+            patch.setattr(f"ackfsm.explore._order.{condition}", lambda *_: True)
+            assert "against" in str(compared(network, small).difference), condition
+
+
+@pytest.mark.parametrize(
+    ("first", "then", "may"),
+    [
+        pytest.param((1, -1, 3, -1), (2, 3, -1, -1), True, id="both ways round a diamond"),
+        pytest.param((-1, -1, 3, -1), (2, -1, -1, -1), False, id="it is enabled by the other"),
+        pytest.param((1, -1, 3, -1), (2, -1, -1, -1), False, id="it disables the other"),
+        pytest.param((1, -1, 3, -1), (2, 2, -1, -1), False, id="the other order leads elsewhere"),
+        pytest.param((1, -1, -1, -1), (2, -1, -1, -1), True, id="never one after the other"),
+    ],
+)
+def test_an_event_comes_before_another_only_where_both_orders_lead_to_the_same(
+    first: tuple[int, ...],
+    then: tuple[int, ...],
+    may: bool,  # noqa: FBT001
+) -> None:
+    assert comes_before(first, then) is may
+
+
+STEPS = 47_687
+"""Transitions of two messages, everything failing once."""
+
+
+def test_steps_that_lead_nowhere_new_are_spared(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Independent counters: of the many ways into a state one is gone."""
+    network, taken = _jms({}, messages=2), []
+    for every_step in (False, True):
+        with monkeypatch.context() as patch:
+            fills: list[int] = []
+            patch.setattr(Search, "_make_room", _counting(Search._make_room, fills))  # noqa: SLF001
+            found = explore.explore(network, every_step=every_step)
+            taken.append(sum(fills))
+            assert found.transitions == STEPS
+    assert 2 * taken[0] < STEPS <= taken[1]
+
+
+def _counting(make_room: Callable[[Search], bool], fills: list[int]) -> Callable[[Search], bool]:
+    def counted(search: Search) -> bool:
+        fills.append(sum(int(fill) for fill in search.boxes.fill))
+        return make_room(search)
+
+    return counted
+
+
 def test_compiled_and_plain_code_and_any_number_of_shards_find_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     network, found = _jms({}, messages=2), []
     monkeypatch.setattr(PLAIN_LIMIT, 1)
@@ -328,6 +384,25 @@ def test_the_screen_says_what_was_left_out(capsys: pytest.CaptureFixture[str]) -
     screen = capsys.readouterr().out
     assert "partial-order" not in screen
     assert "shortest ways there" in screen
+
+
+def test_an_event_absorbs_another_only_where_it_leads_to_the_same_without_it() -> None:
+    reset, step = (0, 0, 0), (1, 2, -1)
+    assert absorbs(reset, step)
+    assert not absorbs(step, step), "two steps are more than one"
+    assert not absorbs((0, 0, -1), (-1, -1, 0)), "it could not come without the other"
+
+
+def test_nothing_is_spared_on_demand(capsys: pytest.CaptureFixture[str]) -> None:
+    question = ["check", "--json", "--fault", "consumer_crash"]
+    answers = []
+    for more in ([], ["--reduce", "none"]):
+        assert cli.main([*question, *more]) == 0
+        answers.append(json.loads(capsys.readouterr().out))
+    spared, whole = ({k: v for k, v in answer.items() if k not in {"seconds", "anomalies"}} for answer in answers)
+    assert spared == whole
+    assert cli.main([*question, "--reduce", "none", "--reduce", "partial-order"]) == 2
+    assert "reduces nothing" in capsys.readouterr().err
 
 
 def test_another_search_does_not_reduce() -> None:

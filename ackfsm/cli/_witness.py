@@ -55,6 +55,9 @@ _ENDINGS: Final[Mapping[str, Form]] = MappingProxyType(
     }
 )
 
+_NONE: Final = "none"
+"""In place of a reduction: spare nothing."""
+
 _ONE_A_FILE: Final = frozenset({Form.MERMAID, Form.ITF})
 """A file of these holds one witness; one of the others as many as there are."""
 
@@ -74,8 +77,9 @@ def add_exploration(parser: argparse.ArgumentParser) -> None:
         dest="reductions",
         action="append",
         default=[],
-        choices=[reduction.value for reduction in explore.Reduction],
-        help=f"find fewer states with the same verdicts, perhaps on a longer way: {', '.join(explore.Reduction)}",
+        choices=[_NONE, *explore.Reduction],
+        help=f"find fewer states with the same verdicts, perhaps on a longer way: {', '.join(explore.Reduction)}; "
+        f"{_NONE}: spare nothing, not even what leads to nothing new",
     )
     parser.add_argument("--workers", metavar="N", type=count, help="processors to use (default: all)")
     parser.add_argument(
@@ -101,6 +105,9 @@ def add_exploration(parser: argparse.ArgumentParser) -> None:
 def explored(arguments: argparse.Namespace) -> tuple[Specification, Answer, tuple[Witness, ...]]:
     """The tables, what the search found, and its witnesses, each performed before anything is said of it."""
     specification, configuration, bounds = asked(arguments)
+    every_step = _NONE in arguments.reductions
+    if every_step and set(arguments.reductions) != {_NONE}:
+        raise InputError(f"--reduce {_NONE} reduces nothing; leave it out, or the other --reduce")
     with search_of(arguments) as search, patience("states found") as progress:
         answer = explore.check(
             specification,
@@ -111,7 +118,8 @@ def explored(arguments: argparse.Namespace) -> tuple[Specification, Answer, tupl
             workers=arguments.workers,
             progress=progress,
             search=search,
-            reductions=[explore.Reduction(name) for name in arguments.reductions],
+            reductions=[explore.Reduction(name) for name in arguments.reductions if name != _NONE],
+            every_step=every_step,
             forever=arguments.forever if arguments.progress or arguments.forever else None,
         )
     return specification, answer, answer.witnesses()

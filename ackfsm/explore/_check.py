@@ -134,13 +134,15 @@ def check(  # noqa: PLR0913 - what a check can be told
     forever: Collection[str] | None = None,
     search: SearchFunction | None = None,
     reductions: Sequence[Reduction] = (),
+    every_step: bool = False,
 ) -> Answer:
     """Explore everything that ``configuration`` can do within ``bounds``.
 
     With ``forever`` (perhaps empty) the answer says also which progress is made; of the faults and
     actions those named in it may go on for ever.  ``search`` searches in place of this process; it is told
     ``max_states`` and ``progress`` alone, and what it finds cannot be looked at for ``forever``.
-    With ``reductions`` the verdicts are those of a search without them, of fewer states (``spec/reductions.md``).
+    With ``reductions`` the verdicts are those of a search without them, of fewer states (``spec/reductions.md``); with
+    ``every_step`` not even the steps are spared that could lead to nothing new.
 
     Raises :class:`ackfsm.terms.InputError` for settings that the tables do not cover, and for ``reductions`` together
     with ``forever`` or ``search``.
@@ -162,6 +164,7 @@ def check(  # noqa: PLR0913 - what a check can be told
         workers=workers,
         look=None if forever is None else look,
         reductions=reductions,
+        every_step=every_step,
     )
     begun = time.perf_counter()
     exploration = search(network, max_states=max_states, progress=progress)

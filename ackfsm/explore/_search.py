@@ -80,6 +80,7 @@ def explore(  # noqa: PLR0913 - what a search can be told
     workers: int | None = None,
     look: Callable[[Search], None] | None = None,
     reductions: Sequence[Reduction] = (),
+    every_step: bool = False,
 ) -> Exploration:
     """Search the whole state space of ``network`` breadth first.
 
@@ -89,6 +90,9 @@ def explore(  # noqa: PLR0913 - what a search can be told
     machines and events of ``network``, by their numbers, else without those that can never move.
 
     With ``reductions`` fewer states are found, in which the same anomalies are reached, not always on a shortest way.
+    With ``every_step`` nothing is spared that could lead to nothing new (``spec/reductions.md``); what is found is the
+    same.
+
     Raises :class:`ackfsm.terms.InputError` if there is also a ``look``: of what is left out nothing can be seen.
     """
     if look is not None and reductions:
@@ -96,7 +100,7 @@ def explore(  # noqa: PLR0913 - what a search can be told
             f"a search with --reduce {reductions[0]} leaves out what may go on for ever; "
             "leave --reduce out, or --progress and --forever"
         )
-    if look is None:
+    if look is None and not every_step:
         least = reduced(network)(lambda _: True)
         packed, events = least.packed, least.events
     else:
@@ -111,6 +115,7 @@ def explore(  # noqa: PLR0913 - what a search can be told
         workers=workers,
         look=look,
         reductions=reductions,
+        every_step=every_step,
     )
 
 
@@ -126,6 +131,7 @@ def explore_packed(  # noqa: PLR0913 - as explore, and what is known of the netw
     compiled: bool = False,
     look: Callable[[Search], None] | None = None,
     reductions: Sequence[Reduction] = (),
+    every_step: bool = False,
 ) -> Exploration:
     """As :func:`explore`, over a network that is packed already; ``events`` are those of the packed network.
 
@@ -134,8 +140,9 @@ def explore_packed(  # noqa: PLR0913 - as explore, and what is known of the netw
     """
     limits = Limits(max_states=max_states, max_memory=max_memory)
     foresight = foresight_of(packed) if Reduction.PARTIAL_ORDER in reductions else BLIND
+    every_step = every_step or look is not None
     with Search(
-        packed, limits, workers=workers, compiled=compiled, foresight=foresight, every_step=look is not None
+        packed, limits, workers=workers, compiled=compiled, foresight=foresight, every_step=every_step
     ) as search:
         while search.unfinished() and not (only_witnesses and search.has_all_witnesses):
             search.go_on()
