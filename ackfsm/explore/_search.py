@@ -342,9 +342,12 @@ class Search:
             if self.bytes + sum(growth) > most:
                 self._stop("max_memory")
                 return False
-        for shard, entries in zip(self.shards, more, strict=True):
-            shard.grow(entries, self.system, self.layout, self.rows, self.room)
+        self._each(self._grow, enumerate(more))
         return True
+
+    def _grow(self, more: tuple[int, int]) -> None:
+        number, entries = more
+        self.shards[number].grow(entries, self.system, self.layout, self.rows, self.room)
 
     def _note(self, depth: int) -> None:
         """Remember the nearest state of each anomaly; what was found since the last time is so far away."""

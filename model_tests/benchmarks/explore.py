@@ -232,11 +232,11 @@ def main() -> None:
 def _print(name: str, sides: Mapping[str, Search]) -> None:
     ours = sides["ackfsm"]
     sys.stdout.write(f"\n{name}: {ours.states:,} states, {ours.transitions:,} transitions\n")
-    sys.stdout.write(f"{'':18}{'seconds':>10}{'states/s':>14}{'ackfsm is':>12}{'bytes/state':>14}\n")
+    sys.stdout.write(f"{'':18}{'seconds':>10}{'states/s':>14}{'time, of ours':>15}{'bytes/state':>14}\n")
     for side, run in sides.items():
         times = f"{run.seconds / ours.seconds:.1f} x" if run is not ours else ""
         memory = f"{run.bytes:.0f}" if run.bytes is not None else ""
-        sys.stdout.write(f"{side:18}{run.seconds:>10.2f}{run.states / run.seconds:>14,.0f}{times:>12}{memory:>14}\n")
+        sys.stdout.write(f"{side:18}{run.seconds:>10.2f}{run.states / run.seconds:>14,.0f}{times:>15}{memory:>14}\n")
     sys.stdout.flush()
 
 
