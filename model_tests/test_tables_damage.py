@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from ackfsm import tables
+from ackfsm.tables import _source
 from ackfsm.terms import SpecError
 from model_tests._tables import HERE, copy_of_spec, replace
 
@@ -493,3 +494,55 @@ def test_a_profile_too_many_or_too_few_is_named(profile: str, tmp_path: Path, *,
     with pytest.raises(SpecError) as error:
         tables.load(spec)
     assert str(error.value) == f"{spec / 'profiles'}: {profile}.yaml is missing or names no profile"
+
+
+# what was held against the schema before
+
+
+@pytest.fixture
+def held(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """A cache of its own, and the tables that are held against the schema from now on."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    told: list[str] = []
+    hold_against = _source._hold_against  # noqa: SLF001
+
+    def noted(document: _source.Document, schema: dict[str, object]) -> None:
+        told.append(document.name)
+        hold_against(document, schema)
+
+    monkeypatch.setattr(_source, "_hold_against", noted)
+    monkeypatch.setattr("ackfsm.tables._specification.read_document", _source.read_document)
+    return told
+
+
+def test_tables_are_held_against_the_schema_once_for_each_version(held: list[str], tmp_path: Path) -> None:
+    spec = copy_of_spec(tmp_path)
+    first = tables.load(spec)
+    files = len(held)
+    assert files > 30
+    assert tables.load(spec) == first
+    assert len(held) == files, "nothing more"
+    with (spec / "sources.yaml").open("a", encoding="utf-8") as file:
+        file.write("# a comment\n")
+    tables.load(spec)
+    assert len(held) == 2 * files, "all of it again"
+
+
+def test_what_was_not_in_form_is_held_against_the_schema_again(held: list[str], tmp_path: Path) -> None:
+    spec = copy_of_spec(tmp_path)
+    replace(spec, "properties/loss.yaml", ("per: message", "pro: message"))
+    for _ in range(2):
+        held.clear()
+        with pytest.raises(SpecError, match=r"loss\.yaml"):
+            tables.load(spec)
+        assert "spec/properties/loss.yaml" in held
+
+
+def test_where_nothing_can_be_kept_tables_are_read_all_the_same(
+    held: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
+    spec = copy_of_spec(tmp_path)
+    assert tables.load(spec) == tables.load(spec)
+    assert held.count("spec/events.yaml") == 2

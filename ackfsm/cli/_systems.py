@@ -6,8 +6,6 @@ import argparse
 import os
 from pathlib import Path
 
-from rich.markdown import Markdown
-
 from ackfsm import tables
 from ackfsm.cli._common import (
     AS_PROMISED,
@@ -73,6 +71,8 @@ def _profile(name: str) -> Profile:
 def _show(arguments: argparse.Namespace, machine: object, page: str) -> None:
     """JSON, or a page of Markdown: set on a terminal, as it stands elsewhere."""
     if arguments.json or console().is_terminal:
+        from rich.markdown import Markdown
+
         say(arguments, machine, lambda: Markdown(page))
     else:
         print(page, end="")

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
-import jsonschema
 import yaml
 
 from ackfsm.terms import SpecError
+
+if TYPE_CHECKING:
+    import jsonschema
 
 __all__ = ["Document", "read_document"]
 
@@ -41,8 +43,8 @@ class Document:
         return SpecError(f"{self.file}:{self.line(path)}: {sentence}")
 
 
-def read_document(file: Path, name: str, schema: dict[str, Any]) -> Document:
-    """Read ``file`` and hold it against ``schema`` (JSON Schema 2020-12).
+def read_document(file: Path, name: str, schema: dict[str, Any] | None) -> Document:
+    """Read ``file`` and hold it against ``schema`` (JSON Schema 2020-12), unless that was done before (``None``).
 
     Raises :class:`SpecError` naming file, line and what is expected there.
     """
@@ -57,7 +59,8 @@ def read_document(file: Path, name: str, schema: dict[str, Any]) -> Document:
         raise SpecError(f"{file}:1: the table is empty; restore the file")
     reader = _Reader(file)
     document = Document(file, name, reader.plain(node), reader.lines)
-    _hold_against(document, schema)
+    if schema is not None:
+        _hold_against(document, schema)
     return document
 
 
@@ -111,6 +114,8 @@ class _Reader:
 
 
 def _hold_against(document: Document, schema: dict[str, Any]) -> None:
+    import jsonschema
+
     validator = jsonschema.Draft202012Validator(schema)
     error = jsonschema.exceptions.best_match(validator.iter_errors(document.data))
     if error is not None:

@@ -14,6 +14,7 @@ from typing import Any
 from ackfsm.tables._conditions import COUNTED, Condition, parse_condition
 from ackfsm.tables._events import Event, read_events
 from ackfsm.tables._guarantees import Guarantees, read_guarantees
+from ackfsm.tables._held import keep, stamp_of
 from ackfsm.tables._machine import Machine, Move, Per, Relation, read_machine
 from ackfsm.tables._matrix import Switch, read_switches
 from ackfsm.tables._profiles import ProfileTable, Refusal, read_profiles
@@ -278,6 +279,8 @@ class _Loader:
             self.schema: dict[str, Any] = json.loads(schema.read_text(encoding="utf-8"))
         except ValueError as error:
             raise SpecError(f"{schema}: not JSON ({error}); restore the file") from None
+        self.stamp = stamp_of(directory)
+        self.in_form = self.stamp.is_file()
         self.conditions: dict[str, Condition] = {}
         self.documents: list[Document] = []
 
@@ -303,6 +306,8 @@ class _Loader:
             digest=self._digest(),
         )
         _Check(specification, events, sources, conditions, self.documents).run()
+        if not self.in_form:
+            keep(self.stamp)
         return specification
 
     def _digest(self) -> str:
@@ -317,8 +322,8 @@ class _Loader:
         self.documents.append(document)
         return document
 
-    def _form(self, name: str) -> dict[str, Any]:
-        return {"$ref": f"#/$defs/{name}", "$defs": self.schema["$defs"]}
+    def _form(self, name: str) -> dict[str, Any] | None:
+        return None if self.in_form else {"$ref": f"#/$defs/{name}", "$defs": self.schema["$defs"]}
 
     def _folder(self, folder: str, form: str) -> Iterator[Document]:
         if not (self.directory / folder).is_dir():
