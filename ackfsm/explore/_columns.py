@@ -14,10 +14,10 @@ class Part:
 
     __slots__ = ("column", "enabled", "images", "who")
 
-    def __init__(self, who: int, column: tuple[int, ...]) -> None:
+    def __init__(self, who: int, column: tuple[int, ...], enabled: int | None = None) -> None:
         self.who = who
         self.column = column
-        self.enabled = sum(1 << state for state, after in enumerate(column) if after >= 0)
+        self.enabled = _enabled(column) if enabled is None else enabled
         self.images: dict[int, int] = {}
 
     def image(self, states: int) -> int:
@@ -38,12 +38,21 @@ def bits(numbers: int) -> Iterator[int]:
         numbers ^= lowest
 
 
+def _enabled(column: tuple[int, ...]) -> int:
+    return sum(1 << state for state, after in enumerate(column) if after >= 0)
+
+
 def parts_of(packed: Packed) -> list[list[Part]]:
     """The participants of each event."""
+    known: dict[tuple[int, int], tuple[tuple[int, ...], int]] = {}  # few columns, of many participants
 
     def part(p: int) -> Part:
         who, start = packed.who[p], packed.where[p]
-        return Part(who, tuple(packed.table[start : start + packed.size[who]]))
+        place = start, packed.size[who]
+        if place not in known:
+            column = tuple(packed.table[start : start + packed.size[who]])
+            known[place] = column, _enabled(column)
+        return Part(who, *known[place])
 
     return [[part(p) for p in range(packed.first[e], packed.first[e + 1])] for e in range(len(packed.free))]
 

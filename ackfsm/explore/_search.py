@@ -411,8 +411,8 @@ class Search:
         have = [int(mask).bit_length() for mask in self.layout.mask]
         if all(need <= bits for need, bits in zip(needed, have, strict=True)):
             return
-        spare = [bits if need < bits else need + 1 for need, bits in zip(needed, have, strict=True)]
-        layout = min((layout_for(widths) for widths in (spare, needed)), key=lambda layout: layout.words)
+        layouts = (layout_for([need + spare for need in needed]) for spare in (2, 1, 0))
+        layout = min(layouts, key=lambda layout: layout.words)
         self._lay_out(self.room.all_of(layout))
 
     def _lay_out(self, layout: Layout) -> None:
