@@ -42,18 +42,14 @@ def compiled(function: Any) -> Any:
 
 _known: dict[str, Any] = {}
 
-compiled(_foresight.foresee)
-compiled(_foresight.preferred)
-compiled(_kernel.mixed)
-compiled(_kernel.describe)
-compiled(_kernel.crowded)
-compiled(_kernel.entered)
-compiled(_kernel.describe_step)
-compiled(_kernel.resolved)
-compiled(_kernel.counted)
-compiled(_kernel.unfound)
-compiled(_kernel.first_of)
-compiled(_kernel.key_of)
+for function in (
+    *(_foresight.foresee, _foresight.preferred),
+    *(_kernel.mixed, _kernel.describe, _kernel.crowded, _kernel.entered, _kernel.describe_step, _kernel.resolved),
+    *(_kernel.counted, _kernel.unfound, _kernel.first_of, _kernel.key_of),
+    *(_kernel.look_up, _kernel.listed, _kernel.find_out, _kernel.want, _kernel.steps, _kernel.put_away),
+):
+    compiled(function)
+
 enter = compiled(_kernel.enter)
 expand = compiled(_kernel.expand)
 insert = compiled(_kernel.insert)

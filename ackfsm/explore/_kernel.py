@@ -70,7 +70,8 @@ KEY, BASE, ALWAYS, HEAD = 0, 1, 2, 3
 """Places in the head of a row, and where its mask begins."""
 
 PAIR_BITS = 16
-"""Bits for an event in a pair."""
+EVENT_OF_PAIR = (1 << PAIR_BITS) - 1
+"""Bits for an event in a pair, and their mask."""
 
 EXPANDED, FOUND, TRANSITIONS = 0, 1, 2
 """Places in the tally of a shard: states expanded, states found, transitions."""
@@ -132,10 +133,11 @@ class Rows(NamedTuple):
     ``local`` has their machines, packed; ``number`` counts them in their component; ``row_of[c * most + number]``
     leads back, and ``placed`` has the number in its place in a state.  ``head`` has for each row ``HEAD`` numbers and
     the mask of the events that are not refused: the key, where the row begins in ``after``, and the anomalies that the
-    local state is.  ``at_rest`` are those that it is at rest.  ``after[base + place[i]]`` is the row after the event
-    that moves ``mover[i]``, and from ``(base + place[i]) * (words + 1)`` ``step`` has what that adds to each word of
-    the state, and the exclusive or of both keys, ``UNKNOWN`` if the row is not known.  ``count`` holds the number of
-    rows of each component, then of all, and last the places taken.
+    local state is.  ``at_rest`` are those that it is at rest.  What is not refused and moves the component has a
+    place: ``after[base + nth]`` with ``nth[row * widest + place[i]]`` is the row after the event that moves
+    ``mover[i]``.  From ``(base + nth) * (words + 1)`` ``step`` has the exclusive or of both keys, ``UNKNOWN`` if that
+    row is not known, and what the step adds to each word of the state.  ``count`` holds the number of rows of each
+    component, then of all, and last the places taken.
     """
 
     most: int
@@ -177,13 +179,12 @@ class Boxes(NamedTuple):
 class Desk(NamedTuple):
     """Room to expand a block of states in.
 
-    ``state`` are their numbers, ``row`` and ``base`` the rows of their components (where they begin in ``head`` and in
-    ``after``), ``nth`` where that of each begins in ``nth``, ``key`` their keys, ``bits`` the anomalies that they are,
-    ``able`` the masks of what can happen in them, ``late`` whether a step of them is not known, ``steps`` how many
-    there are.  ``pair`` is the place
-    of a state in the block and an event of it, ``after`` and ``child`` the key and the state that this leads to.
-    ``order`` has the pairs by how many components they move, ``fill`` how many there are of each.  ``local`` is room
-    for one local state.
+    Of each state: its number in ``state``, in ``row``, ``base`` and ``nth`` where the rows of its components begin in
+    ``head``, ``step`` and ``nth``, its ``key``, in ``bits`` the anomalies that it is, in ``able`` the mask of what can
+    happen in it, how many ``steps`` that is, and whether one of them is not known, so that it is ``late``.  ``pair``
+    has the place of a state in the block and an event of it, ``after`` and ``child`` the key and the state that this
+    leads to.  ``order`` has the pairs by how many components they move, ``fill`` how many there are of each.
+    ``local`` is room for one local state.
     """
 
     state: Any
@@ -336,7 +337,7 @@ def enter(system: System, rows: Rows) -> None:
         rows.slots[slot] = row
 
 
-def expand(  # noqa: C901, PLR0912, PLR0913, PLR0915, PLR0917 - the hot loop, compiled as a whole
+def expand(  # noqa: PLR0913, PLR0917 - a compiled function is told everything
     system: System,
     layout: Layout,
     rows: Rows,
@@ -353,23 +354,23 @@ def expand(  # noqa: C901, PLR0912, PLR0913, PLR0915, PLR0917 - the hot loop, co
 ) -> None:
     """Put the successors of the states up to ``stop`` of a ``shard`` into its boxes, as far as there is room.
 
-    A block of states at a time is expanded in steps of one kind each, so that neither memory nor branches are waited
-    for.  With one shard a step that is not known is found out at once; where there is no room for it, it is
-    ``wanted``, and the block and all after it are left.  With several, which share their rows, every such step
-    is wanted; the state goes to the list ``late`` (how many, then which), which comes first the next time.
+    A block of states at a time is looked up, its steps are listed, and taken in groups of one kind each, so
+    that neither memory nor branches are waited for.  With one shard a step that is not known is found out at once;
+    where there is no room for it, it is ``wanted``, and the block and all after it are left.  With several, which
+    share their rows, every such step is wanted; the state goes to the list ``late`` (how many, then which), which
+    comes first the next time.
 
     The last step to a state was the event ``by``; what is not ``worth`` it after that is counted, not taken.
     ``found[a]`` becomes the first state that is the anomaly ``a``, unless it is one already.
     """
-    words, components, events, masks = layout.words, system.components, system.events, system.masks
-    shards, stride, own_boxes, ordered = boxes.shards, words + 1, shard * boxes.shards, boxes.shards == 1
-    head, transitions, waiting, taken, unseen = tally[0], 0, late[0], 0, unfound(found)
+    ordered = boxes.shards == 1
+    head, waiting, taken = tally[EXPANDED], late[0], 0
     late[0] = 0
-    full, reducing = False, system.foresight.phases > 0
+    full = False
     while not full and (taken < waiting or head < stop):
         most = min(len(desk.state), len(late) - 1 - late[0] - (waiting - taken))
-        for box in range(own_boxes, own_boxes + shards):
-            most = min(most, (boxes.capacity - boxes.fill[box]) // max(1, events))
+        for box in range(shard * boxes.shards, (shard + 1) * boxes.shards):
+            most = min(most, (boxes.capacity - boxes.fill[box]) // max(1, system.events))
         size = 0
         while size < most and taken < waiting:
             taken += 1
@@ -379,127 +380,169 @@ def expand(  # noqa: C901, PLR0912, PLR0913, PLR0915, PLR0917 - the hot loop, co
             desk.state[size] = head
             head += 1
             size += 1
-        full = size == 0
-
-        for n in range(size):
-            base, key, bits, first = desk.state[n] * words, 0, 0, n * components
-            for m in range(masks):
-                desk.able[n * masks + m] = system.everything[m]
-            for c in range(components):
-                number = (states[base + layout.word[c]] >> layout.shift[c]) & layout.mask[c]
-                row = rows.row_of[c * rows.most + number]
-                desk.nth[first + c] = row * system.widest
-                row *= system.head
-                desk.row[first + c] = row
-                desk.base[first + c] = rows.head[row + BASE] * stride
-                key ^= rows.head[row + KEY]
-                bits |= rows.head[row + ALWAYS]
-                for m in range(masks):
-                    desk.able[n * masks + m] &= rows.head[row + HEAD + m]
-            desk.key[n] = key
-            desk.bits[n] = bits
-
-        pairs = 0
-        for kind in range(components + 1):
-            desk.fill[kind] = 0
-        for n in range(size):
-            desk.late[n], desk.steps[n] = 0, 0
-            busy, bits, only, last = 0, desk.bits[n], -1, by[desk.state[n]] * masks
-            if reducing:
-                only = preferred(system.foresight, rows.head, desk.row, n * components, components, system.position)
-            for m in range(masks):
-                able = desk.able[n * masks + m]
-                busy |= able & system.must[m]
-                if only >= 0:
-                    able = 1 << (only % MASK_BITS) if only // MASK_BITS == m else 0
-                desk.steps[n] += counted(able)
-                able &= system.worth[last + m]
-                while able > 0:
-                    low = able & -able
-                    able ^= low
-                    event = m * MASK_BITS + system.position[low % 67]
-                    kind = system.moves[event + 1] - system.moves[event]
-                    desk.pair[pairs] = (n << PAIR_BITS) + event
-                    desk.order[kind * len(desk.pair) + desk.fill[kind]] = pairs
-                    desk.fill[kind] += 1
-                    pairs += 1
-            if busy == 0:
-                for c in range(components):
-                    bits |= rows.at_rest[desk.row[n * components + c] // system.head]
-            if bits & unseen:
-                unseen ^= bits & unseen
-                first_of(bits, desk.state[n], found)
-
-        missing = False
-        for kind in range(components + 1):
-            place = kind * len(desk.pair)
-            end = place + desk.fill[kind]
-            while place < end:
-                q = desk.order[place]
-                n = desk.pair[q] >> PAIR_BITS
-                begin = system.moves[desk.pair[q] & ((1 << PAIR_BITS) - 1)]
-                first, after, known, word = n * components, desk.key[n], 0, states[desk.state[n] * words]
-                for i in range(begin, begin + kind):
-                    moving = first + system.mover[i]
-                    at = desk.base[moving] + rows.nth[desk.nth[moving] + system.place[i]] * stride
-                    after ^= rows.step[at]
-                    known |= rows.step[at]
-                    word += rows.step[at + 1]
-                if known < 0:
-                    unknown = False
-                    for i in range(begin, begin + kind):
-                        moving = first + system.mover[i]
-                        at = desk.base[moving] // stride + rows.nth[desk.nth[moving] + system.place[i]]
-                        row = desk.row[moving] // system.head
-                        if rows.after[at] >= 0 or (ordered and resolved(system, layout, rows, row, i, desk.local)):
-                            continue
-                        unknown = True
-                        if rows.after[at] == UNKNOWN and 2 * wanted[0] + 2 < len(wanted):
-                            rows.after[at] = WANTED
-                            wanted[0] += 1
-                            wanted[2 * wanted[0] - 1] = row
-                            wanted[2 * wanted[0]] = i
-                    if not unknown:
-                        continue
-                    missing = True
-                    desk.late[n] = 1
-                place += 1
-                desk.after[q] = after
-                desk.child[q * words] = word
-                for w in range(1, words):
-                    word = states[desk.state[n] * words + w]
-                    for i in range(begin, begin + kind):
-                        moving = first + system.mover[i]
-                        at = desk.base[moving] + rows.nth[desk.nth[moving] + system.place[i]] * stride
-                        word += rows.step[at + 1 + w]
-                    desk.child[q * words + w] = word
-
-        if missing and ordered:
-            head, pairs, size, full = desk.state[0], 0, 0, True
-        for q in range(pairs):
-            n = desk.pair[q] >> PAIR_BITS
-            if missing and desk.late[n]:
-                continue
-            box = own_boxes + ((desk.after[q] >> 48) & (shards - 1))
-            put = box * boxes.capacity + boxes.fill[box]
-            boxes.fill[box] += 1
-            boxes.keys[put] = desk.after[q]
-            boxes.parents[put] = desk.state[n] * shards + shard
-            boxes.by[put] = desk.pair[q] & ((1 << PAIR_BITS) - 1)
-            for w in range(words):
-                boxes.states[put * words + w] = desk.child[q * words + w]
-        for n in range(size):
-            if not desk.late[n]:
-                transitions += desk.steps[n]
-            elif not ordered:
-                late[0] += 1
-                late[late[0]] = desk.state[n]
-    tally[0] = head
+        look_up(system, layout, rows, desk, states, size)
+        pairs = listed(system, rows, desk, by, size, found)
+        complete = steps(system, layout, rows, desk, states, wanted, boxes.shards)
+        full = size == 0 or (ordered and not complete)
+        if ordered and not complete:
+            head = desk.state[0]
+        else:
+            put_away(layout, boxes, desk, shard, pairs)
+            for n in range(size):
+                if desk.late[n]:
+                    late[0] += 1
+                    late[late[0]] = desk.state[n]
+                else:
+                    tally[TRANSITIONS] += desk.steps[n]
+    tally[EXPANDED] = head
     while taken < waiting:
         taken += 1
         late[0] += 1
         late[late[0]] = late[taken]
-    tally[2] += transitions
+
+
+def look_up(  # noqa: PLR0913, PLR0917 - as the others
+    system: System, layout: Layout, rows: Rows, desk: Desk, states: Any, size: int
+) -> None:
+    """Look up the rows of the states of a block, and what they say together."""
+    components, masks, stride = system.components, system.masks, layout.words + 1
+    for n in range(size):
+        base, key, bits, first = desk.state[n] * layout.words, 0, 0, n * components
+        for m in range(masks):
+            desk.able[n * masks + m] = system.everything[m]
+        for c in range(components):
+            number = (states[base + layout.word[c]] >> layout.shift[c]) & layout.mask[c]
+            row = rows.row_of[c * rows.most + number]
+            desk.nth[first + c] = row * system.widest
+            row *= system.head
+            desk.row[first + c] = row
+            desk.base[first + c] = rows.head[row + BASE] * stride
+            key ^= rows.head[row + KEY]
+            bits |= rows.head[row + ALWAYS]
+            for m in range(masks):
+                desk.able[n * masks + m] &= rows.head[row + HEAD + m]
+        desk.key[n] = key
+        desk.bits[n] = bits
+
+
+def listed(  # noqa: PLR0913, PLR0917 - as the others
+    system: System, rows: Rows, desk: Desk, by: Any, size: int, found: Any
+) -> int:
+    """List the steps of a block that are to be taken, and note which anomalies its states are; how many steps."""
+    components, masks, reducing = system.components, system.masks, system.foresight.phases > 0
+    pairs, unseen = 0, unfound(found)
+    for kind in range(components + 1):
+        desk.fill[kind] = 0
+    for n in range(size):
+        desk.late[n], desk.steps[n] = 0, 0
+        busy, bits, only, last = 0, desk.bits[n], -1, by[desk.state[n]] * masks
+        if reducing:
+            only = preferred(system.foresight, rows.head, desk.row, n * components, components, system.position)
+        for m in range(masks):
+            able = desk.able[n * masks + m]
+            busy |= able & system.must[m]
+            if only >= 0:
+                able = 1 << (only % MASK_BITS) if only // MASK_BITS == m else 0
+            desk.steps[n] += counted(able)
+            able &= system.worth[last + m]
+            while able > 0:
+                low = able & -able
+                able ^= low
+                event = m * MASK_BITS + system.position[low % 67]
+                kind = system.moves[event + 1] - system.moves[event]
+                desk.pair[pairs] = (n << PAIR_BITS) + event
+                desk.order[kind * len(desk.pair) + desk.fill[kind]] = pairs
+                desk.fill[kind] += 1
+                pairs += 1
+        if busy == 0:
+            for c in range(components):
+                bits |= rows.at_rest[desk.row[n * components + c] // system.head]
+        if bits & unseen:
+            unseen ^= bits & unseen
+            first_of(bits, desk.state[n], found)
+    return pairs
+
+
+def steps(  # noqa: PLR0913, PLR0917 - as the others
+    system: System, layout: Layout, rows: Rows, desk: Desk, states: Any, wanted: Any, shards: int
+) -> bool:
+    """Take the steps of a block, kind by kind; whether all of them are known."""
+    words, components, stride, complete = layout.words, system.components, layout.words + 1, True
+    for kind in range(components + 1):
+        place = kind * len(desk.pair)
+        end = place + desk.fill[kind]
+        while place < end:
+            q = desk.order[place]
+            n = desk.pair[q] >> PAIR_BITS
+            begin = system.moves[desk.pair[q] & EVENT_OF_PAIR]
+            first, after, known, word = n * components, desk.key[n], 0, states[desk.state[n] * words]
+            for i in range(begin, begin + kind):
+                moving = first + system.mover[i]
+                at = desk.base[moving] + rows.nth[desk.nth[moving] + system.place[i]] * stride
+                after ^= rows.step[at]
+                known |= rows.step[at]
+                word += rows.step[at + 1]
+            if known < 0:
+                if shards == 1 and find_out(system, layout, rows, desk, first, begin, begin + kind):
+                    continue
+                want(system, layout, rows, desk, first, begin, begin + kind, wanted)
+                desk.late[n] = 1
+                complete = False
+            place += 1
+            desk.after[q] = after
+            desk.child[q * words] = word
+            for w in range(1, words):
+                word = states[desk.state[n] * words + w]
+                for i in range(begin, begin + kind):
+                    moving = first + system.mover[i]
+                    at = desk.base[moving] + rows.nth[desk.nth[moving] + system.place[i]] * stride
+                    word += rows.step[at + 1 + w]
+                desk.child[q * words + w] = word
+    return complete
+
+
+def find_out(  # noqa: PLR0913, PLR0917 - as the others
+    system: System, layout: Layout, rows: Rows, desk: Desk, first: int, begin: int, end: int
+) -> bool:
+    """Find out where an event leads the rows from ``first`` on the desk; false where there may be no room."""
+    for i in range(begin, end):
+        moving = first + system.mover[i]
+        at = desk.base[moving] // (layout.words + 1) + rows.nth[desk.nth[moving] + system.place[i]]
+        row = desk.row[moving] // system.head
+        if rows.after[at] < 0 and not resolved(system, layout, rows, row, i, desk.local):
+            return False
+    return True
+
+
+def want(  # noqa: PLR0913, PLR0917 - as the others
+    system: System, layout: Layout, rows: Rows, desk: Desk, first: int, begin: int, end: int, wanted: Any
+) -> None:
+    """Want to know where an event leads the rows from ``first`` on the desk; what does not fit is asked again."""
+    for i in range(begin, end):
+        moving = first + system.mover[i]
+        at = desk.base[moving] // (layout.words + 1) + rows.nth[desk.nth[moving] + system.place[i]]
+        if rows.after[at] == UNKNOWN and 2 * wanted[0] + 2 < len(wanted):
+            rows.after[at] = WANTED
+            wanted[0] += 1
+            wanted[2 * wanted[0] - 1] = desk.row[moving] // system.head
+            wanted[2 * wanted[0]] = i
+
+
+def put_away(layout: Layout, boxes: Boxes, desk: Desk, shard: int, pairs: int) -> None:
+    """Put where the steps of a block lead into the boxes of ``shard``, but for states that are late."""
+    words, shards = layout.words, boxes.shards
+    for q in range(pairs):
+        n = desk.pair[q] >> PAIR_BITS
+        if desk.late[n]:
+            continue
+        box = shard * shards + ((desk.after[q] >> 48) & (shards - 1))
+        put = box * boxes.capacity + boxes.fill[box]
+        boxes.fill[box] += 1
+        boxes.keys[put] = desk.after[q]
+        boxes.parents[put] = desk.state[n] * shards + shard
+        boxes.by[put] = desk.pair[q] & EVENT_OF_PAIR
+        for w in range(words):
+            boxes.states[put * words + w] = desk.child[q * words + w]
 
 
 def counted(bits: int) -> int:
@@ -549,7 +592,7 @@ def insert(  # noqa: PLR0913, PLR0917 - the hot loop, compiled as a whole
     hash table of states, ``EMPTY`` where there is none.  So many places ``ahead`` are looked at before they
     are needed, for the memory is slower than the processor.
     """
-    words, tail, most, touched = layout.words, tally[1], len(slots) // layout.words - 1, 0
+    words, tail, most, touched = layout.words, tally[FOUND], len(slots) // layout.words - 1, 0
     for origin in range(boxes.shards):
         box = origin * boxes.shards + shard
         begin = box * boxes.capacity
@@ -574,7 +617,7 @@ def insert(  # noqa: PLR0913, PLR0917 - the hot loop, compiled as a whole
                     slots[slot * words + w] = boxes.states[place * words + w]
                     states[tail * words + w] = boxes.states[place * words + w]
                 tail += 1
-    tally[1] = tail
+    tally[FOUND] = tail
     return touched
 
 
