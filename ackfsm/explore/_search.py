@@ -426,7 +426,8 @@ class Search:
             states = self.room.grown([], len(shard.parent) * layout.words, 0)
             self.room.kernel.widened(self.system.components, before, shard.states, shard.count, layout, states)
             shard.states = states
-            shard.enter(shard.places(before.words), self.system, layout, self.rows, self.room)
+            places = shard.needs(0, before.words)[1]  # more than there are where states were given to it, not found
+            shard.enter(places, self.system, layout, self.rows, self.room)
         if layout.words > before.words and hasattr(self, "boxes"):
             self._boxes()
 
