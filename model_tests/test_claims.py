@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from ackfsm import claims, cli, explore, tables, timing
 from ackfsm.claims import Decided, Status
+from ackfsm.claims._questions import Search
 from ackfsm.network import Bounds, Network, compose
 from ackfsm.terms import Fault, InputError, SpecError
 from model_tests._tables import SPEC, copy_of_spec, networks, replace, shipped
@@ -259,6 +260,16 @@ def test_a_search_that_was_cut_short_by_a_witness_is_a_shortest_one(tmp_path: Pa
     whole = explore.check(shipped(), shipped().configure(), bounds)
     steps = next(f.steps for name, f in whole.findings.items() if name == "duplicate")
     assert len(evidence.data["witnesses"]["duplicate"]["steps"]) == len(steps)
+
+
+def test_a_way_is_performed_before_it_is_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def without_faults(specification: tables.Specification, question: Search) -> Network:
+        return compose(specification, question.configuration, Bounds())
+
+    monkeypatch.setattr("ackfsm.claims._searches.network_of", without_faults)
+    for check in ("{possible: duplicate}", "{never: duplicate}"):
+        with pytest.raises(explore.NotReplayedError, match="witness of duplicate cannot be performed"):
+            decided(tmp_path, check)
 
 
 # claims follow the tables

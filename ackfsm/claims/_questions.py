@@ -18,7 +18,18 @@ from ackfsm.network import Bounds, Network, Watcher, compose
 from ackfsm.tables import ALWAYS, EventRef, Machine, Monitor, Move, Row, Specification
 from ackfsm.terms import Anomaly, Configuration, Fault, InputError
 
-__all__ = ["After", "Answer", "Between", "Compared", "Question", "Search", "Searched", "answer", "observable"]
+__all__ = [
+    "After",
+    "Answer",
+    "Between",
+    "Compared",
+    "Question",
+    "Search",
+    "Searched",
+    "answer",
+    "network_of",
+    "observable",
+]
 
 _HAPPENS = re.compile(r"happens\((?P<event>[a-z_]+)\)")
 
@@ -104,9 +115,14 @@ def _tables(directory: Path | None) -> Specification:
     return tables.load(directory)
 
 
-def _search(specification: Specification, question: Search, max_states: int) -> Searched:
+def network_of(specification: Specification, question: Search) -> Network:
+    """The system that is searched, with the machines that watch for what is asked."""
     watchers = [watcher for name in sorted(question.watched) for watcher in _watchers(specification, name)]
-    network = compose(specification, question.configuration, question.bounds, watchers)
+    return compose(specification, question.configuration, question.bounds, watchers)
+
+
+def _search(specification: Specification, question: Search, max_states: int) -> Searched:
+    network = network_of(specification, question)
     found = explore.explore(network, max_states=max_states, only_witnesses=question.only_witnesses)
     witnesses = {name: tuple(event.label for event in steps) for name, steps in found.witnesses.items()}
     return Searched(found.states, found.transitions, found.complete, witnesses)

@@ -7,8 +7,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from ackfsm.claims._evidence import Evidence
-from ackfsm.claims._questions import Answer, Question, Search, Searched
+from ackfsm.claims._questions import Answer, Question, Search, Searched, network_of
 from ackfsm.claims._scope import Scope, configurations, read_scope
+from ackfsm.explore import perform
 from ackfsm.tables import Specification
 from ackfsm.terms import Configuration
 
@@ -67,6 +68,25 @@ class _Inquiry:
         settings = configurations(specification, self.scope.groups)
         return _Cases(settings, {config: answers[self._search(config)] for config in settings})
 
+    def shortest(
+        self, specification: Specification, cases: _Cases, names: Iterable[str]
+    ) -> tuple[str, Configuration, tuple[str, ...]] | None:
+        """The shortest way to one of ``names``, where it leads, and in which configuration.
+
+        It was performed by the other executor.  Raises :class:`ackfsm.explore.NotReplayedError` if it cannot be.
+        """
+        reached = [
+            (name, config, found.witnesses[name])
+            for name in names
+            for config, found in cases.searched().items()
+            if name in found.witnesses
+        ]
+        if not reached:
+            return None
+        name, config, steps = min(reached, key=lambda way: len(way[2]))
+        perform(network_of(specification, self._search(config)), name, steps)
+        return name, config, steps
+
 
 def _extent(data: Mapping[str, Any]) -> str:
     several = "s" * (data["configurations"] > 1)
@@ -108,7 +128,7 @@ class Never:
         """Not reached, or the shortest way there."""
         cases = self._inquiry.cases(specification, answers)
         data = {"never": list(self.names), **self.scope.describe(), **cases.extent()}
-        if reached := _shortest(cases, self.names):
+        if reached := self._inquiry.shortest(specification, cases, self.names):
             name, config, steps = reached
             data |= {"configuration": dict(cases.settings[config]), "steps": list(steps)}
             return Evidence(self.kind, False, f"{name} can happen, by {' → '.join(steps)}", data)  # noqa: FBT003
@@ -177,10 +197,10 @@ class Possible:
                 if not found.complete:
                     return Evidence(self.kind, None, f"{missing[0]} was not reached before the limit", data)
                 return Evidence(self.kind, False, f"{missing[0]} is in none of all {found.states:,} states", data)  # noqa: FBT003
-        return self._witnesses(cases, data)
+        return self._witnesses(specification, cases, data)
 
-    def _witnesses(self, cases: _Cases, data: dict[str, Any]) -> Evidence:
-        ways = [_shortest(cases, (name,)) for name in self.names]
+    def _witnesses(self, specification: Specification, cases: _Cases, data: dict[str, Any]) -> Evidence:
+        ways = [self._inquiry.shortest(specification, cases, (name,)) for name in self.names]
         data["witnesses"] = {
             name: {"configuration": dict(cases.settings[config]), "steps": list(steps)}
             for name, config, steps in filter(None, ways)
@@ -204,16 +224,6 @@ def _listed(names: Sequence[str], word: str) -> str:
 
 def _happens(name: str) -> str:
     return f"happens({name})"
-
-
-def _shortest(cases: _Cases, names: Iterable[str]) -> tuple[str, Configuration, tuple[str, ...]] | None:
-    reached = [
-        (name, config, found.witnesses[name])
-        for name in names
-        for config, found in cases.searched().items()
-        if name in found.witnesses
-    ]
-    return min(reached, key=lambda way: len(way[2]), default=None)
 
 
 def _goes_by(steps: Sequence[str], by: Sequence[str]) -> bool:

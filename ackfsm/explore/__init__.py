@@ -8,7 +8,7 @@ from ackfsm.explore._reduce import Reduced, reduced
 from ackfsm.explore._search import Exploration, explore, explore_packed
 from ackfsm.explore._system import Hook, Refused, System
 from ackfsm.explore._traces import Comparison, compare, compare_after
-from ackfsm.explore._witness import Change, NotReplayedError, Step, Way, Witness, replay, replay_all
+from ackfsm.explore._witness import Change, NotReplayedError, Step, Way, Witness, perform, replay, replay_all
 
 __all__ = [
     "Answer",
@@ -34,6 +34,7 @@ __all__ = [
     "compare_after",
     "explore",
     "explore_packed",
+    "perform",
     "reduced",
     "replay",
     "replay_all",

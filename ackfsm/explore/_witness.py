@@ -10,13 +10,13 @@ from ackfsm.network import Instance, Network, NetworkEvent
 from ackfsm.tables import Promise, Row
 from ackfsm.terms import AckfsmError, Anomaly, InputError
 
-__all__ = ["Change", "NotReplayedError", "Step", "Way", "Witness", "replay", "replay_all"]
+__all__ = ["Change", "NotReplayedError", "Step", "Way", "Witness", "perform", "replay", "replay_all"]
 
 
 class NotReplayedError(AckfsmError):
     """What a search gave for a witness is none: the two executors differ, which is an error of this package."""
 
-    def __init__(self, anomaly: Anomaly, why: str) -> None:
+    def __init__(self, anomaly: str, why: str) -> None:
         super().__init__(
             f"internal error: the search's witness of {anomaly} cannot be performed ({why}); please report it"
         )
@@ -129,13 +129,36 @@ def replay_all(network: Network, ways: Iterable[Way]) -> Iterator[Witness]:
     for way in ways:
         system.reset()
         steps = tuple(_performed(system, changes, way))
-        found = system.anomalies()
-        if way.anomaly not in found:
-            raise NotReplayedError(way.anomaly, f"its {len(steps)} steps end elsewhere")
-        shown_by = found[way.anomaly]
+        shown_by = _shown_by(system, way.anomaly, len(steps))
         states = zip(network.instances, system.state, strict=True)
         always = any(state in instance.marked for instance, state in states if instance in shown_by)
         yield Witness(network, way.anomaly, way.promise, steps, shown_by, at_rest=not always)
+
+
+def perform(network: Network, name: str, labels: Sequence[str]) -> None:
+    """Perform the events with these labels on a new :class:`System`; at the end some machine must show ``name``.
+
+    Raises :class:`NotReplayedError` as :func:`replay`.
+    """
+    system = System(network)
+    for number, label in enumerate(labels, start=1):
+        _fire(system, name, number, label)
+    _shown_by(system, name, len(labels))
+
+
+def _shown_by(system: System, name: str, steps: int) -> tuple[Instance, ...]:
+    """The machines that show what is watched for, after so many steps."""
+    found = system.anomalies()
+    if name not in found:
+        raise NotReplayedError(name, f"its {steps} steps end elsewhere")
+    return found[name]
+
+
+def _fire(system: System, name: str, number: int, label: str) -> None:
+    try:
+        system.fire(label)
+    except (Refused, InputError) as error:
+        raise NotReplayedError(name, f"step {number}: {error}") from None
 
 
 def _performed(system: System, changes: list[Change], way: Way) -> Iterator[Step]:
@@ -143,8 +166,5 @@ def _performed(system: System, changes: list[Change], way: Way) -> Iterator[Step
     events = {event.label: event for event in system.network.events}
     for number, label in enumerate(way.labels, start=1):
         changes.clear()
-        try:
-            system.fire(label)
-        except (Refused, InputError) as error:
-            raise NotReplayedError(way.anomaly, f"step {number}: {error}") from None
+        _fire(system, way.anomaly, number, label)
         yield Step(number, events[label], tuple(changes), system.state)
