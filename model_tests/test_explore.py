@@ -106,6 +106,12 @@ def test_a_system_without_events_is_one_state() -> None:
     )
 
 
+def test_more_events_than_can_be_numbered_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ackfsm.explore._search.EVENT_OF_PAIR", 10)
+    with pytest.raises(InputError, match=r"events are more than a search can number \(9\); ask about fewer messages"):
+        explore.explore(system())
+
+
 # the two kernels
 
 

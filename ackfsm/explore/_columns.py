@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from ackfsm.network import Packed
 
-__all__ = ["Part", "bits", "parts_of", "reach"]
+__all__ = ["Part", "bits", "columns_of", "parts_of", "reach"]
 
 
 class Part:
@@ -55,6 +55,15 @@ def parts_of(packed: Packed) -> list[list[Part]]:
         return Part(who, *known[place])
 
     return [[part(p) for p in range(packed.first[e], packed.first[e + 1])] for e in range(len(packed.free))]
+
+
+def columns_of(parts: Sequence[Sequence[Part]], machines: int) -> list[dict[tuple[int, ...], int]]:
+    """The columns of each machine, with the events that have them there, as bits."""
+    columns: list[dict[tuple[int, ...], int]] = [{} for _ in range(machines)]
+    for event, participants in enumerate(parts):
+        for part in participants:
+            columns[part.who][part.column] = columns[part.who].get(part.column, 0) | 1 << event
+    return columns
 
 
 def reach(parts: Sequence[Sequence[Part]], start: Iterable[int], candidates: Iterable[int]) -> tuple[list[int], int]:

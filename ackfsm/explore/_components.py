@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate
 
-from ackfsm.explore._foresight import BLIND, Foresight, tail_of
+from ackfsm.explore._foresight import Foresight, tail_of
 from ackfsm.explore._kernel import EMPTY, HEAD, MASK_BITS, UNKNOWN, WORD_BITS, Layout, Rows, System, describe, enter
 from ackfsm.explore._order import worth_taking
 from ackfsm.network import Packed
@@ -100,7 +100,7 @@ def _moves(packed: Packed, participants: Iterable[int]) -> bool:
     return False
 
 
-def system_of(packed: Packed, foresight: Foresight = BLIND, *, every_step: bool = True) -> System:
+def system_of(packed: Packed, foresight: Foresight, *, every_step: bool) -> System:
     """``packed`` as the kernel wants it, with what is known of its events.
 
     Steps that lead to nothing new are spared, unless ``every_step`` is wanted or ``foresight`` leaves others out.

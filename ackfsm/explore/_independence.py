@@ -10,7 +10,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
 
-from ackfsm.explore._columns import Part, bits, parts_of, reach
+from ackfsm.explore._columns import Part, bits, columns_of, parts_of, reach
 from ackfsm.network import Packed
 
 __all__ = ["Counter", "Phase", "Tables", "commute", "counter_of", "phases_of"]
@@ -25,11 +25,7 @@ class Tables:
     def __init__(self, packed: Packed) -> None:
         self.packed = packed
         self.parts = parts_of(packed)
-        found: list[dict[tuple[int, ...], int]] = [{} for _ in packed.size]
-        for event, parts in enumerate(self.parts):
-            for part in parts:
-                found[part.who][part.column] = found[part.who].get(part.column, 0) | 1 << event
-        self.columns: Sequence[_Columns] = found
+        self.columns: Sequence[_Columns] = columns_of(self.parts, len(packed.size))
         self.initial = [1 << state for state in packed.initial]
         self.free = sum(1 << event for event, free in enumerate(packed.free) if free)
 

@@ -25,6 +25,7 @@ __all__ = [
     "ALWAYS",
     "BASE",
     "EMPTY",
+    "EVENT_OF_PAIR",
     "EXPANDED",
     "FOUND",
     "HEAD",

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ackfsm.explore._columns import bits, parts_of
+from ackfsm.explore._columns import bits, columns_of, parts_of
 from ackfsm.network import Packed
 
 __all__ = ["absorbs", "comes_before", "worth_taking"]
@@ -20,7 +20,7 @@ def worth_taking(packed: Packed) -> list[int]:
     events = len(packed.free)
     everything = (1 << events) - 1
     after, needing = [0] * events, [0] * events  # what cannot come before the event, what does not absorb it
-    for machine in _columns(packed):
+    for machine in columns_of(parts_of(packed), len(packed.size)):
         outside = everything & ~sum(machine.values())
         for then, its_events in machine.items():
             not_before = sum(others for first, others in machine.items() if not comes_before(first, then))
@@ -32,15 +32,6 @@ def worth_taking(packed: Packed) -> list[int]:
                 needing[event] |= not_absorbing
     later = (everything & ~((1 << event) - 1) for event in range(events))
     return [(a | b) & c for a, b, c in zip(after, later, needing, strict=True)] + [everything]
-
-
-def _columns(packed: Packed) -> list[dict[tuple[int, ...], int]]:
-    """The columns of each machine, with the events that have them, as bits."""
-    columns: list[dict[tuple[int, ...], int]] = [{} for _ in packed.size]
-    for event, parts in enumerate(parts_of(packed)):
-        for part in parts:
-            columns[part.who][part.column] = columns[part.who].get(part.column, 0) | 1 << event
-    return columns
 
 
 def comes_before(first: Sequence[int], then: Sequence[int]) -> bool:

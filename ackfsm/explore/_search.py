@@ -12,7 +12,7 @@ from typing import Any, Self
 
 from ackfsm.explore._components import first_rows, layout_for, machine_states, system_of
 from ackfsm.explore._foresight import BLIND, Foresight
-from ackfsm.explore._kernel import EMPTY, FOUND, TRANSITIONS, UNKNOWN, Layout, Rows
+from ackfsm.explore._kernel import EMPTY, EVENT_OF_PAIR, FOUND, TRANSITIONS, UNKNOWN, Layout, Rows
 from ackfsm.explore._preferred import Reduction, foresight_of
 from ackfsm.explore._reduce import reduced
 from ackfsm.explore._room import Room, Shard, boxes_for, desk_for
@@ -188,6 +188,11 @@ class Search:
 
         With ``every_step`` also the steps are taken that can lead to nothing new: who looks at the rows finds them all.
         """
+        if len(packed.free) >= EVENT_OF_PAIR:
+            raise InputError(
+                f"{len(packed.free):,} events are more than a search can number ({EVENT_OF_PAIR - 1:,}); "
+                "ask about fewer messages"
+            )
         self.packed = packed
         self.limits = limits or Limits()
         self.room = Room()
