@@ -23,6 +23,7 @@ __all__ = [
     "Consumption",
     "DeliveryMode",
     "Fault",
+    "HostError",
     "InputError",
     "ListenerException",
     "Profile",
@@ -45,6 +46,10 @@ class InputError(AckfsmError):
 
 class SpecError(AckfsmError):
     """A table of ``spec/`` is at fault.  Names file, line and remedy."""
+
+
+class HostError(AckfsmError):
+    """The machine that this runs on failed, not the input: a full disk, no memory, a worker that was killed."""
 
 
 class Profile(StrEnum):

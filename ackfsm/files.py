@@ -1,0 +1,126 @@
+"""Files that are written whole or not at all.
+
+What is written goes to a file of another name in the same folder first, and takes its place when all of it is
+there: a full disk, a crash or an interrupt leaves what was there before.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import stat
+import tempfile
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import IO
+
+from ackfsm.terms import HostError, InputError
+from ackfsm.text import shown
+
+__all__ = ["cannot_write", "replacing", "write_file", "write_files"]
+
+_HOST = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EMFILE, errno.ENFILE, errno.ENOMEM})
+"""What no other name would mend."""
+
+
+def cannot_write(path: Path, error: OSError) -> InputError | HostError:
+    """The error that says that ``path`` could not be written: the user's, or the machine's."""
+    reason = error.strerror or str(error)
+    if error.errno in _HOST:
+        return HostError(f"{shown(str(path))}: cannot be written ({reason}); nothing there was changed")
+    return InputError(f"{shown(str(path))}: cannot be written ({reason}); name another file")
+
+
+def write_file(path: Path, data: bytes) -> None:
+    """Write ``data`` to ``path``, whole or not at all.
+
+    Raises :class:`ackfsm.terms.InputError` for a place where nothing can be written, and
+    :class:`ackfsm.terms.HostError` where the machine fails: its disk is full.
+    """
+    write_files({path: data})
+
+
+def write_files(files: Mapping[Path, bytes]) -> None:
+    """Write several files: none takes its place before all are there.
+
+    Raises as :func:`write_file`.
+    """
+    with contextlib.ExitStack() as stack:
+        staged: list[tuple[Path, Path]] = []
+        for path, data in files.items():
+            with _told(path):
+                if _is_special(path):
+                    path.write_bytes(data)
+                    continue
+                half = stack.enter_context(_half_of(path))
+                half.write(data)
+                _sync(half)
+                staged.append((Path(half.name), path))
+        for half_path, path in staged:
+            with _told(path):
+                half_path.replace(path.resolve())
+
+
+@contextlib.contextmanager
+def replacing(path: Path) -> Iterator[IO[bytes]]:
+    """A file to write to, which takes the place of ``path`` when the block ends without an error.
+
+    Raises as :func:`write_file`, also for an :class:`OSError` of the block.
+    """
+    with _told(path):
+        if _is_special(path):
+            with path.open("wb") as stream:
+                yield stream
+        else:
+            with _half_of(path) as half:
+                yield half
+                _sync(half)
+                Path(half.name).replace(path.resolve())
+
+
+@contextlib.contextmanager
+def _told(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise cannot_write(path, error) from None
+
+
+def _is_special(path: Path) -> bool:
+    """Whether it is a device or a pipe: nothing can take its place, and a reader waits for what is written."""
+    try:
+        mode = path.stat().st_mode
+    except FileNotFoundError:
+        return False
+    return not stat.S_ISREG(mode) and not stat.S_ISDIR(mode)
+
+
+@contextlib.contextmanager
+def _half_of(path: Path) -> Iterator[IO[bytes]]:
+    """A new file beside ``path``, with its mode, gone at the end unless it has taken another name."""
+    place = path.resolve()
+    if place.is_dir():
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+    half = tempfile.NamedTemporaryFile(dir=place.parent, prefix=".ackfsm-", delete=False)  # noqa: SIM115 - closed below
+    try:
+        with half:
+            os.fchmod(half.fileno(), _mode_for(place))
+            yield half
+    finally:
+        Path(half.name).unlink(missing_ok=True)
+
+
+def _mode_for(place: Path) -> int:
+    """The mode of what is replaced; of a new file what every new file has."""
+    try:
+        return stat.S_IMODE(place.stat().st_mode)
+    except FileNotFoundError:
+        mask = os.umask(0o077)
+        os.umask(mask)
+        return 0o666 & ~mask
+
+
+def _sync(half: IO[bytes]) -> None:
+    half.flush()
+    os.fsync(half.fileno())
