@@ -474,7 +474,42 @@ def test_a_folder_without_tables_is_named(folder: str, tmp_path: Path) -> None:
     assert str(error.value) == f"{tmp_path / folder}: {remedy}"
 
 
-@pytest.mark.parametrize("text", ["", "{"])
+def test_a_table_of_aliases_of_aliases_is_refused_before_it_fills_the_memory(tmp_path: Path) -> None:
+    spec = copy_of_spec(tmp_path)
+    levels = [f"l{n}: &l{n} [{', '.join([f'*l{n - 1}'] * 9)}]\n" for n in range(1, 12)]
+    (spec / "sources.yaml").write_text("l0: &l0 [x]\n" + "".join(levels), encoding="utf-8")
+    with pytest.raises(SpecError, match="more than 200,000 values") as error:
+        tables.load(spec)
+    assert str(error.value).startswith(f"{spec / 'sources.yaml'}: ")
+
+
+DEEP = {
+    "brackets": "model: " + "[" * 50_000,
+    "closed brackets": "model: " + "[" * 400 + "]" * 400,
+    "mappings in a line": "model: " + "{a: " * 5_000 + "1" + "}" * 5_000,
+    "mappings in lines": "".join(f"{' ' * n}a:\n" for n in range(2_000)),
+    "dashes": "model:\n" + "- " * 900 + "x\n",
+}
+
+
+@pytest.mark.parametrize("text", DEEP.values(), ids=DEEP.keys())
+def test_a_table_too_deep_is_refused_before_it_takes_the_stack(text: str, tmp_path: Path) -> None:
+    spec = copy_of_spec(tmp_path)
+    (spec / "sources.yaml").write_text(text, encoding="utf-8")
+    with pytest.raises(SpecError, match="values are more than 50 deep") as error:
+        tables.load(spec)
+    assert str(error.value).startswith(f"{spec / 'sources.yaml'}:")
+
+
+def test_a_schema_of_another_form_is_refused(tmp_path: Path) -> None:
+    spec = copy_of_spec(tmp_path)
+    for text in ('{"$defs": {}}', '{"$defs": {"sources": {"$ref": "#"}}}', "5", "[]"):
+        (spec / "schema.json").write_text(text, encoding="utf-8")
+        with pytest.raises(SpecError, match="not the form that this version of ackfsm reads"):
+            tables.load(spec)
+
+
+@pytest.mark.parametrize("text", ["", "{", "[" * 100_000])
 def test_a_damaged_schema_is_named(text: str, tmp_path: Path) -> None:
     spec = copy_of_spec(tmp_path)
     (spec / "schema.json").write_text(text, encoding="utf-8")

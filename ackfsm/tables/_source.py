@@ -19,6 +19,15 @@ _Path: TypeAlias = tuple[str | int, ...]
 
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
+_DEEPEST = 50
+"""Values inside each other; the tables need no more than 10."""
+
+_MOST_VALUES = 200_000
+"""Values of one file, each counted where an alias repeats it; the largest table has some thousands."""
+
+_HARMLESS = 1_000
+"""A text that could be no deeper than this is given to libyaml, which needs the stack for each level, as it is."""
+
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Document:
@@ -50,6 +59,7 @@ def read_document(file: Path, name: str, schema: dict[str, Any] | None) -> Docum
     """
     try:
         text = file.read_text(encoding="utf-8")
+        _refuse_depth(file, text)
         node = yaml.compose(text, Loader=_LOADER)
     except OSError as error:
         raise SpecError(f"{file}: cannot be read ({error.strerror}); restore the file") from None
@@ -62,6 +72,22 @@ def read_document(file: Path, name: str, schema: dict[str, Any] | None) -> Docum
     if schema is not None:
         _hold_against(document, schema)
     return document
+
+
+def _refuse_depth(file: Path, text: str) -> None:
+    """Raise :class:`SpecError` for a text so deep that to compose it would need more stack than there is."""
+    opening = text.count("[") + text.count("{")
+    if opening + max(map(len, text.splitlines()), default=0) <= _HARMLESS:
+        return
+    depth = 0
+    for event in yaml.parse(text, Loader=_LOADER):
+        depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+        if depth > _DEEPEST:
+            raise _too_deep(file, event.start_mark.line + 1 if event.start_mark else 1)
+
+
+def _too_deep(file: Path, line: int) -> SpecError:
+    return SpecError(f"{file}:{line}: values are more than {_DEEPEST} deep inside each other; write a flatter table")
 
 
 def _not_yaml(file: Path, error: Exception) -> SpecError:
@@ -81,6 +107,10 @@ class _Reader:
 
     def plain(self, node: yaml.Node, path: _Path = ()) -> Any:
         self.lines.setdefault(path, node.start_mark.line + 1)
+        if len(self._inside) > _DEEPEST:
+            raise _too_deep(self.file, node.start_mark.line + 1)
+        if len(self.lines) > _MOST_VALUES:
+            raise SpecError(f"{self.file}: it has more than {_MOST_VALUES:,} values, aliases counted; write fewer")
         if any(node is outer for outer in self._inside):
             raise SpecError(f"{self.file}:{node.start_mark.line + 1}: this contains itself; write out what is meant")
         self._inside.append(node)

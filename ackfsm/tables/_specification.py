@@ -267,18 +267,33 @@ def _shipped() -> Path:
     return inside if inside.is_dir() else package.parent / "spec"
 
 
+def _schema(directory: Path) -> dict[str, Any]:
+    """The form of the tables in ``directory``, which is that of the tables that ship with this version."""
+    file, shipped = directory / "schema.json", _shipped() / "schema.json"
+    if not file.is_file():
+        raise SpecError(f"{directory}: no tables here (schema.json is missing); name the folder that holds spec/")
+    schema = _json(file)
+    if directory != _shipped() and schema != _json(shipped):
+        raise SpecError(f"{file}:1: not the form that this version of ackfsm reads; copy {shipped} there")
+    return schema
+
+
+def _json(file: Path) -> dict[str, Any]:
+    try:
+        read: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise SpecError(f"{file}: cannot be read ({error.strerror}); make it readable") from None
+    except (ValueError, RecursionError) as error:
+        raise SpecError(f"{file}:1: not JSON ({error}); restore the file") from None
+    return read
+
+
 class _Loader:
     """Reads the files in the order in which they need each other, then checks them against each other."""
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
-        schema = directory / "schema.json"
-        if not schema.is_file():
-            raise SpecError(f"{directory}: no tables here (schema.json is missing); name the folder that holds spec/")
-        try:
-            self.schema: dict[str, Any] = json.loads(schema.read_text(encoding="utf-8"))
-        except ValueError as error:
-            raise SpecError(f"{schema}: not JSON ({error}); restore the file") from None
+        self.schema = _schema(directory)
         self.stamp = stamp_of(directory)
         self.in_form = self.stamp.is_file()
         self.conditions: dict[str, Condition] = {}
