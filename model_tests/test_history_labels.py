@@ -50,6 +50,8 @@ def _assert_as_labelled(path: Path, labels: Mapping[str, Any]) -> None:
     assert counts.keys() == COUNTED
     assert counts == {name: labels.get(name, 0) for name in COUNTED}, "what was not labelled did not happen"
     for name, ids in labels["examples"].items():
+        if counts[name] is None:
+            continue  # the queue was never drained: the label names what was missing, a history cannot
         assert list(found.anomalies[Anomaly(name)].examples[: len(ids)]) == ids
 
 
