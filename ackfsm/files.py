@@ -41,7 +41,9 @@ def cannot_read(name: str, error: OSError, wanted: str = "another file") -> Inpu
     if isinstance(error, FileNotFoundError):
         return InputError(f"there is no file {name}; name {wanted}")
     if error.errno in _HOST:
-        return HostError(f"{name} cannot be read ({reason}); mend what the machine lacks, and try again")
+        return HostError(
+            f"{name} cannot be read ({reason}); the machine is at fault, not the file: try again when it is mended"
+        )
     remedy = "make it readable" if isinstance(error, PermissionError) else f"name {wanted}"
     return InputError(f"{name} cannot be read ({reason}); {remedy}")
 

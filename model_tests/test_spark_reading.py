@@ -6,10 +6,13 @@ import dataclasses
 import gzip
 import json
 import os
+import random
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -64,6 +67,39 @@ def test_lines_of_several_parts_are_those_of_one_history(tmp_path: Path, session
         ("c=1é,[x].jsonl.gz", 7),
         ("d\te\n.jsonl", 8),
     ]
+
+
+def test_rows_of_several_parts_are_those_of_one_history(tmp_path: Path, session: SparkSession) -> None:
+    """Parts of odd names and of different columns, with rows that are no events."""
+    header, *events = (json.loads(line) for line in VALID.read_text().splitlines())
+    third = len(events) // 3
+    parts = {
+        "a b%20.parquet": [event | {"t": 5} for event in events[:third]],
+        "c\n=1é.parquet": [events[third] | {"t": -1}, *events[third : 2 * third]],
+        "d.parquet": [event | {"t": 5, "error": "why"} for event in events[2 * third :]],
+    }
+    for name, rows in parts.items():
+        columns = {field for row in rows for field in row}
+        pq.write_table(pa.table({field: [row.get(field) for row in rows] for field in columns}), tmp_path / name)
+    (tmp_path / "_SUCCESS").touch()
+    configuration = SPEC.configure(None, header["config"])
+    local = history.examine(history.read(tmp_path), SPEC, configuration)
+    found = spark.examine(tmp_path, SPEC, configuration, session)
+    assert found == dataclasses.replace(local, engine="spark")
+    assert [str(each) for each in found.unreadable] == ["c\\n=1é.parquet, row 1: `t` is negative (-1)"]
+
+
+def test_damaged_files_are_refused_also_where_spark_is_set_to_pass_over_them(
+    tmp_path: Path, session: SparkSession
+) -> None:
+    (tmp_path / "a.jsonl").write_bytes(PLAIN)
+    (tmp_path / "b.jsonl.gz").write_bytes(gzip.compress(random.Random(1).randbytes(50_000).hex().encode())[:-20_000])
+    session.conf.set("spark.sql.files.ignoreCorruptFiles", "true")
+    try:
+        with pytest.raises(InputError, match=r"b\.jsonl\.gz is a truncated gzip file; copy it again"):
+            spark.examine(tmp_path, SPEC, None, session)
+    finally:
+        session.conf.unset("spark.sql.files.ignoreCorruptFiles")
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=30)
