@@ -70,7 +70,9 @@ def test_lines_of_several_parts_are_those_of_one_history(tmp_path: Path, session
 
 
 def test_rows_of_several_parts_are_those_of_one_history(tmp_path: Path, session: SparkSession) -> None:
-    """Parts of odd names and of different columns, with rows that are no events."""
+    """Parts of odd names and of different columns, with rows that are no events, below folders named as partitions."""
+    folder = tmp_path / "t=7" / "queue=z"
+    folder.mkdir(parents=True)
     header, *events = (json.loads(line) for line in VALID.read_text().splitlines())
     third = len(events) // 3
     parts = {
@@ -80,11 +82,11 @@ def test_rows_of_several_parts_are_those_of_one_history(tmp_path: Path, session:
     }
     for name, rows in parts.items():
         columns = {field for row in rows for field in row}
-        pq.write_table(pa.table({field: [row.get(field) for row in rows] for field in columns}), tmp_path / name)
-    (tmp_path / "_SUCCESS").touch()
+        pq.write_table(pa.table({field: [row.get(field) for row in rows] for field in columns}), folder / name)
+    (folder / "_SUCCESS").touch()
     configuration = SPEC.configure(None, header["config"])
-    local = history.examine(history.read(tmp_path), SPEC, configuration)
-    found = spark.examine(tmp_path, SPEC, configuration, session)
+    local = history.examine(history.read(folder), SPEC, configuration)
+    found = spark.examine(folder, SPEC, configuration, session)
     assert found == dataclasses.replace(local, engine="spark")
     assert [str(each) for each in found.unreadable] == ["c\\n=1é.parquet, row 1: `t` is negative (-1)"]
 
@@ -107,10 +109,12 @@ def test_damaged_files_are_refused_also_where_spark_is_set_to_pass_over_them(
     names=st.sets(st.text(st.characters(codec="utf-8", exclude_characters="/\0:"), max_size=8), min_size=1, max_size=9)
 )
 def test_spark_passes_over_no_part_that_is_selected(names: set[str], spark_session: SparkSession) -> None:
-    """Asked of Spark itself, which lists the files but reads none."""
-    with tempfile.TemporaryDirectory() as folder:
+    """Asked of Spark itself, which lists the files but reads none; also below folders whose names it would hide."""
+    with tempfile.TemporaryDirectory() as place:
+        folder = Path(place) / "_hidden" / ".too" / "x=1"
+        folder.mkdir(parents=True)
         for name in names:
-            (Path(folder) / f"{name}.jsonl").touch()
+            (folder / f"{name}.jsonl").touch()
         try:
             source = _source.source_of(folder)
         except InputError:
