@@ -18,7 +18,7 @@ from typing import IO
 from ackfsm.terms import HostError, InputError
 from ackfsm.text import shown
 
-__all__ = ["cannot_write", "replacing", "write_file", "write_files"]
+__all__ = ["cannot_read", "cannot_write", "replacing", "write_file", "write_files"]
 
 _HOST = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EMFILE, errno.ENFILE, errno.ENOMEM})
 """What no other name would mend."""
@@ -30,6 +30,22 @@ def cannot_write(path: Path, error: OSError) -> InputError | HostError:
     if error.errno in _HOST:
         return HostError(f"{shown(str(path))}: cannot be written ({reason}); nothing there was changed")
     return InputError(f"{shown(str(path))}: cannot be written ({reason}); name another file")
+
+
+def cannot_read(name: str, error: OSError, wanted: str = "another file") -> InputError | HostError:
+    """The error that says that what is :func:`shown` as ``name`` could not be read: the user's, or the machine's.
+
+    The user may name what is ``wanted`` instead.
+    """
+    reason = error.strerror or str(error)
+    if isinstance(error, FileNotFoundError):
+        return InputError(f"there is no file {name}; name {wanted}")
+    if error.errno in _HOST:
+        return HostError(
+            f"{name} cannot be read ({reason}); the machine is at fault, not the file: try again when it is mended"
+        )
+    remedy = "make it readable" if isinstance(error, PermissionError) else f"name {wanted}"
+    return InputError(f"{name} cannot be read ({reason}); {remedy}")
 
 
 def write_file(path: Path, data: bytes) -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import bz2
 import gzip
 import json
+import lzma
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -14,6 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from ackfsm import history
+from ackfsm.history._format import NEEDS
 from ackfsm.terms import Anomaly, InputError, Verdict
 from model_tests._tables import shipped
 
@@ -200,13 +203,31 @@ BAD_FILES: dict[str, tuple[Callable[[Path], Path], str]] = {
     ),
     "UTF-16": (
         _jsonl(SEND.encode("utf-16")),
-        "{} has no event that can be read (line 1: it is not UTF-8 (byte 1)); " + ONE_A_LINE,
+        "{} is UTF-16; save it as UTF-8",
     ),
     "byte order mark": (
         _jsonl(b"\xef\xbb\xbf" + HEADER.encode(), SEND),
         "{} begins with a byte order mark; save it as UTF-8 without one",
     ),
-    "gzip by another name": (_gzipped(lambda data: data, "history.jsonl"), "{} is gzipped; name it .jsonl.gz"),
+    **{
+        what: (_jsonl(magic + b"rest"), f"{{}} is {sentence}")
+        for what, magic, sentence in (
+            ("zstd", b"\x28\xb5\x2f\xfd", "packed with zstd; unpack it, or pack it with gzip"),
+            ("bzip2", bz2.compress(b"x")[:9], "packed with bzip2; unpack it, or pack it with gzip"),
+            ("xz", lzma.compress(b"x")[:9], "packed with xz; unpack it, or pack it with gzip"),
+            ("zip", b"PK\x03\x04", "a zip archive; unpack it, or pack it with gzip"),
+            ("Avro", b"Obj\x01", "Avro; write it as JSONL or Parquet"),
+        )
+    },
+    "bzip2 by the name of gzip": (
+        lambda folder: _file(folder / "h.jsonl.gz", bz2.compress(SEND.encode())),
+        "{} is packed with bzip2; unpack it, or pack it with gzip",
+    ),
+    "gzip in gzip": (_gzipped(gzip.compress), "{} is gzipped twice; unpack it once"),
+    "Parquet in gzip": (
+        lambda folder: _file(folder / "h.parquet.gz", gzip.compress(_parquet()(folder).read_bytes())),
+        "{} is Parquet inside gzip; unpack it",
+    ),
     "truncated gzip": (
         _gzipped(lambda data: data[:-12]),
         "{} is a truncated gzip file; copy it again, or unpack what is left of it",
@@ -219,9 +240,9 @@ BAD_FILES: dict[str, tuple[Callable[[Path], Path], str]] = {
         lambda folder: _file(folder / "h.jsonl.gz", SEND.encode()),
         "{} is not a whole gzip file (*); copy it again",
     ),
-    "Parquet by another name": (
-        lambda folder: _parquet()(folder).rename(folder / "history.jsonl"),
-        "{} is Parquet; name it .parquet",
+    "Parquet by the name of lines among parts": (
+        lambda folder: _parquet()(folder).rename(folder / "history.jsonl").parent,
+        "{}/history.jsonl is Parquet; name it .parquet",
     ),
     "not Parquet": (
         lambda folder: _file(folder / "h.parquet", SEND.encode()),
@@ -263,11 +284,11 @@ BAD_FILES: dict[str, tuple[Callable[[Path], Path], str]] = {
     ),
     "a folder without parts": (
         lambda folder: folder,
-        "{} is a directory without Parquet parts; name a history, or write parts *.parquet to it",
+        "{} is a folder without parts; name a history, or write parts (*.parquet, or *.jsonl and *.jsonl.gz) to it",
     ),
     "parts of two histories": (
         _two_parts,
-        "{}/b.parquet has another configuration than a.parquet; keep one history in a directory",
+        "{}/b.parquet has another configuration than {}/a.parquet; correct one of them",
     ),
     "unknown version": (
         _jsonl('{"ackfsm_history": 2}', SEND),
@@ -346,3 +367,23 @@ def test_a_bad_row_of_parquet_is_counted_with_its_number_and_part(tmp_path: Path
         f"b.parquet, row 3: there is no event 'sent'; it is one of {EVENT_NAMES}",
         "b.parquet, row 4: `process` is missing",
     ]
+
+
+def test_the_first_unreadable_lines_are_in_the_answer(tmp_path: Path) -> None:
+    file = tmp_path / "history.jsonl"
+    file.write_text("\n".join([HEADER, SEND, *['{"t":1}'] * 4, "x", DRAINED]), encoding="utf-8")
+    spec = shipped()
+    result = history.judge(history.examine(history.read(file), spec, spec.configure("jms")), {})
+    missing = [f"line {line}: `process` is missing" for line in (3, 4, 5)]
+    assert any(f"5 of 7 lines could not be read ({'; '.join(missing)}; ...)" in reason for reason in result.reasons)
+    assert result.as_json()["unreadable"] == [
+        *({"line": line, "why": "`process` is missing", "part": None} for line in (3, 4, 5, 6)),
+        {"line": 7, "why": "it is not JSON (Expecting value, column 1)", "part": None},
+    ]
+
+
+def test_the_documentation_tells_what_each_event_needs() -> None:
+    page = (Path(__file__).parent.parent / "docs" / "history.md").read_text(encoding="utf-8")
+    for field, events in NEEDS.items():
+        (row,) = re.findall(rf"^\| `{field}` \| (`.+`).* \|$", page.partition("| needed by |")[2], re.MULTILINE)
+        assert re.findall("`([a-z_]+)`", row.partition(";")[0]) == [event.value for event in events]

@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ackfsm import history
-from ackfsm.history import _lines, _parquet, _read
+from ackfsm.history import _lines, _open, _parquet
 from ackfsm.terms import InputError
 from model_tests._tables import shipped
 from model_tests.soups import histories
@@ -194,7 +194,7 @@ def test_the_size_of_a_block_does_not_matter(size: int, tmp_path: Path, monkeypa
     lines = [json.dumps(HEADER).encode(), *GOOD, *BAD, *GOOD]
     (tmp_path / "h.jsonl").write_bytes(b"\n".join(lines))
     whole = history.read(tmp_path / "h.jsonl")
-    monkeypatch.setattr(_read, "BLOCK", size)
+    monkeypatch.setattr(_open, "BLOCK", size)
     cut = history.read(tmp_path / "h.jsonl")
     assert _shown(cut) == _shown(whole)
     assert cut.unreadable == whole.unreadable
@@ -212,8 +212,8 @@ def test_the_number_of_rows_in_a_batch_does_not_matter(tmp_path: Path, monkeypat
 
 @pytest.mark.parametrize("before", [b"", b"{}\n"])
 def test_a_line_without_an_end_is_given_up(before: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_read, "BLOCK", 1 << 10)
-    monkeypatch.setattr(_read, "LONGEST_LINE", 1 << 12)
+    monkeypatch.setattr(_open, "BLOCK", 1 << 10)
+    monkeypatch.setattr(_open, "LONGEST_LINE", 1 << 12)
     (tmp_path / "h.jsonl").write_bytes(before + b"x" * 10_000)
     with pytest.raises(InputError, match="has a line of more than 4096 bytes; a history has one event a line"):
         history.read(tmp_path / "h.jsonl")

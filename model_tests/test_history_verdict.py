@@ -144,6 +144,7 @@ def test_the_json_has_the_keys_of_the_contract() -> None:
         "events": 9,
         "messages": 2,
         "parse_errors": 0,
+        "unreadable": [],
         "faults": ["broker_kill", "consumer_crash"],
         "actions": [],
         "verdict": "invalid",

@@ -3,16 +3,27 @@
 from __future__ import annotations
 
 import dataclasses
+import errno
 import json
+import stat
 from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+from ackfsm.files import cannot_read
 from ackfsm.history._format import HEADER_KEY, VERSION
 from ackfsm.terms import InputError, parse_value
+from ackfsm.text import quoted, shown
 
-__all__ = ["Header", "header_beside", "header_of_line", "header_of_metadata"]
+__all__ = ["Header", "Headers", "header_beside", "header_of_line", "header_of_metadata"]
+
+_LONGEST_REASON = 1_000
+
+_NO_SUCH_FILE = frozenset({errno.ENOENT, errno.ENAMETOOLONG})
+
+_UNSUPPORTED = "queues"
+"""A key that changes what a history is judged by, and that this version does not know how to heed."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -23,61 +34,140 @@ class Header:
     note: str | None
 
 
+class Headers:
+    """All headers of one history (of its parts, and beside them), which must not contradict each other."""
+
+    def __init__(self) -> None:
+        self._first: Header | None = None
+        self._configured: tuple[str, Mapping[str, object]] | None = None
+
+    def add(self, header: Header | None, place: str) -> None:
+        """Take in what was found at ``place``; raises :class:`InputError` if it has another configuration."""
+        if header is None:
+            return
+        note = header.note if self._first is None or self._first.note is None else self._first.note
+        if header.config is not None:
+            self._agree(header.config, place)
+        self._first = Header(self._configured and self._configured[1], note)
+
+    def merged(self) -> Header | None:
+        """What they say together."""
+        return self._first
+
+    def _agree(self, config: Mapping[str, object], place: str) -> None:
+        if self._configured is None:
+            self._configured = (place, config)
+        elif _parsed(config) != _parsed(self._configured[1]):
+            raise InputError(f"{place} has another configuration than {self._configured[0]}; correct one of them")
+
+
 def header_of_line(line: bytes, place: str) -> Header | None:
     """The header that ``line`` is, or ``None`` if it is none (an event, or nothing that can be read).
 
     Raises :class:`InputError`, which begins with ``place``, for a header that this version cannot read.
     """
     try:
-        value = json.loads(line.decode())
+        value = _Json(line)
     except (ValueError, RecursionError):
         return None  # whoever reads the lines as events will count it and say why
-    return _header(value, place) if isinstance(value, dict) and HEADER_KEY in value else None
+    return value.header(place) if value.is_header else None
 
 
-def header_beside(file: Path) -> Header:
-    """The header in the JSON file ``file``, which stands beside a Parquet history.
+def header_beside(file: Path) -> Header | None:
+    """The header in the JSON file ``file``, which stands beside a history; ``None`` if there is no such file.
 
     Raises :class:`InputError` if it is no header that this version can read.
     """
     try:
-        value = json.loads(file.read_bytes().decode())
+        if not stat.S_ISREG(file.stat().st_mode):
+            return None
+        value = _Json(file.read_bytes())
     except OSError as error:
-        raise InputError(f"{file} cannot be read ({error.strerror}); make it readable or remove it") from None
+        if error.errno in _NO_SUCH_FILE:
+            return None
+        raise cannot_read(shown(str(file)), error, "a history without it, or remove it") from None
     except (ValueError, RecursionError) as error:
-        raise InputError(f"{file} is not JSON ({error}); write the header again or remove the file") from None
-    if not isinstance(value, dict) or HEADER_KEY not in value:
-        raise InputError(f"{file} is no header; it must be an object with {HEADER_KEY!r}: {VERSION}")
-    return _header(value, str(file))
+        raise InputError(
+            f"{shown(str(file))} is not JSON ({error}); write the header again or remove the file"
+        ) from None
+    if not value.is_header:
+        raise InputError(f"{shown(str(file))} is no header; it must be an object with {HEADER_KEY!r}: {VERSION}")
+    return value.header(shown(str(file)))
 
 
 def header_of_metadata(metadata: Mapping[bytes, bytes] | None, place: str) -> Header | None:
-    """The header in the schema metadata of a Parquet file (each entry is JSON, the note plain text), if it is there.
+    """The header in the schema metadata of a Parquet file, if it is there.
 
+    Either the entry ``ackfsm_history`` is a whole header, or it is the number of the format, and ``config`` (JSON) and
+    ``note`` (plain text) are entries of their own.
     Raises :class:`InputError`, which begins with ``place``, if it is none that this version can read.
     """
     entries = {key.decode(errors="replace"): value for key, value in (metadata or {}).items()}
     if HEADER_KEY not in entries:
         return None
-    value: dict[str, Any] = {key: _json(entries[key], place, key) for key in (HEADER_KEY, "config") if key in entries}
+    first = _entry(entries, HEADER_KEY, place)
+    if isinstance(first, dict):
+        return _whole_header(entries, first, place)
+    value: dict[str, Any] = {HEADER_KEY: first}
+    if "config" in entries:
+        value["config"] = _entry(entries, "config", place)
     if "note" in entries:
         value["note"] = entries["note"].decode(errors="replace")
     return _header(value, place)
 
 
-def _json(data: bytes, place: str, key: str) -> Any:
+def _whole_header(entries: Mapping[str, bytes], value: Mapping[str, Any], place: str) -> Header:
+    if HEADER_KEY not in value:
+        raise InputError(f"{place}: {HEADER_KEY!r} is no header; it must be an object with {HEADER_KEY!r}: {VERSION}")
+    if "config" in entries:
+        raise InputError(f"{place}: 'config' stands beside a whole header; keep one of them")
+    return _header(value, place)
+
+
+def _entry(entries: Mapping[str, bytes], key: str, place: str) -> Any:
     try:
-        return json.loads(data.decode())
+        value = _Json(entries[key])
     except (ValueError, RecursionError):
         raise InputError(f"{place}: {key!r} is not JSON; write the file again") from None
+    value.refuse_twice(place)
+    return value.value
+
+
+class _Json:
+    """JSON text, and the first key that an object in it has twice, at any depth (``None``: there is none)."""
+
+    def __init__(self, data: bytes) -> None:
+        self.twice: str | None = None
+        self.value = json.loads(data.decode(), object_pairs_hook=self._object)
+
+    @property
+    def is_header(self) -> bool:
+        return isinstance(self.value, dict) and HEADER_KEY in self.value
+
+    def header(self, place: str) -> Header:
+        self.refuse_twice(place)
+        return _header(self.value, place)
+
+    def refuse_twice(self, place: str) -> None:
+        if self.twice is not None:
+            raise InputError(f"{place}: {quoted(self.twice)} stands in the header twice; keep one of them")
+
+    def _object(self, members: list[tuple[str, Any]]) -> dict[str, Any]:
+        found: dict[str, Any] = {}
+        for name, value in members:
+            if name in found and self.twice is None:
+                self.twice = name
+            found[name] = value
+        return found
 
 
 def _header(value: Mapping[str, Any], place: str) -> Header:
     version = value[HEADER_KEY]
     if version is True or version != VERSION:
-        raise InputError(
-            f"{place}: history format {json.dumps(version)} is not known; this version of ackfsm reads format {VERSION}"
-        )
+        said = shown(json.dumps(version)) if not isinstance(version, (dict, list)) else "that is no number"
+        raise InputError(f"{place}: history format {said} is not known; this version of ackfsm reads format {VERSION}")
+    if value.get(_UNSUPPORTED):
+        raise InputError(f"{place}: this version of ackfsm cannot judge by {_UNSUPPORTED!r}; take it out of the header")
     config, note = value.get("config"), value.get("note")
     if config is not None and not isinstance(config, dict):
         raise InputError(f"{place}: `config` must be an object of settings")
@@ -92,4 +182,10 @@ def _known_setting(key: str, setting: object, place: str) -> None:
     try:
         parse_value(key, setting)
     except InputError as error:
-        raise InputError(f"{place}: {error}; correct the header") from None
+        raise InputError(f"{place}: {shown(str(error), _LONGEST_REASON)}; correct the header") from None
+    except RecursionError:
+        raise InputError(f"{place}: {quoted(key)} is nested too deeply; correct the header") from None
+
+
+def _parsed(config: Mapping[str, object]) -> Mapping[str, object]:
+    return {key: parse_value(key, setting) for key, setting in config.items()}

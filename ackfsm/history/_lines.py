@@ -21,6 +21,7 @@ import pyarrow.json
 from ackfsm.history._arrays import Ints
 from ackfsm.history._check import check
 from ackfsm.history._format import FIELDS, HEADER_KEY, Kind
+from ackfsm.text import shown
 
 __all__ = ["REPORTED", "SCHEMA", "Parsed", "Unreadable", "keep_readable", "parse_block", "parse_lines"]
 
@@ -41,9 +42,9 @@ _BLANK = b" \t\r"
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Unreadable:
-    """One line (of a Parquet file: row) that is no event: its number from 1, and why.
+    """One line (of a Parquet file: row) that is no event: its number from 1 in its file, and why.
 
-    ``part`` names the file where a history has several.
+    ``part`` names the file where a history has several.  What ``why`` quotes of the line is escaped and cut.
     """
 
     line: int
@@ -53,7 +54,8 @@ class Unreadable:
     def __str__(self) -> str:
         if self.part is None:
             return f"line {self.line}: {self.why}"
-        return f"{self.part}, row {self.line}: {self.why}"
+        unit = "row" if self.part.endswith(".parquet") else "line"
+        return f"{shown(self.part)}, {unit} {self.line}: {self.why}"
 
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
@@ -73,24 +75,24 @@ class Parsed:
     unreadable_count: int
 
 
-def parse_lines(text: pa.Array, first: int = 1) -> Parsed:
-    """Parse an Arrow array of text, one line an element; ``first`` is the number of its first line."""
+def parse_lines(text: pa.Array, first: int = 1, part: str | None = None) -> Parsed:
+    """Parse an Arrow array of text, one line an element; ``first`` is the number of its first line (in ``part``)."""
     lines = text.cast(pa.binary()).fill_null(b"")
     joined = pc.binary_join(pa.ListArray.from_arrays(pa.array([0, len(lines)], pa.int32()), lines), b"\n")
     data = joined[0].as_py()
     if data.count(b"\n") == len(lines) - 1:
-        return parse_block(data, first)
-    return _one_by_one((first + i, line.as_py()) for i, line in enumerate(lines))
+        return parse_block(data, first, part)
+    return _one_by_one(((first + i, line.as_py()) for i, line in enumerate(lines)), part)
 
 
-def parse_block(data: bytes, first: int = 1) -> Parsed:
-    """Parse whole lines, separated by line feeds; ``first`` is the number of the first of them."""
+def parse_block(data: bytes, first: int = 1, part: str | None = None) -> Parsed:
+    """Parse whole lines, separated by line feeds; ``first`` is the number of the first of them (in ``part``)."""
     starts, ends = _bounds(data)
     filled = np.flatnonzero(ends > starts)
     events = _at_once(data, starts[filled], ends[filled])
     if events is not None:
-        return keep_readable(events, filled + first)
-    return _one_by_one((first + i, data[starts[i] : ends[i]]) for i in filled.tolist())
+        return keep_readable(events, filled + first, part=part)
+    return _one_by_one(((first + i, data[starts[i] : ends[i]]) for i in filled.tolist()), part)
 
 
 def keep_readable(
@@ -159,7 +161,7 @@ class _NotAnEventError(ValueError):
     """A line that is no event; the message says why."""
 
 
-def _one_by_one(lines: Iterable[tuple[int, bytes]]) -> Parsed:
+def _one_by_one(lines: Iterable[tuple[int, bytes]], part: str | None) -> Parsed:
     rows, numbers, unreadable = [], [], []
     for number, line in lines:
         if not line.strip(_BLANK):
@@ -168,8 +170,8 @@ def _one_by_one(lines: Iterable[tuple[int, bytes]]) -> Parsed:
             rows.append(_parse_line(line))
             numbers.append(number)
         except _NotAnEventError as error:
-            unreadable.append(Unreadable(number, str(error)))
-    return keep_readable(pa.RecordBatch.from_pylist(rows, SCHEMA), np.array(numbers, np.int64), unreadable)
+            unreadable.append(Unreadable(number, str(error), part))
+    return keep_readable(pa.RecordBatch.from_pylist(rows, SCHEMA), np.array(numbers, np.int64), unreadable, part)
 
 
 def _parse_line(line: bytes) -> dict[str, Any]:

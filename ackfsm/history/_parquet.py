@@ -1,10 +1,8 @@
-"""A history in Parquet: one file, or a directory of parts that are one history."""
+"""A history, or a part of one, in Parquet."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from pathlib import Path
 from types import MappingProxyType
 
 import numpy as np
@@ -13,11 +11,11 @@ import pyarrow.parquet as pq
 import pyarrow.types as pt
 
 from ackfsm.history._format import ALWAYS, FIELDS, Kind
-from ackfsm.history._header import Header, header_beside, header_of_metadata
+from ackfsm.history._header import Header, header_of_metadata
 from ackfsm.history._lines import SCHEMA, Parsed, keep_readable
 from ackfsm.terms import InputError
 
-__all__ = ["columns_of", "parquet_header", "parquet_parts", "parse_parquet"]
+__all__ = ["columns_of", "parquet_header", "parse_parquet"]
 
 ROWS = 1 << 17
 """How many rows are read at a time."""
@@ -35,66 +33,31 @@ _IS: Mapping[Kind, Callable[[pa.DataType], bool]] = MappingProxyType(
 )
 
 
-def parquet_parts(path: Path) -> list[Path]:
-    """The Parquet files that are the history at ``path``, in the order of their names."""
-    if not path.is_dir():
-        return [path]
-    parts = sorted(part for part in path.glob("*.parquet") if part.is_file())
-    if not parts:
-        raise InputError(f"{path} is a directory without Parquet parts; name a history, or write parts *.parquet to it")
-    return parts
+def parquet_header(file: pq.ParquetFile, place: str) -> Header | None:
+    """The header in the schema metadata of ``file``; raises :class:`InputError`, which begins with ``place``."""
+    schema = file.schema_arrow
+    header = header_of_metadata(schema.metadata, f"{place}, schema metadata")
+    # Of an entry that is there twice, ``metadata`` shows the first alone.
+    if header is not None and not schema.equals(schema.with_metadata(schema.metadata), check_metadata=True):
+        raise InputError(f"{place}, schema metadata: an entry stands in it twice; write the file again")
+    return header
 
 
-def parquet_header(path: Path) -> Header | None:
-    """The header of the history at ``path``: of its schema metadata, or of ``PATH.header.json`` beside it."""
-    headers = {part: header for part in parquet_parts(path) if (header := _header_of_part(part)) is not None}
-    for part, header in headers.items():
-        first = next(iter(headers))
-        if header.config != headers[first].config:
-            raise InputError(f"{part} has another configuration than {first.name}; keep one history in a directory")
-    beside = path.with_name(f"{path.name}.header.json")
-    if not headers and beside.is_file():
-        return header_beside(beside)
-    return next(iter(headers.values()), None)
+def parse_parquet(file: pq.ParquetFile, name: str, part: str | None) -> Iterator[Parsed]:
+    """The events of ``file``, :data:`ROWS` rows at a time; ``part`` is its name where a history has several files.
 
-
-def parse_parquet(path: Path) -> Iterator[Parsed]:
-    """The events of the history at ``path``, :data:`ROWS` rows at a time; the number of a row counts in its part."""
-    for part in parquet_parts(path):
-        with _opened(part) as file:
-            yield from _parse_part(file, part, several=path.is_dir())
-
-
-def _parse_part(file: pq.ParquetFile, part: Path, *, several: bool) -> Iterator[Parsed]:
-    present = columns_of(file.schema_arrow, part)
+    Raises :class:`InputError`, which begins with ``name``, if a column is missing or of the wrong type.
+    """
+    present = columns_of(file.schema_arrow, name)
     row = 1
     for batch in file.iter_batches(batch_size=ROWS, columns=present):
         events = _whole_batch(batch)
-        yield keep_readable(events, np.arange(row, row + len(events)), part=part.name if several else None)
+        yield keep_readable(events, np.arange(row, row + len(events)), part=part)
         row += len(events)
 
 
-def _header_of_part(part: Path) -> Header | None:
-    with _opened(part) as file:
-        return header_of_metadata(file.schema_arrow.metadata, f"{part}, schema metadata")
-
-
-@contextmanager
-def _opened(part: Path) -> Iterator[pq.ParquetFile]:
-    try:
-        if part.stat().st_size == 0:
-            raise InputError(f"{part} is empty; record the history again")
-        with pq.ParquetFile(part) as file:
-            yield file
-    except FileNotFoundError:
-        raise InputError(f"there is no file {part}; name a history") from None
-    except (pa.ArrowException, OSError) as error:
-        reason = " ".join(str(error).split())
-        raise InputError(f"{part} cannot be read as Parquet ({reason}); write or copy it again") from None
-
-
-def columns_of(schema: pa.Schema, part: Path) -> Sequence[str]:
-    """The columns of the format that the file has, each once and of the right type."""
+def columns_of(schema: pa.Schema, part: str) -> Sequence[str]:
+    """The columns of the format that the file, which messages call ``part``, has, each once and of the right type."""
     for name in _REQUIRED:
         if name not in schema.names:
             raise InputError(f"{part} has no column {name!r}; every history has {', '.join(_REQUIRED)}")

@@ -102,6 +102,7 @@ class Result:
             "events": found.events,
             "messages": found.messages,
             "parse_errors": found.parse_errors,
+            "unreadable": [dataclasses.asdict(each) for each in found.unreadable],
             "faults": [fault.value for fault in found.faults],
             "actions": list(found.actions),
             "verdict": self.verdict.value,
@@ -199,7 +200,8 @@ def _may_be_unread(findings: Findings, finding: Finding) -> bool:
 
 def _unread(findings: Findings) -> str:
     total = findings.events + findings.parse_errors
-    first = f" ({findings.unreadable[0]})" if findings.unreadable else ""
+    described = "; ".join([*map(str, findings.unreadable[:SHOWN]), *(["..."] if findings.parse_errors > SHOWN else [])])
+    first = f" ({described})" if findings.unreadable else ""
     return f"{findings.parse_errors} of {total} lines could not be read{first}, so every count may lack something"
 
 

@@ -16,6 +16,7 @@ from pyspark.sql import functions as sf
 
 from ackfsm.history import Finding, Findings
 from ackfsm.history._actions import ACTIONS, RECOVER, RECOVERING, TAKEN_ELSEWHERE
+from ackfsm.history._source import Source, source_of
 from ackfsm.history._tallies import MESSAGES, TALLIES
 from ackfsm.history._verdict import EXAMPLES, UNCONFIGURED, undrained
 from ackfsm.history._watch import folded, needs_configuration, needs_every_line, prefetch_of, window_of
@@ -47,7 +48,7 @@ def examine(
     """Count every anomaly that the history at ``path`` can show, on ``session``.
 
     Args:
-        path: a history on a file system that this process and Spark's workers see alike.
+        path: a file or a folder of parts on a file system that this process and Spark's workers see alike.
         specification: the tables, whose properties define the anomalies of a single message.
         configuration: what the history was recorded under; without one, the counts that depend on it are unknown.
         session: where to count; its workers need this package.
@@ -59,39 +60,40 @@ def examine(
         InputError: the file as a whole is at fault; the sentence is that of :func:`ackfsm.history.read`.
         AckfsmError: Spark gave up.
     """
+    source = source_of(path)
     try:
         with contextlib.ExitStack() as kept:
-            return _examine(Path(path), specification, configuration, session, kept)
+            return _examine(source, specification, configuration, session, kept)
     except (PySparkException, Py4JError) as error:
-        raise _failure(Path(path), str(error)) from error
+        raise _failure(source, str(error)) from error
 
 
-def _failure(path: Path, told: str) -> AckfsmError:
+def _failure(source: Source, told: str) -> AckfsmError:
     reason = " ".join(told.partition("\tat ")[0].split())
     if "FAILED_READ_FILE" in told:
-        return complaint(path, reason)
-    return AckfsmError(f"Spark gave up on {path}: {reason}")
+        return complaint(source, reason)
+    return AckfsmError(f"Spark gave up on {source.name_of(source.path)}: {reason}")
 
 
 def _examine(
-    path: Path,
+    source: Source,
     specification: Specification,
     configuration: Configuration | None,
     session: SparkSession,
     kept: contextlib.ExitStack,
 ) -> Findings:
-    lines = read_lines(session, path)
+    lines = read_lines(session, source)
     rows = keep(lines.rows, kept) if lines.costly else lines.rows
     overview, names = names_in(rows, kept)
-    parse_errors, unreadable = (0, ()) if overview.complete else unreadable_of(lines, path)
+    parse_errors, unreadable = (0, ()) if overview.complete else unreadable_of(lines, source)
     if not overview.events:
-        raise complaint(path, "it has no event")
+        raise complaint(source, "it has no event")
     study = study_of(rows, overview, names, specification, configuration, kept)
     groups = _groups(study)
     tallies = _tallies(study, groups)
     found = _collected(_found(study))
     return Findings(
-        history=str(path),
+        history=str(source.path),
         engine="spark",
         configuration=configuration,
         events=overview.events,

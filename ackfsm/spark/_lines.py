@@ -8,14 +8,22 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import Final
+from urllib.parse import unquote
 
 import pyarrow as pa
-from pyspark.sql import DataFrame  # noqa: TC002 - Spark is there wherever this module is
+from pyspark.sql import (  # noqa: TC002 - Spark is there wherever this module is
+    DataFrame,
+    DataFrameReader,
+    SparkSession,
+)
 
 from ackfsm.history import Unreadable
 from ackfsm.history._format import FIELDS, Kind
+from ackfsm.history._source import Source
+from ackfsm.terms import InputError
+from ackfsm.text import shown
 
-__all__ = ["EVENT_COLUMNS", "TALLY", "TALLY_DDL", "Lines", "ddl", "tally", "uri"]
+__all__ = ["EVENT_COLUMNS", "TALLY", "TALLY_DDL", "Lines", "ddl", "reader", "spark_names", "tally", "uri"]
 
 _TYPES: Final[Mapping[Kind, str]] = MappingProxyType({Kind.TEXT: "string", Kind.WHOLE: "bigint", Kind.FLAG: "boolean"})
 
@@ -64,12 +72,17 @@ def ddl(columns: Mapping[str, str]) -> str:
 
 
 def tally(
-    unreadable: Sequence[Unreadable], count: int, *, lines: int, block: int = 0, damaged: bool = False
+    unreadable: Sequence[Unreadable],
+    count: int,
+    *,
+    lines: int,
+    place: tuple[str | None, int],
+    damaged: bool = False,
 ) -> pa.RecordBatch:
-    """One row of :data:`TALLY`: of ``lines`` lines ``count`` are no events, among them ``unreadable``."""
+    """One row of :data:`TALLY`: of ``lines`` lines at ``place`` (part, block) ``count`` are no events."""
     row = {
-        "part": unreadable[0].part if unreadable else None,
-        "block": block,
+        "part": place[0],
+        "block": place[1],
         "lines": lines,
         "unreadable": count,
         "damaged": damaged,
@@ -81,3 +94,19 @@ def tally(
 def uri(file: Path) -> str:
     """``file`` as Spark takes it: on the local file system, and with nothing in it read as a pattern."""
     return "file:" + re.sub(r"([\\*?\[\]{}])", r"\\\1", str(file.absolute()))
+
+
+def reader(session: SparkSession) -> DataFrameReader:
+    """What reads files and fails where one is missing or damaged, whatever ``session`` is set to pass over."""
+    return session.read.options(ignoreMissingFiles=False, ignoreCorruptFiles=False)
+
+
+def spark_names(rows: DataFrame, source: Source) -> Mapping[str, str]:
+    """What Spark calls each file of ``source`` by name (in the column ``_metadata.file_name``).
+
+    Raises :class:`InputError` unless ``rows`` are read from all of these files and from no other.
+    """
+    names = {unquote(name): name for name in (file.rsplit("/", 1)[-1] for file in rows.inputFiles())}
+    for name in sorted({file.name for file in source.files}.symmetric_difference(names)):
+        raise InputError(f"Spark does not read {shown(name)} as it is; use --engine local")
+    return MappingProxyType(names)

@@ -9,7 +9,6 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Final
-from urllib.parse import unquote
 
 import numpy as np
 import pyarrow as pa
@@ -21,8 +20,10 @@ from pyspark.sql import functions as sf
 
 from ackfsm.history._format import ALWAYS, FIELDS, NAMED_MESSAGE_SCOPES, NEEDS, NOT_NEGATIVE, VOCABULARY, Kind
 from ackfsm.history._lines import keep_readable
-from ackfsm.history._parquet import columns_of, parquet_parts
-from ackfsm.spark._lines import EVENT_COLUMNS, TALLY_DDL, Lines, ddl, tally, uri
+from ackfsm.history._open import told
+from ackfsm.history._parquet import columns_of
+from ackfsm.history._source import Source
+from ackfsm.spark._lines import EVENT_COLUMNS, TALLY_DDL, Lines, ddl, reader, spark_names, tally, uri
 
 __all__ = ["read_parquet"]
 
@@ -35,35 +36,39 @@ _ONLY_PART: Final = ("cast(null as string) part", "row line")
 """What :func:`_in_order` adds, where there is one file."""
 
 
-def read_parquet(session: SparkSession, path: Path) -> Lines:
-    """Read the rows of ``path``, a file or a directory of parts.
+def read_parquet(session: SparkSession, source: Source) -> Lines:
+    """Read the rows of the files of ``source``.
 
     Raises :class:`InputError` for a part that lacks a column or has one of the wrong type.
     """
-    parts = parquet_parts(path)
-    rows = _rows(session, parts)
-    rows = _in_order(session, rows, parts) if path.is_dir() else rows.selectExpr(*EVENT_COLUMNS, "row", *_ONLY_PART)
+    rows = _rows(session, source)
+    files = spark_names(rows, source)
+    if source.is_folder:
+        rows = _in_order(session, rows, source, files)
+    else:
+        rows = rows.selectExpr(*EVENT_COLUMNS, "row", *_ONLY_PART)
     checked = rows.withColumn("readable", ~_any([*_broken(), *_damaged()]))
     bad = checked.where("not readable").select(*EVENT_COLUMNS, "part", "row")
     return Lines(rows=checked, tallies=bad.mapInArrow(_describe, TALLY_DDL), costly=False)
 
 
-def _rows(session: SparkSession, parts: list[Path]) -> DataFrame:
-    """The rows of all ``parts``, each with the file that it is in and its number there; alike parts are read as one."""
+def _rows(session: SparkSession, source: Source) -> DataFrame:
+    """The rows of all parts, each with the file that it is in and its number there; alike parts are read as one."""
     alike = defaultdict[tuple[tuple[str, str], ...], list[str]](list)
-    for part in parts:
-        alike[tuple(_stored(part).items())].append(uri(part))
+    for part in source.files:
+        alike[tuple(_stored(part, source.name_of(part)).items())].append(uri(part))
     frames = (_read_alike(session, dict(columns), uris) for columns, uris in alike.items())
     return functools.reduce(DataFrame.unionByName, frames)
 
 
-def _stored(part: Path) -> Mapping[str, str]:
+def _stored(part: Path, name: str) -> Mapping[str, str]:
     """The columns that Spark can read from ``part``; one that is null throughout may have no type, and is left out."""
-    schema = pq.read_schema(part)
-    kinds = {name: schema.field(name).type for name in columns_of(schema, part)}
+    with told(name):
+        schema = pq.read_schema(part)
+    kinds = {column: schema.field(column).type for column in columns_of(schema, name)}
     return {
-        name: _UNSIGNED if pt.is_uint64(kind) else EVENT_COLUMNS[name]
-        for name, kind in kinds.items()
+        column: _UNSIGNED if pt.is_uint64(kind) else EVENT_COLUMNS[column]
+        for column, kind in kinds.items()
         if not pt.is_null(kind)
     }
 
@@ -74,16 +79,17 @@ def _read_alike(session: SparkSession, stored: Mapping[str, str], uris: list[str
         for name, kind in EVENT_COLUMNS.items()
     ]
     place = (sf.col("_metadata.file_name").alias("file"), sf.col("_metadata.row_index").alias("row"))
-    return session.read.schema(ddl(stored)).parquet(*uris).select(*columns, *place)
+    return reader(session).schema(ddl(stored)).parquet(*uris).select(*columns, *place)
 
 
-def _in_order(session: SparkSession, rows: DataFrame, parts: list[Path]) -> DataFrame:
+def _in_order(session: SparkSession, rows: DataFrame, source: Source, files: Mapping[str, str]) -> DataFrame:
     """``rows`` with the name of their part, and ``line``: their number in all parts together."""
-    lengths = [pq.read_metadata(part).num_rows for part in parts]
-    first = {part.name: start for part, start in zip(parts, itertools.accumulate(lengths, initial=0), strict=False)}
-    files = {file.rsplit("/", 1)[-1] for file in rows.inputFiles()}
-    starts = [(file, unquote(file), first[unquote(file)]) for file in sorted(files)]
-    known = session.createDataFrame(starts, "file string, part string, start bigint")
+    lengths = [pq.read_metadata(part).num_rows for part in source.files]
+    starts = itertools.accumulate(lengths, initial=0)
+    known = session.createDataFrame(
+        [(files[part.name], part.name, start) for part, start in zip(source.files, starts, strict=False)],
+        "file string, part string, start bigint",
+    )
     numbered = rows.join(sf.broadcast(known), "file", "left").withColumn("line", sf.col("start") + sf.col("row"))
     return numbered.select(*EVENT_COLUMNS, "row", "part", "line")
 
@@ -122,9 +128,9 @@ def _described(rows: pa.RecordBatch, part: str | None) -> pa.RecordBatch:
     try:
         rows.validate(full=True)
     except pa.ArrowInvalid:
-        return tally((), len(rows), lines=0, damaged=True)
+        return tally((), len(rows), lines=0, place=(part, 0), damaged=True)
     found = keep_readable(rows.select(EVENT_COLUMNS), np.asarray(rows["row"]) + 1, part=part)
-    return tally(found.unreadable, found.unreadable_count, lines=0)
+    return tally(found.unreadable, found.unreadable_count, lines=0, place=(part, 0))
 
 
 def _by_part(batch: pa.RecordBatch) -> Iterator[tuple[str | None, pa.RecordBatch]]:

@@ -2,63 +2,93 @@
 
 Spark cuts a large file into blocks, reads each in order and tells at which byte it begins.  As an
 event takes more than one byte, that byte plus the number of the line in its block orders all events
-of the file, exactly.  Line *numbers* need the lengths of the blocks before, which every batch reports.
+of the file, exactly; those of several files are ordered by the places of the files first.  Line *numbers* need the
+lengths of the blocks before, which every batch reports.
 """
 
 from __future__ import annotations
 
+import dataclasses
+import itertools
 from collections import Counter
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final
 
+import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
 from ackfsm.history._lines import SCHEMA, parse_lines
-from ackfsm.spark._lines import EVENT_COLUMNS, TALLY, TALLY_DDL, Lines, ddl, tally, uri
+from ackfsm.history._source import Source
+from ackfsm.spark._lines import EVENT_COLUMNS, TALLY, TALLY_DDL, Lines, ddl, reader, spark_names, tally, uri
 
 __all__ = ["read_text"]
 
 Batches = Iterator[pa.RecordBatch]
 
+_FILE_BITS: Final = 42
+"""Bits of a line's place in its file: files have less than 4 TiB, and there are less than two million."""
+
 _PARSED: Final = pa.schema([*SCHEMA, ("line", pa.int64()), *TALLY])
 _PARSED_DDL: Final = f"{ddl(EVENT_COLUMNS)}, line bigint, {TALLY_DDL}"
 
 
-def read_text(session: SparkSession, path: Path, *, headed: bool) -> Lines:
-    """Read the lines of ``path``; ``headed`` says that the first of them is a header."""
-    text = session.read.option("lineSep", "\n").text(uri(path))
-    blocks = text.select("value", sf.col("_metadata.file_block_start").alias("block"))
-    parsed = blocks.mapInArrow(_parser(headed=headed), _PARSED_DDL).withColumn("readable", sf.col("lines").isNull())
+def read_text(session: SparkSession, source: Source, headed: Mapping[str, bool]) -> Lines:
+    """Read the lines of the files of ``source``; ``headed`` says of each, by its name, that its first is a header."""
+    text = reader(session).option("lineSep", "\n").text([uri(file) for file in source.files])
+    blocks = text.select(
+        "value", sf.col("_metadata.file_block_start").alias("block"), sf.col("_metadata.file_name").alias("file")
+    )
+    placed = _placed(session, blocks, spark_names(text, source), source)
+    parts = [_Place(source.part_of(file), headed=headed[file.name]) for file in source.files]
+    parsed = placed.mapInArrow(_parser(parts), _PARSED_DDL).withColumn("readable", sf.col("lines").isNull())
     return Lines(rows=parsed, tallies=parsed.where("not readable").select(*TALLY.names), costly=True)
 
 
-def _parser(*, headed: bool) -> Callable[[Batches], Batches]:
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Place:
+    """One file: what its lines are reported under, and whether the first is a header."""
+
+    part: str | None
+    headed: bool
+
+
+def _placed(session: SparkSession, blocks: DataFrame, files: Mapping[str, str], source: Source) -> DataFrame:
+    """``blocks`` with the ``place`` of their file among those of ``source``."""
+    if len(source.files) == 1:
+        return blocks.select("value", "block", sf.lit(0).alias("place"))
+    places = [(files[file.name], place) for place, file in enumerate(source.files)]
+    known = session.createDataFrame(places, "file string, place int")
+    return blocks.join(sf.broadcast(known), "file", "left").select("value", "block", "place")
+
+
+def _parser(places: Sequence[_Place]) -> Callable[[Batches], Batches]:
     """Lines to events, and one tally for each batch: a row without an event."""
 
     def parse(batches: Batches) -> Batches:
-        seen = Counter[int]()
+        seen = Counter[tuple[int, int]]()
         for batch in batches:
-            for block, lines in _by_block(batch):
-                header = int(headed and block == 0 and seen[block] == 0)
-                parsed = parse_lines(lines[header:], seen[block] + header + 1)
-                seen[block] += len(lines)
-                yield _filled(parsed.events.append_column("line", pa.array(parsed.lines + block)))
-                yield _filled(tally(parsed.unreadable, parsed.unreadable_count, lines=len(lines), block=block))
+            for (place, block), lines in _by_block(batch):
+                part, before = places[place].part, seen[place, block]
+                header = int(places[place].headed and block == 0 and before == 0)
+                parsed = parse_lines(lines[header:], before + header + 1, part)
+                seen[place, block] += len(lines)
+                order = pa.array(parsed.lines + block + (place << _FILE_BITS))
+                yield _filled(parsed.events.append_column("line", order))
+                told = tally(parsed.unreadable, parsed.unreadable_count, lines=len(lines), place=(part, block))
+                yield _filled(told)
 
     return parse
 
 
-def _by_block(batch: pa.RecordBatch) -> Iterator[tuple[int, pa.Array]]:
-    """The lines of each block in ``batch``; the lines of one follow each other."""
-    runs = pc.run_end_encode(batch["block"])
-    start = 0
-    for block, end in zip(runs.values.to_pylist(), runs.run_ends.to_pylist(), strict=True):
-        yield block, batch["value"][start:end]
-        start = end
+def _by_block(batch: pa.RecordBatch) -> Iterator[tuple[tuple[int, int], pa.Array]]:
+    """The lines of each block of each file in ``batch``; the lines of one follow each other."""
+    place, block = (np.asarray(batch[name]) for name in ("place", "block"))
+    changes = np.flatnonzero((np.diff(place) != 0) | (np.diff(block) != 0)) + 1
+    for start, end in itertools.pairwise([0, *changes.tolist(), len(block)]):
+        if start < end:
+            yield (int(place[start]), int(block[start])), batch["value"][start:end]
 
 
 def _filled(rows: pa.RecordBatch) -> pa.RecordBatch:

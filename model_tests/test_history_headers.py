@@ -1,0 +1,151 @@
+"""The header of a history: wherever it stands, twice, contradicted, or with keys that nobody knows."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from ackfsm import history
+from ackfsm.terms import InputError
+
+ROW = {"t": 1, "process": "p", "event": "send", "queue": "q", "message": "m1"}
+JMS = '{"ackfsm_history": 1, "config": {"profile": "jms"}, "note": "a note"}'
+EMS = '{"ackfsm_history": 1, "config": {"profile": "ems"}}'
+NOTE = '{"ackfsm_history": 1, "note": "another"}'
+
+TWICE = {
+    "config": ('{"ackfsm_history": 1, "config": {"profile": "jms"}, "config": {"profile": "ems"}}', "config"),
+    "config, the same": ('{"ackfsm_history": 1, "config": {"profile": "jms"}, "config": {"profile": "jms"}}', "config"),
+    "a setting": ('{"ackfsm_history": 1, "config": {"prefetch": 1, "prefetch": 2}}', "prefetch"),
+    "the version": ('{"ackfsm_history": 2, "ackfsm_history": 1}', "ackfsm_history"),
+    "deep in a key that nobody knows": ('{"ackfsm_history": 1, "x": [{"y": {"z": 1, "z": 2}}]}', "z"),
+    "spelt differently": ('{"ackfsm_history": 1, "config": {}, "\\u0063onfig": {}}', "config"),
+}
+
+
+def _parquet(path: Path, metadata: Mapping[str, str] | Sequence[tuple[str, str]] | None = None) -> Path:
+    schema = pa.Table.from_pylist([ROW]).schema
+    if metadata is not None:
+        schema = schema.with_metadata(pa.KeyValueMetadata(metadata))
+    pq.write_table(pa.Table.from_pylist([ROW], schema), path)
+    return path
+
+
+def _lines(path: Path, *lines: str) -> Path:
+    path.write_text("".join(f"{line}\n" for line in (*lines, json.dumps(ROW))))
+    return path
+
+
+def _refused(path: Path) -> str:
+    said = set()
+    for look in (history.read, history.read_header):
+        with pytest.raises(InputError) as caught:
+            look(path)
+        said.add(str(caught.value))
+    (sentence,) = said
+    return sentence
+
+
+def _config(path: Path) -> Mapping[str, object] | None:
+    header, read = history.read_header(path), history.read(path).header
+    assert header == read
+    return header.config if header else None
+
+
+@pytest.mark.parametrize(("header", "key"), TWICE.values(), ids=TWICE)
+def test_a_key_that_stands_twice_in_a_header_is_refused(header: str, key: str, tmp_path: Path) -> None:
+    why = f"{key!r} stands in the header twice; keep one of them"
+    assert _refused(_lines(tmp_path / "h.jsonl", header)) == f"{tmp_path}/h.jsonl, line 1: {why}"
+    path = _parquet(tmp_path / "h.parquet", {"ackfsm_history": header})
+    assert _refused(path) == f"{path}, schema metadata: {why}"
+    _parquet(path)
+    (tmp_path / "h.parquet.header.json").write_text(header)
+    assert _refused(path) == f"{path}.header.json: {why}"
+
+
+def test_a_setting_that_stands_twice_in_metadata_is_refused(tmp_path: Path) -> None:
+    metadata = {"ackfsm_history": "1", "config": '{"prefetch": 1, "prefetch": 2}'}
+    path = _parquet(tmp_path / "h.parquet", metadata)
+    assert _refused(path) == f"{path}, schema metadata: 'prefetch' stands in the header twice; keep one of them"
+
+
+@pytest.mark.parametrize("key", ["ackfsm_history", "config", "note"])
+def test_an_entry_that_stands_twice_in_metadata_is_refused(key: str, tmp_path: Path) -> None:
+    entries = [("ackfsm_history", "1"), ("config", '{"profile": "jms"}'), ("note", "a")]
+    path = _parquet(tmp_path / "h.parquet", [*entries, *(entry for entry in entries if entry[0] == key)])
+    assert _refused(path) == f"{path}, schema metadata: an entry stands in it twice; write the file again"
+
+
+def test_metadata_holds_the_whole_header_or_its_parts(tmp_path: Path) -> None:
+    parts = {"ackfsm_history": "1", "config": '{"profile": "jms"}', "note": "a note"}
+    for metadata in ({"ackfsm_history": JMS}, {"ackfsm_history": JMS, "note": "foreign"}, parts):
+        header = history.read_header(_parquet(tmp_path / "h.parquet", metadata))
+        assert header == history.Header({"profile": "jms"}, "a note")
+    both = _parquet(tmp_path / "h.parquet", parts | {"ackfsm_history": JMS})
+    assert _refused(both) == f"{both}, schema metadata: 'config' stands beside a whole header; keep one of them"
+    none = _parquet(tmp_path / "h.parquet", {"ackfsm_history": '{"config": {}}'})
+    assert "'ackfsm_history' is no header; it must be an object with 'ackfsm_history': 1" in _refused(none)
+
+
+def test_a_header_beside_must_not_contradict_the_one_inside(tmp_path: Path) -> None:
+    path, beside = _parquet(tmp_path / "h.parquet", {"ackfsm_history": JMS}), tmp_path / "h.parquet.header.json"
+    beside.write_text(EMS)
+    assert _refused(path) == f"{path} has another configuration than {beside}; correct one of them"
+    beside.write_text(JMS)
+    assert _config(path) == {"profile": "jms"}
+    beside.write_text(NOTE)
+    assert _config(path) == {"profile": "jms"}
+    lines = _lines(tmp_path / "h.jsonl", JMS)
+    (tmp_path / "h.jsonl.header.json").write_text(EMS)
+    assert _refused(lines) == f"{lines} has another configuration than {lines}.header.json; correct one of them"
+
+
+def test_a_name_to_which_nothing_can_be_added_has_no_header_beside(tmp_path: Path) -> None:
+    assert _config(_lines(tmp_path / ("x" * 250), JMS)) == {"profile": "jms"}
+
+
+def test_what_is_no_file_beside_is_no_header(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "h.jsonl.header.json")
+    assert _config(_lines(tmp_path / "h.jsonl", JMS)) == {"profile": "jms"}
+
+
+def test_spellings_of_one_configuration_do_not_contradict_each_other(tmp_path: Path) -> None:
+    path = _parquet(tmp_path / "h.parquet", {"ackfsm_history": '{"ackfsm_history": 1, "config": {"prefetch": "7"}}'})
+    (tmp_path / "h.parquet.header.json").write_text('{"ackfsm_history": 1, "config": {"prefetch": 7}}')
+    assert history.read(path).header is not None
+
+
+@pytest.mark.parametrize("place", ["a.jsonl", "b.jsonl.header.json", "../parts.header.json"])
+def test_all_headers_of_a_folder_are_one(place: str, tmp_path: Path) -> None:
+    folder = tmp_path / "parts"
+    folder.mkdir()
+    for name in ("a.jsonl", "b.jsonl"):
+        _lines(folder / name)
+    assert _config(folder) is None
+    if place == "a.jsonl":
+        _lines(folder / place, JMS)
+    else:
+        (folder / place).write_text(JMS)
+    assert _config(folder) == {"profile": "jms"}
+    _lines(folder / "b.jsonl", EMS)
+    assert _refused(folder).startswith(f"{folder}/b.jsonl has another configuration than {tmp_path}/parts")
+
+
+def test_a_second_header_is_a_line_that_is_no_event(tmp_path: Path) -> None:
+    recorded = history.read(_lines(tmp_path / "h.jsonl", JMS, EMS))
+    assert recorded.header == history.Header({"profile": "jms"}, "a note")
+    assert [str(each) for each in recorded.unreadable] == ["line 2: it is a header, which may only be the first line"]
+
+
+def test_other_keys_of_a_header_are_for_people_but_queues_would_change_the_verdict(tmp_path: Path) -> None:
+    path = _lines(tmp_path / "h.jsonl", '{"ackfsm_history": 1, "recorder": "mine", "config": {"profile": "jms"}}')
+    assert _config(path) == {"profile": "jms"}
+    _lines(path, '{"ackfsm_history": 1, "config": {}, "queues": {"q": {"queue_durable": false}}}')
+    why = "this version of ackfsm cannot judge by 'queues'; take it out of the header"
+    assert _refused(path) == f"{path}, line 1: {why}"
