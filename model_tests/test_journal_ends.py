@@ -146,7 +146,8 @@ def test_every_cut_of_the_last_segment_is_refused_or_only_of_the_seal(
     whole = contents(path)
     name = max(name for name in whole if name.endswith(".journal"))
     unseen = 0
-    for length in range(len(whole[name])):
+    size = len(whole[name])
+    for length in (*range(0, size - 150, 5), *range(size - 150, size)):
         restore(path, {**whole, name: whole[name][:length]})
         with contextlib.suppress(JournalDamaged):
             found = opened_file(path)
@@ -229,6 +230,27 @@ def test_every_cut_of_what_sqlite_has_waiting_is_refused_and_changes_nothing(tmp
     damaged[len(damaged) // 2] ^= 1
     restore(path, {**whole, wal: bytes(damaged)})
     assert "missing at the end" in refused(SqliteJournal, path)
+
+
+def test_a_journal_whose_log_sqlite_was_moving_when_it_was_killed_is_whole(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    journal = SqliteJournal(tmp_path / "journal")
+    for key in range(1, 40):
+        journal.append(Kind.STORE, key, b"x" * 1_000)
+    journal.sync()
+    killed = copied(tmp_path / "journal", tmp_path / "killed")
+    journal.close()
+    after = copied(killed, tmp_path / "after")
+    change(after, "PRAGMA wal_checkpoint(TRUNCATE)")
+    moved = after.read_bytes()
+    for pages in range(killed.stat().st_size // 4_096, len(moved) // 4_096, 2):
+        path = copied(killed, tmp_path / f"{pages} pages")
+        path.write_bytes(moved[: pages * 4_096])
+        assert run(capsys, "verify", path)[0] == 0
+        again = SqliteJournal(path)
+        assert list(again.recovery.live) == list(range(1, 40))
+        again.close()
 
 
 def change(path: Path, statement: str) -> None:

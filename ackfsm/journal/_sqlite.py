@@ -195,10 +195,9 @@ def _refuse_others(path: Path, *, waiting: bool) -> None:
         )
     if beginning != MAGIC:
         raise _damaged(path, "file is not a database")
-    tables = _tables(f"{_uri(path)}?mode=ro&immutable=1")
-    if not tables and waiting:  # as format 1 began
-        with _copy_of(path) as copy, contextlib.closing(sqlite3.connect(copy)) as database:
-            tables = _columns(database)
+    if waiting and newest(_beside(path) or b"") is not None:
+        return  # a journal; what a crash has left in the file alone may be in pieces
+    tables = _tables(path, waiting=waiting)
     if not all(columns <= tables.get(name, set()) for name, columns in _COLUMNS.items()):
         names = ", ".join(shown(name, 40) for name in list(tables)[:_FEW]) or "none"
         raise InputError(
@@ -206,13 +205,16 @@ def _refuse_others(path: Path, *, waiting: bool) -> None:
         )
 
 
-def _tables(uri: str) -> dict[str, set[str]]:
-    with contextlib.closing(sqlite3.connect(uri, uri=True, timeout=0)) as database:
+def _tables(path: Path, *, waiting: bool) -> dict[str, set[str]]:
+    """The columns of each table, read so that no file is touched."""
+    if waiting:
+        with _copy_of(path) as copy, contextlib.closing(sqlite3.connect(copy)) as database:
+            return _columns(database)
+    with contextlib.closing(sqlite3.connect(f"{_uri(path)}?mode=ro&immutable=1", uri=True)) as database:
         return _columns(database)
 
 
 def _columns(database: sqlite3.Connection) -> dict[str, set[str]]:
-    """The columns of each table."""
     tables: dict[str, set[str]] = {}
     for table, column in database.execute(_NAMES):
         tables.setdefault(table, set()).add(column)
