@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from operator import itemgetter
 from pathlib import Path
 
-from ackfsm.journal._disk import Disk, OsDisk
+from ackfsm.journal._disk import Disk, OsDisk, write_all
 from ackfsm.journal._entry import NUMBERS, Entry, JournalFailure, Kind, check
 from ackfsm.journal._frame import CLOSED, SEAL, SEGMENT, SegmentHeader, encode, mark
 from ackfsm.journal._protocol import REMEMBERED, Compaction
@@ -233,14 +233,8 @@ class FileJournal:
             position += len(part)
 
     def _put(self, file: int, offset: int, data: bytes) -> int:
-        """Write all of ``data``, of which an operating system may take less at a time; returns where it ends."""
-        taken = self._disk.write(file, offset, data) if data else 0
-        while taken < len(data):
-            more = self._disk.write(file, offset + taken, data[taken:])
-            if more <= 0:
-                raise OSError(0, "the disk takes no more")
-            taken += more
-        return offset + len(data)
+        """Write all of ``data``; returns where it ends."""
+        return write_all(self._disk, file, offset, data)
 
     def _sync(self) -> None:
         """Sync, then say so in a seal (until the next frame takes its place it vouches for what is before it)."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import NamedTuple
 
-from ackfsm.journal._disk import Disk
+from ackfsm.journal._disk import Disk, write_all
 from ackfsm.journal._frame import CLOSED, SEAL, Frame, frame_at, mark
 
 __all__ = ["Watermark", "WatermarkFile", "lacking", "newest"]
@@ -96,12 +96,7 @@ class WatermarkFile:
             self._disk.close(file)
 
     def _put(self, slot: int, data: bytes) -> None:
-        at = slot * _SIZE
-        while data:
-            taken = self._disk.write(self._live(), at, data)
-            if taken <= 0:
-                raise OSError(0, "the disk takes no more")
-            data, at = data[taken:], at + taken
+        write_all(self._disk, self._live(), slot * _SIZE, data)
 
     def _sync(self) -> None:
         self._disk.sync(self._live())

@@ -108,11 +108,12 @@ def checked_json(checked: Checked) -> dict[str, Any]:
         "verdict": checked.verdict,
         "damage": checked.damage,
         "in_use": checked.in_use,
+        "clean": None if checked.recovery is None else checked.recovery.clean,
         "compaction": None if checked.compaction is None else dataclasses.asdict(checked.compaction),
     }
     found = checked.recovery
     if found is not None:
-        numbers = ("entries", "size", "segments", "epoch", "next_position", "next_key", "removed", "dropped", "clean")
+        numbers = ("entries", "size", "segments", "epoch", "next_position", "next_key", "removed", "dropped")
         answer |= {name: getattr(found, name) for name in numbers}
         answer["torn"] = None if found.torn is None else dataclasses.asdict(found.torn)
         answer["stale"] = list(found.stale)
@@ -133,7 +134,10 @@ def _lines(checked: Checked) -> Iterator[RenderableType]:
     found = checked.recovery
     if found is not None:
         yield Text(str(found))
-        yield Text(f"opened {found.epoch:,} times; next position {found.next_position:,}, next key {found.next_key:,}")
+        closed = ", closed cleanly" if found.clean else ""
+        yield Text(
+            f"opened {found.epoch:,} times{closed}; next position {found.next_position:,}, next key {found.next_key:,}"
+        )
         if found.live:
             yield from ("", _live(found))
     if checked.compaction is not None:
