@@ -13,7 +13,8 @@ from ackfsm.journal import FileJournal, JournalFailure, Kind, SimulatedDisk
 from ackfsm.journal._entry import Entry
 from ackfsm.journal._frame import SEGMENT, Frame, SegmentHeader, encode
 from ackfsm.journal._recovery import Replay
-from ackfsm.journal._scan import Scan, _Reader
+from ackfsm.journal._scan import WATERMARK, Scan, _Reader
+from ackfsm.journal._watermark import Watermark, WatermarkFile
 
 JOURNAL = Path("/journal")
 SEGMENT_BYTES = 200
@@ -72,6 +73,9 @@ class NothingVouches(_Reader):
     def _vouches(self, frame: Frame) -> bool:  # noqa: ARG002
         return False
 
+    def _hold_to(self, said: Watermark | None, *, there: bool) -> None:
+        """Not done."""
+
 
 def reading(reader: type[_Reader]) -> Callable[[SimulatedDisk], FileJournal]:
     """Opens a journal that reads in this way."""
@@ -81,6 +85,40 @@ def reading(reader: type[_Reader]) -> Callable[[SimulatedDisk], FileJournal]:
             return reader(self._disk, self.path, self._remembered).read()
 
     return having(Reading)
+
+
+class PromisesBeforeSync(FileJournal):
+    def _sync(self) -> None:
+        self._watermark.synced(Watermark(self._epoch, self._written))
+        super()._sync()
+
+
+class Marked(FileJournal):
+    marks: type[WatermarkFile]
+
+    def _take(self) -> int:
+        self._watermark = self.marks(self._disk, self.path / WATERMARK)
+        return super()._take()
+
+
+class UnsyncedMarks(WatermarkFile):
+    def _sync(self) -> None:
+        """Not done."""
+
+
+def marking(kind: type[WatermarkFile]) -> Callable[[SimulatedDisk], FileJournal]:
+    """Opens a journal that keeps its watermark in this way."""
+
+    class Marking(Marked):
+        marks = kind
+
+    return having(Marking)
+
+
+class TrustsTheWatermark(FileJournal):
+    def _mend(self, found: Scan) -> None:
+        there = WATERMARK in self._disk.names(self.path)
+        super()._mend(dataclasses.replace(found, relies_on_watermark=found.relies_on_watermark or there))
 
 
 class RetriesSync(FileJournal):
@@ -318,6 +356,9 @@ BUGS: Mapping[str, Bug] = {
         + ", store 1 in 7, sync, reopen, store 2 in 7, commit 7, sync",
     ),
     "a torn end taken for damage": Bug(having(VouchesTooEarly), "store 1, write, store 2, write"),
+    "watermark before the sync": Bug(having(PromisesBeforeSync), "store 1, sync"),
+    "watermark not synced before a segment relies on it": Bug(marking(UnsyncedMarks), "store 1, sync"),
+    "watermark that another process left is trusted": Bug(having(TrustsTheWatermark), "store 1, sync"),
     "positions begin again": Bug(having(ForgetsPositions), "store 1, sync, reopen, store 2, sync"),
 }
 """Every seeded bug by name."""

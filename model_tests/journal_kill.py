@@ -1,4 +1,4 @@
-"""A journal in a child process that is killed at random moments, again and again: ``FOLDER SEED KILLS``.
+"""A journal in a child process that is killed at random moments, again and again: ``KIND PATH SEED KILLS``.
 
 Prints what each child has said before it was killed: ``open`` with what it has found, ``try`` with what it is about to
 remove, ``done`` with the last copy that is confirmed; then ``killed``.
@@ -13,7 +13,7 @@ import sys
 import time
 from pathlib import Path
 
-from ackfsm.journal import FileJournal, Kind
+from ackfsm.journal import FileJournal, Journal, Kind, SqliteJournal
 
 __all__ = ["main"]
 
@@ -22,7 +22,7 @@ _SEGMENT_BYTES = 3_000
 _DEEP = 20
 
 
-def main(folder: Path, seed: int, kills: int) -> None:
+def main(kind: str, path: Path, seed: int, kills: int) -> None:
     """Let ``kills`` children work and die."""
     chance = random.Random(seed)
     for _ in range(kills):
@@ -30,7 +30,7 @@ def main(folder: Path, seed: int, kills: int) -> None:
         child = os.fork()
         if child == 0:
             os.close(read)
-            _work(folder, write)
+            _work(kind, path, write)
         os.close(write)
         with os.fdopen(read) as said:
             first = said.readline()
@@ -42,9 +42,9 @@ def main(folder: Path, seed: int, kills: int) -> None:
         sys.stdout.write(f"{first}{whole}{os.linesep if whole else ''}killed\n")
 
 
-def _work(folder: Path, said: int) -> None:
+def _work(kind: str, path: Path, said: int) -> None:
     """Store five copies and remove as many at a time, until killed."""
-    journal = FileJournal(folder, segment_bytes=_SEGMENT_BYTES)
+    journal: Journal = FileJournal(path, segment_bytes=_SEGMENT_BYTES) if kind == "file" else SqliteJournal(path)
     key, live = journal.recovery.next_key, list(journal.recovery.live)
     _say(said, "open", live)
     while True:
@@ -65,4 +65,4 @@ def _say(said: int, word: str, keys: list[int]) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]))
+    main(sys.argv[1], Path(sys.argv[2]), int(sys.argv[3]), int(sys.argv[4]))

@@ -3,19 +3,29 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import os
 import pwd
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
 
-__all__ = ["server"]
+__all__ = ["Server", "running", "server"]
 
-_SETTINGS = ("listen_addresses=''", "fsync=off", "full_page_writes=off", "autovacuum=off")
+_QUICK = ("fsync=off", "full_page_writes=off", "autovacuum=off")
+_QUIET = (
+    "fsync=on",
+    "synchronous_commit=off",
+    "autovacuum=off",
+    "wal_writer_delay=10s",
+    "wal_level=minimal",
+    "max_wal_senders=0",
+)
+"""With real syncs, and a log that is synced for those who ask for it alone: not by default, nor soon by itself."""
 
 
 def _programs() -> Path | None:
@@ -26,9 +36,25 @@ def _programs() -> Path | None:
     return next((folder for folder in folders if (folder / "initdb").exists()), None)
 
 
+@dataclasses.dataclass(frozen=True)
+class Server:
+    """A server that runs: how to connect, and how to kill it and start it again."""
+
+    dsn: str
+    data: Path
+    again: Callable[[], None]
+
+
 @contextlib.contextmanager
 def server() -> Iterator[str]:
-    """A server as long as it is needed; gives the dsn.  Skips the test where there is no PostgreSQL."""
+    """A server as long as it is needed, which syncs nothing; gives the dsn.  Skips the test without PostgreSQL."""
+    with running(_QUICK) as found:
+        yield found.dsn
+
+
+@contextlib.contextmanager
+def running(settings: Sequence[str] = _QUIET) -> Iterator[Server]:
+    """A server as long as it is needed, by default one that syncs.  Skips the test where there is no PostgreSQL."""
     programs = _programs()
     if programs is None:
         pytest.skip("there is no PostgreSQL; install it with: apt-get install postgresql")
@@ -40,13 +66,21 @@ def server() -> Iterator[str]:
             os.chown(folder, user.pw_uid, user.pw_gid)
         data = folder / "data"
         _run([programs / "initdb", "-D", data, "-U", "tester", "-A", "trust", "-N"], user)
-        options = " ".join(f"-c {setting}" for setting in (*_SETTINGS, f"unix_socket_directories={folder}"))
+        options = " ".join(
+            f"-c {setting}" for setting in (*settings, "listen_addresses=''", f"unix_socket_directories={folder}")
+        )
         control = [programs / "pg_ctl", "-D", data, "-w", "-l", folder / "log"]
-        _run([*control, "-o", options, "start"], user)
+        start, kill = [*control, "-o", options, "start"], [*control, "-m", "immediate", "stop"]
+
+        def again() -> None:
+            _run(kill, user)
+            _run(start, user)
+
+        _run(start, user)
         try:
-            yield f"host={folder} user=tester dbname=postgres"
+            yield Server(f"host={folder} user=tester dbname=postgres", data, again)
         finally:
-            _run([*control, "-m", "immediate", "stop"], user)
+            _run(kill, user)
 
 
 def _other_user() -> pwd.struct_passwd:

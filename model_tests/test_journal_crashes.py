@@ -16,12 +16,12 @@ from model_tests._tables import shipped
 from model_tests.journal_bugs import BUGS, DAMAGE_BUG, opened
 
 EIGHT = {
-    "store 1, write, store 2, write, sync, remove 1, write, sync": (21, 515, 1_594),
-    "store 1 in 7, store 2 in 7, commit 7, sync, store 3, remove 1, sync, reopen": (31, 687, 1_990),
-    "store 1, store 2, sync, remove 1 in 7, store 3 in 7, commit 7, write, compact": (25, 1_458, 4_145),
-    "store 1, mark 1, remember 4, write, store 2, write, tear, sync": (24, 463, 1_290),
-    "store 1, write, kill, sync, remove 1, write, kill, sync": (36, 455, 1_305),
-    "store 1, write, store 2, failing, sync, store 3, sync, reopen": (27, 550, 1_552),
+    "store 1, write, store 2, write, sync, remove 1, write, sync": (28, 1_062, 11_303),
+    "store 1 in 7, store 2 in 7, commit 7, sync, store 3, remove 1, sync, reopen": (42, 1_401, 19_234),
+    "store 1, store 2, sync, remove 1 in 7, store 3 in 7, commit 7, write, compact": (32, 2_787, 18_652),
+    "store 1, mark 1, remember 4, write, store 2, write, tear, sync": (31, 615, 2_933),
+    "store 1, write, kill, sync, remove 1, write, kill, sync": (45, 623, 4_220),
+    "store 1, write, store 2, failing, sync, store 3, sync, reopen": (34, 705, 3_520),
 }
 """Runs of eight operations: crash points, states of the disk, recoveries."""
 
@@ -36,21 +36,25 @@ def test_every_crash_of_eight_operations_is_survived(run: str, counts: tuple[int
 def test_every_short_run_is_survived() -> None:
     runs = list(every_run(3))
     found = enumerate_crashes(opened, runs, specification=shipped(), fine=False)
-    assert (found.runs, found.crash_points, found.disk_states, found.recoveries) == (64, 1_021, 1_148, 11_120)
+    assert (found.runs, found.crash_points, found.disk_states, found.recoveries) == (64, 1_462, 2_255, 24_663)
     assert not found.violations
 
 
 @pytest.mark.parametrize("faults", [False, True])
 def test_long_random_runs_are_survived(*, faults: bool) -> None:
-    found = random_crashes(opened, range(2), length=14, faults=faults, specification=shipped())
+    found = random_crashes(opened, range(2), length=10, faults=faults, specification=shipped())
     assert (found.runs, found.violations) == (2, ())
     assert found.recoveries > 500
+
+
+def test_without_a_bug_the_runs_that_show_bugs_are_survived() -> None:
+    runs = dict.fromkeys(bug.run for bug in BUGS.values())
+    assert not enumerate_crashes(opened, runs, specification=shipped(), fine=False).violations
 
 
 @pytest.mark.parametrize("name", BUGS)
 def test_every_seeded_bug_is_found(name: str) -> None:
     bug = BUGS[name]
-    assert not enumerate_crashes(opened, [bug.run], specification=shipped(), fine=False).violations
     assert enumerate_crashes(bug.opened, [bug.run], specification=shipped(), fine=False, shrink=False).violations
 
 
@@ -69,7 +73,7 @@ def test_without_persistence_no_id_survives_and_that_is_found() -> None:
     assert "the tables do not allow" in found.violations[0].what
 
 
-LYING = "store 1, sync, lying, remove 1, store 2 in 7, store 3 in 7, commit 7, sync, reopen"
+LYING = "store 1, sync, lying, remove 1, sync, store 2 in 7, store 3 in 7, commit 7, sync"
 
 
 def test_a_disk_that_lies_can_lose_but_not_tear_or_invent() -> None:
@@ -80,11 +84,13 @@ SYNCED = "store 1, store 2, sync, remove 1, mark 2, sync, store 3 in 7, commit 7
 
 
 @pytest.mark.parametrize(
-    ("end", "refused", "cut"), [("sync", 199, 47), ("reopen", 246, 47), ("sync, compact, store 6, sync", 319, 47)]
+    ("end", "refused", "cut", "harmless"),
+    [("sync", 200, 47, 137), ("reopen", 294, 0, 142), ("sync, compact, store 6, sync", 320, 47, 137)],
 )
-def test_damage_is_refused_and_what_is_cut_was_never_safe(end: str, refused: int, cut: int) -> None:
+def test_damage_is_refused_and_what_is_cut_was_never_safe(end: str, refused: int, cut: int, harmless: int) -> None:
     found = enumerate_damage(opened, SYNCED + end)
-    assert (found.refused, found.cut, found.harmless) == (refused, cut, 0)
+    assert (found.refused, found.cut) == (refused, cut)
+    assert found.harmless == harmless, "in one of the three marks of the watermark, where two others say enough"
     assert not found.violations
 
 

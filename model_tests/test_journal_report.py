@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +15,7 @@ import pytest
 
 from ackfsm import cli
 from ackfsm.journal import ATTEMPTS, FileJournal, Journal, Kind, SqliteJournal
+from ackfsm.terms import InputError
 
 
 def run(*arguments: object) -> int:
@@ -94,8 +100,10 @@ def test_damage_is_an_answer_of_verify_and_an_error_of_the_others(
 def test_a_torn_end_is_told(made: Path, capsys: pytest.CaptureFixture[str]) -> None:
     if not made.is_dir():
         return
+    FileJournal(made)._let_go()  # noqa: SLF001 - the death of the process
     file = max(made.glob("*.journal"))
-    file.write_bytes(file.read_bytes()[:-3])
+    with file.open("ab") as end:
+        end.write(b"x" * 33)
     code, found = answer(capsys, "inspect", made)
     assert (code, found["torn"]["size"], found["torn"]["file"]) == (0, 33, file.name)
 
@@ -116,10 +124,93 @@ def test_a_journal_in_use_can_be_looked_at(tmp_path: Path, capsys: pytest.Captur
         journal.close()
 
 
-def test_what_is_no_journal_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (tmp_path / "text").write_text("x")
-    (tmp_path / "folder").mkdir()
-    for name, said in (("text", "neither"), ("folder", "holds no journal"), ("missing", "cannot be read")):
-        assert said in refusal(capsys, "inspect", tmp_path / name)
+def foreign_database(path: Path, statements: str) -> None:
+    with contextlib.closing(sqlite3.connect(path)) as database:
+        database.executescript(statements)
+
+
+def in_use(path: Path) -> None:
+    """A database in WAL mode whose user has died: of all that is in it only the log has anything."""
+    script = (
+        "import os, sqlite3, sys; database = sqlite3.connect(sys.argv[1], isolation_level=None)\n"
+        "database.executescript('PRAGMA journal_mode=WAL; CREATE TABLE account (id, sum)'); os._exit(0)"
+    )
+    subprocess.run([sys.executable, "-c", script, path], check=True)
+    assert Path(f"{path}-wal").stat().st_size
+
+
+def home(path: Path) -> None:
+    (path / ".ssh").mkdir(parents=True)
+    (path / "diary.journal").write_text("monday")
+    (path / "1.journal").write_text("tuesday")
+    (path / "00000000000001.new").write_text("wednesday")
+
+
+FOREIGN: dict[str, tuple[Callable[[Path], object], str]] = {
+    "text": (lambda path: path.write_text("x"), "is neither the directory of a journal nor a file of SQLite"),
+    "json": (lambda path: path.write_text("{}"), "is neither the directory of a journal nor a file of SQLite"),
+    "empty": (lambda path: path.touch(), "is neither the directory of a journal nor a file of SQLite"),
+    "missing": (lambda _: None, "cannot be read"),
+    "missing/deep": (lambda _: None, "cannot be read"),
+    "folder": (lambda path: path.mkdir(), "holds no journal"),
+    "home": (home, "holds no journal"),
+    "accounts": (
+        lambda path: foreign_database(path, "CREATE TABLE account (id, sum); CREATE TABLE 'o\033[31m' (x)"),
+        "is a database of something else (its tables: account, o\\x1b[31m)",
+    ),
+    "accounting": (
+        lambda path: foreign_database(path, "CREATE TABLE journal (id, text); CREATE TABLE entry (id, sum)"),
+        "is a database of something else (its tables: journal, entry)",
+    ),
+    "no tables": (lambda path: foreign_database(path, "PRAGMA user_version=7"), "something else (its tables: none)"),
+    "dead user": (in_use, "is a database of something else (its tables: account)"),
+}
+
+
+@pytest.mark.parametrize("name", FOREIGN)
+@pytest.mark.parametrize("action", ["inspect", "verify", "compact"])
+def test_what_is_no_journal_is_refused_and_nothing_is_made_or_changed(
+    name: str, action: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    make, said = FOREIGN[name]
+    make(tmp_path / name)
+    before = sorted(tmp_path.rglob("*")), contents(tmp_path / "any")
+    assert said in " ".join(refusal(capsys, action, tmp_path / name).split())
+    assert (sorted(tmp_path.rglob("*")), contents(tmp_path / "any")) == before
+
+
+@pytest.mark.parametrize("name", ["text", "json", "empty", "accounts", "accounting", "no tables", "dead user"])
+def test_a_file_of_something_else_is_not_opened_as_a_journal(name: str, tmp_path: Path) -> None:
+    FOREIGN[name][0](tmp_path / name)
+    before = contents(tmp_path / "any")
+    with pytest.raises(InputError):
+        SqliteJournal(tmp_path / name)
+    assert contents(tmp_path / "any") == before
+
+
+def test_the_folder_of_a_database_is_not_made_and_that_of_segments_is(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="in a folder that exists"):
+        SqliteJournal(tmp_path / "no" / "such" / "journal")
+    assert not list(tmp_path.iterdir())
+    FileJournal(tmp_path / "such" / "journal").close()
+    assert (tmp_path / "such" / "journal").is_dir()
+
+
+def test_no_other_action_is_known(tmp_path: Path) -> None:
     with pytest.raises(SystemExit):
         run("burn", tmp_path)
+
+
+def test_a_path_moves_no_cursor(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for number, journal in enumerate((FileJournal, SqliteJournal)):
+        path = tmp_path / f"{number}\x1b[2J\nwhole"
+        journal(path).close()
+        for action in ("inspect", "verify", "compact"):
+            assert run(action, path) == 0
+            assert "\\x1b[2J\\nwhole" in capsys.readouterr().out.replace("\n", "")
+        next(path.glob("*.journal"), path).write_bytes(b"x")
+        for action in ("inspect", "verify", "compact"):
+            assert run(action, path) in {1, 2}
+            said = "".join(capsys.readouterr())
+            assert "\x1b[2J" not in said
+            assert "\nwhole" not in said

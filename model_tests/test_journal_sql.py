@@ -58,7 +58,7 @@ def test_what_is_written_survives_the_process(tmp_path: Path) -> None:
         ("UPDATE entry SET kind = 9 WHERE position = 2", "position 2: the checksum does not fit"),
         ("UPDATE entry SET data = 'text' WHERE position = 2", "position 2: the checksum does not fit"),
         ("UPDATE entry SET epoch = -1 WHERE position = 2", "position 2: the checksum does not fit"),
-        ("UPDATE journal SET format = 2", "its format, which should be 1"),
+        ("UPDATE journal SET format = 3", "its format, which should be 1 or 2"),
     ],
 )
 def test_rows_that_are_not_what_was_written_are_refused(tmp_path: Path, statement: str, said: str) -> None:

@@ -9,7 +9,7 @@ from ackfsm.journal._damage import Damages, enumerate_damage
 from ackfsm.journal._disk import Disk, OsDisk
 from ackfsm.journal._entry import ATTEMPTS, JournalDamaged, JournalFailure, Kind
 from ackfsm.journal._file import FileJournal
-from ackfsm.journal._inspect import inspect_file, inspect_sqlite
+from ackfsm.journal._inspect import inspect_file, inspect_sqlite, kind_of
 from ackfsm.journal._memory import MemoryJournal
 from ackfsm.journal._postgres import PostgresJournal
 from ackfsm.journal._protocol import REMEMBERED, Compaction, Crashable, Journal
@@ -49,6 +49,7 @@ __all__ = [
     "every_run",
     "inspect_file",
     "inspect_sqlite",
+    "kind_of",
     "parse_run",
     "random_crashes",
     "random_run",

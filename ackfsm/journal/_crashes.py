@@ -92,12 +92,13 @@ def enumerate_crashes(
     parsed = [parse_run(run) if isinstance(run, str) else tuple(run) for run in runs]
     counts = [0, 0, 0]
     violations: list[Violation] = []
+    known = _Known()
     for run in parsed:
-        tried = _Trial(open_journal, tables_, run, fine=fine)
+        tried = _Trial(open_journal, tables_, run, fine=fine, known=known)
         violation = tried.go()
         counts = [a + b for a, b in zip(counts, (tried.points, len(tried.seen), tried.recoveries), strict=True)]
         if violation is not None:
-            violations.append(_shortest(open_journal, tables_, run, violation) if shrink else violation)
+            violations.append(_shortest(open_journal, tables_, run, violation, known) if shrink else violation)
     violations.sort(key=lambda violation: (violation.run.count(","), violation.run))
     points, states, recoveries = counts
     return Enumeration(len(parsed), points, states, recoveries, tuple(violations))
@@ -116,12 +117,14 @@ def random_crashes(
     return enumerate_crashes(open_journal, runs, specification=specification, fine=False, shrink=False)
 
 
-def _shortest(open_journal: _Open, tables_: Tables, run: tuple[Operation, ...], found: Violation) -> Violation:
+def _shortest(
+    open_journal: _Open, tables_: Tables, run: tuple[Operation, ...], found: Violation, known: _Known
+) -> Violation:
     """Leave out one operation after the other as long as something is found."""
     number = 0
     while number < len(run):
         shorter = run[:number] + run[number + 1 :]
-        violation = _Trial(open_journal, tables_, shorter, fine=False).go() if shorter else None
+        violation = _Trial(open_journal, tables_, shorter, fine=False, known=known).go() if shorter else None
         if violation is None:
             number += 1
         else:
@@ -138,11 +141,35 @@ class _Point:
     what: str
 
 
+@dataclasses.dataclass(slots=True)
+class _Known:
+    """What recoveries of a disk find; a run begins as others do, so it is found out once for all of them.
+
+    Attributes:
+        found: what they find, the same each time, or what is wrong with it.
+        recovery: the first of them.
+        checked: how deep in recoveries it was when its own crashes were tried.
+    """
+
+    found: dict[_Key, _Kept | str] = dataclasses.field(default_factory=dict)
+    recovery: dict[_Key, Recovery] = dataclasses.field(default_factory=dict)
+    checked: dict[_Key, int] = dataclasses.field(default_factory=dict)
+
+
 class _Trial:
     """One run, and all its crashes."""
 
-    def __init__(self, open_journal: _Open, tables_: Tables, run: tuple[Operation, ...], *, fine: bool) -> None:
+    def __init__(
+        self,
+        open_journal: _Open,
+        tables_: Tables,
+        run: tuple[Operation, ...],
+        *,
+        fine: bool,
+        known: _Known,
+    ) -> None:
         self.open_journal, self.run, self.fine = open_journal, run, fine
+        self._known = known
         self.points = self.recoveries = 0
         self.seen: set[_Key] = set()
         self._ledger = Ledger(tables_)
@@ -151,9 +178,6 @@ class _Trial:
         self._failed = False
         self._marks = self._next = 0
         self._moments: list[_Point] = []
-        self._found: dict[_Key, _Kept | str] = {}
-        self._recovery: dict[_Key, Recovery] = {}
-        self._checked: dict[_Key, int] = {}
         self._doing = "before anything"
 
     def go(self) -> Violation | None:
@@ -260,7 +284,7 @@ class _Trial:
         state = self._disk.state
         image = next(iter(state.images(fine=False))) if name == "crash" else state.torn()
         result = self._recover(image, state, 0)
-        judged = result if isinstance(result, str) else self._ledger.judge(self._recovery[_key(image)])
+        judged = result if isinstance(result, str) else self._ledger.judge(self._known.recovery[_key(image)])
         if isinstance(judged, str):
             raise _Broken(self._doing, judged)
         self._ledger = judged
@@ -356,27 +380,27 @@ class _Trial:
     def _judged(self, point: _Point, key: _Key, result: _Kept | str) -> str:
         if isinstance(result, str):
             return "" if self._lying and result.startswith("refused") else result
-        judged = point.ledger.judge(self._recovery[key])
+        judged = point.ledger.judge(self._known.recovery[key])
         return judged if isinstance(judged, str) else ""
 
     def _recover(self, image: Image, state: DiskState, depth: int) -> _Kept | str:
         """What a recovery finds, the same each time, however it is crashed; otherwise what is wrong with it."""
         key = _key(image)
-        if key not in self._found:
-            self._found[key] = self._first(key, image, state)
-        if isinstance(self._found[key], str) or self._checked.get(key, _DEEP + 1) <= depth:
-            return self._found[key]
-        self._checked[key] = depth
-        wrong = self._again(image, state, self._found[key], depth)
+        if key not in self._known.found:
+            self._known.found[key] = self._first(key, image, state)
+        if isinstance(self._known.found[key], str) or self._known.checked.get(key, _DEEP + 1) <= depth:
+            return self._known.found[key]
+        self._known.checked[key] = depth
+        wrong = self._again(image, state, self._known.found[key], depth)
         if wrong:
-            self._found[key] = wrong
-        return self._found[key]
+            self._known.found[key] = wrong
+        return self._known.found[key]
 
     def _first(self, key: _Key, image: Image, state: DiskState) -> _Kept | str:
         journal = self._open(state.disk(image))
         if isinstance(journal, str):
             return journal
-        self._recovery[key] = journal.recovery
+        self._known.recovery[key] = journal.recovery
         return _kept(journal.recovery)
 
     def _again(self, image: Image, state: DiskState, expected: _Kept | str, depth: int) -> str:
@@ -396,9 +420,9 @@ class _Trial:
 
     def _once(self, image: Image, state: DiskState) -> _Kept | str:
         key = _key(image)
-        if key not in self._found:
-            self._found[key] = self._first(key, image, state)
-        return self._found[key]
+        if key not in self._known.found:
+            self._known.found[key] = self._first(key, image, state)
+        return self._known.found[key]
 
     def _open(self, disk: SimulatedDisk) -> Journal | str:
         self.recoveries += 1

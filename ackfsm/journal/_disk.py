@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 from typing import Protocol
 
-__all__ = ["Disk", "OsDisk"]
+__all__ = ["Disk", "OsDisk", "write_all"]
 
 
 class Disk(Protocol):
@@ -54,6 +54,20 @@ class Disk(Protocol):
 
     def truncate(self, file: int, length: int) -> None:
         """Cut a file to ``length`` bytes."""
+
+
+def write_all(disk: Disk, file: int, offset: int, data: bytes) -> int:
+    """Write all of ``data``, of which an operating system may take less at a time; returns where it ends.
+
+    Raises :class:`OSError`, also where no more is taken.
+    """
+    taken = disk.write(file, offset, data) if data else 0
+    while taken < len(data):
+        more = disk.write(file, offset + taken, data[taken:])
+        if more <= 0:
+            raise OSError(0, "the disk takes no more")
+        taken += more
+    return offset + len(data)
 
 
 class OsDisk:

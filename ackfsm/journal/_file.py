@@ -6,14 +6,16 @@ from collections.abc import Callable, Iterator, Sequence
 from operator import itemgetter
 from pathlib import Path
 
-from ackfsm.journal._disk import Disk, OsDisk
+from ackfsm.journal._disk import Disk, OsDisk, write_all
 from ackfsm.journal._entry import NUMBERS, Entry, JournalFailure, Kind, check
 from ackfsm.journal._frame import CLOSED, SEAL, SEGMENT, SegmentHeader, encode, mark
 from ackfsm.journal._protocol import REMEMBERED, Compaction
 from ackfsm.journal._recovery import Recovery, Replay
-from ackfsm.journal._scan import Scan, name_of, scan
+from ackfsm.journal._scan import WATERMARK, Scan, name_of, scan
 from ackfsm.journal._simulated import SimulatedDisk
+from ackfsm.journal._watermark import Watermark, WatermarkFile
 from ackfsm.terms import InputError
+from ackfsm.text import shown
 
 __all__ = ["FileJournal"]
 
@@ -55,10 +57,12 @@ class FileJournal:
             if number < 1:
                 raise InputError(f"{name} is {number}; it is a whole number from 1 (remembered: from 0)")
         self.path = Path(path)
+        self._name = shown(str(path))
         self._segment_bytes, self._group, self._remembered = segment_bytes, group, remembered
         self._disk = OsDisk() if disk is None else disk
         self._failed: str | None = None
         self._file: int | None = None
+        self._watermark = WatermarkFile(self._disk, self.path / WATERMARK)
         self._lock = self._take()
         try:
             self._open()
@@ -73,9 +77,9 @@ class FileJournal:
             self._disk.make(self.path)
             return self._disk.lock(self.path)
         except BlockingIOError:
-            raise InputError(f"{self.path} is in use; close the journal that has it open") from None
+            raise InputError(f"{self._name} is in use; close the journal that has it open") from None
         except OSError as error:
-            raise InputError(f"{self.path} cannot be a journal ({error.strerror}); name a directory") from None
+            raise InputError(f"{self._name} cannot be a journal ({error.strerror}); name a directory") from None
 
     def _open(self) -> None:
         found = self._read()
@@ -93,6 +97,7 @@ class FileJournal:
             self._mend(found)
             many = len(found.segments) >= _MANY or self._pays()
             self._begin(base=many or not found.segments)
+            self._watermark.opened(self._promised())
         except OSError as error:
             raise self._poison("opening", error) from error
         self.recovery = self._recovered(found)
@@ -101,7 +106,7 @@ class FileJournal:
         try:
             return scan(self._disk, self.path, self._remembered)
         except OSError as error:
-            raise InputError(f"{self.path} cannot be read ({error.strerror}); mend that, then open it again") from None
+            raise InputError(f"{self._name} cannot be read ({error.strerror}); mend that, then open it again") from None
 
     def _mend(self, found: Scan) -> None:
         """Make what was read safe: cut the torn end, sync the rest, remove what is left over."""
@@ -113,6 +118,7 @@ class FileJournal:
                 self._disk.sync(file)
             finally:
                 self._disk.close(file)
+        self._watermark.open(None if found.relies_on_watermark else Watermark(self._epoch - 1, self._written))
         self._disk.sync_directory(self.path)
         self._remove(found.stale)
 
@@ -137,6 +143,7 @@ class FileJournal:
             size=found.size,
             segments=len(found.segments),
             torn=found.torn,
+            clean=found.clean,
             stale=found.stale,
         )
 
@@ -191,6 +198,7 @@ class FileJournal:
                 self.sync()
                 self._put(self._live_file(), self._offset, self._mark(CLOSED, self._synced))
                 self._disk.sync(self._live_file())
+                self._watermark.ended(self._promised(clean=True))
         except OSError as error:
             raise self._poison("closing", error) from error
         finally:
@@ -203,7 +211,7 @@ class FileJournal:
         entries = self._absorb()
         if self._offset >= self._segment_bytes:
             if self._pays():
-                self._begin(base=True)
+                self._rebase()
                 return
             self._begin(base=False)
         data = b"".join(self._frames(self._written, entries))
@@ -225,20 +233,19 @@ class FileJournal:
             position += len(part)
 
     def _put(self, file: int, offset: int, data: bytes) -> int:
-        """Write all of ``data``, of which an operating system may take less at a time; returns where it ends."""
-        taken = self._disk.write(file, offset, data) if data else 0
-        while taken < len(data):
-            more = self._disk.write(file, offset + taken, data[taken:])
-            if more <= 0:
-                raise OSError(0, "the disk takes no more")
-            taken += more
-        return offset + len(data)
+        """Write all of ``data``; returns where it ends."""
+        return write_all(self._disk, file, offset, data)
 
     def _sync(self) -> None:
-        """Sync, then say so in a seal: until the next frame takes its place it vouches for what is before it."""
+        """Sync, then say so in a seal (until the next frame takes its place it vouches for what is before it)."""
         self._disk.sync(self._live_file())
         self._synced = self._written
         self._put(self._live_file(), self._offset, self._mark(SEAL, self._synced))
+        self._watermark.synced(self._promised())
+
+    def _promised(self, *, clean: bool = False) -> Watermark:
+        """What may be said outside of the segments, so that it is missed when it is gone."""
+        return Watermark(self._epoch, self._synced, clean)
 
     # segments
 
@@ -250,8 +257,12 @@ class FileJournal:
     def _compact(self) -> Compaction:
         size, entries = self._older + self._offset, self._next - self._first
         self._absorb()
-        self._begin(base=True)
+        self._rebase()
         return Compaction(entries, len(self._replay), size, self._offset)
+
+    def _rebase(self) -> None:
+        self._begin(base=True)
+        self._watermark.synced(self._promised())
 
     def _begin(self, *, base: bool) -> None:
         """Go on in a new segment; a ``base`` begins with the state, so that no segment before it is needed."""
@@ -340,17 +351,18 @@ class FileJournal:
 
     def _alive(self) -> None:
         if self._failed is not None:
-            raise JournalFailure(f"{self.path}: {self._failed}; open the journal again to find out what it holds")
+            raise JournalFailure(f"{self._name}: {self._failed}; open the journal again to find out what it holds")
 
     def _poison(self, doing: str, error: OSError) -> JournalFailure:
         """After a failure nobody knows what the disk holds: nothing more is written, nothing more is confirmed."""
         self._failed = f"{doing} failed ({error.strerror})"
-        return JournalFailure(f"{self.path}: {self._failed}; nothing more is confirmed, open the journal again")
+        return JournalFailure(f"{self._name}: {self._failed}; nothing more is confirmed, open the journal again")
 
     def _let_go(self) -> None:
         file, self._file = self._file, None
         if file is not None:
             self._disk.close(file)
+        self._watermark.close()
         self._disk.unlock(self._lock)
 
 

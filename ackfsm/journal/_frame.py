@@ -1,7 +1,8 @@
 """Bytes of a segment: a header, then frames; a frame is what one write hands over, column by column.
 
 A segment header, little endian: magic and format (8 bytes), checksum, flags (1: everything before it is in it), epoch,
-sequence number, position of its first entry, first key that is free when it begins.
+sequence number, position of its first entry, first key that is free when it begins.  Format 2 has the file
+``watermark`` beside it, format 1 has not; they differ in nothing else.
 
 A frame: magic and kind (4 bytes), checksum, length of the columns, number of entries, epoch, position of the first
 entry, and the position below which everything was known to be on stable storage as it was written.  Then the columns:
@@ -27,7 +28,9 @@ _FRAME = struct.Struct("<3sBIIIIQQ")
 _CHECKED_FROM = 8
 """Magic, kind and checksum come before what the checksum runs over; the checksum begins with the kind."""
 
-_SEGMENT_MAGIC = b"ackfsmJ1"
+_SEGMENT_MAGICS = {1: b"ackfsmJ1", 2: b"ackfsmJ2"}
+_FORMAT = 2
+"""What is written; each before it is read."""
 SEGMENT = struct.Struct("<8sIIIQQQ")
 _SEGMENT_CHECKED_FROM = 12
 
@@ -41,11 +44,13 @@ class SegmentHeader:
     sequence: int
     first: int
     next_key: int
+    format: int = _FORMAT
 
     def encode(self) -> bytes:
         """Its bytes."""
-        data = SEGMENT.pack(_SEGMENT_MAGIC, 0, self.base, self.epoch, self.sequence, self.first, self.next_key)
-        checksum = zlib.crc32(data[_SEGMENT_CHECKED_FROM:])
+        magic = _SEGMENT_MAGICS[self.format]
+        data = SEGMENT.pack(magic, 0, self.base, self.epoch, self.sequence, self.first, self.next_key)
+        checksum = _header_checksum(data, self.format)
         return data[:8] + checksum.to_bytes(4, "little") + data[_SEGMENT_CHECKED_FROM:]
 
     @classmethod
@@ -54,11 +59,18 @@ class SegmentHeader:
         if len(data) < SEGMENT.size:
             return f"there are {len(data)} bytes, and a header has {SEGMENT.size}"
         magic, checksum, flags, *rest = SEGMENT.unpack_from(data)
-        if magic != _SEGMENT_MAGIC:
-            return "it does not begin as a segment of format 1 does"
-        if checksum != zlib.crc32(data[_SEGMENT_CHECKED_FROM : SEGMENT.size]) or flags > 1:
+        format_ = next((number for number, known in _SEGMENT_MAGICS.items() if known == magic), None)
+        if format_ is None:
+            return f"it does not begin as a segment of format {' or '.join(map(str, _SEGMENT_MAGICS))} does"
+        if checksum != _header_checksum(data, format_) or flags > 1:
             return "the checksum of the header does not fit"
-        return cls(bool(flags), *rest)
+        base, (epoch, sequence, first, next_key) = bool(flags), rest
+        return cls(base, epoch, sequence, first, next_key, format_)
+
+
+def _header_checksum(data: bytes, format_: int) -> int:
+    """Of all behind it and, from format 2 on, of the format."""
+    return zlib.crc32(data[_SEGMENT_CHECKED_FROM : SEGMENT.size], 0 if format_ == 1 else format_)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Self
 
 from ackfsm.journal._entry import JournalDamaged, JournalFailure
 from ackfsm.journal._protocol import REMEMBERED
-from ackfsm.journal._rows import Head, Row, RowJournal
+from ackfsm.journal._rows import FORMAT, Head, Row, RowJournal
 from ackfsm.terms import InputError
 
 if TYPE_CHECKING:
@@ -18,19 +19,26 @@ __all__ = ["PostgresJournal"]
 
 _TABLES = """
 CREATE TABLE IF NOT EXISTS ackfsm_journal (name text PRIMARY KEY, format int NOT NULL, epoch bigint NOT NULL,
-    next_key bigint NOT NULL, first bigint NOT NULL);
+    next_key bigint NOT NULL, first bigint NOT NULL, promised bigint NOT NULL DEFAULT 0,
+    closed bigint NOT NULL DEFAULT 0);
 CREATE TABLE IF NOT EXISTS ackfsm_journal_entry (name text, position bigint, epoch bigint NOT NULL,
     kind int NOT NULL, key bigint NOT NULL, txn bigint NOT NULL, data bytea NOT NULL, checksum bigint NOT NULL,
     PRIMARY KEY (name, position))
 """
 _LOCK = "SELECT pg_try_advisory_lock(hashtextextended('ackfsm journal ' || %s, 0))"
 _UNLOCK = "SELECT pg_advisory_unlock(hashtextextended('ackfsm journal ' || %s, 0))"
-_NEW = "INSERT INTO ackfsm_journal VALUES (%s, 1, 0, 1, 0) ON CONFLICT DO NOTHING"
-_HEAD = "SELECT format, epoch, next_key, first FROM ackfsm_journal WHERE name = %s"
+_OLDER = """SELECT NOT EXISTS (SELECT FROM pg_attribute WHERE attrelid = 'ackfsm_journal'::regclass
+    AND attname = 'closed')"""
+_FROM_1 = """ALTER TABLE ackfsm_journal ADD COLUMN promised bigint NOT NULL DEFAULT 0,
+    ADD COLUMN closed bigint NOT NULL DEFAULT 0"""
+_NEW = "INSERT INTO ackfsm_journal VALUES (%s, 2, 0, 1, 0, 0, 0) ON CONFLICT DO NOTHING"
+_HEAD = "SELECT epoch, next_key, first, promised, closed, format FROM ackfsm_journal WHERE name = %s"
 _ROWS = """SELECT position, epoch, kind, key, txn, data, checksum FROM ackfsm_journal_entry
     WHERE name = %s ORDER BY position"""
 _COPY = "COPY ackfsm_journal_entry FROM STDIN"
-_UPDATE = "UPDATE ackfsm_journal SET epoch = %s, next_key = %s, first = %s WHERE name = %s"
+_UPDATE = """UPDATE ackfsm_journal SET epoch = %s, next_key = %s, first = %s, promised = %s, closed = %s, format = %s
+    WHERE name = %s"""
+_PROMISED = "UPDATE ackfsm_journal SET promised = %s WHERE name = %s"
 _DELETE = "DELETE FROM ackfsm_journal_entry WHERE name = %s"
 _AT_A_TIME = 10_000
 
@@ -75,14 +83,17 @@ class PostgresJournal(RowJournal):
             self._database.execute("SET LOCAL client_min_messages = warning")
             for statement in _TABLES.split(";"):
                 self._database.execute(statement)
+            older = self._database.execute(_OLDER).fetchone()
+            if older is not None and older[0]:
+                self._database.execute(_FROM_1)
         self._database.execute(_NEW, [self._key])
         self._open()
 
     def _load(self) -> tuple[Head, Iterable[Row]]:
         found = self._database.execute(_HEAD, [self._key]).fetchone()
-        if found is None or found[0] != 1:
-            raise JournalDamaged(f"{self._name}: it says nothing of its format, which should be 1; restore it")
-        return Head(*found[1:]), self._rows()
+        if found is None or not 1 <= found[-1] <= FORMAT:
+            raise JournalDamaged(f"{self._name}: its format is none of 1 to {FORMAT}; restore it from a copy")
+        return Head(*found), self._rows()
 
     def _rows(self) -> Iterator[Row]:
         with self._database.transaction(), self._database.cursor(name="entries") as cursor:
@@ -96,7 +107,7 @@ class PostgresJournal(RowJournal):
             if rows:
                 self._copy(cursor, rows)
             else:
-                cursor.execute("UPDATE ackfsm_journal SET epoch = epoch WHERE name = %s", [self._key])
+                cursor.execute(_PROMISED, [self._written, self._key])
 
     def _replace(self, head: Head, rows: Sequence[Row] | None) -> None:
         with self._database.transaction(), self._database.cursor() as cursor:
@@ -104,7 +115,7 @@ class PostgresJournal(RowJournal):
             if rows is not None:
                 cursor.execute(_DELETE, [self._key])
                 self._copy(cursor, rows)
-            cursor.execute(_UPDATE, [head.epoch, head.next_key, head.first, self._key])
+            cursor.execute(_UPDATE, [*dataclasses.astuple(head), self._key])
 
     def _copy(self, cursor: psycopg.Cursor, rows: Sequence[Row]) -> None:
         with cursor.copy(_COPY) as copy:

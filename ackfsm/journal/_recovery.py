@@ -13,6 +13,7 @@ __all__ = ["Live", "Recovery", "Replay", "Torn"]
 _STORE, _REMOVE, _COMMIT, _MARK, _REMEMBER = map(int, Kind)
 _OVERHEAD = 13
 """Bytes of an entry in a file besides its data."""
+_UNCLEAN = "not closed cleanly: what was written last may not have been synced"
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -66,6 +67,7 @@ class Recovery:
         segments: files read.
         torn: the end that was cut off, if any.
         stale: names of left-over files that were removed.
+        clean: it had been closed, or is new; otherwise what was written last may not have been synced.
     """
 
     live: dict[int, Live]
@@ -80,6 +82,7 @@ class Recovery:
     segments: int = 0
     torn: Torn | None = None
     stale: tuple[str, ...] = ()
+    clean: bool = True
 
     def __str__(self) -> str:
         said = [f"{self.entries:,} entries in {self.size:,} bytes of {self.segments:,} files"]
@@ -89,6 +92,7 @@ class Recovery:
         said += [f"{self.dropped:,} entries dropped with transactions that never committed"] * bool(self.dropped)
         said += [f"{len(self.stale)} left-over files removed"] * bool(self.stale)
         said += [str(self.torn)] * (self.torn is not None)
+        said += [_UNCLEAN] * (not self.clean)
         return ", ".join(said)
 
 

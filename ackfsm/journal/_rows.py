@@ -12,9 +12,10 @@ from typing import Self, TypeAlias
 from ackfsm.journal._entry import NUMBERS, Entry, JournalDamaged, JournalFailure, Kind, check
 from ackfsm.journal._protocol import Compaction
 from ackfsm.journal._recovery import Recovery, Replay
+from ackfsm.journal._watermark import Watermark, lacking
 from ackfsm.terms import InputError
 
-__all__ = ["Head", "Row", "RowJournal", "read_rows", "row"]
+__all__ = ["FORMAT", "Head", "Row", "RowJournal", "hold_to", "read_rows", "row"]
 
 Row: TypeAlias = tuple[int, int, int, int, int, bytes, int]
 """Position, epoch, kind, key, transaction, data, checksum."""
@@ -25,14 +26,39 @@ _FEW = 10_000
 """So many entries are never compacted by themselves."""
 _COLUMNS = struct.Struct("<QIBQQ")
 
+FORMAT = 2
+"""What is written; 1 is read too."""
+
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Head:
-    """What is kept besides the rows: how often it was opened, the first free key and the first position."""
+    """What is kept besides the rows.
+
+    Attributes:
+        epoch: how often it was opened.
+        next_key: the first free key.
+        first: the first position.
+        promised: all below this position has been on stable storage at some time.
+        closed: the epoch that ended well, last of all.
+        format: 1 had neither of these two.
+    """
 
     epoch: int
     next_key: int
     first: int
+    promised: int = 0
+    closed: int = 0
+    format: int = FORMAT
+
+    @property
+    def clean(self) -> bool:
+        """Whether it was closed, or is new."""
+        return self.closed == self.epoch
+
+    @property
+    def watermark(self) -> Watermark:
+        """How far it was promised."""
+        return Watermark(self.epoch, self.promised, self.clean)
 
 
 def row(position: int, epoch: int, entry: Entry) -> Row:
@@ -66,6 +92,18 @@ def read_rows(name: str, head: Head, rows: Iterable[Row], remembered: int) -> tu
     return replay, position, size
 
 
+def hold_to(name: str, said: Watermark, head: Head, position: int, where: str = "") -> None:
+    """Raise :class:`JournalDamaged` if rows that end at ``position`` lack something that ``said`` promises.
+
+    ``where`` it is said is told with it.
+    """
+    why = lacking(said, head.epoch, position)
+    if why:
+        raise JournalDamaged(
+            f"{name}, position {position:,}: {why}{where}; nothing has been changed, restore it from a copy"
+        )
+
+
 def _again(found: Row) -> Row | None:
     try:
         return row(found[0], found[1], (found[2], found[3], found[5], found[4]))
@@ -87,6 +125,7 @@ class RowJournal(abc.ABC):
             raise InputError(f"remembered is {remembered}; it is how many duplicate-ids are kept, from 0")
         self._name, self._remembered = name, remembered
         self._failed: str | None = None
+        self._ended = False
         self._waiting: list[Entry] = []
 
     @abc.abstractmethod
@@ -105,14 +144,22 @@ class RowJournal(abc.ABC):
     def _release(self) -> None:
         """Let go of the database."""
 
+    def _begin_epoch(self, head: Head, position: int) -> None:  # noqa: B027 - not every database has anything outside
+        """Hold what was read to what is said outside of the database, before anything is changed."""
+
+    def _promised(self) -> None:  # noqa: B027
+        """Say outside of the database that all below ``self._synced`` is on stable storage now."""
+
     def _open(self) -> None:
         """Read what is kept, and begin an epoch."""
         head, rows = self._load()
         self._replay, self._next, size = read_rows(self._name, head, rows, self._remembered)
+        hold_to(self._name, head.watermark, head, self._next)
         self._replay.new_epoch()
-        self._first, self._epoch = head.first, head.epoch + 1
+        self._first, self._epoch, self._closed = head.first, head.epoch + 1, head.closed
         self._written = self._synced = self._next
-        self._replace(Head(self._epoch, self._replay.next_key, self._first), None)
+        self._begin_epoch(head, self._next)
+        self._replace(self._head(), None)
         self.recovery = Recovery(
             live=self._replay.live(),
             removed=self._replay.removed,
@@ -124,7 +171,11 @@ class RowJournal(abc.ABC):
             dropped=self._replay.dropped,
             size=size,
             segments=1,
+            clean=head.clean,
         )
+
+    def _head(self) -> Head:
+        return Head(self._epoch, self._replay.next_key, self._first, self._next, self._closed)
 
     def append(self, kind: Kind, key: int, data: bytes = b"", transaction: int = 0) -> int:
         """See :meth:`ackfsm.journal.Journal.append`."""
@@ -166,6 +217,9 @@ class RowJournal(abc.ABC):
         try:
             if self._failed is None:
                 self.sync()
+                self._closed = self._epoch
+                self._guarded(lambda: self._replace(self._head(), None))
+                self._ended = True
         finally:
             self._failed = "it is closed"
             self._release()
@@ -198,15 +252,19 @@ class RowJournal(abc.ABC):
             return
         self._guarded(lambda: self._store(rows, durable=durable))
         self._written = self._next
-        self._synced = self._written if durable else self._synced
+        if durable:
+            self._synced = self._written
+            self._guarded(self._promised)
 
     def _compact(self) -> int:
         entries = list(self._replay.snapshot())
         first = self._next - len(entries)
         rows = [row(position, self._epoch, entry) for position, entry in enumerate(entries, first)]
         size = self._size()
-        self._guarded(lambda: self._replace(Head(self._epoch, self._replay.next_key, first), rows))
-        self._first, self._written, self._synced = first, self._next, self._next
+        self._first = first
+        self._guarded(lambda: self._replace(self._head(), rows))
+        self._written = self._synced = self._next
+        self._guarded(self._promised)
         return size
 
     @abc.abstractmethod

@@ -11,8 +11,13 @@ from ackfsm.journal._disk import Disk
 from ackfsm.journal._entry import JournalDamaged
 from ackfsm.journal._frame import CLOSED, MAGIC, SEGMENT, Frame, SegmentHeader, frame_at
 from ackfsm.journal._recovery import Replay, Torn
+from ackfsm.journal._watermark import Watermark, lacking, newest
+from ackfsm.text import shown
 
-__all__ = ["Scan", "Segment", "name_of", "scan"]
+__all__ = ["WATERMARK", "Scan", "Segment", "is_segment", "name_of", "scan"]
+
+WATERMARK = "watermark"
+"""The name of the file that says how far the segments were promised (:mod:`ackfsm.journal._watermark`)."""
 
 _NAME = re.compile(r"(\d{12})\.journal")
 _HALF = re.compile(r"\d{12}\.new")
@@ -22,6 +27,11 @@ _REMEDY = "nothing has been changed; restore the file from a copy, or move the d
 def name_of(sequence: int) -> str:
     """The name of the segment with this number."""
     return f"{sequence:012}.journal"
+
+
+def is_segment(name: str) -> bool:
+    """Whether a file of this name is a segment."""
+    return _NAME.fullmatch(name) is not None
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -38,7 +48,8 @@ class Scan:
     """What a directory of segments holds.
 
     ``unvouched`` is the end of the last segment (as far as it is good) of which nothing says that it had been synced;
-    ``stale`` are left-over files, ``closed`` says that the journal ended well.
+    ``stale`` are left-over files, ``clean`` says that the journal ended well, or is new;
+    ``relies_on_watermark`` that it is of a format which is not read without one.
     """
 
     replay: Replay
@@ -49,7 +60,8 @@ class Scan:
     position: int
     entries: int
     size: int
-    closed: bool
+    clean: bool
+    relies_on_watermark: bool
 
 
 def scan(disk: Disk, directory: Path, remembered: int) -> Scan:
@@ -75,10 +87,12 @@ class _Reader:
 
     def read(self) -> Scan:
         names = self.disk.names(self.directory)
+        watermark = self._watermark(names)  # before what it speaks of, of which a journal in use has more by and by
         found = {int(match[1]): name for name in names if (match := _NAME.fullmatch(name))}
         wanted = self._wanted(found)
         for sequence in wanted:
             self._segment(sequence, found[sequence], last=sequence == wanted[-1])
+        self._hold_to(watermark, there=WATERMARK in names)
         used = {segment.name for segment in self.segments}
         stale = tuple(name for name in names if name not in used and (_NAME.fullmatch(name) or _HALF.fullmatch(name)))
         return Scan(
@@ -90,8 +104,29 @@ class _Reader:
             self.position,
             self.entries,
             self.size,
-            self.closed,
+            self.torn is None and (self.closed or not self.segments),
+            self._relies_on_watermark(),
         )
+
+    def _watermark(self, names: Sequence[str]) -> Watermark | None:
+        return newest(self.disk.read(self.directory / WATERMARK)) if WATERMARK in names else None
+
+    def _hold_to(self, said: Watermark | None, *, there: bool) -> None:
+        """Refuse a log that ends before what was promised of it, or of which nothing says what was promised."""
+        if said is None:
+            if self._relies_on_watermark():
+                why = "no mark in it can be read" if there else "the file is missing"
+                raise self._damaged(WATERMARK, 0, None, f"{why}, so nothing says how far the segments should go")
+            return
+        why = lacking(said, self.epoch, self.position)
+        if not why and said == (self.epoch, self.position, True) and not self.closed:
+            why = "the journal had been closed, and the mark of that is missing"
+        if why:
+            name, end = (self.segments[-1].name, self.segments[-1].end) if self.segments else (name_of(1), 0)
+            raise self._damaged(name, end, self.position, f"{why} (so says the file {WATERMARK})")
+
+    def _relies_on_watermark(self) -> bool:
+        return bool(self.segments) and self.segments[-1].header.format > 1
 
     def _wanted(self, found: dict[int, str]) -> list[int]:
         """The numbers from the last segment that needs none before it."""
@@ -190,7 +225,7 @@ class _Reader:
 
     def _damaged(self, name: str, at: int, position: int | None, why: str) -> JournalDamaged:
         where = "" if position is None else f" (position {position:,})"
-        return JournalDamaged(f"{self.directory / name}, byte {at:,}{where}: {why}; {_REMEDY}")
+        return JournalDamaged(f"{shown(str(self.directory / name))}, byte {at:,}{where}: {why}; {_REMEDY}")
 
 
 def _vouched(frames: Sequence[Frame], first: int) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import secrets
 import shutil
 import sqlite3
 import tempfile
@@ -10,22 +11,43 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Self
 
+from ackfsm.journal._disk import OsDisk
 from ackfsm.journal._entry import JournalDamaged, JournalFailure
 from ackfsm.journal._protocol import REMEMBERED
-from ackfsm.journal._recovery import Recovery
-from ackfsm.journal._rows import Head, Row, RowJournal, read_rows
+from ackfsm.journal._recovery import Recovery, Replay
+from ackfsm.journal._rows import Head, Row, RowJournal, hold_to, read_rows
+from ackfsm.journal._watermark import Watermark, WatermarkFile, newest
 from ackfsm.terms import InputError
+from ackfsm.text import shown
 
-__all__ = ["SqliteJournal", "read_sqlite", "sqlite_in_use"]
+__all__ = ["MAGIC", "SqliteJournal", "read_sqlite", "sqlite_in_use"]
 
 _TABLES = """
-CREATE TABLE IF NOT EXISTS journal (only INTEGER PRIMARY KEY CHECK (only = 1), format INTEGER, epoch INTEGER,
-    next_key INTEGER, first INTEGER);
-CREATE TABLE IF NOT EXISTS entry (position INTEGER PRIMARY KEY, epoch INTEGER, kind INTEGER, key INTEGER,
+CREATE TABLE journal (only INTEGER PRIMARY KEY CHECK (only = 1), format INTEGER, epoch INTEGER,
+    next_key INTEGER, first INTEGER, promised INTEGER, closed INTEGER);
+CREATE TABLE entry (position INTEGER PRIMARY KEY, epoch INTEGER, kind INTEGER, key INTEGER,
     txn INTEGER, data BLOB, checksum INTEGER);
-INSERT OR IGNORE INTO journal VALUES (1, 1, 0, 1, 0);
+INSERT INTO journal VALUES (1, 2, 0, 1, 0, 0, 0);
 """
-_HEAD = "SELECT format, epoch, next_key, first FROM journal"
+_FROM_1 = """
+ALTER TABLE journal ADD COLUMN promised INTEGER;
+ALTER TABLE journal ADD COLUMN closed INTEGER;
+UPDATE journal SET format = 2, promised = 0, closed = 0;
+"""
+_FORMAT = "SELECT format FROM journal"
+_HEAD = {
+    1: "SELECT epoch, next_key, first, 0, 0, format FROM journal",
+    2: "SELECT epoch, next_key, first, promised, closed, format FROM journal",
+}
+_NAMES = "SELECT t.name, c.name FROM sqlite_master AS t, pragma_table_info(t.name) AS c WHERE t.type = 'table'"
+_COLUMNS = {
+    "journal": {"only", "format", "epoch", "next_key", "first"},
+    "entry": {"position", "epoch", "kind", "key", "txn", "data", "checksum"},
+}
+"""The tables of a journal of any format, by which it is told from other databases."""
+_FEW = 3
+MAGIC = b"SQLite format 3\0"
+"""How every file of SQLite begins, but an empty one."""
 _ROWS = "SELECT position, epoch, kind, key, txn, data, checksum FROM entry ORDER BY position"
 _INSERT = "INSERT INTO entry VALUES (?, ?, ?, ?, ?, ?, ?)"
 
@@ -33,27 +55,33 @@ _INSERT = "INSERT INTO entry VALUES (?, ?, ?, ?, ?, ?, ?)"
 class SqliteJournal(RowJournal):
     """A file of SQLite in WAL mode; a sync commits with ``synchronous=FULL``, a write with ``NORMAL``.
 
+    Besides SQLite's own two there is a file ``...-watermark`` beside it as long as it is open, and after a crash.
+
     Args:
-        path: the file; it is made if it is missing.
+        path: the file; it is made if it is missing, its folder is not.
         remembered: how many duplicate-ids are kept, the newest.
 
-    Raises :class:`JournalDamaged`, :class:`ackfsm.terms.InputError` if it is in use or cannot be opened,
-    :class:`JournalFailure`.
+    Raises :class:`JournalDamaged`, :class:`ackfsm.terms.InputError` if it is in use, cannot be opened or is a file of
+    something else (nothing is changed then), :class:`JournalFailure`.
     """
 
-    failures = (sqlite3.Error,)
+    failures = (sqlite3.Error, OSError)
 
     def __init__(self, path: Path | str, *, remembered: int = REMEMBERED) -> None:
-        super().__init__(str(path), remembered)
+        super().__init__(shown(str(path)), remembered)
         self._path = Path(path)
+        self._disk = OsDisk()
+        self._watermark = WatermarkFile(self._disk, _watermark_of(self._path))
         try:
-            self._database = sqlite3.connect(path, timeout=0, isolation_level=None)
-        except sqlite3.Error as error:
-            raise InputError(f"{path} cannot be opened ({error}); name a file of SQLite") from None
+            _make(self._path)
+            _look(self._path, remembered)
+            self._database = sqlite3.connect(f"{_uri(self._path)}?mode=rw", uri=True, timeout=0, isolation_level=None)
+        except (OSError, sqlite3.DatabaseError) as error:
+            raise _cannot_open(self._path, error) from None
         try:
             self._begin()
         except BaseException:
-            self._database.close()
+            self._release()
             raise
 
     def _begin(self) -> None:
@@ -61,14 +89,27 @@ class SqliteJournal(RowJournal):
             self._database.execute("PRAGMA locking_mode=EXCLUSIVE")
             self._database.execute("PRAGMA journal_mode=WAL")
             self._database.execute("PRAGMA synchronous=FULL")
-            self._database.executescript(f"BEGIN IMMEDIATE; {_TABLES} COMMIT;")
+            self._database.executescript("BEGIN IMMEDIATE; COMMIT;")
             self._open()
-        except sqlite3.OperationalError as error:
+            self._watermark.opened(Watermark(self._epoch, self._synced))
+            self._database.execute("PRAGMA wal_checkpoint")
+        except (OSError, sqlite3.OperationalError) as error:
             if "locked" in str(error):
-                raise InputError(f"{self._path} is in use; close the journal that has it open") from None
-            raise JournalFailure(f"{self._path}: the database has failed ({error}); open it again") from error
+                raise _cannot_open(self._path, error) from None
+            raise JournalFailure(f"{self._name}: the database has failed ({error}); open it again") from error
         except sqlite3.DatabaseError as error:
             raise _damaged(self._path, error) from None
+
+    def _begin_epoch(self, head: Head, position: int) -> None:
+        """The watermark is safe before the database says that it is open; from then on it is not read without it."""
+        _hold(self._path, _beside(self._path), head, position)
+        if head.format == 1:
+            self._database.executescript(f"BEGIN IMMEDIATE; {_FROM_1} COMMIT;")
+        self._watermark.open(None if _relies_on_watermark(head) else Watermark(head.epoch, position))
+        self._disk.sync_directory(self._path.parent)
+
+    def _promised(self) -> None:
+        self._watermark.synced(Watermark(self._epoch, self._synced))
 
     def _load(self) -> tuple[Head, Iterable[Row]]:
         return _head(self._path, self._database), self._database.execute(_ROWS)
@@ -77,7 +118,7 @@ class SqliteJournal(RowJournal):
         with self._transaction(durable=durable) as cursor:
             cursor.executemany(_INSERT, rows)
             if not rows:
-                cursor.execute("UPDATE journal SET epoch = epoch")
+                cursor.execute("UPDATE journal SET promised = ?", [self._written])  # SQLite drops what changes nothing
 
     def _replace(self, head: Head, rows: Sequence[Row] | None) -> None:
         with self._transaction(durable=True) as cursor:
@@ -85,7 +126,8 @@ class SqliteJournal(RowJournal):
                 cursor.execute("DELETE FROM entry")
                 cursor.executemany(_INSERT, rows)
             cursor.execute(
-                "UPDATE journal SET epoch = ?, next_key = ?, first = ?", (head.epoch, head.next_key, head.first)
+                "UPDATE journal SET epoch = ?, next_key = ?, first = ?, promised = ?, closed = ?",
+                (head.epoch, head.next_key, head.first, head.promised, head.closed),
             )
 
     @contextlib.contextmanager
@@ -103,18 +145,155 @@ class SqliteJournal(RowJournal):
         return type(self)(self._path, remembered=self._remembered)
 
     def _release(self) -> None:
+        self._watermark.close()
         self._database.close()
+        if self._ended:
+            with contextlib.suppress(OSError):  # one that is left over does no harm
+                _watermark_of(self._path).unlink()
+
+
+def _make(path: Path) -> None:
+    """Make the journal if it is missing: all of it at once, so that no crash leaves a file that might be another's."""
+    if path.exists() or _watermark_of(path).exists():
+        return
+    half = path.with_name(f"{path.name}-new-{secrets.token_hex(8)}")
+    try:
+        with contextlib.closing(sqlite3.connect(half, isolation_level=None)) as database:
+            database.executescript(f"PRAGMA synchronous=EXTRA; BEGIN; {_TABLES} COMMIT;")
+        with contextlib.suppress(FileExistsError):  # another process was faster
+            path.hardlink_to(half)
+    finally:
+        half.unlink(missing_ok=True)
+    OsDisk().sync_directory(path.parent)
+
+
+def _look(path: Path, remembered: int) -> None:
+    """Refuse what is no journal, or is damaged, as long as nothing has been changed.
+
+    Raises also :class:`OSError` and :class:`sqlite3.DatabaseError`.
+    """
+    waiting = Path(f"{path}-wal").exists()
+    _refuse_others(path, waiting=waiting)
+    if waiting:  # closing a database moves what waits in that file, of damage too
+        with _reading(path) as database:
+            _rows_of(path, _beside(path), database, remembered)
+
+
+def _refuse_others(path: Path, *, waiting: bool) -> None:
+    beside = _watermark_of(path)
+    if not path.exists() and beside.exists():
+        raise JournalDamaged(
+            f"{shown(str(path))} is missing, and {shown(beside.name)} is that of a journal which was not closed;"
+            " restore it from a copy, or remove that file to begin an empty journal"
+        )
+    with path.open("rb") as file:
+        beginning = file.read(len(MAGIC))
+    if not beginning:
+        raise JournalDamaged(
+            f"{shown(str(path))} is empty, and no journal is, not even a new one; restore it from a copy,"
+            " or remove it to begin an empty journal"
+        )
+    if beginning != MAGIC:
+        raise _damaged(path, "file is not a database")
+    if waiting and newest(_beside(path) or b"") is not None:
+        return  # a journal; what a crash has left in the file alone may be in pieces
+    tables = _tables(path, waiting=waiting)
+    if not all(columns <= tables.get(name, set()) for name, columns in _COLUMNS.items()):
+        names = ", ".join(shown(name, 40) for name in list(tables)[:_FEW]) or "none"
+        raise InputError(
+            f"{shown(str(path))} is a database of something else (its tables: {names}); name a journal, or a new file"
+        )
+
+
+def _tables(path: Path, *, waiting: bool) -> dict[str, set[str]]:
+    """The columns of each table, read so that no file is touched."""
+    if waiting:
+        with _copy_of(path) as copy, contextlib.closing(sqlite3.connect(copy)) as database:
+            return _columns(database)
+    with contextlib.closing(sqlite3.connect(f"{_uri(path)}?mode=ro&immutable=1", uri=True)) as database:
+        return _columns(database)
+
+
+def _columns(database: sqlite3.Connection) -> dict[str, set[str]]:
+    tables: dict[str, set[str]] = {}
+    for table, column in database.execute(_NAMES):
+        tables.setdefault(table, set()).add(column)
+    return tables
+
+
+def _cannot_open(path: Path, error: Exception) -> InputError:
+    if isinstance(error, OSError):
+        why = error.strerror or str(error)
+    elif "locked" in str(error):
+        return InputError(f"{shown(str(path))} is in use; close the journal that has it open")
+    elif not isinstance(error, sqlite3.OperationalError):
+        return _damaged(path, str(error))
+    else:
+        why = str(error)
+    return InputError(f"{shown(str(path))} cannot be opened ({why}); name a file of SQLite in a folder that exists")
+
+
+@contextlib.contextmanager
+def _reading(path: Path) -> Iterator[sqlite3.Connection]:
+    """The database, of which nothing is changed, and no file is left behind."""
+    shared = Path(f"{path}-shm")
+    was_there = shared.exists()
+    try:
+        with contextlib.closing(sqlite3.connect(f"{_uri(path)}?mode=ro", uri=True, timeout=0)) as database:
+            yield database
+    finally:
+        if not was_there:
+            shared.unlink(missing_ok=True)
+
+
+def _uri(path: Path) -> str:
+    return path.absolute().as_uri()
+
+
+def _watermark_of(path: Path) -> Path:
+    return Path(f"{path}-watermark")
+
+
+def _relies_on_watermark(head: Head) -> bool:
+    """An end that is said in the database needs no other; so a journal that is closed is one file."""
+    return head.format > 1 and not head.clean
+
+
+def _beside(path: Path) -> bytes | None:
+    """What is in the watermark of a journal; ``None`` if there is none."""
+    try:
+        return _watermark_of(path).read_bytes()
+    except FileNotFoundError:
+        return None
+
+
+def _hold(path: Path, beside: bytes | None, head: Head, position: int) -> None:
+    """Refuse a journal that lacks what the file beside it promises, or that lacks that file."""
+    name, said = _watermark_of(path), newest(beside or b"")
+    if said is not None:
+        hold_to(shown(str(path)), said, head, position, f" (so says {shown(name.name)})")
+    elif _relies_on_watermark(head):
+        why = "the file is missing" if beside is None else "no mark in it can be read"
+        raise JournalDamaged(
+            f"{shown(str(name))}: {why}, and the journal was not closed, so nothing says how far it should go;"
+            " nothing has been changed, restore it from a copy"
+        )
 
 
 def _head(path: Path, database: sqlite3.Connection) -> Head:
-    found = database.execute(_HEAD).fetchone()
-    if found is None or found[0] != 1:
-        raise JournalDamaged(f"{path}: it says nothing of its format, which should be 1; restore it from a copy")
-    return Head(*found[1:])
+    found = database.execute(_FORMAT).fetchone()
+    if found is None or found[0] not in _HEAD:
+        formats = " or ".join(map(str, _HEAD))
+        raise JournalDamaged(
+            f"{shown(str(path))}: it says nothing of its format, which should be {formats}; restore it from a copy"
+        )
+    return Head(*database.execute(_HEAD[found[0]]).fetchone())
 
 
-def _damaged(path: Path, error: sqlite3.Error) -> JournalDamaged:
-    return JournalDamaged(f"{path}: SQLite cannot read it ({error}); nothing has been changed, restore it from a copy")
+def _damaged(path: Path, why: object) -> JournalDamaged:
+    return JournalDamaged(
+        f"{shown(str(path))}: SQLite cannot read it ({why}); nothing has been changed, restore it from a copy"
+    )
 
 
 def read_sqlite(path: Path, remembered: int = REMEMBERED) -> Recovery:
@@ -122,43 +301,45 @@ def read_sqlite(path: Path, remembered: int = REMEMBERED) -> Recovery:
 
     Not for the process that has it open: reading the file gives up the locks that SQLite has on it.
 
-    Raises :class:`JournalDamaged`.
+    Raises :class:`JournalDamaged`, :class:`ackfsm.terms.InputError` for a database of something else.
     """
+    beside = _beside(path)  # before what it speaks of, of which a journal in use has more by and by
+    try:
+        _refuse_others(path, waiting=Path(f"{path}-wal").exists())
+        with _copy_of(path) as copy, contextlib.closing(sqlite3.connect(copy)) as database:
+            return _read(path, beside, database, remembered)
+    except sqlite3.DatabaseError as error:
+        raise _damaged(path, error) from None
+
+
+@contextlib.contextmanager
+def _copy_of(path: Path) -> Iterator[Path]:
+    """A copy of the database with what waits beside it, for as long as it is needed."""
     with tempfile.TemporaryDirectory() as folder:
         copy = Path(folder, "journal")
         for ending in ("", "-wal"):
             if Path(f"{path}{ending}").exists():
                 shutil.copyfile(f"{path}{ending}", f"{copy}{ending}")
-        try:
-            with contextlib.closing(sqlite3.connect(copy)) as database:
-                return _read(path, database, remembered)
-        except sqlite3.DatabaseError as error:
-            raise _damaged(path, error) from None
+        yield copy
 
 
 def sqlite_in_use(path: Path) -> bool:
     """Whether another process has the journal open; asking leaves no file behind."""
     if not Path(f"{path}-wal").exists():  # a journal that is open has one
         return False
-    shared = Path(f"{path}-shm")
-    was_there = shared.exists()
     try:
-        with contextlib.closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True, timeout=0)) as database:
-            database.execute(_HEAD)
+        with _reading(path) as database:
+            database.execute(_FORMAT)
     except sqlite3.OperationalError as error:
         return "locked" in str(error)
-    finally:
-        if not was_there:
-            shared.unlink(missing_ok=True)
     return False
 
 
-def _read(path: Path, database: sqlite3.Connection, remembered: int) -> Recovery:
+def _read(path: Path, beside: bytes | None, database: sqlite3.Connection, remembered: int) -> Recovery:
     wrong = database.execute("PRAGMA integrity_check").fetchone()[0]
     if wrong != "ok":
-        raise JournalDamaged(f"{path}: SQLite finds it damaged ({wrong}); restore it from a copy")
-    head = _head(path, database)
-    replay, position, _ = read_rows(str(path), head, database.execute(_ROWS), remembered)
+        raise JournalDamaged(f"{shown(str(path))}: SQLite finds it damaged ({shown(wrong)}); restore it from a copy")
+    head, replay, position = _rows_of(path, beside, database, remembered)
     replay.new_epoch()
     return Recovery(
         live=replay.live(),
@@ -171,4 +352,16 @@ def _read(path: Path, database: sqlite3.Connection, remembered: int) -> Recovery
         dropped=replay.dropped,
         size=path.stat().st_size,
         segments=1,
+        clean=head.clean,
     )
+
+
+def _rows_of(
+    path: Path, beside: bytes | None, database: sqlite3.Connection, remembered: int
+) -> tuple[Head, Replay, int]:
+    """What is kept, held to what is promised of it, and the next position."""
+    head = _head(path, database)
+    replay, position, _ = read_rows(shown(str(path)), head, database.execute(_ROWS), remembered)
+    hold_to(shown(str(path)), head.watermark, head, position)
+    _hold(path, beside, head, position)
+    return head, replay, position

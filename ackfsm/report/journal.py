@@ -19,8 +19,9 @@ from ackfsm.journal import (
     SqliteJournal,
     inspect_file,
     inspect_sqlite,
+    kind_of,
 )
-from ackfsm.terms import InputError
+from ackfsm.text import shown
 
 __all__ = ["Checked", "checked_json", "compact", "inspect", "journal_screen", "verify"]
 
@@ -30,8 +31,6 @@ _SHOWN = 10
 
 _ALL = 2**31
 """No duplicate-id is dropped here; how many are kept is for the broker to say."""
-
-_SQLITE = b"SQLite format 3\0"
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -72,7 +71,7 @@ def inspect(path: Path) -> Checked:
 
     Raises :class:`ackfsm.terms.InputError` if there is none, :class:`JournalDamaged` if it is damaged.
     """
-    kind = _kind(path)
+    kind = kind_of(path)
     recovery, in_use = (inspect_sqlite if kind == "sqlite" else inspect_file)(path, remembered=_ALL)
     return Checked(path, kind, recovery, in_use=in_use)
 
@@ -85,7 +84,7 @@ def verify(path: Path) -> Checked:
     try:
         return inspect(path)
     except JournalDamaged as damaged:
-        return Checked(path, _kind(path), None, str(damaged))
+        return Checked(path, kind_of(path), None, str(damaged))
 
 
 def compact(path: Path) -> Checked:
@@ -94,25 +93,11 @@ def compact(path: Path) -> Checked:
     Raises :class:`ackfsm.terms.InputError` if there is none or it is in use, :class:`JournalDamaged`,
     :class:`ackfsm.journal.JournalFailure`.
     """
-    kind = _kind(path)
+    kind = kind_of(path)
     journal = (SqliteJournal if kind == "sqlite" else FileJournal)(path, remembered=_ALL)
     done = journal.compact()
     journal.close()
     return Checked(path, kind, journal.recovery, compaction=done)
-
-
-def _kind(path: Path) -> str:
-    try:
-        if path.is_dir():
-            if any(path.glob("*.journal")):
-                return "file"
-            raise InputError(f"{path} holds no journal (no file *.journal); name its directory or its SQLite file")
-        with path.open("rb") as file:
-            if file.read(len(_SQLITE)) == _SQLITE:
-                return "sqlite"
-    except OSError as error:
-        raise InputError(f"{path} cannot be read ({error.strerror}); name the directory of a journal") from None
-    raise InputError(f"{path} is neither the directory of a journal nor a file of SQLite; name one of these")
 
 
 def checked_json(checked: Checked) -> dict[str, Any]:
@@ -123,6 +108,7 @@ def checked_json(checked: Checked) -> dict[str, Any]:
         "verdict": checked.verdict,
         "damage": checked.damage,
         "in_use": checked.in_use,
+        "clean": None if checked.recovery is None else checked.recovery.clean,
         "compaction": None if checked.compaction is None else dataclasses.asdict(checked.compaction),
     }
     found = checked.recovery
@@ -141,14 +127,17 @@ def checked_json(checked: Checked) -> dict[str, Any]:
 
 def journal_screen(checked: Checked) -> RenderableType:
     """One screen: what was read, what is live, what is wrong."""
-    return Group(Text(f"{checked.path} ({checked.kind})", style="bold"), *_lines(checked))
+    return Group(Text(f"{shown(str(checked.path))} ({checked.kind})", style="bold"), *_lines(checked))
 
 
 def _lines(checked: Checked) -> Iterator[RenderableType]:
     found = checked.recovery
     if found is not None:
         yield Text(str(found))
-        yield Text(f"opened {found.epoch:,} times; next position {found.next_position:,}, next key {found.next_key:,}")
+        closed = ", closed cleanly" if found.clean else ""
+        yield Text(
+            f"opened {found.epoch:,} times{closed}; next position {found.next_position:,}, next key {found.next_key:,}"
+        )
         if found.live:
             yield from ("", _live(found))
     if checked.compaction is not None:

@@ -1,0 +1,107 @@
+"""How far a log was promised, said outside of the log, so that a log which ends too early is told from a whole one.
+
+A file of three marks, each as a seal is in a segment (:mod:`ackfsm.journal._frame`): of the last opening, of the last
+sync, and of the last clean end.  The first and the last are synced, one at a time, so that a power loss can tear only
+one of them; the mark of a sync is written after it and not synced itself.  A mark is written when what it promises is
+on stable storage, hence none ever runs ahead.  The newest that can be read counts.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import NamedTuple
+
+from ackfsm.journal._disk import Disk, write_all
+from ackfsm.journal._frame import CLOSED, SEAL, Frame, frame_at, mark
+
+__all__ = ["Watermark", "WatermarkFile", "lacking", "newest"]
+
+_OPENED, _SYNCED, _ENDED = range(3)
+_SIZE = len(mark(SEAL, 0, 0, 0))
+
+
+class Watermark(NamedTuple):
+    """In the epoch ``epoch`` all below ``position`` was on stable storage; ``clean``: then the journal was closed."""
+
+    epoch: int
+    position: int
+    clean: bool = False
+
+    def encode(self) -> bytes:
+        """Its bytes."""
+        return mark(CLOSED if self.clean else SEAL, self.epoch, self.position, self.position)
+
+
+def newest(data: bytes) -> Watermark | None:
+    """The newest mark in a file of them; ``None`` if none can be read."""
+    found = (_decoded(data[at : at + _SIZE]) for at in range(0, 3 * _SIZE, _SIZE))
+    return max((each for each in found if each is not None), default=None)
+
+
+def _decoded(data: bytes) -> Watermark | None:
+    frame = frame_at(data, 0)
+    if isinstance(frame, Frame) and frame.kind in {SEAL, CLOSED} and frame.end == _SIZE:
+        return Watermark(frame.epoch, frame.position, frame.kind == CLOSED)
+    return None
+
+
+def lacking(said: Watermark, epoch: int, position: int) -> str:
+    """What ``said`` promises and a log that ends in this epoch, at this position, does not have; empty if nothing."""
+    if said.position > position:
+        count = said.position - position
+        what = "one entry is" if count == 1 else f"{count:,} entries are"
+        return f"{what} missing at the end, for all below position {said.position:,} had been synced"
+    if said.epoch > epoch:
+        return f"it had been opened {said.epoch:,} times, and what is there says {epoch:,}; what came later is missing"
+    return ""
+
+
+class WatermarkFile:
+    """The file, open for writing.  Every method may raise :class:`OSError`."""
+
+    def __init__(self, disk: Disk, path: Path) -> None:
+        self._disk, self._path = disk, path
+        self._file: int | None = None
+
+    def open(self, start: Watermark | None) -> None:
+        """Open the file; with ``start`` say only that from now on, durably.
+
+        Without it the file is known to be on stable storage: the log relies on it.  The caller syncs the directory
+        before the log does.
+        """
+        there = self._path.name in self._disk.names(self._path.parent)
+        self._file = self._disk.open(self._path) if there or start is None else self._disk.create(self._path)
+        if start is not None:
+            self._put(_OPENED, 3 * start.encode())
+            self._sync()
+
+    def opened(self, said: Watermark) -> None:
+        """A new epoch has begun: said durably."""
+        self._put(_OPENED, said.encode())
+        self._sync()
+
+    def synced(self, said: Watermark) -> None:
+        """A sync is done: said without another."""
+        self._put(_SYNCED, said.encode())
+
+    def ended(self, said: Watermark) -> None:
+        """The log ends well: said durably."""
+        self._put(_ENDED, said.encode())
+        self._sync()
+
+    def close(self) -> None:
+        """Let go of it."""
+        file, self._file = self._file, None
+        if file is not None:
+            self._disk.close(file)
+
+    def _put(self, slot: int, data: bytes) -> None:
+        write_all(self._disk, self._live(), slot * _SIZE, data)
+
+    def _sync(self) -> None:
+        self._disk.sync(self._live())
+
+    def _live(self) -> int:
+        if self._file is None:
+            raise OSError(0, "the watermark is not open")
+        return self._file
