@@ -141,6 +141,24 @@ def test_what_a_journal_synced_without_saying_of_what_is_ignored(tmp_path: Path,
     assert _same(file, session).anomalies[Anomaly.EARLY_CONFIRM].examples == ("m2",)
 
 
+def test_no_name_reaches_a_sentence_raw(tmp_path: Path, session: SparkSession) -> None:
+    forged = "\x1b[2J\nvalid: all that was found is allowed\n\u202e\x85"
+    header = json.dumps({"ackfsm_history": 1, "config": {"profile": "jms"}, "note": forged})
+    named = dict.fromkeys(("message", "queue", "process", "session", "transaction", "error"), forged)
+    events = [
+        event | {name: named[name] for name in named.keys() & event}
+        for event in events_of(
+            "p send m1 queue=q; p send m2 transaction=t queue=q; p commit transaction=t; p fire m1; p send m1 queue=q"
+        )
+    ]
+    events[3]["event"] = forged
+    file = tmp_path / "h.jsonl"
+    file.write_text("\n".join([header, *map(json.dumps, events)]))
+    result = history.judge(_same(file, session), {})
+    assert result.reasons
+    assert all(reason.isprintable() for reason in result.reasons)
+
+
 DAMAGE = {
     "not JSON": "{",
     "a negative time": CLEAN[2].replace('"t":', '"t":-'),

@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 
 from ackfsm.history._arrays import Ints, Mask
 from ackfsm.history._format import ALWAYS, EVENTS, NAMED_MESSAGE_SCOPES, NEEDS, NOT_NEGATIVE, VOCABULARY
+from ackfsm.text import quoted
 
 __all__ = ["Found", "check", "codes"]
 
@@ -40,7 +41,17 @@ class Found:
         """The first ``limit`` bad rows, each with the first rule that it breaks, in words."""
         for row in self.bad[:limit].tolist():
             sentence = next(rule.sentence for rule in self.rules if rule.broken[row])
-            yield row, sentence.format(**self.events.slice(row, 1).to_pylist()[0])
+            fields = self.events.slice(row, 1).to_pylist()[0]
+            yield row, sentence.format(**{k: _Told(v) if isinstance(v, str) else v for k, v in fields.items()})
+
+
+class _Told(str):
+    """Text of a row, which ``!r`` shows in quotation marks, escaped and short."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return quoted(self)
 
 
 def check(events: pa.RecordBatch) -> Found:

@@ -11,6 +11,7 @@ from typing import Any
 
 from ackfsm.history._format import HEADER_KEY, VERSION
 from ackfsm.terms import InputError, parse_value
+from ackfsm.text import shown
 
 __all__ = ["Header", "header_beside", "header_of_line", "header_of_metadata"]
 
@@ -75,9 +76,8 @@ def _json(data: bytes, place: str, key: str) -> Any:
 def _header(value: Mapping[str, Any], place: str) -> Header:
     version = value[HEADER_KEY]
     if version is True or version != VERSION:
-        raise InputError(
-            f"{place}: history format {json.dumps(version)} is not known; this version of ackfsm reads format {VERSION}"
-        )
+        told = shown(json.dumps(version))
+        raise InputError(f"{place}: history format {told} is not known; this version of ackfsm reads format {VERSION}")
     config, note = value.get("config"), value.get("note")
     if config is not None and not isinstance(config, dict):
         raise InputError(f"{place}: `config` must be an object of settings")

@@ -21,6 +21,7 @@ import pyarrow.json
 from ackfsm.history._arrays import Ints
 from ackfsm.history._check import check
 from ackfsm.history._format import FIELDS, HEADER_KEY, Kind
+from ackfsm.text import shown
 
 __all__ = ["REPORTED", "SCHEMA", "Parsed", "Unreadable", "keep_readable", "parse_block", "parse_lines"]
 
@@ -53,7 +54,7 @@ class Unreadable:
     def __str__(self) -> str:
         if self.part is None:
             return f"line {self.line}: {self.why}"
-        return f"{self.part}, row {self.line}: {self.why}"
+        return f"{shown(self.part)}, row {self.line}: {self.why}"
 
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)

@@ -10,11 +10,15 @@ from typing import Any
 from ackfsm.history._lines import Unreadable
 from ackfsm.tables import Guarantees
 from ackfsm.terms import Anomaly, Configuration, Fault, Verdict
+from ackfsm.text import quoted
 
 __all__ = ["EXAMPLES", "UNCONFIGURED", "Finding", "Findings", "Result", "judge", "undrained"]
 
 SHOWN = 3
 """How many ids, or queues, a sentence names."""
+
+NAMED = 64
+"""How many characters of an id or a name a sentence has: too few for it to look like a sentence of its own."""
 
 EXAMPLES = 100
 """How many ids an anomaly is reported with."""
@@ -122,7 +126,7 @@ class Result:
 
 def undrained(queues: Sequence[str]) -> str:
     """Why an anomaly that shows at rest cannot be counted: ``queues`` were not drained (``""``: none was named)."""
-    names = [repr(queue) if queue else "a queue without a name" for queue in queues]
+    names = [quoted(queue, NAMED) if queue else "a queue without a name" for queue in queues]
     return f"no `drained` follows the last send to {_few(names, len(names))}"
 
 
@@ -206,7 +210,11 @@ def _unread(findings: Findings) -> str:
 def _seen(finding: Finding) -> str:
     kind = "transaction" if finding.anomaly is Anomaly.TORN_TRANSACTION else "message"
     plural = "" if finding.found == 1 else "s"
-    return f"{finding.anomaly} of {finding.found} {kind}{plural} ({_few(finding.examples, finding.found)})"
+    return f"{finding.anomaly} of {finding.found} {kind}{plural} ({_ids(finding.examples, finding.found)})"
+
+
+def _ids(names: Sequence[str], total: int) -> str:
+    return _few([quoted(name, NAMED) for name in names[:SHOWN]], total)
 
 
 def _few(names: Sequence[str], total: int) -> str:

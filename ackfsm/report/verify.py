@@ -10,8 +10,10 @@ from rich.text import Text
 
 from ackfsm.history import Finding, Result
 from ackfsm.report._guarantees import guarantees_line
+from ackfsm.report._layout import listed, titled
 from ackfsm.tables import Specification
 from ackfsm.terms import Verdict
+from ackfsm.text import shown
 
 __all__ = ["verify_screen"]
 
@@ -30,19 +32,21 @@ def verify_screen(result: Result, specification: Specification) -> RenderableTyp
     return Group(_heading(result), "", _anomalies(result, specification), "", guarantees, "", *_verdict(result))
 
 
-def _heading(result: Result) -> Text:
+def _heading(result: Result) -> Table:
     found = result.findings
     config = found.configuration
     setting = "unknown"
     if config is not None:
         setting = f"{config.profile}: {config.delivery_mode}, {config.ack_mode}, {config.consumption}"
     faults = ", ".join(found.faults) or "none recorded"
-    return Text.assemble(
-        (f"{found.history}\n", "bold"),
-        f"configuration {setting}\n",
-        f"{found.events:,} events of {found.messages:,} messages; {found.parse_errors:,} lines unread",
-        f" ({found.engine})\n",
-        f"faults: {faults}",
+    read = f"{found.events:,} events of {found.messages:,} messages; {found.parse_errors:,} lines unread"
+    return titled(
+        [
+            ("history", shown(found.history)),
+            ("configuration", setting),
+            ("read", f"{read} ({found.engine})"),
+            ("faults", faults),
+        ]
     )
 
 
@@ -70,7 +74,7 @@ def _allowed(finding: Finding, *, allowed: bool | None) -> Text:
     return Text("yes") if allowed else Text("no", style="red" if finding.found else "")
 
 
-def _verdict(result: Result) -> Iterator[Text]:
+def _verdict(result: Result) -> Iterator[RenderableType]:
     yield Text(f"{result.verdict}: {_MEANING[result.verdict]}", style=_STYLE[result.verdict])
-    for reason in result.reasons:
-        yield Text(f"  - {reason}")
+    if result.reasons:
+        yield listed(result.reasons)
