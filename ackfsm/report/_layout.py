@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from rich.table import Table
 from rich.text import Text
 
-__all__ = ["listed", "titled"]
+__all__ = ["hanging", "listed", "titled"]
 
 
 def titled(rows: Iterable[tuple[str, str]]) -> Table:
@@ -18,6 +18,12 @@ def titled(rows: Iterable[tuple[str, str]]) -> Table:
 def listed(sentences: Iterable[str]) -> Table:
     """A line for each sentence, after a dash."""
     return _indented((Text("  - "), Text(sentence)) for sentence in sentences)
+
+
+def hanging(sentence: str, style: str) -> Table:
+    """One sentence that begins its line."""
+    head, _, rest = sentence.partition(" ")
+    return _indented([(Text(f"{head} ", style=style), Text(rest, style=style))])
 
 
 def _indented(rows: Iterable[tuple[Text, Text]]) -> Table:
