@@ -141,6 +141,18 @@ def test_without_a_trick_an_id_looks_as_it_is(tmp_path: Path, capsys: pytest.Cap
     assert "loss of 2 messages ('m1', 'm2')" in " ".join(said.split())
 
 
+@pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
+def test_no_name_of_a_process_whose_clock_differs_reaches_the_screen_raw(
+    text: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lines = [line | {"process": text} if line.get("process") == "c" else line for line in _history()]
+    file = _file(tmp_path, lines)
+    for options in ([], ["--skew", "10us", "--never", "loss,unprocessed,phantom"]):
+        said = _verify(file, capsys, *options)
+        _assert_harmless(said)
+        assert text == HOSTILE["half a pair"] or "".join(quoted(text, 64).split()) in "".join(said.split())
+
+
 @pytest.mark.parametrize("field", ["event", "fault", "scope", "delivery_mode"])
 @pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
 def test_no_word_that_the_format_does_not_know_reaches_the_screen_raw(
