@@ -13,6 +13,8 @@ import typing
 from collections.abc import Mapping
 from enum import StrEnum
 
+from ackfsm.text import quoted, shown
+
 __all__ = [
     "AckEventMode",
     "AckMode",
@@ -222,7 +224,7 @@ def key_type(key: str) -> type[StrEnum | bool | int]:
     Raises :class:`InputError` for a key that does not exist.
     """
     if key not in _TYPES:
-        raise InputError(f"there is no setting {key!r}; the settings are {', '.join(_TYPES)}")
+        raise InputError(f"there is no setting {quoted(key)}; the settings are {', '.join(_TYPES)}")
     hint = _TYPES[key]
     if isinstance(hint, type) and issubclass(hint, (StrEnum, bool, int)):
         return hint
@@ -247,12 +249,17 @@ def parse_value(key: str, value: object) -> StrEnum | bool | int | None:
     return _count(key, value)
 
 
+def _told(value: object) -> str:
+    """A value that is none, as a person wrote it; escaped and short."""
+    return quoted(value) if isinstance(value, str) else shown(repr(value))
+
+
 def _member(key: str, kind: type[StrEnum], value: object) -> StrEnum:
     try:
         return kind(str(value))
     except ValueError:
         legal = ", ".join(member.value for member in kind)
-        raise InputError(f"{key} cannot be {value!r}; it is one of {legal}") from None
+        raise InputError(f"{key} cannot be {_told(value)}; it is one of {legal}") from None
 
 
 def _boolean(key: str, value: object) -> bool:
@@ -260,7 +267,7 @@ def _boolean(key: str, value: object) -> bool:
         return value
     if isinstance(value, str) and value.lower() in {"true", "false"}:
         return value.lower() == "true"
-    raise InputError(f"{key} cannot be {value!r}; it is true or false")
+    raise InputError(f"{key} cannot be {_told(value)}; it is true or false")
 
 
 _LEAST = {"confirm_threshold": 1}
@@ -275,4 +282,4 @@ def _count(key: str, value: object) -> int | None:
     if isinstance(number, int) and not isinstance(number, bool) and number >= least:
         return number
     legal = f"a whole number from {least}" + (", or none" if optional else "")
-    raise InputError(f"{key} cannot be {value!r}; it is {legal}")
+    raise InputError(f"{key} cannot be {_told(value)}; it is {legal}")

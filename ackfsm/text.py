@@ -1,15 +1,19 @@
 """Text that somebody else wrote (ids, queues, notes, file names, error messages), made fit to be shown.
 
 What a history or a file name says is data: it must not move a cursor, clear a screen, end a line, forge a verdict or
-fill a terminal with megabytes.  Whatever comes from outside goes through one of these two on its way to a person.
+fill a terminal with megabytes.  Whatever comes from outside goes through :func:`shown` or :func:`quoted` on its way to
+a person; :func:`printable` is the net below them, for whole sentences.
 """
 
 from __future__ import annotations
 
-__all__ = ["quoted", "shown"]
+__all__ = ["printable", "quoted", "shown"]
 
 _MOST = 200
 """Characters of a text that are shown, by default; of a longer one the beginning and how long it is."""
+
+_LONGEST = 4_000
+"""Characters of a sentence."""
 
 
 def shown(text: str, most: int = _MOST) -> str:
@@ -26,6 +30,15 @@ def quoted(text: str, most: int = _MOST) -> str:
     """As :func:`shown`, in quotation marks, so that it is clear where the text begins and ends."""
     escaped = "".join("\\'" if character == "'" else _escaped(character) for character in text[:most])
     return f"'{escaped}'" if len(text) <= most else f"'{escaped}…' ({len(text):,} characters)"
+
+
+def printable(text: str, most: int = _LONGEST) -> str:
+    """A sentence of ours on one line: what is not printable is escaped, what is too long is cut, all else stays.
+
+    The names in it should have been :func:`quoted`.  Of one that was not, nothing but its characters is lost.
+    """
+    escaped = "".join(each if each.isprintable() else _escaped(each) for each in text[:most])
+    return escaped if len(text) <= most else f"{escaped}… ({len(text):,} characters)"
 
 
 def _escaped(character: str) -> str:

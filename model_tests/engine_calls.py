@@ -132,7 +132,8 @@ def assert_kept(broker: Broker, *, anyone: bool = False) -> None:
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "history.jsonl"
         broker.history.write(file)
-        findings = history.examine(history.read(file), specification, broker.configuration)
+        recorded = history.read(file)
+        findings = history.examine(recorded, specification, broker.configuration, tells_processed=True)
     told = "\n".join(broker.history)
     assert not findings.unreadable, f"{findings.unreadable}\n{told}"
     found = [anomaly for anomaly, finding in findings.anomalies.items() if finding.found]

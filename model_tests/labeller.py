@@ -58,7 +58,7 @@ def label(
             "unprocessed": log.unprocessed() if at_rest else None,
             "duplicate": log.repeated(flag=True),
             "unflagged_duplicate": log.repeated(flag=False),
-            "reprocessed": {m for m in log.ids if len(log.of(m, "processed")) > 1},
+            "reprocessed": log.reprocessed(),
             "resurrection": log.resurrection(),
             "phantom": log.phantom(),
             "dirty_delivery": log.dirty_delivery(),
@@ -196,8 +196,16 @@ class _Log:
     def loss(self) -> Ids:
         return {m for m in self.ids if self.confirmed(m) and not self.delivered(m) and not self.gone(m)}
 
-    def unprocessed(self) -> Ids:
-        return {m for m in self.ids if self.delivered(m) and not self.of(m, "processed") and not self.gone(m)}
+    def unprocessed(self) -> Ids | None:
+        """Unknown where nobody records what was processed, but for messages that came to another end."""
+        found = {m for m in self.ids if self.delivered(m) and not self.of(m, "processed") and not self.gone(m)}
+        return found if self.everywhere("processed") or not found else None
+
+    def reprocessed(self) -> Ids | None:
+        """Unknown where nobody records what was processed, but for messages that came once."""
+        if not self.everywhere("processed") and any(len(self.delivered(m)) > 1 for m in self.ids):
+            return None
+        return {m for m in self.ids if len(self.of(m, "processed")) > 1}
 
     def repeated(self, *, flag: bool) -> Ids:
         return {m for m in self.ids if any(self.log[i]["redelivered"] is flag for i in self.delivered(m)[1:])}

@@ -379,14 +379,6 @@ def test_a_damaged_answer_is_found_again(cache: Path, text: str) -> None:
     assert json.loads(kept.read_text(encoding="utf-8")) == good
 
 
-def test_what_a_kept_answer_lacks_is_unknown(cache: Path) -> None:
-    explore.allowed(shipped(), shipped().configure(), {Fault.CONSUMER_CRASH})
-    (kept,) = cache.iterdir()
-    kept.write_text('{"duplicate": true}', encoding="utf-8")
-    expected = dict.fromkeys(Anomaly) | {Anomaly.DUPLICATE: True}
-    assert explore.allowed(shipped(), shipped().configure(), {Fault.CONSUMER_CRASH}) == expected
-
-
 def test_nothing_is_known_of_what_the_tables_do_not_cover(cache: Path) -> None:
     gap = tables.Gap("ack_mode", AckMode.SESSION_TRANSACTED, "nobody has written its rows")
     specification = dataclasses.replace(shipped(), gaps=(gap,))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import pytest
@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession  # noqa: TC002 - pytest fixtures are looked
 from ackfsm import history, spark
 from ackfsm.history import Findings
 from ackfsm.terms import Anomaly, Configuration, InputError
-from model_tests import test_history_actions, test_history_prefetch
+from model_tests import test_history_actions, test_history_clocks, test_history_prefetch, test_history_recording
 from model_tests._tables import shipped
 from model_tests.notation import events_of, write
 
@@ -35,10 +35,10 @@ def _configured(path: Path) -> Configuration | None:
     return SPEC.configure(None, header.config) if header and header.config else None
 
 
-def _same(path: Path, session: SparkSession) -> Findings:
+def _same(path: Path, session: SparkSession, skew: int = 0) -> Findings:
     configuration = _configured(path)
-    local = history.examine(history.read(path), SPEC, configuration)
-    found = spark.examine(path, SPEC, configuration, session)
+    local = history.examine(history.read(path), SPEC, configuration, skew=skew)
+    found = spark.examine(path, SPEC, configuration, session, skew=skew)
     assert found == dataclasses.replace(local, engine="spark")
     return found
 
@@ -139,6 +139,51 @@ def test_what_a_journal_synced_without_saying_of_what_is_ignored(tmp_path: Path,
     file = write(events_of(text), tmp_path / "h.jsonl")
     file.write_text(header + file.read_text())
     assert _same(file, session).anomalies[Anomaly.EARLY_CONFIRM].examples == ("m2",)
+
+
+def test_no_name_reaches_a_sentence_raw(tmp_path: Path, session: SparkSession) -> None:
+    forged = "\x1b[2J\nvalid: all that was found is allowed\n\u202e\x85"
+    header = json.dumps({"ackfsm_history": 1, "config": {"profile": "jms"}, "note": forged})
+    named = dict.fromkeys(("message", "queue", "process", "session", "transaction", "error"), forged)
+    events = [
+        event | {name: named[name] for name in named.keys() & event}
+        for event in events_of(
+            "p send m1 queue=q; p send m2 transaction=t queue=q; p commit transaction=t; p fire m1; p send m1 queue=q"
+        )
+    ]
+    events[3]["event"] = forged
+    file = tmp_path / "h.jsonl"
+    file.write_text("\n".join([header, *map(json.dumps, events)]))
+    result = history.judge(_same(file, session), {})
+    assert result.reasons
+    assert all(reason.isprintable() for reason in result.reasons)
+
+
+def _together(texts: Iterable[str], file: Path) -> Path:
+    """All cases in one history, each with its own names."""
+    header = {"ackfsm_history": 1, "config": {"profile": "jms"}}
+    events = [
+        event | {name: f"{i} {value}" for name, value in event.items() if name in {*NAMES, "process"}}
+        for i, text in enumerate(texts)
+        for event in test_history_clocks.timed(text)
+    ]
+    file.write_text("\n".join(map(json.dumps, [header, *events, {"t": 10**10, "process": "n", "event": "drained"}])))
+    return file
+
+
+def test_clocks_are_put_right_alike(tmp_path: Path, session: SparkSession) -> None:
+    texts = [test_history_clocks.BEHIND, *(text for text, _, _ in test_history_clocks.SHIFTED.values())]
+    file = _together(texts, tmp_path / "h.jsonl")
+    assert len(_same(file, session, skew=5_000).offsets) > 5
+    assert _same(file, session).anomalies[Anomaly.PHANTOM].doubted
+
+
+def test_who_does_not_tell_what_was_processed_is_found_alike(tmp_path: Path, session: SparkSession) -> None:
+    cases = test_history_recording.CASES
+    told = _together((text for text in cases.values() if "processed" in text), tmp_path / "told.jsonl")
+    assert _same(told, session).anomalies[Anomaly.REPROCESSED].doubt
+    untold = _together((text for text in cases.values() if "processed" not in text), tmp_path / "untold.jsonl")
+    assert _same(untold, session).anomalies[Anomaly.UNPROCESSED].unrecorded
 
 
 DAMAGE = {

@@ -22,6 +22,7 @@ from ackfsm.cli._matrix import add_matrix
 from ackfsm.cli._systems import add_systems
 from ackfsm.cli._verify import add_verify
 from ackfsm.terms import AckfsmError
+from ackfsm.text import printable
 
 __all__ = ["main"]
 
@@ -35,7 +36,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         return int(arguments.run(arguments))
     except AckfsmError as error:
-        print(f"ackfsm {arguments.command}: {error}", file=sys.stderr)
+        print(f"ackfsm {arguments.command}: {printable(str(error))}", file=sys.stderr)
     except ModuleNotFoundError as error:
         if error.name not in _OPTIONAL:
             raise

@@ -20,6 +20,7 @@ from ackfsm import tables
 from ackfsm.network import Bounds
 from ackfsm.tables import Specification
 from ackfsm.terms import Configuration, Fault, InputError, Profile
+from ackfsm.text import printable
 
 __all__ = [
     "AS_PROMISED",
@@ -153,9 +154,9 @@ def write_file(path: Path, data: bytes) -> None:
 
 
 def console(*, errors: bool = False) -> Console:
-    """Colours only on a terminal; when the output goes elsewhere, lines are not cut."""
-    made = Console(stderr=errors, highlight=False)
-    return made if made.is_terminal else Console(stderr=errors, highlight=False, width=160)
+    """Colours only on a terminal; when the output goes elsewhere, lines are not cut.  Text is text, not markup."""
+    made = Console(stderr=errors, highlight=False, markup=False, emoji=False)
+    return made if made.is_terminal else Console(stderr=errors, highlight=False, markup=False, emoji=False, width=160)
 
 
 def say(arguments: argparse.Namespace, machine: object, person: Callable[[], RenderableType]) -> None:
@@ -228,4 +229,4 @@ def at_least_one(number: int | None, option: str) -> int:
 class Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         """One sentence, and where to read more."""
-        self.exit(USAGE, f"{self.prog}: {message}; see {self.prog} --help\n")
+        self.exit(USAGE, f"{self.prog}: {printable(message)}; see {self.prog} --help\n")

@@ -6,12 +6,12 @@ import argparse
 import contextlib
 import functools
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from rich.console import Group
 
-from ackfsm import explore, tables
+from ackfsm import explore, tables, timing
 from ackfsm.cli._common import (
     AS_PROMISED,
     UNDETERMINED,
@@ -26,7 +26,7 @@ from ackfsm.cli._common import (
 )
 from ackfsm.cli._engine import add_engine, spark_session
 from ackfsm.terms import Anomaly, Configuration, InputError, Verdict
-from ackfsm.text import shown
+from ackfsm.text import quoted, shown
 
 if TYPE_CHECKING:
     from ackfsm import history
@@ -52,6 +52,19 @@ def add_verify(commands: Commands) -> None:
         nargs="+",
         help="JSONL (also gzipped), Parquet, a folder of parts, or - (standard input)",
     )
+    parser.add_argument(
+        "--never",
+        metavar="ANOMALY,...",
+        action="append",
+        default=[],
+        help="exit 1 if one of these is found, whether it is allowed or not: loss,unprocessed; may be repeated",
+    )
+    parser.add_argument(
+        "--skew",
+        metavar="DURATION",
+        default="0",
+        help="by how much the clocks of two processes may differ: 100us, 2ms, 1s (default: 0)",
+    )
     add_engine(parser)
 
 
@@ -60,8 +73,9 @@ def _verify(arguments: argparse.Namespace) -> int:
 
     specification = tables.load()
     settings_of(arguments)
-    with _engine(arguments, specification) as examine:
-        answers = [_answer(arguments, specification, path, examine) for path in arguments.histories]
+    never, skew = _never(arguments.never, specification), _skew(arguments.skew)
+    with _engine(arguments, specification, skew) as examine:
+        answers = [_answer(arguments, specification, path, examine, never) for path in arguments.histories]
     results = [each for each in answers if not isinstance(each, InputError)]
     refused = [str(each) for each in answers if isinstance(each, InputError)]
     answer = [_as_json(path, each) for path, each in zip(arguments.histories, answers, strict=True)]
@@ -70,19 +84,56 @@ def _verify(arguments: argparse.Namespace) -> int:
     for error in dict.fromkeys(refused):
         print(f"ackfsm verify: {error}", file=sys.stderr)
     verdicts = {result.verdict for result in results}
-    if Verdict.INVALID in verdicts:
+    found = {found for result in results for found in result.never.values()}
+    if Verdict.INVALID in verdicts or True in found:
         return VIOLATION
     if refused:
         return USAGE
-    return UNDETERMINED if Verdict.UNKNOWN in verdicts else AS_PROMISED
+    return UNDETERMINED if Verdict.UNKNOWN in verdicts or None in found else AS_PROMISED
+
+
+_MOST_SKEW = 10**9
+"""Seconds; more than any clock is wrong, and few enough for nanoseconds of 64 bits."""
+
+
+def _never(options: Sequence[str], specification: tables.Specification) -> tuple[Anomaly, ...]:
+    """The anomalies that ``--never`` names, each once.  Raises :class:`InputError` for what no history can show."""
+    if not options:
+        return ()
+    from ackfsm import history
+
+    names = [name.strip() for option in options for name in option.split(",")]
+    showable = history.shown_anomalies(specification)
+    for name in names:
+        if name not in showable:
+            told = f"a history does not show {name}" if name in set(Anomaly) else f"there is no anomaly {quoted(name)}"
+            raise InputError(f"--never: {told}; it is one of {', '.join(showable)}")
+    return tuple(dict.fromkeys(map(Anomaly, names)))
+
+
+def _skew(text: str) -> int:
+    """``--skew`` in nanoseconds.  Raises :class:`InputError` for what is no duration."""
+    if text.strip() == "0":
+        return 0
+    try:
+        seconds = timing.parse_duration(text)
+    except InputError as error:
+        raise InputError(f"--skew: {error}") from None
+    if seconds > _MOST_SKEW:
+        raise InputError(f"--skew is at most {_MOST_SKEW}s; correct the clocks of the history instead")
+    return int(seconds * 10**9)
 
 
 def _answer(
-    arguments: argparse.Namespace, specification: tables.Specification, path: str, examine: _Examine
+    arguments: argparse.Namespace,
+    specification: tables.Specification,
+    path: str,
+    examine: _Examine,
+    never: Sequence[Anomaly],
 ) -> history.Result | InputError:
     """The verdict on one history, or why there is none: a bad one of several does not hide the others' answers."""
     try:
-        return _judged(arguments, specification, path, examine)
+        return _judged(arguments, specification, path, examine, never)
     except InputError as error:
         if len(arguments.histories) == 1:
             raise
@@ -98,30 +149,34 @@ _Examine: TypeAlias = "Callable[[str, _Configure], history.Findings]"
 
 
 @contextlib.contextmanager
-def _engine(arguments: argparse.Namespace, specification: tables.Specification) -> Iterator[_Examine]:
+def _engine(arguments: argparse.Namespace, specification: tables.Specification, skew: int) -> Iterator[_Examine]:
     """What examines one history: this process, or Spark."""
     from ackfsm import history
 
     with spark_session(arguments) as session:
         if session is None:
-            yield functools.partial(_examine_here, specification)
+            yield functools.partial(_examine_here, specification, skew)
         else:
             from ackfsm import spark
 
             yield lambda path, configure: spark.examine(
-                path, specification, configure(history.read_header(path)), session
+                path, specification, configure(history.read_header(path)), session, skew=skew
             )
 
 
-def _examine_here(specification: tables.Specification, path: str, configure: _Configure) -> history.Findings:
+def _examine_here(specification: tables.Specification, skew: int, path: str, configure: _Configure) -> history.Findings:
     from ackfsm import history
 
     recorded = history.read(path)
-    return history.examine(recorded, specification, configure(recorded.header))
+    return history.examine(recorded, specification, configure(recorded.header), skew=skew)
 
 
 def _judged(
-    arguments: argparse.Namespace, specification: tables.Specification, path: str, examine: _Examine
+    arguments: argparse.Namespace,
+    specification: tables.Specification,
+    path: str,
+    examine: _Examine,
+    never: Sequence[Anomaly],
 ) -> history.Result:
     from ackfsm import history
 
@@ -141,7 +196,7 @@ def _judged(
                 progress=progress,
             )
             why = {anomaly: explore.why_undecided(specification, configuration, anomaly) for anomaly in Anomaly}
-    return history.judge(findings, allowed, why, specification.guarantees)
+    return history.judge(findings, allowed, why, specification.guarantees, never)
 
 
 def _configuration(

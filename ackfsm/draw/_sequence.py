@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from ackfsm.draw._style import identifier, wrapped
+from ackfsm.text import printable
 
 __all__ = ["Arrow", "SequenceDiagram", "sequence_mermaid", "sequence_plantuml"]
 
@@ -57,7 +58,7 @@ def _mermaid(diagram: SequenceDiagram) -> Iterator[str]:
         yield f"title {_in_mermaid(diagram.title)}"
     for lane in diagram.lanes:
         name = _name(lane)
-        yield f"participant {lane}" if name == lane else f"participant {name} as {lane}"
+        yield f"participant {lane}" if name == lane else f"participant {name} as {_in_mermaid(lane)}"
     for arrow in diagram.arrows:
         head = "-x" if arrow.fault else "->>"
         text = "<br/>".join(map(_in_mermaid, _said(arrow)))
@@ -68,7 +69,7 @@ def _mermaid(diagram: SequenceDiagram) -> Iterator[str]:
 
 def _in_mermaid(text: str) -> str:
     """``text`` with the signs that Mermaid reads written by their numbers: ``m1#2`` is ``m1#35;2``."""
-    return _MERMAID.sub(lambda found: f"#{ord(found[0])};", text)
+    return _MERMAID.sub(lambda found: f"#{ord(found[0])};", printable(text))
 
 
 def sequence_plantuml(diagram: SequenceDiagram) -> str:
@@ -80,7 +81,7 @@ def sequence_plantuml(diagram: SequenceDiagram) -> str:
 def _plantuml(diagram: SequenceDiagram) -> Iterator[str]:
     if diagram.title:
         yield f"title {_in_plantuml(diagram.title)}"
-    yield from (f'participant "{lane}" as {_name(lane)}' for lane in diagram.lanes)
+    yield from (f'participant "{_in_plantuml(lane)}" as {_name(lane)}' for lane in diagram.lanes)
     for arrow in diagram.arrows:
         head = "->x" if arrow.fault else "->"
         text = "\\n".join(map(_in_plantuml, _said(arrow)))
@@ -93,7 +94,7 @@ def _plantuml(diagram: SequenceDiagram) -> Iterator[str]:
 
 def _in_plantuml(text: str) -> str:
     """``text`` with a tilde before what PlantUML takes for a mark of its own."""
-    return _CREOLE.sub(lambda found: f"~{found[0]}", text)
+    return _CREOLE.sub(lambda found: f"~{found[0]}", printable(text))
 
 
 def _said(arrow: Arrow) -> Iterator[str]:
@@ -111,4 +112,4 @@ def _span(diagram: SequenceDiagram, comma: str) -> str:
 
 
 def _name(lane: str) -> str:
-    return identifier("lane", lane) if " " in lane else lane
+    return lane if re.fullmatch(r"\w+", lane) else identifier("lane", lane)

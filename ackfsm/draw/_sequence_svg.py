@@ -10,6 +10,7 @@ from typing import Final
 from ackfsm.draw._diagram import Kind, Mark
 from ackfsm.draw._sequence import Arrow, SequenceDiagram
 from ackfsm.draw._style import COLOURS, DIM, FILLS, FONT, INK, wrapped
+from ackfsm.text import printable
 
 __all__ = ["sequence_svg"]
 
@@ -82,7 +83,7 @@ class _Sheet:
     def _head(self, lane: str) -> str:
         x, fill = self._x(lane), FILLS[Mark.NONE]
         box = f'<rect x="{x - 55}" y="{self.y}" width="110" height="{_HEAD}" rx="4" fill="{fill}" stroke="{INK}"/>'
-        return f'{box}<text x="{x}" y="{self.y + 17}" text-anchor="middle">{html.escape(lane)}</text>'
+        return f'{box}<text x="{x}" y="{self.y + 17}" text-anchor="middle">{html.escape(printable(lane))}</text>'
 
     def _life(self, lane: str, top: int) -> str:
         x = self._x(lane)
@@ -117,7 +118,7 @@ class _Sheet:
         halo = "" if not look else ' stroke="white" stroke-width="3" paint-order="stroke"'
         for line in lines:
             self.y += _LINE
-            yield f'<text x="{x}" y="{self.y}"{attributes}{halo}>{html.escape(line)}</text>'
+            yield f'<text x="{x}" y="{self.y}"{attributes}{halo}>{html.escape(printable(line))}</text>'
 
 
 _ATTRIBUTES: Final = {"weight": "font-weight", "fill": "fill", "size": "font-size"}

@@ -6,7 +6,8 @@ import contextlib
 import dataclasses
 import hashlib
 import json
-import tempfile
+import os
+import stat
 from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
 from types import MappingProxyType
@@ -15,9 +16,10 @@ from typing import Any
 import platformdirs
 
 from ackfsm.explore._check import check
+from ackfsm.files import write_file
 from ackfsm.network import Bounds
 from ackfsm.tables import COUNTED, Monitor, Per, Property, Relation, Specification
-from ackfsm.terms import Anomaly, Configuration, Fault
+from ackfsm.terms import AckfsmError, Anomaly, Configuration, Fault
 
 __all__ = ["allowed", "why_undecided"]
 
@@ -29,7 +31,10 @@ _MOST_STATES = 3_000_000
 _FEW_STATES = (20_000, 300_000)
 """A witness is mostly near: before all is searched, so much of each small system is."""
 
+_OTHERS_CAN_WRITE = stat.S_IWGRP | stat.S_IWOTH
+
 _Progress = Callable[[int], None]
+_Answer = Mapping[Anomaly, bool | None]
 
 
 def allowed(  # noqa: PLR0913 - it is one question
@@ -49,16 +54,17 @@ def allowed(  # noqa: PLR0913 - it is one question
 
     ``None`` where that does not tell: a setting that the tables do not cover, an anomaly of which
     they have no property, one that needs two messages and was not found, or a search that was not
-    complete.  Results are kept in the user's cache folder, under a name made of the tables, the code and the question.
+    complete.  Answers are kept in the user's cache folder, each with its question (tables, code, configuration, faults,
+    actions), and believed only if they answer this very question, and nobody else could have written them.
     """
     verdicts: dict[Anomaly, bool | None] = dict.fromkeys(Anomaly)
     if specification.gaps_of(configuration):
         return verdicts
     question = _Question(specification, configuration, frozenset(faults), frozenset(actions), progress)
-    verdicts |= question.kept("one message", question.of_one)
+    verdicts |= question.kept("one message", tuple(specification.properties), question.of_one)
     for anomaly, definition in specification.properties.items():
         if _needs_two(definition) and not verdicts[anomaly]:
-            verdicts[anomaly] = question.kept(anomaly, question.of_two)[anomaly] if anomaly in found else None
+            verdicts |= question.kept(anomaly, (anomaly,), question.of_two) if anomaly in found else {anomaly: None}
     return verdicts
 
 
@@ -81,28 +87,35 @@ class _Question:
     actions: frozenset[str]
     progress: _Progress | None
 
-    def kept(self, about: str, answer: Callable[[str], Mapping[Anomaly, bool | None]]) -> Mapping[Anomaly, bool | None]:
-        """What is kept ``about`` a part of the question, else its ``answer``, which is then kept."""
-        file = self._file(about)
-        found = _read(file)
+    def kept(self, about: str, anomalies: Collection[Anomaly], answer: Callable[[str], _Answer]) -> _Answer:
+        """What is kept ``about`` a part of the question, which is of ``anomalies``; else its ``answer``, then kept."""
+        question = self._written(about)
+        name = hashlib.sha256(json.dumps(question, sort_keys=True).encode()).hexdigest()
+        file = Path(platformdirs.user_cache_dir("ackfsm")) / "allowed" / f"{name}.json"
+        found = _read(file, question, anomalies)
         if found is None:
             found = answer(about)
-            _write(file, found)
+            _write(file, question, found)
         return found
 
-    def _file(self, about: str) -> Path:
-        asked = [sorted(self.faults), sorted(self.actions), about]
-        question = json.dumps([self.specification.digest, self.configuration.as_dict(), *asked])
-        digest = hashlib.sha256(question.encode() + _code()).hexdigest()
-        return Path(platformdirs.user_cache_dir("ackfsm")) / "allowed" / f"{digest}.json"
+    def _written(self, about: str) -> dict[str, object]:
+        """All that the answer depends on, as plain JSON values."""
+        return {
+            "tables": self.specification.digest,
+            "code": _code(),
+            "configuration": self.configuration.as_dict(),
+            "faults": sorted(fault.value for fault in self.faults),
+            "actions": sorted(self.actions),
+            "about": str(about),
+        }
 
-    def of_one(self, _: str) -> Mapping[Anomaly, bool | None]:
+    def of_one(self, _: str) -> _Answer:
         """Everything that one message shows."""
         bounds = Bounds(faults=self.faults, max_faults=None, actions=self.actions)
         answer = check(self.specification, self.configuration, bounds, progress=self.progress)
-        return {anomaly: finding.reachable is True for anomaly, finding in answer.findings.items()}
+        return {anomaly: finding.reachable for anomaly, finding in answer.findings.items()}
 
-    def of_two(self, name: str) -> Mapping[Anomaly, bool | None]:
+    def of_two(self, name: str) -> _Answer:
         """Whether two messages show the anomaly ``name``.
 
         The system is watched for nothing else, which leaves far fewer states.  Where a count above a bound is the
@@ -160,26 +173,47 @@ def _with_bounds_of_one(configuration: Configuration, definition: Property) -> C
     return dataclasses.replace(configuration, **ones)
 
 
-def _code() -> bytes:
-    """The source of what decides the answer, so that a changed explorer does not believe an old one."""
-    files = [_PACKAGE / "terms.py", _PACKAGE / "network.py"]
+def _code() -> str:
+    """A digest of the source of what decides the answer, so that a changed explorer does not believe an old one."""
+    files = [_PACKAGE / "terms.py", _PACKAGE / "machines.py", _PACKAGE / "network.py"]
     files += sorted((_PACKAGE / "tables").glob("*.py")) + sorted((_PACKAGE / "explore").glob("*.py"))
-    return b"".join(file.read_bytes() for file in files)
+    return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()
 
 
-def _read(file: Path) -> Mapping[Anomaly, bool | None] | None:
-    """What is kept; ``None`` if nothing is, or if it is damaged (then it is found again)."""
+def _read(file: Path, question: Mapping[str, object], anomalies: Collection[Anomaly]) -> _Answer | None:
+    """The answer that is kept in ``file`` to this very ``question``; ``None`` if there is none to be believed."""
     try:
-        kept = json.loads(file.read_text(encoding="utf-8"))
-        return {Anomaly(name): None if reachable is None else reachable is True for name, reachable in kept.items()}
-    except (OSError, ValueError, AttributeError):
-        return None
+        if not _is_ours(file.parent) or not _is_ours(file):
+            return None
+        held = json.loads(file.read_bytes())
+        answer = held["answer"]
+        if held != _held(question, answer) or answer.keys() != set(map(str, anomalies)):
+            return None
+    except (OSError, ValueError, RecursionError, LookupError, TypeError, AttributeError):
+        return None  # damaged, or never written by this program: it is found again
+    known = all(reachable is None or isinstance(reachable, bool) for reachable in answer.values())
+    return {anomaly: answer[anomaly] for anomaly in anomalies} if known else None
 
 
-def _write(file: Path, found: Mapping[Anomaly, bool | None]) -> None:
+def _held(question: Mapping[str, object], answer: Mapping[str, object]) -> dict[str, object]:
+    """What is written: the question, its answer, and a check over both."""
+    told = json.dumps([question, answer], sort_keys=True)
+    return {"question": question, "answer": answer, "check": hashlib.sha256(told.encode()).hexdigest()}
+
+
+def _is_ours(path: Path) -> bool:
+    """Whether it is a file or folder that nobody but this user (and the superuser) can have written."""
+    status = path.lstat()
+    usual = stat.S_ISREG(status.st_mode) or stat.S_ISDIR(status.st_mode)
+    return usual and status.st_uid == os.geteuid() and not status.st_mode & _OTHERS_CAN_WRITE
+
+
+def _write(file: Path, question: Mapping[str, object], found: _Answer) -> None:
     """Keep ``found``, all of it or nothing; where nothing can be kept it is found again next time."""
-    with contextlib.suppress(OSError):
-        file.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile("w", dir=file.parent, delete=False, encoding="utf-8") as half:
-            json.dump({anomaly.value: reachable for anomaly, reachable in found.items()}, half)
-        Path(half.name).replace(file)
+    held = _held(question, {anomaly.value: reachable for anomaly, reachable in found.items()})
+    with contextlib.suppress(OSError, AckfsmError):
+        file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if _is_ours(file.parent) and (file.is_file() or not file.exists()):
+            file.unlink(missing_ok=True)  # its mode would be kept, and others may have it open
+            write_file(file, json.dumps(held).encode())
+            file.chmod(0o600)

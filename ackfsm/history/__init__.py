@@ -1,7 +1,7 @@
 """History format 1: read a recorded history, count its anomalies, judge it; in one process, in columns."""
 
 from ackfsm.history._columns import Events
-from ackfsm.history._examine import examine
+from ackfsm.history._examine import examine, shown_anomalies
 from ackfsm.history._expand import Stream
 from ackfsm.history._header import Header
 from ackfsm.history._lines import Unreadable
@@ -21,4 +21,5 @@ __all__ = [
     "judge",
     "read",
     "read_header",
+    "shown_anomalies",
 ]

@@ -42,16 +42,11 @@ class Found:
         for row in self.bad[:limit].tolist():
             sentence = next(rule.sentence for rule in self.rules if rule.broken[row])
             fields = self.events.slice(row, 1).to_pylist()[0]
-            yield (
-                row,
-                sentence.format(
-                    **{name: _Quoted(value) if isinstance(value, str) else value for name, value in fields.items()}
-                ),
-            )
+            yield row, sentence.format(**{k: _Quoted(v) if isinstance(v, str) else v for k, v in fields.items()})
 
 
 class _Quoted(str):
-    """Text of a history, which shows itself escaped and cut where a sentence quotes it."""
+    """Text of a row, which ``!r`` shows in quotation marks, escaped and short."""
 
     __slots__ = ()
 

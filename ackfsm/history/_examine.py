@@ -12,12 +12,15 @@ import pyarrow.compute as pc
 
 from ackfsm.history._actions import actions_of
 from ackfsm.history._arrays import Ints, States
+from ackfsm.history._clocks import aligned
 from ackfsm.history._columns import Events
 from ackfsm.history._count import count_regressions, reordered, torn_transactions, window_overruns
 from ackfsm.history._expand import Stream, expand
 from ackfsm.history._fold import Machines, fold
+from ackfsm.history._format import Event
 from ackfsm.history._prefetch import prefetch_overruns
 from ackfsm.history._read import History
+from ackfsm.history._recording import came_early, silent_of, unless_early, unless_untold, unless_untold_again
 from ackfsm.history._rest import Rest, rest_of
 from ackfsm.history._sends import Sends, sends_of
 from ackfsm.history._tallies import MESSAGES, TALLIES
@@ -26,7 +29,7 @@ from ackfsm.history._watch import folded, machines_of, needs_configuration, need
 from ackfsm.tables import Specification
 from ackfsm.terms import Anomaly, Configuration
 
-__all__ = ["examine"]
+__all__ = ["examine", "shown_anomalies"]
 
 _NOTHING: Ints = np.empty(0, np.int64)
 
@@ -55,19 +58,32 @@ class _Count:
     unknown: str | None = None
 
 
-def examine(history: History, specification: Specification, configuration: Configuration | None) -> Findings:
+def examine(
+    history: History,
+    specification: Specification,
+    configuration: Configuration | None,
+    *,
+    skew: int = 0,
+    tells_processed: bool = False,
+) -> Findings:
     """Count every anomaly that ``history`` can show.
 
     Args:
         history: what :func:`read` gave.
         specification: the tables, whose properties define the anomalies of a single message.
         configuration: what the history was recorded under; without one, the counts that depend on it are unknown.
+        skew: by how many nanoseconds the clocks of two processes may differ.
+        tells_processed: whether it is certain that every ``processed`` was recorded, even if there is none.
     """
-    events = history.events
+    events, clocks = aligned(history.events, skew)
     this = _Examination(events, sends_of(events), rest_of(events), specification, configuration)
     machines = machines_of(specification, configuration)
     states = _final_states(machines, expand(events, this.sends), events.count_of("message"))
     anomalies = _folded(this, machines, states) | {anomaly: count(this) for anomaly, count in _COUNTS.items()}
+    findings = {anomaly: _finding(this, anomaly, anomalies[anomaly]) for anomaly in Anomaly if anomaly in anomalies}
+    findings |= _phantoms(events, findings, skew)
+    if not tells_processed:
+        findings |= _untold(events, findings, anomalies)
     tallies = {tally.name: int(machines.means(tally.name, states, this.rest.judged).sum()) for tally in TALLIES}
     return Findings(
         history=str(history.path),
@@ -79,8 +95,10 @@ def examine(history: History, specification: Specification, configuration: Confi
         unreadable=history.unreadable,
         faults=events.faults(),
         actions=actions_of(events),
-        anomalies=MappingProxyType({a: _finding(this, a, anomalies[a]) for a in Anomaly if a in anomalies}),
+        anomalies=MappingProxyType(findings),
         counters=MappingProxyType(tallies),
+        skew=skew,
+        offsets=clocks.offsets,
     )
 
 
@@ -136,6 +154,38 @@ _COUNTS: Mapping[Anomaly, Callable[[_Examination], _Count]] = MappingProxyType(
     }
 )
 """The anomalies that no machine of one message can see."""
+
+
+def _phantoms(events: Events, findings: Mapping[Anomaly, Finding], skew: int) -> dict[Anomaly, Finding]:
+    """What clocks may have to do with phantoms."""
+    finding = findings.get(Anomaly.PHANTOM)
+    if finding is None or not finding.found:
+        return {}
+    return {Anomaly.PHANTOM: unless_early(finding, came_early(events), skew)}
+
+
+def _untold(
+    events: Events, findings: Mapping[Anomaly, Finding], counts: Mapping[Anomaly, _Count]
+) -> dict[Anomaly, Finding]:
+    """What those who do not tell what they have processed may have to do with what was counted."""
+    found = silent_of(events)
+    if found is None or Anomaly.UNPROCESSED not in findings or Anomaly.REPROCESSED not in findings:
+        return {}
+    silent, taken = found
+    unprocessed, reprocessed = counts[Anomaly.UNPROCESSED].codes, counts[Anomaly.REPROCESSED].codes
+    times = np.bincount(events.message[events.places(Event.DELIVERED)])
+    repeated = np.setdiff1d(taken[times[taken] > 1], reprocessed)
+    doubted = len(np.intersect1d(unprocessed, taken))
+    return {
+        Anomaly.UNPROCESSED: unless_untold(findings[Anomaly.UNPROCESSED], silent, doubted),
+        Anomaly.REPROCESSED: unless_untold_again(findings[Anomaly.REPROCESSED], silent, len(repeated)),
+    }
+
+
+def shown_anomalies(specification: Specification) -> tuple[Anomaly, ...]:
+    """What a history can show."""
+    counted = folded(specification).keys() | _COUNTS.keys()
+    return tuple(anomaly for anomaly in Anomaly if anomaly in counted)
 
 
 def _finding(this: _Examination, anomaly: Anomaly, count: _Count) -> Finding:

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
 from ackfsm.history._lines import Unreadable
 from ackfsm.tables import Guarantees
 from ackfsm.terms import Anomaly, Configuration, Fault, Verdict
+from ackfsm.text import quoted
 
-__all__ = ["EXAMPLES", "UNCONFIGURED", "Finding", "Findings", "Result", "judge", "undrained"]
+__all__ = ["EXAMPLES", "UNCONFIGURED", "Finding", "Findings", "Result", "judge", "quoted_few", "undrained"]
 
 SHOWN = 3
 """How many ids, or queues, a sentence names."""
+
+NAMED = 64
+"""How many characters of an id or a name a sentence has: too few for it to look like a sentence of its own."""
 
 EXAMPLES = 100
 """How many ids an anomaly is reported with."""
@@ -33,6 +37,9 @@ class Finding:
         unknown: why there may be more, a clause; ``None`` if ``found`` is all.
         needs_every_line: whether it is concluded from the absence of an event, so that an unread line may refute it.
         examples: the first :data:`EXAMPLES` ids, by code point.
+        unrecorded: whether it is unknown for want of what nobody recorded: nothing hangs on it where it is allowed.
+        doubted: how many of ``found`` may be of the recording and not of the system (clocks, what is not told).
+        doubt: why, a sentence with the remedy; without any ``doubted``, why there may be more than were found.
     """
 
     anomaly: Anomaly
@@ -40,6 +47,14 @@ class Finding:
     unknown: str | None
     needs_every_line: bool
     examples: tuple[str, ...]
+    unrecorded: bool = False
+    doubted: int = 0
+    doubt: str | None = None
+
+    @property
+    def certain(self) -> int:
+        """How many nothing but the system explains."""
+        return self.found - self.doubted
 
     @property
     def count(self) -> int | None:
@@ -61,6 +76,8 @@ class Findings:
         actions: what applications did of their own will that makes a broker deliver again (optional events).
         anomalies: every anomaly that a history can show, in the order of :class:`Anomaly`.
         counters: what else a person may want to know, by name.
+        skew: by how many nanoseconds the clocks of two processes may differ.
+        offsets: nanoseconds that were added to the times of a process for that; of those that were shifted, by name.
     """
 
     history: str
@@ -74,6 +91,8 @@ class Findings:
     actions: tuple[str, ...]
     anomalies: Mapping[Anomaly, Finding]
     counters: Mapping[str, int]
+    skew: int = 0
+    offsets: Mapping[str, int] = dataclasses.field(default_factory=dict)
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,6 +102,7 @@ class Result:
     ``allowed`` says of every anomaly whether the configuration allows it under the faults that were
     recorded; ``None`` where the tables cannot tell.  ``guarantees`` says of each whether it stood in this
     history, ``None`` where that is open; ``strongest`` are those with none above them that stood.
+    ``never`` says of each anomaly that shall not be there, allowed or not, whether it is; ``None`` if nobody can tell.
     """
 
     findings: Findings
@@ -91,6 +111,7 @@ class Result:
     reasons: tuple[str, ...]
     guarantees: Mapping[str, bool | None] = dataclasses.field(default_factory=dict)
     strongest: tuple[str, ...] = ()
+    never: Mapping[Anomaly, bool | None] = dataclasses.field(default_factory=dict)
 
     def as_json(self) -> dict[str, Any]:
         """The result as plain JSON values, with the keys of ``ackfsm verify --json``."""
@@ -118,12 +139,18 @@ class Result:
             "counters": dict(found.counters),
             "guarantees": dict(self.guarantees),
             "strongest": list(self.strongest),
+            **({"skew": found.skew, "offsets": dict(found.offsets)} if found.skew else {}),
+            **({"never": {anomaly.value: self._never(anomaly) for anomaly in self.never}} if self.never else {}),
         }
+
+    def _never(self, anomaly: Anomaly) -> dict[str, Any]:
+        finding = self.findings.anomalies[anomaly]
+        return {"count": finding.count, "found": self.never[anomaly], "messages": list(finding.examples)}
 
 
 def undrained(queues: Sequence[str]) -> str:
     """Why an anomaly that shows at rest cannot be counted: ``queues`` were not drained (``""``: none was named)."""
-    names = [repr(queue) if queue else "a queue without a name" for queue in queues]
+    names = [quoted(queue, NAMED) if queue else "a queue without a name" for queue in queues]
     return f"no `drained` follows the last send to {_few(names, len(names))}"
 
 
@@ -132,6 +159,7 @@ def judge(
     allowed: Mapping[Anomaly, bool | None],
     why_undecided: Mapping[Anomaly, str | None] = MappingProxyType({}),
     guarantees: Guarantees | None = None,
+    never: Collection[Anomaly] = (),
 ) -> Result:
     """Judge ``findings``.
 
@@ -139,13 +167,15 @@ def judge(
     explain it.  Whatever could not be read, counted or decided leaves the verdict unknown.  Only
     what was read, counted and decided in full is valid.  An anomaly that ``allowed`` lacks is undecided;
     ``why_undecided`` may have a clause that says why.
-    Of the ``guarantees``, if they are given, the result says which stood in this history.
+    Of the ``guarantees``, if they are given, the result says which stood in this history, and of the anomalies that
+    shall ``never`` be there whether they are, which changes nothing of the verdict.
     """
     decided = {anomaly: allowed.get(anomaly) for anomaly in findings.anomalies}
     violations = list(_violations(findings, decided))
     doubts = list(_doubts(findings, decided, why_undecided))
     verdict = Verdict.INVALID if violations else Verdict.UNKNOWN if doubts else Verdict.VALID
-    standing = guarantees.standing(_happened(findings)) if guarantees else {}
+    happened = _happened(findings)
+    standing = guarantees.standing(happened) if guarantees else {}
     strongest = guarantees.strongest(standing) if guarantees else ()
     return Result(
         findings=findings,
@@ -154,6 +184,7 @@ def judge(
         reasons=(*violations, *doubts),
         guarantees=standing,
         strongest=strongest,
+        never={anomaly: happened[anomaly] for anomaly in never},
     )
 
 
@@ -162,15 +193,15 @@ def _happened(findings: Findings) -> dict[Anomaly, bool | None]:
     whole = findings.parse_errors == 0 and findings.messages > 0
     return {
         finding.anomaly: True
-        if finding.found and not _may_be_unread(findings, finding)
-        else (False if whole and finding.count == 0 else None)
+        if finding.certain and not _may_be_unread(findings, finding)
+        else (False if whole and finding.count == 0 and finding.doubt is None else None)
         for finding in findings.anomalies.values()
     }
 
 
 def _violations(findings: Findings, allowed: Mapping[Anomaly, bool | None]) -> Iterator[str]:
     for finding in findings.anomalies.values():
-        if finding.found and allowed[finding.anomaly] is False and not _may_be_unread(findings, finding):
+        if finding.certain and allowed[finding.anomaly] is False and not _may_be_unread(findings, finding):
             yield f"{_seen(finding)}, which the configuration does not allow{_under(findings.faults)}"
 
 
@@ -183,14 +214,16 @@ def _doubts(
         yield _unread(findings)
     if not findings.messages:
         yield "no message was sent, so nothing was shown"
-    for why, names in _grouped(findings):
+    for why, names in _grouped(findings, allowed):
         yield f"{_listed(names)} {'is' if len(names) == 1 else 'are'} unknown: {why}"
     for finding in findings.anomalies.values():
-        if finding.found and allowed[finding.anomaly] is None and findings.configuration is not None:
+        if finding.doubt is not None and not allowed[finding.anomaly]:
+            yield finding.doubt
+        if finding.certain and allowed[finding.anomaly] is None and findings.configuration is not None:
             clause = why_undecided.get(finding.anomaly)
             reason = f": {clause}" if clause else ""
             yield f"{_seen(finding)}, and the tables cannot tell whether the configuration allows it{reason}"
-        if finding.found and allowed[finding.anomaly] is False and _may_be_unread(findings, finding):
+        if finding.certain and allowed[finding.anomaly] is False and _may_be_unread(findings, finding):
             yield f"{_seen(finding)}, which is not allowed, but the lines that could not be read may explain it"
 
 
@@ -208,7 +241,12 @@ def _unread(findings: Findings) -> str:
 def _seen(finding: Finding) -> str:
     kind = "transaction" if finding.anomaly is Anomaly.TORN_TRANSACTION else "message"
     plural = "" if finding.found == 1 else "s"
-    return f"{finding.anomaly} of {finding.found} {kind}{plural} ({_few(finding.examples, finding.found)})"
+    return f"{finding.anomaly} of {finding.found} {kind}{plural} ({quoted_few(finding.examples, finding.found)})"
+
+
+def quoted_few(names: Sequence[str], total: int | None = None) -> str:
+    """The first few of ``names`` as a sentence names them, with dots if they are not all, or not ``total``."""
+    return _few([quoted(name, NAMED) for name in names[:SHOWN]], len(names) if total is None else total)
 
 
 def _few(names: Sequence[str], total: int) -> str:
@@ -220,10 +258,10 @@ def _under(faults: Sequence[Fault]) -> str:
     return f" under {_listed(faults)}" if faults else " without a fault"
 
 
-def _grouped(findings: Findings) -> Iterator[tuple[str, list[str]]]:
+def _grouped(findings: Findings, allowed: Mapping[Anomaly, bool | None]) -> Iterator[tuple[str, list[str]]]:
     groups: dict[str, list[str]] = {}
     for finding in findings.anomalies.values():
-        if finding.unknown is not None:
+        if finding.unknown is not None and not (finding.unrecorded and allowed[finding.anomaly]):
             groups.setdefault(finding.unknown, []).append(finding.anomaly)
     yield from groups.items()
 

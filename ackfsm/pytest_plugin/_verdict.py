@@ -117,7 +117,8 @@ def _examined(trial: Trial, configuration: Configuration) -> Findings:
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "history.jsonl"
         file.write_text("".join(f"{line}\n" for line in _lines(trial)), encoding="utf-8")
-        return history.examine(history.read(file), trial.broker.specification, configuration)
+        recorded = history.read(file)
+        return history.examine(recorded, trial.broker.specification, configuration, tells_processed=True)
 
 
 def _lines(trial: Trial) -> Iterator[str]:

@@ -21,7 +21,8 @@ from ackfsm.journal import (
     inspect_sqlite,
     kind_of,
 )
-from ackfsm.text import shown
+from ackfsm.report._layout import titled
+from ackfsm.text import printable, shown
 
 __all__ = ["Checked", "checked_json", "compact", "inspect", "journal_screen", "verify"]
 
@@ -127,7 +128,7 @@ def checked_json(checked: Checked) -> dict[str, Any]:
 
 def journal_screen(checked: Checked) -> RenderableType:
     """One screen: what was read, what is live, what is wrong."""
-    return Group(Text(f"{shown(str(checked.path))} ({checked.kind})", style="bold"), *_lines(checked))
+    return Group(titled([("journal", f"{shown(str(checked.path))} ({checked.kind})")]), *_lines(checked))
 
 
 def _lines(checked: Checked) -> Iterator[RenderableType]:
@@ -146,7 +147,9 @@ def _lines(checked: Checked) -> Iterator[RenderableType]:
         yield Text("another process has it open; what it is writing is perhaps half read", style="yellow")
     yield Text("")
     style = {_GOOD: "bold green", _DAMAGED: "bold red", _UNDETERMINED: "bold yellow"}[checked.exit_code]
-    yield Text(checked.verdict if checked.damage is None else f"{checked.verdict}: {checked.damage}", style=style)
+    yield Text(
+        checked.verdict if checked.damage is None else f"{checked.verdict}: {printable(checked.damage)}", style=style
+    )
 
 
 def _live(found: Recovery) -> Table:

@@ -8,42 +8,120 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from ackfsm.history import Finding, Result
+from ackfsm.history import Finding, Findings, Result
 from ackfsm.report._guarantees import guarantees_line
+from ackfsm.report._layout import hanging, listed, titled
+from ackfsm.report._words import happened
 from ackfsm.tables import Specification
-from ackfsm.terms import Verdict
+from ackfsm.terms import Anomaly, Verdict
+from ackfsm.text import quoted, shown
 
 __all__ = ["verify_screen"]
 
 _STYLE = {Verdict.VALID: "bold green", Verdict.INVALID: "bold red", Verdict.UNKNOWN: "bold yellow"}
 
 _MEANING = {
-    Verdict.VALID: "all that was found is allowed",
+    Verdict.VALID: "no anomaly was found",
     Verdict.INVALID: "something was found that the configuration does not allow",
     Verdict.UNKNOWN: "something is left open, so this is not a pass",
 }
 
 
 def verify_screen(result: Result, specification: Specification) -> RenderableType:
-    """What was read, a line for each anomaly with its meaning, what stood, the verdict and the reasons."""
+    """What must never be, what was read, a line for each anomaly with its meaning, what stood, the verdict and why."""
     guarantees = guarantees_line(result.guarantees, result.strongest)
-    return Group(_heading(result), "", _anomalies(result, specification), "", guarantees, "", *_verdict(result))
+    return Group(
+        *_never(result), _heading(result), "", _anomalies(result, specification), "", guarantees, "", *_verdict(result)
+    )
 
 
-def _heading(result: Result) -> Text:
+_FOUND_STYLE = {True: "bold red", False: "bold green", None: "bold yellow"}
+
+
+def _never(result: Result) -> Iterator[RenderableType]:
+    """A sentence for each anomaly that shall never be there."""
+    for anomaly, found in result.never.items():
+        yield hanging(_answer(result, anomaly, found=found), _FOUND_STYLE[found])
+    if result.never:
+        yield ""
+
+
+def _answer(result: Result, anomaly: Anomaly, *, found: bool | None) -> str:
+    finding = result.findings.anomalies[anomaly]
+    if found is None:
+        return f"whether {happened(anomaly, None)} is unknown: {_why_unknown(result, finding)} (--never {anomaly})"
+    if not found:
+        return f"{happened(anomaly, 0)} (--never {anomaly})"
+    least = "" if finding.count == finding.certain else "at least "
+    told = f"{least}{happened(anomaly, finding.certain)}"
+    if result.findings.configuration is None:
+        return f"{told}; --never {anomaly} forbids it"
+    if result.allowed[anomaly] is False:
+        return f"{told}, which neither this configuration nor --never {anomaly} allows"
+    allowed = "which this configuration allows" if result.allowed[anomaly] else "and it is open whether that is allowed"
+    return f"{told}, {allowed}; --never {anomaly} forbids it"
+
+
+def _why_unknown(result: Result, finding: Finding) -> str:
+    if not result.findings.messages:
+        return "no message was sent"
+    told = [why for why in (finding.unknown, finding.doubt) if why is not None]
+    return "; ".join(told) or "lines could not be read"
+
+
+def _heading(result: Result) -> Table:
     found = result.findings
     config = found.configuration
     setting = "unknown"
     if config is not None:
         setting = f"{config.profile}: {config.delivery_mode}, {config.ack_mode}, {config.consumption}"
     faults = ", ".join(found.faults) or "none recorded"
-    return Text.assemble(
-        (f"{found.history}\n", "bold"),
-        f"configuration {setting}\n",
-        f"{found.events:,} events of {found.messages:,} messages; {found.parse_errors:,} lines unread",
-        f" ({found.engine})\n",
-        f"faults: {faults}",
+    read = f"{found.events:,} events of {found.messages:,} messages; {found.parse_errors:,} lines unread"
+    return titled(
+        [
+            ("history", shown(found.history)),
+            ("configuration", setting),
+            ("read", f"{read} ({found.engine})"),
+            ("faults", faults),
+            *_clocks(found),
+        ]
     )
+
+
+_SHIFTS = 10
+"""So many processes are named whose clocks were put right."""
+
+
+def _clocks(found: Findings) -> Iterator[tuple[str, str]]:
+    """By how much each clock was put right, the greatest first."""
+    if not found.skew:
+        return
+    shifts = sorted(found.offsets.items(), key=lambda shift: (-shift[1], shift[0]))
+    told = [f"{quoted(name, 64)} +{_exactly(offset)}" for name, offset in shifts[:_SHIFTS]]
+    told += [f"{len(shifts) - _SHIFTS:,} more"] * (len(shifts) > _SHIFTS)
+    yield "clocks", f"may differ by {_exactly(found.skew)}; put right: {', '.join(told) or 'none'}"
+
+
+def _exactly(nanoseconds: int) -> str:
+    size, unit = (1_000, "us") if nanoseconds < 10**6 else (10**6, "ms")
+    return f"{nanoseconds / size:.15g}{unit}"
+
+
+def _meaning(result: Result) -> str:
+    """What the verdict means; a pass says what it passes."""
+    findings = result.findings.anomalies.values()
+    found = [f"{finding.found:,} {finding.anomaly}" for finding in findings if finding.found]
+    unrecorded = [str(finding.anomaly) for finding in findings if finding.unrecorded]
+    if result.verdict is not Verdict.VALID or not (found or unrecorded):
+        return _MEANING[result.verdict]
+    told = [f"{_listed(found)}, all allowed by this configuration"] if found else []
+    if unrecorded:
+        told.append(f"how much is {' or '.join(unrecorded)} is unknown, and allowed in any number")
+    return "; ".join(told)
+
+
+def _listed(names: list[str]) -> str:
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
 
 
 def _anomalies(result: Result, specification: Specification) -> Table:
@@ -70,7 +148,7 @@ def _allowed(finding: Finding, *, allowed: bool | None) -> Text:
     return Text("yes") if allowed else Text("no", style="red" if finding.found else "")
 
 
-def _verdict(result: Result) -> Iterator[Text]:
-    yield Text(f"{result.verdict}: {_MEANING[result.verdict]}", style=_STYLE[result.verdict])
-    for reason in result.reasons:
-        yield Text(f"  - {reason}")
+def _verdict(result: Result) -> Iterator[RenderableType]:
+    yield Text(f"{result.verdict}: {_meaning(result)}", style=_STYLE[result.verdict])
+    if result.reasons:
+        yield listed(result.reasons)

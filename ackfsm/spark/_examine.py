@@ -16,15 +16,19 @@ from pyspark.sql import functions as sf
 
 from ackfsm.history import Finding, Findings
 from ackfsm.history._actions import ACTIONS, RECOVER, RECOVERING, TAKEN_ELSEWHERE
+from ackfsm.history._clocks import Clocks, clocks_of
+from ackfsm.history._recording import unless_early, unless_untold, unless_untold_again
 from ackfsm.history._source import Source, source_of
 from ackfsm.history._tallies import MESSAGES, TALLIES
 from ackfsm.history._verdict import EXAMPLES, UNCONFIGURED, undrained
 from ackfsm.history._watch import folded, needs_configuration, needs_every_line, prefetch_of, window_of
 from ackfsm.spark._actions import broke_elsewhere, closed_early, repeated_by_recovery
+from ackfsm.spark._clocks import demands_of, put_right
 from ackfsm.spark._count import count_regressions, reordered, torn_transactions, window_overruns
 from ackfsm.spark._marks import marks_of_lives, shown
 from ackfsm.spark._prefetch import prefetch_overruns
 from ackfsm.spark._read import complaint, read_lines, unreadable_of
+from ackfsm.spark._recording import came_early, silent_of
 from ackfsm.spark._study import Study, keep, names_in, study_of
 from ackfsm.tables import Property, Specification
 from ackfsm.terms import AckfsmError, Anomaly, Configuration
@@ -35,6 +39,12 @@ _UNDECIDED: Final = "undecided"
 """Beside the anomalies: the transactions of which nobody can tell whether they were torn."""
 
 
+_MAY_BE_UNTOLD: Final = frozenset(
+    (Anomaly.UNPROCESSED, Anomaly.REPROCESSED, Anomaly.DUPLICATE, Anomaly.UNFLAGGED_DUPLICATE)
+)
+"""Where none of these is found, it does not matter who tells what was processed: nothing came twice."""
+
+
 class _Names(NamedTuple):
     """How many have a label, and the first of them by code point."""
 
@@ -43,7 +53,12 @@ class _Names(NamedTuple):
 
 
 def examine(
-    path: str | Path, specification: Specification, configuration: Configuration | None, session: SparkSession
+    path: str | Path,
+    specification: Specification,
+    configuration: Configuration | None,
+    session: SparkSession,
+    *,
+    skew: int = 0,
 ) -> Findings:
     """Count every anomaly that the history at ``path`` can show, on ``session``.
 
@@ -52,6 +67,7 @@ def examine(
         specification: the tables, whose properties define the anomalies of a single message.
         configuration: what the history was recorded under; without one, the counts that depend on it are unknown.
         session: where to count; its workers need this package.
+        skew: by how many nanoseconds the clocks of two processes may differ.
 
     Returns:
         what :func:`ackfsm.history.examine` finds in the same history, to the letter but for ``engine``.
@@ -63,7 +79,7 @@ def examine(
     source = source_of(path)
     try:
         with contextlib.ExitStack() as kept:
-            return _examine(source, specification, configuration, session, kept)
+            return _examine(source, specification, configuration, session, kept, skew)
     except (PySparkException, Py4JError) as error:
         raise _failure(source, str(error)) from error
 
@@ -75,12 +91,13 @@ def _failure(source: Source, told: str) -> AckfsmError:
     return AckfsmError(f"Spark gave up on {source.name_of(source.path)}: {reason}")
 
 
-def _examine(
+def _examine(  # noqa: PLR0913, PLR0917 - as :func:`examine`
     source: Source,
     specification: Specification,
     configuration: Configuration | None,
     session: SparkSession,
     kept: contextlib.ExitStack,
+    skew: int,
 ) -> Findings:
     lines = read_lines(session, source)
     rows = keep(lines.rows, kept) if lines.costly else lines.rows
@@ -88,10 +105,13 @@ def _examine(
     parse_errors, unreadable = (0, ()) if overview.complete else unreadable_of(lines, source)
     if not overview.events:
         raise complaint(source, "it has no event")
-    study = study_of(rows, overview, names, specification, configuration, kept)
+    clocks = clocks_of(demands_of(rows, skew), skew) if skew else Clocks()
+    study = study_of(put_right(rows, clocks), overview, names, specification, configuration, kept)
     groups = _groups(study)
     tallies = _tallies(study, groups)
     found = _collected(_found(study))
+    anomalies = _anomalies(study, found, _undrained(study, groups))
+    anomalies |= _phantoms(study, anomalies.get(Anomaly.PHANTOM), clocks, skew) | _untold(study, anomalies)
     return Findings(
         history=str(source.path),
         engine="spark",
@@ -102,8 +122,10 @@ def _examine(
         unreadable=unreadable,
         faults=overview.faults,
         actions=tuple(action for action in ACTIONS if action in found),
-        anomalies=MappingProxyType(_anomalies(study, found, _undrained(study, groups))),
+        anomalies=MappingProxyType(anomalies),
         counters=MappingProxyType(tallies),
+        skew=skew,
+        offsets=clocks.offsets,
     )
 
 
@@ -180,6 +202,38 @@ def _unknown(study: Study, not_at_rest: str | None, *, undecided: bool) -> dict[
         Anomaly.WINDOW_OVERRUN: UNCONFIGURED if study.configuration is None else None,
         Anomaly.PREFETCH_OVERRUN: UNCONFIGURED if study.configuration is None else None,
         Anomaly.COUNT_REGRESSION: None,
+    }
+
+
+def _phantoms(study: Study, finding: Finding | None, clocks: Clocks, skew: int) -> dict[Anomaly, Finding]:
+    """What clocks may have to do with phantoms."""
+    if finding is None or not finding.found:
+        return {}
+    return {Anomaly.PHANTOM: unless_early(finding, came_early(study, clocks), skew)}
+
+
+def _untold(study: Study, findings: Mapping[Anomaly, Finding]) -> dict[Anomaly, Finding]:
+    """What those who do not tell what they have processed may have to do with what was counted."""
+    suspects = _suspects(study)
+    if (
+        suspects is None
+        or not (findings.keys() >= _MAY_BE_UNTOLD)
+        or not any(findings[a].found for a in _MAY_BE_UNTOLD)
+    ):
+        return {}
+    untold = silent_of(study)
+    if untold is None:
+        return {}
+    silent, taken = untold
+    unprocessed, reprocessed = (shown(name, sf.col("judged")) for name in (Anomaly.UNPROCESSED, Anomaly.REPROCESSED))
+    doubted, repeated = (
+        suspects.join(taken, "message")
+        .agg(sf.count_if(unprocessed), sf.count_if((sf.col("times") > 1) & ~reprocessed))
+        .collect()[0]
+    )
+    return {
+        Anomaly.UNPROCESSED: unless_untold(findings[Anomaly.UNPROCESSED], silent, doubted),
+        Anomaly.REPROCESSED: unless_untold_again(findings[Anomaly.REPROCESSED], silent, repeated),
     }
 
 
