@@ -10,17 +10,8 @@ from typing import TYPE_CHECKING, TypeAlias
 from rich.console import Group
 
 from ackfsm import explore, tables
-from ackfsm.cli._common import (
-    AS_PROMISED,
-    UNDETERMINED,
-    VIOLATION,
-    Commands,
-    add_configuration,
-    command,
-    patience,
-    say,
-    settings_of,
-)
+from ackfsm.cli._codes import AS_PROMISED, UNDETERMINED, VIOLATION
+from ackfsm.cli._common import Commands, add_configuration, command, patience, say, settings_of
 from ackfsm.cli._engine import add_engine, spark_session
 from ackfsm.terms import Anomaly, Configuration, Verdict
 
