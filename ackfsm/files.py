@@ -20,7 +20,7 @@ from ackfsm.text import shown
 
 __all__ = ["cannot_write", "check_place", "leads_out", "make_folder", "replacing", "write_file", "write_files"]
 
-_HOST = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EMFILE, errno.ENFILE, errno.ENOMEM})
+_HOST = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EMFILE, errno.ENFILE, errno.ENOMEM})
 """What no other name would mend."""
 
 
@@ -140,10 +140,11 @@ def _half_of(path: Path) -> Iterator[IO[bytes]]:
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
     half = tempfile.NamedTemporaryFile(dir=place.parent, prefix=".ackfsm-", delete=False)  # noqa: SIM115 - closed below
     try:
-        with half:
-            os.fchmod(half.fileno(), _mode_for(place))
-            yield half
+        os.fchmod(half.fileno(), _mode_for(place))
+        yield half
     finally:
+        with contextlib.suppress(OSError):  # what is good has been synced; of the rest the first error tells enough
+            half.close()
         Path(half.name).unlink(missing_ok=True)
 
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import atexit
 import contextlib
+import errno
 import functools
 import os
 import signal
@@ -28,6 +30,9 @@ _OPTIONAL: Final = frozenset({"numba", "numpy", "pandas", "pyarrow", "pyspark"})
 """What an extra brings; any other module that is missing is a fault of the installation."""
 
 _NO_MEMORY: Final = "there is not enough memory; ask for less (a limit, fewer messages or faults), or give it more"
+
+_LATER: Final = 0.01
+"""Seconds until an interrupt that was lost comes once more."""
 
 
 def ended(argv: Sequence[str], interrupted: Callable[[], bool] = lambda: False) -> int:
@@ -106,7 +111,7 @@ def _meaning(error: BaseException, asked: argparse.Namespace) -> tuple[int, str]
 
 def _failure(error: BaseException) -> str:
     match error:
-        case MemoryError():
+        case MemoryError() | OSError(errno=errno.ENOMEM):
             return _NO_MEMORY
         case ImportError(name=name) if not (name or "").startswith("ackfsm"):
             return f"a Python package cannot be loaded ({error}); install it anew"
@@ -174,6 +179,7 @@ class _Interrupts:
         self.heard = self.heard and threading.current_thread() is threading.main_thread()
         if self.heard:
             signal.signal(signal.SIGINT, self._hear)
+            atexit.register(signal.signal, signal.SIGINT, signal.SIG_IGN)  # it comes last, when Python hears no more
 
     def _hear(self, _number: int, _frame: FrameType | None) -> None:
         if self.seen and not self.lost:
@@ -183,13 +189,16 @@ class _Interrupts:
         raise KeyboardInterrupt
 
     def hear_again(self, lost: sys.UnraisableHookArgs) -> None:
-        """An exception was lost, in a callback or where an object is deleted; an interrupt must not be."""
+        """An exception was lost, in a callback or where an object is deleted; an interrupt comes once more, later."""
         if issubclass(lost.exc_type, KeyboardInterrupt) and self.heard:
             self.lost = True
-            signal.raise_signal(signal.SIGINT)
+            signal.signal(signal.SIGALRM, self._hear)
+            signal.setitimer(signal.ITIMER_REAL, _LATER)
 
     def end_with(self, code: int) -> None:
         """From here all is done and said: an interrupt changes nothing of it."""
+        if self.lost:
+            signal.setitimer(signal.ITIMER_REAL, 0)
         if self.heard:
             signal.signal(signal.SIGINT, lambda *_: self.end(code))
 
