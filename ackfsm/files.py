@@ -18,16 +18,30 @@ from typing import IO
 from ackfsm.terms import HostError, InputError
 from ackfsm.text import shown
 
-__all__ = ["cannot_write", "check_place", "leads_out", "make_folder", "replacing", "write_file", "write_files"]
+__all__ = [
+    "cannot_write",
+    "check_place",
+    "is_of_the_machine",
+    "leads_out",
+    "make_folder",
+    "replacing",
+    "write_file",
+    "write_files",
+]
 
 _HOST = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EMFILE, errno.ENFILE, errno.ENOMEM})
 """What no other name would mend."""
 
 
+def is_of_the_machine(error: OSError) -> bool:
+    """Whether the machine has failed, so that no other name of a file would mend it."""
+    return error.errno in _HOST
+
+
 def cannot_write(path: Path, error: OSError, kind: str = "file") -> InputError | HostError:
     """The error that says that ``path``, a ``kind`` of place, could not be written: the user's, or the machine's."""
     reason = error.strerror or str(error)
-    if error.errno in _HOST:
+    if is_of_the_machine(error):
         return HostError(f"{shown(str(path))}: cannot be written ({reason}); nothing there was changed")
     return InputError(f"{shown(str(path))}: cannot be written ({reason}); name another {kind}")
 

@@ -568,3 +568,16 @@ def test_a_matrix_is_written_whole_or_not_at_all(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"matrix\.html: cannot be written"):
         matrix.write(found, matrix.summarise(found), tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["matrix.html"]
+
+
+def test_no_room_for_what_spark_is_started_with_is_a_failure_of_the_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("pyspark")
+    from ackfsm import spark
+
+    def full(*_: object, **__: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr("ackfsm.spark._session._java", lambda: (Path("java"), 21))
+    monkeypatch.setattr("tempfile.TemporaryDirectory", full)
+    with pytest.raises(HostError, match=r"Spark could not be started \(No space left on device\)"):
+        spark.session("local[1]")
