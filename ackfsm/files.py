@@ -18,18 +18,59 @@ from typing import IO
 from ackfsm.terms import HostError, InputError
 from ackfsm.text import shown
 
-__all__ = ["cannot_read", "cannot_write", "replacing", "write_file", "write_files"]
+__all__ = [
+    "cannot_read",
+    "cannot_write",
+    "check_place",
+    "is_of_the_machine",
+    "leads_out",
+    "make_folder",
+    "replacing",
+    "write_file",
+    "write_files",
+]
 
-_HOST = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EMFILE, errno.ENFILE, errno.ENOMEM})
+_HOST = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EMFILE, errno.ENFILE, errno.ENOMEM})
 """What no other name would mend."""
 
 
-def cannot_write(path: Path, error: OSError) -> InputError | HostError:
-    """The error that says that ``path`` could not be written: the user's, or the machine's."""
+def is_of_the_machine(error: OSError) -> bool:
+    """Whether the machine has failed, so that no other name of a file would mend it."""
+    return error.errno in _HOST
+
+
+def cannot_write(path: Path, error: OSError, kind: str = "file") -> InputError | HostError:
+    """The error that says that ``path``, a ``kind`` of place, could not be written: the user's, or the machine's."""
     reason = error.strerror or str(error)
-    if error.errno in _HOST:
+    if is_of_the_machine(error):
         return HostError(f"{shown(str(path))}: cannot be written ({reason}); nothing there was changed")
-    return InputError(f"{shown(str(path))}: cannot be written ({reason}); name another file")
+    return InputError(f"{shown(str(path))}: cannot be written ({reason}); name another {kind}")
+
+
+def check_place(path: Path) -> None:
+    """See whether ``path`` can be written, before long work that would be in vain; nothing there is changed.
+
+    Raises as :func:`write_file`.
+    """
+    with _told(path):
+        if not leads_out(path):
+            with _half_of(path):
+                return
+        if not os.access(path, os.W_OK):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+
+
+def make_folder(folder: Path) -> None:
+    """Make ``folder`` unless it is there, and see whether files can be made in it.
+
+    Raises :class:`ackfsm.terms.InputError` if not, and :class:`ackfsm.terms.HostError` where the machine fails.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        raise cannot_write(folder, error, "folder") from None
 
 
 def cannot_read(name: str, error: OSError, wanted: str = "another file") -> InputError | HostError:
@@ -40,7 +81,7 @@ def cannot_read(name: str, error: OSError, wanted: str = "another file") -> Inpu
     reason = error.strerror or str(error)
     if isinstance(error, FileNotFoundError):
         return InputError(f"there is no file {name}; name {wanted}")
-    if error.errno in _HOST:
+    if is_of_the_machine(error):
         return HostError(
             f"{name} cannot be read ({reason}); the machine is at fault, not the file: try again when it is mended"
         )
@@ -66,12 +107,13 @@ def write_files(files: Mapping[Path, bytes]) -> None:
         staged: list[tuple[Path, Path]] = []
         for path, data in files.items():
             with _told(path):
-                if _is_special(path):
+                if leads_out(path):
                     path.write_bytes(data)
                     continue
                 half = stack.enter_context(_half_of(path))
                 half.write(data)
                 _sync(half)
+                half.close()
                 staged.append((Path(half.name), path))
         for half_path, path in staged:
             with _told(path):
@@ -85,7 +127,7 @@ def replacing(path: Path) -> Iterator[IO[bytes]]:
     Raises as :func:`write_file`, also for an :class:`OSError` of the block.
     """
     with _told(path):
-        if _is_special(path):
+        if leads_out(path):
             with path.open("wb") as stream:
                 yield stream
         else:
@@ -103,8 +145,17 @@ def _told(path: Path) -> Iterator[None]:
         raise cannot_write(path, error) from None
 
 
-def _is_special(path: Path) -> bool:
-    """Whether it is a device or a pipe: nothing can take its place, and a reader waits for what is written."""
+_OPEN_FILES = ("/dev/std", "/dev/fd/", "/proc/self/fd/", f"/proc/{os.getpid()}/fd/")
+"""Names of what a process has open already: even if that is a file, it is written to and not replaced."""
+
+
+def leads_out(path: Path) -> bool:
+    """Whether it is a device or a pipe: nothing can take its place, and a reader waits for what is written.
+
+    Raises :class:`OSError` for a name that there cannot be.
+    """
+    if str(path.absolute()).startswith(_OPEN_FILES):
+        return True
     try:
         mode = path.stat().st_mode
     except FileNotFoundError:
@@ -120,10 +171,11 @@ def _half_of(path: Path) -> Iterator[IO[bytes]]:
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
     half = tempfile.NamedTemporaryFile(dir=place.parent, prefix=".ackfsm-", delete=False)  # noqa: SIM115 - closed below
     try:
-        with half:
-            os.fchmod(half.fileno(), _mode_for(place))
-            yield half
+        os.fchmod(half.fileno(), _mode_for(place))
+        yield half
     finally:
+        with contextlib.suppress(OSError):  # what is good has been synced; of the rest the first error tells enough
+            half.close()
         Path(half.name).unlink(missing_ok=True)
 
 

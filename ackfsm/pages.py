@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
-from ackfsm.terms import InputError
+from ackfsm.files import cannot_write, make_folder, write_files
 
 __all__ = ["code", "page_of", "rows_of", "sentence", "write_folder"]
 
@@ -34,29 +34,30 @@ def rows_of(names: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
 
 
 def write_folder(directory: Path, files: Mapping[str, str], made: str) -> tuple[Path, ...]:
-    """Write ``files`` (text by name) into ``directory``; what was written, sorted.
+    """Write ``files`` (text by name) into ``directory``, all or none; what was written, sorted.
 
     Then the pages and pictures below it are removed that say ``made`` of themselves near their beginning, so that an
     earlier call has made them, and that are not among ``files``; others are left alone.
 
-    Raises :class:`InputError` if ``directory`` cannot be written.
+    Raises :class:`ackfsm.terms.InputError` if ``directory`` cannot be written, and :class:`ackfsm.terms.HostError`
+    where the machine fails.
     """
-    paths = {directory / name: text for name, text in files.items()}
-    try:
-        _write(paths)
-        _clear(directory, paths, made)
-    except OSError as error:
-        raise InputError(f"{error.filename}: cannot be written ({error.strerror}); name another folder") from None
+    make_folder(directory)
+    paths = {directory / name: text.encode() for name, text in files.items()}
+    for folder in {path.parent for path in paths} - {directory}:
+        make_folder(folder)
+    write_files(paths)
+    for path in sorted(directory.rglob("*.*")):
+        if path not in paths and path.suffix in {".md", ".svg"} and path.is_file():
+            _clear(path, made.encode())
     return tuple(sorted(paths))
 
 
-def _write(paths: Mapping[Path, str]) -> None:
-    for path, text in paths.items():
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(text.encode())
-
-
-def _clear(directory: Path, paths: Mapping[Path, str], made: str) -> None:
-    for path in sorted(directory.rglob("*.*")):
-        if path not in paths and path.suffix in {".md", ".svg"} and made.encode() in path.read_bytes()[:_BEGINNING]:
+def _clear(path: Path, made: bytes) -> None:
+    try:
+        with path.open("rb") as file:
+            stale = made in file.read(_BEGINNING)
+        if stale:
             path.unlink()
+    except OSError as error:
+        raise cannot_write(path, error) from None

@@ -372,7 +372,7 @@ def test_what_is_refuted_ends_with_1(
     ("arguments", "sentence"),
     [
         (("--id", "C99"), "there is no claim 'C99'; the claims are C01 to C50"),
-        (("--jobs", "0"), "--jobs is a whole number"),
+        (("--id", "C1"), "there is no claim 'C1'; the claims are C01 to C50"),
     ],
 )
 def test_what_cannot_be_asked_ends_with_2(

@@ -67,7 +67,6 @@ def test_json_has_the_text_of_every_file(capsys: pytest.CaptureFixture[str]) -> 
         ("--output a-b.tla", "a-b.tla cannot be a TLA+ module; name the file with letters, digits and underscores"),
         ("--format tla --output x.txt", "a TLA+ module is in a file of its own name; write --output x.tla"),
         ("--output nowhere/x.pml", "nowhere/x.pml: cannot be written (No such file or directory); name another file"),
-        ("--messages 0", "--messages is a whole number from 1"),
         ("--fault rain", "there is no fault 'rain'; the faults are "),
     ],
 )

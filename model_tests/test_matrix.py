@@ -26,10 +26,10 @@ from rich.console import Console
 from ackfsm import cli, explore, matrix, tables
 from ackfsm.matrix import Happens, Matrix, Plan, Scenario
 from ackfsm.network import Bounds
-from ackfsm.terms import Anomaly, Fault, InputError, Profile, SpecError
+from ackfsm.terms import Anomaly, Fault, HostError, InputError, Profile, SpecError
 from model_tests._tables import HERE, copy_of_spec, replace, shipped
 
-AS_PROMISED, VIOLATION, USAGE, UNDETERMINED = 0, 1, 2, 3
+AS_PROMISED, VIOLATION, USAGE, UNDETERMINED, INTERRUPTED = 0, 1, 2, 3, 130
 
 SMALL: dict[str, object] = {
     "ack_mode": "AUTO_ACKNOWLEDGE",
@@ -255,7 +255,7 @@ def test_an_interrupt_ends_every_process_with_one_sentence() -> None:
     with _at_work() as run:
         os.killpg(run.pid, signal.SIGINT)
         _, err = run.communicate(timeout=60)
-    assert (run.returncode, err) == (USAGE, "ackfsm matrix: interrupted\n")
+    assert (run.returncode, err) == (INTERRUPTED, "ackfsm matrix: interrupted\n")
     assert _ends_soon(run.pid)
 
 
@@ -279,7 +279,7 @@ def _ends_soon(group: int) -> bool:
 def test_a_process_that_is_killed_is_an_error_with_a_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
     plan = matrix.make_plan(shipped(), "jms", TINY, pairs=False)
     monkeypatch.setattr("ackfsm.matrix._run._names", _die)
-    with pytest.raises(InputError, match="killed, probably for want of memory; give it fewer messages"):
+    with pytest.raises(HostError, match="killed, probably for want of memory; use fewer with --jobs"):
         matrix.run(plan, shipped(), jobs=2)
 
 

@@ -225,7 +225,7 @@ def test_a_broken_promise_ends_with_1(monkeypatch: pytest.MonkeyPatch, capsys: p
     [
         ("systems kafka", "profile cannot be 'kafka'; it is one of jms, ems, "),
         ("systems ems --output out", "--output is for the pages of all systems; leave PROFILE out"),
-        ("systems ems --jobs 0", "--jobs is a whole number from 1"),
+        ("systems ems --jobs 0", "argument --jobs: '0' is not a whole number from 1"),
         ("systems ems --jobs two", "'two' is not a whole number"),
         ("systems --profile ems", "unrecognized arguments: --profile"),
         (

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import concurrent.futures
+import contextlib
 import dataclasses
-import multiprocessing
+import functools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from ackfsm.claims._evidence import Evidence, Status, conclude
 from ackfsm.claims._questions import Answer, Question, answer
 from ackfsm.claims._read import Check, Claim, Contradiction
 from ackfsm.tables import Specification
 from ackfsm.terms import InputError
+from ackfsm.workers import workers
 
 __all__ = ["MAX_STATES", "Contradicted", "Decided", "decide"]
 
@@ -69,6 +70,9 @@ class Decided:
         }
 
 
+_Asking: TypeAlias = "Callable[[Sequence[Question]], Iterator[tuple[int, Answer]]]"
+
+
 def decide(  # noqa: PLR0913 - all but the first two have defaults that fit
     specification: Specification,
     claims: Sequence[Claim],
@@ -85,10 +89,11 @@ def decide(  # noqa: PLR0913 - all but the first two have defaults that fit
     """
     questions = list(dict.fromkeys(question for claim in claims for question in _asked(specification, claim)))
     answers: dict[Question, Answer] = {}
-    for question, found in _answers(questions, directory, jobs, max_states):
-        answers[question] = found
-        if progress is not None:
-            progress(len(answers), len(questions))
+    with _asking(directory, min(jobs, len(questions)), max_states) as ask:
+        for place, found in ask(questions):
+            answers[questions[place]] = found
+            if progress is not None:
+                progress(len(answers), len(questions))
     return [_decided(specification, claim, answers) for claim in claims]
 
 
@@ -106,22 +111,15 @@ def _asked(specification: Specification, claim: Claim) -> Iterator[Question]:
             continue  # what cannot be asked is said by _evidence, which meets the same refusal
 
 
-def _answers(
-    questions: Sequence[Question], directory: Path | None, jobs: int, max_states: int
-) -> Iterator[tuple[Question, Answer]]:
-    if jobs == 1 or len(questions) <= 1:
-        yield from ((question, answer(question, directory, max_states)) for question in questions)
-        return
-    context = multiprocessing.get_context("spawn")
-    workers = min(jobs, len(questions))
-    with concurrent.futures.ProcessPoolExecutor(workers, mp_context=context) as pool:
-        asked = {pool.submit(answer, question, directory, max_states): question for question in questions}
-        try:
-            for done in concurrent.futures.as_completed(asked):
-                yield asked[done], done.result()
-        except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
-            raise
+@contextlib.contextmanager
+def _asking(directory: Path | None, jobs: int, max_states: int) -> Iterator[_Asking]:
+    """What answers questions, each with its place, as the answers come."""
+    find = functools.partial(answer, directory=directory, max_states=max_states)
+    if jobs <= 1:
+        yield lambda questions: ((place, find(question)) for place, question in enumerate(questions))
+    else:
+        with workers(jobs) as others:
+            yield functools.partial(others.map, find)
 
 
 def _decided(specification: Specification, claim: Claim, answers: Mapping[Question, Answer]) -> Decided:

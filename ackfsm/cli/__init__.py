@@ -1,63 +1,64 @@
 """The command line: ``ackfsm check``, ``explain``, ``claims``, ``matrix``, ``verify``, ``draw`` and the others.
 
-Exit codes: 0 as promised, 1 a violation, 2 the input is at fault (one sentence on standard
-error), 3 undetermined.
+Exit codes: 0 as promised, 1 a violation, 2 the input is at fault, 3 undetermined, 70 the machine or this package
+failed, 130 interrupted.  Whatever is not 0, 1 or 3 is told in one sentence on standard error.
+
+This module loads next to nothing, so that an interrupt while the rest is being loaded is told as any other is.
 """
 
 from __future__ import annotations
 
-import argparse
-import sys
-from collections.abc import Sequence
+import contextlib
+import os
+import signal
+import threading
+from collections.abc import Iterator, Sequence
+from types import FrameType
+from typing import NoReturn
 
-import ackfsm
-from ackfsm.cli._check import add_check
-from ackfsm.cli._claims import add_claims
-from ackfsm.cli._common import USAGE, Parser
-from ackfsm.cli._draw import add_draw
-from ackfsm.cli._explain import add_explain
-from ackfsm.cli._export import add_export
-from ackfsm.cli._journal import add_journal
-from ackfsm.cli._matrix import add_matrix
-from ackfsm.cli._systems import add_systems
-from ackfsm.cli._verify import add_verify
-from ackfsm.terms import AckfsmError
-from ackfsm.text import printable
+from ackfsm.cli._codes import INTERRUPTED
 
 __all__ = ["main"]
 
-_OPTIONAL = frozenset({"numba", "numpy", "pandas", "pyarrow", "pyspark"})
-"""What an extra brings; any other module that is missing is a fault of the installation."""
-
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command; the return value is the exit code."""
-    arguments = _parser().parse_args(argv)
+    """Run one command; the return value is the exit code.
+
+    Without ``argv`` the command line is that of the process, and the process is taken to have nothing else to do: its
+    streams are made fit to be written to, and a second interrupt ends it on the spot.
+    """
     try:
-        return int(arguments.run(arguments))
-    except AckfsmError as error:
-        print(f"ackfsm {arguments.command}: {printable(str(error))}", file=sys.stderr)
-    except ModuleNotFoundError as error:
-        if error.name not in _OPTIONAL:
-            raise
-        remedy = f"this needs the Python package {error.name}; install it with pip install 'ackfsm[{arguments.extra}]'"
-        print(f"ackfsm {arguments.command}: {remedy}", file=sys.stderr)
-    except KeyboardInterrupt:
-        print(f"ackfsm {arguments.command}: interrupted", file=sys.stderr)
-    return USAGE
+        if argv is not None:
+            from ackfsm.cli._outermost import ended
+
+            return ended(argv)
+        with _nothing_to_undo():
+            from ackfsm.cli._outermost import ended_process
+        return ended_process()
+    except KeyboardInterrupt:  # before anything could be said, or while it was
+        _say_interrupted()
+        return INTERRUPTED
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = Parser(prog="ackfsm", description="The executable reference of message acknowledgement.")
-    parser.add_argument("--version", action="version", version=f"ackfsm {ackfsm.__version__}")
-    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    add_check(commands)
-    add_explain(commands)
-    add_claims(commands)
-    add_matrix(commands)
-    add_verify(commands)
-    add_draw(commands)
-    add_export(commands)
-    add_systems(commands)
-    add_journal(commands)
-    return parser
+@contextlib.contextmanager
+def _nothing_to_undo() -> Iterator[None]:
+    """An interrupt ends the process at once: as an exception in the midst of an import it can be lost, or be loud."""
+    ours = threading.current_thread() is threading.main_thread()
+    if not ours or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
+        yield
+        return
+    signal.signal(signal.SIGINT, _end)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def _end(_number: int, _frame: FrameType | None) -> NoReturn:
+    _say_interrupted()
+    os._exit(INTERRUPTED)
+
+
+def _say_interrupted() -> None:
+    with contextlib.suppress(OSError):
+        os.write(2, b"ackfsm: interrupted\n")

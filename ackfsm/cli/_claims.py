@@ -6,17 +6,8 @@ import argparse
 import os
 
 from ackfsm import tables
-from ackfsm.cli._common import (
-    AS_PROMISED,
-    UNDETERMINED,
-    VIOLATION,
-    Commands,
-    bars,
-    command,
-    count,
-    say,
-)
-from ackfsm.terms import InputError
+from ackfsm.cli._codes import AS_PROMISED, UNDETERMINED, VIOLATION
+from ackfsm.cli._common import Commands, at_least, bars, command, say
 
 __all__ = ["add_claims"]
 
@@ -33,16 +24,16 @@ def add_claims(commands: Commands) -> None:
         extra="explore",
     )
     parser.add_argument("--id", metavar="C", action="append", default=[], dest="ids", help="one claim; may be repeated")
-    parser.add_argument("--jobs", metavar="N", type=count, help="how many processes (default: one a processor)")
-    parser.add_argument("--max-states", metavar="N", type=count, help="a search gives up, undetermined, after so many")
+    parser.add_argument("--jobs", metavar="N", type=at_least(1), help="how many processes (default: one a processor)")
+    parser.add_argument(
+        "--max-states", metavar="N", type=at_least(1), help="a search gives up, undetermined, after so many"
+    )
 
 
 def _claims(arguments: argparse.Namespace) -> int:
     from ackfsm import claims
     from ackfsm.report.claims import claims_screen
 
-    if arguments.jobs == 0:
-        raise InputError("--jobs is a whole number from 1")
     specification = tables.load()
     chosen = claims.choose(claims.read(specification), arguments.ids)
     with bars() as progress:

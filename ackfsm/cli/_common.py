@@ -4,47 +4,49 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import errno
 import json
+import os
 import re
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import NoReturn, TypeAlias
+from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
 
 from rich.console import Console, RenderableType
 from rich.progress import MofNCompleteColumn, TaskID
 from rich.progress import Progress as RichProgress
 from rich.status import Status
+from rich.text import Text
 
 from ackfsm import tables
+from ackfsm.cli._codes import USAGE
+from ackfsm.cli._output import note, put, writing
 from ackfsm.network import Bounds
 from ackfsm.tables import Specification
 from ackfsm.terms import Configuration, Fault, InputError, Profile
-from ackfsm.text import printable
+from ackfsm.text import printable, quoted, shown
+
+if TYPE_CHECKING:
+    from _typeshed import SupportsWrite
 
 __all__ = [
-    "AS_PROMISED",
-    "UNDETERMINED",
-    "USAGE",
-    "VIOLATION",
     "Commands",
     "Parser",
     "add_bounds",
     "add_configuration",
     "asked",
-    "at_least_one",
+    "at_least",
     "bars",
     "command",
     "console",
-    "count",
     "patience",
+    "said",
     "say",
     "settings_of",
     "size",
-    "write_file",
+    "written_first",
 ]
-
-AS_PROMISED, VIOLATION, USAGE, UNDETERMINED = 0, 1, 2, 3
 
 _PATIENCE = 2.0
 """Seconds after which a person at a terminal is told that something is still going on."""
@@ -77,7 +79,7 @@ def command(
 
 def add_configuration(parser: argparse.ArgumentParser) -> None:
     profiles = ", ".join(profile.value for profile in Profile)
-    parser.add_argument("--profile", metavar="P", help=f"the system whose defaults apply: {profiles}")
+    parser.add_argument("--profile", metavar="P", action=_Once, help=f"the system whose defaults apply: {profiles}")
     parser.add_argument(
         "--set",
         metavar="KEY=VALUE",
@@ -89,12 +91,18 @@ def add_configuration(parser: argparse.ArgumentParser) -> None:
 
 
 def settings_of(arguments: argparse.Namespace) -> dict[str, object]:
+    """What ``--set`` says.  Raises :class:`InputError` for a setting that is said twice, even if twice the same."""
     settings: dict[str, object] = {}
     for setting in arguments.settings:
-        key, equals, value = setting.partition("=")
+        name, equals, value = setting.partition("=")
+        key = name.strip()
         if not equals:
-            raise InputError(f"--set {setting!r} is not KEY=VALUE, for example --set ack_mode=CLIENT_ACKNOWLEDGE")
-        settings[key.strip()] = value.strip()
+            raise InputError(f"--set {quoted(setting)} is not KEY=VALUE, for example --set ack_mode=CLIENT_ACKNOWLEDGE")
+        if key in settings:
+            raise InputError(f"--set says {quoted(key)} more than once; say it once")
+        settings[key] = value.strip()
+    if "profile" in settings and arguments.profile is not None:
+        raise InputError("--profile and --set profile= say the same thing; leave one of them out")
     return settings
 
 
@@ -104,7 +112,11 @@ def add_bounds(parser: argparse.ArgumentParser) -> None:
         "--fault", metavar="F", action="append", dest="faults", help=f"what may fail (default: anything): {faults}"
     )
     parser.add_argument(
-        "--max-faults", metavar="K", type=count, default=1, help="how many faults in all, or any (default: 1)"
+        "--max-faults",
+        metavar="K",
+        type=at_least(0, or_any=True),
+        default=1,
+        help="how many faults in all, or any (default: 1)",
     )
     parser.add_argument(
         "--action",
@@ -121,7 +133,7 @@ def add_bounds(parser: argparse.ArgumentParser) -> None:
         default=[],
         help="an event that never happens, for example acknowledge or timer_fires",
     )
-    parser.add_argument("--messages", metavar="N", type=count, default=1, help="how many messages (default: 1)")
+    parser.add_argument("--messages", metavar="N", type=at_least(1), default=1, help="how many messages (default: 1)")
 
 
 def asked(arguments: argparse.Namespace) -> tuple[Specification, Configuration, Bounds]:
@@ -129,7 +141,7 @@ def asked(arguments: argparse.Namespace) -> tuple[Specification, Configuration, 
     specification = tables.load()
     vocabulary = specification.in_vocabulary(arguments.profile, settings_of(arguments))
     bounds = Bounds(
-        messages=at_least_one(arguments.messages, "--messages"),
+        messages=arguments.messages,
         faults=frozenset(Fault) if arguments.faults is None else frozenset(map(_fault, arguments.faults)),
         max_faults=arguments.max_faults,
         actions=frozenset(arguments.actions),
@@ -146,24 +158,40 @@ def _fault(name: str) -> Fault:
         raise InputError(f"there is no fault {name!r}; the faults are {faults}") from None
 
 
-def write_file(path: Path, data: bytes) -> None:
-    try:
-        path.write_bytes(data)
-    except OSError as error:
-        raise InputError(f"{path}: cannot be written ({error.strerror}); name another file") from None
+class _Console(Console):
+    def on_broken_pipe(self) -> None:
+        """Leave the error to whoever tells it; by default the process would end as if a promise were broken."""
+        raise BrokenPipeError(errno.EPIPE, os.strerror(errno.EPIPE))
 
 
 def console(*, errors: bool = False) -> Console:
     """Colours only on a terminal; when the output goes elsewhere, lines are not cut.  Text is text, not markup."""
-    made = Console(stderr=errors, highlight=False, markup=False, emoji=False)
-    return made if made.is_terminal else Console(stderr=errors, highlight=False, markup=False, emoji=False, width=160)
+    made = _Console(stderr=errors, highlight=False, markup=False, emoji=False)
+    return made if made.is_terminal else _Console(stderr=errors, highlight=False, markup=False, emoji=False, width=160)
 
 
 def say(arguments: argparse.Namespace, machine: object, person: Callable[[], RenderableType]) -> None:
     if arguments.json:
-        print(json.dumps(machine, indent=2))
-    else:
-        console().print(person())
+        put(f"{json.dumps(machine, indent=2)}\n")
+        return
+    told = person()
+    with writing():
+        console().print(told)
+
+
+def written_first(write: Callable[[], Sequence[Path]], tell: Callable[[Sequence[Path]], None]) -> None:
+    """``write`` files and ``tell`` the result and what was written; what cannot be written is told all the same."""
+    try:
+        written = write()
+    except Exception:
+        tell(())
+        raise
+    tell(written)
+
+
+def said(written: Sequence[Path]) -> list[Text]:
+    """A line for each file that was written."""
+    return [Text(f"{shown(str(path))} written") for path in written]
 
 
 @contextlib.contextmanager
@@ -201,13 +229,22 @@ def bars() -> Iterator[Callable[[str, int, int], None]]:
         yield update
 
 
-def count(text: str) -> int | None:
-    if text == "any":
-        return None
-    if not text.isdecimal():
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number")
-    return int(text)
+def at_least(least: int, *, or_any: bool = False) -> Callable[[str], int | None]:
+    """What reads a whole number from ``least``; ``any``, where that means something, is ``None``."""
+    legal = f"a whole number from {least}" + (", or any" if or_any else "")
 
+    def number(text: str) -> int | None:
+        if or_any and text == "any":
+            return None
+        if not (text.isascii() and text.isdecimal() and len(text) <= _DIGITS and int(text) >= least):
+            raise argparse.ArgumentTypeError(f"{quoted(text)} is not {legal}")
+        return int(text)
+
+    return number
+
+
+_DIGITS = 18
+"""Of numbers that fit into 64 bits."""
 
 _SIZE = re.compile(r"(\d+) *(?:([KMGT])i?)?B?", re.IGNORECASE)
 
@@ -215,18 +252,33 @@ _SIZE = re.compile(r"(\d+) *(?:([KMGT])i?)?B?", re.IGNORECASE)
 def size(text: str) -> int:
     """Bytes, with a prefix of 1,024: ``512MiB``, ``8G``."""
     found = _SIZE.fullmatch(text)
-    if found is None:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a size, as 512MiB or 8GiB are")
+    if found is None or len(found[1]) > _DIGITS or int(found[1]) < 1:
+        raise argparse.ArgumentTypeError(f"{quoted(text)} is not a size, as 512MiB or 8GiB are")
     return int(found[1]) << 10 * (" KMGT".index(found[2].upper()) if found[2] else 0)
 
 
-def at_least_one(number: int | None, option: str) -> int:
-    if not number:
-        raise InputError(f"{option} is a whole number from 1")
-    return number
+class _Once(argparse.Action):
+    """An option that contradicts itself when it is given twice."""
+
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,
+        namespace: argparse.Namespace,
+        values: str | Sequence[Any] | None,
+        option_string: str | None = None,
+    ) -> None:
+        if getattr(namespace, self.dest) is not None:
+            parser.error(f"{option_string} is given more than once; give it once")
+        setattr(namespace, self.dest, values)
 
 
 class Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         """One sentence, and where to read more."""
-        self.exit(USAGE, f"{self.prog}: {printable(message)}; see {self.prog} --help\n")
+        note(f"{printable(f'{self.prog}: {message}')}; see {self.prog} --help")
+        self.exit(USAGE)
+
+    def _print_message(self, message: str, file: SupportsWrite[str] | None = None) -> None:
+        """Print help; argparse itself would not mind if it could not be written."""
+        del file
+        put(message)

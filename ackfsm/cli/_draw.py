@@ -8,18 +8,15 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from rich.text import Text
+
 from ackfsm import tables
-from ackfsm.cli._common import (
-    AS_PROMISED,
-    Commands,
-    add_configuration,
-    command,
-    patience,
-    say,
-    settings_of,
-    write_file,
-)
+from ackfsm.cli._codes import AS_PROMISED
+from ackfsm.cli._common import Commands, add_configuration, command, patience, say, settings_of
+from ackfsm.cli._output import hand_out, is_standard_output, put
+from ackfsm.files import check_place, make_folder, write_file
 from ackfsm.terms import InputError
+from ackfsm.text import shown
 
 if TYPE_CHECKING:
     from ackfsm import draw
@@ -57,11 +54,20 @@ def _draw(arguments: argparse.Namespace) -> int:
     if arguments.all:
         if arguments.machine or arguments.format or arguments.output is None:
             raise InputError("--all needs --output FOLDER and takes neither MACHINE nor --format")
+        make_folder(arguments.output)
         with patience("drawing"):
             written = [str(path) for path in draw.write_all(specification, arguments.output, configuration)]
-        say(arguments, {"written": written}, lambda: f"{len(written)} files written to {arguments.output}")
+        say(
+            arguments,
+            {"written": written},
+            lambda: Text(f"{len(written)} files written to {shown(str(arguments.output))}"),
+        )
         return AS_PROMISED
+    if arguments.output is not None and is_standard_output(arguments.output):
+        arguments.output = None
     form = _format(arguments.format, arguments.output)
+    if arguments.output is not None:
+        check_place(arguments.output)
     if arguments.machine is None:
         drawing = draw.overview(specification, form, configuration)
     else:
@@ -79,18 +85,17 @@ def _format(name: str | None, output: Path | None) -> draw.Format:
         return Format(name) if name is not None else endings[output.suffix] if output is not None else Format.TABLE
     except (ValueError, KeyError):
         forms = ", ".join(form.value for form in Format)
-        raise InputError(f"{name or output} names no format; --format is one of {forms}") from None
+        raise InputError(f"{shown(str(name or output))} names no format; --format is one of {forms}") from None
 
 
 def _hand_out(arguments: argparse.Namespace, form: draw.Format, drawing: str | bytes) -> None:
     """Write ``drawing`` where it is wanted; a picture of bytes is not thrown at a terminal."""
-    data = drawing if isinstance(drawing, bytes) else drawing.encode()
     if arguments.output is not None:
-        write_file(arguments.output, data)
+        write_file(arguments.output, drawing if isinstance(drawing, bytes) else drawing.encode())
     elif isinstance(drawing, bytes) and (arguments.json or sys.stdout.isatty()):
         raise InputError(f"a {form} is not text; add --output FILE.{form}")
     if arguments.json:
         text = None if isinstance(drawing, bytes) else drawing
-        print(json.dumps({"machine": arguments.machine, "format": form, "drawing": text}, indent=2))
+        put(json.dumps({"machine": arguments.machine, "format": form, "drawing": text}, indent=2) + "\n")
     elif arguments.output is None:
-        sys.stdout.buffer.write(data)
+        hand_out(drawing)

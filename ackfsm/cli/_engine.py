@@ -5,12 +5,12 @@ from __future__ import annotations
 import argparse
 import contextlib
 import functools
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ackfsm import explore
+from ackfsm.cli._output import note
 from ackfsm.terms import InputError
 
 if TYPE_CHECKING:
@@ -92,4 +92,4 @@ def _refuse(arguments: argparse.Namespace) -> None:
 
 
 def _resumed(command: str, level: int, states: int) -> None:
-    print(f"ackfsm {command}: resumed at level {level}, with {states:,} states", file=sys.stderr)
+    note(f"ackfsm {command}: resumed at level {level}, with {states:,} states")

@@ -7,18 +7,14 @@ import json
 from pathlib import Path
 
 from ackfsm import export
-from ackfsm.cli._common import (
-    AS_PROMISED,
-    Commands,
-    add_bounds,
-    add_configuration,
-    asked,
-    command,
-    write_file,
-)
+from ackfsm.cli._codes import AS_PROMISED
+from ackfsm.cli._common import Commands, add_bounds, add_configuration, asked, command
+from ackfsm.cli._output import hand_out, is_standard_output, put
 from ackfsm.export import Format
+from ackfsm.files import check_place, write_files
 from ackfsm.network import compose
 from ackfsm.terms import InputError
+from ackfsm.text import shown
 
 __all__ = ["add_export"]
 
@@ -44,7 +40,10 @@ def add_export(commands: Commands) -> None:
 
 
 def _export(arguments: argparse.Namespace) -> int:
-    form, output = _format(arguments.format, arguments.output), arguments.output
+    output = None if arguments.output is None or is_standard_output(arguments.output) else arguments.output
+    form = _format(arguments.format, output)
+    if output is not None:
+        check_place(output)
     network = compose(*asked(arguments))
     path = Path("System") if output is None else output
     first, *beside = export.files(network, form, path.stem).items()
@@ -52,12 +51,12 @@ def _export(arguments: argparse.Namespace) -> int:
         raise InputError(f"a TLA+ module is in a file of its own name; write --output {output.with_suffix(first[0])}")
     texts = {output or path.with_suffix(first[0]): first[1]} | {path.with_suffix(end): text for end, text in beside}
     if output is not None:
-        for file, text in texts.items():
-            write_file(file, text.encode())
+        write_files({file: text.encode() for file, text in texts.items()})
     if arguments.json:
-        print(json.dumps({"format": form, "files": {file.name: text for file, text in texts.items()}}, indent=2))
+        files = {file.name: text for file, text in texts.items()}
+        put(json.dumps({"format": form, "files": files}, indent=2) + "\n")
     elif output is None:
-        print(first[1], end="")
+        hand_out(first[1])
     return AS_PROMISED
 
 
@@ -67,5 +66,5 @@ def _format(name: str | None, output: Path | None) -> Format:
     else:
         form = next((form for form in Format if form == name), None)
     if form is None:
-        raise InputError(f"{name or output} names no format; --format is one of {', '.join(Format)}")
+        raise InputError(f"{shown(str(name or output))} names no format; --format is one of {', '.join(Format)}")
     return form

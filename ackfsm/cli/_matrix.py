@@ -6,25 +6,24 @@ import argparse
 import contextlib
 import functools
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rich.console import Group
 
 from ackfsm import tables
+from ackfsm.cli._codes import AS_PROMISED, UNDETERMINED, VIOLATION
 from ackfsm.cli._common import (
-    AS_PROMISED,
-    UNDETERMINED,
-    VIOLATION,
     Commands,
     add_configuration,
-    at_least_one,
+    at_least,
     bars,
     command,
-    count,
+    said,
     say,
     settings_of,
+    written_first,
 )
 from ackfsm.cli._engine import add_engine, spark_session
 from ackfsm.terms import InputError
@@ -47,17 +46,20 @@ def add_matrix(commands: Commands) -> None:
         extra="verify",
     )
     add_configuration(parser)
-    parser.add_argument("--messages", metavar="N", type=count, default=1, help="how many messages (default: 1)")
+    parser.add_argument("--messages", metavar="N", type=at_least(1), default=1, help="how many messages (default: 1)")
     parser.add_argument(
         "--pairs", action=argparse.BooleanOptionalAction, default=True, help="two faults as well (default: yes)"
     )
     add_engine(parser)
-    parser.add_argument("--jobs", metavar="N", type=count, help="processes (default: one for each processor)")
+    parser.add_argument("--jobs", metavar="N", type=at_least(1), help="processes (default: one for each processor)")
     parser.add_argument(
         "--output", metavar="DIR", type=Path, help="write matrix.parquet and matrix.html into this folder"
     )
     parser.add_argument(
-        "--max-states", metavar="N", type=count, help="stop each search, undetermined, after so many states"
+        "--max-states",
+        metavar="N",
+        type=at_least(1, or_any=True),
+        help="stop each search, undetermined, after so many states (default: any)",
     )
 
 
@@ -69,7 +71,7 @@ def _matrix(arguments: argparse.Namespace) -> int:
         specification,
         arguments.profile,
         settings,
-        messages=at_least_one(arguments.messages, "--messages"),
+        messages=arguments.messages,
         pairs=arguments.pairs,
         max_states=arguments.max_states,
     )
@@ -79,11 +81,12 @@ def _matrix(arguments: argparse.Namespace) -> int:
     with _spread(arguments) as spread, bars() as progress:
         found = matrix.run(plan, specification, jobs=jobs or 1, spread=spread, progress=progress)
     summary = matrix.summarise(found)
-    written = [] if arguments.output is None else [str(file) for file in matrix.write(found, summary, arguments.output)]
-    answer = {**matrix.matrix_json(found, summary), "written": written}
-    say(
-        arguments, answer, lambda: Group(matrix.matrix_screen(found, summary), *(f"{file} written" for file in written))
-    )
+
+    def tell(written: Sequence[Path]) -> None:
+        answer = {**matrix.matrix_json(found, summary), "written": [str(path) for path in written]}
+        say(arguments, answer, lambda: Group(matrix.matrix_screen(found, summary), *said(written)))
+
+    written_first(lambda: () if arguments.output is None else matrix.write(found, summary, arguments.output), tell)
     if found.broken:
         return VIOLATION
     return AS_PROMISED if found.complete else UNDETERMINED

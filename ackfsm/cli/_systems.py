@@ -6,20 +6,16 @@ import argparse
 import os
 from pathlib import Path
 
+from rich.text import Text
+
 from ackfsm import tables
-from ackfsm.cli._common import (
-    AS_PROMISED,
-    VIOLATION,
-    Commands,
-    at_least_one,
-    command,
-    console,
-    count,
-    patience,
-    say,
-)
+from ackfsm.cli._codes import AS_PROMISED, VIOLATION
+from ackfsm.cli._common import Commands, at_least, command, console, patience, say
+from ackfsm.cli._output import hand_out
+from ackfsm.files import make_folder
 from ackfsm.pages import write_folder
 from ackfsm.terms import InputError, Profile, parse_value
+from ackfsm.text import shown
 
 __all__ = ["add_systems"]
 
@@ -38,7 +34,9 @@ def add_systems(commands: Commands) -> None:
     profiles = ", ".join(profile.value for profile in Profile)
     parser.add_argument("profile", metavar="PROFILE", nargs="?", help=f"one of {profiles} (default: all of them)")
     parser.add_argument("--output", metavar="DIR", type=Path, help="write a page for each system there")
-    parser.add_argument("--jobs", metavar="N", type=count, help="processes that search (default: one for each CPU)")
+    parser.add_argument(
+        "--jobs", metavar="N", type=at_least(1), help="processes that search (default: one for each CPU)"
+    )
 
 
 def _systems(arguments: argparse.Namespace) -> int:
@@ -51,13 +49,19 @@ def _systems(arguments: argparse.Namespace) -> int:
         _show(arguments, systems.systems_json(specification), systems.systems_page(specification))
         return AS_PROMISED
     profiles = list(Profile) if arguments.profile is None else [_profile(arguments.profile)]
-    jobs = (os.cpu_count() or 1) if arguments.jobs is None else at_least_one(arguments.jobs, "--jobs")
+    jobs = arguments.jobs or os.cpu_count() or 1
+    if arguments.output is not None:
+        make_folder(arguments.output)
     with patience("searches done") as progress:
         surveyed = systems.survey(specification, profiles, jobs=jobs, progress=progress)
     if arguments.output is not None:
         pages = write_folder(arguments.output, systems.system_pages(specification, surveyed), systems.MADE)
         written = [str(path) for path in pages]
-        say(arguments, {"written": written}, lambda: f"{len(written)} files written to {arguments.output}")
+        say(
+            arguments,
+            {"written": written},
+            lambda: Text(f"{len(written)} files written to {shown(str(arguments.output))}"),
+        )
     for profile in [] if arguments.output is not None else profiles:
         answer = systems.system_json(specification, profile, surveyed[profile])
         _show(arguments, answer, systems.system_page(specification, profile, surveyed[profile]))
@@ -75,4 +79,4 @@ def _show(arguments: argparse.Namespace, machine: object, page: str) -> None:
 
         say(arguments, machine, lambda: Markdown(page))
     else:
-        print(page, end="")
+        hand_out(page)

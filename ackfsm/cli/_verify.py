@@ -5,27 +5,17 @@ from __future__ import annotations
 import argparse
 import contextlib
 import functools
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from rich.console import Group
 
 from ackfsm import explore, tables, timing
-from ackfsm.cli._common import (
-    AS_PROMISED,
-    UNDETERMINED,
-    USAGE,
-    VIOLATION,
-    Commands,
-    add_configuration,
-    command,
-    patience,
-    say,
-    settings_of,
-)
+from ackfsm.cli._codes import AS_PROMISED, FAILED, UNDETERMINED, USAGE, VIOLATION
+from ackfsm.cli._common import Commands, add_configuration, command, patience, say, settings_of
 from ackfsm.cli._engine import add_engine, spark_session
-from ackfsm.terms import Anomaly, Configuration, InputError, Verdict
+from ackfsm.cli._output import note
+from ackfsm.terms import AckfsmError, Anomaly, Configuration, HostError, InputError, Verdict
 from ackfsm.text import quoted, shown
 
 if TYPE_CHECKING:
@@ -76,19 +66,19 @@ def _verify(arguments: argparse.Namespace) -> int:
     never, skew = _never(arguments.never, specification), _skew(arguments.skew)
     with _engine(arguments, specification, skew) as examine:
         answers = [_answer(arguments, specification, path, examine, never) for path in arguments.histories]
-    results = [each for each in answers if not isinstance(each, InputError)]
-    refused = [str(each) for each in answers if isinstance(each, InputError)]
+    results = [each for each in answers if not isinstance(each, AckfsmError)]
+    failed = [each for each in answers if isinstance(each, AckfsmError)]
     answer = [_as_json(path, each) for path, each in zip(arguments.histories, answers, strict=True)]
     screens = [verify_screen(result, specification) for result in results]
     say(arguments, answer[0] if len(answer) == 1 else answer, lambda: Group(*screens))
-    for error in dict.fromkeys(refused):
-        print(f"ackfsm verify: {error}", file=sys.stderr)
+    for sentence in dict.fromkeys(map(str, failed)):
+        note(f"ackfsm verify: {sentence}")
     verdicts = {result.verdict for result in results}
     found = {found for result in results for found in result.never.values()}
     if Verdict.INVALID in verdicts or True in found:
         return VIOLATION
-    if refused:
-        return USAGE
+    if failed:
+        return FAILED if any(isinstance(error, HostError) for error in failed) else USAGE
     return UNDETERMINED if Verdict.UNKNOWN in verdicts or None in found else AS_PROMISED
 
 
@@ -130,18 +120,18 @@ def _answer(
     path: str,
     examine: _Examine,
     never: Sequence[Anomaly],
-) -> history.Result | InputError:
+) -> history.Result | InputError | HostError:
     """The verdict on one history, or why there is none: a bad one of several does not hide the others' answers."""
     try:
         return _judged(arguments, specification, path, examine, never)
-    except InputError as error:
+    except (InputError, HostError) as error:
         if len(arguments.histories) == 1:
             raise
         return error
 
 
-def _as_json(path: str, answer: history.Result | InputError) -> dict[str, Any]:
-    return {"history": path, "error": str(answer)} if isinstance(answer, InputError) else answer.as_json()
+def _as_json(path: str, answer: history.Result | AckfsmError) -> dict[str, Any]:
+    return {"history": path, "error": str(answer)} if isinstance(answer, AckfsmError) else answer.as_json()
 
 
 _Configure: TypeAlias = "Callable[[history.Header | None], Configuration | None]"

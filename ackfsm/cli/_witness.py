@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
@@ -12,23 +11,25 @@ from types import MappingProxyType
 from typing import Final, TypeAlias
 
 from ackfsm import explore
+from ackfsm.cli._codes import AS_PROMISED, UNDETERMINED, VIOLATION
 from ackfsm.cli._common import (
-    AS_PROMISED,
-    UNDETERMINED,
-    VIOLATION,
     add_bounds,
     add_configuration,
     asked,
+    at_least,
     console,
-    count,
     patience,
+    said,
     size,
-    write_file,
+    written_first,
 )
 from ackfsm.cli._engine import add_search, search_of
+from ackfsm.cli._output import hand_out, is_standard_output, note, put, writing
 from ackfsm.explore import Answer, Witness
+from ackfsm.files import check_place, leads_out, write_files
 from ackfsm.tables import Specification
 from ackfsm.terms import Anomaly, InputError
+from ackfsm.text import quoted, shown
 
 __all__ = ["Form", "add_exploration", "exit_code", "explored", "form_of", "show"]
 
@@ -67,7 +68,9 @@ def add_exploration(parser: argparse.ArgumentParser) -> None:
     add_configuration(parser)
     add_bounds(parser)
     add_search(parser)
-    parser.add_argument("--max-states", metavar="N", type=count, help="stop, undetermined, after so many states")
+    parser.add_argument(
+        "--max-states", metavar="N", type=at_least(1, or_any=True), help="stop, undetermined, after so many states"
+    )
     parser.add_argument(
         "--max-memory", metavar="M", type=size, help="stop, undetermined, before the states take more: 512MiB, 8GiB"
     )
@@ -77,11 +80,11 @@ def add_exploration(parser: argparse.ArgumentParser) -> None:
         dest="reductions",
         action="append",
         default=[],
-        choices=[_NONE, *explore.Reduction],
+        choices=[_NONE, *(reduction.value for reduction in explore.Reduction)],
         help=f"find fewer states with the same verdicts, perhaps on a longer way: {', '.join(explore.Reduction)}; "
         f"{_NONE}: spare nothing, not even what leads to nothing new",
     )
-    parser.add_argument("--workers", metavar="N", type=count, help="processors to use (default: all)")
+    parser.add_argument("--workers", metavar="N", type=at_least(1), help="processors to use (default: all)")
     parser.add_argument(
         "--progress", action="store_true", help="tell also what happens in the end, or what may go on for ever instead"
     )
@@ -139,19 +142,28 @@ def form_of(arguments: argparse.Namespace) -> Form | None:
     if arguments.form is not None:
         form = next((form for form in Form if form == arguments.form), None)
     elif arguments.output is not None:
-        form = _ENDINGS.get(arguments.output.suffix)
+        form = Form.STEPS if is_standard_output(arguments.output) else _ENDINGS.get(arguments.output.suffix)
     else:
         return None if arguments.anomaly is None else Form.STEPS
     if form is None:
-        raise InputError(f"{arguments.form or arguments.output} names no format; --as is one of {', '.join(Form)}")
+        named = shown(str(arguments.form or arguments.output))
+        raise InputError(f"{named} names no format; --as is one of {', '.join(Form)}")
+    if (output := _output(arguments)) is not None:
+        check_place(output)
     return form
+
+
+def _output(arguments: argparse.Namespace) -> Path | None:
+    """The file to write, if it is another than standard output."""
+    output: Path | None = arguments.output
+    return None if output is None or is_standard_output(output) else output
 
 
 def _anomaly(name: str) -> Anomaly:
     try:
         return Anomaly(name)
     except ValueError:
-        raise InputError(f"there is no anomaly {name!r}; the anomalies are {', '.join(Anomaly)}") from None
+        raise InputError(f"there is no anomaly {quoted(name)}; the anomalies are {', '.join(Anomaly)}") from None
 
 
 def show(
@@ -161,24 +173,36 @@ def show(
     answer: Answer,
     witnesses: Sequence[Witness],
 ) -> None:
-    """Write the witnesses that are asked for where they are wanted, and say so if there is none."""
+    """Write the witnesses that are asked for where they are wanted, tell where, and say so if there is none."""
     wanted = [one for one in witnesses if arguments.anomaly in {None, one.anomaly}]
-    write = _writer(form)
-    if arguments.output is not None:
-        for path, some in _files(arguments.output, form, wanted).items():
-            write_file(path, write(specification, some).encode())
-    if arguments.json:
-        texts = {one.anomaly: write(specification, [one]) for one in wanted}
-        print(json.dumps({**answer.as_json(), "as": form, "witnesses": texts}, indent=2))
-    elif not wanted:
-        print(f"ackfsm {arguments.command}: {_none(answer, arguments.anomaly)}", file=sys.stderr)
-    elif arguments.output is None:
-        _print(form, specification, wanted)
+    write, output = _writer(form), _output(arguments)
+
+    def files() -> Sequence[Path]:
+        some = {} if output is None else _files(output, form, wanted)
+        write_files({path: write(specification, few).encode() for path, few in some.items()})
+        return tuple(some)
+
+    def tell(written: Sequence[Path]) -> None:
+        if arguments.json:
+            texts = {one.anomaly: write(specification, [one]) for one in wanted}
+            told = {"as": form, "witnesses": texts, "written": [str(path) for path in written]}
+            put(f"{json.dumps({**answer.as_json(), **told}, indent=2)}\n")
+        elif not wanted:
+            note(f"ackfsm {arguments.command}: {_none(answer, arguments.anomaly)}")
+        elif not written:
+            _print(form, specification, wanted)
+        elif not any(map(leads_out, written)):
+            put("".join(f"{line.plain}\n" for line in said(written)))
+
+    written_first(files, tell)
 
 
 def _files(output: Path, form: Form, witnesses: Sequence[Witness]) -> dict[Path, Sequence[Witness]]:
-    """What goes into which file: ``way.mmd``, or ``way-loss.mmd`` and others where a file holds one of several."""
-    if len(witnesses) < 2 or form not in _ONE_A_FILE:  # noqa: PLR2004 - several
+    """What goes into which file: ``way.mmd``, or ``way-loss.mmd`` and others where a file holds one of several.
+
+    A pipe or a device gets them all.
+    """
+    if len(witnesses) < 2 or form not in _ONE_A_FILE or leads_out(output):  # noqa: PLR2004 - several
         return {output: witnesses} if witnesses else {}
     stem, dot, ending = output.name.partition(".")
     return {output.with_name(f"{stem}-{one.anomaly}{dot}{ending}"): [one] for one in witnesses}
@@ -198,12 +222,15 @@ def _none(answer: Answer, name: str | None) -> str:
 
 def _print(form: Form, specification: Specification, witnesses: Sequence[Witness]) -> None:
     if form is not Form.STEPS or not (screen := console()).is_terminal:
-        print(_writer(form)(specification, witnesses), end="")
+        text = _writer(form)(specification, witnesses)
+        (put if form is Form.STEPS else hand_out)(text)
         return
     from ackfsm.report.witness import witness_screen
 
     for witness in witnesses:
-        screen.print(witness_screen(specification, witness), "", sep="\n")
+        told = witness_screen(specification, witness)
+        with writing():
+            screen.print(told, "", sep="\n")
 
 
 _Writer: TypeAlias = Callable[[Specification, Sequence[Witness]], str]

@@ -9,6 +9,7 @@ import numba
 import numpy as np
 
 from ackfsm.explore import _exchange, _foresight, _kernel
+from ackfsm.explore._cache import cache_of
 
 __all__ = [
     "added",
@@ -36,8 +37,11 @@ def compiled(function: Any) -> Any:
     It does not hold the lock of the interpreter, so that shards are searched at the same time.
     """
     bound = FunctionType(function.__code__, function.__globals__ | _known)
-    _known[function.__name__] = numba.njit(cache=True, nogil=True)(bound)
-    return _known[function.__name__]
+    made = numba.njit(nogil=True)(bound)
+    if hasattr(made, "_cache"):  # it is the function itself where NUMBA_DISABLE_JIT is set
+        made._cache = cache_of(bound)  # noqa: SLF001 - njit(cache=True) takes no cache of ours
+    _known[function.__name__] = made
+    return made
 
 
 _known: dict[str, Any] = {}

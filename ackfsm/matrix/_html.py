@@ -6,22 +6,21 @@ import importlib.resources
 import string
 from collections.abc import Iterable, Iterator, Mapping
 from html import escape
-from pathlib import Path
 
 from ackfsm.matrix._result import Matrix
 from ackfsm.matrix._summary import Entry, Happens, Line, Summary
 from ackfsm.terms import Anomaly
 
-__all__ = ["write_html"]
+__all__ = ["html"]
 
 _CLASS = {Happens.NEVER: "n", Happens.DEPENDS: "d", Happens.ALWAYS: "a", Happens.UNKNOWN: "u"}
 
 
-def write_html(matrix: Matrix, summary: Summary, file: Path) -> None:
-    """Write the page to ``file``: every line, overall and in every scenario, and every witness."""
+def html(matrix: Matrix, summary: Summary) -> str:
+    """The page: every line, overall and in every scenario, and every witness."""
     template = importlib.resources.files("ackfsm.matrix").joinpath("page.html").read_text(encoding="utf-8")
     page = _Page(matrix, summary)
-    text = string.Template(template).substitute(
+    return string.Template(template).substitute(
         title=escape(f"Guarantee matrix of the profile {matrix.plan.configurations[0].profile}"),
         extent="\n".join(f"<p>{escape(line)}</p>" for line in _extent(matrix)),
         conclusion="\n".join(f"<p>{escape(line)}</p>" for line in _conclusion(matrix)),
@@ -30,7 +29,6 @@ def write_html(matrix: Matrix, summary: Summary, file: Path) -> None:
         words="\n".join(_words(matrix)),
         witnesses="\n".join(page.witnesses()),
     )
-    file.write_text(text, encoding="utf-8")
 
 
 def _extent(matrix: Matrix) -> Iterator[str]:

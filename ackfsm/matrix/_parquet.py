@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 from enum import StrEnum
-from pathlib import Path
 
 import pyarrow as pa
 from pyarrow import parquet as pq
@@ -13,7 +12,7 @@ from pyarrow import parquet as pq
 from ackfsm.matrix._result import Cell, Matrix
 from ackfsm.terms import Anomaly, Configuration, is_optional, key_type
 
-__all__ = ["write_parquet"]
+__all__ = ["parquet"]
 
 _WORD = pa.dictionary(pa.int16(), pa.string())
 
@@ -47,24 +46,23 @@ def _schema() -> pa.Schema:
     return pa.schema([*settings, *cell, *finding])
 
 
-def write_parquet(matrix: Matrix, file: Path) -> int:
-    """Write ``matrix`` to ``file``; returns the number of rows.
+def parquet(matrix: Matrix) -> bytes:
+    """A Parquet file of ``matrix``.
 
     ``length`` and ``witness`` are null where the anomaly cannot happen; ``reachable`` is null where
     the search stopped before it could tell.
     """
-    schema, rows = _schema(), 0
+    schema, made = _schema(), pa.BufferOutputStream()
     batches: list[pa.RecordBatch] = []
-    with pq.ParquetWriter(file, schema, compression="zstd") as writer:
+    with pq.ParquetWriter(made, schema, compression="zstd") as writer:
         for cells in matrix.rows():
             batches.append(_batch(cells, matrix, schema))
-            rows += batches[-1].num_rows
             if sum(batch.num_rows for batch in batches) >= _ROWS_A_GROUP:
                 writer.write_table(pa.Table.from_batches(batches))
                 batches = []
         if batches:
             writer.write_table(pa.Table.from_batches(batches))
-    return rows
+    return bytes(made.getvalue())
 
 
 def _batch(cells: Sequence[Cell], matrix: Matrix, schema: pa.Schema) -> pa.RecordBatch:

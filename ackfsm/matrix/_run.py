@@ -11,16 +11,10 @@ import contextlib
 import dataclasses
 import functools
 import itertools
-import multiprocessing
-import os
-import signal
-import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
-from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
-from typing import Any, Protocol, Self, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 from ackfsm import tables
 from ackfsm.explore import Reduced, explore_packed, reduced
@@ -28,7 +22,8 @@ from ackfsm.matrix._plan import Plan, Scenario
 from ackfsm.matrix._result import Matrix, Outcome
 from ackfsm.network import NetworkEvent, compose
 from ackfsm.tables import Row, Specification
-from ackfsm.terms import Anomaly, Configuration, Fault, InputError, SpecError
+from ackfsm.terms import Anomaly, Configuration, Fault, SpecError
+from ackfsm.workers import Workers, workers
 
 __all__ = ["Progress", "Spread", "run"]
 
@@ -68,9 +63,9 @@ def run(  # noqa: PLR0913 - where and how to do it
     """
     begun = time.perf_counter()
     tell = progress or _silent
-    with _workers(specification, jobs, directory, spread) as workers:
-        keys = _name(workers, plan, tell)
-        outcomes = _search(workers, plan, keys, tell)
+    with _workers(specification, jobs, directory, spread) as chosen:
+        keys = _name(chosen, plan, tell)
+        outcomes = _search(chosen, plan, keys, tell)
     return Matrix(plan, specification, keys, outcomes, time.perf_counter() - begun)
 
 
@@ -82,18 +77,22 @@ _Task: TypeAlias = "Callable[[Specification, Any], Any]"
 
 
 class _Workers(Protocol):
-    def __enter__(self) -> Self: ...
-
-    def __exit__(self, kind: object, *_: object) -> None: ...
-
     def map(self, task: _Task, arguments: Sequence[Any]) -> Iterator[tuple[int, Any]]:
         """The results of ``task`` for all ``arguments``, with their places, as they come."""
 
 
-def _workers(specification: Specification, jobs: int, directory: Path | None, spread: Spread | None) -> _Workers:
+@contextlib.contextmanager
+def _workers(
+    specification: Specification, jobs: int, directory: Path | None, spread: Spread | None
+) -> Iterator[_Workers]:
+    which = (directory, specification.digest)
     if spread is not None:
-        return _Spread(spread, (directory, specification.digest))
-    return _Here(specification) if jobs <= 1 else _Pool(specification, jobs, directory)
+        yield _Spread(spread, which)
+    elif jobs <= 1:
+        yield _Here(specification)
+    else:
+        with workers(jobs) as others:
+            yield _Pool(others, which)
 
 
 class _Spread:
@@ -102,12 +101,6 @@ class _Spread:
     def __init__(self, spread: Spread, which: tuple[Path | None, str]) -> None:
         self.spread = spread
         self.tables = which
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, kind: object, *_: object) -> None:
-        """What was given is not ours to end."""
 
     def map(self, task: _Task, arguments: Sequence[Any]) -> Iterator[tuple[int, Any]]:
         return self.spread(functools.partial(_elsewhere, self.tables, task), arguments)
@@ -119,12 +112,6 @@ class _Here:
     def __init__(self, specification: Specification) -> None:
         self.specification = specification
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, kind: object, *_: object) -> None:
-        """Nothing was started."""
-
     def map(self, task: _Task, arguments: Sequence[Any]) -> Iterator[tuple[int, Any]]:
         for place, argument in enumerate(arguments):
             yield place, task(self.specification, argument)
@@ -133,62 +120,12 @@ class _Here:
 class _Pool:
     """Other processes, each of which reads the tables once."""
 
-    def __init__(self, specification: Specification, jobs: int, directory: Path | None) -> None:
-        self.strangers = set(multiprocessing.active_children())
-        spawning = multiprocessing.get_context("spawn")
-        self.pool = ProcessPoolExecutor(jobs, mp_context=spawning, initializer=_follow_the_first)
-        self.tables = (directory, specification.digest)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, kind: object, *_: object) -> None:
-        """Wait for the processes; after an error nobody wants what they are doing."""
-        if kind is not None:
-            for process in set(multiprocessing.active_children()) - self.strangers:
-                process.terminate()
-        self.pool.shutdown(cancel_futures=True)
+    def __init__(self, others: Workers, which: tuple[Path | None, str]) -> None:
+        self.others = others
+        self.tables = which
 
     def map(self, task: _Task, arguments: Sequence[Any]) -> Iterator[tuple[int, Any]]:
-        with _no_interrupts():
-            futures = {self.pool.submit(_elsewhere, self.tables, task, a): place for place, a in enumerate(arguments)}
-        waiting: set[Future[Any]] = set(futures)
-        while waiting:
-            done, waiting = wait(waiting, return_when=FIRST_COMPLETED)
-            for future in done:
-                yield futures[future], _result(future)
-
-
-def _result(future: Future[Any]) -> Any:
-    try:
-        return future.result()
-    except BrokenProcessPool:
-        remedy = "give it fewer messages, --jobs 1, or a limit with --max-states"
-        raise InputError(f"a process that searched was killed, probably for want of memory; {remedy}") from None
-
-
-@contextlib.contextmanager
-def _no_interrupts() -> Iterator[None]:
-    """Processes that are started here never see an interrupt: it reaches the first one, which ends them."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
-
-
-def _follow_the_first() -> None:
-    """If the first process dies, this one does."""
-    threading.Thread(target=_end_with, args=(multiprocessing.parent_process(),), daemon=True).start()
-
-
-def _end_with(first: multiprocessing.process.BaseProcess | None) -> None:
-    if first is not None:
-        first.join()
-        os._exit(1)
+        return self.others.map(functools.partial(_elsewhere, self.tables, task), arguments)
 
 
 def _elsewhere(which: tuple[Path | None, str], task: _Task, argument: Any) -> Any:
@@ -209,12 +146,12 @@ class _Naming:
     configurations: tuple[Configuration, ...]
 
 
-def _name(workers: _Workers, plan: Plan, tell: Progress) -> list[tuple[str, ...]]:
+def _name(chosen: _Workers, plan: Plan, tell: Progress) -> list[tuple[str, ...]]:
     """The name of every cell's network."""
     without = dataclasses.replace(plan, configurations=())
     chunks = [_Naming(without, chunk) for chunk in _chunks(plan.configurations, _CONFIGURATIONS_A_TASK)]
     named: dict[int, list[tuple[str, ...]]] = {}
-    for place, keys in workers.map(_names, chunks):
+    for place, keys in chosen.map(_names, chunks):
         named[place] = keys
         tell("composing configurations", sum(map(len, named.values())), len(plan.configurations))
     return [keys for place in range(len(chunks)) for keys in named[place]]
@@ -235,12 +172,12 @@ class _Searching:
     compiled: bool
 
 
-def _search(workers: _Workers, plan: Plan, keys: Sequence[Sequence[str]], tell: Progress) -> dict[str, Outcome]:
+def _search(chosen: _Workers, plan: Plan, keys: Sequence[Sequence[str]], tell: Progress) -> dict[str, Outcome]:
     """The outcome of every network, by its name."""
     tasks, names = _tasks(plan, keys)
     outcomes: dict[str, Outcome] = {}
     total = sum(map(len, names))
-    for place, found in workers.map(_explore, tasks):
+    for place, found in chosen.map(_explore, tasks):
         outcomes.update(zip(names[place], found, strict=True))
         tell("searching", len(outcomes), total)
     return outcomes

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import importlib
-import tempfile
 from pathlib import Path
 
-from ackfsm.matrix._html import write_html
+from ackfsm import files
+from ackfsm.matrix._html import html
 from ackfsm.matrix._result import Matrix
 from ackfsm.matrix._summary import Summary
-from ackfsm.terms import InputError
 
 __all__ = ["make_folder", "write"]
 
@@ -17,22 +16,20 @@ __all__ = ["make_folder", "write"]
 def make_folder(folder: Path) -> None:
     """Make ``folder`` unless it is there, so that a long search does not end in a file that cannot be written.
 
-    Raises :class:`InputError` if it cannot be written to, and :class:`ModuleNotFoundError` without pyarrow.
+    Raises :class:`ackfsm.terms.InputError` if it cannot be written to, :class:`ackfsm.terms.HostError` where the
+    machine fails, and :class:`ModuleNotFoundError` without pyarrow.
     """
     importlib.import_module("pyarrow.parquet")
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=folder):
-            pass
-    except OSError as error:
-        raise InputError(f"{folder}: cannot be written ({error.strerror}); name another folder") from None
+    files.make_folder(folder)
 
 
 def write(matrix: Matrix, summary: Summary, folder: Path) -> tuple[Path, Path]:
-    """Write ``matrix.parquet`` (everything) and ``matrix.html`` (a page to read) into ``folder``."""
-    from ackfsm.matrix._parquet import write_parquet
+    """Write ``matrix.parquet`` (everything) and ``matrix.html`` (a page to read) into ``folder``, both or neither.
+
+    Raises as :func:`make_folder`.
+    """
+    from ackfsm.matrix._parquet import parquet
 
     table, page = folder / "matrix.parquet", folder / "matrix.html"
-    write_parquet(matrix, table)
-    write_html(matrix, summary, page)
+    files.write_files({table: parquet(matrix), page: html(matrix, summary).encode()})
     return table, page

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import concurrent.futures
+import contextlib
 import dataclasses
 import functools
-import multiprocessing
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import TypeAlias
 
@@ -14,6 +13,7 @@ from ackfsm import explore, tables
 from ackfsm.network import Bounds, environments
 from ackfsm.tables import Gap, Promise, Specification
 from ackfsm.terms import Anomaly, Configuration, Fault, Profile
+from ackfsm.workers import workers
 
 __all__ = ["Searched", "Surveyed", "survey"]
 
@@ -120,19 +120,25 @@ def _answers(
     questions: Sequence[_Question],
     jobs: int,
     progress: Callable[[int], None] | None,
-) -> Iterable[Searched]:
-    if jobs == 1:
-        return _counted((_search(specification, question) for question in questions), progress)
-    spawn = multiprocessing.get_context("spawn")
-    with concurrent.futures.ProcessPoolExecutor(jobs, mp_context=spawn) as pool:
-        return list(_counted(pool.map(_search_shipped, questions, chunksize=_CHUNK), progress))
+) -> list[Searched]:
+    tell = progress or _silent
+    found: dict[int, list[Searched]] = {}
+    with contextlib.ExitStack() as stack:
+        size = 1 if jobs == 1 else _CHUNK
+        chunks = [questions[start : start + size] for start in range(0, len(questions), size)]
+        searched: Iterator[tuple[int, list[Searched]]]
+        if jobs == 1:
+            searched = ((place, _search_all(specification, chunk)) for place, chunk in enumerate(chunks))
+        else:
+            searched = stack.enter_context(workers(jobs)).map(_search_shipped, chunks)
+        for place, answers in searched:
+            found[place] = answers
+            tell(sum(map(len, found.values())))
+    return [answer for place in range(len(chunks)) for answer in found[place]]
 
 
-def _counted(answers: Iterable[Searched], progress: Callable[[int], None] | None) -> Iterator[Searched]:
-    for done, answer in enumerate(answers, start=1):
-        if progress is not None:
-            progress(done)
-        yield answer
+def _silent(_: int) -> None:
+    """Tell nobody."""
 
 
 @functools.cache
@@ -141,8 +147,12 @@ def _shipped() -> Specification:
     return tables.load()
 
 
-def _search_shipped(question: _Question) -> Searched:
-    return _search(_shipped(), question)
+def _search_shipped(questions: Sequence[_Question]) -> list[Searched]:
+    return _search_all(_shipped(), questions)
+
+
+def _search_all(specification: Specification, questions: Sequence[_Question]) -> list[Searched]:
+    return [_search(specification, question) for question in questions]
 
 
 def _search(specification: Specification, question: _Question) -> Searched:

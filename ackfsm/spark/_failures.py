@@ -10,11 +10,11 @@ from typing import Final
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 
-from ackfsm.terms import AckfsmError, InputError, SpecError
+from ackfsm.terms import AckfsmError, HostError, InputError, SpecError
 
 __all__ = ["told_plainly"]
 
-_OWN: Final = {error.__name__: error for error in (AckfsmError, InputError, SpecError)}
+_OWN: Final = {error.__name__: error for error in (AckfsmError, HostError, InputError, SpecError)}
 
 
 @contextlib.contextmanager

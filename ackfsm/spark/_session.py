@@ -38,7 +38,8 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from ackfsm.terms import InputError
+from ackfsm.files import is_of_the_machine
+from ackfsm.terms import HostError, InputError
 
 __all__ = ["session"]
 
@@ -69,7 +70,8 @@ def session(master: str | None = None) -> SparkSession:
     """A Spark session on ``master``: a Spark master URL, or a Spark Connect URL (``sc://host:port``).
 
     ``None`` means all cores of this machine.  If the process has a session already, that one is
-    returned, as Spark does.  Raises :class:`InputError` if Spark cannot be started or reached.
+    returned, as Spark does.  Raises :class:`InputError` if Spark cannot be started or reached, and
+    :class:`HostError` where that is for want of room on this machine.
     """
     url = master or "local[*]"
     if not _MASTER.match(url):
@@ -79,6 +81,8 @@ def session(master: str | None = None) -> SparkSession:
     try:
         return _reached(url) if url.startswith("sc://") else _started(url)
     except (PySparkException, Py4JError, ImportError, OSError) as error:
+        if isinstance(error, OSError) and is_of_the_machine(error):
+            raise HostError(f"Spark could not be started ({error.strerror})") from error
         raise InputError(
             f"no Spark could be started or reached at {url} ({_reason(error)}); "
             "start it, name another with --master, or use --engine local"

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import platformdirs
 
-__all__ = ["keep", "stamp_of"]
+__all__ = ["is_kept", "keep", "stamp_of"]
 
 
 def stamp_of(directory: Path) -> Path:
@@ -22,6 +22,14 @@ def stamp_of(directory: Path) -> Path:
         with contextlib.suppress(OSError):  # who reads the table says so, and then it is not kept
             digest.update(hashlib.sha256(file.read_bytes()).digest())
     return Path(platformdirs.user_cache_dir("ackfsm")) / "tables" / digest.hexdigest()
+
+
+def is_kept(stamp: Path) -> bool:
+    """Whether the tables were found in form before; where the folder cannot be read nobody knows."""
+    try:
+        return stamp.is_file()
+    except OSError:
+        return False
 
 
 def keep(stamp: Path) -> None:

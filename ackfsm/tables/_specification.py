@@ -14,7 +14,7 @@ from typing import Any
 from ackfsm.tables._conditions import COUNTED, Condition, parse_condition
 from ackfsm.tables._events import Event, read_events
 from ackfsm.tables._guarantees import Guarantees, read_guarantees
-from ackfsm.tables._held import keep, stamp_of
+from ackfsm.tables._held import is_kept, keep, stamp_of
 from ackfsm.tables._machine import Machine, Move, Per, Relation, read_machine
 from ackfsm.tables._matrix import Switch, read_switches
 from ackfsm.tables._profiles import ProfileTable, Refusal, read_profiles
@@ -295,7 +295,7 @@ class _Loader:
         self.directory = directory
         self.schema = _schema(directory)
         self.stamp = stamp_of(directory)
-        self.in_form = self.stamp.is_file()
+        self.in_form = is_kept(self.stamp)
         self.conditions: dict[str, Condition] = {}
         self.documents: list[Document] = []
 
