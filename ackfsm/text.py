@@ -12,7 +12,7 @@ __all__ = ["printable", "quoted", "shown"]
 _MOST = 200
 """Characters of a text that are shown, by default; of a longer one the beginning and how long it is."""
 
-_LONGEST = 4_000
+_LONGEST = 2_000
 """Characters of a sentence."""
 
 

@@ -40,14 +40,12 @@ def test_a_process_substitution_is_a_history() -> None:
     assert done.stdout.count("\nvalid: no anomaly was found\n") == 2
 
 
-@pytest.mark.parametrize(
-    ("given", "said"), [(b"", "is empty; record the history again"), (None, "cannot be read (Bad")]
-)
-def test_no_standard_input_is_refused(given: bytes | None, said: str) -> None:
+@pytest.mark.parametrize("given", [b"", None], ids=["empty", "closed"])
+def test_no_standard_input_is_refused(given: bytes | None) -> None:
     command = [*ACKFSM, "verify", "-"] if given is not None else ["sh", "-c", f"{' '.join(ACKFSM)} verify - <&-"]
     done = subprocess.run(command, input=given, capture_output=True, check=False)
     assert done.returncode == 2
-    assert done.stderr.decode().startswith(f"ackfsm verify: standard input {said}")
+    assert done.stderr.decode().startswith("ackfsm verify: standard input is empty; record the history again")
 
 
 @pytest.fixture
