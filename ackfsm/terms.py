@@ -21,6 +21,7 @@ __all__ = [
     "Anomaly",
     "Configuration",
     "Consumption",
+    "DefectError",
     "DeliveryMode",
     "Fault",
     "HostError",
@@ -50,6 +51,10 @@ class SpecError(AckfsmError):
 
 class HostError(AckfsmError):
     """The machine that this runs on failed, not the input: a full disk, no memory, a worker that was killed."""
+
+
+class DefectError(AckfsmError):
+    """This package contradicts itself, and says nothing rather than something wrong; it asks for a report."""
 
 
 class Profile(StrEnum):
