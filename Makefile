@@ -13,7 +13,7 @@ GENERATED := $(DRAWINGS) $(PAGES)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help install run test mutants reductions bench lint draw pages fresh wheel clean
+.PHONY: help install run test mutants reductions searches bench lint draw pages fresh wheel clean
 
 help: ## list the targets
 	@awk -F ': .*## ' '/^[a-z]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -50,6 +50,9 @@ mutants: $(INSTALLED) ## change every row of the tables in turn, and list what n
 
 reductions: $(INSTALLED) ## search the whole matrix with and without reductions, and compare (some minutes)
 	$(BIN)/python -m model_tests.reductions
+
+searches: $(INSTALLED) ## search drawn networks of every shape in every way, and compare (SEARCHES_ARGS="--networks 20000")
+	$(BIN)/python -m model_tests.searches $(SEARCHES_ARGS)
 
 bench: $(INSTALLED) ## measure speed, each figure beside a rival or a limit (some minutes)
 	$(BIN)/python -m model_tests.benchmarks $(BENCH_ARGS)

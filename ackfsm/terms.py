@@ -23,6 +23,7 @@ __all__ = [
     "Anomaly",
     "Configuration",
     "Consumption",
+    "DefectError",
     "DeliveryMode",
     "Fault",
     "HostError",
@@ -52,6 +53,10 @@ class SpecError(AckfsmError):
 
 class HostError(AckfsmError):
     """The machine that this runs on failed, not the input: a full disk, no memory, a worker that was killed."""
+
+
+class DefectError(AckfsmError):
+    """This package contradicts itself, and says nothing rather than something wrong; it asks for a report."""
 
 
 class Profile(StrEnum):

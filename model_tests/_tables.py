@@ -1,4 +1,4 @@
-"""Tables for tests: changed copies of ``spec/``, small ones, random settings and systems, and a plain search."""
+"""Tables for tests: changed copies of ``spec/``, small ones, random settings and systems."""
 
 from __future__ import annotations
 
@@ -6,8 +6,7 @@ import dataclasses
 import functools
 import json
 import shutil
-from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
@@ -173,39 +172,6 @@ def _idle(size: int) -> Instance:
 def _event(event: EventRef, instances: Sequence[Instance], *, may_never_happen: bool) -> NetworkEvent:
     parts = [Participant(number, event) for number, instance in enumerate(instances) if event in instance.fsm.alphabet]
     return NetworkEvent(event.name, (), may_never_happen, tuple(parts))
-
-
-@dataclasses.dataclass(frozen=True)
-class Searched:
-    """What a plain search found: the depth of every state and of the nearest state of every anomaly."""
-
-    depth: Mapping[tuple[str, ...], int]
-    transitions: int
-    anomalies: Mapping[str, int]
-
-
-def breadth_first(network: Network) -> Searched:
-    """Search ``network`` with nothing but :meth:`Network.step`, a queue and a dictionary."""
-    depth, transitions, anomalies = {network.initial: 0}, 0, dict[str, int]()
-    queue = deque([network.initial])
-    while queue:
-        state = queue.popleft()
-        steps = [(event, after) for event in network.events if (after := network.step(state, event)) is not None]
-        transitions += len(steps)
-        for anomaly in anomalies_in(network, state, at_rest=all(event.may_never_happen for event, _ in steps)):
-            anomalies.setdefault(anomaly, depth[state])
-        for _, after in steps:
-            if after not in depth:
-                depth[after] = depth[state] + 1
-                queue.append(after)
-    return Searched(depth, transitions, anomalies)
-
-
-def anomalies_in(network: Network, state: Sequence[str], *, at_rest: bool) -> Iterator[str]:
-    """The anomalies that ``state`` is."""
-    for instance, name in zip(network.instances, state, strict=True):
-        if instance.anomaly is not None and (name in instance.marked or (at_rest and name in instance.at_rest)):
-            yield instance.anomaly
 
 
 def unpacked(network: Network, numbers: Sequence[int]) -> tuple[str, ...]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import settings
 
+from ackfsm.explore._search import Pace
 from model_tests._tables import read_once
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ def no_waste() -> Iterator[None]:
     """Tables are read once; searches are compiled from the first state (``test_explore.py`` compares plain ones)."""
     with pytest.MonkeyPatch.context() as patch:
         read_once(patch)
-        patch.setattr("ackfsm.explore._search._PLAIN_STATES", 1)
+        patch.setattr("ackfsm.explore._search.USUAL", Pace(plain_states=1))
         yield
 
 

@@ -12,24 +12,22 @@ from hypothesis import strategies as st
 
 from ackfsm import explore, tables
 from ackfsm.explore import Exploration, System
-from ackfsm.explore._search import _PLAIN_STATES, Search
+from ackfsm.explore._search import Pace, Search
 from ackfsm.network import Bounds, Instance, Network, NetworkEvent, Participant, compose, pack
 from ackfsm.tables import EventRef, Fsm
 from ackfsm.terms import AckMode, Anomaly, Configuration, Fault, InputError
 from model_tests._tables import (
-    anomalies_in,
     bounds,
-    breadth_first,
     configurations,
     networks,
     row,
     shipped,
     unpacked,
 )
+from model_tests.plain_search import anomalies_in, breadth_first
 
 EVERY = frozenset(Fault)
-PLAIN_LIMIT = "ackfsm.explore._search._PLAIN_STATES"
-CHUNK = "ackfsm.explore._search._PLAIN_CHUNK", "ackfsm.explore._search._CHUNK"
+PACE = "ackfsm.explore._search.USUAL"
 LOADED = "ackfsm.explore._search._is_loaded"
 NUMBA = "ackfsm.explore._search._numba_is_there"
 
@@ -128,7 +126,7 @@ def test_compiled_and_plain_code_find_the_same(chosen: dict[str, Any], monkeypat
     network, found = system(**chosen), {}
     monkeypatch.setattr(LOADED, lambda: False)
     for limit in (10**9, 1, 100):
-        monkeypatch.setattr(PLAIN_LIMIT, limit)
+        monkeypatch.setattr(PACE, Pace(plain_states=limit))
         found[limit] = explore.explore(network)
     assert [found[limit].compiled for limit in (10**9, 1, 100)] == [False, True, True]
     assert dataclasses.replace(found[1], compiled=False) == found[10**9]
@@ -136,8 +134,7 @@ def test_compiled_and_plain_code_find_the_same(chosen: dict[str, Any], monkeypat
 
 
 def test_a_large_space_is_compiled_and_a_small_one_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert _PLAIN_STATES > 1, "what it is where no test has changed it"
-    monkeypatch.setattr(PLAIN_LIMIT, _PLAIN_STATES)
+    monkeypatch.setattr(PACE, Pace())
     monkeypatch.setattr(LOADED, lambda: False)
     assert not explore.explore(system()).compiled
     assert explore.explore(system(messages=2)).compiled
@@ -150,7 +147,7 @@ def test_a_large_space_is_compiled_and_a_small_one_is_not(monkeypatch: pytest.Mo
 def test_compiled_code_searches_random_systems_to_the_end(network: Network) -> None:
     expected = breadth_first(network)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(PLAIN_LIMIT, 1)
+        patch.setattr(PACE, Pace(plain_states=1))
         found = explore.explore(network)
     assert found.complete
     assert (found.states, found.transitions) == (len(expected.depth), expected.transitions)
@@ -160,7 +157,7 @@ def test_compiled_code_searches_random_systems_to_the_end(network: Network) -> N
 def test_a_system_that_nobody_watches_is_compiled_too(monkeypatch: pytest.MonkeyPatch) -> None:
     network = without_properties(system())
     expected = breadth_first(network)
-    monkeypatch.setattr(PLAIN_LIMIT, 1)
+    monkeypatch.setattr(PACE, Pace(plain_states=1))
     found = explore.explore(network)
     assert found.compiled
     assert (found.states, found.transitions, found.witnesses) == (len(expected.depth), expected.transitions, {})
@@ -192,9 +189,7 @@ def test_without_numba_plain_code_goes_all_the_way(monkeypatch: pytest.MonkeyPat
 def test_the_room_grows_with_the_space(limit: int, monkeypatch: pytest.MonkeyPatch) -> None:
     network = system()
     expected = breadth_first(network)
-    monkeypatch.setattr(PLAIN_LIMIT, limit)
-    for chunk in CHUNK:
-        monkeypatch.setattr(chunk, 1)
+    monkeypatch.setattr(PACE, Pace(plain_states=limit, plain_chunk=1, chunk=1))
     progress: list[int] = []
     found = explore.explore(network, progress=progress.append)
     assert (found.states, found.transitions) == (len(expected.depth), expected.transitions)
@@ -221,7 +216,7 @@ def test_a_search_that_is_stopped_does_not_claim_what_it_has_not_seen(limit: int
 @pytest.mark.parametrize("compiled", [False, True])
 def test_a_limit_stops_plain_and_compiled_code(limit: int, compiled: bool, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: FBT001
     network = system(messages=2)
-    monkeypatch.setattr(PLAIN_LIMIT, 1 if compiled else 10**9)
+    monkeypatch.setattr(PACE, Pace(plain_states=1 if compiled else 10**9))
     stopped = explore.explore(network, max_states=limit)
     assert not stopped.complete
     assert limit <= stopped.states < limit + len(network.events)
@@ -240,7 +235,7 @@ def test_a_limit_of_memory_stops_a_search_before_its_states_take_more(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     network = system(messages=2)
-    monkeypatch.setattr(PLAIN_LIMIT, 1 if compiled else 10**9)
+    monkeypatch.setattr(PACE, Pace(plain_states=1 if compiled else 10**9))
     whole = explore.explore(network)
     stopped = explore.explore(network, max_memory=whole.bytes // 3)
     assert (stopped.complete, stopped.stopped_by) == (False, "max_memory")
@@ -254,8 +249,7 @@ def test_shards_and_processors_change_nothing_but_the_choice_among_shortest_ways
 ) -> None:
     network = system(messages=2)
     one_queue = explore.explore(network)
-    monkeypatch.setattr("ackfsm.explore._search._ONE_SHARD_STATES", 5_000)
-    monkeypatch.setattr("ackfsm.explore._search._CHUNK", 64)
+    monkeypatch.setattr(PACE, Pace(plain_states=1, one_shard_states=5_000, chunk=64))
     alone, together = explore.explore(network, workers=1), explore.explore(network, workers=2)
     assert alone == together
     assert dataclasses.replace(alone, witnesses={}) == dataclasses.replace(one_queue, witnesses={})

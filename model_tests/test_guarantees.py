@@ -17,7 +17,8 @@ from ackfsm.history import Finding, Findings
 from ackfsm.network import Bounds, Network, compose
 from ackfsm.tables import Guarantees, Implication
 from ackfsm.terms import Anomaly, Fault, SpecError
-from model_tests._tables import HERE, SPEC, anomalies_in, breadth_first, configurations, copy_of_spec, replace, shipped
+from model_tests._tables import HERE, SPEC, configurations, copy_of_spec, replace, shipped
+from model_tests.plain_search import anomalies_in, breadth_first
 
 LATTICE = shipped().guarantees
 ONCE = ("at_most_once", "at_least_once", "exactly_once")

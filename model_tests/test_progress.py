@@ -15,14 +15,14 @@ from ackfsm import cli, explore, tables
 from ackfsm.explore import Broken, ProgressFinding, System
 from ackfsm.explore._graph import Graph
 from ackfsm.explore._progress import find_progress
-from ackfsm.explore._search import Limits, Search
+from ackfsm.explore._search import Limits, Pace, Search
 from ackfsm.network import Bounds, Instance, Network, NetworkEvent, Participant, compose, pack
 from ackfsm.tables import EventRef, Fsm, Progress, Waiting
 from ackfsm.terms import Anomaly, Configuration, Fault, InputError, SpecError
 from model_tests._tables import HERE, bounds, configurations, copy_of_spec, networks, replace, row, shipped, unpacked
 
 EVERY = frozenset(Fault)
-PLAIN_LIMIT = "ackfsm.explore._search._PLAIN_STATES"
+PACE = "ackfsm.explore._search.USUAL"
 LISTENER: dict[str, Any] = {"consumption": "listener", "listener_exception": "redeliver"}
 
 State = tuple[str, ...]
@@ -205,7 +205,7 @@ def test_random_systems_make_the_progress_that_the_definition_says(network: Netw
 @pytest.mark.parametrize("compiled", [False, True])
 def test_random_systems_show_every_outcome(*, compiled: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """Neither search is compared on systems that always rest, or never go round."""
-    monkeypatch.setattr(PLAIN_LIMIT, 1 if compiled else 10**9)
+    monkeypatch.setattr(PACE, Pace(plain_states=1 if compiled else 10**9))
     seen: dict[Broken | None, int] = dict.fromkeys([*Broken, None], 0)
 
     @settings(max_examples=50, derandomize=True, database=None)
@@ -410,9 +410,8 @@ def test_a_search_of_many_states_in_several_shards_finds_the_same(monkeypatch: p
     limits = Bounds(faults=frozenset({Fault.LISTENER_EXCEPTION, Fault.CONSUMER_CRASH}), max_faults=None)
     network = compose(shipped(), configuration, limits)
     one = found_in(network, shipped().progress, ["listener_exception"])
-    monkeypatch.setattr("ackfsm.explore._search._ONE_SHARD_STATES", 50)
     monkeypatch.setattr("ackfsm.explore._graph._FIRST_ROOM", 1)
-    with Search(pack(network), every_step=True) as search:
+    with Search(pack(network), every_step=True, pace=Pace(plain_states=1, one_shard_states=50)) as search:
         while search.unfinished():
             search.go_on()
         assert len(search.shards) == 8
@@ -424,13 +423,11 @@ def test_a_search_of_many_states_in_several_shards_finds_the_same(monkeypatch: p
 
 
 @pytest.mark.parametrize("limit", [60, 150, 400, 3000, None])
-def test_a_search_in_several_shards_knows_only_steps_that_there_are(
-    limit: int | None, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_search_in_several_shards_knows_only_steps_that_there_are(limit: int | None) -> None:
     """Where a search is stopped there are states, to be expanded late, of which not every step is known."""
-    monkeypatch.setattr("ackfsm.explore._search._ONE_SHARD_STATES", 20)
     network = compose(shipped(), shipped().configure("jms", LISTENER), Bounds(faults=EVERY, max_faults=1))
-    with Search(pack(network), Limits(max_states=limit), every_step=True) as search:
+    pace = Pace(plain_states=1, one_shard_states=20)
+    with Search(pack(network), Limits(max_states=limit), every_step=True, pace=pace) as search:
         while search.unfinished():
             search.go_on()
         graph = Graph(search, network, EVERY)

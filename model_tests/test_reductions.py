@@ -17,16 +17,16 @@ from ackfsm.explore._foresight import BLIND, Foresight
 from ackfsm.explore._independence import Phase, Tables, commute, counter_of, phases_of
 from ackfsm.explore._order import absorbs, comes_before
 from ackfsm.explore._preferred import Condition, eligible, foresight_of
-from ackfsm.explore._search import Search
+from ackfsm.explore._search import Pace, Search
 from ackfsm.network import Bounds, Instance, Network, NetworkEvent, Participant, compose, pack
 from ackfsm.tables import EventRef, Fsm
 from ackfsm.terms import Anomaly, Fault, InputError
-from model_tests._tables import breadth_first, networks, row, shipped, unpacked
+from model_tests._tables import networks, row, shipped, unpacked
+from model_tests.plain_search import breadth_first, rests
 from model_tests.reductions import PARTIAL_ORDER, cells, compared
 
-PLAIN_LIMIT = "ackfsm.explore._search._PLAIN_STATES"
+PACE = "ackfsm.explore._search.USUAL"
 NUMBA = "ackfsm.explore._search._numba_is_there"
-ONE_SHARD = "ackfsm.explore._search._ONE_SHARD_STATES"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -82,8 +82,7 @@ def _agree(network: Network) -> int:
 
 def _resting(network: Network, states: Collection[tuple[str, ...]]) -> set[tuple[str, ...]]:
     """Those of the ``states`` that are at rest: none of them may be left out."""
-    must = [event for event in network.events if not event.may_never_happen]
-    return {state for state in states if all(network.step(state, event) is None for event in must)}
+    return {state for state in states if rests(network, state)}
 
 
 # random systems
@@ -332,12 +331,11 @@ def _counting(make_room: Callable[[Search], bool], fills: list[int]) -> Callable
 
 def test_compiled_and_plain_code_and_any_number_of_shards_find_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     network, found = _jms({}, messages=2), []
-    monkeypatch.setattr(PLAIN_LIMIT, 1)
     with monkeypatch.context() as without_numba:
         without_numba.setattr(NUMBA, lambda: False)
         found.append(explore.explore(network, reductions=PARTIAL_ORDER))
     for one_shard, workers in ((1 << 18, 1), (100, 1), (100, 2)):
-        monkeypatch.setattr(ONE_SHARD, one_shard)
+        monkeypatch.setattr(PACE, Pace(plain_states=1, one_shard_states=one_shard))
         found.append(explore.explore(network, reductions=PARTIAL_ORDER, workers=workers))
     assert [one.compiled for one in found] == [False, True, True, True]
     counts = {(one.states, one.transitions, one.depth, frozenset(one.witnesses)) for one in found}

@@ -20,7 +20,8 @@ from ackfsm.network import Bounds, Network
 from ackfsm.report.witness import witness_screen, witness_text
 from ackfsm.tables import Lane
 from ackfsm.terms import AckMode, Anomaly, Fault, InputError, SpecError
-from model_tests._tables import anomalies_in, copy_of_spec, replace, shipped
+from model_tests._tables import copy_of_spec, replace, shipped
+from model_tests.plain_search import anomalies_in
 from model_tests.witnesses import LOSS, drawn, known
 
 Command = Callable[[str], tuple[int, str, str]]

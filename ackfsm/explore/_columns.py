@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 
 from ackfsm.network import Packed
@@ -70,18 +71,33 @@ def reach(parts: Sequence[Sequence[Part]], start: Iterable[int], candidates: Ite
     """The states that each machine may reach from those of ``start``, and the events that may happen, all as bits.
 
     A least fixed point: an event of the ``candidates`` happens as soon as every participant has, in *some* state
-    reached so far, a row for it.
+    reached so far, a row for it.  Events are looked at again only if a machine that hears them was led further, and
+    then only for the states that are new.
     """
-    reached, alive = list(start), 0
-    waiting = list(candidates)
-    grown = True
-    while grown:
-        grown = False
+    reached, alive = list(start), set[int]()
+    waiting: Iterable[int] = list(candidates)
+    hearing: dict[int, list[int]] = defaultdict(list)
+    for event in waiting:
+        for part in parts[event]:
+            hearing[part.who].append(event)
+    done = {event: [0] * len(parts[event]) for event in waiting}
+    while waiting:
+        grown = set[int]()
         for event in waiting:
-            if all(reached[part.who] & part.enabled for part in parts[event]):
-                alive |= 1 << event
-                for part in parts[event]:
-                    after = reached[part.who] | part.image(reached[part.who])
-                    grown |= after != reached[part.who]
-                    reached[part.who] = after
-    return reached, alive
+            if event in alive or all(reached[part.who] & part.enabled for part in parts[event]):
+                alive.add(event)
+                grown.update(_led_on(parts[event], reached, done[event]))
+        waiting = sorted({event for machine in grown for event in hearing[machine]})
+    return reached, sum(1 << event for event in alive)
+
+
+def _led_on(parts: Sequence[Part], reached: list[int], done: list[int]) -> Iterator[int]:
+    """Lead the machines of one event on from the states that it was not ``done`` for; those that come to new ones."""
+    for k, part in enumerate(parts):
+        new = reached[part.who] & ~done[k]
+        if new:
+            done[k] |= new
+            after = part.image(new) & ~reached[part.who]
+            if after:
+                reached[part.who] |= after
+                yield part.who

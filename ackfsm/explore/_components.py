@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import accumulate
+from itertools import accumulate, pairwise
 
 from ackfsm.explore._foresight import Foresight, tail_of
 from ackfsm.explore._kernel import EMPTY, HEAD, MASK_BITS, UNKNOWN, WORD_BITS, Layout, Rows, System, describe, enter
@@ -118,6 +118,8 @@ def system_of(packed: Packed, foresight: Foresight, *, every_step: bool) -> Syst
             own_place[k] = places[component]
             places[component] += 1
     movers.sort()
+    moves = _starts((event for event, _, _, _ in movers), len(packed.free))
+    sizes = sorted({end - start for start, end in pairwise(moves)})
     watched = sorted((packed.component[i], i, mark) for i, mark in zip(packed.watchers, packed.mark, strict=True))
     events = len(packed.free)
     masks = max(1, -(-events // MASK_BITS))
@@ -136,7 +138,9 @@ def system_of(packed: Packed, foresight: Foresight, *, every_step: bool) -> Syst
         mask=[local.mask[i] for i in who],
         where=[packed.where[p] for p in flat],
         table=packed.table,
-        moves=_starts((event for event, _, _, _ in movers), events),
+        moves=moves,
+        kind=[sizes.index(end - start) for start, end in pairwise(moves)],
+        sizes=sizes,
         mover=[component for _, component, _, _ in movers],
         place=[place for _, _, place, _ in movers],
         own_of=[k for _, _, _, k in movers],
@@ -180,8 +184,8 @@ def first_rows(packed: Packed, system: System, layout: Layout) -> Rows:
         local=flat,
         head=[0] * (count * system.head),
         nth=[0] * (count * system.widest),
-        after=[UNKNOWN] * (count * system.widest),
-        step=[UNKNOWN] * (count * system.widest * (layout.words + 1)),
+        after=[UNKNOWN] * len(system.mover),
+        step=[UNKNOWN] * (len(system.mover) * (layout.words + 1)),
         count=[0] * (count + 2),
         slots=[EMPTY] * (1 << (2 * count).bit_length()),
         **{name: [0] * count for name in names},
@@ -192,9 +196,8 @@ def first_rows(packed: Packed, system: System, layout: Layout) -> Rows:
     return rows
 
 
-def machine_states(packed: Packed, system: System, rows: Rows, row: int) -> Iterator[tuple[int, int]]:
+def machine_states(local: Locals, system: System, rows: Rows, row: int) -> Iterator[tuple[int, int]]:
     """The machines of a local state, each with its state, by their numbers."""
-    local = Locals(packed)
     for machine in local.members[int(rows.component[row])]:
         word = int(rows.local[row * system.local_words + local.word[machine]])
         yield machine, word >> local.shift[machine] & local.mask[machine]

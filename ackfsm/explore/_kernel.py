@@ -86,7 +86,8 @@ class System(NamedTuple):
     Component ``c`` takes part in the events ``event[k]``, ``own[c] <= k < own[c + 1]``, with the participants
     ``first[k] <= p < first[k + 1]``: the machine in ``mask[p]`` from bit ``shift[p]`` of word ``word[p]`` of the local
     state goes from state ``s`` to ``table[where[p] + s]``, -1 if it refuses.  Event ``e`` moves the components
-    ``mover[i]``, ``moves[e] <= i < moves[e + 1]``.  The machines that watch component ``c`` are ``watched[c] <= j <
+    ``mover[i]``, ``moves[e] <= i < moves[e + 1]``; ``kind[e]`` is the place of their number in ``sizes``, which has
+    each such number once.  The machines that watch component ``c`` are ``watched[c] <= j <
     watched[c + 1]``, with marks (bits of anomalies) from ``mark[j]``.  ``everything`` is the mask of all events,
     ``must`` of those that a system at rest waits for; from ``worth[e * masks]`` that of those to take after event
     ``e``, last of those to take in the first state.  ``position`` tells the lowest bit of a number below 2**62 by its
@@ -110,6 +111,8 @@ class System(NamedTuple):
     where: Any
     table: Any
     moves: Any
+    kind: Any
+    sizes: Any
     mover: Any
     place: Any
     own_of: Any
@@ -369,7 +372,7 @@ def expand(  # noqa: PLR0913, PLR0917 - a compiled function is told everything
     late[0] = 0
     full = False
     while not full and (taken < waiting or head < stop):
-        most = min(len(desk.state), len(late) - 1 - late[0] - (waiting - taken))
+        most, room = len(desk.state), len(late) - 1 - late[0] - (waiting - taken)
         for box in range(shard * boxes.shards, (shard + 1) * boxes.shards):
             most = min(most, (boxes.capacity - boxes.fill[box]) // max(1, system.events))
         size = 0
@@ -377,10 +380,11 @@ def expand(  # noqa: PLR0913, PLR0917 - a compiled function is told everything
             taken += 1
             desk.state[size] = late[taken]
             size += 1
-        while size < most and head < stop:
+        while size < most and head < stop and room > 0:
             desk.state[size] = head
             head += 1
             size += 1
+            room -= 1
         look_up(system, layout, rows, desk, states, size)
         pairs = listed(system, rows, desk, by, size, found)
         complete = steps(system, layout, rows, desk, states, wanted, boxes.shards)
@@ -432,7 +436,7 @@ def listed(  # noqa: PLR0913, PLR0917 - as the others
     """List the steps of a block that are to be taken, and note which anomalies its states are; how many steps."""
     components, masks, reducing = system.components, system.masks, system.foresight.phases > 0
     pairs, unseen = 0, unfound(found)
-    for kind in range(components + 1):
+    for kind in range(len(system.sizes)):
         desk.fill[kind] = 0
     for n in range(size):
         desk.late[n], desk.steps[n] = 0, 0
@@ -450,7 +454,7 @@ def listed(  # noqa: PLR0913, PLR0917 - as the others
                 low = able & -able
                 able ^= low
                 event = m * MASK_BITS + system.position[low % 67]
-                kind = system.moves[event + 1] - system.moves[event]
+                kind = system.kind[event]
                 desk.pair[pairs] = (n << PAIR_BITS) + event
                 desk.order[kind * len(desk.pair) + desk.fill[kind]] = pairs
                 desk.fill[kind] += 1
@@ -469,24 +473,24 @@ def steps(  # noqa: PLR0913, PLR0917 - as the others
 ) -> bool:
     """Take the steps of a block, kind by kind; whether all of them are known."""
     words, components, stride, complete = layout.words, system.components, layout.words + 1, True
-    for kind in range(components + 1):
-        place = kind * len(desk.pair)
+    for kind in range(len(system.sizes)):
+        place, size = kind * len(desk.pair), system.sizes[kind]
         end = place + desk.fill[kind]
         while place < end:
             q = desk.order[place]
             n = desk.pair[q] >> PAIR_BITS
             begin = system.moves[desk.pair[q] & EVENT_OF_PAIR]
             first, after, known, word = n * components, desk.key[n], 0, states[desk.state[n] * words]
-            for i in range(begin, begin + kind):
+            for i in range(begin, begin + size):
                 moving = first + system.mover[i]
                 at = desk.base[moving] + rows.nth[desk.nth[moving] + system.place[i]] * stride
                 after ^= rows.step[at]
                 known |= rows.step[at]
                 word += rows.step[at + 1]
             if known < 0:
-                if shards == 1 and find_out(system, layout, rows, desk, first, begin, begin + kind):
+                if shards == 1 and find_out(system, layout, rows, desk, first, begin, begin + size):
                     continue
-                want(system, layout, rows, desk, first, begin, begin + kind, wanted)
+                want(system, layout, rows, desk, first, begin, begin + size, wanted)
                 desk.late[n] = 1
                 complete = False
             place += 1
@@ -494,7 +498,7 @@ def steps(  # noqa: PLR0913, PLR0917 - as the others
             desk.child[q * words] = word
             for w in range(1, words):
                 word = states[desk.state[n] * words + w]
-                for i in range(begin, begin + kind):
+                for i in range(begin, begin + size):
                     moving = first + system.mover[i]
                     at = desk.base[moving] + rows.nth[desk.nth[moving] + system.place[i]] * stride
                     word += rows.step[at + 1 + w]

@@ -15,6 +15,8 @@ __all__ = ["Room", "Shard", "boxes_for", "desk_for"]
 
 _KINDS = {
     "moves": "uint32",
+    "kind": "uint32",
+    "sizes": "uint32",
     "mover": "uint32",
     "position": "uint32",
     "base": "uint32",
@@ -41,12 +43,8 @@ _LIST_BYTES = 36
 """What a number in a list takes: its place and, for most, an object."""
 
 
-_WANTED = 1 << 12
-"""Room for what a shard wants to know at a time; it asks again for what did not fit."""
-
-
-_PLAIN_BLOCK, _BLOCK = 1 << 4, 1 << 7
-"""States that are expanded together."""
+_MOST_PAIRS = 1 << 16
+"""States and events of them that a desk has room for."""
 
 _LARGE = 1 << 21
 """Bytes of a large page."""
@@ -118,14 +116,15 @@ def _fresh(length: int, kind: np.dtype[Any]) -> Any:
 class Shard:
     """The states of one shard, as they were found; those before ``head`` are expanded, but for some that are late."""
 
-    def __init__(self, anomalies: int) -> None:
+    def __init__(self, anomalies: int, waiting: int) -> None:
+        """No state; room for so many steps that are ``wanted``, for so many states that wait for them."""
         self.states: Any = []
         self.parent: Any = []
         self.by: Any = []
         self.table: Any = []
         self.tally: Any = [0, 0, 0]
-        self.wanted: Any = [0] * _WANTED
-        self.late: Any = [0] * _WANTED
+        self.wanted: Any = [0] * (2 * waiting + 1)
+        self.late: Any = [0] * (waiting + 1)
         self.found: Any = [EMPTY] * anomalies
 
     @property
@@ -194,10 +193,10 @@ def boxes_for(room: Room, shards: int, capacity: int, words: int) -> Boxes:
     return Boxes(shards, capacity, **{name: room.grown([], size, 0, name) for name, size in sizes.items()})
 
 
-def desk_for(room: Room, system: System, layout: Layout) -> Desk:
-    """A desk for one shard."""
-    block = _BLOCK if room.is_compiled else _PLAIN_BLOCK
-    pairs, kinds = block * system.events, system.components + 1
+def desk_for(room: Room, system: System, layout: Layout, block: int) -> Desk:
+    """A desk for one shard: room for a ``block`` of states, or fewer where each may have very many steps."""
+    block = min(block, max(1, _MOST_PAIRS // max(1, system.events)))
+    pairs, kinds = block * system.events, len(system.sizes)
     of_components = dict.fromkeys(("row", "base", "nth"), block * system.components)
     of_pairs = {"pair": pairs, "after": pairs, "child": pairs * layout.words, "order": pairs * kinds}
     others = {"able": block * system.masks, "fill": kinds, "local": system.local_words}

@@ -10,34 +10,58 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Self
 
-from ackfsm.explore._components import first_rows, layout_for, machine_states, system_of
+from ackfsm.explore._components import Locals, first_rows, layout_for, machine_states, system_of
 from ackfsm.explore._foresight import BLIND, Foresight
-from ackfsm.explore._kernel import EMPTY, EVENT_OF_PAIR, FOUND, TRANSITIONS, UNKNOWN, Layout, Rows
+from ackfsm.explore._kernel import EMPTY, EVENT_OF_PAIR, FOUND, MASK_BITS, TRANSITIONS, UNKNOWN, Layout, Rows
 from ackfsm.explore._preferred import Reduction, foresight_of
 from ackfsm.explore._reduce import reduced
 from ackfsm.explore._room import Room, Shard, boxes_for, desk_for
 from ackfsm.network import Network, NetworkEvent, Packed, pack
-from ackfsm.terms import InputError
+from ackfsm.terms import DefectError, InputError
 
-__all__ = ["Exploration", "Limits", "Search", "explore", "explore_packed"]
-
-_PLAIN_STATES = 4_000
-"""Up to so many states plain Python is done before compiled code would be loaded (docs/decisions/kernel.md)."""
-
-_ONE_SHARD_STATES = 1 << 18
-"""So many states are searched in one queue; more are worth dividing, whatever the number of processors."""
-
-_SHARDS = 8
-"""The processors that a search can use; the same everywhere, so that the same is found everywhere."""
-
-_PLAIN_CHUNK, _CHUNK = 1 << 8, 1 << 15
-"""States of a shard that are expanded before what they lead to is entered."""
+__all__ = ["USUAL", "Exploration", "Limits", "Pace", "Search", "explore", "explore_packed"]
 
 _AHEAD = 64
 """States that are looked up together; more than about 16 make no difference."""
 
-_FIRST_BITS = 4
-"""Bits for the number of a local state, until more are needed."""
+
+_NUMBERS = 1 << 32
+"""So many states can be told apart where one is noted as the parent of another."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Pace:
+    """When a search changes how it works, and how much it does at a time; what it finds does not depend on it.
+
+    Attributes:
+        plain_states: up to so many states plain Python is done before compiled code would be loaded
+            (docs/decisions/kernel.md); ``None``: compiled code is never used.
+        one_shard_states: so many states are searched in one queue; more are worth dividing, whatever the number of
+            processors.
+        shards: into how many parts they are divided, a power of two: the processors that a search can use; the same
+            everywhere, so that the same is found everywhere.
+        plain_chunk: states of a shard that are expanded, in plain Python, before what they lead to is entered.
+        chunk: the same in compiled code.
+        plain_block: states that are expanded together, in plain Python.
+        block: the same in compiled code.
+        waiting: how many steps a shard can ask for at a time, and how many states can wait for them; it asks again
+            for what did not fit.
+        first_bits: bits for the number of a local state, until more are needed.
+    """
+
+    plain_states: int | None = 4_000
+    one_shard_states: int = 1 << 18
+    shards: int = 8
+    plain_chunk: int = 1 << 8
+    chunk: int = 1 << 15
+    plain_block: int = 1 << 4
+    block: int = 1 << 7
+    waiting: int = 1 << 12
+    first_bits: int = 4
+
+
+USUAL = Pace()
+"""That of a search which is told nothing else."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,17 +156,18 @@ def explore_packed(  # noqa: PLR0913 - as explore, and what is known of the netw
     look: Callable[[Search], None] | None = None,
     reductions: Sequence[Reduction] = (),
     every_step: bool = False,
+    pace: Pace | None = None,
 ) -> Exploration:
     """As :func:`explore`, over a network that is packed already; ``events`` are those of the packed network.
 
     With ``compiled`` the compiled code is used from the first state, if Numba is there, as it is once it is loaded:
-    who searches many times loads it once.
+    who searches many times loads it once.  ``pace`` tells when a search changes how it works.
     """
     limits = Limits(max_states=max_states, max_memory=max_memory)
     foresight = foresight_of(packed) if Reduction.PARTIAL_ORDER in reductions else BLIND
     every_step = every_step or look is not None
     with Search(
-        packed, limits, workers=workers, compiled=compiled, foresight=foresight, every_step=every_step
+        packed, limits, workers=workers, compiled=compiled, foresight=foresight, every_step=every_step, pace=pace
     ) as search:
         while search.unfinished() and not (only_witnesses and search.has_all_witnesses):
             search.go_on()
@@ -183,6 +208,7 @@ class Search:
         compiled: bool = False,
         foresight: Foresight = BLIND,
         every_step: bool = False,
+        pace: Pace | None = None,
     ) -> None:
         """The first state alone, to expand; where ``foresight`` knows a single event that is enough, by that alone.
 
@@ -193,21 +219,24 @@ class Search:
                 f"{len(packed.free):,} events are more than a search can number ({EVENT_OF_PAIR - 1:,}); "
                 "ask about fewer messages"
             )
+        if len(packed.anomalies) > MASK_BITS:
+            raise InputError(f"a search watches for {MASK_BITS} anomalies at most, not for {len(packed.anomalies)}")
         self.packed = packed
         self.limits = limits or Limits()
+        self.pace = pace or USUAL
         self.room = Room()
         self.system = system_of(packed, foresight, every_step=every_step)
-        self.layout = layout_for([_FIRST_BITS] * self.system.components)
+        self.layout = layout_for([self.pace.first_bits] * self.system.components)
         self.rows = first_rows(packed, self.system, self.layout)
         self.nearest: list[_Place | None] = [None] * len(packed.anomalies)
         self.level = 0
         self.stopped_by: str | None = None
-        self._workers = min(workers or os.cpu_count() or 1, _SHARDS)
+        self._workers = min(workers or os.cpu_count() or 1, self.pace.shards)
         self._pool: ThreadPoolExecutor | None = None
         self._local: Any = [0] * self.system.local_words
-        self.shards = [Shard(len(packed.anomalies))]
+        self.shards = [self._shard()]
         self._first_state()
-        if (compiled or _is_loaded()) and _numba_is_there():
+        if (compiled or _is_loaded()) and self._may_compile():
             self._compile()
         self._boxes()
 
@@ -272,7 +301,7 @@ class Search:
             self._each(self._insert, range(len(self.shards)))
             self._note(self.level)
             self._resolve()
-        if not self.room.is_compiled and self.found_states >= _PLAIN_STATES and _numba_is_there():
+        if not self.room.is_compiled and self.found_states >= (self.pace.plain_states or 0) and self._may_compile():
             self._compile()
             self._boxes()
 
@@ -289,13 +318,13 @@ class Search:
 
     def _next_level(self) -> None:
         self.level += 1
-        if self.room.is_compiled and len(self.shards) == 1 and self.found_states >= _ONE_SHARD_STATES:
+        if self.room.is_compiled and len(self.shards) == 1 and self.found_states >= self.pace.one_shard_states:
             self._divide()
         self._ends = [shard.count for shard in self.shards]
 
     def _quotas(self) -> Iterator[tuple[int, int]]:
         """The shards that have something to expand, and up to which state to go."""
-        chunk = _CHUNK if self.room.is_compiled else _PLAIN_CHUNK
+        chunk = self._chunk()
         left = chunk * len(self.shards)
         if self.limits.max_states is not None:
             left = max(1, (self.limits.max_states - self.found_states) // max(1, self.system.events))
@@ -341,6 +370,8 @@ class Search:
         """Make room for what is in the boxes; false, and the end of the search, if that is more than allowed."""
         count = len(self.shards)
         more = [sum(int(fill) for fill in self.boxes.fill[number::count]) for number in range(count)]
+        if any(s.count + m > _NUMBERS // count for s, m in zip(self.shards, more, strict=True)):
+            raise InputError(f"more than {_NUMBERS:,} states are more than a search can number; ask about less")
         most = self.limits.max_memory
         if most is not None:
             growth = (s.growth(m, self.layout.words, self.room) for s, m in zip(self.shards, more, strict=True))
@@ -423,7 +454,7 @@ class Search:
     def _lay_out(self, layout: Layout) -> None:
         """Lay the states out as ``layout`` says, and all that goes by how they are."""
         before, self.layout = self.layout, layout
-        if layout.words > before.words:
+        if layout.words != before.words:  # steps stand elsewhere: what is in the old places means nothing
             step = self.room.grown([], len(self.rows.after) * (layout.words + 1), UNKNOWN)
             self.rows = self.rows._replace(step=step)
         self.room.kernel.laid(self.system, layout, self.rows)
@@ -433,10 +464,13 @@ class Search:
             shard.states = states
             places = shard.needs(0, before.words)[1]  # more than there are where states were given to it, not found
             shard.enter(places, self.system, layout, self.rows, self.room)
-        if layout.words > before.words and hasattr(self, "boxes"):
+        if layout.words != before.words and hasattr(self, "boxes"):
             self._boxes()
 
     # forms
+
+    def _may_compile(self) -> bool:
+        return self.pace.plain_states is not None and _numba_is_there()
 
     def _compile(self) -> None:
         """Go on with compiled code."""
@@ -448,11 +482,18 @@ class Search:
 
     def _boxes(self) -> None:
         """Empty boxes for the shards that there are."""
-        chunk = _CHUNK if self.room.is_compiled else _PLAIN_CHUNK
+        chunk = self._chunk()
         count = len(self.shards)
         capacity = 4 * chunk // count + 2 * self.system.events
         self.boxes = boxes_for(self.room, count, capacity, self.layout.words)
-        self._desks = [desk_for(self.room, self.system, self.layout) for _ in self.shards]
+        block = self.pace.block if self.room.is_compiled else self.pace.plain_block
+        self._desks = [desk_for(self.room, self.system, self.layout, block) for _ in self.shards]
+
+    def _chunk(self) -> int:
+        return self.pace.chunk if self.room.is_compiled else self.pace.plain_chunk
+
+    def _shard(self) -> Shard:
+        return Shard(len(self.packed.anomalies), self.pace.waiting)
 
     def _divide(self) -> None:
         """Divide the only shard into several, each with its states in their order."""
@@ -460,16 +501,16 @@ class Search:
 
         whole, words, count = self.shards[0], self.layout.words, self.found_states
         owner = np.zeros(count, dtype=np.int64)
-        self.room.kernel.moved(self.system, self.layout, self.rows, whole.states, count, _SHARDS, owner)
+        self.room.kernel.moved(self.system, self.layout, self.rows, whole.states, count, self.pace.shards, owner)
         number = np.zeros(count, dtype=np.int64)
-        places = [np.flatnonzero(owner == shard) for shard in range(_SHARDS)]
+        places = [np.flatnonzero(owner == shard) for shard in range(self.pace.shards)]
         for place in places:
             number[place] = np.arange(len(place))
-        parents = (number * _SHARDS + owner)[whole.parent[:count]]
+        parents = (number * self.pace.shards + owner)[whole.parent[:count]]
         states = whole.states[: count * words].reshape(count, words)
         self.shards = []
         for place in places:
-            shard = Shard(len(self.packed.anomalies))
+            shard = self._shard()
             shard.convert(self.room)
             shard.grow(len(place), self.system, self.layout, self.rows, self.room)
             shard.states[: len(place) * words] = states[place].ravel()
@@ -493,6 +534,8 @@ class Search:
         _, number, owner = place
         events: list[int] = []
         while (event := int(self.shards[owner].by[number])) < self.system.events:
+            if len(events) > self.level:
+                raise DefectError(f"a state has no way to it of {self.level + 1} steps, as far as the search went")
             events.append(event)
             parent = int(self.shards[owner].parent[number])
             owner, number = parent % len(self.shards), parent // len(self.shards)
@@ -510,13 +553,13 @@ class Search:
 
     def all_states(self) -> Iterator[tuple[int, ...]]:
         """Every state that was found, as the number of the state of each machine."""
-        known: dict[int, tuple[tuple[int, int], ...]] = {}
+        local, known = Locals(self.packed), dict[int, tuple[tuple[int, int], ...]]()
         for number, shard in enumerate(self.shards):
             for state in range(shard.count):
                 machines = [0] * len(self.packed.size)
                 for row in self.local_states(number, state):
                     if row not in known:
-                        known[row] = tuple(machine_states(self.packed, self.system, self.rows, row))
+                        known[row] = tuple(machine_states(local, self.system, self.rows, row))
                     for machine, value in known[row]:
                         machines[machine] = value
                 yield tuple(machines)
