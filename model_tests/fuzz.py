@@ -94,8 +94,8 @@ def complaints(outcome: Outcome) -> Iterator[str]:
     if strange:
         yield f"it shows {sorted(strange)!r}"
     if outcome.code == INPUT:
-        lines = outcome.err.strip().splitlines()
-        if len(lines) != 1 or (outcome.out and "verify" not in outcome.argv):
+        lines, several = outcome.err.strip().splitlines(), outcome.argv[:1] == ("verify",)
+        if not lines or ((len(lines) > 1 or outcome.out) and not several):  # one line for each bad history
             yield f"bad input is told in {len(lines)} lines, with {len(outcome.out)} characters of output"
     else:
         yield from _disagreement(outcome)

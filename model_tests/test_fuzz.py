@@ -51,7 +51,7 @@ WRONG: Mapping[str, tuple[fuzz.Outcome, str]] = {
     "a code of its own": (_outcome(code=70, err="a defect"), "it ends with 70"),
     "no code": (_outcome(code=None), "it ends with None"),
     "an escape sequence": (_outcome(out="\x1b[2J", code=2, err="x\n"), "it shows"),
-    "two sentences": (_outcome(code=2, err="a\nb\n"), "told in 2 lines"),
+    "two sentences": (_outcome(argv=("check",), code=2, err="a\nb\n"), "told in 2 lines"),
     "silence": (_outcome(code=2), "told in 0 lines"),
     "a pass that is none": (_outcome(out='{"verdict": "invalid"}'), "its JSON means 1"),
     "an open pass": (_outcome(out='{"verdict": "unknown"}'), "its JSON means 3"),

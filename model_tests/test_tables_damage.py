@@ -509,6 +509,11 @@ def test_a_schema_of_another_form_is_refused(tmp_path: Path) -> None:
             tables.load(spec)
 
 
+def test_a_name_that_no_folder_can_have_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(SpecError, match=r"cannot be read \(File name too long\); name a folder of tables"):
+        tables.load(tmp_path / ("x" * 300))
+
+
 @pytest.mark.parametrize("text", ["", "{", "[" * 100_000])
 def test_a_damaged_schema_is_named(text: str, tmp_path: Path) -> None:
     spec = copy_of_spec(tmp_path)

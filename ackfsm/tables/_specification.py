@@ -21,6 +21,7 @@ from ackfsm.tables._profiles import ProfileTable, Refusal, read_profiles
 from ackfsm.tables._progress import Progress, Waiting, read_progress
 from ackfsm.tables._source import Document, read_document
 from ackfsm.terms import Anomaly, Configuration, Fault, InputError, Profile, SpecError, key_type, parse_value
+from ackfsm.text import shown
 
 __all__ = ["Gap", "Monitor", "Promise", "Property", "Specification", "Undecided", "load", "read_form"]
 
@@ -270,8 +271,6 @@ def _shipped() -> Path:
 def _schema(directory: Path) -> dict[str, Any]:
     """The form of the tables in ``directory``, which is that of the tables that ship with this version."""
     file, shipped = directory / "schema.json", _shipped() / "schema.json"
-    if not file.is_file():
-        raise SpecError(f"{directory}: no tables here (schema.json is missing); name the folder that holds spec/")
     schema = _json(file)
     if directory != _shipped() and schema != _json(shipped):
         raise SpecError(f"{file}:1: not the form that this version of ackfsm reads; copy {shipped} there")
@@ -281,8 +280,12 @@ def _schema(directory: Path) -> dict[str, Any]:
 def _json(file: Path) -> dict[str, Any]:
     try:
         read: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise SpecError(
+            f"{shown(str(file.parent))}: no tables here (schema.json is missing); name the folder that holds spec/"
+        ) from None
     except OSError as error:
-        raise SpecError(f"{file}: cannot be read ({error.strerror}); make it readable") from None
+        raise SpecError(f"{shown(str(file))}: cannot be read ({error.strerror}); name a folder of tables") from None
     except (ValueError, RecursionError) as error:
         raise SpecError(f"{file}:1: not JSON ({error}); restore the file") from None
     return read
