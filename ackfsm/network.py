@@ -122,10 +122,14 @@ class Network:
 
     def step(self, state: Sequence[str], event: NetworkEvent) -> tuple[str, ...] | None:
         """The state after ``event``, or ``None`` if some participant refuses it."""
-        after = list(state)
-        for part, (_, row) in zip(event.participants, self.rows(state, event), strict=True):
+        rows = []
+        for part in event.participants:
+            row = self.instances[part.instance].fsm.rows[state[part.instance], part.event]
             if row.move is Move.REFUSE:
                 return None
+            rows.append(row)
+        after = list(state)
+        for part, row in zip(event.participants, rows, strict=True):
             after[part.instance] = row.target
         return tuple(after)
 

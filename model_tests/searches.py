@@ -21,7 +21,7 @@ import os
 import random
 import sys
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 
 import numpy as np
 
@@ -29,16 +29,20 @@ from ackfsm.explore import reduced
 from ackfsm.explore._foresight import BLIND, Foresight
 from ackfsm.explore._preferred import foresight_of
 from ackfsm.explore._search import Limits, Pace, Search
+from ackfsm.explore._self_check import Origin, look_again
 from ackfsm.explore._step import Expander, StateSet
 from ackfsm.network import Network, pack
+from ackfsm.terms import DefectError
 from model_tests.plain_search import Searched, State, TooLargeError, breadth_first, rests, shows
 from model_tests.shapes import Shape, drawn, network
 
-__all__ = ["Compared", "Way", "compared", "fitting", "ways"]
+__all__ = ["ITSELF", "Compared", "Way", "compared", "fitting", "ways"]
 
 MOST_STATES = 3_000
 MOST_STEPS = 100_000
 """States times events of a network: what the plain search can do in a tenth of a second or two."""
+
+ITSELF = "the search says itself:"
 
 Tally = collections.Counter[str]
 
@@ -114,18 +118,13 @@ def ways(shape: Shape, expected: Searched) -> Iterator[Way]:
         yield Way(compiled=compiled, pace=limited, limits=Limits(max_memory=memory), whole=False)
 
 
-Kept = Sequence[tuple[int, Mapping[str, int]]]
-"""The machines of a search: the instance of each, and the numbers of its states."""
-
-
 class Made:
     """A network as it is searched: its machines, what they are packed to, and its events."""
 
     def __init__(self, one: Network) -> None:
         least = reduced(one)(lambda _: True)
-        everything = {i: range(len(machine.fsm.states)) for i, machine in enumerate(one.instances)}
-        self.whole = _kept(one, everything), pack(one), one.events
-        self.least = _kept(one, least.kept), least.packed, least.events
+        self.whole = Origin.whole(one), pack(one)
+        self.least = least.origin, least.packed
 
     @functools.cached_property
     def foresight(self) -> Foresight:
@@ -133,16 +132,12 @@ class Made:
         return foresight_of(self.whole[1])
 
 
-def _kept(one: Network, kept: Mapping[int, Sequence[int]]) -> Kept:
-    return [(i, {one.instances[i].fsm.states[state]: n for n, state in enumerate(kept[i])}) for i in kept]
-
-
 class Seen:
     """What one search has found, and how it went."""
 
     def __init__(self, made: Made, way: Way, tally: Tally) -> None:
         self.states: list[tuple[int, ...]] = []
-        self.kept, packed, self.events = made.whole if way.whole else made.least
+        self.origin, packed = made.whole if way.whole else made.least
         foresight = made.foresight if way.partial_order else BLIND
         with Search(
             packed,
@@ -164,11 +159,12 @@ class Seen:
                 tally["more words"] += search.layout.words > words
                 tally["divided"] += len(search.shards) > shards
                 tally["late states"] += any(shard.late[0] for shard in search.shards)
+            self.defect = _looked_again(search, self.origin) if search.complete else None
             self.states = [*search.all_states()]
             self.count, self.transitions, self.depth = search.found_states, search.transitions, search.depth
             self.complete, self.stopped_by = search.complete, search.stopped_by
             self.witnesses = {
-                anomaly: tuple(self.events[event] for event in search.path(place))
+                anomaly: tuple(self.origin.events[event] for event in search.path(place))
                 for anomaly, place in zip(packed.anomalies, search.nearest, strict=True)
                 if place is not None
             }
@@ -180,14 +176,23 @@ class Seen:
             tally["searches"] += 1
 
 
-def _numbered(state: State, kept: Kept) -> tuple[int, ...]:
+def _looked_again(search: Search, origin: Origin) -> str | None:
+    """What the search itself has to say against what it found."""
+    try:
+        look_again(search, origin)
+    except DefectError as error:
+        return str(error)
+    return None
+
+
+def _numbered(state: State, origin: Origin) -> tuple[int, ...]:
     """The numbers that a search has for the state of each machine that it keeps."""
-    return tuple(number[state[i]] for i, number in kept)
+    return tuple(number[state[i]] for i, number in origin.numbers)
 
 
 def differences(one: Network, expected: Searched, way: Way, seen: Seen) -> Iterator[str]:
     """What is wrong with what was seen."""
-    named = {_numbered(state, seen.kept): state for state in expected.depth}
+    named = {_numbered(state, seen.origin): state for state in expected.depth}
     if len(set(seen.states)) != len(seen.states) or len(seen.states) != seen.count:
         yield f"{seen.count} states, {len(seen.states)} in the list, {len(set(seen.states))} of them different"
     if strange := set(seen.states) - named.keys():
@@ -195,6 +200,8 @@ def differences(one: Network, expected: Searched, way: Way, seen: Seen) -> Itera
     for anomaly, steps in seen.witnesses.items():
         if not shows(one, steps, anomaly):
             yield f"no way to {anomaly}"
+    if seen.defect is not None:
+        yield f"{ITSELF} {seen.defect}"
     if seen.complete != (seen.stopped_by is None):
         yield f"complete is {seen.complete}, stopped by {seen.stopped_by}"
     if not seen.complete:
@@ -235,7 +242,7 @@ def _stopped(expected: Searched, way: Way, seen: Seen) -> Iterator[str]:
 
 def by_levels(made: Made, expected: Searched) -> Iterator[str]:
     """What is wrong with what is found as Spark finds it: batches of states, spelled out, to what they lead to."""
-    _, packed, _ = made.least
+    _, packed = made.least
     step = Expander(packed)
     known = StateSet(step.words)
     known.add(step.first())

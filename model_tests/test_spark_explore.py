@@ -14,9 +14,12 @@ from pyspark.sql import SparkSession  # noqa: TC002 - pytest fixtures are looked
 from ackfsm import cli, explore, matrix, spark
 from ackfsm.explore import Exploration
 from ackfsm.network import Bounds, Network, compose
-from ackfsm.spark._levels import Levels
-from ackfsm.terms import Fault, InputError, SpecError
+from ackfsm.spark._chunks import Batches, fresh_among, rows_of
+from ackfsm.spark._levels import TOLD, Levels, states_in
+from ackfsm.terms import DefectError, Fault, InputError, SpecError
 from model_tests._tables import shipped
+from model_tests.searches import fitting
+from model_tests.shapes import drawn
 from model_tests.test_explore import proves
 
 pytestmark = pytest.mark.spark
@@ -62,6 +65,39 @@ def test_spark_finds_what_one_process_finds(spark_session: SparkSession, tmp_pat
     assert (tmp_path / "level=00027" / "bucket=3").exists(), "divided by Spark"
     assert (tmp_path / "level=00001" / "bucket=-2").exists(), "not divided"
     assert spark.explore(network, session=spark_session, checkpoint=tmp_path) == found, "read again from both kinds"
+
+
+@pytest.mark.parametrize("seed", [2, 12, 16, 49])
+def test_spark_finds_what_a_plain_search_finds(seed: int, spark_session: SparkSession) -> None:
+    """Networks of many components, of several masks, of local states of several words."""
+    network, expected = fitting(drawn(seed), 200)
+    found = spark.explore(network, session=spark_session)
+    assert (found.states, found.transitions, found.complete) == (len(expected.depth), expected.transitions, True)
+    assert {anomaly: len(steps) for anomaly, steps in found.witnesses.items()} == expected.anomalies
+
+
+@pytest.mark.parametrize("small", [10**6, 100], ids=["small levels", "large levels"])
+def test_a_search_on_spark_that_loses_states_says_so_and_gives_no_answer(
+    small: int, spark_session: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ackfsm.spark._explore.fresh_among", _losing)
+    with pytest.raises(DefectError, match="states were not found that others lead to"):
+        spark.explore(_network("jms"), session=spark_session, small=small)
+
+
+def _losing(words: int, folder: Path, levels: int) -> Callable[[Batches], Batches]:
+    """From the tenth level on half of the states are lost."""
+    whole = fresh_among(words, folder, levels)
+
+    def sifted(batches: Batches) -> Batches:
+        for one in whole(batches):
+            bucket = one["bucket"][0].as_py()
+            if levels < 10 or bucket == TOLD:
+                yield one
+            else:
+                yield from rows_of(states_in(one["states"][0], words)[::2], bucket)
+
+    return sifted
 
 
 def test_a_limit_leaves_the_search_incomplete(spark_session: SparkSession) -> None:

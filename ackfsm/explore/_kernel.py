@@ -31,6 +31,7 @@ __all__ = [
     "HEAD",
     "KEY",
     "MASK_BITS",
+    "SHARD_SHIFT",
     "TRANSITIONS",
     "UNKNOWN",
     "WANTED",
@@ -69,6 +70,9 @@ UNKNOWN, WANTED = -1, -2
 
 KEY, BASE, ALWAYS, HEAD = 0, 1, 2, 3
 """Places in the head of a row, and where its mask begins."""
+
+SHARD_SHIFT = 48
+"""From this bit on a key tells the shard."""
 
 PAIR_BITS = 16
 EVENT_OF_PAIR = (1 << PAIR_BITS) - 1
@@ -540,7 +544,7 @@ def put_away(layout: Layout, boxes: Boxes, desk: Desk, shard: int, pairs: int) -
         n = desk.pair[q] >> PAIR_BITS
         if desk.late[n]:
             continue
-        box = shard * shards + ((desk.after[q] >> 48) & (shards - 1))
+        box = shard * shards + ((desk.after[q] >> SHARD_SHIFT) & (shards - 1))
         put = box * boxes.capacity + boxes.fill[box]
         boxes.fill[box] += 1
         boxes.keys[put] = desk.after[q]
@@ -676,4 +680,4 @@ def moved(  # noqa: PLR0913, PLR0917 - as the others
     """Tell for the first ``count`` states of the only shard which shard of several each belongs to."""
     for state in range(count):
         key = key_of(system, layout, rows, states, state)
-        where[state] = (key >> 48) & (shards - 1)
+        where[state] = (key >> SHARD_SHIFT) & (shards - 1)

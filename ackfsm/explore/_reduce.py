@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from ackfsm.explore._columns import bits, parts_of, reach
+from ackfsm.explore._self_check import Origin
 from ackfsm.network import Network, NetworkEvent, Packed, components, pack
 
 __all__ = ["Reduced", "reduced"]
@@ -22,15 +23,14 @@ __all__ = ["Reduced", "reduced"]
 class Reduced:
     """A packed network without what can never move; ``events`` are those that remain, in their order.
 
-    ``kept`` has for each machine that remains, in their order, the number of its instance in the network and those of
-    its states.  ``key`` is the same for two networks exactly if they are the same but for the names of machines and
-    states.
+    ``origin`` tells which machines and states of the network remain.  ``key`` is the same for two networks exactly if
+    they are the same but for the names of machines and states.
     """
 
     packed: Packed
     events: tuple[NetworkEvent, ...]
-    kept: Mapping[int, Sequence[int]]
     key: str
+    origin: Origin = dataclasses.field(compare=False, repr=False)
 
 
 def reduced(network: Network) -> Callable[[Callable[[NetworkEvent], bool]], Reduced]:
@@ -76,7 +76,8 @@ class _Laying:
         packed = self._packed()
         events = tuple(self.columns.network.events[event] for event in self.alive)
         named = repr(([event.label for event in events], packed))
-        return Reduced(packed, events, self.kept, hashlib.sha256(named.encode()).hexdigest())
+        key = hashlib.sha256(named.encode()).hexdigest()
+        return Reduced(packed, events, key, Origin(self.columns.network, self.kept, events))
 
     def _packed(self) -> Packed:
         old = self.columns.packed

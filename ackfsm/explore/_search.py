@@ -16,6 +16,7 @@ from ackfsm.explore._kernel import EMPTY, EVENT_OF_PAIR, FOUND, MASK_BITS, TRANS
 from ackfsm.explore._preferred import Reduction, foresight_of
 from ackfsm.explore._reduce import reduced
 from ackfsm.explore._room import Room, Shard, boxes_for, desk_for
+from ackfsm.explore._self_check import Origin, look_again
 from ackfsm.network import Network, NetworkEvent, Packed, pack
 from ackfsm.terms import DefectError, InputError
 
@@ -117,7 +118,11 @@ def explore(  # noqa: PLR0913 - what a search can be told
     With ``every_step`` nothing is spared that could lead to nothing new (``spec/reductions.md``); what is found is the
     same.
 
-    Raises :class:`ackfsm.terms.InputError` if there is also a ``look``: of what is left out nothing can be seen.
+    Before a search says that it has found everything, some of its states are held against the tables once more
+    (docs/decisions/self-check.md).
+
+    Raises :class:`ackfsm.terms.InputError` if there is also a ``look``: of what is left out nothing can be seen; and
+    :class:`ackfsm.terms.DefectError` if the tables say otherwise than the search.
     """
     if look is not None and reductions:
         raise InputError(
@@ -126,12 +131,12 @@ def explore(  # noqa: PLR0913 - what a search can be told
         )
     if look is None and not every_step:
         least = reduced(network)(lambda _: True)
-        packed, events = least.packed, least.events
+        packed, origin = least.packed, least.origin
     else:
-        packed, events = pack(network), network.events
+        packed, origin = pack(network), Origin.whole(network)
     return explore_packed(
         packed,
-        events,
+        origin.events,
         max_states=max_states,
         max_memory=max_memory,
         only_witnesses=only_witnesses,
@@ -140,6 +145,7 @@ def explore(  # noqa: PLR0913 - what a search can be told
         look=look,
         reductions=reductions,
         every_step=every_step,
+        origin=origin,
     )
 
 
@@ -157,11 +163,13 @@ def explore_packed(  # noqa: PLR0913 - as explore, and what is known of the netw
     reductions: Sequence[Reduction] = (),
     every_step: bool = False,
     pace: Pace | None = None,
+    origin: Origin | None = None,
 ) -> Exploration:
     """As :func:`explore`, over a network that is packed already; ``events`` are those of the packed network.
 
     With ``compiled`` the compiled code is used from the first state, if Numba is there, as it is once it is loaded:
     who searches many times loads it once.  ``pace`` tells when a search changes how it works.
+    With the ``origin`` of the packed network what is found is held against that before it is said.
     """
     limits = Limits(max_states=max_states, max_memory=max_memory)
     foresight = foresight_of(packed) if Reduction.PARTIAL_ORDER in reductions else BLIND
@@ -173,6 +181,8 @@ def explore_packed(  # noqa: PLR0913 - as explore, and what is known of the netw
             search.go_on()
             if progress is not None:
                 progress(search.found_states)
+        if origin is not None and search.complete:
+            look_again(search, origin)
         if look is not None:
             look(search)
         return Exploration(
@@ -531,15 +541,22 @@ class Search:
 
     def path(self, place: _Place) -> list[int]:
         """The events that lead to the state at ``place``, from the first state."""
-        _, number, owner = place
+        _, *here = place
         events: list[int] = []
-        while (event := int(self.shards[owner].by[number])) < self.system.events:
+        while (before := self.before((here[0], here[1]))) is not None:
             if len(events) > self.level:
-                raise DefectError(f"a state has no way to it of {self.level + 1} steps, as far as the search went")
+                raise DefectError("a state was found on no way from the first one")
+            event, here = before[0], [*before[1]]
             events.append(event)
-            parent = int(self.shards[owner].parent[number])
-            owner, number = parent % len(self.shards), parent // len(self.shards)
         return events[::-1]
+
+    def before(self, place: tuple[int, int]) -> tuple[int, tuple[int, int]] | None:
+        """The event by which a state was found, and the state before; a state is its number in its shard, and that."""
+        number, owner = place
+        event, parent = int(self.shards[owner].by[number]), int(self.shards[owner].parent[number])
+        if event == self.system.events:
+            return None
+        return event, (parent // len(self.shards), parent % len(self.shards))
 
     def local_states(self, shard: int, state: int) -> tuple[int, ...]:
         """The row of each component in the state."""

@@ -21,7 +21,7 @@ from ackfsm.explore._step import Expander, States, StateSet, least, signatures
 from ackfsm.network import Packed
 from ackfsm.spark._levels import MIXED, TOLD, known_states, states_in
 
-__all__ = ["DDL", "SCHEMA", "Batches", "Question", "expanding", "fresh_among", "hunting", "row", "rows_of"]
+__all__ = ["DDL", "SCHEMA", "Batches", "Question", "expanding", "fresh_among", "hunting", "meeting", "row", "rows_of"]
 
 Batches: TypeAlias = Iterator[pa.RecordBatch]
 
@@ -133,6 +133,21 @@ def hunting(question: Question, targets: States) -> Callable[[Batches], Batches]
             yield row(TOLD, place=int(place), states=parent)
 
     return hunted
+
+
+def meeting(targets: States) -> Callable[[Batches], Batches]:
+    """States to those of the ``targets``, all different, that are among them: their places."""
+
+    def met(batches: Batches) -> Batches:
+        wanted, found = StateSet(targets.shape[1]), set[int]()
+        wanted.add(targets)
+        for one in _rows(batches):
+            places = wanted.places(_states(one, targets.shape[1]))
+            found.update(places[places >= 0].tolist())
+        for place in sorted(found):
+            yield row(TOLD, place=place)
+
+    return met
 
 
 def _successors(step: Expander) -> States:

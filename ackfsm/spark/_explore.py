@@ -14,12 +14,14 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession  # noqa: TC002 - Spark is there wherever this module is
 
 from ackfsm.explore import Exploration, reduced
+from ackfsm.explore._self_check import Origin, expanded_again
 from ackfsm.explore._step import event_between
 from ackfsm.network import Network, NetworkEvent
-from ackfsm.spark._chunks import DDL, SCHEMA, Batches, Question, expanding, fresh_among, hunting, rows_of
+from ackfsm.spark._chunks import DDL, SCHEMA, Batches, Question, expanding, fresh_among, hunting, meeting, rows_of
 from ackfsm.spark._failures import told_plainly
-from ackfsm.spark._levels import MIXED, TOLD, Levels, first_of
+from ackfsm.spark._levels import MIXED, TOLD, Levels, first_of, states_in
 from ackfsm.spark._lines import uri
+from ackfsm.terms import DefectError
 
 __all__ = ["BUCKETS", "SMALL", "explore"]
 
@@ -28,6 +30,9 @@ BUCKETS: Final = 16
 
 SMALL: Final = 100_000
 """A level with fewer states is expanded by this process: two stages of Spark take longer (docs/decisions/spark.md)."""
+
+_LOOKED_AT: Final = 20
+"""Levels of which a state is held against the tables."""
 
 _ROWS_A_BATCH: Final = 32
 """Rows in an Arrow batch; each may have half a megabyte of states."""
@@ -59,6 +64,7 @@ def explore(  # noqa: PLR0913 - as the search in one process, and where to keep 
         as :func:`ackfsm.explore.explore`; a witness is as short, but may be another one.
 
     Raises:
+        DefectError: the tables say otherwise than the search that was to say "all of them".
         InputError: the checkpoint is that of another question, or damaged.
         AckfsmError: Spark gave up.
     """
@@ -70,6 +76,8 @@ def explore(  # noqa: PLR0913 - as the search in one process, and where to keep 
         if resumed is not None and len(levels.levels) > 1:
             resumed(len(levels.levels) - 1, levels.found_states)
         run.to_the_end(max_states, progress)
+        if run.stopped_by is None:
+            run.look_again(whole.origin)
         return run.result(whole.events)
 
 
@@ -142,6 +150,28 @@ class _Run:
             bytes=levels.found_states * self.words * 8,
         )
 
+    def look_again(self, origin: Origin) -> None:
+        """Hold a state of some levels against the tables: where it leads has to be found, no later than one level on.
+
+        Raises :class:`ackfsm.terms.DefectError` if the tables say otherwise.
+        """
+        packed, levels = self.question.packed, self.levels.levels
+        found = {packed.anomalies[anomaly] for anomaly in self.nearest}
+        sought: dict[tuple[int, ...], int] = {}
+        for depth in range(0, len(levels) - 1, max(1, len(levels) // _LOOKED_AT)):
+            for after in expanded_again(origin, packed, _one_of(self.levels, depth, self.words), found):
+                sought[tuple(after)] = min(depth + 1, sought.get(tuple(after), depth + 1))
+        for depth in range(len(levels) - 1, -1, -1):
+            wanted = [state for state, latest in sought.items() if latest >= depth]
+            if wanted and levels[depth].states:
+                met = self._asked(depth, meeting(np.array(wanted, dtype=np.int64)))
+                for place in met["place"].to_pylist():
+                    del sought[wanted[place]]
+        if sought:
+            raise DefectError(
+                f"a search and the tables differ: {len(sought)} states were not found that others lead to"
+            )
+
     def _expand(self) -> None:
         """Write the level after the last one."""
         levels, last = self.levels, len(self.levels.levels) - 1
@@ -195,6 +225,13 @@ class _Run:
 
     def _events(self, way: Sequence[tuple[int, ...]]) -> list[int]:
         return [event_between(self.question.packed, *pair) for pair in itertools.pairwise(way)]
+
+
+def _one_of(levels: Levels, depth: int, words: int) -> list[int]:
+    """A state from the middle of the first row of a level."""
+    states = states_in(next(levels.rows(depth))["states"][0], words)
+    found: list[int] = states[len(states) // 2].tolist()
+    return found
 
 
 def _table(batches: Batches) -> pa.Table:
