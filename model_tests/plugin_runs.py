@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio  # noqa: F401 - a run forgets what it has imported, and the C part of asyncio keeps the first
 import textwrap
 from collections.abc import Callable
 from pathlib import Path

@@ -9,6 +9,7 @@ from types import TracebackType
 from typing import Self
 
 from ackfsm import tables
+from ackfsm.engine._arguments import callback_of, client_of, flag_of, instance_of, length_of, name_of
 from ackfsm.engine._automaton import Automaton
 from ackfsm.engine._connection import Connection
 from ackfsm.engine._consumer import Consumer, Message
@@ -28,6 +29,7 @@ from ackfsm.engine._wiring import Role, Wiring
 from ackfsm.journal import REMEMBERED, Journal, Live, MemoryJournal
 from ackfsm.tables import EventRef, Specification
 from ackfsm.terms import Configuration, InputError
+from ackfsm.text import quoted
 
 __all__ = ["Broker"]
 
@@ -68,14 +70,17 @@ class Broker:
     ) -> None:
         if specification is not None and like is not None:
             raise InputError("give the tables once: as a specification, or by a broker that this one is to be like")
+        _check_parts(specification=specification, like=like, journal=journal, pace=pace, history=history)
+        instance_of("seed", int, seed)
+        flag_of("repairs", repairs)
         wiring = like.core.wiring if like is not None else Wiring(specification or tables.load())
         self.specification: Specification = wiring.specification
         self.profile = profile
         self.settings: dict[str, object] = dict(settings)
         self.configuration = self.configure({})
-        self.engine = Engine(wiring, self, pace or AtOnce())
+        self.engine = Engine(wiring, self, AtOnce() if pace is None else pace)
         self.core: Core = self.engine.core
-        self.storage = Storage(self.core, journal or MemoryJournal())
+        self.storage = Storage(self.core, MemoryJournal() if journal is None else journal)
         self.random = random.Random(seed)  # noqa: S311 - chance that can be had again, not secrecy
         self.history = History(self.configuration) if history is True else history or None
         self.repairs = repairs
@@ -121,6 +126,11 @@ class Broker:
 
         Raises :class:`InputError` if it exists and is different.
         """
+        name = name_of(name)
+        if durable is not None:
+            flag_of("durable", durable)
+        if max_length is not None:
+            length_of(max_length)
         found = self._queues.get(name)
         if found is None:
             wanted = self.configuration.queue_durable if durable is None else durable
@@ -136,8 +146,18 @@ class Broker:
 
     def connect(self, client_id: str | None = None, **settings: object) -> Connection:
         """A connection of a client, whose ``settings`` go before those of the broker."""
+        name = f"client-{self._clients + 1}" if client_id is None else client_of(client_id)
         self._clients += 1
-        return Connection(self, client_id or f"client-{self._clients}", settings)
+        return Connection(self, name, settings)
+
+    def its(self, queue: Queue) -> Queue:
+        """``queue``, which is one of this broker's.
+
+        Raises :class:`InputError` if it is another broker's.
+        """
+        if self._queues.get(queue.name) is not queue:
+            raise InputError(f"queue {quoted(queue.name)} is of another broker; name it, and this broker makes its own")
+        return queue
 
     def configure(self, settings: Mapping[str, object]) -> Configuration:
         """The configuration of this broker with ``settings`` over its own."""
@@ -215,7 +235,7 @@ class Broker:
 
     def observe(self, observer: Observer | None) -> None:
         """Call ``observer`` after each event, one at a time; ``None``: nobody, and fast."""
-        self.core.observer = observer
+        self.core.observer = callback_of("observer", observer)
 
     def log(self, process: str, event: str, **fields: object) -> None:
         """One line of the history, if there is one."""
@@ -418,5 +438,28 @@ class Broker:
         for side in owner.sides():
             self.engine.happen(f"{side.kind}_link_up", side)
 
+
+def _check_parts(**parts: object) -> None:
+    """Raise :class:`InputError` for what a broker cannot be made of."""
+    for name, part in parts.items():
+        if part is not None and not isinstance(part, _PARTS[name]):
+            given = quoted(part, 60) if isinstance(part, str) else f"an object of type {type(part).__name__}"
+            raise InputError(f"{name} cannot be {given}; it is {_PARTS_ARE[name]}")
+
+
+_PARTS: Mapping[str, tuple[type, ...]] = {
+    "specification": (Specification,),
+    "like": (Broker,),
+    "journal": (Journal,),
+    "pace": (Pace,),
+    "history": (bool, History),
+}
+_PARTS_ARE = {
+    "specification": "what ackfsm.tables.load() returns",
+    "like": "a Broker",
+    "journal": "a journal, MemoryJournal() for example",
+    "pace": "AtOnce(), Timed() or Shuffled()",
+    "history": "True, False or a History",
+}
 
 _COVERING = {"covers_those_after": "session", "covers_those_before": "up_to"}

@@ -45,9 +45,9 @@ class Connection:
         """
         if self._closed:
             raise IllegalStateException("the connection is closed; make another with broker.connect()")
-        self._made += 1
         chosen = {**self._settings, **settings, **({} if ack_mode is None else {"ack_mode": ack_mode})}
-        made = Session(self.broker, self.client_id, f"{self.client_id}.{self._made}", chosen)
+        made = Session(self.broker, self.client_id, f"{self.client_id}.{self._made + 1}", chosen)
+        self._made += 1
         self.sessions.append(made)
         return made
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
+from ackfsm.engine._arguments import instance_of, nanoseconds_of
 from ackfsm.engine._courses import Phase, Script
 from ackfsm.engine._errors import IllegalStateException, OutcomeUnknown
 from ackfsm.engine._messages import HeaderValue
@@ -119,9 +120,10 @@ class Consumer:
 
         Returns ``None`` if there is none.  Raises :class:`IllegalStateException` for a consumer with a listener.
         """
+        wait = None if timeout is None else nanoseconds_of(timeout)
         self._receives()
         engine = self._broker.engine
-        until = None if timeout is None else self._broker.now + round(timeout * 1e9)
+        until = None if wait is None else self._broker.now + wait
         if until is not None and timeout:
             engine.at(until, lambda: None)
         while True:
@@ -247,6 +249,7 @@ class Consumer:
     def acknowledge(self, message: Message) -> None:
         """See :meth:`Message.acknowledge`."""
         self.session.alive()
+        instance_of("message", Message, message)
         if self._whose != "application":
             return
         self.session.finish_processing()

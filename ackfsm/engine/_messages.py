@@ -14,13 +14,15 @@ if TYPE_CHECKING:
     from ackfsm.engine._parts import Copy
     from ackfsm.engine._queues import Queue
 
-__all__ = ["HeaderValue", "Outcome", "Sent", "pack", "unpack"]
+__all__ = ["LONGEST", "HeaderValue", "Outcome", "Sent", "pack", "unpack"]
 
 HeaderValue: TypeAlias = str | int | float | bool | None
 """What a header may hold."""
 
 _LENGTHS = struct.Struct("<BHHHI")
-_LONGEST = 0xFFFF
+LONGEST = 0xFFFF
+"""Bytes that a name or an id has at most."""
+
 _MODES = tuple(DeliveryMode)
 
 
@@ -94,8 +96,6 @@ def pack(message: Sent) -> bytes:
     name, ident = message.queue.name.encode(), message.id.encode()
     duplicate = message.duplicate_id or b""
     headers = json.dumps(dict(message.headers)).encode() if message.headers else b""
-    if max(len(name), len(ident), len(duplicate)) > _LONGEST:
-        raise InputError(f"message {message.id[:40]}: names and ids have at most 65,535 bytes; choose shorter ones")
     mode = _MODES.index(message.delivery_mode)
     lengths = _LENGTHS.pack(mode, len(name), len(ident), len(duplicate), len(headers))
     return b"".join((lengths, name, ident, duplicate, headers, message.body))

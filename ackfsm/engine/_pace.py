@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 __all__ = ["FRAMES", "AtOnce", "Pace", "Shuffled", "Timed"]
 
@@ -13,6 +13,7 @@ FRAMES = frozenset({"producer_to_broker", "broker_to_producer", "consumer_to_bro
 _PROMPT = frozenset({"library", "broker"})
 
 
+@runtime_checkable
 class Pace(Protocol):
     """When things happen."""
 

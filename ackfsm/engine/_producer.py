@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
+from ackfsm.engine._arguments import body_of, duplicate_id_of, headers_of, id_of, instance_of
 from ackfsm.engine._automaton import REFUSED
 from ackfsm.engine._errors import IllegalStateException, JMSException, MessageRejected, OutcomeUnknown
 from ackfsm.engine._messages import HeaderValue, Outcome, Sent
 from ackfsm.engine._parts import Copy
 from ackfsm.engine._wiring import Event
-from ackfsm.terms import DeliveryMode, parse_value
 
 if TYPE_CHECKING:
     from ackfsm.engine._queues import Outgoing, Queue
@@ -44,8 +44,8 @@ class Producer:
         """Send a message.
 
         Args:
-            body: the payload.
-            headers: names and values.
+            body: the payload; what it is now is delivered, whatever becomes of a ``bytearray``.
+            headers: names and values: text, numbers of at most 64 bits, truth values and ``None``; copied too.
             message_id: its own id; by default one that is unique in the engine.
             delivery_mode: ``PERSISTENT`` …; by default that of the session.
             duplicate_id: by which a broker with ``duplicate_detection`` knows it again.
@@ -54,16 +54,17 @@ class Producer:
         comes later (``on_outcome``, :meth:`wait`).
 
         Raises :class:`OutcomeUnknown` and :class:`MessageRejected` from a blocking send, :class:`JMSException` if there
-        is no connection, :class:`IllegalStateException` if the session is closed.
+        is no connection, :class:`IllegalStateException` if the session is closed, and
+        :class:`ackfsm.terms.InputError` for arguments that cannot be sent, of which nothing is then sent.
         """
         session, broker = self.session, self._broker
         session.alive()
-        out = self._out
-        if delivery_mode is not None and delivery_mode != out.configuration.delivery_mode:
-            out = session.sender({"delivery_mode": DeliveryMode(str(parse_value("delivery_mode", delivery_mode)))})
-        ident = message_id or f"{session.name}-{broker.next_id()}"
-        mode = out.configuration.delivery_mode
-        message = Sent(ident, body, headers or {}, mode, self.queue, duplicate_id, self._on_outcome)
+        data = body if type(body) is bytes else body_of(body)
+        named = headers_of(headers)
+        known = None if duplicate_id is None else duplicate_id_of(duplicate_id)
+        ident = f"{session.name}-{broker.next_id()}" if message_id is None else id_of(message_id)
+        out = self._out if delivery_mode is None else session.sends_as(delivery_mode)
+        message = Sent(ident, data, named, out.configuration.delivery_mode, self.queue, known, self._on_outcome)
         copy = broker.new_message(out, self.queue, message)
         copy.refuse = self.queue.is_full()
         if session.transacted:
@@ -77,7 +78,7 @@ class Producer:
         Raises :class:`IllegalStateException` if it is not in doubt, or if the configuration does not send again.
         """
         self.session.alive()
-        first = message.copy
+        first = instance_of("message", Sent, message).copy
         if first is None or first.twin is not None:
             raise IllegalStateException(f"{message.id} is {message.outcome}; only what is in doubt is sent again, once")
         self._choose(first, self._resending)
@@ -90,7 +91,8 @@ class Producer:
     def wait(self, message: Sent | None = None) -> None:
         """Wait for the outcome of ``message``, or of all that this session has sent."""
         if message is not None:
-            self._broker.wait(lambda: message.outcome is not Outcome.OPEN, f"the outcome of {message.id}")
+            sent = instance_of("message", Sent, message)
+            self._broker.wait(lambda: sent.outcome is not Outcome.OPEN, f"the outcome of {sent.id}")
         else:
             self._broker.wait(lambda: not self._out.open, f"the outcomes of {self.session.name}")
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
+from ackfsm.engine._arguments import callback_of
 from ackfsm.engine._automaton import REFUSED
 from ackfsm.engine._consumer import Consumer, Deferred, Listener
 from ackfsm.engine._core import Session as CoreSession
@@ -15,7 +16,7 @@ from ackfsm.engine._messages import Sent
 from ackfsm.engine._producer import Producer
 from ackfsm.engine._queues import Incoming, Outgoing, Queue
 from ackfsm.engine._wiring import Role
-from ackfsm.terms import Configuration
+from ackfsm.terms import Configuration, parse_value
 
 if TYPE_CHECKING:
     from ackfsm.engine._broker import Broker
@@ -62,7 +63,8 @@ class Session:
     def producer(self, queue: str | Queue, *, on_outcome: Callable[[Sent], None] | None = None) -> Producer:
         """Something that sends to ``queue``; ``on_outcome`` hears what becomes of each message."""
         self.alive()
-        return Producer(self, self._queue(queue), on_outcome)
+        hear = callback_of("on_outcome", on_outcome)
+        return Producer(self, self._queue(queue), hear)
 
     def consumer(self, queue: str | Queue, *, listener: Listener | None = None) -> Consumer:
         """Something that consumes from ``queue``: by ``receive()``, or with a ``listener`` that is called.
@@ -70,19 +72,20 @@ class Session:
         Raises :class:`IllegalStateException` if the session consumes in the other way already (JMS 3.1, 4.4.6).
         """
         self.alive()
+        callback_of("listener", listener)
         consumption = "receive" if listener is None else "listener"
         for other in self.consumers:
             if other.incoming.configuration.consumption != consumption:
                 raise IllegalStateException(
                     f"session {self.name} consumes in the other way; use another session for this"
                 )
+        place = self._queue(queue)
         self._reach(f"a consumer of {self.name}")
         settings = {key: value for key, value in self.configuration.as_dict().items() if key != "profile"}
         configuration = self.broker.configure({**settings, "consumption": consumption})
         incoming = Incoming(self.broker.core, self.process, self.name, configuration)
         incoming.session.transaction = self.transaction
         incoming.owner = self
-        place = self._queue(queue)
         made = Consumer(self, place, incoming, listener)
         incoming.consumer = made
         self.consumers.append(made)
@@ -94,7 +97,14 @@ class Session:
         return made
 
     def _queue(self, queue: str | Queue) -> Queue:
-        return self.broker.queue(queue) if isinstance(queue, str) else queue
+        return self.broker.its(queue) if isinstance(queue, Queue) else self.broker.queue(queue)
+
+    def sends_as(self, delivery_mode: str) -> Outgoing:
+        """The sending side with another delivery mode than the session's.
+
+        Raises :class:`ackfsm.terms.InputError` for one that does not exist.
+        """
+        return self.sender({"delivery_mode": parse_value("delivery_mode", delivery_mode)})
 
     def sender(self, settings: Mapping[str, object]) -> Outgoing:
         """The sending side under the session's configuration with ``settings`` over it."""

@@ -21,6 +21,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mappi
 from types import TracebackType
 from typing import Any, Self, TypeAlias
 
+from ackfsm.engine._arguments import callback_of, instance_of, nanoseconds_of
 from ackfsm.engine._broker import Broker
 from ackfsm.engine._connection import Connection
 from ackfsm.engine._consumer import Consumer, Deferred, Message
@@ -106,7 +107,8 @@ class AsyncBroker:
     """A broker as the tasks of one event loop use it; faults and repairs are those of ``broker`` itself."""
 
     def __init__(self, broker: Broker) -> None:
-        self.broker = broker
+        """Raises :class:`ackfsm.terms.InputError` for what is no :class:`Broker`."""
+        self.broker = instance_of("broker", Broker, broker)
         self._turns = _Turns(broker)
 
     def connect(self, client_id: str | None = None, **settings: object) -> AsyncConnection:
@@ -191,7 +193,7 @@ class AsyncProducer:
     def __init__(self, session: Session, queue: str | Queue, on_outcome: Handler | None, turns: _Turns) -> None:
         self.unheard: list[Sent] = []
         self._turns = turns
-        self._handler = on_outcome
+        self._handler = callback_of("on_outcome", on_outcome)
         self.producer: Producer = session.producer(queue, on_outcome=None if on_outcome is None else self._hear)
 
     async def send(self, body: bytes = b"", headers: Mapping[str, HeaderValue] | None = None, **settings: Any) -> Sent:
@@ -223,6 +225,7 @@ class AsyncProducer:
         Raises :class:`OutcomeUnknown` if it is in doubt, :class:`MessageRejected` if it was refused, :class:`Stuck` if
         it will never be known.
         """
+        instance_of("message", Sent, message)
         await self._turns.until(lambda: message.outcome is not Outcome.OPEN, f"the outcome of {message.id}")
         if message in self.unheard:
             self.unheard.remove(message)
@@ -265,7 +268,7 @@ class AsyncConsumer:
 
     def __init__(self, session: Session, queue: str | Queue, listener: AsyncListener | None, turns: _Turns) -> None:
         self._turns = turns
-        self._listener = listener
+        self._listener = callback_of("listener", listener)
         self.consumer: Consumer = session.consumer(queue, listener=None if listener is None else Deferred(self._begin))
         turns.called()
 
@@ -280,7 +283,7 @@ class AsyncConsumer:
         once the session is closed.  A message that was handed over is never lost to a cancellation.
         """
         engine = self.consumer.session.broker.engine
-        end = None if timeout is None else engine.pace.now + round(timeout * 1e9)
+        end = None if timeout is None else engine.pace.now + nanoseconds_of(timeout)
         if end is not None and timeout:
             engine.at(end, _nothing)
         while (message := self.consumer.poll()) is None:
@@ -318,7 +321,9 @@ class AsyncConsumer:
         failed: Exception | None = None
         try:
             if self._listener is not None:
-                await self._listener(AsyncMessage(message, self._turns))
+                told = self._listener(AsyncMessage(message, self._turns))
+                if inspect.isawaitable(told):
+                    await told
         except Exception as error:  # noqa: BLE001 - whatever a listener throws is a listener exception (JMS 3.1, 8.7)
             failed = error
         self.consumer.done(message, failed)

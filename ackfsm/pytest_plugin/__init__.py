@@ -13,6 +13,9 @@ once for each fault after each of these events, with fresh fixtures of its funct
 happened is verified each time: what the configuration promises absent, and what ``never`` names,
 must not be there.
 
+An application for :mod:`asyncio` is run in the same way: ``ackfsm.run`` awaits what it returns.  A test fails if
+nothing was tested, if messages are left that nobody said would stay, and if the application does not come to an end.
+
 Fixtures: ``ackfsm`` (a :class:`Trial`) and ``ackfsm_broker``.  Markers: ``ackfsm`` (profile, settings, and what
 :class:`ackfsm.engine.Broker` takes; ``pace`` and ``journal`` as callables that make one) and ``ackfsm_faults``.
 Nothing heavy is imported before a test uses one of them.
@@ -21,12 +24,13 @@ Nothing heavy is imported before a test uses one of them.
 from __future__ import annotations
 
 import importlib.util
+import re
 from collections.abc import Generator, Iterator
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from ackfsm.pytest_plugin._crash import ListenerFault, ProcessCrashed
+from ackfsm.pytest_plugin._crash import Endless, ListenerFault, ProcessCrashed
 
 if TYPE_CHECKING:
     from ackfsm.engine import Broker
@@ -36,6 +40,7 @@ if TYPE_CHECKING:
 
 __all__ = ["ListenerFault", "ProcessCrashed", "Trial"]
 
+_SECONDS = 60.0
 _FAULTS = "ackfsm_faults"
 _TRIAL = "ackfsm"
 
@@ -65,6 +70,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption(
         "--ackfsm-seed", metavar="N", type=int, default=0, help="of what is left to chance (default: %(default)s)"
     )
+    group.addoption(
+        "--ackfsm-timeout",
+        metavar="SECONDS",
+        type=float,
+        default=_SECONDS,
+        help="of the clock, that one ackfsm.run() takes at most before it fails (default: %(default)g; inf: no limit)",
+    )
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -74,8 +86,11 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line(
         "markers",
         "ackfsm_faults(*faults, never=[...]): run the test once for each of these faults after each event of its run; "
-        "never names anomalies that must not happen, besides those that the configuration promises absent",
+        "never names anomalies that must not happen, besides those that the configuration promises absent; "
+        "timeout=SECONDS goes before --ackfsm-timeout",
     )
+    if not config.getoption("ackfsm_timeout") > 0:
+        raise pytest.UsageError("--ackfsm-timeout is a number of seconds above 0 (inf: no limit)")
     most = config.getoption("ackfsm_points")
     if most is not None and most < 1:
         raise pytest.UsageError("--ackfsm-points is a whole number from 1")
@@ -131,7 +146,8 @@ def ackfsm(request: pytest.FixtureRequest, ackfsm_broker: Broker) -> Trial:
     from ackfsm.terms import InputError
 
     try:
-        return Trial(ackfsm_broker, request.node.stash.get(ATTEMPT, None) or Attempt(None, request.node.nodeid, 0))
+        alone = Attempt(None, request.node.nodeid, 0, timeout=request.config.getoption("ackfsm_timeout"))
+        return Trial(ackfsm_broker, request.node.stash.get(ATTEMPT, None) or alone)
     except InputError as error:
         pytest.fail(str(error), pytrace=False)
 
@@ -156,6 +172,9 @@ def _wanted(item: pytest.Item) -> Wanted | str:
     mark = item.get_closest_marker(_FAULTS)
     if mark is None:
         return ""
+    nodes = [node for node, _ in item.iter_markers_with_node(_FAULTS)]
+    if nodes.count(nodes[0]) > 1:
+        return "the marker ackfsm_faults stands here more than once; name all faults in one"
     from ackfsm.pytest_plugin._points import wanted
     from ackfsm.terms import InputError
 
@@ -178,24 +197,34 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
     """Verify what has happened, when the body of a test is done."""
     trial = getattr(item, "funcargs", {}).get(_TRIAL)
-    if trial is None:
+    if trial is None and item.get_closest_marker(_FAULTS) is None:
         return (yield)
     from ackfsm.pytest_plugin._trial import Trial
-    from ackfsm.pytest_plugin._verdict import complaint, place
-    from ackfsm.terms import InputError
+    from ackfsm.pytest_plugin._verdict import complaint, endless, place
+    from ackfsm.terms import HostError, InputError
 
     if not isinstance(trial, Trial):  # somebody else's fixture has the same name
+        if item.get_closest_marker(_FAULTS) is not None:
+            pytest.fail(
+                "the marker ackfsm_faults is for the fixture ackfsm of this plugin, and another has its name",
+                pytrace=False,
+            )
         return (yield)
 
     try:
         result = yield
+    except Endless:
+        result = None  # what is wrong with it is said below
     except Exception as error:
-        if trial.attempt.struck:
+        if trial.watch.ended is not None:
+            error.add_note(endless(trial))
+            raise
+        if trial.attempt.struck or trial.rest():
             error.add_note(place(trial))
         raise
     try:
         wrong = complaint(trial)
-    except InputError as error:
+    except (HostError, InputError) as error:
         wrong = str(error)
     if wrong is not None:
         pytest.fail(wrong, pytrace=False)
@@ -223,10 +252,11 @@ def pytest_runtest_makereport(
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
     """How many fault points were tried, and whether others were left out."""
     reports = [report for reports in terminalreporter.stats.values() for report in reports]
-    said = [value for report in reports for key, value in getattr(report, "user_properties", ()) if key == _POINTS]
+    properties = (each for report in reports for each in getattr(report, "user_properties", ()))
+    said = [found for key, value in properties if key == _POINTS and (found := _TRIED.fullmatch(str(value)))]
     if not said:
         return
-    tried, of = (sum(int(value.split(" of ")[i]) for value in said) for i in (0, 1))
+    tried, of = (sum(int(found[i]) for found in said) for i in (1, 2))
     line = f"ackfsm: {tried} of {of} fault points tried in {len(said)} test{'' if len(said) == 1 else 's'}"
     if config.getoption("ackfsm_points") is not None:
         line += f"; a sample by --ackfsm-seed={config.getoption('ackfsm_seed')}"
@@ -234,3 +264,4 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
 
 
 _POINTS = "ackfsm_points"
+_TRIED = re.compile("([0-9]{1,9}) of ([0-9]{1,9})")

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
 
 from ackfsm.pytest_plugin._points import Point, Wanted
 from ackfsm.pytest_plugin._trace import Happening
 from ackfsm.terms import Fault
 
 __all__ = ["Attempt"]
+
+
+def _nothing() -> bool:
+    return False
 
 
 @dataclasses.dataclass(slots=True)
@@ -25,6 +30,8 @@ class Attempt:
         by_word: whether the application says itself what it has processed.
         struck: whether the fault has struck.
         met: the event after which the fault has struck, or should have.
+        timeout: seconds of the clock that one ``ackfsm.run()`` takes at most; ``None``: any.
+        awaited: whether the fault that has struck still waits for its effect: a listener to be called, a send.
         failed: whether setup, call or teardown has raised anything, a skip included.
     """
 
@@ -38,6 +45,8 @@ class Attempt:
     struck: bool = False
     met: Happening | None = None
     failed: bool = False
+    timeout: float | None = None
+    awaited: Callable[[], object] = _nothing
 
     @property
     def is_the_same(self) -> bool:
@@ -46,4 +55,4 @@ class Attempt:
 
     def at(self, point: Point) -> Attempt:
         """The next one, with a fault at ``point`` of the run that this one was."""
-        return dataclasses.replace(self, point=point, struck=False, met=None, failed=False)
+        return dataclasses.replace(self, point=point, struck=False, met=None, failed=False, awaited=_nothing)

@@ -11,6 +11,7 @@ from ackfsm.terms import InputError
 __all__ = ["broker_of"]
 
 _MADE = ("pace", "journal")
+_SHARED = frozenset({"like", "specification"})
 
 
 def broker_of(like: Broker, arguments: tuple[object, ...], settings: dict[str, Any]) -> Broker:
@@ -23,6 +24,8 @@ def broker_of(like: Broker, arguments: tuple[object, ...], settings: dict[str, A
         raise InputError("the marker ackfsm has one name, of the profile; give the settings by name")
     if arguments:
         settings = {"profile": arguments[0], **settings}
+    for key in _SHARED & set(settings):
+        raise InputError(f"{key}=... is not for a marker; all brokers of the tests have the tables of the project")
     for key in _MADE:
         if key in settings:
             settings[key] = _made(key, settings[key])

@@ -1,6 +1,6 @@
-"""What ends an application whose process a fault has killed."""
+"""What ends an application: the death of its process, and that it would not end by itself."""
 
-__all__ = ["ListenerFault", "ProcessCrashed"]
+__all__ = ["Endless", "ListenerFault", "ProcessCrashed"]
 
 
 class ProcessCrashed(BaseException):
@@ -9,6 +9,10 @@ class ProcessCrashed(BaseException):
     It derives from :class:`BaseException` so that ``except Exception`` does not catch what no process survives.
     ``ackfsm.run`` catches it and starts the application again.
     """
+
+
+class Endless(BaseException):
+    """The run does not come to an end; an application does not catch this, as it would go on for ever."""
 
 
 class ListenerFault(Exception):  # noqa: N818 - as above

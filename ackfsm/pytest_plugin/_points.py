@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import dataclasses
+import difflib
 import random
 from collections.abc import Iterable, Sequence
 from typing import TypeVar
 
 from ackfsm.pytest_plugin._trace import Happening
 from ackfsm.terms import Anomaly, Fault, InputError
+from ackfsm.text import quoted, shown
 
-__all__ = ["Point", "Wanted", "chosen", "parse_point", "points_of", "wanted"]
+__all__ = ["Point", "Wanted", "chosen", "parse_point", "points_of", "seconds_of", "wanted"]
 
 _Name = TypeVar("_Name", Fault, Anomaly)
+
+_NAMED = 60
+"""Characters of a wrong name that are shown."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -35,36 +40,54 @@ class Wanted:
         faults: the kinds, all if none is named.
         named: whether they were named: then each must be able to strike.
         never: anomalies that must not happen, besides those that the configuration promises absent.
+        timeout: seconds of the clock that one ``ackfsm.run()`` takes at most; ``None``: as the command line says.
     """
 
     faults: tuple[Fault, ...]
     named: bool
     never: tuple[Anomaly, ...]
+    timeout: float | None = None
 
 
 def wanted(arguments: Sequence[object], named: dict[str, object]) -> Wanted:
     """Read the marker.  Raises :class:`InputError` for names that do not exist."""
-    never = named.pop("never", ())
+    never, timeout = named.pop("never", ()), named.pop("timeout", None)
     if named:
-        raise InputError(f"the marker ackfsm_faults has no {next(iter(named))!r}; it has never=[...]")
+        raise InputError(
+            f"the marker ackfsm_faults has no {_quoted(next(iter(named)))}; it has never=[...] and timeout=SECONDS"
+        )
     if isinstance(never, str) or not isinstance(never, Iterable):
-        raise InputError(f"never={never!r} is no list of anomalies; write never=[{never!r}]")
-    faults = tuple(_member(Fault, "fault", name) for name in arguments)
-    return Wanted(faults or tuple(Fault), bool(faults), tuple(_member(Anomaly, "anomaly", name) for name in never))
+        raise InputError(f"never={_quoted(never)} is no list of anomalies; write never=[{_quoted(never)}]")
+    faults = tuple(dict.fromkeys(_member(Fault, "fault", name) for name in arguments))
+    absent = tuple(dict.fromkeys(_member(Anomaly, "anomaly", name) for name in never))
+    seconds = None if timeout is None else seconds_of("timeout", timeout)
+    return Wanted(faults or tuple(Fault), bool(faults), absent, seconds)
+
+
+def seconds_of(what: str, given: object) -> float:
+    """So many seconds, infinity included.  Raises :class:`InputError` for anything else."""
+    if isinstance(given, bool) or not isinstance(given, int | float) or not given > 0:
+        raise InputError(f"{what} cannot be {_quoted(given)}; it is a number of seconds above 0 (inf: no limit)")
+    return float(given)
 
 
 def _member(kind: type[_Name], what: str, name: object) -> _Name:
-    try:
-        return kind(str(name))
-    except ValueError:
-        raise InputError(f"there is no {what} {name!r}; it is one of {', '.join(kind)}") from None
+    if isinstance(name, str) and name in list(kind):
+        return kind(name)
+    near = difflib.get_close_matches(name[:_NAMED], list(kind), n=1) if isinstance(name, str) else []
+    hint = f" (did you mean {near[0]}?)" if near else ""
+    raise InputError(f"there is no {what} {_quoted(name)}{hint}; it is one of {', '.join(kind)}")
+
+
+def _quoted(given: object) -> str:
+    return quoted(given, _NAMED) if isinstance(given, str) else shown(repr(given), _NAMED)
 
 
 def parse_point(text: str) -> Point:
     """``N:fault``.  Raises :class:`InputError` for anything else."""
     number, colon, fault = text.partition(":")
     if not colon or not number.isdecimal() or int(number) < 1:
-        raise InputError(f"--ackfsm-point {text!r} is not N:fault, for example 12:consumer_crash")
+        raise InputError(f"--ackfsm-point {_quoted(text)} is not N:fault, for example 12:consumer_crash")
     return Point(int(number), _member(Fault, "fault", fault))
 
 

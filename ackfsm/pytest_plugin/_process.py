@@ -3,23 +3,50 @@
 The engine runs everything in one thread, the broker too.  So a crash of the application does not
 unwind the engine, which has the broker's work to finish: it kills the connections at once, and the
 application ends where its call comes back.  For that the application has not the engine's own
-objects but a :class:`Guarded` face of each.
+objects but a :class:`Guarded` face of each; so it is with an asynchronous application and the faces for tasks.
 """
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator
+import inspect
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping
 from types import TracebackType
 from typing import Any, Self, cast
 
 from ackfsm.engine import Broker, Connection, Consumer, Message, Producer, Session
+from ackfsm.engine.aio import (
+    AsyncBroker,
+    AsyncConnection,
+    AsyncConsumer,
+    AsyncMessage,
+    AsyncProducer,
+    AsyncSession,
+)
 from ackfsm.pytest_plugin._crash import ListenerFault, ProcessCrashed
-from ackfsm.terms import Configuration
+from ackfsm.pytest_plugin._watch import Watch
+from ackfsm.terms import Configuration, InputError
+from ackfsm.text import shown
 
-__all__ = ["Process"]
+__all__ = ["Guarded", "Process"]
 
-_FACES = (Broker, Connection, Session, Producer, Consumer, Message)
+_FACES = (
+    Broker,
+    Connection,
+    Session,
+    Producer,
+    Consumer,
+    Message,
+    AsyncBroker,
+    AsyncConnection,
+    AsyncSession,
+    AsyncProducer,
+    AsyncConsumer,
+    AsyncMessage,
+)
+_SENDING = frozenset({"send", "post"})
+_ARGUMENT = 40
+"""Characters of an argument that are shown."""
 
 
 class Process:
@@ -28,41 +55,80 @@ class Process:
     Attributes:
         name: of the client in the history.
         dead: whether it has crashed.
+        stopped: whether it was stopped, as nothing was left that it could have waited for.
         throws: whether its listener throws as soon as it can.
-        listening: how many calls of its listener have not returned.
+        listening: how many calls of its listeners have not returned.
         last_word: the time of the last line of the history before its death, ``None`` while it lives.
+        turns: of the event loop of an asynchronous application, by which its tasks turn the engine.
+        unwinds: called at its death, to tell what waits of it.
     """
 
-    def __init__(self, broker: Broker, name: str, before_send: Callable[[Producer], None]) -> None:
-        """``before_send`` is called before each send of the application."""
+    def __init__(self, broker: Broker, name: str, before_send: Callable[[Producer], None], watch: Watch) -> None:
+        """``before_send`` is called before each send of the application, ``watch`` counts its calls."""
         self.name = name
-        self.dead = self.throws = False
+        self.dead = self.stopped = self.throws = False
         self.listening = 0
         self.last_word: int | None = None
+        self.turns: Any = None
+        self.unwinds: Callable[[], None] | None = None
         self._broker = broker
         self._before_send = before_send
+        self._watch = watch
         self._connections: list[Connection] = []
+        self._is_used = False
 
     def connect(self) -> Connection:
         """A connection for the application."""
         return cast("Connection", self.guard(self._broker.connect(self.name)))
+
+    def connect_tasks(self) -> AsyncConnection:
+        """A connection for the tasks of an asynchronous application."""
+        made = AsyncBroker(self._broker).connect(self.name)
+        self.turns = made._turns  # noqa: SLF001 - nobody else turns the engine
+        return cast("AsyncConnection", self.guard(made))
+
+    def turn(self, connection: Connection) -> None:
+        """What :meth:`connect` has given is one for tasks from now on: the application has returned a coroutine.
+
+        Raises :class:`InputError` if it has used it before.
+        """
+        if self._is_used:
+            raise InputError(
+                "the application has used its connection before it returned what is to be awaited, so that it could "
+                "not be one for tasks; make it `async def`, or pass the connection on as it is"
+            )
+        face = cast("Guarded", connection)
+        cast("Connection", face.guarded).close()
+        self._connections.remove(cast("Connection", face.guarded))
+        face.guarded = cast("Guarded", self.connect_tasks()).guarded
 
     def close(self) -> None:
         """The application has returned: what it left open is closed."""
         for connection in self._connections:
             connection.close()
 
+    def stop(self) -> None:
+        """Nothing is left that it could wait for: its connections are closed, and those who wait hear of it."""
+        self.stopped = True
+        self.close()
+        if self.turns is not None:
+            self.turns.called()
+
+    def go_on(self) -> bool:
+        """Have the engine do the next thing; whether there was one."""
+        return self._broker.engine.go_on()
+
     # What a fault needs to know, and does
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether its code may run on."""
+        return not self.dead and self._watch.ended is None
 
     @property
     def consumes(self) -> bool:
         """Whether an open session of it consumes."""
         return any(session.consumers for session in self._sessions())
-
-    @property
-    def listens(self) -> bool:
-        """Whether an open session of it has a listener."""
-        return any(consumer.listener is not None for session in self._sessions() for consumer in session.consumers)
 
     @property
     def produces(self) -> bool:
@@ -79,11 +145,17 @@ class Process:
             self.last_word = self._broker.history.lines[-1]["t"]
         for connection in self._connections:
             connection.crash()
+        if self.unwinds is not None:
+            self.unwinds()
 
     def lose(self) -> None:
         """Its connections break."""
         for connection in self._connections:
             connection.lose()
+
+    def clients(self) -> set[str]:
+        """As what its connections are in the history."""
+        return {connection.client_id for connection in self._connections}
 
     def configurations(self) -> set[Configuration]:
         """Under which it has consumed so far."""
@@ -97,30 +169,72 @@ class Process:
 
     # What the application sees
 
+    def end(self) -> BaseException | None:
+        """What ends its code, if it is to end."""
+        if self._watch.ended is not None:
+            return self._watch.end()
+        if not self.dead:
+            return None
+        return self._watch.caught(self.name) or ProcessCrashed(f"the process {self.name} has crashed")
+
     def check(self) -> None:
-        """Raise :class:`ProcessCrashed` if it is dead."""
-        if self.dead:
-            raise ProcessCrashed(f"the process {self.name} has crashed")
+        """Raise :class:`ProcessCrashed` if it is dead, :class:`Endless` if it does not come to an end."""
+        if not self.is_alive:
+            raise self.end() or AssertionError  # no name is to keep it
 
     def guard(self, value: object) -> object:
         """``value`` as the application sees it."""
-        if isinstance(value, Connection) and value not in self._connections:
-            self._connections.append(value)
+        connection = value.connection if isinstance(value, AsyncConnection) else value
+        if isinstance(connection, Connection) and connection not in self._connections:
+            self._connections.append(connection)
         if isinstance(value, list):
             return [self.guard(each) for each in value]
         return Guarded(self, value) if isinstance(value, _FACES) else value
 
+    def used(self) -> None:
+        """The application has done something with a face."""
+        self._is_used = True
+
     def call(self, function: Callable[..., object], *arguments: object, **named: object) -> object:
         """A call of the application: it does not come back to a process that died meanwhile."""
         self.check()
-        owner = getattr(function, "__self__", None)
-        if isinstance(owner, Producer) and function.__name__ == "send":
-            self._before_send(owner)
+        if inspect.iscoroutinefunction(function):
+            call: Any = self._awaited(function, arguments, named)
+            call.__qualname__ = _name(function)
+            return call
+        self._announce(function)
         try:
             result = function(*map(self._given, arguments), **{name: self._given(each) for name, each in named.items()})
         finally:
             self.check()
+        self._count(function, arguments, named)
         return self.guard(result)
+
+    async def _awaited(
+        self, function: Callable[..., Awaitable[object]], arguments: tuple[object, ...], named: Mapping[str, object]
+    ) -> object:
+        self.check()
+        self._announce(function)
+        try:
+            result = await function(
+                *map(self._given, arguments), **{name: self._given(each) for name, each in named.items()}
+            )
+        finally:
+            self.check()
+        self._count(function, arguments, named)
+        return self.guard(result)
+
+    def _announce(self, function: Callable[..., object]) -> None:
+        owner = getattr(function, "__self__", None)
+        if isinstance(owner, Producer | AsyncProducer) and function.__name__ in _SENDING:
+            self._before_send(owner.producer if isinstance(owner, AsyncProducer) else owner)
+
+    def _count(
+        self, function: Callable[..., object], arguments: tuple[object, ...], named: Mapping[str, object]
+    ) -> None:
+        if self._watch.is_fruitless():
+            given = [_shown(each) for each in arguments] + [f"{name}={_shown(each)}" for name, each in named.items()]
+            raise self._watch.waits(f"{_name(function)}({', '.join(given)})")
 
     def _given(self, value: object) -> object:
         """What the application has given, as the engine takes it."""
@@ -128,23 +242,35 @@ class Process:
             return value.guarded
         return self._called_back(value) if callable(value) else value
 
-    def _called_back(self, function: Callable[..., object]) -> Callable[..., None]:
+    def _called_back(self, function: Callable[..., object]) -> Callable[..., Coroutine[Any, Any, None] | None]:
         """A listener or another callback: the dead run none, and a faulty listener throws before its work or after."""
 
         @functools.wraps(function)
-        def called(*arguments: object) -> None:
+        def called(*arguments: object) -> Coroutine[Any, Any, None] | None:
             self.check()
-            listening = isinstance(arguments[0], Message)
+            listening = isinstance(next(iter(arguments), None), Message | AsyncMessage)
             self._throw(listening=listening)
             self.listening += listening
             try:
-                function(*map(self.guard, arguments))
+                told = function(*map(self.guard, arguments))
             finally:
                 self.listening -= listening
                 self.check()
+            if inspect.isawaitable(told):
+                return self._goes_on(told, listening=listening)
             self._throw(listening=listening)
+            return None
 
         return called
+
+    async def _goes_on(self, told: Awaitable[object], *, listening: bool) -> None:
+        self.listening += listening
+        try:
+            await told
+        finally:
+            self.listening -= listening
+            self.check()
+        self._throw(listening=listening)
 
     def _throw(self, *, listening: bool) -> None:
         if listening and self.throws:
@@ -166,10 +292,12 @@ class Guarded:
         return type(self.guarded)
 
     def __getattr__(self, name: str) -> Any:
+        self._process.used()
         value = getattr(self.guarded, name)
         return functools.partial(self._process.call, value) if callable(value) else self._process.guard(value)
 
     def __enter__(self) -> Self:
+        self._process.used()
         self._process.check()
         return self
 
@@ -180,6 +308,24 @@ class Guarded:
         if not self._process.dead:
             self._process.call(cast("Connection | Session", self.guarded).close)
 
+    async def __aenter__(self) -> Self:
+        self._process.check()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """As :meth:`__exit__`."""
+        if not self._process.dead:
+            await cast("Awaitable[object]", self._process.call(cast("AsyncConnection", self.guarded).close))
+
+    def __aiter__(self) -> Self:
+        return self
+
+    def __anext__(self) -> Any:
+        """The next message of an :class:`AsyncConsumer`."""
+        return self._process.call(cast("AsyncConsumer", self.guarded).__anext__)
+
     def __eq__(self, other: object) -> bool:
         return self.guarded is (other.guarded if type(other) is Guarded else other)
 
@@ -188,3 +334,11 @@ class Guarded:
 
     def __repr__(self) -> str:
         return repr(self.guarded)
+
+
+def _name(function: Callable[..., object]) -> str:
+    return str(getattr(function, "__qualname__", function))
+
+
+def _shown(argument: object) -> str:
+    return shown(repr(argument), _ARGUMENT)

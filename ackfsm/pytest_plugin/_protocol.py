@@ -31,7 +31,8 @@ def first_attempt(item: pytest.Item, wanted: Wanted) -> Attempt:
     config = item.config
     only = config.getoption("ackfsm_point")
     seed = config.getoption("ackfsm_seed")
-    return Attempt(wanted, item.nodeid, seed, only=None if only is None else parse_point(only))
+    seconds = wanted.timeout or config.getoption("ackfsm_timeout")
+    return Attempt(wanted, item.nodeid, seed, only=None if only is None else parse_point(only), timeout=seconds)
 
 
 def run_item(item: pytest.Item, nextitem: pytest.Item | None, first: Attempt) -> None:

@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections.abc import Callable, Iterator, Sequence
 from types import MappingProxyType
 from typing import TypeVar
 
 from ackfsm.draw import Arrow, SequenceDiagram, sequence_mermaid
+from ackfsm.text import quoted
 
-__all__ = ["Happening", "Trace", "mermaid", "text"]
+__all__ = ["Happening", "Trace", "mermaid", "name", "text"]
+
+_NAMED = 60
+"""Characters of an id that are shown."""
+
+_PLAIN = re.compile(rf"[\w.@/+-]{{1,{_NAMED}}}", re.ASCII)
 
 _LANES = ("producer", "broker", "journal", "consumer")
 _FIRST, _WIDTH = 9, 26
@@ -56,7 +63,12 @@ class Happening:
 
     def __str__(self) -> str:
         """The event, and of what."""
-        return f"{self.event} of {self.message}" if self.message else f"{self.event} of the {self.side}"
+        return f"{self.event} of {name(self.message)}" if self.message else f"{self.event} of the {self.side}"
+
+
+def name(ident: str) -> str:
+    """The id of a message in a sentence: as it is, if nobody could take it for something else."""
+    return ident if _PLAIN.fullmatch(ident) else quoted(ident, _NAMED)
 
 
 class Trace:

@@ -2,28 +2,50 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any, TypeAlias
+import asyncio
+import contextlib
+import difflib
+import inspect
+import warnings
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from typing import Any, TypeAlias, overload
 
-from ackfsm.engine import Broker, Connection, IllegalStateException, JMSException, Message, Producer, Sent
+from ackfsm.engine import (
+    Broker,
+    Connection,
+    IllegalStateException,
+    JMSException,
+    Message,
+    MessageRejected,
+    Outcome,
+    Producer,
+    Sent,
+)
 from ackfsm.engine._core import Session as Side
 from ackfsm.engine._messages import HeaderValue
 from ackfsm.engine._parts import Copy
 from ackfsm.engine._wiring import Event
+from ackfsm.engine.aio import AsyncConnection, AsyncMessage
 from ackfsm.pytest_plugin._attempt import Attempt
 from ackfsm.pytest_plugin._crash import ProcessCrashed
+from ackfsm.pytest_plugin._loop import is_asynchronous, refuse_nesting, run_tasks
 from ackfsm.pytest_plugin._process import Process
+from ackfsm.pytest_plugin._rest import OUTSIDE, named, rest
 from ackfsm.pytest_plugin._trace import Happening, Trace
+from ackfsm.pytest_plugin._watch import Watch
 from ackfsm.terms import Configuration, Fault, InputError
+from ackfsm.text import quoted, shown
 
-__all__ = ["APPLICATION", "Endless", "NotDrained", "Trial"]
+__all__ = ["APPLICATION", "NotDrained", "Trial"]
 
 APPLICATION = "application"
 """What the clients of the application are called in the history, each life with its number."""
 
-_OUTSIDE, _COLLECTOR = "outside", "collector"
+_COLLECTOR = "collector"
 _IDLE_LIVES = 5
-_MOST_EVENTS = 100_000
+_NAMED = 60
+"""Characters of a name that are shown."""
+
 _BROKER = frozenset({Fault.BROKER_CRASH, Fault.BROKER_KILL, Fault.JOURNAL_FAILURE})
 _CONSUMING = frozenset({Fault.CONSUMER_CRASH, Fault.CONSUMER_LINK_LOSS})
 _PRODUCING = frozenset({Fault.PRODUCER_CRASH, Fault.PRODUCER_LINK_LOSS})
@@ -33,9 +55,8 @@ _REJECTING = frozenset({Fault.REJECTION})
 Application: TypeAlias = Callable[[Connection], object]
 """What is tested: it is called with a connection, and returns when it has nothing to do or has set its listeners."""
 
-
-class Endless(BaseException):
-    """The run does not come to an end; an application does not catch this, as it would go on for ever."""
+AsyncApplication: TypeAlias = Callable[[AsyncConnection], Awaitable[object]]
+"""The same for tasks: a coroutine function, or what else returns something to be awaited."""
 
 
 class NotDrained(Exception):  # noqa: N818 - what the queues are
@@ -48,6 +69,9 @@ class Trial:
     Attributes:
         broker: the broker.
         history: its history.
+        ran: whether :meth:`run` was called.
+        watch: sees to it that the application ends.
+        clients: as what the application has been in the history.
     """
 
     def __init__(self, broker: Broker, attempt: Attempt) -> None:
@@ -58,13 +82,18 @@ class Trial:
         self.attempt = attempt
         self.trace = Trace()
         self.words: set[int] = set()
-        self.last_words: dict[str, int] = {}
+        self.deaths: list[tuple[set[str], int, int]] = []
         self.configurations: set[Configuration] = set()
+        self.clients: set[str] = set()
         self.ran = False
+        self.watch = Watch(attempt.timeout)
+        self._sent: set[str] = set()
+        self._leaving: set[str] = set()
+        self._collected: set[str] = set()
         self._queues: set[str] = set()
         self._process: Process | None = None
         self._producer: Producer | None = None
-        self._lives = self._number = self._events = 0
+        self._lives = self._number = 0
         broker.observe(self._observe)
 
     # What a test calls
@@ -85,43 +114,91 @@ class Trial:
             headers: names and values, of each.
             message_id: the id of the message, if it is one.
             settings: of the session that sends, over those of the broker.
+
+        Raises :class:`ackfsm.engine.MessageRejected` if one is not stored, and :class:`ackfsm.terms.InputError` for
+        what cannot be sent; then none is.
         """
+        if not bodies:
+            raise InputError(f"ackfsm.send({_quoted(queue)}) sends nothing; give it a body for each message")
         if message_id is not None and len(bodies) != 1:
             raise IllegalStateException("message_id is for one message; send several one by one")
-        with self.broker.connect(_OUTSIDE) as connection:
+        data = [_encoded(body) for body in bodies]
+        with self.broker.connect(OUTSIDE) as connection:
             session = connection.session(**settings)
             producer = session.producer(queue)
-            data = [body.encode() if isinstance(body, str) else body for body in bodies]
             sent = [producer.send(body, headers, message_id=message_id) for body in data]
             if session.transacted:
                 session.commit()
             producer.wait()
+        lost = [each for each in sent if each.outcome in _NOT_STORED]
+        if lost:
+            raise MessageRejected(f"{_quoted(lost[0].id)} is not in the queue: its outcome is {lost[0].outcome}")
+        self._sent |= {each.id for each in sent}
         return sent
 
-    def run(self, application: Application) -> None:
+    @overload
+    def run(self, application: AsyncApplication, *, leaving: Iterable[str] = ()) -> None: ...
+
+    @overload
+    def run(self, application: Application, *, leaving: Iterable[str] = ()) -> None: ...
+
+    def run(self, application: AsyncApplication | Application, *, leaving: Iterable[str] = ()) -> None:
         """Run the application until the queues from which it consumes are empty.
 
         It is called with a connection.  When it has returned, its listeners are given what is there.  Then it is
         closed.  Where a fault kills its process or an error of the engine that a fault caused ends it, it is called
         again with a new connection, as an operator would; and also where it has returned and messages are left.
 
-        Raises :class:`NotDrained` if messages are left however often it is called.  Errors of the application leave,
-        unless a fault explains them.
+        What is to be awaited is run by an event loop of its own and is given an
+        :class:`ackfsm.engine.aio.AsyncConnection`.  When nothing is left that its tasks could wait for, its connections
+        are closed, so that ``async for`` ends.
+
+        Args:
+            application: what is tested.
+            leaving: queues in which messages may be left when the test ends, as others would read them.  What is left
+                in any other queue fails the test.
+
+        Raises :class:`NotDrained` if messages are left however often it is called, and
+        :class:`ackfsm.terms.InputError` if it has neither received nor sent anything without a fault.  Errors of the
+        application leave, unless a fault explains them.
         """
         if self._process is not None:
             raise IllegalStateException("ackfsm.run() is not for the application under test; call it from the test")
+        if not callable(application):
+            raise InputError(
+                f"ackfsm.run() calls the application with a connection, and {_quoted(application)} cannot be called"
+            )
+        self._leaving |= _queues(leaving)
         self.ran = True
+        before = len(self.history.lines)
+        with self.watch.running():
+            self._lives_of(application)
+        self._check_work(before)
+
+    def _lives_of(self, application: AsyncApplication | Application) -> None:
+        """Run it as often as it takes."""
         left, idle = -1, 0
         while not self._life(application) or self._left():
             idle = 0 if 0 <= self._left() < left else idle + 1
             left = self._left()
             if idle > _IDLE_LIVES:
                 raise NotDrained(
-                    f"the application was started {self._lives} times and leaves {left} messages in "
-                    f"{', '.join(sorted(self._queues)) or 'no queue'}"
+                    f"the application was started {self._lives} times and leaves {left:,} "
+                    f"message{'' if left == 1 else 's'} in {named(self._queues) or 'no queue'}"
                 )
 
-    def processed(self, message: Message | str) -> None:
+    def _check_work(self, before: int) -> None:
+        """Raise :class:`InputError` if, without a fault, the application has had nothing to do."""
+        lines = self.history.lines[before:]
+        if self.attempt.point is None and not any(
+            line["event"] in _WORK and line["process"] in self.clients for line in lines
+        ):
+            said = ". ".join(self.rest()) or f"It consumes from {named(self._queues) or 'no queue'}, where nothing was"
+            raise InputError(
+                f"nothing was tested: in ackfsm.run() the application has neither received nor sent a message. {said}"
+            )
+
+    def processed(self, message: Message | AsyncMessage | str) -> None:
         """The application's word that its work on ``message`` is complete and will not be undone: a row is committed.
 
         Where a test says so, this alone counts as processing.  Otherwise a message counts as processed when the
@@ -129,8 +206,8 @@ class Trial:
         """
         if self._process is not None:
             self._process.check()
+        ident = self._known(message)
         self.attempt.by_word = True
-        ident = message if isinstance(message, str) else message.id
         self.broker.log(f"{APPLICATION}-{self._lives}", "processed", message=ident)
         self.words.add(self.history.lines[-1]["t"])
         listening = self._process is not None and self._process.listening > 0
@@ -141,6 +218,7 @@ class Trial:
 
     def receive_all(self, queue: str) -> list[Message]:
         """Take all that is in ``queue``, from outside the application and undisturbed: what it has sent to others."""
+        self._collected.add(queue)
         taken = []
         with self.broker.connect(_COLLECTOR) as connection:
             session = connection.session(consumption="receive")
@@ -154,44 +232,87 @@ class Trial:
                 session.commit()
         return taken
 
-    def left_over(self) -> list[str]:
-        """The queues from which the application has not consumed, and that are not empty."""
-        names = {str(line["queue"]) for line in self.history.lines if line["event"] == "send"}
-        return sorted(name for name in names - self._queues if self.broker.queue(name).length)
+    def rest(self) -> list[str]:
+        """What is left that should not be, a sentence for each queue."""
+        return rest(self.broker, self._queues, self._collected, self._leaving) if self.ran or self._sent else []
+
+    def take_what_stays(self) -> None:
+        """Empty the queues in which messages may stay, so that the history has an end."""
+        for name in sorted(self._leaving):
+            if self.broker.queue(name).length:
+                self.receive_all(name)
+
+    def _known(self, message: object) -> str:
+        """The id of a message that was sent."""
+        ident = message.id if isinstance(message, Message | AsyncMessage) else message
+        if not isinstance(ident, str):
+            raise InputError(f"ackfsm.processed() takes a message or its id, not {_quoted(message)}")
+        ids = {str(line["message"]) for line in self.history.lines if line["event"] == "send"}
+        if ident not in ids:
+            near = difflib.get_close_matches(ident[:_NAMED], ids, n=1)
+            hint = f"; did you mean {_quoted(near[0])}?" if near else ""
+            raise InputError(f"ackfsm.processed(): no message {_quoted(ident)} was sent{hint}")
+        return ident
 
     # Lives
 
-    def _life(self, application: Application) -> bool:
+    def _life(self, application: AsyncApplication | Application) -> bool:
         """One life of the application; whether it returned."""
         self._lives += 1
-        process = self._process = Process(self.broker, f"{APPLICATION}-{self._lives}", self._before_send)
+        process = self._process = Process(self.broker, f"{APPLICATION}-{self._lives}", self._before_send, self.watch)
         try:
-            returned = self._live(process, application)
+            with _forgotten() as forgotten:
+                returned = self._live(process, application)
         finally:
             self.configurations |= process.configurations()
             self._queues |= process.queues()
-            if process.last_word is not None:
-                self.last_words[process.name] = process.last_word
+            self.clients |= process.clients()
             self._process = None
         if not self.broker.running:
             self.broker.restart()
         self.broker.engine.settle()
+        if process.last_word is not None:
+            self.deaths.append((process.clients(), process.last_word, self.history.lines[-1]["t"]))
+        if forgotten and returned:
+            raise InputError(f"{forgotten[0]}: what it would do was not done; write await before the call")
         return returned
 
-    def _live(self, process: Process, application: Application) -> bool:
+    def _live(self, process: Process, application: AsyncApplication | Application) -> bool:
         try:
-            application(process.connect())
-            self.broker.engine.wait(lambda: process.dead or not self._left_in(process.queues()))
-            if not process.dead:
-                process.close()
+            self._work(process, application)
         except ProcessCrashed:
             return False
-        except Exception as error:
-            if not process.dead and not (self.attempt.struck and _by_the_engine(error)):
+        except (Exception, asyncio.CancelledError, BaseExceptionGroup) as error:
+            if process.dead:
+                return False
+            by_the_engine = _by_the_engine(error)
+            if process.stopped and (by_the_engine or isinstance(error, asyncio.CancelledError)):
+                return True
+            if not (self.attempt.struck and by_the_engine):
                 raise
-            if not process.dead:
-                process.crash()
+            process.crash()
         return not process.dead
+
+    def _work(self, process: Process, application: Callable[[Any], object]) -> None:
+        """Call it, and let its listeners have what is there."""
+        is_for_tasks = is_asynchronous(application)
+        if is_for_tasks:
+            refuse_nesting(None)
+        connection: Any = process.connect_tasks() if is_for_tasks else process.connect()
+        told = application(connection)
+        if inspect.isgenerator(told) or inspect.isasyncgen(told):
+            raise InputError(
+                f"the application is a generator ({type(told).__name__}), of which nothing runs; take yield out"
+            )
+        if inspect.isawaitable(told):
+            refuse_nesting(told)
+            if not is_for_tasks:
+                process.turn(connection)
+            run_tasks(process, self.watch, told, lambda: bool(self._left_in(process.queues()) or process.listening))
+            return
+        self.broker.engine.wait(lambda: not process.is_alive or not self._left_in(process.queues()))
+        process.check()
+        process.close()
 
     def _left(self) -> int:
         return self._left_in(self._queues)
@@ -206,7 +327,7 @@ class Trial:
         if event.name == "processed" and process is not None and process.dead:
             return  # the engine lets go of what a dead process had
         message = subject.message.id if isinstance(subject, Copy) else ""
-        throwing = event.name in _DELIVERED and process is not None and process.listens
+        throwing = event.name in _DELIVERED and isinstance(subject, Copy) and _has_listener(subject)
         may = self._may(throwing=throwing) if not self._half_executed(event, subject) else frozenset[Fault]()
         self._happened(event.name, event.agent, self._side(event, subject), message, may)
 
@@ -250,9 +371,8 @@ class Trial:
         self._number += counted
         happening = Happening(self._number if counted else None, event, agent, side, message, word)
         self.trace.happenings.append(happening)
-        self._events += 1
-        if self._events > _MOST_EVENTS:
-            raise Endless(f"after {_MOST_EVENTS:,} events the application has not come to an end")
+        if self._process is not None:
+            self.watch.happened()
         if counted and point is None:
             attempt.steps.append((happening, may))
         elif counted and point is not None and point.number == self._number:
@@ -272,8 +392,11 @@ class Trial:
             process.crash()
         elif fault in _REJECTING and self._producer is not None:
             self._producer.queue.refuse_next += 1
+            refusing = self._producer.queue
+            self.attempt.awaited = lambda: refusing.refuse_next
         elif fault in _THROWING:
             process.throws = True
+            self.attempt.awaited = lambda: process.throws
         else:
             process.lose()
 
@@ -283,9 +406,65 @@ _EXECUTED = frozenset({"execute_commit", "execute_consumption"})
 _DELIVERED = frozenset({"delivered_clear", "delivered_flagged"})
 
 
+_WORK = frozenset({"delivered", "send"})
+"""Events of the history that show that an application has done something."""
+
+_NOT_STORED = frozenset({Outcome.OPEN, Outcome.REJECTED, Outcome.IN_DOUBT, Outcome.ROLLED_BACK})
+
+
+def _has_listener(copy: Copy) -> bool:
+    return copy.route.incoming is not None and copy.route.incoming.consumer.listener is not None
+
+
+def _quoted(given: object) -> str:
+    """What somebody has given, or an object of its type."""
+    return quoted(given, _NAMED) if isinstance(given, str) else f"an object of type {type(given).__name__}"
+
+
+def _encoded(body: object) -> bytes:
+    if isinstance(body, str):
+        try:
+            return body.encode()
+        except UnicodeEncodeError:
+            raise InputError(f"{_quoted(body)} is no body: half a character stands in it, which UTF-8 lacks") from None
+    if not isinstance(body, bytes | bytearray | memoryview):
+        raise InputError(f"a body is text or bytes, not {_quoted(body)}")
+    return bytes(body)
+
+
+def _queues(leaving: object) -> set[str]:
+    if isinstance(leaving, str) or not isinstance(leaving, Iterable):
+        raise InputError(f"leaving={_quoted(leaving)} is no list of queues; write leaving=[...]")
+    names = list(leaving)
+    for name in names:
+        if not isinstance(name, str):
+            raise InputError(f"leaving has {_quoted(name)}; it is a list of names of queues")
+    return set(names)
+
+
+@contextlib.contextmanager
+def _forgotten() -> Iterator[list[str]]:
+    """What Python says of coroutines that were never awaited; other warnings are given as ever."""
+    said: list[str] = []
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.filterwarnings("always", message=f".*{_NEVER}", category=RuntimeWarning)
+        try:
+            yield said
+        finally:
+            said += [shown(str(each.message)) for each in caught if _NEVER in str(each.message)]
+            others = [each for each in caught if _NEVER not in str(each.message)]
+    for each in others:
+        warnings.showwarning(each.message, each.category, each.filename, each.lineno, each.file, each.line)
+
+
+_NEVER = "was never awaited"
+
+
 def _by_the_engine(error: BaseException | None) -> bool:
-    """Whether an error of the engine is behind ``error``."""
+    """Whether an error of the engine is behind ``error``, or behind each of a group."""
     while error is not None:
+        if isinstance(error, BaseExceptionGroup):
+            return all(_by_the_engine(each) for each in error.exceptions)
         if isinstance(error, JMSException):
             return True
         error = error.__cause__ or error.__context__

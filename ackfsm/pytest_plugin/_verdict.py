@@ -2,25 +2,29 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import json
 import shlex
+import shutil
 import tempfile
 from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ackfsm import files
 from ackfsm.engine import IllegalStateException, Stuck
 from ackfsm.pytest_plugin._attempt import Attempt
 from ackfsm.pytest_plugin._points import Wanted, points_of
-from ackfsm.pytest_plugin._trace import mermaid, text
-from ackfsm.pytest_plugin._trial import APPLICATION, Trial
-from ackfsm.terms import Anomaly, Configuration, Fault, InputError
+from ackfsm.pytest_plugin._trace import mermaid, name, text
+from ackfsm.pytest_plugin._trial import Trial
+from ackfsm.terms import Anomaly, Configuration, Fault, HostError, InputError
+from ackfsm.text import shown
 
 if TYPE_CHECKING:
     from ackfsm.history import Findings
 
-__all__ = ["complaint", "place"]
+__all__ = ["complaint", "endless", "place"]
 
 
 def complaint(trial: Trial) -> str | None:
@@ -29,10 +33,19 @@ def complaint(trial: Trial) -> str | None:
     Raises :class:`ackfsm.terms.InputError` if it cannot be said, or nothing was tried.
     """
     attempt = trial.attempt
+    if trial.watch.ended is not None:
+        return endless(trial)
     if attempt.wanted is not None and not trial.ran:
         raise InputError("the marker ackfsm_faults needs something to strike: call ackfsm.run(application) in the test")
     if not attempt.is_the_same or (attempt.point is not None and not attempt.struck):
         raise InputError(_not_the_same(attempt))
+    if attempt.awaited():
+        raise InputError(
+            f"the fault of point {attempt.point} had nothing to strike: no listener was called after it, or nothing "
+            "was sent"
+        )
+    if left := trial.rest():
+        return "\n".join((*([_heading(attempt)] if attempt.struck else []), *left, *_again(attempt)))
     if not trial.ran:
         return None
     verdict = _judged(trial, strictly=True)
@@ -53,11 +66,21 @@ def _check_points(attempt: Attempt, wanted: Wanted) -> None:
 
 
 def place(trial: Trial) -> str:
-    """Where a test stood whose body has failed: the fault, and what is in the history so far."""
+    """Where a test stood whose body has failed: the fault, what is in the history so far, and what is left."""
+    left = trial.rest() if trial.watch.sound else []
     if not trial.attempt.struck:
-        return "without a fault"
+        return "\n".join(("without a fault", *left))
     verdict = _judged(trial, strictly=False)
-    return "\n".join(_report(trial, verdict))
+    return "\n".join((*_report(trial, verdict), *left))
+
+
+def endless(trial: Trial) -> str:
+    """Why an application was ended that would not end, and what came of it where a fault has struck."""
+    why = str(trial.watch.ended)
+    if not trial.attempt.struck:
+        return why
+    at_rest = trial.watch.sound and not trial.rest()
+    return "\n".join((why, *_report(trial, _judged(trial, strictly=at_rest))))
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -81,44 +104,56 @@ def _judged(trial: Trial, *, strictly: bool) -> _Verdict:
     findings = _examined(trial, min(configurations, key=repr))
     result = history.judge(findings, {}, guarantees=trial.broker.specification.guarantees)
     forbidden = _forbidden(trial, configurations)
-    unknown = [name for name in forbidden if name in findings.anomalies and findings.anomalies[name].unknown]
+    unknown = [each for each in forbidden if each in findings.anomalies and findings.anomalies[each].unknown]
     if strictly and unknown:
-        raise InputError(f"{unknown[0]} cannot be decided: {findings.anomalies[unknown[0]].unknown}")
+        raise InputError(f"{unknown[0]} cannot be decided: {shown(str(findings.anomalies[unknown[0]].unknown))}")
     broken = {
-        name: (finding.examples, forbidden[name])
-        for name, finding in findings.anomalies.items()
-        if finding.found and name in forbidden
+        anomaly: (finding.examples, forbidden[anomaly])
+        for anomaly, finding in findings.anomalies.items()
+        if finding.found and anomaly in forbidden
     }
     return _Verdict(broken, result.strongest)
 
 
 def _drain(trial: Trial) -> None:
-    """Take what the application has sent to others, and say that the queues are empty."""
-    for name in trial.left_over():
-        trial.receive_all(name)
+    """Take what may stay, and say that the queues are empty."""
+    trial.take_what_stays()
     try:
         trial.broker.drained()
     except (IllegalStateException, Stuck) as error:
-        raise InputError(f"the history cannot be verified: {error}") from None
+        raise InputError(f"the history cannot be verified: {shown(str(error))}") from None
 
 
 def _forbidden(trial: Trial, configurations: Collection[Configuration]) -> dict[Anomaly, str]:
     """What must not happen, and why."""
     specification, wanted = trial.broker.specification, trial.attempt.wanted
     promises = [specification.promised_absent(configuration) for configuration in configurations]
-    absent = [name for name in promises[0] if all(name in each for each in promises)]
-    reasons = {name: f"the configuration promises that {promises[0][name].because}" for name in absent}
+    absent = [anomaly for anomaly in promises[0] if all(anomaly in each for each in promises)]
+    reasons = {anomaly: f"the configuration promises that {promises[0][anomaly].because}" for anomaly in absent}
     return reasons | dict.fromkeys(wanted.never if wanted is not None else (), "the test says never")
 
 
 def _examined(trial: Trial, configuration: Configuration) -> Findings:
     from ackfsm import history
 
-    with tempfile.TemporaryDirectory() as folder:
-        file = Path(folder) / "history.jsonl"
-        file.write_text("".join(f"{line}\n" for line in _lines(trial)), encoding="utf-8")
+    with _folder() as folder:
+        file = folder / "history.jsonl"
+        files.write_file(file, "".join(f"{line}\n" for line in _lines(trial)).encode())
         recorded = history.read(file)
         return history.examine(recorded, trial.broker.specification, configuration, tells_processed=True)
+
+
+@contextlib.contextmanager
+def _folder() -> Iterator[Path]:
+    """A folder for a while; raises :class:`ackfsm.terms.HostError` where there can be none."""
+    try:
+        made = tempfile.mkdtemp(prefix="ackfsm-")
+    except OSError as error:
+        raise HostError(f"no temporary folder can be made ({error.strerror}); set TMPDIR to one with room") from None
+    try:
+        yield Path(made)
+    finally:
+        shutil.rmtree(made, ignore_errors=True)
 
 
 def _lines(trial: Trial) -> Iterator[str]:
@@ -126,9 +161,10 @@ def _lines(trial: Trial) -> Iterator[str]:
     log = trial.history
     yield json.dumps(log.header)
     for line in log.lines:
-        implied = line["event"] == "processed" and line["process"].startswith(APPLICATION)
+        implied = line["event"] == "processed" and line["process"] in trial.clients
         unsaid = implied and trial.attempt.by_word and line["t"] not in trial.words
-        if not unsaid and line["t"] <= trial.last_words.get(line["process"], line["t"]):
+        dead = any(line["process"] in clients and died < line["t"] <= gone for clients, died, gone in trial.deaths)
+        if not unsaid and not dead:
             yield json.dumps(line)
 
 
@@ -146,12 +182,17 @@ def _not_the_same(attempt: Attempt) -> str:
 def _report(trial: Trial, verdict: _Verdict) -> Iterator[str]:
     attempt, specification = trial.attempt, trial.broker.specification
     yield _heading(attempt)
-    for name, (ids, because) in verdict.broken.items():
-        yield f"{name} of {', '.join(ids[:_SHOWN])}: {specification.meaning(name)} ({because})"
+    for anomaly, (ids, because) in verdict.broken.items():
+        yield f"{anomaly} of {', '.join(map(name, ids[:_SHOWN]))}: {specification.meaning(anomaly)} ({because})"
     yield f"strongest guarantee that stands: {', '.join(verdict.strongest) or 'none'}"
     happenings = trial.trace.of(_witness(trial, verdict), by_word=attempt.by_word)
     point = attempt.point.number if attempt.point else None
     yield f"\n{text(happenings, point)}\n\n{mermaid(happenings)}\n"
+    yield from _again(attempt)
+
+
+def _again(attempt: Attempt) -> Iterator[str]:
+    """How this point is run alone."""
     if attempt.point is not None:
         seed = f" --ackfsm-seed={attempt.seed}" if attempt.seed else ""
         yield f"again: pytest {shlex.quote(attempt.nodeid)} --ackfsm-point={attempt.point}{seed}"

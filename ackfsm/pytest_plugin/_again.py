@@ -1,0 +1,103 @@
+"""An end that comes again: whoever catches it and goes on meets it at the next line.
+
+Python lets any code catch any exception.  So the exception that ends an application notices that it is forgotten,
+which is when a bare ``except`` is done with it, and has the next line of the application raise it anew: the line is
+outside of that ``try``, or the next one is.  A loop that catches everything is left so, and the loop around it.
+"""
+
+from __future__ import annotations
+
+import sys
+import sysconfig
+import threading
+from types import FrameType, TracebackType
+from typing import Any, Self
+
+from ackfsm.pytest_plugin._crash import Endless
+
+__all__ = ["Again", "Returning", "applications"]
+
+_OURS = "ackfsm"
+_WAITING = ("ackfsm.pytest_plugin._loop", "select")
+"""Where an event loop waits for what is outside."""
+
+_OUTERMOST = "ackfsm.pytest_plugin._trial"
+_STANDARD = sysconfig.get_path("stdlib")
+
+
+class Returning:
+    """Where it is entered, :class:`Again` comes again in the present thread; what else traces it is put back."""
+
+    def __init__(self) -> None:
+        self._before: Any = None
+        self._traces = False
+
+    def __enter__(self) -> Self:
+        _ENTERED[threading.get_ident()] = self
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        _ENTERED.pop(threading.get_ident(), None)
+        if self._traces:
+            sys.settrace(self._before)
+
+    def forgotten(self, frame: FrameType | None) -> None:
+        """An :class:`Again` is gone while ``frame`` runs: have the next line of the application raise another."""
+        if not self._traces:
+            self._traces, self._before = True, sys.gettrace()
+        sys.settrace(_raise)
+        while frame is not None and frame.f_globals.get("__name__") != _OUTERMOST:
+            if _is_its(frame):
+                frame.f_trace = _raise
+            frame = frame.f_back
+
+
+_ENTERED: dict[int, Returning] = {}
+"""By thread."""
+
+
+class Again(Endless):
+    """The application ends here; it is not for its handlers."""
+
+    def __init__(self, *why: object) -> None:
+        super().__init__(*why)
+        self._entered = _ENTERED.get(threading.get_ident())
+
+    def __del__(self) -> None:
+        """It was caught, and the application goes on, if it is still that one."""
+        entered = _ENTERED.get(threading.get_ident())
+        if entered is not None and entered is self._entered:
+            entered.forgotten(sys._getframe(1))  # noqa: SLF001 - its documented name
+
+
+def _raise(frame: FrameType, event: str, _: object) -> Any:
+    """Trace: raise at the next line of the application (Python then traces no more)."""
+    if not _is_its(frame):
+        return None
+    if event == "line":
+        raise Again
+    return _raise
+
+
+def applications(frame: FrameType | None) -> FrameType | None:
+    """Where the application stands, ``None`` while the engine is at work for it, which is not to be torn."""
+    while frame is not None:
+        module = str(frame.f_globals.get("__name__"))
+        if module.partition(".")[0] == _OURS:
+            return frame if (module, frame.f_code.co_name) == _WAITING else None
+        if not _is_standard(frame.f_code.co_filename):
+            return frame
+        frame = frame.f_back
+    return None
+
+
+def _is_its(frame: FrameType) -> bool:
+    """Whether the code is the application's."""
+    return applications(frame) is frame and str(frame.f_globals.get("__name__")).partition(".")[0] != _OURS
+
+
+def _is_standard(file: str) -> bool:
+    """Whether it is Python's own: what calls it is meant."""
+    return file.startswith("<frozen ") or (file.startswith(_STANDARD) and "-packages" not in file)
