@@ -126,10 +126,12 @@ def test_an_id_of_ten_megabytes_is_shown_short(tmp_path: Path, capsys: pytest.Ca
     assert "(10,000,000 characters)" in " ".join(said.split())
 
 
-@pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
+READABLE = {name: text for name, text in HOSTILE.items() if name != "half a pair"}
+"""A line with half a surrogate pair is unreadable."""
+
+
+@pytest.mark.parametrize("text", READABLE.values(), ids=READABLE)
 def test_an_id_is_in_quotation_marks(text: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    if text == HOSTILE["half a pair"]:
-        pytest.skip("no line with it can be read")
     lines = [line | {"message": text} if line.get("message") == "m1" else line for line in _history()]
     said = _verify(_file(tmp_path, lines), capsys)
     _assert_harmless(said)
@@ -195,7 +197,7 @@ def test_no_version_or_note_of_a_header_reaches_the_screen_raw(
     assert "this version of ackfsm reads format 1" in said
 
 
-NAMES = {name: text for name, text in HOSTILE.items() if "\0" not in text and len(text) < 240} | {
+NAMES = {name: text for name, text in READABLE.items() if "\0" not in text and len(text) < 240} | {
     "no UTF-8": "\udcff\udc9b",
     "another forged line": "valid: no anomaly was found",
 }
@@ -212,8 +214,6 @@ def _code(arguments: list[str]) -> object:
 def test_no_name_of_a_file_reaches_the_screen_raw(
     name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    if any("\ud800" <= character <= "\udbff" for character in name):
-        pytest.skip("no file can be called so")
     monkeypatch.chdir(tmp_path)
     file = Path(name.replace("/", "-"))
     _file(tmp_path, _history()).rename(file)

@@ -121,7 +121,7 @@ def test_what_cannot_be_performed_is_an_internal_error_and_never_shown(
 
     monkeypatch.setattr("ackfsm.explore._check.explore", harmed)
     code, out, err = ackfsm(f"{line} {LOSS}")
-    assert (code, out) == (2, "")
+    assert (code, out) == (70, "")
     assert re.fullmatch(r"ackfsm \w+: internal error: the search's witness of loss cannot be performed .*\n", err)
 
 
@@ -178,7 +178,8 @@ def test_a_narrow_terminal_shows_all_of_it() -> None:
 def test_json_has_the_answer_and_with_as_the_witnesses_beside_it(ackfsm: Command) -> None:
     plain = json.loads(ackfsm(f"check {LOSS} --json")[1])
     shown = json.loads(ackfsm(f"check {LOSS} --json --as plantuml")[1])
-    assert [key for key in shown if key not in plain] == ["as", "witnesses"]
+    assert [key for key in shown if key not in plain] == ["as", "witnesses", "written"]
+    assert shown["written"] == []
     assert shown["as"] == "plantuml"
     reached = [name for name, finding in plain["anomalies"].items() if finding["reachable"]]
     assert sorted(shown["witnesses"]) == sorted(reached)
@@ -194,7 +195,7 @@ def test_json_has_the_answer_and_with_as_the_witnesses_beside_it(ackfsm: Command
 )
 def test_the_ending_of_the_file_names_the_format(ackfsm: Command, tmp_path: Path, ending: str, form: str) -> None:
     file = tmp_path / f"way.{ending}"
-    assert ackfsm(f"check {LOSS} --anomaly loss --output {file}") == (1, "", "")
+    assert ackfsm(f"check {LOSS} --anomaly loss --output {file}") == (1, f"{file} written\n", "")
     printed = ackfsm(f"check {LOSS} --anomaly loss --as {form}")[1]
     assert file.read_text(encoding="utf-8") == printed != ""
 
