@@ -12,6 +12,7 @@ from typing import Any, Protocol
 import transitions
 
 from ackfsm.tables import EventRef, Fsm, Move, Relation, Row
+from ackfsm.terms import InputError
 
 __all__ = ["Model", "machine", "trigger"]
 
@@ -40,7 +41,11 @@ def machine(fsm: Fsm, model: object | None = None, *, after: Callable[..., Any] 
 
     A refused event raises ``transitions.MachineError``; an ignored one is an internal transition,
     a row that keeps the state a reflexive one.
+
+    Raises :class:`ackfsm.terms.InputError` for something else than an :class:`ackfsm.tables.Fsm`.
     """
+    if not isinstance(fsm, Fsm):
+        raise InputError(f"{fsm!r:.60} is no machine under a configuration; Machine.fsm makes one of a table")
     return transitions.Machine(
         model=transitions.Machine.self_literal if model is None else model,
         states=list(fsm.states),

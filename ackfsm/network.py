@@ -13,7 +13,8 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from ackfsm.tables import EventRef, Fsm, Machine, Monitor, Move, Per, Relation, Row, Specification
-from ackfsm.terms import Configuration, Fault, InputError
+from ackfsm.terms import Configuration, Fault, InputError, check_names, check_number
+from ackfsm.text import quoted
 
 __all__ = [
     "Bounds",
@@ -49,6 +50,9 @@ class Bounds:
     The messages, the faults that may happen, how many of them in all (``None``: any number),
     the ``actions``: those optional events of the application that are to be considered too, and
     the events that this check goes ``without``: a timer that never fires, an application that never acknowledges.
+    Faults may be given by their names; any collection of them will do.
+
+    Raises :class:`InputError` for a number out of range, a fault that does not exist, and whatever is no set of names.
     """
 
     messages: int = 1
@@ -56,6 +60,26 @@ class Bounds:
     max_faults: int | None = 1
     actions: frozenset[str] = frozenset()
     without: frozenset[str] = frozenset()
+
+    def __post_init__(self) -> None:
+        check_number("messages", self.messages, optional=False)
+        check_number("max_faults", self.max_faults, 0)
+        if self.max_faults is not None and self.max_faults > _MOST_FAULTS:
+            raise InputError(
+                f"a budget of {self.max_faults} faults is more than {_MOST_FAULTS}; leave it without limit (any)"
+            )
+        for name in ("faults", "actions", "without"):
+            check_names(name, getattr(self, name))
+            object.__setattr__(self, name, frozenset(getattr(self, name)))
+        object.__setattr__(self, "faults", frozenset(map(_fault, self.faults)))
+
+
+def _fault(name: str) -> Fault:
+    try:
+        return Fault(name)
+    except ValueError:
+        faults = ", ".join(Fault)
+        raise InputError(f"there is no fault {quoted(name)}; the faults are {faults}") from None
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -154,19 +178,13 @@ def compose(
 ) -> Network:
     """The system that ``configuration`` leaves of the tables, with ``watchers`` beside it: by default all properties.
 
-    Raises :class:`InputError` if the tables have no rows for a setting, or a bound is out of range.
+    Raises :class:`InputError` if the tables have no rows for a setting, or no event of a name in ``bounds``.
     """
-    if bounds.messages < 1 or (bounds.max_faults is not None and bounds.max_faults < 0):
-        raise InputError("a check needs at least one message, and no fewer than 0 faults")
-    if bounds.max_faults is not None and bounds.max_faults > _MOST_FAULTS:
-        raise InputError(
-            f"a budget of {bounds.max_faults} faults is more than {_MOST_FAULTS}; leave it without limit (any)"
-        )
     known = {event.name for event in specification.events.values() if event.optional}
     if strange := sorted(bounds.actions - known):
-        raise InputError(f"there is no action {strange[0]!r}; the actions are {', '.join(sorted(known))}")
+        raise InputError(f"there is no action {quoted(strange[0])}; the actions are {', '.join(sorted(known))}")
     if strange := sorted(bounds.without - specification.events.keys()):
-        raise InputError(f"there is no event {strange[0]!r} to go without; spec/events.yaml lists the events")
+        raise InputError(f"there is no event {quoted(strange[0])} to go without; spec/events.yaml lists the events")
     for gap in specification.gaps_of(configuration):
         value = getattr(gap.value, "value", gap.value)
         raise InputError(f"{gap.key}={value} cannot be checked: {gap.because}; choose another value")

@@ -10,7 +10,7 @@ from __future__ import annotations
 import dataclasses
 import types
 import typing
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from enum import StrEnum
 
 from ackfsm.text import quoted, shown
@@ -33,6 +33,8 @@ __all__ = [
     "SendMode",
     "SpecError",
     "Verdict",
+    "check_names",
+    "check_number",
     "is_optional",
     "key_type",
     "parse_value",
@@ -56,7 +58,11 @@ class HostError(AckfsmError):
 
 
 class DefectError(AckfsmError):
-    """This package contradicts itself, and says nothing rather than something wrong; it asks for a report."""
+    """This package contradicts itself, and gives no answer rather than a wrong one; it asks for a report."""
+
+    def __str__(self) -> str:
+        """What was noticed, and what to do."""
+        return f"{super().__str__()}; this is a defect of ackfsm: please report it with what you asked for"
 
 
 class Profile(StrEnum):
@@ -218,6 +224,29 @@ class Configuration:
             for field in dataclasses.fields(self)
             for value in (getattr(self, field.name),)
         }
+
+
+def check_number(what: str, value: object, least: int = 1, *, optional: bool = True) -> None:
+    """Raise :class:`InputError` unless ``value`` is a whole number from ``least`` or, if that is ``optional``, None."""
+    if optional and value is None:
+        return
+    if not isinstance(value, int) or isinstance(value, bool) or value < least:
+        legal = f"a whole number from {least}" + (", or None for no limit" if optional else "")
+        raise InputError(f"{what} cannot be {_short(value)}; it is {legal}")
+
+
+def _short(value: object) -> str:
+    """As Python writes it, in a few characters."""
+    return f"{value!r:.60}"
+
+
+def check_names(what: str, value: object) -> None:
+    """Raise :class:`InputError` unless ``value`` is a collection of texts; one text alone is none."""
+    if isinstance(value, str) or not isinstance(value, Collection):
+        raise InputError(f"{what} cannot be {_short(value)}; it is a set of names, in Python {{'name'}}")
+    for name in value:
+        if not isinstance(name, str):
+            raise InputError(f"{what} cannot have {_short(name)}; all that is in it are names")
 
 
 _TYPES: Mapping[str, object] = types.MappingProxyType(typing.get_type_hints(Configuration))

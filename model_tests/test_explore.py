@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import re
 from collections.abc import Collection
 from pathlib import Path
 from typing import Any
@@ -494,3 +495,62 @@ def test_an_action_that_does_not_exist_is_answered_with_those_that_do() -> None:
         InputError, match=r"^there is no action 'recovery'; the actions are recover, rollback, taken_elsewhere$"
     ):
         compose(shipped(), shipped().configure(), Bounds(actions=frozenset({"recovery"})))
+
+
+# what a search is told
+
+STRANGE: list[tuple[dict[str, Any], str]] = [
+    ({"max_states": 0}, "max_states cannot be 0; it is a whole number from 1, or None for no limit"),
+    ({"max_states": -5}, "max_states cannot be -5; it is a whole number from 1, or None for no limit"),
+    ({"max_states": "any"}, "max_states cannot be 'any'; it is a whole number from 1, or None for no limit"),
+    ({"max_states": 1e6}, "max_states cannot be 1000000.0; it is a whole number from 1, or None for no limit"),
+    ({"max_memory": 0}, "max_memory cannot be 0; it is a whole number from 1, or None for no limit"),
+    ({"workers": 0}, "workers cannot be 0; it is a whole number from 1, or None for no limit"),
+    ({"workers": True}, "workers cannot be True; it is a whole number from 1, or None for no limit"),
+    ({"reductions": "partial-order"}, "reductions cannot be 'partial-order'; it is a set of names, in Python {'name'}"),
+    ({"reductions": ["symmetry"]}, "there is no reduction 'symmetry'; they are partial-order"),
+    ({"reductions": [None]}, "reductions cannot have None; all that is in it are names"),
+]
+
+
+@pytest.mark.parametrize(("chosen", "sentence"), STRANGE, ids=[repr(chosen) for chosen, _ in STRANGE])
+def test_what_a_search_does_not_know_is_refused(chosen: dict[str, Any], sentence: str) -> None:
+    network = system()
+    for search in (
+        lambda: explore.explore(network, **chosen),
+        lambda: explore.explore_packed(pack(network), network.events, **chosen),
+        lambda: explore.check(shipped(), shipped().configure("jms"), Bounds(), **chosen),
+    ):
+        with pytest.raises(InputError, match=f"^{re.escape(sentence)}$"):
+            search()
+
+
+@pytest.mark.parametrize(
+    ("forever", "sentence"),
+    [
+        ("recover", "forever cannot be 'recover'; it is a set of names, in Python {'name'}"),
+        ([3], "forever cannot have 3; all that is in it are names"),
+        (["rest"], "rest cannot go on for ever, as it is no fault or action of this check; they are: none"),
+    ],
+)
+def test_what_cannot_go_on_for_ever_is_refused(forever: Any, sentence: str) -> None:
+    with pytest.raises(InputError, match=f"^{re.escape(sentence)}$"):
+        explore.check(shipped(), shipped().configure("jms"), Bounds(), forever=forever)
+
+
+def test_a_comparison_of_what_does_not_exist_is_refused() -> None:
+    """Nothing was compared, and so nothing differed."""
+    network = system(messages=2, max_faults=0)
+    with pytest.raises(InputError, match=r"^this system has no event 'acknowledge\(m3\)' to compare"):
+        explore.compare_after(network, ("acknowledge(m1)", "acknowledge(m3)"), ["send"])
+    with pytest.raises(InputError, match=r"^observable cannot be 'send'"):
+        explore.compare(network, network, "send")
+    with pytest.raises(InputError, match=r"^max_states cannot be 0"):
+        explore.compare(network, network, ["send"], max_states=0)
+
+
+def test_reductions_may_be_given_by_their_names() -> None:
+    named: Any = ["partial-order"]
+    assert explore.explore(system(), reductions=named) == explore.explore(
+        system(), reductions=[explore.Reduction.PARTIAL_ORDER]
+    )

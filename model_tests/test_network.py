@@ -1,9 +1,10 @@
 """Composition: which machines there are, who takes part in what, who decides what exists, and how a state is packed."""
 
 import dataclasses
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import pytest
 from hypothesis import given, settings
@@ -252,10 +253,39 @@ def test_the_faults_of_a_check_are_those_that_it_names(configuration: Configurat
     )
 
 
-@pytest.mark.parametrize("limits", [Bounds(messages=0), Bounds(messages=-1), Bounds(max_faults=-1)])
-def test_bounds_that_bound_nothing_are_refused(limits: Bounds) -> None:
-    with pytest.raises(InputError, match=r"^a check needs at least one message, and no fewer than 0 faults$"):
-        compose(shipped(), shipped().configure(), limits)
+STRANGE_BOUNDS: list[tuple[dict[str, Any], str]] = [
+    ({"messages": 0}, "messages cannot be 0; it is a whole number from 1"),
+    ({"messages": -1}, "messages cannot be -1; it is a whole number from 1"),
+    ({"messages": None}, "messages cannot be None; it is a whole number from 1"),
+    ({"messages": True}, "messages cannot be True; it is a whole number from 1"),
+    ({"messages": "2"}, "messages cannot be '2'; it is a whole number from 1"),
+    ({"messages": 1.0}, "messages cannot be 1.0; it is a whole number from 1"),
+    ({"max_faults": -1}, "max_faults cannot be -1; it is a whole number from 0, or None for no limit"),
+    ({"max_faults": "any"}, "max_faults cannot be 'any'; it is a whole number from 0, or None for no limit"),
+    ({"max_faults": 1001}, "a budget of 1001 faults is more than 1000; leave it without limit (any)"),
+    ({"faults": frozenset({"x"})}, f"there is no fault 'x'; the faults are {', '.join(Fault)}"),
+    ({"faults": "broker_crash"}, "faults cannot be 'broker_crash'; it is a set of names, in Python {'name'}"),
+    ({"faults": Fault.BROKER_CRASH}, "faults cannot be <Fault.BROKER_CRASH: 'broker_crash'>; it is a set of names"),
+    ({"faults": None}, "faults cannot be None; it is a set of names, in Python {'name'}"),
+    ({"faults": [["x"]]}, "faults cannot have ['x']; all that is in it are names"),
+    ({"faults": {"\x1b[2J"}}, r"there is no fault '\x1b[2J'; the faults are"),
+    ({"actions": "recover"}, "actions cannot be 'recover'; it is a set of names, in Python {'name'}"),
+    ({"actions": {1}}, "actions cannot have 1; all that is in it are names"),
+    ({"without": 7}, "without cannot be 7; it is a set of names, in Python {'name'}"),
+]
+
+
+@pytest.mark.parametrize(("chosen", "sentence"), STRANGE_BOUNDS, ids=[repr(chosen) for chosen, _ in STRANGE_BOUNDS])
+def test_bounds_that_bound_nothing_or_are_not_known_are_refused(chosen: dict[str, Any], sentence: str) -> None:
+    """Faults that were not known were left out, and a search without faults said that nothing can happen."""
+    with pytest.raises(InputError, match="^" + re.escape(sentence)):
+        Bounds(**chosen)
+
+
+def test_faults_may_be_given_by_their_names() -> None:
+    named: Any = ["broker_crash", "consumer_crash"]
+    assert Bounds(faults=named) == Bounds(faults=frozenset({Fault.BROKER_CRASH, Fault.CONSUMER_CRASH}))
+    assert all(isinstance(fault, Fault) for fault in Bounds(faults=named).faults)
 
 
 def test_a_setting_without_rows_is_refused_with_the_reason() -> None:

@@ -8,13 +8,13 @@ import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Protocol
 
-from ackfsm.explore._preferred import Reduction
+from ackfsm.explore._preferred import Reduction, check_reductions
 from ackfsm.explore._progress import ProgressFinding, find_progress, refuse_forever
 from ackfsm.explore._search import Exploration, Search, explore
 from ackfsm.explore._witness import Way, Witness, replay_all
 from ackfsm.network import Bounds, Network, NetworkEvent, compose
 from ackfsm.tables import Promise, Specification
-from ackfsm.terms import Anomaly, Configuration, Fault, InputError
+from ackfsm.terms import Anomaly, Configuration, Fault, InputError, check_number
 
 __all__ = ["Answer", "Finding", "SearchFunction", "check"]
 
@@ -147,6 +147,8 @@ def check(  # noqa: PLR0913 - what a check can be told
     Raises :class:`ackfsm.terms.InputError` for settings that the tables do not cover, and for ``reductions`` together
     with ``forever`` or ``search``.
     """
+    check_reductions(reductions)
+    check_number("max_states", max_states)
     if reductions and search is not None:
         raise InputError(f"only this process searches with {reductions[0]}; leave out the reductions, or the search")
     refuse_forever(bounds, forever or ())

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from enum import Enum, StrEnum, auto
 from itertools import accumulate
+from typing import cast
 
 from ackfsm.explore._columns import bits
 from ackfsm.explore._components import Locals, masks_of
@@ -12,8 +13,10 @@ from ackfsm.explore._foresight import Foresight, tail_of
 from ackfsm.explore._independence import Counter, Phase, Tables, counter_of, phases_of
 from ackfsm.explore._kernel import HEAD, MASK_BITS
 from ackfsm.network import Packed
+from ackfsm.terms import InputError, check_names
+from ackfsm.text import quoted
 
-__all__ = ["Condition", "Reduction", "eligible", "foresight_of"]
+__all__ = ["Condition", "Reduction", "check_reductions", "eligible", "foresight_of"]
 
 
 class Reduction(StrEnum):
@@ -21,6 +24,14 @@ class Reduction(StrEnum):
 
     PARTIAL_ORDER = "partial-order"
     """An event is expanded alone where nothing that may still come disturbs it."""
+
+
+def check_reductions(reductions: object) -> None:
+    """Raise :class:`ackfsm.terms.InputError` unless these are some reductions, or their names."""
+    check_names("reductions", reductions)
+    for name in cast("Collection[str]", reductions):
+        if name not in set(Reduction):
+            raise InputError(f"there is no reduction {quoted(name)}; they are {', '.join(Reduction)}")
 
 
 class Condition(Enum):

@@ -14,7 +14,7 @@ from ackfsm.explore._graph import Graph, Machine, Run
 from ackfsm.explore._search import Search
 from ackfsm.network import Bounds, Instance, Network, NetworkEvent
 from ackfsm.tables import Progress, Waiting
-from ackfsm.terms import Fault, InputError
+from ackfsm.terms import Fault, InputError, check_names
 
 __all__ = ["Broken", "ProgressFinding", "find_progress", "refuse_forever"]
 
@@ -56,6 +56,7 @@ class ProgressFinding:
 
 def refuse_forever(bounds: Bounds, forever: Collection[str]) -> None:
     """Raise :class:`InputError` for an event that cannot go on for ever within ``bounds``."""
+    check_names("forever", forever)
     known = {*bounds.faults, *bounds.actions}
     for name in sorted(forever):
         if name not in known:

@@ -13,12 +13,12 @@ from typing import Any, Self
 from ackfsm.explore._components import Locals, first_rows, layout_for, machine_states, system_of
 from ackfsm.explore._foresight import BLIND, Foresight
 from ackfsm.explore._kernel import EMPTY, EVENT_OF_PAIR, FOUND, MASK_BITS, TRANSITIONS, UNKNOWN, Layout, Rows
-from ackfsm.explore._preferred import Reduction, foresight_of
+from ackfsm.explore._preferred import Reduction, check_reductions, foresight_of
 from ackfsm.explore._reduce import reduced
 from ackfsm.explore._room import Room, Shard, boxes_for, desk_for
 from ackfsm.explore._self_check import Origin, look_again
 from ackfsm.network import Network, NetworkEvent, Packed, pack
-from ackfsm.terms import DefectError, InputError
+from ackfsm.terms import DefectError, InputError, check_number
 
 __all__ = ["USUAL", "Exploration", "Limits", "Pace", "Search", "explore", "explore_packed"]
 
@@ -67,10 +67,18 @@ USUAL = Pace()
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """Where a search stops with what it knows: more than ``max_states`` found, or ``max_memory`` bytes for them."""
+    """Where a search stops with what it knows: more than ``max_states`` found, or ``max_memory`` bytes for them.
+
+    Both are whole numbers from 1; with ``None`` there is no such limit.  Raises :class:`ackfsm.terms.InputError` for
+    anything else.
+    """
 
     max_states: int | None = None
     max_memory: int | None = None
+
+    def __post_init__(self) -> None:
+        check_number("max_states", self.max_states)
+        check_number("max_memory", self.max_memory)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -111,8 +119,8 @@ def explore(  # noqa: PLR0913 - what a search can be told
 
     With ``only_witnesses`` the search may end (not complete) once everything that is watched for was reached.
     ``progress`` is called now and then with the number of states found so far.  ``workers`` are the processors to use,
-    by default all; what is found does not depend on it.  ``look`` is shown the search once it is over: then with all
-    machines and events of ``network``, by their numbers, else without those that can never move.
+    with ``None`` all; what is found does not depend on it.  ``look`` is shown the search once it is over: then with
+    all machines and events of ``network``, by their numbers, else without those that can never move.
 
     With ``reductions`` fewer states are found, in which the same anomalies are reached, not always on a shortest way.
     With ``every_step`` nothing is spared that could lead to nothing new (``spec/reductions.md``); what is found is the
@@ -121,9 +129,11 @@ def explore(  # noqa: PLR0913 - what a search can be told
     Before a search says that it has found everything, some of its states are held against the tables once more
     (docs/decisions/self-check.md).
 
-    Raises :class:`ackfsm.terms.InputError` if there is also a ``look``: of what is left out nothing can be seen; and
+    Raises :class:`ackfsm.terms.InputError` for limits and workers that are no whole numbers from 1, for unknown
+    reductions, and for reductions with a ``look``: of what is left out nothing can be seen; and
     :class:`ackfsm.terms.DefectError` if the tables say otherwise than the search.
     """
+    check_reductions(reductions)
     if look is not None and reductions:
         raise InputError(
             f"a search with --reduce {reductions[0]} leaves out what may go on for ever; "
@@ -172,6 +182,7 @@ def explore_packed(  # noqa: PLR0913 - as explore, and what is known of the netw
     With the ``origin`` of the packed network what is found is held against that before it is said.
     """
     limits = Limits(max_states=max_states, max_memory=max_memory)
+    check_reductions(reductions)
     foresight = foresight_of(packed) if Reduction.PARTIAL_ORDER in reductions else BLIND
     every_step = every_step or look is not None
     with Search(
@@ -231,6 +242,7 @@ class Search:
             )
         if len(packed.anomalies) > MASK_BITS:
             raise InputError(f"a search watches for {MASK_BITS} anomalies at most, not for {len(packed.anomalies)}")
+        check_number("workers", workers)
         self.packed = packed
         self.limits = limits or Limits()
         self.pace = pace or USUAL

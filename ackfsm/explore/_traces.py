@@ -17,7 +17,8 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from ackfsm.network import Network, NetworkEvent
 from ackfsm.tables import Move
-from ackfsm.terms import Fault
+from ackfsm.terms import Fault, InputError, check_names, check_number
+from ackfsm.text import quoted
 
 __all__ = ["AT_REST", "Comparison", "compare", "compare_after"]
 
@@ -46,7 +47,12 @@ class Comparison:
 
 
 def compare(left: Network, right: Network, observable: Collection[str], *, max_states: int | None = None) -> Comparison:
-    """Compare all traces of ``left`` and ``right`` over the events named in ``observable``, and all faults."""
+    """Compare all traces of ``left`` and ``right`` over the events named in ``observable``, and all faults.
+
+    Raises :class:`ackfsm.terms.InputError` unless ``observable`` are names and ``max_states`` a whole number from 1.
+    """
+    check_names("observable", observable)
+    check_number("max_states", max_states)
     graphs = (_Graph(left, observable), _Graph(right, observable))
     return _Lockstep(graphs, max_states).run([(graphs[0].closed([0]), graphs[1].closed([0]))])
 
@@ -58,7 +64,14 @@ def compare_after(
 
     ``events`` are two labels, ``acknowledge(m1)`` and ``acknowledge(m2)``.  The two ways begin in
     the same state, so the comparison is of what the events do and not of how they came to be possible.
+
+    Raises :class:`ackfsm.terms.InputError` as :func:`compare`, and for a label that no event of the network has: where
+    nothing can be compared nothing differs.
     """
+    check_names("observable", observable)
+    check_number("max_states", max_states)
+    if strange := sorted(set(events) - {event.label for event in network.events}):
+        raise InputError(f"this system has no event {quoted(strange[0])} to compare what follows it")
     graph = _Graph(network, observable)
     found = graph.all_states(max_states)
     if not found:

@@ -8,18 +8,16 @@ from collections.abc import Iterable, Iterator, Sequence
 from ackfsm.explore._system import Refused, System
 from ackfsm.network import Instance, Network, NetworkEvent
 from ackfsm.tables import Promise, Row
-from ackfsm.terms import AckfsmError, Anomaly, InputError
+from ackfsm.terms import Anomaly, DefectError, InputError
 
 __all__ = ["Change", "NotReplayedError", "Step", "Way", "Witness", "perform", "replay", "replay_all"]
 
 
-class NotReplayedError(AckfsmError):
+class NotReplayedError(DefectError):
     """What a search gave for a witness is none: the two executors differ, which is an error of this package."""
 
     def __init__(self, anomaly: str, why: str) -> None:
-        super().__init__(
-            f"internal error: the search's witness of {anomaly} cannot be performed ({why}); please report it"
-        )
+        super().__init__(f"internal error: the search's witness of {anomaly} cannot be performed ({why})")
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

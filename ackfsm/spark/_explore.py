@@ -21,7 +21,7 @@ from ackfsm.spark._chunks import DDL, SCHEMA, Batches, Question, expanding, fres
 from ackfsm.spark._failures import told_plainly
 from ackfsm.spark._levels import MIXED, TOLD, Levels, first_of, states_in
 from ackfsm.spark._lines import uri
-from ackfsm.terms import DefectError
+from ackfsm.terms import DefectError, check_number
 
 __all__ = ["BUCKETS", "SMALL", "explore"]
 
@@ -68,6 +68,8 @@ def explore(  # noqa: PLR0913 - as the search in one process, and where to keep 
         InputError: the checkpoint is that of another question, or damaged.
         AckfsmError: Spark gave up.
     """
+    check_number("max_states", max_states)
+    check_number("small", small, 0)
     whole = reduced(network)(lambda _: True)
     question = Question(whole.key, whole.packed)
     with _folder(checkpoint) as folder, _batches_of_few_rows(session), told_plainly("the exploration"):
