@@ -13,7 +13,7 @@ GENERATED := $(DRAWINGS) $(PAGES)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help install run test mutants reductions searches bench lint draw pages fresh wheel clean
+.PHONY: help install run test mutants reductions searches fuzz bench lint draw pages fresh wheel clean
 
 help: ## list the targets
 	@awk -F ': .*## ' '/^[a-z]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -53,6 +53,9 @@ reductions: $(INSTALLED) ## search the whole matrix with and without reductions,
 
 searches: $(INSTALLED) ## search drawn networks of every shape in every way, and compare (SEARCHES_ARGS="--networks 20000")
 	$(BIN)/python -m model_tests.searches $(SEARCHES_ARGS)
+
+fuzz: $(INSTALLED) ## draw command lines, files and calls, and see what comes of them (FUZZ_ARGS="--minutes 60")
+	$(BIN)/python -m model_tests.fuzz $(FUZZ_ARGS)
 
 bench: $(INSTALLED) ## measure speed, each figure beside a rival or a limit (some minutes)
 	$(BIN)/python -m model_tests.benchmarks $(BENCH_ARGS)
