@@ -247,7 +247,7 @@ def test_a_worker_ends_it_too(run: Run) -> None:
 def test_beside_the_main_thread_it_is_ended_too(run: Run) -> None:
     result = run(
         """
-        import threading
+        import threading, time
         @SETTINGS
         def test(ackfsm):
             ackfsm.send("q", "m")
@@ -265,10 +265,22 @@ def test_beside_the_main_thread_it_is_ended_too(run: Run) -> None:
             thread.start()
             thread.join()
             assert threading.active_count() == 1
+        @SETTINGS
+        def test_in_the_main_thread(ackfsm):
+            ackfsm.send("q", "m")
+            def stuck_here(message):
+                while True:
+                    try:
+                        time.sleep(1000)
+                    except:
+                        pass
+            ackfsm.run(lambda connection: consume(connection, stuck_here))
+        def test_the_next():
+            pass
         """,
         "--ackfsm-timeout=0.2",
     )
-    result.assert_outcomes(failed=1)
+    result.assert_outcomes(failed=2, passed=1)
     result.stdout.fnmatch_lines(["*after 0.2 seconds of the clock, and is in stuck_here *"])
     assert threading.current_thread() is threading.main_thread()
 

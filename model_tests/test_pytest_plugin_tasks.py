@@ -312,3 +312,36 @@ def test_a_group_of_tasks_dies_and_fails_as_one(run: Run) -> None:
             ackfsm.run(application)
         """
     ).assert_outcomes(passed=1)
+
+
+@pytest.mark.parametrize(
+    "waits", ["await asyncio.sleep(0)", "await consumer.receive(timeout=1)", "await asyncio.Event().wait()"]
+)
+@pytest.mark.parametrize("nested", [False, True])
+def test_tasks_that_catch_everything_are_ended_for_good(run: Run, waits: str, nested: bool) -> None:  # noqa: FBT001 - a parameter of the test
+    result = run(
+        f"""
+        import asyncio, gc
+        def test(ackfsm):
+            async def loop(consumer):
+                while True:
+                    try:
+                        {waits}
+                    except:
+                        pass
+            async def supervised(consumer):
+                while True:
+                    try:
+                        await loop(consumer)
+                    except:
+                        pass
+            async def application(connection):
+                consumer = connection.session("AUTO_ACKNOWLEDGE", consumption="receive").consumer("q")
+                await {"supervised" if nested else "loop"}(consumer)
+            ackfsm.run(application)
+        def test_nothing_is_left_of_it():
+            gc.collect()
+        """,
+        "--ackfsm-timeout=1",
+    )
+    result.assert_outcomes(failed=1, passed=1)

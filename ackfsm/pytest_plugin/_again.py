@@ -47,11 +47,11 @@ class Returning:
         """An :class:`Again` is gone while ``frame`` runs: have the next line of the application raise another."""
         if not self._traces:
             self._traces, self._before = True, sys.gettrace()
-        sys.settrace(_raise)
         while frame is not None and frame.f_globals.get("__name__") != _OUTERMOST:
             if _is_its(frame):
                 frame.f_trace = _raise
             frame = frame.f_back
+        sys.settrace(_raise)
 
 
 _ENTERED: dict[int, Returning] = {}
@@ -59,7 +59,10 @@ _ENTERED: dict[int, Returning] = {}
 
 
 class Again(Endless):
-    """The application ends here; it is not for its handlers."""
+    """The application ends here; it is not for its handlers.
+
+    Raise the class, so that only who handles it has the error: it comes again when that one is done with it.
+    """
 
     def __init__(self, *why: object) -> None:
         super().__init__(*why)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import math
 import signal
@@ -98,19 +99,25 @@ class _Beside:
             self._changed.notify()
 
     def close(self) -> None:
-        """End the thread, and take back what was to be raised."""
+        """End the thread, and let what it still has raised come here."""
+        while self._thread.is_alive():
+            with contextlib.suppress(Again):
+                self._end()
+        with contextlib.suppress(Again):
+            _look()
+
+    def _end(self) -> None:
         with self._changed:
             self._at = None
             self._changed.notify()
         self._thread.join()
-        self._raise(None)
 
     def _watch(self) -> None:
         while self._is_due():
             try:
                 self._ring(sys._current_frames().get(self._of))  # noqa: SLF001 - its documented name
             except Again:
-                self._raise(Again)
+                ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(self._of), ctypes.py_object(Again))
 
     def _is_due(self) -> bool:
         """Wait for the time; ``False`` if it is never to ring again."""
@@ -121,6 +128,6 @@ class _Beside:
             self._at = math.inf if due else None
             return due
 
-    def _raise(self, error: type[BaseException] | None) -> None:
-        raised = ctypes.py_object(error) if error is not None else None
-        ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(self._of), raised)
+
+def _look() -> None:
+    """Python looks here for what another thread has it raise; told to forget it, it would look for it for ever."""

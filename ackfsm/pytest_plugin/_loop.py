@@ -164,8 +164,8 @@ class _Living(Coroutine[Any, Any, Any]):
             return self._work.throw(self._end())
         return self._work.throw(value if isinstance(value, BaseException) else kind)
 
-    def _end(self) -> BaseException:
-        return self._process.end() or asyncio.CancelledError()
+    def _end(self) -> Any:
+        return self._process.end() or asyncio.CancelledError
 
     def close(self) -> None:
         """Give up."""

@@ -169,8 +169,8 @@ class Process:
 
     # What the application sees
 
-    def end(self) -> BaseException | None:
-        """What ends its code, if it is to end."""
+    def end(self) -> BaseException | type[BaseException] | None:
+        """What ends its code, if it is to end: to be raised, and not to be kept (:class:`Again`)."""
         if self._watch.ended is not None:
             return self._watch.end()
         if not self.dead:
@@ -180,7 +180,7 @@ class Process:
     def check(self) -> None:
         """Raise :class:`ProcessCrashed` if it is dead, :class:`Endless` if it does not come to an end."""
         if not self.is_alive:
-            raise self.end() or AssertionError  # no name is to keep it
+            raise self.end() or AssertionError
 
     def guard(self, value: object) -> object:
         """``value`` as the application sees it."""

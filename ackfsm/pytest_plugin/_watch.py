@@ -79,10 +79,10 @@ class Watch:
         if self.ended is not None:
             raise self.ended
 
-    def end(self, why: str = "") -> Again:
-        """The application is to end, as ``why`` says: what is to be raised, and nowhere else to be kept."""
+    def end(self, why: str = "") -> type[Again]:
+        """The application is to end, as ``why`` says; what is to be raised: a class, so that nobody keeps the error."""
         self._tell(why)
-        return Again(str(self.ended))
+        return Again
 
     def _tell(self, why: str) -> None:
         """The first reason counts."""
@@ -111,7 +111,7 @@ class Watch:
         self._fruitless += 1
         return self._fruitless > _MOST_FRUITLESS
 
-    def waits(self, call: str) -> Again:
+    def waits(self, call: str) -> type[Again]:
         """The application calls ``call`` again and again, and nothing happens."""
         return self.end(
             f"the application waits for ever: it has made {_MOST_FRUITLESS:,} calls in a row, the last of them {call}, "
@@ -119,7 +119,7 @@ class Watch:
             "receive() gives None; ackfsm.run() starts it again as long as messages are left"
         )
 
-    def caught(self, name: str) -> Again | None:
+    def caught(self, name: str) -> type[Again] | None:
         """The application is told that its process is dead; the error, if it goes on and on all the same."""
         self._caught += 1
         if self._caught <= _MOST_CAUGHT:
