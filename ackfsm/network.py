@@ -9,6 +9,7 @@ state of the whole system is a few words of 63 bits.
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
@@ -41,6 +42,14 @@ Watcher = tuple[str, Monitor]
 
 _MOST_FAULTS = 1000
 """A budget is a machine with one state for each fault left; whoever wants more wants no limit."""
+
+
+_MOST_EVENTS = 60_000
+"""What a search can number, with some to spare."""
+
+_MOST_PARTICIPANTS = 12_000_000
+"""Machines that may hear an event of another message, summed over events; a configuration leaves about a third of them.
+Composing and packing these takes about a minute of processor time."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -232,8 +241,22 @@ class _Composer:
         self._composed: dict[tuple[str, str], dict[Index, Fsm]] = {}
 
     def network(self) -> Network:
+        self._refuse_too_many()
         instances = (*self._system(), *self._monitors())
         return Network(self.configuration, self.bounds, instances, tuple(self._events(instances)))
+
+    def _refuse_too_many(self) -> None:
+        """Events that cannot be numbered, or machines that would take hours, before any of them is made."""
+        of_message = [e for e in self.specification.events.values() if e.per is not Per.SYSTEM]
+        most = _MOST_EVENTS // max(1, len(of_message) * self.copies)
+        machines = [m for m in self.specification.machines.values() if m.per is not Per.SYSTEM]
+        machines += [monitor.machine for _, monitor in self.watchers if monitor.machine.per is not Per.SYSTEM]
+        heard = sum(event.relation is not Relation.OWN for machine in machines for event in machine.alphabet)
+        most = min(most, math.isqrt(_MOST_PARTICIPANTS // max(1, heard * self.copies**2)))
+        if self.bounds.messages > most:
+            raise InputError(
+                f"{self.bounds.messages:,} messages make a system too large to be composed; ask about {most:,} at most"
+            )
 
     def _indices(self, per: Per) -> list[Index]:
         messages = range(1, self.bounds.messages + 1)
@@ -284,20 +307,44 @@ class _Composer:
         name: str,
         index: Index,
         instances: tuple[Instance, ...],
-        hearing: Iterable[Participant],
+        hearing: _Hearing,
     ) -> NetworkEvent:
-        parts = [part for part in hearing if concerns(part.event.relation, instances[part.instance].index, index)]
+        parts = hearing.of(index)
         parts.sort(key=lambda part: instances[part.instance].fsm.name != owner.name)
         may_never_happen = name in set(Fault) or self.specification.events[name].optional
         return NetworkEvent(name, index, may_never_happen, tuple(parts))
 
 
-def _hearing(instances: tuple[Instance, ...]) -> Mapping[str, list[Participant]]:
-    """Who hears an event of each name, at some index."""
-    found: dict[str, list[Participant]] = defaultdict(list)
+class _Hearing:
+    """Who hears the events of one name; those that hear of their own message alone, by that message."""
+
+    def __init__(self) -> None:
+        self._own: dict[Index, list[tuple[int, Index, Participant]]] = defaultdict(list)
+        self._others: list[tuple[int, Index, Participant]] = []
+        self._count = 0
+
+    def add(self, index: Index, part: Participant) -> None:
+        """Let a machine at ``index`` hear of the events."""
+        among = self._own[index[:1]] if part.event.relation is Relation.OWN else self._others
+        among.append((self._count, index, part))
+        self._count += 1
+
+    def of(self, its: Index) -> list[Participant]:
+        """Who hears the event at the index ``its``, in the order in which they were added."""
+        own = [*self._own[()], *self._own[its[:1]]] if its else [mine for group in self._own.values() for mine in group]
+        found = sorted(
+            (number, part) for number, index, part in (*own, *self._others) if concerns(part.event.relation, index, its)
+        )
+        return [part for _, part in found]
+
+
+def _hearing(instances: tuple[Instance, ...]) -> Mapping[str, _Hearing]:
+    """Who hears the events of each name."""
+    found: dict[str, _Hearing] = defaultdict(_Hearing)
     for number, instance in enumerate(instances):
         for name, events in instance.fsm.heard.items():
-            found[name] += (Participant(number, event) for event in events)
+            for event in events:
+                found[name].add(instance.index, Participant(number, event))
     return found
 
 

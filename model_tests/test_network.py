@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ackfsm import explore
-from ackfsm.network import Bounds, Index, Network, compose, pack
+from ackfsm.explore._search import Pace, Search
+from ackfsm.network import Bounds, Index, Network, compose, concerns, pack
 from ackfsm.tables import EventRef, Gap, Move, Specification
 from ackfsm.terms import Anomaly, Configuration, DeliveryMode, Fault, InputError
 from model_tests._tables import bounds, configurations, networks, shipped, small_spec, unpacked
@@ -280,6 +281,36 @@ def test_bounds_that_bound_nothing_or_are_not_known_are_refused(chosen: dict[str
     """Faults that were not known were left out, and a search without faults said that nothing can happen."""
     with pytest.raises(InputError, match="^" + re.escape(sentence)):
         Bounds(**chosen)
+
+
+@pytest.mark.parametrize("messages", [1_000, 10**12])
+def test_systems_that_are_too_large_are_refused_before_they_are_made(messages: int) -> None:
+    with pytest.raises(InputError, match=r"messages make a system too large to be composed; ask about \d+ at most$"):
+        compose(shipped(), shipped().configure(), Bounds(messages=messages))
+
+
+def test_composing_many_messages_looks_at_little_more_than_it_makes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every machine was asked about every event: messages squared, whatever hears of whom."""
+    asked = [0]
+
+    def counted(*arguments: Any) -> bool:
+        asked[0] += 1
+        return concerns(*arguments)
+
+    monkeypatch.setattr("ackfsm.network.concerns", counted)
+    network = compose(shipped(), shipped().configure("jms"), Bounds(messages=30, faults=frozenset(Fault)))
+    assert asked[0] < 3 * sum(len(event.participants) for event in network.events)
+
+
+def test_what_a_search_of_many_messages_works_on_grows_with_its_steps_and_not_with_the_square() -> None:
+    """A desk had room for a step of every event in every number of components: gigabytes for 200 messages."""
+    network = compose(shipped(), shipped().configure("jms"), Bounds(messages=30, faults=frozenset(Fault)))
+    packed = pack(network)
+    with Search(packed, every_step=True, pace=Pace(plain_states=None)) as search:
+        rooms = {name: len(numbers) for name, numbers in search._desks[0]._asdict().items()}  # noqa: SLF001
+        assert max(rooms.values()) <= len(search.system.sizes) * 16 * len(packed.free)
+        assert len(search.system.sizes) < 10 < search.system.components
+        assert len(search.rows.step) == len(search.system.mover) * (search.layout.words + 1)
 
 
 def test_faults_may_be_given_by_their_names() -> None:

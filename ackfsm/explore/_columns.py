@@ -44,16 +44,19 @@ def _enabled(column: tuple[int, ...]) -> int:
 
 
 def parts_of(packed: Packed) -> list[list[Part]]:
-    """The participants of each event."""
-    known: dict[tuple[int, int], tuple[tuple[int, ...], int]] = {}  # few columns, of many participants
+    """The participants of each event; those that have one column in several events are one object."""
+    columns: dict[tuple[int, int], tuple[tuple[int, ...], int]] = {}  # few columns, of many participants
+    known: dict[tuple[int, int], Part] = {}
 
     def part(p: int) -> Part:
         who, start = packed.who[p], packed.where[p]
-        place = start, packed.size[who]
-        if place not in known:
-            column = tuple(packed.table[start : start + packed.size[who]])
-            known[place] = column, _enabled(column)
-        return Part(who, *known[place])
+        if (who, start) not in known:
+            place = start, packed.size[who]
+            if place not in columns:
+                column = tuple(packed.table[start : start + packed.size[who]])
+                columns[place] = column, _enabled(column)
+            known[who, start] = Part(who, *columns[place])
+        return known[who, start]
 
     return [[part(p) for p in range(packed.first[e], packed.first[e + 1])] for e in range(len(packed.free))]
 
@@ -71,33 +74,51 @@ def reach(parts: Sequence[Sequence[Part]], start: Iterable[int], candidates: Ite
     """The states that each machine may reach from those of ``start``, and the events that may happen, all as bits.
 
     A least fixed point: an event of the ``candidates`` happens as soon as every participant has, in *some* state
-    reached so far, a row for it.  Events are looked at again only if a machine that hears them was led further, and
-    then only for the states that are new.
+    reached so far, a row for it.
     """
-    reached, alive = list(start), set[int]()
-    waiting: Iterable[int] = list(candidates)
-    hearing: dict[int, list[int]] = defaultdict(list)
-    for event in waiting:
-        for part in parts[event]:
-            hearing[part.who].append(event)
-    done = {event: [0] * len(parts[event]) for event in waiting}
-    while waiting:
-        grown = set[int]()
-        for event in waiting:
-            if event in alive or all(reached[part.who] & part.enabled for part in parts[event]):
-                alive.add(event)
-                grown.update(_led_on(parts[event], reached, done[event]))
-        waiting = sorted({event for machine in grown for event in hearing[machine]})
-    return reached, sum(1 << event for event in alive)
+    fixed_point = _Reaching(parts, list(start))
+    fixed_point.find(candidates)
+    return fixed_point.reached, sum(1 << event for event in fixed_point.alive)
 
 
-def _led_on(parts: Sequence[Part], reached: list[int], done: list[int]) -> Iterator[int]:
-    """Lead the machines of one event on from the states that it was not ``done`` for; those that come to new ones."""
-    for k, part in enumerate(parts):
-        new = reached[part.who] & ~done[k]
-        if new:
-            done[k] |= new
-            after = part.image(new) & ~reached[part.who]
-            if after:
-                reached[part.who] |= after
-                yield part.who
+class _Reaching:
+    """The states that machines have reached; of those that they came to lately, what follows is still to be found."""
+
+    def __init__(self, parts: Sequence[Sequence[Part]], reached: list[int]) -> None:
+        self.reached = reached
+        self.alive: set[int] = set()
+        self._parts = parts
+        self._possible = [0] * len(parts)  # so many of the participants have a row in some state
+        self._new: dict[int, int] = {}
+
+    def find(self, candidates: Iterable[int]) -> None:
+        hearing: dict[int, list[tuple[int, Part]]] = defaultdict(list)
+        for event in candidates:
+            for part in self._parts[event]:
+                hearing[part.who].append((event, part))
+            self._try(event)
+        while self._new:
+            machine, new = self._new.popitem()
+            for event, part in hearing[machine]:
+                if event in self.alive:
+                    self._lead_on(part, new)
+                else:
+                    self._try(event)
+
+    def _try(self, event: int) -> None:
+        """See whether the event may happen by now, and if so what comes of it."""
+        parts = self._parts[event]
+        first = self._possible[event]
+        while first < len(parts) and self.reached[parts[first].who] & parts[first].enabled:
+            first += 1
+        self._possible[event] = first
+        if first == len(parts):
+            self.alive.add(event)
+            for part in parts:
+                self._lead_on(part, self.reached[part.who])
+
+    def _lead_on(self, part: Part, states: int) -> None:
+        after = part.image(states) & ~self.reached[part.who]
+        if after:
+            self.reached[part.who] |= after
+            self._new[part.who] = self._new.get(part.who, 0) | after

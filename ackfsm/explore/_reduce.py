@@ -12,7 +12,7 @@ import dataclasses
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from ackfsm.explore._columns import bits, parts_of, reach
+from ackfsm.explore._columns import Part, bits, parts_of, reach
 from ackfsm.explore._self_check import Origin
 from ackfsm.network import Network, NetworkEvent, Packed, components, pack
 
@@ -70,6 +70,7 @@ class _Laying:
         self.alive = alive
         self.kept = kept
         self.place = {instance: place for place, instance in enumerate(kept)}
+        self._left: dict[Part, tuple[int, ...] | None] = {}
         self.number = {i: {state: n for n, state in enumerate(states)} for i, states in kept.items()}
 
     def reduced(self) -> Reduced:
@@ -118,10 +119,17 @@ class _Laying:
         """The participants that the event moves, or that may refuse it, each with its column over the kept states."""
         for part in self.columns.parts[event]:
             if part.who in self.kept:
-                number = self.number[part.who]
-                column = tuple(number.get(part.column[state], -1) for state in self.kept[part.who])
-                if column != tuple(range(len(column))):
+                if part not in self._left:
+                    self._left[part] = self._column(part)
+                column = self._left[part]
+                if column is not None:
                     yield part.who, column
+
+    def _column(self, part: Part) -> tuple[int, ...] | None:
+        """A column over the kept states; ``None`` if it is that of a machine that lets the event pass."""
+        number, kept = self.number[part.who], self.kept[part.who]
+        column = tuple(number.get(part.column[state], -1) for state in kept)
+        return None if column == tuple(range(len(kept))) else column
 
     def _marks(self, watchers: Iterable[int]) -> tuple[list[int], list[int], list[int]]:
         old = self.columns.packed
