@@ -195,7 +195,7 @@ def test_an_application_that_answers_its_own_messages_is_ended(run: Run) -> None
 _BUSY = """
     import threading, time
     @SETTINGS
-    @pytest.mark.ackfsm_faults("consumer_crash", timeout=0.2)
+    @pytest.mark.ackfsm_faults("consumer_crash", timeout=1)
     def test(ackfsm):
         ackfsm.send("q", "m")
         def stuck_here(message):
@@ -216,7 +216,7 @@ def test_a_loop_without_a_call_is_ended_by_the_clock(run: Run, body: str) -> Non
     result = run(_BUSY.replace("BODY", body))
     result.assert_outcomes(failed=1, passed=1)
     result.stdout.fnmatch_lines(
-        ["*not come to an end after 0.2 seconds of the clock, and is in stuck_here (test_*.py:*); *--ackfsm-timeout=*"]
+        ["*not come to an end after 1 seconds of the clock, and is in stuck_here (test_*.py:*); *--ackfsm-timeout=*"]
     )
     assert signal.getsignal(signal.SIGALRM) is before
     assert signal.getitimer(signal.ITIMER_REAL) == (0, 0)
@@ -231,17 +231,17 @@ def test_the_option_goes_for_tests_without_faults(run: Run) -> None:
                     pass
             ackfsm.run(application)
         """,
-        "--ackfsm-timeout=0.2",
+        "--ackfsm-timeout=1",
     )
     result.assert_outcomes(failed=1)
-    result.stdout.fnmatch_lines(["*after 0.2 seconds of the clock, and is in application *"])
+    result.stdout.fnmatch_lines(["*after 1 seconds of the clock, and is in application *"])
 
 
 @pytest.mark.skipif(importlib.util.find_spec("xdist") is None, reason="pytest-xdist is not installed")
 def test_a_worker_ends_it_too(run: Run) -> None:
     result = run(_BUSY.replace("BODY", "pass"), "-n1")
     result.assert_outcomes(failed=1, passed=1)
-    result.stdout.fnmatch_lines(["*after 0.2 seconds of the clock, and is in stuck_here *"])
+    result.stdout.fnmatch_lines(["*after 1 seconds of the clock, and is in stuck_here *"])
 
 
 def test_beside_the_main_thread_it_is_ended_too(run: Run) -> None:
@@ -259,7 +259,7 @@ def test_beside_the_main_thread_it_is_ended_too(run: Run) -> None:
                     except:
                         pass
             def runs():
-                with pytest.raises(BaseException, match="after 0.2 seconds of the clock"):
+                with pytest.raises(BaseException, match="after 1 seconds of the clock"):
                     ackfsm.run(lambda connection: consume(connection, stuck_here))
             thread = threading.Thread(target=runs)
             thread.start()
@@ -278,10 +278,10 @@ def test_beside_the_main_thread_it_is_ended_too(run: Run) -> None:
         def test_the_next():
             pass
         """,
-        "--ackfsm-timeout=0.2",
+        "--ackfsm-timeout=1",
     )
     result.assert_outcomes(failed=2, passed=1)
-    result.stdout.fnmatch_lines(["*after 0.2 seconds of the clock, and is in stuck_here *"])
+    result.stdout.fnmatch_lines(["*after 1 seconds of the clock, and is in stuck_here *"])
     assert threading.current_thread() is threading.main_thread()
 
 
