@@ -3,6 +3,8 @@
 import dataclasses
 import json
 import re
+import subprocess
+import sys
 from collections.abc import Collection
 from pathlib import Path
 from typing import Any
@@ -11,12 +13,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ackfsm import explore, tables
+from ackfsm import cli, explore, tables
 from ackfsm.explore import Exploration, System
 from ackfsm.explore._search import Pace, Search
 from ackfsm.network import Bounds, Instance, Network, NetworkEvent, Participant, compose, pack
 from ackfsm.tables import EventRef, Fsm
-from ackfsm.terms import AckMode, Anomaly, Configuration, Fault, InputError
+from ackfsm.terms import AckMode, Anomaly, Configuration, Fault, HostError, InputError
 from model_tests._tables import (
     bounds,
     configurations,
@@ -554,3 +556,60 @@ def test_reductions_may_be_given_by_their_names() -> None:
     assert explore.explore(system(), reductions=named) == explore.explore(
         system(), reductions=[explore.Reduction.PARTIAL_ORDER]
     )
+
+
+# memory
+
+_UNTIL_MEMORY_ENDS = """
+import json, resource, sys
+from pathlib import Path
+from ackfsm import cli, explore, tables
+from ackfsm.network import Bounds, compose
+from ackfsm.terms import Fault
+
+specification = tables.load()
+configuration = specification.configure("jms", {"resend_in_doubt": True})
+small = Bounds(faults=frozenset(Fault))
+large = Bounds(messages=2, faults=frozenset(Fault), max_faults=None, actions=frozenset({"recover"}))
+network = compose(specification, configuration, small)
+assert explore.explore_packed(explore.reduced(network)(lambda _: True).packed, network.events, compiled=True).complete
+taken = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+resource.setrlimit(resource.RLIMIT_AS, (taken + (120 << 20), taken + (120 << 20)))
+answer = explore.check(specification, configuration, large, workers=int(sys.argv[1]), max_states=10_000_000)
+witnesses = answer.witnesses()
+found = answer.exploration
+reachable = {finding.reachable for finding in answer.findings.values()}
+told = [found.complete, found.stopped_by, found.states, len(witnesses), None in reachable, False in reachable]
+print(json.dumps(told))
+"""
+
+
+@pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="reads what this process takes from /proc")
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_search_that_memory_stops_tells_what_it_found(workers: int) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", _UNTIL_MEMORY_ENDS, str(workers)], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    complete, stopped_by, states, witnesses, unknown, absent = json.loads(done.stdout)
+    assert (complete, stopped_by, unknown, absent) == (False, "memory", True, False)
+    assert states > 100_000
+    assert witnesses > 3
+
+
+def test_where_memory_ends_in_the_midst_it_is_said_in_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    def nothing_left(_: Search) -> None:
+        raise MemoryError
+
+    monkeypatch.setattr(Search, "_grow_rows", nothing_left)
+    with pytest.raises(HostError, match=r"^there is not enough memory to go on after [\d,]+ states in \d+ steps; to"):
+        explore.explore(system())
+
+
+def test_the_screen_says_that_memory_ended(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    def full(_: Search, __: object) -> None:
+        raise MemoryError
+
+    monkeypatch.setattr(Search, "_grow", full)
+    assert cli.main(["check"]) == 3
+    assert "the search stopped at the end of this machine's memory" in capsys.readouterr().out

@@ -102,13 +102,19 @@ class Room:
 
 
 def _fresh(length: int, kind: np.dtype[Any]) -> Any:
-    """Zeros; large ones on large pages where the system has them, since they are looked up at random."""
+    """Zeros; large ones on large pages where the system has them, since they are looked up at random.
+
+    Raises :class:`MemoryError` where there is no room for them.
+    """
     import numpy as np
 
     size = length * kind.itemsize
     if size < _LARGE or not hasattr(mmap, "MADV_HUGEPAGE"):
         return np.zeros(length, dtype=kind)
-    pages = mmap.mmap(-1, -(-size // _LARGE) * _LARGE, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    try:
+        pages = mmap.mmap(-1, -(-size // _LARGE) * _LARGE, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    except OSError as error:
+        raise MemoryError(f"{size:,} bytes ({error.strerror})") from error
     pages.madvise(mmap.MADV_HUGEPAGE)
     return np.frombuffer(pages, dtype=kind, count=length)
 

@@ -7,7 +7,7 @@ import importlib.util
 import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from typing import Any, Self
 
 from ackfsm.explore._components import Locals, first_rows, layout_for, machine_states, system_of
@@ -18,7 +18,7 @@ from ackfsm.explore._reduce import reduced
 from ackfsm.explore._room import Room, Shard, boxes_for, desk_for
 from ackfsm.explore._self_check import Origin, look_again
 from ackfsm.network import Network, NetworkEvent, Packed, pack
-from ackfsm.terms import DefectError, InputError, check_number
+from ackfsm.terms import DefectError, HostError, InputError, check_number
 
 __all__ = ["USUAL", "Exploration", "Limits", "Pace", "Search", "explore", "explore_packed"]
 
@@ -85,11 +85,12 @@ class Limits:
 class Exploration:
     """What a search has found.
 
-    ``complete`` is false if it stopped at a limit, ``stopped_by`` (``max_states`` or ``max_memory``); what was not
-    reached is then not known to be unreachable.  ``witnesses`` has a shortest sequence of events for each anomaly (or
-    other thing that was watched for) that was reached.  ``depth`` is the length of the longest of all shortest ways.
-    ``compiled`` tells whether compiled code took part, ``bytes`` what the states took.  With ``reductions`` states are
-    left out, and a way is one that can be gone, but perhaps not a shortest one.
+    ``complete`` is false if it stopped at a limit, ``stopped_by`` (``max_states``, ``max_memory``, or ``memory`` where
+    the machine had no more to give); what was not reached is then not known to be unreachable.  ``witnesses`` has a
+    shortest sequence of events for each anomaly (or other thing that was watched for) that was reached.  ``depth`` is
+    the length of the longest of all shortest ways.  ``compiled`` tells whether compiled code took part, ``bytes`` what
+    the states took.  With ``reductions`` states are left out, and a way is one that can be gone, but perhaps not a
+    shortest one.
     """
 
     states: int
@@ -131,7 +132,8 @@ def explore(  # noqa: PLR0913 - what a search can be told
 
     Raises :class:`ackfsm.terms.InputError` for limits and workers that are no whole numbers from 1, for unknown
     reductions, and for reductions with a ``look``: of what is left out nothing can be seen; and
-    :class:`ackfsm.terms.DefectError` if the tables say otherwise than the search.
+    :class:`ackfsm.terms.DefectError` if the tables say otherwise than the search; and :class:`ackfsm.terms.HostError`
+    where memory ends and not even what was found can be told.
     """
     check_reductions(reductions)
     if look is not None and reductions:
@@ -189,7 +191,7 @@ def explore_packed(  # noqa: PLR0913 - as explore, and what is known of the netw
         packed, limits, workers=workers, compiled=compiled, foresight=foresight, every_step=every_step, pace=pace
     ) as search:
         while search.unfinished() and not (only_witnesses and search.has_all_witnesses):
-            search.go_on()
+            _go_on(search)
             if progress is not None:
                 progress(search.found_states)
         if origin is not None and search.complete:
@@ -211,6 +213,16 @@ def explore_packed(  # noqa: PLR0913 - as explore, and what is known of the netw
             bytes=search.bytes,
             reductions=tuple(dict.fromkeys(reductions)),
         )
+
+
+def _go_on(search: Search) -> None:
+    try:
+        search.go_on()
+    except MemoryError:
+        raise HostError(
+            f"there is not enough memory to go on after {search.found_states:,} states in {search.depth} steps; "
+            "to see what was found, stop before with --max-memory or --max-states, or ask about less"
+        ) from None
 
 
 _Place = tuple[int, int, int]
@@ -363,7 +375,10 @@ class Search:
             for piece in pieces:
                 step(piece)
         else:
-            list(self._pool.map(step, pieces))
+            doing = [self._pool.submit(step, piece) for piece in pieces]
+            wait(doing)  # all of them, also where one fails: what follows must find nobody at work
+            for done in doing:
+                done.result()
 
     def _expand(self, quota: tuple[int, int]) -> None:
         number, stop = quota
@@ -400,7 +415,11 @@ class Search:
             if self.bytes + sum(growth) > most:
                 self._stop("max_memory")
                 return False
-        self._each(self._grow, enumerate(more))
+        try:
+            self._each(self._grow, enumerate(more))
+        except MemoryError:  # what was there is as it was
+            self._stop("memory")
+            return False
         return True
 
     def _grow(self, more: tuple[int, int]) -> None:

@@ -25,17 +25,25 @@ def check_screen(answer: Answer) -> RenderableType:
     )
 
 
+_MANY = 4_000
+"""With more states compiled code takes part, if it can."""
+
+
 def _heading(answer: Answer) -> Text:
     found = answer.exploration
     every = f"all that {' and '.join(found.reductions)} leaves" if found.reductions else "all of them"
     extent = every if found.complete else f"NOT {every}: the search stopped at {limit_of(answer)}"
     code = "compiled" if found.compiled else "plain Python"
+    if not found.compiled and found.states > _MANY:
+        code += ", slowly, for want of Numba: pip install 'ackfsm[explore]'"
     states = f"{found.states:,} states and {found.transitions:,} transitions"
     return Text.assemble(asked_lines(answer.network), f"\n{states}, {extent} ({answer.seconds:.2f} s, {code})")
 
 
 def limit_of(answer: Answer) -> str:
     """The option at whose limit the search stopped."""
+    if answer.exploration.stopped_by == "memory":
+        return "the end of this machine's memory"
     return f"--{(answer.exploration.stopped_by or 'max_states').replace('_', '-')}"
 
 
