@@ -50,7 +50,7 @@ for function in (
     *(_foresight.foresee, _foresight.preferred),
     *(_kernel.mixed, _kernel.describe, _kernel.crowded, _kernel.entered, _kernel.describe_step, _kernel.resolved),
     *(_kernel.counted, _kernel.unfound, _kernel.first_of, _kernel.key_of),
-    *(_kernel.look_up, _kernel.listed, _kernel.find_out, _kernel.want, _kernel.steps, _kernel.put_away),
+    *(_kernel.look_up, _kernel.sort, _kernel.listed, _kernel.find_out, _kernel.want, _kernel.steps, _kernel.put_away),
 ):
     compiled(function)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import accumulate, pairwise
+from itertools import accumulate
 
 from ackfsm.explore._foresight import Foresight, tail_of
 from ackfsm.explore._kernel import EMPTY, HEAD, MASK_BITS, UNKNOWN, WORD_BITS, Layout, Rows, System, describe, enter
@@ -118,8 +118,6 @@ def system_of(packed: Packed, foresight: Foresight, *, every_step: bool) -> Syst
             own_place[k] = places[component]
             places[component] += 1
     movers.sort()
-    moves = _starts((event for event, _, _, _ in movers), len(packed.free))
-    sizes = sorted({end - start for start, end in pairwise(moves)})
     watched = sorted((packed.component[i], i, mark) for i, mark in zip(packed.watchers, packed.mark, strict=True))
     events = len(packed.free)
     masks = max(1, -(-events // MASK_BITS))
@@ -138,9 +136,7 @@ def system_of(packed: Packed, foresight: Foresight, *, every_step: bool) -> Syst
         mask=[local.mask[i] for i in who],
         where=[packed.where[p] for p in flat],
         table=packed.table,
-        moves=moves,
-        kind=[sizes.index(end - start) for start, end in pairwise(moves)],
-        sizes=sizes,
+        moves=_starts((event for event, _, _, _ in movers), events),
         mover=[component for _, component, _, _ in movers],
         place=[place for _, _, place, _ in movers],
         own_of=[k for _, _, _, k in movers],

@@ -90,8 +90,7 @@ class System(NamedTuple):
     Component ``c`` takes part in the events ``event[k]``, ``own[c] <= k < own[c + 1]``, with the participants
     ``first[k] <= p < first[k + 1]``: the machine in ``mask[p]`` from bit ``shift[p]`` of word ``word[p]`` of the local
     state goes from state ``s`` to ``table[where[p] + s]``, -1 if it refuses.  Event ``e`` moves the components
-    ``mover[i]``, ``moves[e] <= i < moves[e + 1]``; ``kind[e]`` is the place of their number in ``sizes``, which has
-    each such number once.  The machines that watch component ``c`` are ``watched[c] <= j <
+    ``mover[i]``, ``moves[e] <= i < moves[e + 1]``.  The machines that watch component ``c`` are ``watched[c] <= j <
     watched[c + 1]``, with marks (bits of anomalies) from ``mark[j]``.  ``everything`` is the mask of all events,
     ``must`` of those that a system at rest waits for; from ``worth[e * masks]`` that of those to take after event
     ``e``, last of those to take in the first state.  ``position`` tells the lowest bit of a number below 2**62 by its
@@ -115,8 +114,6 @@ class System(NamedTuple):
     where: Any
     table: Any
     moves: Any
-    kind: Any
-    sizes: Any
     mover: Any
     place: Any
     own_of: Any
@@ -191,7 +188,7 @@ class Desk(NamedTuple):
     ``head``, ``step`` and ``nth``, its ``key``, in ``bits`` the anomalies that it is, in ``able`` the mask of what can
     happen in it, how many ``steps`` that is, and whether one of them is not known, so that it is ``late``.  ``pair``
     has the place of a state in the block and an event of it, ``after`` and ``child`` the key and the state that this
-    leads to.  ``order`` has the pairs by how many components they move, ``fill`` how many there are of each.
+    leads to.  ``order`` has the pairs by how many components they move, ``fill`` the ends of those that move as many.
     ``local`` is room for one local state.
     """
 
@@ -440,7 +437,7 @@ def listed(  # noqa: PLR0913, PLR0917 - as the others
     """List the steps of a block that are to be taken, and note which anomalies its states are; how many steps."""
     components, masks, reducing = system.components, system.masks, system.foresight.phases > 0
     pairs, unseen = 0, unfound(found)
-    for kind in range(len(system.sizes)):
+    for kind in range(components + 1):
         desk.fill[kind] = 0
     for n in range(size):
         desk.late[n], desk.steps[n] = 0, 0
@@ -458,10 +455,8 @@ def listed(  # noqa: PLR0913, PLR0917 - as the others
                 low = able & -able
                 able ^= low
                 event = m * MASK_BITS + system.position[low % 67]
-                kind = system.kind[event]
                 desk.pair[pairs] = (n << PAIR_BITS) + event
-                desk.order[kind * len(desk.pair) + desk.fill[kind]] = pairs
-                desk.fill[kind] += 1
+                desk.fill[system.moves[event + 1] - system.moves[event]] += 1
                 pairs += 1
         if busy == 0:
             for c in range(components):
@@ -469,7 +464,22 @@ def listed(  # noqa: PLR0913, PLR0917 - as the others
         if bits & unseen:
             unseen ^= bits & unseen
             first_of(bits, desk.state[n], found)
+    sort(system, desk, pairs)
     return pairs
+
+
+def sort(system: System, desk: Desk, pairs: int) -> None:
+    """Order the pairs by how many components they move; ``fill``, which has how many there are, tells the ends then."""
+    begin = 0
+    for kind in range(system.components + 1):
+        count = desk.fill[kind]
+        desk.fill[kind] = begin
+        begin += count
+    for q in range(pairs):
+        event = desk.pair[q] & EVENT_OF_PAIR
+        kind = system.moves[event + 1] - system.moves[event]
+        desk.order[desk.fill[kind]] = q
+        desk.fill[kind] += 1
 
 
 def steps(  # noqa: PLR0913, PLR0917 - as the others
@@ -477,10 +487,9 @@ def steps(  # noqa: PLR0913, PLR0917 - as the others
 ) -> bool:
     """Take the steps of a block, kind by kind; whether all of them are known."""
     words, components, stride, complete = layout.words, system.components, layout.words + 1, True
-    for kind in range(len(system.sizes)):
-        place, size = kind * len(desk.pair), system.sizes[kind]
-        end = place + desk.fill[kind]
-        while place < end:
+    place = 0
+    for size in range(components + 1):
+        while place < desk.fill[size]:
             q = desk.order[place]
             n = desk.pair[q] >> PAIR_BITS
             begin = system.moves[desk.pair[q] & EVENT_OF_PAIR]

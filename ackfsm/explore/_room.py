@@ -15,8 +15,6 @@ __all__ = ["Room", "Shard", "boxes_for", "desk_for"]
 
 _KINDS = {
     "moves": "uint32",
-    "kind": "uint32",
-    "sizes": "uint32",
     "mover": "uint32",
     "position": "uint32",
     "base": "uint32",
@@ -202,9 +200,9 @@ def boxes_for(room: Room, shards: int, capacity: int, words: int) -> Boxes:
 def desk_for(room: Room, system: System, layout: Layout, block: int) -> Desk:
     """A desk for one shard: room for a ``block`` of states, or fewer where each may have very many steps."""
     block = min(block, max(1, _MOST_PAIRS // max(1, system.events)))
-    pairs, kinds = block * system.events, len(system.sizes)
+    pairs = block * system.events
     of_components = dict.fromkeys(("row", "base", "nth"), block * system.components)
-    of_pairs = {"pair": pairs, "after": pairs, "child": pairs * layout.words, "order": pairs * kinds}
-    others = {"able": block * system.masks, "fill": kinds, "local": system.local_words}
+    of_pairs = {"pair": pairs, "after": pairs, "child": pairs * layout.words, "order": pairs}
+    others = {"able": block * system.masks, "fill": system.components + 1, "local": system.local_words}
     sizes = of_components | of_pairs | others
     return Desk(**{name: room.grown([], sizes.get(name, block), 0) for name in Desk._fields})
