@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import os
 import re
 import subprocess
 import sys
@@ -15,7 +16,9 @@ from hypothesis import strategies as st
 
 from ackfsm import cli, explore, tables
 from ackfsm.explore import Exploration, System
-from ackfsm.explore._search import Pace, Search
+from ackfsm.explore._kernel import Boxes
+from ackfsm.explore._room import Room, boxes_for
+from ackfsm.explore._search import USUAL, Pace, Search
 from ackfsm.network import Bounds, Instance, Network, NetworkEvent, Participant, compose, pack
 from ackfsm.tables import EventRef, Fsm
 from ackfsm.terms import AckMode, Anomaly, Configuration, Fault, HostError, InputError
@@ -574,7 +577,7 @@ large = Bounds(messages=2, faults=frozenset(Fault), max_faults=None, actions=fro
 network = compose(specification, configuration, small)
 assert explore.explore_packed(explore.reduced(network)(lambda _: True).packed, network.events, compiled=True).complete
 taken = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
-resource.setrlimit(resource.RLIMIT_AS, (taken + (120 << 20), taken + (120 << 20)))
+resource.setrlimit(resource.RLIMIT_AS, (taken + (160 << 20), taken + (160 << 20)))
 answer = explore.check(specification, configuration, large, workers=int(sys.argv[1]), max_states=10_000_000)
 witnesses = answer.witnesses()
 found = answer.exploration
@@ -586,15 +589,38 @@ print(json.dumps(told))
 
 @pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="reads what this process takes from /proc")
 @pytest.mark.parametrize("workers", [1, 2])
-def test_a_search_that_memory_stops_tells_what_it_found(workers: int) -> None:
+def test_a_search_that_memory_stops_tells_what_it_found(workers: int, tmp_path: Path) -> None:
+    """Also where nothing of what it calls last was ever compiled: LLVM aborts a process without memory."""
     done = subprocess.run(
-        [sys.executable, "-c", _UNTIL_MEMORY_ENDS, str(workers)], capture_output=True, text=True, check=False
+        [sys.executable, "-c", _UNTIL_MEMORY_ENDS, str(workers)],
+        env=os.environ | {"NUMBA_CACHE_DIR": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert done.returncode == 0, done.stderr
     complete, stopped_by, states, witnesses, unknown, absent = json.loads(done.stdout)
     assert (complete, stopped_by, unknown, absent) == (False, "memory", True, False)
     assert states > 100_000
     assert witnesses > 3
+
+
+def test_a_search_that_memory_leaves_undivided_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    pace = dataclasses.replace(USUAL, plain_states=0, one_shard_states=50)
+    network = system(messages=2)
+    packed = pack(network)
+    whole = explore.explore_packed(packed, network.events, pace=pace)
+
+    def boxes(room: Room, shards: int, capacity: int, words: int) -> Boxes:
+        if shards > 1:
+            raise MemoryError
+        return boxes_for(room, shards, capacity, words)
+
+    monkeypatch.setattr("ackfsm.explore._search.boxes_for", boxes)
+    undivided = explore.explore_packed(packed, network.events, pace=pace)
+    assert undivided.complete
+    assert (undivided.states, undivided.transitions) == (whole.states, whole.transitions)
+    assert undivided.witnesses.keys() == whole.witnesses.keys()
 
 
 def test_where_memory_ends_in_the_midst_it_is_said_in_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -286,6 +286,25 @@ def test_what_cannot_be_awaited_is_refused(run: Run, application: str, said: str
     result.stdout.fnmatch_lines([said])
 
 
+def test_what_is_refused_warns_of_nothing_afterwards(run: Run) -> None:
+    """A coroutine that nobody awaits says so when it is collected, in the midst of another test."""
+    result = run(
+        """
+        import gc
+        async def work(session):
+            pass
+        def test(ackfsm):
+            with pytest.raises(Exception) as refused:
+                ackfsm.run(lambda connection: work(connection.session()))
+            del refused
+            gc.collect()
+            ackfsm.send("q", "m")
+            ackfsm.run(lambda connection: consume(connection, ackfsm.processed))
+        """
+    )
+    result.assert_outcomes(passed=1)
+
+
 def test_a_test_that_runs_in_a_loop_is_told_so(run: Run) -> None:
     result = run(
         f"""{_BOOK}

@@ -11,7 +11,7 @@ from ackfsm.explore._kernel import EMPTY, Boxes, Desk, Layout, Rows, System
 if TYPE_CHECKING:
     import numpy as np
 
-__all__ = ["Room", "Shard", "boxes_for", "desk_for"]
+__all__ = ["Room", "Shard", "boxes_for", "desk_for", "pages"]
 
 _KINDS = {
     "moves": "uint32",
@@ -99,6 +99,9 @@ class Room:
         return int(numbers.nbytes) if self.is_compiled else _LIST_BYTES * len(numbers)
 
 
+_PRIVATE = {"flags": mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS} if hasattr(mmap, "MAP_PRIVATE") else {}
+
+
 def _fresh(length: int, kind: np.dtype[Any]) -> Any:
     """Zeros; large ones on large pages where the system has them, since they are looked up at random.
 
@@ -109,12 +112,20 @@ def _fresh(length: int, kind: np.dtype[Any]) -> Any:
     size = length * kind.itemsize
     if size < _LARGE or not hasattr(mmap, "MADV_HUGEPAGE"):
         return np.zeros(length, dtype=kind)
+    large = pages(-(-size // _LARGE) * _LARGE)
+    large.madvise(mmap.MADV_HUGEPAGE)
+    return np.frombuffer(large, dtype=kind, count=length)
+
+
+def pages(size: int) -> mmap.mmap:
+    """Memory of this process alone that takes none before it is touched.
+
+    Raises :class:`MemoryError` where there is no room for it.
+    """
     try:
-        pages = mmap.mmap(-1, -(-size // _LARGE) * _LARGE, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+        return mmap.mmap(-1, size, **_PRIVATE)
     except OSError as error:
         raise MemoryError(f"{size:,} bytes ({error.strerror})") from error
-    pages.madvise(mmap.MADV_HUGEPAGE)
-    return np.frombuffer(pages, dtype=kind, count=length)
 
 
 class Shard:

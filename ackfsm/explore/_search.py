@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 import importlib.util
+import mmap
 import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import suppress
 from typing import Any, Self
 
 from ackfsm.explore._components import Locals, first_rows, layout_for, machine_states, system_of
@@ -15,7 +17,7 @@ from ackfsm.explore._foresight import BLIND, Foresight
 from ackfsm.explore._kernel import EMPTY, EVENT_OF_PAIR, FOUND, MASK_BITS, TRANSITIONS, UNKNOWN, Layout, Rows
 from ackfsm.explore._preferred import Reduction, check_reductions, foresight_of
 from ackfsm.explore._reduce import reduced
-from ackfsm.explore._room import Room, Shard, boxes_for, desk_for
+from ackfsm.explore._room import Room, Shard, boxes_for, desk_for, pages
 from ackfsm.explore._self_check import Origin, look_again
 from ackfsm.network import Network, NetworkEvent, Packed, pack
 from ackfsm.terms import DefectError, HostError, InputError, check_number
@@ -28,6 +30,10 @@ _AHEAD = 64
 
 _NUMBERS = 1 << 32
 """So many states can be told apart where one is noted as the parent of another."""
+
+_RESERVE = 64 << 20
+"""Bytes that are kept from the states, never touched: where memory ends, the last look at them still needs some to
+compile what it calls first, and LLVM aborts the process where it gets none."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -267,12 +273,13 @@ class Search:
         self.stopped_by: str | None = None
         self._workers = min(workers or os.cpu_count() or 1, self.pace.shards)
         self._pool: ThreadPoolExecutor | None = None
+        self._reserve: mmap.mmap | None = None
         self._local: Any = [0] * self.system.local_words
         self.shards = [self._shard()]
         self._first_state()
         if (compiled or _is_loaded()) and self._may_compile():
             self._compile()
-        self._boxes()
+        self._boxes(1)
 
     def __enter__(self) -> Self:
         """The search itself."""
@@ -337,7 +344,7 @@ class Search:
             self._resolve()
         if not self.room.is_compiled and self.found_states >= (self.pace.plain_states or 0) and self._may_compile():
             self._compile()
-            self._boxes()
+            self._boxes(len(self.shards))
 
     # the search itself
 
@@ -353,7 +360,8 @@ class Search:
     def _next_level(self) -> None:
         self.level += 1
         if self.room.is_compiled and len(self.shards) == 1 and self.found_states >= self.pace.one_shard_states:
-            self._divide()
+            with suppress(MemoryError):  # it stays one, and ends when that one can grow no more
+                self._divide()
         self._ends = [shard.count for shard in self.shards]
 
     def _quotas(self) -> Iterator[tuple[int, int]]:
@@ -438,6 +446,8 @@ class Search:
     def _stop(self, limit: str) -> None:
         """End with what is known: what was found and will not be expanded is looked at."""
         self.stopped_by = limit
+        if self._reserve is not None:
+            self._reserve.close()
         self._note(self.level)
         for depth, ends in ((self.level, self._ends), (self.level + 1, [shard.count for shard in self.shards])):
             for shard, end in zip(self.shards, ends, strict=True):
@@ -506,7 +516,7 @@ class Search:
             places = shard.needs(0, before.words)[1]  # more than there are where states were given to it, not found
             shard.enter(places, self.system, layout, self.rows, self.room)
         if layout.words != before.words and hasattr(self, "boxes"):
-            self._boxes()
+            self._boxes(len(self.shards))
 
     # forms
 
@@ -516,19 +526,20 @@ class Search:
     def _compile(self) -> None:
         """Go on with compiled code."""
         self.room.load()
+        self._reserve = pages(_RESERVE)
         self.system, self.rows, self.layout = map(self.room.all_of, (self.system, self.rows, self.layout))
         self._local = self.room.of(self._local)
         for shard in self.shards:
             shard.convert(self.room)
 
-    def _boxes(self) -> None:
-        """Empty boxes for the shards that there are."""
+    def _boxes(self, count: int) -> None:
+        """Empty boxes and desks for so many shards."""
         chunk = self._chunk()
-        count = len(self.shards)
         capacity = 4 * chunk // count + 2 * self.system.events
-        self.boxes = boxes_for(self.room, count, capacity, self.layout.words)
         block = self.pace.block if self.room.is_compiled else self.pace.plain_block
-        self._desks = [desk_for(self.room, self.system, self.layout, block) for _ in self.shards]
+        boxes = boxes_for(self.room, count, capacity, self.layout.words)
+        self._desks = [desk_for(self.room, self.system, self.layout, block) for _ in range(count)]
+        self.boxes = boxes
 
     def _chunk(self) -> int:
         return self.pace.chunk if self.room.is_compiled else self.pace.plain_chunk
@@ -549,7 +560,7 @@ class Search:
             number[place] = np.arange(len(place))
         parents = (number * self.pace.shards + owner)[whole.parent[:count]]
         states = whole.states[: count * words].reshape(count, words)
-        self.shards = []
+        shards = []
         for place in places:
             shard = self._shard()
             shard.convert(self.room)
@@ -559,12 +570,13 @@ class Search:
             shard.by[: len(place)] = whole.by[:count][place]
             shard.tally[:] = (np.count_nonzero(place < whole.expanded), len(place), 0)
             shard.enter(shard.places(words), self.system, self.layout, self.rows, self.room)
-            self.shards.append(shard)
-        self.shards[0].tally[TRANSITIONS] = whole.tally[TRANSITIONS]
+            shards.append(shard)
+        shards[0].tally[TRANSITIONS] = whole.tally[TRANSITIONS]
+        self._boxes(len(shards))
+        self.shards = shards
         self.nearest = [
             None if place is None else (place[0], int(number[place[1]]), int(owner[place[1]])) for place in self.nearest
         ]
-        self._boxes()
         if self._workers > 1:
             self._pool = ThreadPoolExecutor(self._workers)
 

@@ -16,7 +16,7 @@ from concurrent.futures import Executor
 from typing import Any, TypeVar, TypeVarTuple
 
 from ackfsm.pytest_plugin._crash import Endless, ProcessCrashed
-from ackfsm.pytest_plugin._process import Process
+from ackfsm.pytest_plugin._process import Process, give_up
 from ackfsm.pytest_plugin._watch import Watch
 from ackfsm.terms import InputError
 
@@ -191,8 +191,7 @@ def refuse_nesting(work: object) -> None:
         asyncio.get_running_loop()
     except RuntimeError:
         return
-    if inspect.iscoroutine(work):
-        work.close()
+    give_up(work)
     raise InputError(
         "ackfsm.run() runs an event loop of its own; call it from a test that is no coroutine (def, not async)"
     )

@@ -28,7 +28,7 @@ from ackfsm.pytest_plugin._watch import Watch
 from ackfsm.terms import Configuration, InputError
 from ackfsm.text import shown
 
-__all__ = ["Guarded", "Process"]
+__all__ = ["Guarded", "Process", "give_up"]
 
 _FACES = (
     Broker,
@@ -87,12 +87,13 @@ class Process:
         self.turns = made._turns  # noqa: SLF001 - nobody else turns the engine
         return cast("AsyncConnection", self.guard(made))
 
-    def turn(self, connection: Connection) -> None:
-        """What :meth:`connect` has given is one for tasks from now on: the application has returned a coroutine.
+    def turn(self, connection: Connection, work: Awaitable[object]) -> None:
+        """What :meth:`connect` has given is one for tasks from now on: the application has returned ``work``.
 
-        Raises :class:`InputError` if it has used it before.
+        Raises :class:`InputError` if it has used it before; ``work`` is given up then.
         """
         if self._is_used:
+            give_up(work)
             raise InputError(
                 "the application has used its connection before it returned what is to be awaited, so that it could "
                 "not be one for tasks; make it `async def`, or pass the connection on as it is"
@@ -276,6 +277,12 @@ class Process:
         if listening and self.throws:
             self.throws = False
             raise ListenerFault("the fault listener_exception")
+
+
+def give_up(work: object) -> None:
+    """Nobody will await ``work``: a coroutine is told so, or it would warn of that whenever it is collected."""
+    if inspect.iscoroutine(work):
+        work.close()
 
 
 class Guarded:

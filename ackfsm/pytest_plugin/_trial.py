@@ -307,7 +307,7 @@ class Trial:
         if inspect.isawaitable(told):
             refuse_nesting(told)
             if not is_for_tasks:
-                process.turn(connection)
+                process.turn(connection, told)
             run_tasks(process, self.watch, told, lambda: bool(self._left_in(process.queues()) or process.listening))
             return
         self.broker.engine.wait(lambda: not process.is_alive or not self._left_in(process.queues()))
