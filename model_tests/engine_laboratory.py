@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import dataclasses
+from pathlib import Path
 from typing import Any
 
+from ackfsm import explore, history
 from ackfsm.engine import Broker, History, Timed
 from ackfsm.engine._parts import Copy
+from ackfsm.history import Result
 from model_tests._tables import shipped
 from model_tests.engine_bugs import Bug
 
-__all__ = ["Laboratory", "drain", "network", "send"]
+__all__ = ["Laboratory", "drain", "judged", "network", "send"]
 
 _MICROSECOND = 1_000
 _MILLISECOND = 1_000_000
@@ -47,6 +50,19 @@ class Laboratory:
 
         made.core.arrivals.setdefault(("record", "durable"), []).append(synced)
         return made
+
+
+def judged(logged: History, folder: Path) -> Result:
+    """What is said of a history, which lacks nothing that was processed, by the tables of the project."""
+    file = folder / "history.jsonl"
+    logged.write(file)
+    header = history.read_header(file)
+    assert header is not None
+    configuration = shipped().configure(None, header.config)
+    findings = history.examine(history.read(file), shipped(), configuration, tells_processed=True)
+    found = [anomaly for anomaly, finding in findings.anomalies.items() if finding.found]
+    allowed = explore.allowed(shipped(), configuration, findings.faults, actions=findings.actions, found=found)
+    return history.judge(findings, allowed, guarantees=shipped().guarantees)
 
 
 def network() -> Timed:

@@ -14,7 +14,6 @@ from pathlib import Path
 
 import pytest
 
-from ackfsm import explore, history
 from ackfsm.engine import Broker, JournalInconsistent, Stuck
 from ackfsm.history import Result
 from ackfsm.terms import Anomaly, Verdict
@@ -22,7 +21,7 @@ from model_tests import engine_bugs as bugs
 from model_tests import engine_programs as programs
 from model_tests._tables import shipped
 from model_tests.engine_bugs import Bug, Change
-from model_tests.engine_laboratory import Laboratory
+from model_tests.engine_laboratory import Laboratory, judged
 
 DOCUMENT = Path(__file__).resolve().parent.parent / "docs" / "regressions.md"
 
@@ -304,17 +303,9 @@ SCENARIOS = (
 
 
 def verified(laboratory: Laboratory, folder: Path) -> Result:
-    """What is said of the history, which lacks nothing that was processed, by the tables of the project."""
+    """What is said of the history, by the tables of the project."""
     assert laboratory.history is not None
-    file = folder / "history.jsonl"
-    laboratory.history.write(file)
-    header = history.read_header(file)
-    assert header is not None
-    configuration = shipped().configure(None, header.config)
-    findings = history.examine(history.read(file), shipped(), configuration, tells_processed=True)
-    found = [anomaly for anomaly, finding in findings.anomalies.items() if finding.found]
-    allowed = explore.allowed(shipped(), configuration, findings.faults, actions=findings.actions, found=found)
-    return history.judge(findings, allowed, guarantees=shipped().guarantees)
+    return judged(laboratory.history, folder)
 
 
 def violations(result: Result) -> dict[Anomaly, tuple[str, ...]]:

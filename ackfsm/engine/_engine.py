@@ -18,6 +18,7 @@ from ackfsm.engine._wiring import Event, Role, State, View, Wiring
 __all__ = ["Engine", "Queues"]
 
 _PUBLISH = "producer_to_broker"
+_DELIVERY = "broker_to_consumer"
 _PUBLISHING = frozenset({"producer_to_broker", "broker_to_producer"})
 _DISK = frozenset({"disk"})
 _KNOWN = frozenset({"disk", "queue"})
@@ -69,6 +70,7 @@ class Engine:
         self._shuffled = pace if isinstance(pace, Shuffled) else None
         self._hungry: dict[Copy, None] = {}
         self._waiting: dict[Copy, None] = {}
+        self._unread: dict[Copy, None] = {}
         self._unsynced: dict[Copy, None] = {}
         self._busy: dict[Session, None] = {}
         self._writing: dict[Session, None] = {}
@@ -137,6 +139,8 @@ class Engine:
 
     def _wait_for(self, copy: Copy) -> None:
         self._waiting[copy] = None
+        if _DELIVERY in copy.told.by:
+            self._unread[copy] = None
 
     def _producer_busy(self, copy: Copy) -> None:
         self._busy[copy.route.outgoing.session] = None
@@ -171,7 +175,7 @@ class Engine:
             elif isinstance(subject, Session):
                 self.happen(event.name, subject)
             elif not self._is_spoken_for(event, subject, sent) and not self.perform(_said(event, subject), subject):
-                self._waiting[subject] = None
+                self._wait_for(subject)
 
         self.at(at, arrives)
 
@@ -247,6 +251,12 @@ class Engine:
         waiting, self._waiting = sorted(self._waiting, key=lambda copy: copy.key), {}
         for copy in waiting:
             self.courses.drive(self._nothing, copy)
+
+    def read_on(self) -> None:
+        """A library that was about to hand over a message has done so, and reads what has come meanwhile."""
+        if self._unread:
+            self.core.moved.update(self._unread)
+            self._unread.clear()
 
     def hungry(self, copy: Copy) -> None:
         """A queue has something to send, or somebody to send it to."""

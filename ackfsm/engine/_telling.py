@@ -36,7 +36,8 @@ _ENDS = {
     "transaction_lost": "rolled_back",
 }
 
-_MAKES_ROOM = ("settle", "give_back", "delivered_clear", "delivered_flagged")
+_MAKES_ROOM = ("settle", "give_back")
+_DELIVERED = ("delivered_clear", "delivered_flagged")
 
 
 class Telling:
@@ -78,6 +79,7 @@ class Telling:
         yield from dict.fromkeys(("broker_crash", "broker_kill", "journal_failure"), self._work_lost).items()
         yield from {"dispatch_first": _sent_first, "dispatch_again": _sent_again}.items()
         yield from dict.fromkeys(_MAKES_ROOM, self._room_made).items()
+        yield from dict.fromkeys(_DELIVERED, self._handed_over).items()
         yield from dict.fromkeys(("consumer_link_up", "recover", "rollback_consumption"), self._there_again).items()
         yield "acknowledged", self._acknowledged
         yield "ack_in_doubt", self._ack_in_doubt
@@ -144,6 +146,10 @@ class Telling:
         queue: Queue = copy.message.queue
         if queue.ready.members:
             self._broker.wake(queue)
+
+    def _handed_over(self, copy: Copy) -> None:
+        self._room_made(copy)
+        self._broker.engine.read_on()
 
     def _there_again(self, session: Session) -> None:
         """A consumer may be sent messages again."""

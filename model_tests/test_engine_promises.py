@@ -1,0 +1,225 @@
+"""What the application was told holds: confirmed sends, confirmed commits, whatever goes wrong in between.
+
+Each test is a program that once broke the engine; nothing here reads the tables, but for the verdict on the log.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ackfsm.engine import (
+    Broker,
+    History,
+    IllegalStateException,
+    JMSException,
+    OutcomeUnknown,
+    Session,
+    Timed,
+    TransactionRolledBackException,
+)
+from ackfsm.terms import Verdict
+from model_tests._tables import shipped
+from model_tests.engine_laboratory import judged
+
+PROFILES = ("jms", "artemis", "activemq", "ems", "qpid", "qpid-jms", "solace", "solace-jms", "rabbitmq")
+AUTOMATIC = ("jms", "artemis", "activemq", "ems", "qpid", "qpid-jms", "solace-jms")
+Fault = Callable[[Broker, Session], None]
+FAULTS: dict[str, Fault] = {
+    "broker_crash": lambda broker, _: broker.crash(),
+    "broker_kill": lambda broker, _: broker.kill(),
+    "journal_failure": lambda broker, _: broker.fail_journal(),
+    "link_loss": lambda _, session: session.fault("link_loss"),
+}
+
+
+def broker_of(profile: str, **settings: Any) -> Broker:
+    return Broker(profile, specification=shipped(), consumption="receive", history=True, **settings)
+
+
+def fill(broker: Broker, *names: str, queue: str = "in") -> None:
+    with broker.connect().session("AUTO_ACKNOWLEDGE") as session:
+        producer = session.producer(queue)
+        for name in names:
+            producer.send(name.encode(), message_id=name)
+
+
+def rest(broker: Broker, queue: str) -> list[str]:
+    """What a new client finds."""
+    with broker.connect().session("CLIENT_ACKNOWLEDGE") as session:
+        consumer, found = session.consumer(queue), list[str]()
+        while (message := consumer.receive(None)) is not None:
+            found.append(message.id)
+            message.acknowledge()
+        return found
+
+
+def accepted(broker: Broker, folder: Path) -> None:
+    """The engine's log is a history that `verify` accepts."""
+    broker.drained()
+    assert isinstance(broker.history, History)
+    result = judged(broker.history, folder)
+    assert (result.verdict, result.reasons) == (Verdict.VALID, ())
+
+
+# A1
+
+
+@pytest.mark.parametrize("profile", [name for name in PROFILES if name != "rabbitmq"])
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_commit_over_work_that_was_lost_is_rolled_back(profile: str, fault: str, tmp_path: Path) -> None:
+    """JMS 3.1, 6.2.7: all of a transaction or nothing; what the library still held was in the transaction too."""
+    for sends, rollback, most in itertools.product([True, False], [True, False], [1, 2, 3, 9]):
+        broker = transacted_run(profile, FAULTS[fault], sends=sends, rollback=rollback, most=most)
+    accepted(broker, tmp_path)
+
+
+def transacted_run(profile: str, fault: Fault, *, sends: bool, rollback: bool, most: int) -> Broker:
+    """Transactions of up to ``most`` messages, each with its output; the fault comes when all is in the library."""
+    broker = broker_of(profile, ack_mode="SESSION_TRANSACTED")
+    fill(broker, "i1", "i2", "i3")
+    session = broker.connect().session()
+    consumer, producer = session.consumer("in"), session.producer("out")
+    fault(broker, session)
+    if rollback:
+        session.rollback()
+    committed, outputs = list[str](), list[str]()
+    for number in range(12):
+        work = [message.id for _, message in zip(range(most), iter(lambda: consumer.receive(None), None), strict=False)]
+        if not work:
+            break
+        made = [producer.send(b"", message_id=f"{name} in {number}").id for name in work] if sends else []
+        try:
+            session.commit()
+        except (OutcomeUnknown, TransactionRolledBackException):
+            continue
+        committed += work
+        outputs += made
+    assert sorted(committed) == ["i1", "i2", "i3"], (committed, sends, rollback, most)
+    session.close()
+    assert rest(broker, "in") == []
+    assert rest(broker, "out") == outputs
+    return broker
+
+
+def test_a_message_from_before_the_fault_is_in_the_transaction_that_is_lost(tmp_path: Path) -> None:
+    """Its acknowledgement goes nowhere, so that the commit of what came after it cannot stand."""
+    broker = broker_of("jms")
+    fill(broker, "i1", "i2")
+    session = broker.connect().session("SESSION_TRANSACTED")
+    consumer = session.consumer("in")
+    first = consumer.receive(None)
+    assert first is not None
+    broker.crash()
+    while consumer.receive(None) is not None:
+        pass
+    with pytest.raises(TransactionRolledBackException):
+        session.commit()
+    assert [message.id for message in iter(lambda: consumer.receive(None), None)] == ["i1", "i2"]
+    session.commit()
+    session.close()
+    accepted(broker, tmp_path)
+
+
+# A2
+
+
+@pytest.mark.parametrize("profile", AUTOMATIC)
+@pytest.mark.parametrize("prefetch", [1, 2, 0])
+@pytest.mark.parametrize("timed", [False, True])
+def test_an_earlier_message_that_comes_late_loses_none(profile: str, prefetch: int, timed: bool, tmp_path: Path) -> None:  # noqa: FBT001
+    """What is acknowledged before it is handed over is handed over first; a session that closes gives the rest back."""
+    broker = broker_of(profile, **({} if profile == "rabbitmq" else {"prefetch": prefetch}), **pace(timed))
+    late = broker.connect().session("SESSION_TRANSACTED")
+    late.producer("in").send(b"", message_id="m1")
+    fill(broker, "m2", "m3")
+    session = broker.connect().session("AUTO_ACKNOWLEDGE")
+    consumer = session.consumer("in")
+    if timed:
+        broker.engine.wait(lambda: False)
+    late.commit()
+    message = consumer.receive(None)
+    assert message is not None
+    session.close()
+    assert broker.queue("in").length == 2
+    assert sorted([message.id, *rest(broker, "in")]) == ["m1", "m2", "m3"]
+    accepted(broker, tmp_path)
+
+
+def pace(timed: bool) -> dict[str, Any]:  # noqa: FBT001
+    return {"pace": Timed()} if timed else {}
+
+
+@pytest.mark.parametrize("profile", AUTOMATIC)
+@pytest.mark.parametrize("prefetch", [1, 2, 3])
+def test_of_competing_consumers_one_closes_and_nothing_is_missing(profile: str, prefetch: int, tmp_path: Path) -> None:
+    broker = broker_of(profile, prefetch=prefetch)
+    sessions = [broker.connect().session("AUTO_ACKNOWLEDGE") for _ in range(2)]
+    consumers = [session.consumer("in") for session in sessions]
+    fill(broker, "m1", "m2", "m3", "m4")
+    had = [consumer.receive(None) for consumer in consumers]
+    sessions[0].close()
+    while (message := consumers[1].receive(None)) is not None:
+        had.append(message)
+    sessions[1].close()
+    assert sorted(message.id for message in had if message is not None) == ["m1", "m2", "m3", "m4"]
+    accepted(broker, tmp_path)
+
+
+# A3
+
+_SENDERS: dict[str, dict[str, Any]] = {"consume and send": {}, "two delivery modes": {"delivery_mode": "NON_PERSISTENT"}}
+
+
+@pytest.mark.parametrize("program", _SENDERS)
+@pytest.mark.parametrize("profile", ["jms", "artemis", "qpid-jms"])
+def test_a_commit_of_two_parts_holds_or_not_wherever_its_connection_breaks(profile: str, program: str, tmp_path: Path) -> None:
+    """One frame commits a session (AMQP 1.0 4.3, Discharge; OpenWire TransactionInfo): never half of it."""
+    for microseconds in range(0, 2_400, 40):
+        broker = broker_of(profile, pace=Timed(latency=(100_000, 300_000), seed=microseconds))
+        fill(broker, "i1")
+        session = broker.connect().session("SESSION_TRANSACTED")
+        consumer = session.consumer("in")
+        if program == "consume and send":
+            assert consumer.receive(None) is not None
+        else:
+            session.producer("out").send(b"", message_id="o0", delivery_mode="NON_PERSISTENT")
+        session.producer("out").send(b"", message_id="o1")
+        broker.engine.at(broker.now + 1_000 * microseconds, lambda s=session: s.fault("link_loss"))  # type: ignore[misc]
+        committed = True
+        try:
+            session.commit()
+        except JMSException:
+            committed = False
+        broker.engine.wait(lambda: False)
+        broker.crash()
+        broker.restart()
+        session.close()
+        outputs, inputs = rest(broker, "out"), rest(broker, "in")
+        if program == "consume and send":
+            assert ("o1" in outputs) != ("i1" in inputs), (microseconds, outputs, inputs)
+        if committed:
+            assert "o1" in outputs, microseconds
+    accepted(broker, tmp_path)
+
+
+# A14
+
+
+def test_drained_tells_of_a_message_that_a_closed_session_still_works_on() -> None:
+    """What a session leaves behind has no entry in a queue, and is none of what a queue holds."""
+    broker = broker_of("jms")
+    fill(broker, "m1", "m2")
+    session = broker.connect().session("CLIENT_ACKNOWLEDGE")
+    consumer = session.consumer("in")
+    assert consumer.receive(None) is not None
+    session.fault("link_loss")
+    other = broker.connect().session("CLIENT_ACKNOWLEDGE")
+    taken = other.consumer("in").receive(None)
+    assert taken is not None
+    with pytest.raises(IllegalStateException, match="holds"):
+        broker.drained()
