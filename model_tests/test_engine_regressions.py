@@ -19,7 +19,6 @@ from ackfsm.history import Result
 from ackfsm.terms import Anomaly, Verdict
 from model_tests import engine_bugs as bugs
 from model_tests import engine_programs as programs
-from model_tests._tables import shipped
 from model_tests.engine_bugs import Bug, Change
 from model_tests.engine_laboratory import Laboratory, judged
 

@@ -230,7 +230,9 @@ class Broker:
     def _not_stuck(self, queue: Queue) -> None:
         """Raise :class:`Stuck` if a message of ``queue`` is with a consumer whose library has nothing of it."""
         for copy in self.core.broker.under(self.core.wiring.broadcast("broker")).members.values():
-            if copy.message.queue is queue and (copy.of("entry"), copy.of("delivery")) == ("dispatched", "absent"):
+            if copy.message.queue is not queue or not copy.counted:
+                continue
+            if (copy.of("entry"), copy.of("delivery")) == ("dispatched", "absent"):
                 raise Stuck(f"{copy.message.id} is in flight for ever: the consumer it went to has nothing of it")
 
     def observe(self, observer: Observer | None) -> None:
@@ -406,10 +408,6 @@ class Broker:
     def mark(self, queue: Queue) -> list[Copy]:
         """Write to the journal that those who are next in ``queue`` are about to be sent; which those are."""
         return self.dispatching.mark(queue)
-
-    def complete(self, session: Session) -> bool:
-        """Whether every part of the transaction of ``session`` has been executed."""
-        return self.storage.complete(session)
 
     def idle(self) -> bool:
         """Lazy acknowledgements; then repairs."""

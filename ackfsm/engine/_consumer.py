@@ -241,8 +241,6 @@ class Consumer:
         if self._whose == "library":
             if message.copy.told.claimable:
                 self._acknowledge(message.copy)
-            elif self.session.transacted:
-                self.session.ended("rolled_back")  # it was lost with its connection, and will come again
         elif self._whose == "leisure":
             self._broker.lazily(self, message)
 

@@ -201,18 +201,29 @@ class Core:
             found = self._entered[key] = tuple(e for at in arrived for e in self.arrivals.get(at, ()))
         return found
 
-    def happen(self, event: Event, session: Session) -> bool:  # noqa: C901 - ask all, move all, tell all
-        """One event of a session or of the broker: its parts and every copy that it concerns take part."""
+    def allows(self, event: Event, session: Session) -> bool:
+        """Whether nobody would refuse ``event`` of a session or of the broker now."""
+        return self._moves_of(event, session) is not None
+
+    def _moves_of(self, event: Event, session: Session) -> tuple[list[tuple[Part, int]], list[tuple[Part, int]]] | None:
+        """Where the copies and the parts would go; ``None`` if one refuses."""
         moves: list[tuple[Part, int]] = []
         copies: list[tuple[Part, int]] = []
         for copy in session.under(self.wiring.broadcast(session.kind)).members.values():
             if not self._ask(copy, event.own, copies):
-                return False
-        parts = list(self._parts(session))
-        for _, part in parts:
+                return None
+        for _, part in self._parts(session):
             if not self._ask(part, event.own, moves):
-                return False
-        owner = {id(part): of for of, part in parts}
+                return None
+        return copies, moves
+
+    def happen(self, event: Event, session: Session) -> bool:
+        """One event of a session or of the broker: its parts and every copy that it concerns take part."""
+        asked = self._moves_of(event, session)
+        if asked is None:
+            return False
+        copies, moves = asked
+        owner = {id(part): of for of, part in self._parts(session)}
         effects = [(part, effect) for part, target in (*copies, *moves) for effect in self._effects_of(part, target)]
         for part, target in (*copies, *moves):
             part.state = target

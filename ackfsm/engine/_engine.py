@@ -19,6 +19,7 @@ __all__ = ["Engine", "Queues"]
 
 _PUBLISH = "producer_to_broker"
 _DELIVERY = "broker_to_consumer"
+_EXECUTING = frozenset({"execute_commit", "execute_consumption"})
 _PUBLISHING = frozenset({"producer_to_broker", "broker_to_producer"})
 _DISK = frozenset({"disk"})
 _KNOWN = frozenset({"disk", "queue"})
@@ -35,9 +36,6 @@ class Queues(Protocol):
 
     def sync(self) -> bool:
         """Write and sync the journal; ``False`` if it failed and the broker has stopped."""
-
-    def complete(self, session: Session) -> bool:
-        """Whether every part of the transaction of ``session`` has been executed, so that it may be stored."""
 
     def idle(self) -> bool:
         """Do what is done when nothing else is: lazy acknowledgements, repairs; whether anything was done."""
@@ -71,6 +69,7 @@ class Engine:
         self._hungry: dict[Copy, None] = {}
         self._waiting: dict[Copy, None] = {}
         self._unread: dict[Copy, None] = {}
+        self._executing: deque[tuple[Event, Session]] = deque()
         self._unsynced: dict[Copy, None] = {}
         self._busy: dict[Session, None] = {}
         self._writing: dict[Session, None] = {}
@@ -101,10 +100,42 @@ class Engine:
 
     def happen(self, name: str, session: Session) -> bool:
         """An event of a session or the broker that somebody brings about."""
+        if name in _EXECUTING:
+            return self._execute(session)
         done = self.core.happen(self.core.events[name], session)
         if done:
             self._stir(session)
         return done
+
+    def _execute(self, session: Session) -> bool:
+        """The broker reads the frame by which a session commits: what all its sides have done counts, or nothing.
+
+        Each side has a frame of its own in the tables; on a connection they are one (JMS 3.1, 6.2.7; AMQP 1.0, 4.3).
+        """
+        sides = [
+            (event, side)
+            for side in session.face.owner.sides()
+            for part in side.parts.values()
+            for event in part.told.todo
+            if event.name in _EXECUTING
+        ]
+        if any((event.number, side, side) in self._sent or not self.core.allows(event, side) for event, side in sides):
+            return False
+        self._executing += sides
+        self.finish_executing()
+        return bool(sides)
+
+    @property
+    def is_executing(self) -> bool:
+        """Whether the broker is in the midst of a commit, in which nothing can strike it."""
+        return bool(self._executing)
+
+    def finish_executing(self) -> None:
+        """What strikes a broker as it executes a commit finds it executed."""
+        while self._executing:
+            event, side = self._executing.popleft()
+            self.core.happen(event, side)
+            self._stir(side)
 
     def _stir(self, session: Session) -> None:
         self._retry = True
@@ -297,7 +328,7 @@ class Engine:
     def flush(self) -> bool:
         """Sync the journal and tell everybody whose entry it was; ``False`` if that moves nobody."""
         copies = [copy for copy in self._unsynced if "disk" in copy.told.by]
-        sessions = [session for session in self._writing if _disk(session) and self.queues.complete(session)]
+        sessions = [session for session in self._writing if _disk(session)]
         self._unsynced.clear()
         for session in sessions:
             del self._writing[session]
@@ -338,6 +369,7 @@ class Engine:
 
     def finish_telling(self) -> None:
         """The broker is about to die, perhaps as it tells what a sync took along: the tables shall know what it was."""
+        self.finish_executing()
         copies, sessions = self._taken
         for copy, records in copies.items():
             while any(_is_of(records, event) and self.core.perform(event, copy) for event in copy.told.todo):
@@ -387,7 +419,7 @@ class Engine:
         if event.agent == "disk":
             return self.flush_all()
         if isinstance(subject, Session):
-            return self.core.happen(event, subject)
+            return self.happen(event.name, subject)
         if event.agent == "queue":
             self._hungry.pop(subject, None)
             asked = len(self._marking)
@@ -409,7 +441,7 @@ class Engine:
         """Nothing that anybody could notice can happen to ``copy`` any more."""
         if copy.filed:
             copy.unfile()
-        for held in (self._waiting, self._unsynced, self._hungry, self.core.moved):
+        for held in (self._waiting, self._unread, self._unsynced, self._hungry, self.core.moved):
             if copy in held:
                 del held[copy]
         if copy.key & 3 == 1:

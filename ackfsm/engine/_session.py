@@ -168,11 +168,8 @@ class Session:
         if self._outcome != "committed" or not all(self._may(event, side) for side, event in sides):
             self._undo()  # a part of the work is lost, so that all of it is
             self._end(asked="committed")
-        if len(sides) > 1:
-            self.broker.storage.halves[self.transaction] = len(sides)
         for side, event in sides:
             if not self.broker.engine.happen(event, side):
-                self.broker.storage.executed(side)
                 self.ended("rolled_back")
         self.broker.wait(lambda: not self._ending(), f"commit() of {self.name}")
         self._end(asked="committed")
@@ -289,6 +286,7 @@ class Session:
 
     def fault(self, what: str) -> None:
         """``link_loss`` or ``crash``: of the connection or of the process that holds the session."""
+        self.broker.engine.finish_executing()
         for out in self.outgoing.values():
             self.broker.engine.happen(f"producer_{what}", out.session)
         for consumer in self.consumers:

@@ -20,16 +20,11 @@ _CONSUMER = 2
 
 
 class Storage:
-    """The journal of a broker.
-
-    ``halves`` counts for each transaction that is being committed the sessions that have not executed their part of
-    it: one ``COMMIT`` makes all of it hold.
-    """
+    """The journal of a broker: one ``COMMIT`` makes all of a transaction hold, whatever the sides of its session."""
 
     def __init__(self, core: Core, journal: Journal) -> None:
         self.core = core
         self.journal = journal
-        self.halves: dict[int, int] = {}
         self._commits: dict[int, None] = {}
         self._marking: dict[object, bool] = {}
         asked: dict[str, Effect] = {
@@ -63,24 +58,12 @@ class Storage:
     def _commit(self, session: Session) -> None:
         self._commits[session.transaction] = None
 
-    def executed(self, session: Session) -> None:
-        """The broker has executed the part of a transaction that is this session's."""
-        left = self.halves.get(session.transaction, 1) - 1
-        if left:
-            self.halves[session.transaction] = left
-        else:
-            self.halves.pop(session.transaction, None)
-
-    def complete(self, session: Session) -> bool:
-        """Whether every part of the session's transaction has been executed."""
-        return session.transaction not in self.halves
-
     def sync(self) -> bool:
         """Write and sync; ``False`` if the journal has failed."""
         try:
-            for transaction in [number for number in self._commits if number not in self.halves]:
-                del self._commits[transaction]
+            for transaction in self._commits:
                 self.journal.append(Kind.COMMIT, transaction)
+            self._commits.clear()
             self.journal.sync()
         except JournalFailure:
             return False
@@ -112,7 +95,6 @@ class Storage:
                 f"a {kind} cannot be crashed inside this process; give it the methods of ackfsm.journal.Crashable"
             )
         self._commits.clear()
-        self.halves.clear()
         self.journal = self.journal.crash(lambda _: chance.random() < 0.5) if power else self.journal.kill()  # noqa: PLR2004 - either
 
     def recover(self, copies: list[Copy]) -> None:

@@ -75,7 +75,6 @@ class Telling:
             yield event, self._fault(event, self._work_lost)
         for event in ("listener_exception", "rejection"):
             yield event, self._fault(event)
-        yield from dict.fromkeys(("execute_commit", "execute_consumption"), self._broker.storage.executed).items()
         yield from dict.fromkeys(("broker_crash", "broker_kill", "journal_failure"), self._work_lost).items()
         yield from {"dispatch_first": _sent_first, "dispatch_again": _sent_again}.items()
         yield from dict.fromkeys(_MAKES_ROOM, self._room_made).items()

@@ -328,17 +328,8 @@ class Trial:
             return  # the engine lets go of what a dead process had
         message = subject.message.id if isinstance(subject, Copy) else ""
         throwing = event.name in _DELIVERED and isinstance(subject, Copy) and _has_listener(subject)
-        may = self._may(throwing=throwing) if not self._half_executed(event, subject) else frozenset[Fault]()
+        may = self._may(throwing=throwing) if not self.broker.engine.is_executing else frozenset[Fault]()
         self._happened(event.name, event.agent, self._side(event, subject), message, may)
-
-    def _half_executed(self, event: Event, subject: Copy | Side) -> bool:
-        """Whether the broker is in the midst of one frame, the commit of a session that consumes and sends.
-
-        The model has two transactions there, of which nothing can come between.
-        """
-        return (
-            isinstance(subject, Side) and event.name in _EXECUTED and subject.transaction in self.broker.storage.halves
-        )
 
     def _side(self, event: Event, subject: Copy | Side) -> str:
         """Where an event happens that is no frame: with the machine that decides it."""
@@ -400,8 +391,6 @@ class Trial:
         else:
             process.lose()
 
-
-_EXECUTED = frozenset({"execute_commit", "execute_consumption"})
 
 _DELIVERED = frozenset({"delivered_clear", "delivered_flagged"})
 
