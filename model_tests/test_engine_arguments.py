@@ -61,7 +61,7 @@ class Stage:
             "history": [dict(line) for line in broker.history.lines],
             "journal": self.journal._next,  # noqa: SLF001
             "now": broker.now,
-            "next": broker.next_id(),
+            "next": broker.new_id("next"),
             "clients": broker._clients,  # noqa: SLF001
             "observer": broker.core.observer,
             "sides": {

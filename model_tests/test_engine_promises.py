@@ -22,6 +22,7 @@ from ackfsm.engine import (
     Timed,
     TransactionRolledBackException,
 )
+from ackfsm.journal import FileJournal
 from ackfsm.terms import Verdict
 from model_tests._tables import shipped
 from model_tests.engine_calls import shared_wiring
@@ -216,6 +217,33 @@ def test_a_commit_of_two_parts_holds_or_not_wherever_its_connection_breaks(
             assert "o1" in outputs, microseconds
     if program == "consume and send":
         accepted(broker, tmp_path)
+
+
+# A13
+
+
+def test_an_id_is_given_once_whatever_the_number_of_restarts(tmp_path: Path) -> None:
+    """What is not stored leaves nothing behind, and its id must not be given again all the same (JMS 3.1, 3.4.3)."""
+    given = list[str]()
+    for _ in range(4):
+        with broker_of("jms", journal=FileJournal(tmp_path / "journal")) as broker:
+            producer = broker.connect().session().producer("q")
+            for mode in ("NON_PERSISTENT", "PERSISTENT", "NON_PERSISTENT"):
+                given.append(producer.send(delivery_mode=mode).id)
+    assert len(set(given)) == len(given) == 12
+
+
+def test_a_memory_of_ids_takes_a_new_message_for_a_new_one(tmp_path: Path) -> None:
+    seen, new = set[str](), list[str]()
+    for _ in range(3):
+        with broker_of("jms", journal=FileJournal(tmp_path / "journal")) as broker:
+            session = broker.connect().session()
+            session.producer("q").send(delivery_mode="NON_PERSISTENT")
+            message = session.consumer("q").receive()
+            assert message is not None
+            new += [] if message.id in seen else [message.id]
+            seen.add(message.id)
+    assert len(new) == 3
 
 
 # A14

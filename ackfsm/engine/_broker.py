@@ -88,6 +88,7 @@ class Broker:
         self._leaving: list[Session] = []
         self._queues: dict[str, Queue] = {}
         self._serial = 0
+        self._life = ""
         self._transaction = 0
         self._remembered: dict[bytes, None] = {}
         self._lazy: dict[Consumer, list[Message]] = {}
@@ -335,9 +336,9 @@ class Broker:
         holds = {name: self.specification.conditions[name].holds(environment) for name in _COVERING}
         return next((scope for name, scope in _COVERING.items() if holds[name]), "message")
 
-    def next_id(self) -> int:
-        """A number that no message has had."""
-        return self._serial + 1
+    def new_id(self, session: str) -> str:
+        """An id for a message of ``session`` that none has had, nor in an earlier life of this broker."""
+        return f"{session}-{self._life}{self._serial + 1}"
 
     def wake(self, queue: Queue) -> None:
         """There is somebody new to send to."""
@@ -367,6 +368,7 @@ class Broker:
         """Take what the journal has into the queues."""
         recovery = self.storage.journal.recovery
         self._serial = recovery.next_key >> 2
+        self._life = f"{recovery.epoch}." if recovery.epoch > 1 else ""  # what is not stored leaves no number behind
         self._transaction = recovery.next_key
         self._remembered = dict.fromkeys(recovery.remembered)
         sent = self.configuration

@@ -62,7 +62,7 @@ class Producer:
         data = body if type(body) is bytes else body_of(body)
         named = headers_of(headers)
         known = None if duplicate_id is None else duplicate_id_of(duplicate_id)
-        ident = f"{session.name}-{broker.next_id()}" if message_id is None else id_of(message_id)
+        ident = broker.new_id(session.name) if message_id is None else id_of(message_id)
         out = self._out if delivery_mode is None else session.sends_as(delivery_mode)
         message = Sent(ident, data, named, out.configuration.delivery_mode, self.queue, known, self._on_outcome)
         copy = broker.new_message(out, self.queue, message)
