@@ -5,8 +5,10 @@ Each test is a program that once broke the engine; nothing here reads the tables
 
 from __future__ import annotations
 
+import errno
 import itertools
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +16,7 @@ import pytest
 
 from ackfsm.engine import (
     Broker,
+    BrokerStopped,
     History,
     IllegalStateException,
     JMSException,
@@ -22,7 +25,7 @@ from ackfsm.engine import (
     Timed,
     TransactionRolledBackException,
 )
-from ackfsm.journal import FileJournal
+from ackfsm.journal import FileJournal, OsDisk
 from ackfsm.terms import Verdict
 from model_tests._tables import shipped
 from model_tests.engine_calls import shared_wiring
@@ -219,6 +222,96 @@ def test_a_commit_of_two_parts_holds_or_not_wherever_its_connection_breaks(
         accepted(broker, tmp_path)
 
 
+# A6
+
+
+class FullDisk(OsDisk):
+    """A disk that has no room while ``full``."""
+
+    full = False
+
+    def write(self, file: int, offset: int, data: bytes) -> int:
+        """Nothing, on a full disk."""
+        if self.full:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return super().write(file, offset, data)
+
+
+@pytest.mark.parametrize("transacted", [False, True])
+def test_a_broker_whose_disk_is_full_serves_again_when_there_is_room(tmp_path: Path, transacted: bool) -> None:  # noqa: FBT001
+    disk = FullDisk()
+    broker = broker_of("jms", journal=FileJournal(tmp_path / "journal", disk=disk))
+    session = broker.connect().session("SESSION_TRANSACTED" if transacted else "AUTO_ACKNOWLEDGE")
+    producer, confirmed = session.producer("q"), list[str]()
+
+    def send(name: str) -> None:
+        producer.send(message_id=name)
+        if transacted:
+            session.commit()
+        confirmed.append(name)
+
+    send("m1")
+    disk.full = True
+    for _ in range(3):
+        with pytest.raises(JMSException):
+            send("lost")
+    assert not broker.running
+    with pytest.raises(BrokerStopped, match=r"cannot be opened .*No space left"):
+        broker.restart()
+    disk.full = False
+    send("m2")
+    assert broker.running
+    session.close()
+    left = rest(broker, "q")
+    assert [name for name in left if name in confirmed] == confirmed == ["m1", "m2"]
+    broker.close()
+    assert not FileJournal(tmp_path / "journal").recovery.live
+
+
+# A7
+
+
+@pytest.mark.parametrize("deliveries", [2, 3, 5])
+def test_the_count_of_deliveries_holds_over_a_restart(tmp_path: Path, deliveries: int) -> None:
+    """Who is at the limit, or beyond a lower one, is not tried again, and the queue goes on (ART undelivered-messages)."""
+    journal = tmp_path / "journal"
+    with broker_of("artemis", journal=FileJournal(journal), redelivery_mark_persisted=True) as broker:
+        fill(broker, "poison", "m1", "m2")
+        for _ in range(deliveries):
+            connection = broker.connect()
+            assert connection.session("CLIENT_ACKNOWLEDGE", prefetch=1).consumer("in").receive(None)
+            connection.crash()
+    settings = {"max_delivery_attempts": 2, "redelivery_mark_persisted": True}
+    with broker_of("artemis", journal=FileJournal(journal), **settings) as broker:
+        assert rest(broker, "in") == ["m1", "m2"]
+        assert [message.id for message in broker.dead_letters] == ["poison"]
+        assert broker.queue("in").length == 0
+
+
+# A10
+
+
+def test_another_thread_is_refused_at_once() -> None:
+    broker = broker_of("jms")
+    connection = broker.connect()
+    session = connection.session()
+    producer, consumer = session.producer("q"), session.consumer("q")
+    producer.send()
+    calls: list[Callable[[], object]] = [
+        *(producer.send, consumer.receive, consumer.poll, session.close, session.recover, connection.session),
+        *(broker.connect, broker.crash, broker.restart, broker.drained, broker.close, lambda: broker.queue("r")),
+    ]
+    with ThreadPoolExecutor(1) as other:
+        for call in calls:
+            with pytest.raises(IllegalStateException, match="used by one thread"):
+                other.submit(call).result()
+        other.submit(broker.use_in_this_thread).result()
+        assert other.submit(consumer.receive).result() is not None
+        other.submit(broker.close).result()
+    with pytest.raises(IllegalStateException, match="the broker is closed"):
+        producer.send()
+
+
 # A13
 
 
@@ -247,6 +340,18 @@ def test_a_memory_of_ids_takes_a_new_message_for_a_new_one(tmp_path: Path) -> No
 
 
 # A14
+
+
+def test_a_broker_that_is_closed_says_so() -> None:
+    broker = broker_of("jms")
+    producer = broker.connect().session().producer("q")
+    broker.close()
+    broker.close()
+    assert not broker.running
+    with pytest.raises(IllegalStateException, match="the broker is closed; open another on its journal"):
+        producer.send()
+    with pytest.raises(IllegalStateException, match="the broker is closed"):
+        broker.connect()
 
 
 def test_drained_tells_of_a_message_that_a_closed_session_still_works_on() -> None:

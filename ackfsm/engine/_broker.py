@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import random
 from collections.abc import Callable, Mapping
+from threading import get_ident
 from types import TracebackType
 from typing import Self
 
@@ -34,12 +35,15 @@ from ackfsm.text import quoted
 __all__ = ["Broker"]
 
 _LAZY_BATCH = 32
+_CLOSED = 0
+"""No thread has this number."""
 
 
 class Broker:
     """An in-process broker whose every step is a row of the tables.
 
-    One thread uses it; it is deterministic by its seed.
+    One thread uses it and all that belongs to it; from another every call raises :class:`IllegalStateException`, as
+    after :meth:`close`.  It is deterministic by its seed.
 
     Args:
         profile: the system whose defaults and refusals hold (``jms``, ``artemis`` …).
@@ -73,6 +77,7 @@ class Broker:
         _check_parts(specification=specification, like=like, journal=journal, pace=pace, history=history)
         instance_of("seed", int, seed)
         flag_of("repairs", repairs)
+        self.thread = get_ident()
         wiring = like.core.wiring if like is not None else Wiring(specification or tables.load())
         self.specification: Specification = wiring.specification
         self.profile = profile
@@ -110,10 +115,30 @@ class Broker:
 
     def close(self) -> None:
         """Sync and close the journal; what is in the queues is there when it is opened again."""
+        if self.thread == _CLOSED:
+            return
+        self.check_use()
         self.engine.settle()
         if self.running:
             self.engine.flush()
         self.storage.journal.close()
+        self.thread = _CLOSED
+
+    def check_use(self) -> None:
+        """Raise :class:`IllegalStateException` if the broker is closed, or another thread uses it."""
+        if self.thread == _CLOSED:
+            raise IllegalStateException("the broker is closed; open another on its journal")
+        if self.thread != get_ident():
+            raise IllegalStateException(
+                "a broker and all that belongs to it is used by one thread, that which made it; make one for each "
+                "thread, or call use_in_this_thread() when the other has done with it"
+            )
+
+    def use_in_this_thread(self) -> None:
+        """From now on the calling thread is the one that uses the broker, and the one before must not any more."""
+        if self.thread == _CLOSED:
+            self.check_use()
+        self.thread = get_ident()
 
     # Faces
 
@@ -127,6 +152,7 @@ class Broker:
 
         Raises :class:`InputError` if it exists and is different.
         """
+        self.check_use()
         name = name_of(name)
         if durable is not None:
             flag_of("durable", durable)
@@ -147,6 +173,7 @@ class Broker:
 
     def connect(self, client_id: str | None = None, **settings: object) -> Connection:
         """A connection of a client, whose ``settings`` go before those of the broker."""
+        self.check_use()
         name = f"client-{self._clients + 1}" if client_id is None else client_of(client_id)
         self._clients += 1
         return Connection(self, name, settings)
@@ -167,7 +194,7 @@ class Broker:
     @property
     def running(self) -> bool:
         """Whether the broker's process is there."""
-        return self.core.broker.parts[Role.BROKER].of("broker") == "up"
+        return self.thread != _CLOSED and self.core.broker.parts[Role.BROKER].of("broker") == "up"
 
     @property
     def now(self) -> int:
@@ -189,8 +216,10 @@ class Broker:
         self._stop("journal_failure", power=True)
 
     def _stop(self, fault: str, *, power: bool) -> None:
+        self.check_use()
         if not self.running:
             raise IllegalStateException("the broker is down already; start it with restart()")
+        self.storage.check_crashable()
         self.engine.finish_telling()
         self.log("nemesis", "fault", fault=fault)
         self.storage.crash(self.random, power=power)
@@ -200,10 +229,13 @@ class Broker:
     def restart(self) -> None:
         """Read the journal and serve again.
 
-        Raises :class:`JournalInconsistent` if the journal does not hold what the tables say that it must.
+        Raises :class:`JournalInconsistent` if the journal does not hold what the tables say that it must,
+        :class:`BrokerStopped` if it cannot be opened (a full disk); call it again when it can.
         """
+        self.check_use()
         if self.running:
             raise IllegalStateException("the broker runs; there is nothing to restart")
+        self.storage.reopen()
         copies = list(self.core.broker.under(self.core.wiring.broadcast("broker")).members.values())
         self.storage.recover(copies)
         if not self.engine.happen("broker_restart", self.core.broker):
@@ -221,6 +253,7 @@ class Broker:
 
         Raises :class:`IllegalStateException` if one is not, :class:`Stuck` if one never will be.
         """
+        self.check_use()
         self.engine.wait(lambda: not any(queue.length for queue in self._queues.values()))
         for queue in self._queues.values():
             if queue.length:
@@ -311,7 +344,8 @@ class Broker:
         """
         if not self.engine.wait(until):
             if not self.running:
-                raise BrokerStopped(f"{doing}: the broker is down and nobody starts it; call restart()")
+                why = self.storage.unopened or "nobody starts it"
+                raise BrokerStopped(f"{doing}: the broker is down, and {why}; call restart()")
             raise Stuck(f"{doing} would wait for ever: nothing is left that could happen")
 
     def lazily(self, consumer: Consumer, message: Message) -> None:
@@ -397,8 +431,8 @@ class Broker:
         if live.marked:
             states["redelivery"] = "marked"
         attempts = next(fsm for fsm in copy.automaton.fsms if fsm.name == "attempts")
-        if str(live.attempts) in attempts.states:
-            states["attempts"] = str(live.attempts)
+        if live.attempts:
+            states["attempts"] = attempts.states[min(live.attempts, len(attempts.states) - 1)]
         return copy.automaton.put(copy.state, **states)
 
     # What the engine asks (the protocol Queues)
@@ -425,13 +459,19 @@ class Broker:
     def _repair(self) -> bool:
         """Start the broker again, or make a connection again, if one is down."""
         if not self.running:
-            self.restart()
-            return True
+            return self._start_again()
         for session in list(self.core.sessions):
             if session is not self.core.broker and self.engine.happen(f"{session.kind}_link_up", session):
                 self._connect_others(session.face.owner)
                 return True
         return False
+
+    def _start_again(self) -> bool:
+        try:
+            self.restart()
+        except BrokerStopped:
+            return False  # whoever waits is told why
+        return True
 
     def _connect_others(self, owner: JmsSession) -> None:
         """The sides of a session share its connection."""

@@ -43,6 +43,7 @@ class Connection:
 
         Raises :class:`ackfsm.terms.InputError` for what the system does not have, with the reason.
         """
+        self.broker.check_use()
         if self._closed:
             raise IllegalStateException("the connection is closed; make another with broker.connect()")
         chosen = {**self._settings, **settings, **({} if ack_mode is None else {"ack_mode": ack_mode})}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Mapping
+from threading import get_ident
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
@@ -54,7 +55,9 @@ class Session:
         self.close()
 
     def alive(self) -> None:
-        """Raise :class:`IllegalStateException` if the session is closed."""
+        """Raise :class:`IllegalStateException` if the session is closed, or another thread uses it."""
+        if get_ident() != self.broker.thread:
+            self.broker.check_use()
         if self.closed:
             raise IllegalStateException(f"session {self.name} is closed; make another with connection.session()")
 
@@ -269,6 +272,7 @@ class Session:
         """Close it: what it has not acknowledged is delivered again, and an open transaction is rolled back."""
         if self.closed:
             return
+        self.alive()
         self.finish_processing()
         self.broker.engine.settle()
         self.broker.flush_lazily(self)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 
 from ackfsm.engine._automaton import Automaton
 from ackfsm.engine._core import Core, Effect, Session
-from ackfsm.engine._errors import JMSException, JournalInconsistent
+from ackfsm.engine._errors import BrokerStopped, JMSException, JournalInconsistent
 from ackfsm.engine._messages import pack
 from ackfsm.engine._parts import Copy
 from ackfsm.engine._wiring import Event
@@ -25,6 +26,7 @@ class Storage:
     def __init__(self, core: Core, journal: Journal) -> None:
         self.core = core
         self.journal = journal
+        self.unopened = ""
         self._commits: dict[int, None] = {}
         self._marking: dict[object, bool] = {}
         asked: dict[str, Effect] = {
@@ -85,17 +87,40 @@ class Storage:
     # Crash and recovery
 
     def crash(self, chance: random.Random, *, power: bool) -> None:
-        """The broker's process is gone, with ``power`` the machine too; the journal is opened again.
+        """The broker's process is gone, with ``power`` the machine too; the journal is opened again, if it can be."""
+        self._commits.clear()
+        journal = self._crashable()
+        self._open(lambda: journal.crash(lambda _: chance.random() < 0.5) if power else journal.kill())  # noqa: PLR2004 - either
 
-        Raises :class:`JMSException` if this journal cannot be crashed.
+    def reopen(self) -> None:
+        """Open the journal if that could not be done when the broker stopped.
+
+        Raises :class:`BrokerStopped` if it still cannot be.
         """
+        if self.unopened:
+            self._open(self._crashable().kill)
+        if self.unopened:
+            raise BrokerStopped(f"{self.unopened}; call restart() again when it can be")
+
+    def _open(self, journal: Callable[[], Journal]) -> None:
+        try:
+            self.journal = journal()
+        except JournalFailure as error:
+            self.unopened = f"its journal cannot be opened ({error})"
+        else:
+            self.unopened = ""
+
+    def check_crashable(self) -> None:
+        """Raise :class:`JMSException` if this journal cannot be crashed."""
+        self._crashable()
+
+    def _crashable(self) -> Crashable:
         if not isinstance(self.journal, Crashable):
             kind = type(self.journal).__name__
             raise JMSException(
                 f"a {kind} cannot be crashed inside this process; give it the methods of ackfsm.journal.Crashable"
             )
-        self._commits.clear()
-        self.journal = self.journal.crash(lambda _: chance.random() < 0.5) if power else self.journal.kill()  # noqa: PLR2004 - either
+        return self.journal
 
     def recover(self, copies: list[Copy]) -> None:
         """Read the journal: the tables say what may be found, the journal what is.
@@ -110,7 +135,9 @@ class Storage:
         known = {copy.key for copy in copies}
         for key in live.keys() - known:
             raise JournalInconsistent(f"the journal has brought back copy {key}, whose removal was on stable storage")
-        self.journal.sync()
+        if not self.sync():
+            self.unopened = "its journal failed when it was opened"
+            raise BrokerStopped(f"{self.unopened}; call restart() again when there is a sound disk with room")
 
     def _commits_found(self, session: Session, copies: list[Copy], live: dict[int, Live]) -> None:
         """Whether a commit that was not synced is in the journal: what it committed tells."""

@@ -131,6 +131,7 @@ class Telling:
 
     def _dead_lettered(self, copy: Copy) -> None:
         self._broker.dead_letters.append(copy.message)
+        self._broker.wake(copy.message.queue)
         self._broker.log("broker", "dead_lettered", queue=copy.message.queue.name, message=copy.message.id)
 
     def _ending(self, end: str) -> Callable[[Session], None]:
