@@ -273,7 +273,7 @@ def test_a_broker_whose_disk_is_full_serves_again_when_there_is_room(tmp_path: P
 
 @pytest.mark.parametrize("deliveries", [2, 3, 5])
 def test_the_count_of_deliveries_holds_over_a_restart(tmp_path: Path, deliveries: int) -> None:
-    """Who is at the limit, or beyond a lower one, is not tried again, and the queue goes on (ART undelivered-messages)."""
+    """Who is at the limit, or beyond a lower one, is not tried again, and the queue goes on."""
     journal = tmp_path / "journal"
     with broker_of("artemis", journal=FileJournal(journal), redelivery_mark_persisted=True) as broker:
         fill(broker, "poison", "m1", "m2")

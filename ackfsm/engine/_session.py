@@ -12,7 +12,7 @@ from ackfsm.engine._arguments import callback_of
 from ackfsm.engine._automaton import REFUSED
 from ackfsm.engine._consumer import Consumer, Deferred, Listener
 from ackfsm.engine._core import Session as CoreSession
-from ackfsm.engine._errors import IllegalStateException, OutcomeUnknown, TransactionRolledBackException
+from ackfsm.engine._errors import IllegalStateException, OutcomeUnknown, Stuck, TransactionRolledBackException
 from ackfsm.engine._messages import Sent
 from ackfsm.engine._producer import Producer
 from ackfsm.engine._queues import Incoming, Outgoing, Queue
@@ -219,8 +219,11 @@ class Session:
         engine = self.broker.engine
         engine.settle()
         while not any(engine.happen(event, incoming.session) for event in ("rollback_consumption", "recover")):
-            if self.broker.core.refusal().error is not None or not engine.go_on():
+            row = self.broker.core.refusal()
+            if row.error is not None:
                 return  # the connection is down, and so the broker has it all back
+            if not engine.go_on():
+                raise Stuck(f"session {self.name} cannot give back what it has: {row.because} ({row.place})")
 
     def recover(self) -> None:
         """Have everything that is not acknowledged delivered again, flagged (JMS 3.1, 6.2.10).
