@@ -140,11 +140,12 @@ class Miscounting(Broker):
 class Unspoken(Broker):
     """At the limit of attempts a message is destroyed, and nobody is told."""
 
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs, dead_letter_queue=None)
+
     def log(self, process: str, event: str, **fields: object) -> None:
         """As it is, without dead letters."""
-        if event == "dead_lettered":
-            self.dead_letters.clear()
-        else:
+        if event != "dead_lettered":
             super().log(process, event, **fields)
 
 
@@ -190,7 +191,7 @@ class Poisoning(Auditing):
     def drop(self, copy: Copy) -> None:
         """Its acknowledgement says that the message is poison."""
         super().drop(copy)
-        self.dead_letters.append(copy.message)
+        self._letters.told(copy)
 
 
 class Dropping(_Watched):

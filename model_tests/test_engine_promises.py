@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from ackfsm.engine import (
+    DEAD_LETTER_HEADERS,
     Broker,
     BrokerStopped,
     History,
@@ -286,6 +287,66 @@ def test_the_count_of_deliveries_holds_over_a_restart(tmp_path: Path, deliveries
         assert rest(broker, "in") == ["m1", "m2"]
         assert [message.id for message in broker.dead_letters] == ["poison"]
         assert broker.queue("in").length == 0
+
+
+def poisoned(broker: Broker, **settings: Any) -> None:
+    """One message is delivered as often as it may be."""
+    broker.connect().session().producer("in").send(b"tea", {"shop": 7}, message_id="poison", **settings)
+    connection = broker.connect()
+    assert connection.session("CLIENT_ACKNOWLEDGE").consumer("in").receive(None)
+    connection.crash()
+
+
+def test_a_dead_letter_is_in_a_queue_of_its_own_with_the_reason_and_survives(tmp_path: Path) -> None:
+    settings: dict[str, Any] = {"max_delivery_attempts": 1}
+    with broker_of("artemis", journal=FileJournal(tmp_path / "journal"), **settings) as broker:
+        poisoned(broker)
+        assert [message.id for message in broker.dead_letters] == ["poison"]
+        broker.drained()
+    with broker_of("artemis", journal=FileJournal(tmp_path / "journal")) as broker:
+        assert rest(broker, "in") == []
+        letter = broker.connect().session("AUTO_ACKNOWLEDGE").consumer("DLQ").receive(None)
+        assert letter is not None
+        assert (letter.id, letter.body, letter.delivery_count) == ("poison", b"tea", 1)
+        reasons = dict(zip(DEAD_LETTER_HEADERS, ["in", 1, "max_delivery_attempts"], strict=True))
+        assert letter.headers == {"shop": 7, **reasons}
+    with broker_of("artemis", journal=FileJournal(tmp_path / "journal")) as broker:
+        assert broker.dead_letters == []
+
+
+def test_a_dead_letter_that_was_never_stored_is_kept_as_long_as_the_broker_runs() -> None:
+    broker = broker_of("artemis", max_delivery_attempts=1)
+    poisoned(broker, delivery_mode="NON_PERSISTENT")
+    assert rest(broker, "DLQ") == ["poison"]
+    assert broker.dead_letters == []
+
+
+def test_without_a_dead_letter_queue_they_are_destroyed() -> None:
+    broker = broker_of("ems", max_delivery_attempts=1, dead_letter_queue=None)
+    poisoned(broker)
+    broker.engine.flush_all()
+    assert (rest(broker, "in"), broker.dead_letters, broker.storage.journal.recovery.live) == ([], [], {})
+    broker.kill()
+    broker.restart()
+    assert (rest(broker, "in"), broker.dead_letters) == ([], [])
+
+
+@pytest.mark.parametrize("fault", ["crash", "kill", "fail_journal"])
+@pytest.mark.parametrize("seed", range(12))
+def test_a_broker_that_stops_in_the_midst_of_it_has_the_message_once(fault: str, seed: int) -> None:
+    """In its queue or among the dead letters, whatever of the journal is on the disk (here: any subset of it)."""
+    broker = broker_of("artemis", max_delivery_attempts=1, seed=seed, pace=Timed(seed=seed))
+    poisoned(broker)
+    broker.engine.wait(lambda: bool(broker._letters._moving))  # noqa: SLF001 - the midst of it
+    assert broker._letters._moving  # noqa: SLF001
+    getattr(broker, fault)()
+    broker.restart()
+    broker.engine.wait(lambda: False)
+    letters = [letter.id for letter in broker.dead_letters]
+    assert sorted([*rest(broker, "in"), *letters]) == ["poison"]
+    broker.crash()
+    broker.restart()
+    assert [letter.id for letter in broker.dead_letters] == letters
 
 
 # A10

@@ -3,6 +3,7 @@
 from ackfsm.engine._broker import Broker
 from ackfsm.engine._connection import Connection
 from ackfsm.engine._consumer import Consumer, Message
+from ackfsm.engine._dead_letters import DEAD_LETTER_HEADERS
 from ackfsm.engine._errors import (
     BrokerStopped,
     IllegalStateException,
@@ -21,6 +22,7 @@ from ackfsm.engine._queues import Queue
 from ackfsm.engine._session import Session
 
 __all__ = [
+    "DEAD_LETTER_HEADERS",
     "AtOnce",
     "Broker",
     "BrokerStopped",

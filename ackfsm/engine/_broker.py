@@ -15,6 +15,7 @@ from ackfsm.engine._automaton import Automaton
 from ackfsm.engine._connection import Connection
 from ackfsm.engine._consumer import Consumer, Message
 from ackfsm.engine._core import Core, Observer, Session
+from ackfsm.engine._dead_letters import DeadLetters
 from ackfsm.engine._dispatching import Dispatching
 from ackfsm.engine._engine import Engine
 from ackfsm.engine._errors import BrokerStopped, IllegalStateException, Stuck
@@ -52,6 +53,8 @@ class Broker:
         seed: of everything that is left to chance.
         history: ``True`` keeps a log that ``ackfsm verify`` reads (:attr:`history`), a :class:`History` is that log.
         repairs: whether the broker is started again and connections are made again when a call waits for it.
+        dead_letter_queue: where a message is kept that was tried ``max_delivery_attempts`` times, with
+            :data:`DEAD_LETTER_HEADERS`; ``None``: it is destroyed.  What is done there is not in the history.
         specification: the tables, by default those of the project.
         like: a broker that was made before, whose tables this one takes as it has read them, which is much quicker.
         settings: settings of the vocabulary, defaults of all connections.
@@ -68,6 +71,7 @@ class Broker:
         seed: int = 0,
         history: History | bool = False,
         repairs: bool = True,
+        dead_letter_queue: str | None = "DLQ",
         specification: Specification | None = None,
         like: Broker | None = None,
         **settings: object,
@@ -85,11 +89,11 @@ class Broker:
         self.configuration = self.configure({})
         self.engine = Engine(wiring, self, AtOnce() if pace is None else pace)
         self.core: Core = self.engine.core
-        self.storage = Storage(self.core, MemoryJournal() if journal is None else journal)
+        self._letters = DeadLetters(self, None if dead_letter_queue is None else name_of(dead_letter_queue))
+        self.storage = Storage(self.core, MemoryJournal() if journal is None else journal, self._letters)
         self.random = random.Random(seed)  # noqa: S311 - chance that can be had again, not secrecy
         self.history = History(self.configuration) if history is True else history or None
         self.repairs = repairs
-        self.dead_letters: list[Sent] = []
         self._leaving: list[Session] = []
         self._queues: dict[str, Queue] = {}
         self._serial = 0
@@ -102,7 +106,7 @@ class Broker:
         self.hand_over = self.core.wiring.overtaken("delivered_clear", "consumer")
         self._ready = self.core.wiring.overtaken("dispatch_first", "queue")
         self.dispatching = Dispatching(self)
-        Telling(self)
+        Telling(self, self._letters)
         self._adopt()
 
     def __enter__(self) -> Self:
@@ -249,17 +253,25 @@ class Broker:
         self.engine.settle()
 
     def drained(self) -> None:
-        """Say in the history that every queue was seen empty with nothing in flight.
+        """Say in the history that every queue but that of the dead letters was seen empty with nothing in flight.
 
         Raises :class:`IllegalStateException` if one is not, :class:`Stuck` if one never will be.
         """
         self.check_use()
-        self.engine.wait(lambda: not any(queue.length for queue in self._queues.values()))
-        for queue in self._queues.values():
+        queues = [queue for queue in self._queues.values() if queue.name != self._letters.name]
+        self.engine.wait(lambda: not any(queue.length for queue in queues))
+        for queue in queues:
             if queue.length:
                 self._not_stuck(queue)
                 raise IllegalStateException(f"queue {queue.name!r} holds {queue.length} messages; consume them first")
             self.log("broker", "drained", queue=queue.name)
+
+    @property
+    def dead_letters(self) -> list[Sent]:
+        """What is in the dead-letter queue, oldest first, and what comes there with the next sync of the journal."""
+        copies = self.core.broker.under(self.core.wiring.broadcast("broker")).members.values()
+        found = [copy for copy in copies if copy.counted and copy.message.queue.name == self._letters.name]
+        return [copy.message for copy in sorted(found, key=lambda copy: copy.key)] + self._letters.moving()
 
     def _not_stuck(self, queue: Queue) -> None:
         """Raise :class:`Stuck` if a message of ``queue`` is with a consumer whose library has nothing of it."""
@@ -275,17 +287,21 @@ class Broker:
 
     def log(self, process: str, event: str, **fields: object) -> None:
         """One line of the history, if there is one."""
-        if self.history is not None:
+        if self.history is not None and not (fields.get("queue") is not None and fields["queue"] == self._letters.name):
             if (transaction := fields.get("transaction")) is not None:
                 fields["transaction"] = str(transaction)  # an id is text in a history
             self.history.add(self.now, process, event, **fields)
 
     # What the sessions ask
 
+    def new_key(self) -> int:
+        """The key of a copy that the broker makes."""
+        self._serial += 1
+        return 4 * self._serial + 1
+
     def new_message(self, out: Outgoing, queue: Queue, message: Sent) -> Copy:
         """The first copy of ``message``, on its way from ``out`` to ``queue``."""
-        self._serial += 1
-        copy = message.copy = Copy(out.route(self.core, queue), message, 4 * self._serial + 1)
+        copy = message.copy = Copy(out.route(self.core, queue), message, self.new_key())
         if message.duplicate_id is not None and self._knows(message.duplicate_id, copy.automaton):
             copy.state = copy.automaton.put(copy.state, known_id="safe")
         return copy
@@ -405,29 +421,36 @@ class Broker:
         self._life = f"{recovery.epoch}." if recovery.epoch > 1 else ""  # what is not stored leaves no number behind
         self._transaction = recovery.next_key
         self._remembered = dict.fromkeys(recovery.remembered)
-        sent = self.configuration
         for key, live in recovery.live.items():
-            message = unpack(live.data, self.queue)
-            number = key & 3
-            kept = dataclasses.replace(sent, delivery_mode=message.delivery_mode, queue_durable=message.queue.durable)
-            route = self.core.route(
-                automaton=self.core.wiring.copy(kept, kept, number),
-                roles=self.core.broker.parts,
-                scopes=(None, message.queue.scope, None, self.core.broker),
-                sent=kept,
-                kept=kept,
-                number=number,
-            )
-            copy = Copy(route, message, key)
-            copy.mark, copy.stored = live.attempts, True
-            copy.state = self._found(copy, live)
-            Queue.enter(copy)
-            copy.file()
-            self.engine.hungry(copy)
+            self.take(key, live, stored=True)
+
+    def take(self, key: int, live: Live, *, stored: bool) -> None:
+        """Take a copy into its queue that no producer of this life of the broker has sent."""
+        message = unpack(live.data, self.queue)
+        number = key & 3
+        kept = dataclasses.replace(
+            self.configuration, delivery_mode=message.delivery_mode, queue_durable=message.queue.durable
+        )
+        route = self.core.route(
+            automaton=self.core.wiring.copy(kept, kept, number),
+            roles=self.core.broker.parts,
+            scopes=(None, message.queue.scope, None, self.core.broker),
+            sent=kept,
+            kept=kept,
+            number=number,
+        )
+        copy = Copy(route, message, key)
+        copy.mark, copy.stored = live.attempts, stored
+        copy.state = self._found(copy, live)
+        Queue.enter(copy)
+        copy.file()
+        self.engine.hungry(copy)
 
     def _found(self, copy: Copy, live: Live) -> int:
         """The state of a copy whose producer is of an earlier life of the broker."""
-        states = {"publication": "resolved", "request": "gone", "entry": "ready", "record": "durable"}
+        states = {"publication": "resolved", "request": "gone", "entry": "ready"}
+        if copy.stored:
+            states["record"] = "durable"
         if live.marked:
             states["redelivery"] = "marked"
         attempts = next(fsm for fsm in copy.automaton.fsms if fsm.name == "attempts")

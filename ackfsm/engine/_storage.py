@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 from ackfsm.engine._automaton import Automaton
 from ackfsm.engine._core import Core, Effect, Session
+from ackfsm.engine._dead_letters import DeadLetters
 from ackfsm.engine._errors import BrokerStopped, JMSException, JournalInconsistent
 from ackfsm.engine._messages import pack
 from ackfsm.engine._parts import Copy
@@ -23,9 +24,10 @@ _CONSUMER = 2
 class Storage:
     """The journal of a broker: one ``COMMIT`` makes all of a transaction hold, whatever the sides of its session."""
 
-    def __init__(self, core: Core, journal: Journal) -> None:
+    def __init__(self, core: Core, journal: Journal, letters: DeadLetters) -> None:
         self.core = core
         self.journal = journal
+        self.letters = letters
         self.unopened = ""
         self._commits: dict[int, None] = {}
         self._marking: dict[object, bool] = {}
@@ -35,6 +37,7 @@ class Storage:
             "remove": self._remove,
             "remove in transaction": self._remove_in_transaction,
             "commit": self._commit,
+            "move to the dead-letter queue": letters.move,
         }
         for row in core.wiring.table.journals:
             core.arrivals.setdefault((row.machine, row.state), []).append(asked[row.entry])
@@ -132,7 +135,8 @@ class Storage:
             self._commits_found(session, copies, live)
         for copy in copies:
             self._found(copy, live)
-        known = {copy.key for copy in copies}
+        there = self.core.broker.under(self.core.wiring.broadcast("broker")).members.values()
+        known = {copy.key for copy in (*copies, *there)} | self.letters.survived(live)
         for key in live.keys() - known:
             raise JournalInconsistent(f"the journal has brought back copy {key}, whose removal was on stable storage")
         if not self.sync():

@@ -14,6 +14,7 @@ from ackfsm.engine._wiring import Role
 
 if TYPE_CHECKING:
     from ackfsm.engine._broker import Broker
+    from ackfsm.engine._dead_letters import DeadLetters
 
 __all__ = ["Telling"]
 
@@ -43,9 +44,10 @@ _DELIVERED = ("delivered_clear", "delivered_flagged")
 class Telling:
     """Hears of the events that somebody outside is told of, and tells."""
 
-    def __init__(self, broker: Broker) -> None:
+    def __init__(self, broker: Broker, letters: DeadLetters) -> None:
         """Hear of the events of ``broker``."""
         self._broker = broker
+        self._letters = letters
         self._core = broker.core
         broker.core.effects |= dict(self._told())
         arrivals = broker.core.arrivals
@@ -53,6 +55,7 @@ class Telling:
             arrivals.setdefault(("entry", state), []).append(Queue.enter)
         for state in ("removed", "lost", "refused"):
             arrivals.setdefault(("entry", state), []).append(Queue.leave)
+        arrivals.setdefault(("removal", "durable"), []).append(letters.moved)
         for state in ("unsafe", "safe"):
             arrivals.setdefault(("known_id", state), []).append(self._known)
         arrivals.setdefault(("known_id", "unknown"), []).append(self._unknown)
@@ -130,7 +133,7 @@ class Telling:
             self._broker.engine.callbacks.append(consumer.pump)
 
     def _dead_lettered(self, copy: Copy) -> None:
-        self._broker.dead_letters.append(copy.message)
+        self._letters.told(copy)
         self._broker.wake(copy.message.queue)
         self._broker.log("broker", "dead_lettered", queue=copy.message.queue.name, message=copy.message.id)
 
