@@ -130,7 +130,7 @@ class RetriesSync(FileJournal):
 
 
 class GoesOnAfterFailure(FileJournal):
-    def _poison(self, doing: str, error: OSError) -> JournalFailure:
+    def _poison(self, doing: str, error: Exception) -> JournalFailure:
         failure = super()._poison(doing, error)
         self._failed = None
         return failure
@@ -299,7 +299,7 @@ class ForgetsPositions(FileJournal):
     def _open(self) -> None:
         super()._open()
         self.recovery = dataclasses.replace(self.recovery, next_position=0)
-        self._next = self._written = self._synced = 0
+        self._written = self._synced = 0
 
 
 class OrderLost(FileJournal):

@@ -45,7 +45,15 @@ LARGEST = 2**30
 
 
 class JournalFailure(AckfsmError):  # noqa: N818 - the fault `journal_failure` of the vocabulary
-    """Stable storage has failed, so nothing more can be confirmed; open the journal again to find out what it holds."""
+    """Stable storage has failed, so nothing more can be confirmed; open the journal again to find out what it holds.
+
+    It is no damage: what was confirmed is there, and a later opening may succeed.  ``full`` says that there was no
+    room left, so that it will when there is.
+    """
+
+    def __init__(self, message: str, *, full: bool = False) -> None:
+        super().__init__(message)
+        self.full = full
 
 
 class JournalDamaged(InputError):  # noqa: N818 - it says what the journal is

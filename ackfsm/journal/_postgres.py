@@ -41,6 +41,7 @@ _UPDATE = """UPDATE ackfsm_journal SET epoch = %s, next_key = %s, first = %s, pr
 _PROMISED = "UPDATE ackfsm_journal SET promised = %s WHERE name = %s"
 _DELETE = "DELETE FROM ackfsm_journal_entry WHERE name = %s"
 _AT_A_TIME = 10_000
+_DISK_FULL = "53100"
 
 
 class PostgresJournal(RowJournal):
@@ -68,10 +69,10 @@ class PostgresJournal(RowJournal):
         try:
             self._begin()
         except psycopg.Error as error:
-            self._database.close()
-            raise JournalFailure(f"{self._name}: the database has failed ({error}); open it again") from error
+            self._let_go()
+            raise self._poison("opening", error) from error
         except BaseException:
-            self._database.close()
+            self._let_go()
             raise
 
     def _begin(self) -> None:
@@ -129,9 +130,18 @@ class PostgresJournal(RowJournal):
         return int(found[0]) if found else 0
 
     def _again(self) -> Self:
-        return type(self)(self._dsn, self._key, remembered=self._remembered)
+        try:
+            return type(self)(self._dsn, self._key, remembered=self._remembered)
+        except JournalDamaged:
+            raise
+        except InputError as error:  # it was right before, so that the server is what is not there yet
+            raise JournalFailure(str(error)) from error
+
+    def _full(self, error: BaseException) -> bool:
+        return getattr(error, "sqlstate", None) == _DISK_FULL
 
     def _release(self) -> None:
         with contextlib.suppress(*self.failures):  # a connection that is lost has given the lock back
+            self._database.rollback()  # an exception may have left a transaction open, in which nothing is unlocked
             self._database.execute(_UNLOCK, [self._key])
         self._database.close()

@@ -9,7 +9,8 @@ import zlib
 from collections.abc import Callable, Iterable, Sequence
 from typing import Self, TypeAlias
 
-from ackfsm.journal._entry import NUMBERS, Entry, JournalDamaged, JournalFailure, Kind, check
+from ackfsm.journal._entry import LARGEST, NUMBERS, Entry, JournalDamaged, Kind, check
+from ackfsm.journal._mortal import CLOSED_ALREADY, Mortal
 from ackfsm.journal._protocol import Compaction
 from ackfsm.journal._recovery import Recovery, Replay
 from ackfsm.journal._watermark import Watermark, lacking
@@ -111,22 +112,18 @@ def _again(found: Row) -> Row | None:
         return None
 
 
-class RowJournal(abc.ABC):
-    """A journal whose entries are rows; a subclass says how rows are kept.
+class RowJournal(Mortal):
+    """A journal whose entries are rows; a subclass says how rows are kept."""
 
-    ``failures`` are the errors by which the database says that it has failed.
-    """
-
-    failures: tuple[type[Exception], ...] = ()
     recovery: Recovery
 
     def __init__(self, name: str, remembered: int) -> None:
         if remembered < 0:
             raise InputError(f"remembered is {remembered}; it is how many duplicate-ids are kept, from 0")
         self._name, self._remembered = name, remembered
-        self._failed: str | None = None
-        self._ended = False
+        self._released = self._ended = False
         self._waiting: list[Entry] = []
+        self._watch_forks()
 
     @abc.abstractmethod
     def _load(self) -> tuple[Head, Iterable[Row]]:
@@ -142,7 +139,15 @@ class RowJournal(abc.ABC):
 
     @abc.abstractmethod
     def _release(self) -> None:
-        """Let go of the database."""
+        """Let go of the database; doing so twice is harmless."""
+
+    def _let_go(self) -> None:
+        if not self._released:
+            self._release()
+            self._released = True
+
+    def _forked(self) -> None:
+        self._released = True
 
     def _begin_epoch(self, head: Head, position: int) -> None:  # noqa: B027 - not every database has anything outside
         """Hold what was read to what is said outside of the database, before anything is changed."""
@@ -153,21 +158,21 @@ class RowJournal(abc.ABC):
     def _open(self) -> None:
         """Read what is kept, and begin an epoch."""
         head, rows = self._load()
-        self._replay, self._next, size = read_rows(self._name, head, rows, self._remembered)
-        hold_to(self._name, head.watermark, head, self._next)
+        self._replay, position, size = read_rows(self._name, head, rows, self._remembered)
+        hold_to(self._name, head.watermark, head, position)
         self._replay.new_epoch()
         self._first, self._epoch, self._closed = head.first, head.epoch + 1, head.closed
-        self._written = self._synced = self._next
-        self._begin_epoch(head, self._next)
+        self._written = self._synced = position
+        self._begin_epoch(head, position)
         self._replace(self._head(), None)
         self.recovery = Recovery(
             live=self._replay.live(),
             removed=self._replay.removed,
             remembered=self._replay.remembered(),
-            next_position=self._next,
+            next_position=position,
             next_key=self._replay.next_key,
             epoch=self._epoch,
-            entries=self._next - self._first,
+            entries=position - self._first,
             dropped=self._replay.dropped,
             size=size,
             segments=1,
@@ -179,55 +184,63 @@ class RowJournal(abc.ABC):
 
     def append(self, kind: Kind, key: int, data: bytes = b"", transaction: int = 0) -> int:
         """See :meth:`ackfsm.journal.Journal.append`."""
-        if transaction or self._failed or not (0 < kind < _CHECKED and 0 <= key < NUMBERS and type(data) is bytes):
+        plain = 0 < kind < _CHECKED and 0 <= key < NUMBERS and type(data) is bytes and len(data) <= LARGEST
+        if transaction or self._failed or not plain:
             self._alive()
             check(kind, key, data, transaction)
-        self._waiting.append((kind, key, data, transaction))
-        position = self._next
-        self._next = position + 1
+        waiting = self._waiting
+        position = self._written + len(waiting)
+        waiting.append((kind, key, data, transaction))
         return position
+
+    @property
+    def _next(self) -> int:
+        """The position of the next entry; said by the entries alone, so that an exception cannot make it another."""
+        return self._written + len(self._waiting)
 
     def write(self) -> int:
         """See :meth:`ackfsm.journal.Journal.write`: one transaction of the database that does not wait for the disk."""
-        self._alive()
-        if self._waiting:
-            self._hand_over(durable=False)
+        with self._during("writing"):
+            if self._waiting:
+                self._hand_over(durable=False)
         return self._written
 
     def sync(self) -> int:
         """See :meth:`ackfsm.journal.Journal.sync`: one transaction of the database, which waits for the disk."""
-        self._alive()
+        with self._during("syncing"):
+            self._write_and_sync()
+        return self._synced
+
+    def _write_and_sync(self) -> None:
         if self._waiting or self._synced < self._written:
             self._hand_over(durable=True)
-        return self._synced
 
     def compact(self) -> Compaction:
         """See :meth:`ackfsm.journal.Journal.compact`: one transaction of the database."""
-        self._alive()
-        entries = self._next - self._first
-        self._take()
-        size = self._compact()
-        after = self._next - self._first
+        with self._during("compacting"):
+            entries = self._next - self._first
+            self._take()
+            size = self._compact()
+            after = self._next - self._first
         return Compaction(entries, after, size, self._replay.size)
 
     def close(self) -> None:
         """See :meth:`ackfsm.journal.Journal.close`."""
-        if self._failed == "it is closed":
-            return
         try:
             if self._failed is None:
-                self.sync()
-                self._closed = self._epoch
-                self._guarded(lambda: self._replace(self._head(), None))
-                self._ended = True
+                with self._during("closing"):
+                    self._write_and_sync()
+                    self._closed = self._epoch
+                    self._replace(self._head(), None)
+                    self._ended = True
+                self._failed = CLOSED_ALREADY
         finally:
-            self._failed = "it is closed"
-            self._release()
+            self._let_go()
 
     def kill(self) -> Self:
         """See :meth:`ackfsm.journal.Crashable.kill`."""
         self._failed = "its process is dead"
-        self._release()
+        self._let_go()
         return self._again()
 
     def crash(self, survivors: Callable[[int], bool]) -> Self:  # noqa: ARG002 - the machine of a database stays up
@@ -239,7 +252,8 @@ class RowJournal(abc.ABC):
         """The same, opened again."""
 
     def _take(self) -> list[Row]:
-        entries, self._waiting = self._waiting, []
+        """The rows of what waits, taken into the state."""
+        entries = self._waiting
         rows = [row(position, self._epoch, entry) for position, entry in enumerate(entries, self._written)]
         self._replay.apply(self._written, entries)
         self._replay.next_key = max(self._replay.next_key, *(max(e[1], e[3]) + 1 for e in entries), 1)
@@ -250,11 +264,11 @@ class RowJournal(abc.ABC):
         if self._next - self._first > _FEW + 2 * len(self._replay):
             self._compact()
             return
-        self._guarded(lambda: self._store(rows, durable=durable))
-        self._written = self._next
+        self._store(rows, durable=durable)
+        self._written, self._waiting = self._next, []
         if durable:
             self._synced = self._written
-            self._guarded(self._promised)
+            self._promised()
 
     def _compact(self) -> int:
         entries = list(self._replay.snapshot())
@@ -262,22 +276,12 @@ class RowJournal(abc.ABC):
         rows = [row(position, self._epoch, entry) for position, entry in enumerate(entries, first)]
         size = self._size()
         self._first = first
-        self._guarded(lambda: self._replace(self._head(), rows))
-        self._written = self._synced = self._next
-        self._guarded(self._promised)
+        self._replace(self._head(), rows)
+        self._written, self._waiting = self._next, []
+        self._synced = self._written
+        self._promised()
         return size
 
     @abc.abstractmethod
     def _size(self) -> int:
         """How many bytes are kept, about."""
-
-    def _guarded(self, doing: Callable[[], None]) -> None:
-        try:
-            doing()
-        except self.failures as error:
-            self._failed = f"the database has failed ({error})"
-            raise JournalFailure(f"{self._name}: {self._failed}; nothing more is confirmed, open it again") from error
-
-    def _alive(self) -> None:
-        if self._failed is not None:
-            raise JournalFailure(f"{self._name}: {self._failed}; open the journal again to find out what it holds")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import secrets
 import shutil
 import sqlite3
@@ -13,6 +14,7 @@ from typing import Self
 
 from ackfsm.journal._disk import OsDisk
 from ackfsm.journal._entry import JournalDamaged, JournalFailure
+from ackfsm.journal._mortal import no_room
 from ackfsm.journal._protocol import REMEMBERED
 from ackfsm.journal._recovery import Recovery, Replay
 from ackfsm.journal._rows import Head, Row, RowJournal, hold_to, read_rows
@@ -144,12 +146,29 @@ class SqliteJournal(RowJournal):
     def _again(self) -> Self:
         return type(self)(self._path, remembered=self._remembered)
 
+    def _full(self, error: BaseException) -> bool:
+        return no_room(error) or _code(error) == sqlite3.SQLITE_FULL
+
+    def _forked(self) -> None:
+        """SQLite would move its log into the file, and remove it, when this copy of the connection is closed."""
+        super()._forked()
+        self._watermark.close()
+        database = getattr(self, "_database", None)
+        if database is not None:
+            ctypes.pythonapi.Py_IncRef(ctypes.py_object(database))  # so that it is not closed, not even at the end
+
     def _release(self) -> None:
         self._watermark.close()
         self._database.close()
         if self._ended:
             with contextlib.suppress(OSError):  # one that is left over does no harm
                 _watermark_of(self._path).unlink()
+
+
+def _code(error: BaseException) -> int | None:
+    """The primary code of an error of SQLite; ``None`` if it is one of Python's module, or another."""
+    code = getattr(error, "sqlite_errorcode", None)
+    return None if code is None else code & 0xFF
 
 
 def _make(path: Path) -> None:
