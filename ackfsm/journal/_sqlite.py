@@ -83,7 +83,7 @@ class SqliteJournal(RowJournal):
         try:
             self._begin()
         except BaseException:
-            self._release()
+            self._let_go()
             raise
 
     def _begin(self) -> None:
@@ -153,13 +153,17 @@ class SqliteJournal(RowJournal):
         """SQLite would move its log into the file, and remove it, when this copy of the connection is closed."""
         super()._forked()
         self._watermark.close()
-        database = getattr(self, "_database", None)
-        if database is not None:
-            ctypes.pythonapi.Py_IncRef(ctypes.py_object(database))  # so that it is not closed, not even at the end
+        if hasattr(self, "_database"):
+            ctypes.pythonapi.Py_IncRef(ctypes.py_object(self._database))  # nobody closes it, not even the end
+
+    def __del__(self) -> None:
+        if hasattr(self, "_watermark"):  # a connection is part of a cycle, and would keep its lock for a while
+            self._let_go()
 
     def _release(self) -> None:
         self._watermark.close()
-        self._database.close()
+        if hasattr(self, "_database"):
+            self._database.close()
         if self._ended:
             with contextlib.suppress(OSError):  # one that is left over does no harm
                 _watermark_of(self._path).unlink()
