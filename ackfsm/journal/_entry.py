@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 from ackfsm.terms import AckfsmError, InputError
 
-__all__ = ["ATTEMPTS", "LARGEST", "NUMBERS", "Entry", "JournalDamaged", "JournalFailure", "Kind", "check"]
+__all__ = ["ATTEMPTS", "LARGEST", "NUMBERS", "Entry", "JournalDamaged", "JournalFailure", "Kind", "check", "newer"]
 
 
 class Kind(enum.IntEnum):
@@ -58,6 +58,14 @@ class JournalFailure(AckfsmError):  # noqa: N818 - the fault `journal_failure` o
 
 class JournalDamaged(InputError):  # noqa: N818 - it says what the journal is
     """Something is missing or wrong that had been on stable storage; names place and remedy, changes nothing."""
+
+
+def newer(name: str, found: object, known: int) -> InputError:
+    """The refusal of a journal whose format is not known yet."""
+    return InputError(
+        f"{name}: it is of format {found}, and this version of ackfsm reads 1 to {known}; use the version that wrote it,"
+        " or, if none has, restore it from a copy"
+    )
 
 
 def check(kind: int, key: int, data: object, transaction: int) -> None:

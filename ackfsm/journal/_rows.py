@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import abc
+import contextlib
 import dataclasses
 import struct
 import zlib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from typing import Self, TypeAlias
 
-from ackfsm.journal._entry import LARGEST, NUMBERS, Entry, JournalDamaged, Kind, check
+from ackfsm.journal._entry import LARGEST, NUMBERS, Entry, JournalDamaged, Kind, check, newer
 from ackfsm.journal._mortal import CLOSED_ALREADY, Mortal
 from ackfsm.journal._protocol import Compaction
 from ackfsm.journal._recovery import Recovery, Replay
 from ackfsm.journal._watermark import Watermark, lacking
 from ackfsm.terms import InputError
 
-__all__ = ["FORMAT", "Head", "Row", "RowJournal", "hold_to", "read_rows", "row"]
+__all__ = ["FORMAT", "Head", "Row", "RowJournal", "check_format", "check_head", "hold_to", "read_rows", "row"]
 
 Row: TypeAlias = tuple[int, int, int, int, int, bytes, int]
 """Position, epoch, kind, key, transaction, data, checksum."""
@@ -27,8 +28,11 @@ _FEW = 10_000
 """So many entries are never compacted by themselves."""
 _COLUMNS = struct.Struct("<QIBQQ")
 
-FORMAT = 2
-"""What is written; 1 is read too."""
+_HEAD = struct.Struct("<6Q")
+
+FORMAT = 3
+"""What is written; each before it is read: 1 had no end that was promised, 2 no checksum of the head."""
+_CHECKED_HEAD = 3
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -41,7 +45,7 @@ class Head:
         first: the first position.
         promised: all below this position has been on stable storage at some time.
         closed: the epoch that ended well, last of all.
-        format: 1 had neither of these two.
+        format: of what was read.
     """
 
     epoch: int
@@ -52,6 +56,16 @@ class Head:
     format: int = FORMAT
 
     @property
+    def checksum(self) -> int:
+        """Over all of it."""
+        return zlib.crc32(_HEAD.pack(*dataclasses.astuple(self)))
+
+    @property
+    def columns(self) -> tuple[int, ...]:
+        """What a table keeps of it: its fields in order, and the checksum."""
+        return (*dataclasses.astuple(self), self.checksum)
+
+    @property
     def clean(self) -> bool:
         """Whether it was closed, or is new."""
         return self.closed == self.epoch
@@ -60,6 +74,35 @@ class Head:
     def watermark(self) -> Watermark:
         """How far it was promised."""
         return Watermark(self.epoch, self.promised, self.clean)
+
+
+def check_format(name: str, found: object) -> int:
+    """The format, if this version reads it.
+
+    Raises :class:`JournalDamaged` if it is none, :class:`ackfsm.terms.InputError` if it is a newer one.
+    """
+    if not isinstance(found, int) or found < 1:
+        raise JournalDamaged(
+            f"{name}: it says nothing of its format, which should be 1 to {FORMAT}; restore it from a copy"
+        )
+    if found > FORMAT:
+        raise newer(name, found, FORMAT)
+    return found
+
+
+def check_head(name: str, columns: Sequence[object]) -> Head:
+    """The head in these columns, the last of which is its checksum.
+
+    Raises :class:`JournalDamaged` unless they are what was written.
+    """
+    *fields, checksum = columns
+    if all(isinstance(field, int) and 0 <= field < NUMBERS for field in fields):
+        head = Head(*fields)  # type: ignore[arg-type]
+        if head.format < _CHECKED_HEAD or checksum == head.checksum:
+            return head
+    raise JournalDamaged(
+        f"{name}: the checksum of its head does not fit; nothing has been changed, restore it from a copy"
+    )
 
 
 def row(position: int, epoch: int, entry: Entry) -> Row:
@@ -78,11 +121,11 @@ def read_rows(name: str, head: Head, rows: Iterable[Row], remembered: int) -> tu
     replay.next_key = head.next_key
     for found in rows:
         at, in_epoch, kind, key, transaction, data, _ = found
-        wrong = "" if at == position else f"position {position:,} is missing, {at:,} comes next"
-        if wrong or found != _again(found) or not Kind.STORE <= kind <= Kind.REMEMBER or in_epoch < epoch:
+        wrong = _wrong(found, position, epoch)
+        if wrong:
             raise JournalDamaged(
-                f"{name}, position {position:,}: {wrong or 'the checksum does not fit'}; nothing has been changed,"
-                " restore it from a copy, or use another to begin an empty journal"
+                f"{name}, position {position:,}: {wrong}; nothing has been changed, restore it from a copy, or use"
+                " another to begin an empty journal"
             )
         if in_epoch != epoch:
             replay.new_epoch()
@@ -103,6 +146,22 @@ def hold_to(name: str, said: Watermark, head: Head, position: int, where: str = 
         raise JournalDamaged(
             f"{name}, position {position:,}: {why}{where}; nothing has been changed, restore it from a copy"
         )
+
+
+def _wrong(found: Row, position: int, epoch: int) -> str:
+    """What is wrong with a row that should be at this position, not before this epoch; empty if nothing is."""
+    at, in_epoch, kind, key, transaction, data, _ = found
+    if found != _again(found):
+        return "the checksum does not fit"
+    if at != position:
+        return f"position {position:,} is missing, {at:,} comes next"
+    if in_epoch < epoch:
+        return f"it is of epoch {in_epoch:,}, after one of {epoch:,}"
+    try:
+        check(kind, key, data, transaction)
+    except InputError as error:
+        return str(error)
+    return ""
 
 
 def _again(found: Row) -> Row | None:
@@ -126,7 +185,7 @@ class RowJournal(Mortal):
         self._watch_forks()
 
     @abc.abstractmethod
-    def _load(self) -> tuple[Head, Iterable[Row]]:
+    def _load(self) -> tuple[Head, Generator[Row]]:
         """What is kept; for a new journal no rows."""
 
     @abc.abstractmethod
@@ -157,8 +216,9 @@ class RowJournal(Mortal):
 
     def _open(self) -> None:
         """Read what is kept, and begin an epoch."""
-        head, rows = self._load()
-        self._replay, position, size = read_rows(self._name, head, rows, self._remembered)
+        head, found = self._load()
+        with contextlib.closing(found) as rows:
+            self._replay, position, size = read_rows(self._name, head, rows, self._remembered)
         hold_to(self._name, head.watermark, head, position)
         self._replay.new_epoch()
         self._first, self._epoch, self._closed = head.first, head.epoch + 1, head.closed
