@@ -292,7 +292,7 @@ class SameEpoch(FileJournal):
 class VouchesTooEarly(FileJournal):
     def _frames(self, position: int, entries: Sequence[Entry]) -> Iterator[bytes]:
         if entries:
-            yield encode(self._epoch, position, position, entries)
+            yield encode(self._epoch, position, position, entries, self._salt)
 
 
 class ForgetsPositions(FileJournal):

@@ -13,7 +13,9 @@ from pathlib import Path
 import pytest
 
 from ackfsm.journal import FileJournal, Journal, JournalFailure, Kind, PostgresJournal, SqliteJournal
+from ackfsm.terms import InputError
 from model_tests.journal_postgres import server
+from model_tests.journal_real_bugs import FORK_BUGS
 
 ROOT = Path(__file__).parent.parent
 PROGRAM = [sys.executable, "-m", "model_tests.journal_fork"]
@@ -158,3 +160,17 @@ def test_the_end_of_a_fork_takes_nothing_from_its_parent(kind: str, tmp_path: Pa
     journal = (FileJournal if kind == "file" else SqliteJournal)(path)
     assert list(journal.recovery.live) == [1, 2], "both were confirmed, one while the fork was there, one after it"
     journal.close()
+
+
+@pytest.mark.parametrize("name", FORK_BUGS)
+def test_a_journal_that_does_not_mind_forks_is_noticed(name: str, tmp_path: Path) -> None:
+    kind, _ = FORK_BUGS[name]
+    path = tmp_path / "journal"
+    subprocess.run([*PROGRAM, kind, path, "end", name], cwd=ROOT, check=False, capture_output=True)
+    try:
+        journal = (FileJournal if kind == "file" else SqliteJournal)(path)
+    except InputError:
+        return
+    found = list(journal.recovery.live)
+    journal.close()
+    assert found != [1, 2]

@@ -1,4 +1,4 @@
-"""An exception that is none of a journal's own, at every step of a run: nothing confirmed is lost, opening is not refused."""
+"""An exception of somebody else at any step of a run: nothing confirmed is lost, opening is not refused."""
 
 from __future__ import annotations
 
@@ -9,8 +9,10 @@ from pathlib import Path
 import pytest
 
 from ackfsm.journal import FileJournal, Journal, MemoryJournal, PostgresJournal, SqliteJournal
+from ackfsm.terms import AckfsmError
 from model_tests.journal_interrupts import Opened, alarmed, interrupted_at, steps_of
 from model_tests.journal_postgres import server
+from model_tests.journal_real_bugs import INTERRUPT_BUGS
 
 pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning", "ignore::ResourceWarning")
 """What is interrupted between being opened and being known is closed when it is forgotten, and Python says so."""
@@ -75,3 +77,21 @@ def test_alarms_lose_nothing_confirmed(kind: str, folder: Path) -> None:
         confirmed, struck = alarmed(opening(kind, folder / f"{seed}"), seed, 10)
         assert struck == 10
         assert len(confirmed.stored) > 10
+
+
+@pytest.mark.parametrize("name", INTERRUPT_BUGS)
+def test_a_journal_that_does_not_mind_interrupts_is_noticed(
+    name: str, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kind, plant = INTERRUPT_BUGS[name]
+    plant(monkeypatch)
+    steps = steps_of(opening(kind, folder / "counted"))
+    assert any(_noticed(number, opening(kind, folder / f"{number}")) for number in range(1, steps + 1))
+
+
+def _noticed(number: int, opened: Opened) -> bool:
+    try:
+        interrupted_at(number, opened)
+    except (AssertionError, AckfsmError):
+        return True
+    return False

@@ -65,7 +65,7 @@ def test_what_is_written_survives_the_process(tmp_path: Path) -> None:
         ("UPDATE journal SET format = NULL", "its format, which should be 1 to 3"),
         ("UPDATE journal SET format = 'x'", "its format, which should be 1 to 3"),
         ("UPDATE journal SET format = 2", "its columns are not those of its format, 2"),
-        *((f"UPDATE journal SET {column} = {column} + 1", "the checksum of its head") for column in HEAD),
+        *((f"UPDATE journal SET {column} = {column} + 1", "the checksum of its head") for column in HEAD),  # noqa: S608
         ("UPDATE journal SET first = x'00'", "the checksum of its head"),
         ("DELETE FROM journal", "its format, which should be 1 to 3"),
     ],
@@ -81,10 +81,9 @@ def test_rows_that_this_version_does_not_know_are_refused(tmp_path: Path) -> Non
     path = stored(tmp_path / "journal")
     for entry, said in (((9, 3, b"", 0), "no kind of entry 9"), ((Kind.MARK, 3, b"x", 0), "the number of attempts")):
         *columns, checksum = row(2, 1, entry)
-        change(
-            path,
-            f"UPDATE entry SET kind = {columns[2]}, data = x'{entry[2].hex()}', checksum = {checksum} WHERE position = 2",
-        )
+        data = entry[2].hex()
+        change(path, f"UPDATE entry SET kind = {columns[2]}, data = x'{data}' WHERE position = 2")  # noqa: S608
+        change(path, f"UPDATE entry SET checksum = {checksum} WHERE position = 2")  # noqa: S608
         with pytest.raises(JournalDamaged, match=f"position 2: .*{said}"):
             SqliteJournal(path)
 
@@ -93,7 +92,9 @@ def test_a_newer_format_is_told_so(tmp_path: Path) -> None:
     path = stored(tmp_path / "journal")
     change(path, "UPDATE journal SET format = 4")
     for opening in (lambda: SqliteJournal(path), lambda: inspect_sqlite(path)):
-        with pytest.raises(InputError, match="is of format 4, .* reads 1 to 3; use the version that wrote it") as newer:
+        with pytest.raises(
+            InputError, match=r"is of format 4, .* reads 1 to 3; use the version that wrote it"
+        ) as newer:
             opening()
         assert not isinstance(newer.value, JournalDamaged)
 

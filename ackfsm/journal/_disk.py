@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
+import secrets
 from pathlib import Path
 from typing import Protocol
 
@@ -65,6 +66,9 @@ class Disk(Protocol):
 
     def truncate(self, file: int, length: int) -> None:
         """Cut a file to ``length`` bytes."""
+
+    def salt(self) -> int:
+        """A number below 2**31 that nobody can know who has something stored; another one each time."""
 
 
 def write_all(disk: Disk, file: int, offset: int, data: bytes) -> int:
@@ -171,3 +175,7 @@ class OsDisk:
     def truncate(self, file: int, length: int) -> None:
         """See :meth:`Disk.truncate`."""
         os.ftruncate(file, length)
+
+    def salt(self) -> int:
+        """See :meth:`Disk.salt`."""
+        return secrets.randbits(31)

@@ -63,8 +63,8 @@ class JournalDamaged(InputError):  # noqa: N818 - it says what the journal is
 def newer(name: str, found: object, known: int) -> InputError:
     """The refusal of a journal whose format is not known yet."""
     return InputError(
-        f"{name}: it is of format {found}, and this version of ackfsm reads 1 to {known}; use the version that wrote it,"
-        " or, if none has, restore it from a copy"
+        f"{name}: it is of format {found}, and this version of ackfsm reads 1 to {known}; use the version that wrote"
+        " it or, if none has, restore it from a copy"
     )
 
 

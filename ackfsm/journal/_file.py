@@ -180,8 +180,7 @@ class FileJournal(Mortal):
     def compact(self) -> Compaction:
         """See :meth:`ackfsm.journal.Journal.compact`; nothing else happens meanwhile."""
         with self._during("compacting"):
-            done = self._compact()
-        return done
+            return self._compact()
 
     def close(self) -> None:
         """See :meth:`ackfsm.journal.Journal.close`; the mark of a clean end makes every later damage visible."""
@@ -231,7 +230,7 @@ class FileJournal(Mortal):
     def _frames(self, position: int, entries: Sequence[Entry]) -> Iterator[bytes]:
         """The frames of ``entries``, the first of which is at ``position``."""
         for part in _parts(entries, self._group) if entries else ():
-            yield encode(self._epoch, position, self._synced, part)
+            yield encode(self._epoch, position, self._synced, part, self._salt)
             position += len(part)
 
     def _put(self, file: int, offset: int, data: bytes) -> int:
@@ -274,6 +273,7 @@ class FileJournal(Mortal):
         older = self._names
         previous, previous_end = self._file, self._offset
         self._sequence += 1
+        self._salt = self._disk.salt()
         half, whole = self.path / f"{self._sequence:012}.new", self.path / name_of(self._sequence)
         self._file = self._disk.create(half)
         if previous is not None:
@@ -299,7 +299,7 @@ class FileJournal(Mortal):
         entries = list(self._replay.snapshot()) if base else []
         first = self._next - len(entries) if base else self._written
         self._first = first if base else self._first
-        header = SegmentHeader(base, self._epoch, self._sequence, first, self._replay.next_key)
+        header = SegmentHeader(base, self._epoch, self._sequence, first, self._replay.next_key, self._salt)
         data = header.encode()
         offset = 0
         for frame in (*self._frames(first, entries), *([self._mark(SEAL, self._next)] if entries else [])):
@@ -310,7 +310,7 @@ class FileJournal(Mortal):
         return self._put(self._live_file(), offset, data)
 
     def _mark(self, kind: int, position: int) -> bytes:
-        return mark(kind, self._epoch, position, position)
+        return mark(kind, self._epoch, position, position, self._salt)
 
     def _remove(self, names: Sequence[str]) -> None:
         for name in names:

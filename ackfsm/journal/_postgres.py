@@ -32,12 +32,12 @@ _FROM_OLDER = """ALTER TABLE ackfsm_journal ADD COLUMN IF NOT EXISTS promised bi
     ADD COLUMN IF NOT EXISTS closed bigint NOT NULL DEFAULT 0,
     ADD COLUMN IF NOT EXISTS checksum bigint NOT NULL DEFAULT 0"""
 _HEADS = "epoch, next_key, first, promised, closed, format, checksum"
-_NEW = f"INSERT INTO ackfsm_journal (name, {_HEADS}) VALUES (%s, %s, %s, %s, %s, %s, %s, %s) ON CONFLICT DO NOTHING"
-_HEAD = f"SELECT {_HEADS} FROM ackfsm_journal WHERE name = %s"
+_NEW = f"INSERT INTO ackfsm_journal (name, {_HEADS}) VALUES (%s, %s, %s, %s, %s, %s, %s, %s) ON CONFLICT DO NOTHING"  # noqa: S608
+_HEAD = f"SELECT {_HEADS} FROM ackfsm_journal WHERE name = %s"  # noqa: S608
 _ROWS = """SELECT position, epoch, kind, key, txn, data, checksum FROM ackfsm_journal_entry
     WHERE name = %s ORDER BY position"""
 _COPY = "COPY ackfsm_journal_entry FROM STDIN"
-_UPDATE = f"UPDATE ackfsm_journal SET ({_HEADS}) = (%s, %s, %s, %s, %s, %s, %s) WHERE name = %s"
+_UPDATE = f"UPDATE ackfsm_journal SET ({_HEADS}) = (%s, %s, %s, %s, %s, %s, %s) WHERE name = %s"  # noqa: S608
 _DELETE = "DELETE FROM ackfsm_journal_entry WHERE name = %s"
 _AT_A_TIME = 10_000
 _DISK_FULL = "53100"

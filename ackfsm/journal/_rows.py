@@ -208,10 +208,10 @@ class RowJournal(Mortal):
     def _forked(self) -> None:
         self._released = True
 
-    def _begin_epoch(self, head: Head, position: int) -> None:  # noqa: B027 - not every database has anything outside
+    def _begin_epoch(self, head: Head, position: int) -> None:
         """Hold what was read to what is said outside of the database, before anything is changed."""
 
-    def _promised(self) -> None:  # noqa: B027
+    def _promised(self) -> None:
         """Say outside of the database that all below ``self._synced`` is on stable storage now."""
 
     def _open(self) -> None:

@@ -33,8 +33,8 @@ CREATE TABLE entry (position INTEGER PRIMARY KEY, epoch INTEGER, kind INTEGER, k
 """
 # No CHECK: SQLite leaves it out where it only reads, and would find a damaged one when it has begun to write.
 _HEADS = "epoch, next_key, first, promised, closed, format, checksum"
-_NEW = f"INSERT INTO journal (only, {_HEADS}) VALUES (1, ?, ?, ?, ?, ?, ?, ?)"
-_UPDATE = f"UPDATE journal SET ({_HEADS}) = (?, ?, ?, ?, ?, ?, ?)"
+_NEW = f"INSERT INTO journal (only, {_HEADS}) VALUES (1, ?, ?, ?, ?, ?, ?, ?)"  # noqa: S608
+_UPDATE = f"UPDATE journal SET ({_HEADS}) = (?, ?, ?, ?, ?, ?, ?)"  # noqa: S608
 _FORMAT = "SELECT format FROM journal"
 _LATER = {2: ("promised", "closed"), 3: ("checksum",)}
 """The columns that came with each format."""
@@ -335,7 +335,7 @@ def _head(path: Path, database: sqlite3.Connection) -> Head:
     if there & set(missing) or not there >= {c for columns in _LATER.values() for c in columns} - set(missing):
         raise JournalDamaged(f"{name}: its columns are not those of its format, {format_}; restore it from a copy")
     selected = ", ".join("0" if column in missing else column for column in _HEADS.split(", "))
-    return check_head(name, database.execute(f"SELECT {selected} FROM journal").fetchone())
+    return check_head(name, database.execute(f"SELECT {selected} FROM journal").fetchone())  # noqa: S608
 
 
 def _rows(database: sqlite3.Connection) -> Generator[Row]:
@@ -352,8 +352,9 @@ def _check_pages(path: Path, database: sqlite3.Connection) -> None:
 
 
 def _damaged(path: Path, why: object) -> JournalDamaged:
+    said = shown(" ".join(str(why).split()), 120)
     return JournalDamaged(
-        f"{shown(str(path))}: SQLite cannot read it ({shown(' '.join(str(why).split()), 120)}); nothing has been changed, restore it from a copy"
+        f"{shown(str(path))}: SQLite cannot read it ({said}); nothing has been changed, restore it from a copy"
     )
 
 
