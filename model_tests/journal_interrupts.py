@@ -182,7 +182,7 @@ def alarmed(opened: Opened, seed: int, alarms: int) -> tuple[Confirmed, int]:
                 signal.setitimer(signal.ITIMER_REAL, 0.0005 + chance.random() * 0.006)
                 journal = opened(journal)
                 confirmed.held_to(journal)
-                while True:
+                for _ in range(100):  # an end, should Python swallow the interrupt in a destructor
                     confirmed.work(journal, 5, close=False)
             except KeyboardInterrupt:
                 struck += 1

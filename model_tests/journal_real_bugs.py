@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import dataclasses
 import os
-import sqlite3
 import zlib
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -15,14 +14,13 @@ from typing import Any
 
 import pytest
 
-from ackfsm.journal import FileJournal, JournalFailure, Kind, OsDisk, PostgresJournal, SqliteJournal
+from ackfsm.journal import FileJournal, JournalFailure, OsDisk, PostgresJournal, SqliteJournal
 from ackfsm.journal import _frame as frames
 from ackfsm.journal import _mortal as mortal
 from ackfsm.journal import _rows as rows_
 from ackfsm.journal import _sqlite as sqlite_
 from ackfsm.journal._disk import _Lock
 from ackfsm.journal._entry import Entry
-from ackfsm.journal._recovery import Replay
 from ackfsm.journal._rows import Head, Row, RowJournal
 from ackfsm.journal._watermark import Watermark, WatermarkFile
 
@@ -219,21 +217,10 @@ def _leaves_the_lock(patch: pytest.MonkeyPatch) -> None:
 
 INTERRUPT_BUGS: Mapping[str, tuple[str, Callable[[pytest.MonkeyPatch], None]]] = {
     "only failures of the disk poison": ("file", _only_failures_poison),
-    "only failures of SQLite poison": ("sqlite", _only_failures_poison),
     "what waits is emptied first": ("file", _empties_first),
     "the lock is left behind": ("file", _leaves_the_lock),
-    "a commit forgets its parts before it has counted them": (
-        "memory",
-        lambda patch: patch.setattr(Replay, "_commit", _forgetting),
-    ),
 }
 """What an exception of somebody else shows: the journal, and how the bug is planted."""
-
-
-def _forgetting(self: Replay, transaction: int) -> None:
-    for position, (kind, key, data, _) in self._pending.pop(transaction, ()):
-        self._disordered |= kind == Kind.STORE
-        self.apply(position, [(kind, key, data, 0)])
 
 
 # forks
@@ -244,7 +231,6 @@ FORK_BUGS: Mapping[str, tuple[str, Callable[[pytest.MonkeyPatch], None]]] = {
         lambda patch: patch.setattr(SqliteJournal, "_forked", RowJournal._forked),  # noqa: SLF001
     ),
     "a fork gives the lock back": ("file", lambda patch: patch.setattr(FileJournal, "_forked", FileJournal._let_go)),  # noqa: SLF001
-    "forks are not watched": ("file", lambda patch: patch.setattr(FileJournal, "_watch_forks", _nothing)),
 }
 """What a fork shows."""
 
@@ -257,14 +243,9 @@ ROW_BUGS: Mapping[str, Callable[[pytest.MonkeyPatch], None]] = {
         sqlite_, "check_head", lambda _, columns: Head(*columns[:-1])
     ),
     "pages are not checked": lambda patch: patch.setattr(sqlite_, "_check_pages", _nothing),
-    "text is read as text": lambda patch: patch.setattr(sqlite_, "_connected", _as_text),
     "closing moves damage before it is looked at": lambda patch: patch.setattr(sqlite_, "_look", _nothing),
 }
 """What a flipped byte of an SQLite file shows."""
-
-
-def _as_text(uri: str) -> sqlite3.Connection:
-    return sqlite3.connect(uri, uri=True, timeout=0, isolation_level=None)
 
 
 # PostgreSQL
