@@ -130,7 +130,7 @@ class RetriesSync(FileJournal):
 
 
 class GoesOnAfterFailure(FileJournal):
-    def _poison(self, doing: str, error: OSError) -> JournalFailure:
+    def _poison(self, doing: str, error: Exception) -> JournalFailure:
         failure = super()._poison(doing, error)
         self._failed = None
         return failure
@@ -292,14 +292,14 @@ class SameEpoch(FileJournal):
 class VouchesTooEarly(FileJournal):
     def _frames(self, position: int, entries: Sequence[Entry]) -> Iterator[bytes]:
         if entries:
-            yield encode(self._epoch, position, position, entries)
+            yield encode(self._epoch, position, position, entries, self._salt)
 
 
 class ForgetsPositions(FileJournal):
     def _open(self) -> None:
         super()._open()
         self.recovery = dataclasses.replace(self.recovery, next_position=0)
-        self._next = self._written = self._synced = 0
+        self._written = self._synced = 0
 
 
 class OrderLost(FileJournal):

@@ -10,16 +10,21 @@ import os
 import zlib
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from ackfsm.journal import FileJournal, OsDisk, PostgresJournal, SqliteJournal
+from ackfsm.journal import FileJournal, JournalFailure, OsDisk, PostgresJournal, SqliteJournal
 from ackfsm.journal import _frame as frames
+from ackfsm.journal import _mortal as mortal
 from ackfsm.journal import _rows as rows_
-from ackfsm.journal._rows import Row
+from ackfsm.journal import _sqlite as sqlite_
+from ackfsm.journal._disk import _Lock
+from ackfsm.journal._entry import Entry
+from ackfsm.journal._rows import Head, Row, RowJournal
 from ackfsm.journal._watermark import Watermark, WatermarkFile
 
-__all__ = ["CHECKSUM_BUGS", "POSTGRES_BUGS", "REAL_BUGS", "RealBug"]
+__all__ = ["CHECKSUM_BUGS", "FORK_BUGS", "INTERRUPT_BUGS", "POSTGRES_BUGS", "REAL_BUGS", "ROW_BUGS", "RealBug"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -158,7 +163,7 @@ def _leaving_out(begin: int | None, end: int | None) -> Callable[[pytest.MonkeyP
 
     def plant(patch: pytest.MonkeyPatch) -> None:
         checksum, crc32 = frames._checksum, zlib.crc32  # noqa: SLF001
-        patch.setattr(frames, "_checksum", lambda head, body: checksum(head, kept(body)))
+        patch.setattr(frames, "_checksum", lambda head, body, salt: checksum(head, kept(body), salt))
 
         class Zlib:
             @staticmethod
@@ -176,6 +181,71 @@ CHECKSUM_BUGS: Mapping[str, Callable[[pytest.MonkeyPatch], None]] = {
     "bytes in the middle are left out": _leaving_out(None, None),
 }
 """Of checksums of what is long."""
+
+
+# interrupts
+
+
+def _only_failures_poison(patch: pytest.MonkeyPatch) -> None:
+    leave = mortal._Call.__exit__  # noqa: SLF001
+
+    def leaves(self: mortal._Call, kind: Any, error: BaseException | None, trace: Any) -> None:
+        leave(self, kind, error, trace)
+        if error is not None and not isinstance(error, (*self._journal.failures, JournalFailure)):
+            self._journal._failed = None  # noqa: SLF001
+
+    patch.setattr(mortal._Call, "__exit__", leaves)  # noqa: SLF001
+
+
+def _empties_first(patch: pytest.MonkeyPatch) -> None:
+    """What waits is taken before it is written, and an interrupt is forgiven."""
+    _only_failures_poison(patch)
+    absorb = FileJournal._absorb  # noqa: SLF001
+
+    def absorbs(self: FileJournal) -> list[Entry]:
+        entries = absorb(self)
+        self._written, self._waiting = self._next, []
+        return entries
+
+    patch.setattr(FileJournal, "_absorb", absorbs)
+
+
+def _leaves_the_lock(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(FileJournal, "_let_go", lambda self: self._let_go_of_files())
+    patch.setattr(_Lock, "__del__", _nothing)
+
+
+INTERRUPT_BUGS: Mapping[str, tuple[str, Callable[[pytest.MonkeyPatch], None]]] = {
+    "only failures of the disk poison": ("file", _only_failures_poison),
+    "what waits is emptied first": ("file", _empties_first),
+    "the lock is left behind": ("file", _leaves_the_lock),
+}
+"""What an exception of somebody else shows: the journal, and how the bug is planted."""
+
+
+# forks
+
+FORK_BUGS: Mapping[str, tuple[str, Callable[[pytest.MonkeyPatch], None]]] = {
+    "a fork closes the connection": (
+        "sqlite",
+        lambda patch: patch.setattr(SqliteJournal, "_forked", RowJournal._forked),  # noqa: SLF001
+    ),
+    "a fork gives the lock back": ("file", lambda patch: patch.setattr(FileJournal, "_forked", FileJournal._let_go)),  # noqa: SLF001
+}
+"""What a fork shows."""
+
+
+# rows
+
+
+ROW_BUGS: Mapping[str, Callable[[pytest.MonkeyPatch], None]] = {
+    "the head has no checksum": lambda patch: patch.setattr(
+        sqlite_, "check_head", lambda _, columns: Head(*columns[:-1])
+    ),
+    "pages are not checked": lambda patch: patch.setattr(sqlite_, "_check_pages", _nothing),
+    "closing moves damage before it is looked at": lambda patch: patch.setattr(sqlite_, "_look", _nothing),
+}
+"""What a flipped byte of an SQLite file shows."""
 
 
 # PostgreSQL

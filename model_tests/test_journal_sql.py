@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from ackfsm.journal import JournalDamaged, JournalFailure, Kind, PostgresJournal, SqliteJournal
+from ackfsm.journal import JournalDamaged, JournalFailure, Kind, PostgresJournal, SqliteJournal, inspect_sqlite
+from ackfsm.journal._rows import row
 from ackfsm.terms import InputError
 from model_tests.journal_postgres import server
 
@@ -19,6 +20,9 @@ from model_tests.journal_postgres import server
 def dsn() -> Iterator[str]:
     with server() as name:
         yield name
+
+
+HEAD = ("epoch", "next_key", "first", "promised", "closed", "checksum")
 
 
 def stored(path: Path) -> Path:
@@ -58,7 +62,12 @@ def test_what_is_written_survives_the_process(tmp_path: Path) -> None:
         ("UPDATE entry SET kind = 9 WHERE position = 2", "position 2: the checksum does not fit"),
         ("UPDATE entry SET data = 'text' WHERE position = 2", "position 2: the checksum does not fit"),
         ("UPDATE entry SET epoch = -1 WHERE position = 2", "position 2: the checksum does not fit"),
-        ("UPDATE journal SET format = 3", "its format, which should be 1 or 2"),
+        ("UPDATE journal SET format = NULL", "its format, which should be 1 to 3"),
+        ("UPDATE journal SET format = 'x'", "its format, which should be 1 to 3"),
+        ("UPDATE journal SET format = 2", "its columns are not those of its format, 2"),
+        *((f"UPDATE journal SET {column} = {column} + 1", "the checksum of its head") for column in HEAD),  # noqa: S608
+        ("UPDATE journal SET first = x'00'", "the checksum of its head"),
+        ("DELETE FROM journal", "its format, which should be 1 to 3"),
     ],
 )
 def test_rows_that_are_not_what_was_written_are_refused(tmp_path: Path, statement: str, said: str) -> None:
@@ -66,6 +75,28 @@ def test_rows_that_are_not_what_was_written_are_refused(tmp_path: Path, statemen
     change(path, statement)
     with pytest.raises(JournalDamaged, match=said):
         SqliteJournal(path)
+
+
+def test_rows_that_this_version_does_not_know_are_refused(tmp_path: Path) -> None:
+    path = stored(tmp_path / "journal")
+    for entry, said in (((9, 3, b"", 0), "no kind of entry 9"), ((Kind.MARK, 3, b"x", 0), "the number of attempts")):
+        *columns, checksum = row(2, 1, entry)
+        data = entry[2].hex()
+        change(path, f"UPDATE entry SET kind = {columns[2]}, data = x'{data}' WHERE position = 2")  # noqa: S608
+        change(path, f"UPDATE entry SET checksum = {checksum} WHERE position = 2")  # noqa: S608
+        with pytest.raises(JournalDamaged, match=f"position 2: .*{said}"):
+            SqliteJournal(path)
+
+
+def test_a_newer_format_is_told_so(tmp_path: Path) -> None:
+    path = stored(tmp_path / "journal")
+    change(path, "UPDATE journal SET format = 4")
+    for opening in (lambda: SqliteJournal(path), lambda: inspect_sqlite(path)):
+        with pytest.raises(
+            InputError, match=r"is of format 4, .* reads 1 to 3; use the version that wrote it"
+        ) as newer:
+            opening()
+        assert not isinstance(newer.value, JournalDamaged)
 
 
 def test_a_file_that_is_no_database_is_refused_and_kept(tmp_path: Path) -> None:

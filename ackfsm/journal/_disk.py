@@ -2,12 +2,24 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
+import secrets
 from pathlib import Path
 from typing import Protocol
 
-__all__ = ["Disk", "OsDisk", "write_all"]
+__all__ = ["Disk", "OsDisk", "machine_failed", "write_all"]
+
+_OF_THE_MACHINE = {
+    errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.ENXIO, errno.ENODEV, errno.ENOMEM, errno.EMFILE,
+    errno.ENFILE,
+}  # fmt: skip
+
+
+def machine_failed(error: BaseException) -> bool:
+    """Whether a call failed because the machine has no room or is broken, and not because of what was asked."""
+    return isinstance(error, OSError) and error.errno in _OF_THE_MACHINE
 
 
 class Disk(Protocol):
@@ -20,7 +32,7 @@ class Disk(Protocol):
         """Take the advisory lock of ``directory``; raises :class:`BlockingIOError` if another has it."""
 
     def unlock(self, lock: int) -> None:
-        """Give a lock back."""
+        """Give a lock back; doing so twice is harmless."""
 
     def names(self, directory: Path) -> list[str]:
         """The names in ``directory``, sorted."""
@@ -32,7 +44,7 @@ class Disk(Protocol):
         """Open a file that exists, to write to it."""
 
     def close(self, file: int) -> None:
-        """Let go of a file, without a sync."""
+        """Let go of a file, without a sync; in a fork of the process, of a lock, which the parent keeps."""
 
     def read(self, path: Path) -> bytes:
         """All bytes of a file."""
@@ -55,6 +67,9 @@ class Disk(Protocol):
     def truncate(self, file: int, length: int) -> None:
         """Cut a file to ``length`` bytes."""
 
+    def salt(self) -> int:
+        """A number below 2**31 that nobody can know who has something stored; another one each time."""
+
 
 def write_all(disk: Disk, file: int, offset: int, data: bytes) -> int:
     """Write all of ``data``, of which an operating system may take less at a time; returns where it ends.
@@ -70,6 +85,21 @@ def write_all(disk: Disk, file: int, offset: int, data: bytes) -> int:
     return offset + len(data)
 
 
+class _Lock(int):
+    """A file that is locked as long as this number is in use; no exception between two steps can leave it behind."""
+
+    closed = False
+
+    def __del__(self) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the file: it stays locked as long as another process has it too."""
+        if not self.closed:
+            self.closed = True
+            os.close(self)
+
+
 class OsDisk:
     """The files of this machine."""
 
@@ -82,17 +112,15 @@ class OsDisk:
 
     def lock(self, directory: Path) -> int:
         """See :meth:`Disk.lock`; the lock is on the directory itself, so that it leaves no file."""
-        lock = os.open(directory, os.O_RDONLY)
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            os.close(lock)
-            raise
+        lock = _Lock(os.open(directory, os.O_RDONLY))
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         return lock
 
     def unlock(self, lock: int) -> None:
-        """See :meth:`Disk.unlock`."""
-        os.close(lock)
+        """See :meth:`Disk.unlock`: also for the processes that have forked from this one, and have it open."""
+        if isinstance(lock, _Lock) and not lock.closed:
+            fcntl.flock(lock, fcntl.LOCK_UN)
+            lock.close()
 
     def names(self, directory: Path) -> list[str]:
         """See :meth:`Disk.names`."""
@@ -108,7 +136,10 @@ class OsDisk:
 
     def close(self, file: int) -> None:
         """See :meth:`Disk.close`."""
-        os.close(file)
+        if isinstance(file, _Lock):
+            file.close()
+        else:
+            os.close(file)
 
     def read(self, path: Path) -> bytes:
         """See :meth:`Disk.read`."""
@@ -144,3 +175,7 @@ class OsDisk:
     def truncate(self, file: int, length: int) -> None:
         """See :meth:`Disk.truncate`."""
         os.ftruncate(file, length)
+
+    def salt(self) -> int:
+        """See :meth:`Disk.salt`."""
+        return secrets.randbits(31)

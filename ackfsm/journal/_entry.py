@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 from ackfsm.terms import AckfsmError, InputError
 
-__all__ = ["ATTEMPTS", "LARGEST", "NUMBERS", "Entry", "JournalDamaged", "JournalFailure", "Kind", "check"]
+__all__ = ["ATTEMPTS", "LARGEST", "NUMBERS", "Entry", "JournalDamaged", "JournalFailure", "Kind", "check", "newer"]
 
 
 class Kind(enum.IntEnum):
@@ -45,11 +45,27 @@ LARGEST = 2**30
 
 
 class JournalFailure(AckfsmError):  # noqa: N818 - the fault `journal_failure` of the vocabulary
-    """Stable storage has failed, so nothing more can be confirmed; open the journal again to find out what it holds."""
+    """Stable storage has failed, so nothing more can be confirmed; open the journal again to find out what it holds.
+
+    It is no damage: what was confirmed is there, and a later opening may succeed.  ``full`` says that there was no
+    room left, so that it will when there is.
+    """
+
+    def __init__(self, message: str, *, full: bool = False) -> None:
+        super().__init__(message)
+        self.full = full
 
 
 class JournalDamaged(InputError):  # noqa: N818 - it says what the journal is
     """Something is missing or wrong that had been on stable storage; names place and remedy, changes nothing."""
+
+
+def newer(name: str, found: object, known: int) -> InputError:
+    """The refusal of a journal whose format is not known yet."""
+    return InputError(
+        f"{name}: it is of format {found}, and this version of ackfsm reads 1 to {known}; use the version that wrote"
+        " it or, if none has, restore it from a copy"
+    )
 
 
 def check(kind: int, key: int, data: object, transaction: int) -> None:

@@ -6,9 +6,10 @@ from collections.abc import Callable, Iterator, Sequence
 from operator import itemgetter
 from pathlib import Path
 
-from ackfsm.journal._disk import Disk, OsDisk, write_all
-from ackfsm.journal._entry import NUMBERS, Entry, JournalFailure, Kind, check
+from ackfsm.journal._disk import Disk, OsDisk, machine_failed, write_all
+from ackfsm.journal._entry import LARGEST, NUMBERS, Entry, Kind, check
 from ackfsm.journal._frame import CLOSED, SEAL, SEGMENT, SegmentHeader, encode, mark
+from ackfsm.journal._mortal import CLOSED_ALREADY, Mortal
 from ackfsm.journal._protocol import REMEMBERED, Compaction
 from ackfsm.journal._recovery import Recovery, Replay
 from ackfsm.journal._scan import WATERMARK, Scan, name_of, scan
@@ -26,7 +27,7 @@ _MANY = 8
 """So many segments at opening are made one."""
 
 
-class FileJournal:
+class FileJournal(Mortal):
     """A directory of segments, each a file of frames with checksums (:mod:`ackfsm.journal._frame`).
 
     Everything appended since the last write goes out as one frame, and one sync covers all of it.  Opening cuts what
@@ -41,7 +42,7 @@ class FileJournal:
         disk: the files; those of this machine by default.
 
     Raises :class:`JournalDamaged` (nothing is changed then), :class:`ackfsm.terms.InputError` if the directory is in
-    use or cannot be read, :class:`JournalFailure` if it cannot be written.
+    use or cannot be read, :class:`JournalFailure` if the machine fails, or has no room.
     """
 
     def __init__(
@@ -60,11 +61,12 @@ class FileJournal:
         self._name = shown(str(path))
         self._segment_bytes, self._group, self._remembered = segment_bytes, group, remembered
         self._disk = OsDisk() if disk is None else disk
-        self._failed: str | None = None
         self._file: int | None = None
+        self._lock: int | None = None
         self._watermark = WatermarkFile(self._disk, self.path / WATERMARK)
-        self._lock = self._take()
+        self._watch_forks()
         try:
+            self._lock = self._take()
             self._open()
         except BaseException:
             self._let_go()
@@ -79,6 +81,8 @@ class FileJournal:
         except BlockingIOError:
             raise InputError(f"{self._name} is in use; close the journal that has it open") from None
         except OSError as error:
+            if machine_failed(error):
+                raise self._poison("opening", error) from error
             raise InputError(f"{self._name} cannot be a journal ({error.strerror}); name a directory") from None
 
     def _open(self) -> None:
@@ -86,26 +90,26 @@ class FileJournal:
         self._replay: Replay = found.replay
         self._replay.new_epoch()
         self._waiting: list[Entry] = []
-        self._next = self._written = self._synced = found.position
+        self._written = self._synced = found.position
         self._epoch = found.segments[-1].header.epoch + 1 if found.segments else 1
         self._sequence = found.segments[-1].header.sequence if found.segments else 0
         self._names = [segment.name for segment in found.segments]
         self._older = found.size
         self._first = found.position - found.entries
         self._offset = 0
-        try:
+        with self._during("opening"):
             self._mend(found)
             many = len(found.segments) >= _MANY or self._pays()
             self._begin(base=many or not found.segments)
             self._watermark.opened(self._promised())
-        except OSError as error:
-            raise self._poison("opening", error) from error
         self.recovery = self._recovered(found)
 
     def _read(self) -> Scan:
         try:
             return scan(self._disk, self.path, self._remembered)
         except OSError as error:
+            if machine_failed(error):
+                raise self._poison("reading", error) from error
             raise InputError(f"{self._name} cannot be read ({error.strerror}); mend that, then open it again") from None
 
     def _mend(self, found: Scan) -> None:
@@ -151,61 +155,58 @@ class FileJournal:
 
     def append(self, kind: Kind, key: int, data: bytes = b"", transaction: int = 0) -> int:
         """See :meth:`ackfsm.journal.Journal.append`."""
-        if transaction or self._failed or not (0 < kind < _CHECKED and 0 <= key < NUMBERS and type(data) is bytes):
+        plain = 0 < kind < _CHECKED and 0 <= key < NUMBERS and type(data) is bytes and len(data) <= LARGEST
+        if transaction or self._failed or not plain:
             self._alive()
             check(kind, key, data, transaction)
-        self._waiting.append((kind, key, data, transaction))
-        position = self._next
-        self._next = position + 1
+        waiting = self._waiting
+        position = self._written + len(waiting)
+        waiting.append((kind, key, data, transaction))
         return position
 
     def write(self) -> int:
         """See :meth:`ackfsm.journal.Journal.write`: one write, of one frame unless it is very long."""
-        self._alive()
-        if self._waiting:
-            try:
+        with self._during("writing"):
+            if self._waiting:
                 self._write()
-            except OSError as error:
-                raise self._poison("writing", error) from error
         return self._written
 
     def sync(self) -> int:
         """See :meth:`ackfsm.journal.Journal.sync`: one write and one sync for everything appended since the last."""
-        self._alive()
-        try:
-            if self._waiting:
-                self._write()
-            if self._synced < self._written:
-                self._sync()
-        except OSError as error:
-            raise self._poison("syncing", error) from error
+        with self._during("syncing"):
+            self._write_and_sync()
         return self._synced
 
     def compact(self) -> Compaction:
         """See :meth:`ackfsm.journal.Journal.compact`; nothing else happens meanwhile."""
-        self._alive()
-        try:
+        with self._during("compacting"):
             return self._compact()
-        except OSError as error:
-            raise self._poison("compacting", error) from error
 
     def close(self) -> None:
         """See :meth:`ackfsm.journal.Journal.close`; the mark of a clean end makes every later damage visible."""
-        if self._file is None:
-            return
         try:
             if self._failed is None:
-                self.sync()
-                self._put(self._live_file(), self._offset, self._mark(CLOSED, self._synced))
-                self._disk.sync(self._live_file())
-                self._watermark.ended(self._promised(clean=True))
-        except OSError as error:
-            raise self._poison("closing", error) from error
+                with self._during("closing"):
+                    self._write_and_sync()
+                    self._put(self._live_file(), self._offset, self._mark(CLOSED, self._synced))
+                    self._disk.sync(self._live_file())
+                    self._watermark.ended(self._promised(clean=True))
+                self._failed = CLOSED_ALREADY
         finally:
             self._let_go()
-            self._failed = self._failed or "it is closed"
 
     # writing
+
+    @property
+    def _next(self) -> int:
+        """The position of the next entry; said by the entries alone, so that an exception cannot make it another."""
+        return self._written + len(self._waiting)
+
+    def _write_and_sync(self) -> None:
+        if self._waiting:
+            self._write()
+        if self._synced < self._written:
+            self._sync()
 
     def _write(self) -> None:
         entries = self._absorb()
@@ -216,11 +217,11 @@ class FileJournal:
             self._begin(base=False)
         data = b"".join(self._frames(self._written, entries))
         self._offset = self._put(self._live_file(), self._offset, data)
-        self._written = self._next
+        self._written, self._waiting = self._next, []
 
     def _absorb(self) -> list[Entry]:
         """What waits to be written, taken into the state."""
-        entries, self._waiting = self._waiting, []
+        entries = self._waiting
         if entries:
             self._replay.apply(self._written, entries)
             self._replay.next_key = _beyond(self._replay.next_key, entries)
@@ -229,7 +230,7 @@ class FileJournal:
     def _frames(self, position: int, entries: Sequence[Entry]) -> Iterator[bytes]:
         """The frames of ``entries``, the first of which is at ``position``."""
         for part in _parts(entries, self._group) if entries else ():
-            yield encode(self._epoch, position, self._synced, part)
+            yield encode(self._epoch, position, self._synced, part, self._salt)
             position += len(part)
 
     def _put(self, file: int, offset: int, data: bytes) -> int:
@@ -272,6 +273,7 @@ class FileJournal:
         older = self._names
         previous, previous_end = self._file, self._offset
         self._sequence += 1
+        self._salt = self._disk.salt()
         half, whole = self.path / f"{self._sequence:012}.new", self.path / name_of(self._sequence)
         self._file = self._disk.create(half)
         if previous is not None:
@@ -279,7 +281,8 @@ class FileJournal:
         self._offset = self._fill(base=base)
         self._publish(half, whole)
         if base:
-            self._written = self._synced = self._next
+            self._written, self._waiting = self._next, []
+            self._synced = self._written
             self._older, self._names = 0, [whole.name]
             self._remove(older)
         else:
@@ -296,7 +299,7 @@ class FileJournal:
         entries = list(self._replay.snapshot()) if base else []
         first = self._next - len(entries) if base else self._written
         self._first = first if base else self._first
-        header = SegmentHeader(base, self._epoch, self._sequence, first, self._replay.next_key)
+        header = SegmentHeader(base, self._epoch, self._sequence, first, self._replay.next_key, self._salt)
         data = header.encode()
         offset = 0
         for frame in (*self._frames(first, entries), *([self._mark(SEAL, self._next)] if entries else [])):
@@ -307,7 +310,7 @@ class FileJournal:
         return self._put(self._live_file(), offset, data)
 
     def _mark(self, kind: int, position: int) -> bytes:
-        return mark(kind, self._epoch, position, position)
+        return mark(kind, self._epoch, position, position, self._salt)
 
     def _remove(self, names: Sequence[str]) -> None:
         for name in names:
@@ -349,21 +352,23 @@ class FileJournal:
             raise OSError(0, "no segment is open")
         return self._file
 
-    def _alive(self) -> None:
-        if self._failed is not None:
-            raise JournalFailure(f"{self._name}: {self._failed}; open the journal again to find out what it holds")
-
-    def _poison(self, doing: str, error: OSError) -> JournalFailure:
-        """After a failure nobody knows what the disk holds: nothing more is written, nothing more is confirmed."""
-        self._failed = f"{doing} failed ({error.strerror})"
-        return JournalFailure(f"{self._name}: {self._failed}; nothing more is confirmed, open the journal again")
-
     def _let_go(self) -> None:
+        self._let_go_of_files()
+        if self._lock is not None:
+            self._disk.unlock(self._lock)
+            self._lock = None
+
+    def _let_go_of_files(self) -> None:
         file, self._file = self._file, None
         if file is not None:
             self._disk.close(file)
         self._watermark.close()
-        self._disk.unlock(self._lock)
+
+    def _forked(self) -> None:
+        self._let_go_of_files()
+        lock, self._lock = self._lock, None
+        if lock is not None:
+            self._disk.close(lock)
 
 
 def _beyond(key: int, entries: Sequence[Entry]) -> int:

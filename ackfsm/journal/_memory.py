@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable
 
-from ackfsm.journal._entry import ATTEMPTS, NUMBERS, Entry, JournalFailure, Kind, check
+from ackfsm.journal._entry import ATTEMPTS, LARGEST, NUMBERS, Entry, JournalFailure, Kind, check
 from ackfsm.journal._protocol import REMEMBERED, Compaction
 from ackfsm.journal._recovery import Recovery, Replay
 from ackfsm.terms import InputError
@@ -50,8 +50,8 @@ class MemoryJournal:
         self._base.new_epoch()
         self._base.next_key = start.next_key
         self._entries: list[Entry] = []
-        self._synced = self._written = self._next = start.position
-        self._closed = False
+        self._synced = self._written = start.position
+        self._failed: str | None = None
         self.recovery = Recovery(
             live=self._base.live(),
             removed=self._base.removed,
@@ -66,13 +66,18 @@ class MemoryJournal:
     def append(self, kind: Kind, key: int, data: bytes = b"", transaction: int = 0) -> int:
         """See :meth:`ackfsm.journal.Journal.append`."""
         plain = type(data) is bytes and (0 < kind < _CHECKED or (kind == _MARK and len(data) == ATTEMPTS.size))
-        if transaction or self._closed or not (plain and 0 <= key < NUMBERS):
+        if transaction or self._failed or not (plain and 0 <= key < NUMBERS and len(data) <= LARGEST):
             self._alive()
             check(kind, key, data, transaction)
-        self._entries.append((kind, key, data, transaction))
-        position = self._next
-        self._next = position + 1
+        entries = self._entries
+        position = self._synced + len(entries)
+        entries.append((kind, key, data, transaction))
         return position
+
+    @property
+    def _next(self) -> int:
+        """The position of the next entry; said by the entries alone, so that an exception cannot make it another."""
+        return self._synced + len(self._entries)
 
     def write(self) -> int:
         """See :meth:`ackfsm.journal.Journal.write`; only a crash tells what is written from what is not."""
@@ -97,20 +102,21 @@ class MemoryJournal:
 
     def close(self) -> None:
         """See :meth:`ackfsm.journal.Journal.close`."""
-        if not self._closed:
+        if self._failed is None:
             self._flush()
-            self._closed = True
+            self._failed = "it is closed"
 
     def crash(self, survivors: Callable[[int], bool]) -> MemoryJournal:
         """What a recovery finds after a power loss; this journal stays as it is.
 
         ``survivors`` is asked for each entry that is written and not synced whether it had reached the disk.  The
-        entries of a transaction are one record with its ``COMMIT``: they survive with it and not without it.
+        entries of a transaction are one record with its ``COMMIT``: they survive with it and not without it.  After an
+        exception in the middle of a sync all survive, for some of them are in the state already.
         """
         kept = [
             entry
             for position, entry in enumerate(self._entries[: self._written - self._synced], self._synced)
-            if entry[3] or survivors(position)
+            if entry[3] or self._failed or survivors(position)
         ]
         return self._found(kept)
 
@@ -124,14 +130,16 @@ class MemoryJournal:
         return MemoryJournal(remembered=self._remembered, start=start)
 
     def _flush(self) -> None:
-        entries, self._entries = self._entries, []
-        self._base.next_key = _beyond(self._base.next_key, entries)
-        self._base.apply(self._synced, entries)
-        self._synced = self._written = self._next
+        """Take all entries into the state; an exception in the midst leaves them, and the journal says so."""
+        self._written, self._failed = self._next, "a sync has begun and has not ended"
+        self._base.next_key = _beyond(self._base.next_key, self._entries)
+        self._base.apply(self._synced, self._entries)
+        self._synced, self._entries = self._written, []
+        self._failed = None
 
     def _alive(self) -> None:
-        if self._closed:
-            raise JournalFailure("the journal is closed; open it again")
+        if self._failed is not None:
+            raise JournalFailure(f"the journal: {self._failed}; open the journal again to find out what it holds")
 
 
 def _beyond(key: int, entries: list[Entry]) -> int:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import contextlib
-import dataclasses
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Generator, Sequence
 from typing import TYPE_CHECKING, Self
 
 from ackfsm.journal._entry import JournalDamaged, JournalFailure
 from ackfsm.journal._protocol import REMEMBERED
-from ackfsm.journal._rows import FORMAT, Head, Row, RowJournal
+from ackfsm.journal._rows import Head, Row, RowJournal, check_format, check_head
 from ackfsm.terms import InputError
 
 if TYPE_CHECKING:
@@ -20,7 +19,7 @@ __all__ = ["PostgresJournal"]
 _TABLES = """
 CREATE TABLE IF NOT EXISTS ackfsm_journal (name text PRIMARY KEY, format int NOT NULL, epoch bigint NOT NULL,
     next_key bigint NOT NULL, first bigint NOT NULL, promised bigint NOT NULL DEFAULT 0,
-    closed bigint NOT NULL DEFAULT 0);
+    closed bigint NOT NULL DEFAULT 0, checksum bigint NOT NULL DEFAULT 0);
 CREATE TABLE IF NOT EXISTS ackfsm_journal_entry (name text, position bigint, epoch bigint NOT NULL,
     kind int NOT NULL, key bigint NOT NULL, txn bigint NOT NULL, data bytea NOT NULL, checksum bigint NOT NULL,
     PRIMARY KEY (name, position))
@@ -28,19 +27,20 @@ CREATE TABLE IF NOT EXISTS ackfsm_journal_entry (name text, position bigint, epo
 _LOCK = "SELECT pg_try_advisory_lock(hashtextextended('ackfsm journal ' || %s, 0))"
 _UNLOCK = "SELECT pg_advisory_unlock(hashtextextended('ackfsm journal ' || %s, 0))"
 _OLDER = """SELECT NOT EXISTS (SELECT FROM pg_attribute WHERE attrelid = 'ackfsm_journal'::regclass
-    AND attname = 'closed')"""
-_FROM_1 = """ALTER TABLE ackfsm_journal ADD COLUMN promised bigint NOT NULL DEFAULT 0,
-    ADD COLUMN closed bigint NOT NULL DEFAULT 0"""
-_NEW = "INSERT INTO ackfsm_journal VALUES (%s, 2, 0, 1, 0, 0, 0) ON CONFLICT DO NOTHING"
-_HEAD = "SELECT epoch, next_key, first, promised, closed, format FROM ackfsm_journal WHERE name = %s"
+    AND attname = 'checksum')"""
+_FROM_OLDER = """ALTER TABLE ackfsm_journal ADD COLUMN IF NOT EXISTS promised bigint NOT NULL DEFAULT 0,
+    ADD COLUMN IF NOT EXISTS closed bigint NOT NULL DEFAULT 0,
+    ADD COLUMN IF NOT EXISTS checksum bigint NOT NULL DEFAULT 0"""
+_HEADS = "epoch, next_key, first, promised, closed, format, checksum"
+_NEW = f"INSERT INTO ackfsm_journal (name, {_HEADS}) VALUES (%s, %s, %s, %s, %s, %s, %s, %s) ON CONFLICT DO NOTHING"  # noqa: S608
+_HEAD = f"SELECT {_HEADS} FROM ackfsm_journal WHERE name = %s"  # noqa: S608
 _ROWS = """SELECT position, epoch, kind, key, txn, data, checksum FROM ackfsm_journal_entry
     WHERE name = %s ORDER BY position"""
 _COPY = "COPY ackfsm_journal_entry FROM STDIN"
-_UPDATE = """UPDATE ackfsm_journal SET epoch = %s, next_key = %s, first = %s, promised = %s, closed = %s, format = %s
-    WHERE name = %s"""
-_PROMISED = "UPDATE ackfsm_journal SET promised = %s WHERE name = %s"
+_UPDATE = f"UPDATE ackfsm_journal SET ({_HEADS}) = (%s, %s, %s, %s, %s, %s, %s) WHERE name = %s"  # noqa: S608
 _DELETE = "DELETE FROM ackfsm_journal_entry WHERE name = %s"
 _AT_A_TIME = 10_000
+_DISK_FULL = "53100"
 
 
 class PostgresJournal(RowJournal):
@@ -68,10 +68,10 @@ class PostgresJournal(RowJournal):
         try:
             self._begin()
         except psycopg.Error as error:
-            self._database.close()
-            raise JournalFailure(f"{self._name}: the database has failed ({error}); open it again") from error
+            self._let_go()
+            raise self._poison("opening", error) from error
         except BaseException:
-            self._database.close()
+            self._let_go()
             raise
 
     def _begin(self) -> None:
@@ -85,17 +85,18 @@ class PostgresJournal(RowJournal):
                 self._database.execute(statement)
             older = self._database.execute(_OLDER).fetchone()
             if older is not None and older[0]:
-                self._database.execute(_FROM_1)
-        self._database.execute(_NEW, [self._key])
+                self._database.execute(_FROM_OLDER)
+        self._database.execute(_NEW, [self._key, *Head(0, 1, 0).columns])
         self._open()
 
-    def _load(self) -> tuple[Head, Iterable[Row]]:
+    def _load(self) -> tuple[Head, Generator[Row]]:
         found = self._database.execute(_HEAD, [self._key]).fetchone()
-        if found is None or not 1 <= found[-1] <= FORMAT:
-            raise JournalDamaged(f"{self._name}: its format is none of 1 to {FORMAT}; restore it from a copy")
-        return Head(*found), self._rows()
+        if found is None:
+            raise JournalDamaged(f"{self._name}: its row of ackfsm_journal is missing; restore it from a copy")
+        check_format(self._name, found[-2])
+        return check_head(self._name, found), self._rows()
 
-    def _rows(self) -> Iterator[Row]:
+    def _rows(self) -> Generator[Row]:
         with self._database.transaction(), self._database.cursor(name="entries") as cursor:
             cursor.itersize = _AT_A_TIME
             cursor.execute(_ROWS, [self._key])
@@ -107,7 +108,7 @@ class PostgresJournal(RowJournal):
             if rows:
                 self._copy(cursor, rows)
             else:
-                cursor.execute(_PROMISED, [self._written, self._key])
+                cursor.execute(_UPDATE, [*self._head().columns, self._key])
 
     def _replace(self, head: Head, rows: Sequence[Row] | None) -> None:
         with self._database.transaction(), self._database.cursor() as cursor:
@@ -115,7 +116,7 @@ class PostgresJournal(RowJournal):
             if rows is not None:
                 cursor.execute(_DELETE, [self._key])
                 self._copy(cursor, rows)
-            cursor.execute(_UPDATE, [*dataclasses.astuple(head), self._key])
+            cursor.execute(_UPDATE, [*head.columns, self._key])
 
     def _copy(self, cursor: psycopg.Cursor, rows: Sequence[Row]) -> None:
         with cursor.copy(_COPY) as copy:
@@ -129,9 +130,18 @@ class PostgresJournal(RowJournal):
         return int(found[0]) if found else 0
 
     def _again(self) -> Self:
-        return type(self)(self._dsn, self._key, remembered=self._remembered)
+        try:
+            return type(self)(self._dsn, self._key, remembered=self._remembered)
+        except JournalDamaged:
+            raise
+        except InputError as error:  # it was right before, so that the server is what is not there yet
+            raise JournalFailure(str(error)) from error
+
+    def _full(self, error: BaseException) -> bool:
+        return getattr(error, "sqlstate", None) == _DISK_FULL
 
     def _release(self) -> None:
         with contextlib.suppress(*self.failures):  # a connection that is lost has given the lock back
+            self._database.rollback()  # an exception may have left a transaction open, in which nothing is unlocked
             self._database.execute(_UNLOCK, [self._key])
         self._database.close()

@@ -73,7 +73,11 @@ class Journal(Protocol):
 
 @runtime_checkable
 class Crashable(Protocol):
-    """A journal that can be crashed inside this process, to find out what becomes of those who rely on it."""
+    """A journal that can be crashed inside this process, to find out what becomes of those who rely on it.
+
+    Both may be called after a failure and after closing, and again when they raise :class:`JournalFailure` (there is
+    no room, nor was there for opening): that is how to try until the journal opens.
+    """
 
     def kill(self) -> Journal:
         """The process dies: this journal is of no use any more, and the one that is returned found what was written."""

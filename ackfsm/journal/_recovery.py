@@ -134,9 +134,10 @@ class Replay:
             position += 1
 
     def _commit(self, transaction: int) -> None:
-        for position, (kind, key, data, _) in self._pending.pop(transaction, ()):
+        for position, (kind, key, data, _) in self._pending.get(transaction, ()):
             self._disordered |= kind == _STORE
             self.apply(position, [(kind, key, data, 0)])
+        self._pending.pop(transaction, None)  # last: what is interrupted here can be begun again
 
     def _removed_before_commit(self, key: int) -> bool:
         """Let a removal hold for a copy whose transaction has not committed yet: it is not to come back with it."""

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import abc
+import contextlib
 import dataclasses
 import struct
 import zlib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from typing import Self, TypeAlias
 
-from ackfsm.journal._entry import NUMBERS, Entry, JournalDamaged, JournalFailure, Kind, check
+from ackfsm.journal._entry import LARGEST, NUMBERS, Entry, JournalDamaged, Kind, check, newer
+from ackfsm.journal._mortal import CLOSED_ALREADY, Mortal
 from ackfsm.journal._protocol import Compaction
 from ackfsm.journal._recovery import Recovery, Replay
 from ackfsm.journal._watermark import Watermark, lacking
 from ackfsm.terms import InputError
 
-__all__ = ["FORMAT", "Head", "Row", "RowJournal", "hold_to", "read_rows", "row"]
+__all__ = ["FORMAT", "Head", "Row", "RowJournal", "check_format", "check_head", "hold_to", "read_rows", "row"]
 
 Row: TypeAlias = tuple[int, int, int, int, int, bytes, int]
 """Position, epoch, kind, key, transaction, data, checksum."""
@@ -26,8 +28,11 @@ _FEW = 10_000
 """So many entries are never compacted by themselves."""
 _COLUMNS = struct.Struct("<QIBQQ")
 
-FORMAT = 2
-"""What is written; 1 is read too."""
+_HEAD = struct.Struct("<6Q")
+
+FORMAT = 3
+"""What is written; each before it is read: 1 had no end that was promised, 2 no checksum of the head."""
+_CHECKED_HEAD = 3
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -40,7 +45,7 @@ class Head:
         first: the first position.
         promised: all below this position has been on stable storage at some time.
         closed: the epoch that ended well, last of all.
-        format: 1 had neither of these two.
+        format: of what was read.
     """
 
     epoch: int
@@ -51,6 +56,16 @@ class Head:
     format: int = FORMAT
 
     @property
+    def checksum(self) -> int:
+        """Over all of it."""
+        return zlib.crc32(_HEAD.pack(*dataclasses.astuple(self)))
+
+    @property
+    def columns(self) -> tuple[int, ...]:
+        """What a table keeps of it: its fields in order, and the checksum."""
+        return (*dataclasses.astuple(self), self.checksum)
+
+    @property
     def clean(self) -> bool:
         """Whether it was closed, or is new."""
         return self.closed == self.epoch
@@ -59,6 +74,35 @@ class Head:
     def watermark(self) -> Watermark:
         """How far it was promised."""
         return Watermark(self.epoch, self.promised, self.clean)
+
+
+def check_format(name: str, found: object) -> int:
+    """The format, if this version reads it.
+
+    Raises :class:`JournalDamaged` if it is none, :class:`ackfsm.terms.InputError` if it is a newer one.
+    """
+    if not isinstance(found, int) or found < 1:
+        raise JournalDamaged(
+            f"{name}: it says nothing of its format, which should be 1 to {FORMAT}; restore it from a copy"
+        )
+    if found > FORMAT:
+        raise newer(name, found, FORMAT)
+    return found
+
+
+def check_head(name: str, columns: Sequence[object]) -> Head:
+    """The head in these columns, the last of which is its checksum.
+
+    Raises :class:`JournalDamaged` unless they are what was written.
+    """
+    *fields, checksum = columns
+    if all(isinstance(field, int) and 0 <= field < NUMBERS for field in fields):
+        head = Head(*fields)  # type: ignore[arg-type]
+        if head.format < _CHECKED_HEAD or checksum == head.checksum:
+            return head
+    raise JournalDamaged(
+        f"{name}: the checksum of its head does not fit; nothing has been changed, restore it from a copy"
+    )
 
 
 def row(position: int, epoch: int, entry: Entry) -> Row:
@@ -77,11 +121,11 @@ def read_rows(name: str, head: Head, rows: Iterable[Row], remembered: int) -> tu
     replay.next_key = head.next_key
     for found in rows:
         at, in_epoch, kind, key, transaction, data, _ = found
-        wrong = "" if at == position else f"position {position:,} is missing, {at:,} comes next"
-        if wrong or found != _again(found) or not Kind.STORE <= kind <= Kind.REMEMBER or in_epoch < epoch:
+        wrong = _wrong(found, position, epoch)
+        if wrong:
             raise JournalDamaged(
-                f"{name}, position {position:,}: {wrong or 'the checksum does not fit'}; nothing has been changed,"
-                " restore it from a copy, or use another to begin an empty journal"
+                f"{name}, position {position:,}: {wrong}; nothing has been changed, restore it from a copy, or use"
+                " another to begin an empty journal"
             )
         if in_epoch != epoch:
             replay.new_epoch()
@@ -104,6 +148,22 @@ def hold_to(name: str, said: Watermark, head: Head, position: int, where: str = 
         )
 
 
+def _wrong(found: Row, position: int, epoch: int) -> str:
+    """What is wrong with a row that should be at this position, not before this epoch; empty if nothing is."""
+    at, in_epoch, kind, key, transaction, data, _ = found
+    if found != _again(found):
+        return "the checksum does not fit"
+    if at != position:
+        return f"position {position:,} is missing, {at:,} comes next"
+    if in_epoch < epoch:
+        return f"it is of epoch {in_epoch:,}, after one of {epoch:,}"
+    try:
+        check(kind, key, data, transaction)
+    except InputError as error:
+        return str(error)
+    return ""
+
+
 def _again(found: Row) -> Row | None:
     try:
         return row(found[0], found[1], (found[2], found[3], found[5], found[4]))
@@ -111,25 +171,21 @@ def _again(found: Row) -> Row | None:
         return None
 
 
-class RowJournal(abc.ABC):
-    """A journal whose entries are rows; a subclass says how rows are kept.
+class RowJournal(Mortal):
+    """A journal whose entries are rows; a subclass says how rows are kept."""
 
-    ``failures`` are the errors by which the database says that it has failed.
-    """
-
-    failures: tuple[type[Exception], ...] = ()
     recovery: Recovery
 
     def __init__(self, name: str, remembered: int) -> None:
         if remembered < 0:
             raise InputError(f"remembered is {remembered}; it is how many duplicate-ids are kept, from 0")
         self._name, self._remembered = name, remembered
-        self._failed: str | None = None
-        self._ended = False
+        self._released = self._ended = False
         self._waiting: list[Entry] = []
+        self._watch_forks()
 
     @abc.abstractmethod
-    def _load(self) -> tuple[Head, Iterable[Row]]:
+    def _load(self) -> tuple[Head, Generator[Row]]:
         """What is kept; for a new journal no rows."""
 
     @abc.abstractmethod
@@ -142,32 +198,41 @@ class RowJournal(abc.ABC):
 
     @abc.abstractmethod
     def _release(self) -> None:
-        """Let go of the database."""
+        """Let go of the database; doing so twice is harmless."""
 
-    def _begin_epoch(self, head: Head, position: int) -> None:  # noqa: B027 - not every database has anything outside
+    def _let_go(self) -> None:
+        if not self._released:
+            self._release()
+            self._released = True
+
+    def _forked(self) -> None:
+        self._released = True
+
+    def _begin_epoch(self, head: Head, position: int) -> None:
         """Hold what was read to what is said outside of the database, before anything is changed."""
 
-    def _promised(self) -> None:  # noqa: B027
+    def _promised(self) -> None:
         """Say outside of the database that all below ``self._synced`` is on stable storage now."""
 
     def _open(self) -> None:
         """Read what is kept, and begin an epoch."""
-        head, rows = self._load()
-        self._replay, self._next, size = read_rows(self._name, head, rows, self._remembered)
-        hold_to(self._name, head.watermark, head, self._next)
+        head, found = self._load()
+        with contextlib.closing(found) as rows:
+            self._replay, position, size = read_rows(self._name, head, rows, self._remembered)
+        hold_to(self._name, head.watermark, head, position)
         self._replay.new_epoch()
         self._first, self._epoch, self._closed = head.first, head.epoch + 1, head.closed
-        self._written = self._synced = self._next
-        self._begin_epoch(head, self._next)
+        self._written = self._synced = position
+        self._begin_epoch(head, position)
         self._replace(self._head(), None)
         self.recovery = Recovery(
             live=self._replay.live(),
             removed=self._replay.removed,
             remembered=self._replay.remembered(),
-            next_position=self._next,
+            next_position=position,
             next_key=self._replay.next_key,
             epoch=self._epoch,
-            entries=self._next - self._first,
+            entries=position - self._first,
             dropped=self._replay.dropped,
             size=size,
             segments=1,
@@ -179,55 +244,63 @@ class RowJournal(abc.ABC):
 
     def append(self, kind: Kind, key: int, data: bytes = b"", transaction: int = 0) -> int:
         """See :meth:`ackfsm.journal.Journal.append`."""
-        if transaction or self._failed or not (0 < kind < _CHECKED and 0 <= key < NUMBERS and type(data) is bytes):
+        plain = 0 < kind < _CHECKED and 0 <= key < NUMBERS and type(data) is bytes and len(data) <= LARGEST
+        if transaction or self._failed or not plain:
             self._alive()
             check(kind, key, data, transaction)
-        self._waiting.append((kind, key, data, transaction))
-        position = self._next
-        self._next = position + 1
+        waiting = self._waiting
+        position = self._written + len(waiting)
+        waiting.append((kind, key, data, transaction))
         return position
+
+    @property
+    def _next(self) -> int:
+        """The position of the next entry; said by the entries alone, so that an exception cannot make it another."""
+        return self._written + len(self._waiting)
 
     def write(self) -> int:
         """See :meth:`ackfsm.journal.Journal.write`: one transaction of the database that does not wait for the disk."""
-        self._alive()
-        if self._waiting:
-            self._hand_over(durable=False)
+        with self._during("writing"):
+            if self._waiting:
+                self._hand_over(durable=False)
         return self._written
 
     def sync(self) -> int:
         """See :meth:`ackfsm.journal.Journal.sync`: one transaction of the database, which waits for the disk."""
-        self._alive()
+        with self._during("syncing"):
+            self._write_and_sync()
+        return self._synced
+
+    def _write_and_sync(self) -> None:
         if self._waiting or self._synced < self._written:
             self._hand_over(durable=True)
-        return self._synced
 
     def compact(self) -> Compaction:
         """See :meth:`ackfsm.journal.Journal.compact`: one transaction of the database."""
-        self._alive()
-        entries = self._next - self._first
-        self._take()
-        size = self._compact()
-        after = self._next - self._first
+        with self._during("compacting"):
+            entries = self._next - self._first
+            self._take()
+            size = self._compact()
+            after = self._next - self._first
         return Compaction(entries, after, size, self._replay.size)
 
     def close(self) -> None:
         """See :meth:`ackfsm.journal.Journal.close`."""
-        if self._failed == "it is closed":
-            return
         try:
             if self._failed is None:
-                self.sync()
-                self._closed = self._epoch
-                self._guarded(lambda: self._replace(self._head(), None))
-                self._ended = True
+                with self._during("closing"):
+                    self._write_and_sync()
+                    self._closed = self._epoch
+                    self._replace(self._head(), None)
+                    self._ended = True
+                self._failed = CLOSED_ALREADY
         finally:
-            self._failed = "it is closed"
-            self._release()
+            self._let_go()
 
     def kill(self) -> Self:
         """See :meth:`ackfsm.journal.Crashable.kill`."""
         self._failed = "its process is dead"
-        self._release()
+        self._let_go()
         return self._again()
 
     def crash(self, survivors: Callable[[int], bool]) -> Self:  # noqa: ARG002 - the machine of a database stays up
@@ -239,7 +312,8 @@ class RowJournal(abc.ABC):
         """The same, opened again."""
 
     def _take(self) -> list[Row]:
-        entries, self._waiting = self._waiting, []
+        """The rows of what waits, taken into the state."""
+        entries = self._waiting
         rows = [row(position, self._epoch, entry) for position, entry in enumerate(entries, self._written)]
         self._replay.apply(self._written, entries)
         self._replay.next_key = max(self._replay.next_key, *(max(e[1], e[3]) + 1 for e in entries), 1)
@@ -250,11 +324,11 @@ class RowJournal(abc.ABC):
         if self._next - self._first > _FEW + 2 * len(self._replay):
             self._compact()
             return
-        self._guarded(lambda: self._store(rows, durable=durable))
-        self._written = self._next
+        self._store(rows, durable=durable)
+        self._written, self._waiting = self._next, []
         if durable:
             self._synced = self._written
-            self._guarded(self._promised)
+            self._promised()
 
     def _compact(self) -> int:
         entries = list(self._replay.snapshot())
@@ -262,22 +336,12 @@ class RowJournal(abc.ABC):
         rows = [row(position, self._epoch, entry) for position, entry in enumerate(entries, first)]
         size = self._size()
         self._first = first
-        self._guarded(lambda: self._replace(self._head(), rows))
-        self._written = self._synced = self._next
-        self._guarded(self._promised)
+        self._replace(self._head(), rows)
+        self._written, self._waiting = self._next, []
+        self._synced = self._written
+        self._promised()
         return size
 
     @abc.abstractmethod
     def _size(self) -> int:
         """How many bytes are kept, about."""
-
-    def _guarded(self, doing: Callable[[], None]) -> None:
-        try:
-            doing()
-        except self.failures as error:
-            self._failed = f"the database has failed ({error})"
-            raise JournalFailure(f"{self._name}: {self._failed}; nothing more is confirmed, open it again") from error
-
-    def _alive(self) -> None:
-        if self._failed is not None:
-            raise JournalFailure(f"{self._name}: {self._failed}; open the journal again to find out what it holds")

@@ -5,13 +5,15 @@ from __future__ import annotations
 import dataclasses
 import re
 from collections.abc import Sequence
+from operator import itemgetter
 from pathlib import Path
 
 from ackfsm.journal._disk import Disk
-from ackfsm.journal._entry import JournalDamaged
-from ackfsm.journal._frame import CLOSED, MAGIC, SEGMENT, Frame, SegmentHeader, frame_at
+from ackfsm.journal._entry import NUMBERS, Entry, JournalDamaged, Kind, check, newer
+from ackfsm.journal._frame import CLOSED, KNOWN, MAGIC, SEGMENT, Frame, SegmentHeader, frame_at, newer_format
 from ackfsm.journal._recovery import Replay, Torn
 from ackfsm.journal._watermark import Watermark, lacking, newest
+from ackfsm.terms import InputError
 from ackfsm.text import shown
 
 __all__ = ["WATERMARK", "Scan", "Segment", "is_segment", "name_of", "scan"]
@@ -21,6 +23,9 @@ WATERMARK = "watermark"
 
 _NAME = re.compile(r"(\d{12})\.journal")
 _HALF = re.compile(r"\d{12}\.new")
+_KIND = itemgetter(0)
+_EASY = frozenset({Kind.STORE, Kind.REMOVE})
+"""Kinds without rules of their own."""
 _REMEDY = "nothing has been changed; restore the file from a copy, or move the directory away to begin an empty journal"
 
 
@@ -142,6 +147,9 @@ class _Reader:
 
     def _header(self, sequence: int, name: str, data: bytes) -> SegmentHeader:
         header = SegmentHeader.decode(data)
+        unknown = newer_format(data)
+        if unknown is not None:
+            raise newer(shown(str(self.directory / name)), unknown, KNOWN)
         if isinstance(header, str):
             raise self._damaged(name, 0, None, header)
         if header.sequence != sequence:
@@ -175,15 +183,18 @@ class _Reader:
         at = SEGMENT.size
         frames: list[Frame] = []
         while at < len(data):
-            frame = self._expected(header, frame_at(data, at))
+            frame = self._expected(header, frame_at(data, at, header.salt))
             if isinstance(frame, str):
                 break
             entries = frame.entries()
             if isinstance(entries, str):
                 raise self._damaged(name, at, frame.position, entries)
             if entries:
-                self.replay.apply(frame.position, entries)
                 beyond = max(max(key, transaction) for _, key, _, transaction in entries) + 1
+                wrong = "" if beyond <= NUMBERS and _EASY.issuperset(map(_KIND, entries)) else _wrong(entries)
+                if wrong:
+                    raise self._damaged(name, at, frame.position, wrong)
+                self.replay.apply(frame.position, entries)
                 self.replay.next_key = max(self.replay.next_key, beyond)
             self.position, self.entries, self.closed = (
                 frame.position + frame.count,
@@ -206,13 +217,13 @@ class _Reader:
 
     def _judge(self, name: str, header: SegmentHeader, data: bytes, end: int, *, last: bool) -> None:
         """Tell a torn end from damage: nothing that was known to be on stable storage may be behind it or in it."""
-        why = self._expected(header, frame_at(data, end))
+        why = self._expected(header, frame_at(data, end, header.salt))
         text = why if isinstance(why, str) else "no frame begins here"
         if not last:
             raise self._damaged(name, end, self.position, f"{text}, and there is a segment after it")
         at = data.find(MAGIC, end)
         while at >= 0:
-            frame = frame_at(data, at)
+            frame = frame_at(data, at, header.salt)
             if isinstance(frame, Frame) and frame.epoch == header.epoch and self._vouches(frame):
                 told = f"{text}, and the frame at byte {at:,} says that all below {frame.watermark:,} had been synced"
                 raise self._damaged(name, end, self.position, told)
@@ -226,6 +237,16 @@ class _Reader:
     def _damaged(self, name: str, at: int, position: int | None, why: str) -> JournalDamaged:
         where = "" if position is None else f" (position {position:,})"
         return JournalDamaged(f"{shown(str(self.directory / name))}, byte {at:,}{where}: {why}; {_REMEDY}")
+
+
+def _wrong(entries: Sequence[Entry]) -> str:
+    """Why one of the entries of a good frame is none; empty if all are."""
+    for kind, key, data, transaction in entries:
+        try:
+            check(kind, key, data, transaction)
+        except InputError as error:
+            return f"{error}, or use the version of ackfsm that wrote it"
+    return ""
 
 
 def _vouched(frames: Sequence[Frame], first: int) -> int:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 import errno
 import itertools
+import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TypeAlias, TypeVar
@@ -251,6 +252,7 @@ class SimulatedDisk:
         self._writes: list[tuple[int, int, int]] = []
         self._locked: int | None = None
         self._handles = itertools.count(3)
+        self._salts = itertools.count()
 
     @property
     def state(self) -> DiskState:
@@ -384,6 +386,10 @@ class SimulatedDisk:
         """See :meth:`ackfsm.journal.Disk.truncate`."""
         self._step(f"truncate to {length}")
         self._change(file, _Change(length, None))
+
+    def salt(self) -> int:
+        """See :meth:`ackfsm.journal.Disk.salt`; the same in each run."""
+        return zlib.crc32(b"salt %d" % next(self._salts)) >> 1
 
     def _step(self, what: str) -> None:
         if self.watch is not None:

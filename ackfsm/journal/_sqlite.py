@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
+import dataclasses
 import secrets
 import shutil
 import sqlite3
 import tempfile
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Self
 
-from ackfsm.journal._disk import OsDisk
+from ackfsm.journal._disk import OsDisk, machine_failed
 from ackfsm.journal._entry import JournalDamaged, JournalFailure
+from ackfsm.journal._mortal import no_room
 from ackfsm.journal._protocol import REMEMBERED
 from ackfsm.journal._recovery import Recovery, Replay
-from ackfsm.journal._rows import Head, Row, RowJournal, hold_to, read_rows
+from ackfsm.journal._rows import FORMAT, Head, Row, RowJournal, check_format, check_head, hold_to, read_rows
 from ackfsm.journal._watermark import Watermark, WatermarkFile, newest
 from ackfsm.terms import InputError
 from ackfsm.text import shown
@@ -23,22 +26,18 @@ from ackfsm.text import shown
 __all__ = ["MAGIC", "SqliteJournal", "read_sqlite", "sqlite_in_use"]
 
 _TABLES = """
-CREATE TABLE journal (only INTEGER PRIMARY KEY CHECK (only = 1), format INTEGER, epoch INTEGER,
-    next_key INTEGER, first INTEGER, promised INTEGER, closed INTEGER);
+CREATE TABLE journal (only INTEGER PRIMARY KEY, format INTEGER, epoch INTEGER,
+    next_key INTEGER, first INTEGER, promised INTEGER, closed INTEGER, checksum INTEGER);
 CREATE TABLE entry (position INTEGER PRIMARY KEY, epoch INTEGER, kind INTEGER, key INTEGER,
     txn INTEGER, data BLOB, checksum INTEGER);
-INSERT INTO journal VALUES (1, 2, 0, 1, 0, 0, 0);
 """
-_FROM_1 = """
-ALTER TABLE journal ADD COLUMN promised INTEGER;
-ALTER TABLE journal ADD COLUMN closed INTEGER;
-UPDATE journal SET format = 2, promised = 0, closed = 0;
-"""
+# No CHECK: SQLite leaves it out where it only reads, and would find a damaged one when it has begun to write.
+_HEADS = "epoch, next_key, first, promised, closed, format, checksum"
+_NEW = f"INSERT INTO journal (only, {_HEADS}) VALUES (1, ?, ?, ?, ?, ?, ?, ?)"  # noqa: S608
+_UPDATE = f"UPDATE journal SET ({_HEADS}) = (?, ?, ?, ?, ?, ?, ?)"  # noqa: S608
 _FORMAT = "SELECT format FROM journal"
-_HEAD = {
-    1: "SELECT epoch, next_key, first, 0, 0, format FROM journal",
-    2: "SELECT epoch, next_key, first, promised, closed, format FROM journal",
-}
+_LATER = {2: ("promised", "closed"), 3: ("checksum",)}
+"""The columns that came with each format."""
 _NAMES = "SELECT t.name, c.name FROM sqlite_master AS t, pragma_table_info(t.name) AS c WHERE t.type = 'table'"
 _COLUMNS = {
     "journal": {"only", "format", "epoch", "next_key", "first"},
@@ -46,8 +45,13 @@ _COLUMNS = {
 }
 """The tables of a journal of any format, by which it is told from other databases."""
 _FEW = 3
+_ERRORS = (OSError, sqlite3.Error, UnicodeDecodeError)
+"""The last one where SQLite tells of a damaged name."""
+_MACHINE = {sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_NOMEM}
+_NOT_ALLOWED = {sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_AUTH}
 MAGIC = b"SQLite format 3\0"
 """How every file of SQLite begins, but an empty one."""
+_HEADER_SIZE, _VERSIONS = 100, slice(18, 20)
 _ROWS = "SELECT position, epoch, kind, key, txn, data, checksum FROM entry ORDER BY position"
 _INSERT = "INSERT INTO entry VALUES (?, ?, ?, ?, ?, ?, ?)"
 
@@ -62,7 +66,7 @@ class SqliteJournal(RowJournal):
         remembered: how many duplicate-ids are kept, the newest.
 
     Raises :class:`JournalDamaged`, :class:`ackfsm.terms.InputError` if it is in use, cannot be opened or is a file of
-    something else (nothing is changed then), :class:`JournalFailure`.
+    something else (nothing is changed then), :class:`JournalFailure` if the machine fails, or has no room.
     """
 
     failures = (sqlite3.Error, OSError)
@@ -75,60 +79,58 @@ class SqliteJournal(RowJournal):
         try:
             _make(self._path)
             _look(self._path, remembered)
-            self._database = sqlite3.connect(f"{_uri(self._path)}?mode=rw", uri=True, timeout=0, isolation_level=None)
-        except (OSError, sqlite3.DatabaseError) as error:
-            raise _cannot_open(self._path, error) from None
-        try:
+            self._database = _connected(f"{_uri(self._path)}?mode=rw")
             self._begin()
+        except _ERRORS as error:
+            self._let_go()
+            raise (self._poison("opening", error) if _of_the_machine(error) else _told(self._path, error)) from error
         except BaseException:
-            self._release()
+            self._let_go()
             raise
 
     def _begin(self) -> None:
-        try:
-            self._database.execute("PRAGMA locking_mode=EXCLUSIVE")
-            self._database.execute("PRAGMA journal_mode=WAL")
-            self._database.execute("PRAGMA synchronous=FULL")
-            self._database.executescript("BEGIN IMMEDIATE; COMMIT;")
-            self._open()
-            self._watermark.opened(Watermark(self._epoch, self._synced))
-            self._database.execute("PRAGMA wal_checkpoint")
-        except (OSError, sqlite3.OperationalError) as error:
-            if "locked" in str(error):
-                raise _cannot_open(self._path, error) from None
-            raise JournalFailure(f"{self._name}: the database has failed ({error}); open it again") from error
-        except sqlite3.DatabaseError as error:
-            raise _damaged(self._path, error) from None
+        self._database.execute("PRAGMA locking_mode=EXCLUSIVE")
+        self._database.executescript("BEGIN IMMEDIATE; COMMIT;")
+        _check_pages(self._path, self._database)
+        self._open()
+        self._watermark.opened(Watermark(self._epoch, self._synced))
+        self._database.execute("PRAGMA wal_checkpoint")
 
     def _begin_epoch(self, head: Head, position: int) -> None:
         """The watermark is safe before the database says that it is open; from then on it is not read without it."""
         _hold(self._path, _beside(self._path), head, position)
-        if head.format == 1:
-            self._database.executescript(f"BEGIN IMMEDIATE; {_FROM_1} COMMIT;")
+        self._database.execute("PRAGMA journal_mode=WAL")
+        self._mend(head)
         self._watermark.open(None if _relies_on_watermark(head) else Watermark(head.epoch, position))
         self._disk.sync_directory(self._path.parent)
+
+    def _mend(self, head: Head) -> None:
+        """Make a journal of an older format one of this, with the same head."""
+        if head.format < FORMAT:
+            with self._transaction(durable=True) as cursor:
+                for later in range(head.format + 1, FORMAT + 1):
+                    for column in _LATER[later]:
+                        cursor.execute(f"ALTER TABLE journal ADD COLUMN {column} INTEGER")
+                cursor.execute(_UPDATE, dataclasses.replace(head, format=FORMAT).columns)
 
     def _promised(self) -> None:
         self._watermark.synced(Watermark(self._epoch, self._synced))
 
-    def _load(self) -> tuple[Head, Iterable[Row]]:
-        return _head(self._path, self._database), self._database.execute(_ROWS)
+    def _load(self) -> tuple[Head, Generator[Row]]:
+        return _head(self._path, self._database), _rows(self._database)
 
     def _store(self, rows: Sequence[Row], *, durable: bool) -> None:
         with self._transaction(durable=durable) as cursor:
             cursor.executemany(_INSERT, rows)
             if not rows:
-                cursor.execute("UPDATE journal SET promised = ?", [self._written])  # SQLite drops what changes nothing
+                cursor.execute(_UPDATE, self._head().columns)  # SQLite drops what changes nothing
 
     def _replace(self, head: Head, rows: Sequence[Row] | None) -> None:
         with self._transaction(durable=True) as cursor:
             if rows is not None:
                 cursor.execute("DELETE FROM entry")
                 cursor.executemany(_INSERT, rows)
-            cursor.execute(
-                "UPDATE journal SET epoch = ?, next_key = ?, first = ?, promised = ?, closed = ?",
-                (head.epoch, head.next_key, head.first, head.promised, head.closed),
-            )
+            cursor.execute(_UPDATE, head.columns)
 
     @contextlib.contextmanager
     def _transaction(self, *, durable: bool) -> Iterator[sqlite3.Cursor]:
@@ -144,12 +146,40 @@ class SqliteJournal(RowJournal):
     def _again(self) -> Self:
         return type(self)(self._path, remembered=self._remembered)
 
+    def _full(self, error: BaseException) -> bool:
+        return no_room(error) or _code(error) == sqlite3.SQLITE_FULL
+
+    def _forked(self) -> None:
+        """SQLite would move its log into the file, and remove it, when this copy of the connection is closed."""
+        super()._forked()
+        self._watermark.close()
+        if hasattr(self, "_database"):
+            ctypes.pythonapi.Py_IncRef(ctypes.py_object(self._database))  # nobody closes it, not even the end
+
+    def __del__(self) -> None:
+        if hasattr(self, "_watermark"):  # a connection is part of a cycle, and would keep its lock for a while
+            self._let_go()
+
     def _release(self) -> None:
         self._watermark.close()
-        self._database.close()
+        if hasattr(self, "_database"):
+            self._database.close()
         if self._ended:
             with contextlib.suppress(OSError):  # one that is left over does no harm
                 _watermark_of(self._path).unlink()
+
+
+def _code(error: BaseException) -> int | None:
+    """The primary code of an error of SQLite; ``None`` if it is one of Python's module, or another."""
+    code = getattr(error, "sqlite_errorcode", None)
+    return None if code is None else code & 0xFF
+
+
+def _connected(uri: str) -> sqlite3.Connection:
+    """A connection that reads text as bytes: in a damaged file it may be none."""
+    database = sqlite3.connect(uri, uri=True, timeout=0, isolation_level=None)
+    database.text_factory = bytes
+    return database
 
 
 def _make(path: Path) -> None:
@@ -158,8 +188,10 @@ def _make(path: Path) -> None:
         return
     half = path.with_name(f"{path.name}-new-{secrets.token_hex(8)}")
     try:
-        with contextlib.closing(sqlite3.connect(half, isolation_level=None)) as database:
-            database.executescript(f"PRAGMA synchronous=EXTRA; BEGIN; {_TABLES} COMMIT;")
+        with contextlib.closing(_connected(_uri(half))) as database:
+            database.executescript(f"PRAGMA synchronous=EXTRA; BEGIN; {_TABLES}")
+            database.execute(_NEW, Head(0, 1, 0).columns)
+            database.execute("COMMIT")
         with contextlib.suppress(FileExistsError):  # another process was faster
             path.hardlink_to(half)
     finally:
@@ -170,12 +202,13 @@ def _make(path: Path) -> None:
 def _look(path: Path, remembered: int) -> None:
     """Refuse what is no journal, or is damaged, as long as nothing has been changed.
 
-    Raises also :class:`OSError` and :class:`sqlite3.DatabaseError`.
+    Raises also :class:`OSError` and :class:`sqlite3.Error`.
     """
     waiting = Path(f"{path}-wal").exists()
     _refuse_others(path, waiting=waiting)
     if waiting:  # closing a database moves what waits in that file, of damage too
         with _reading(path) as database:
+            _check_pages(path, database)
             _rows_of(path, _beside(path), database, remembered)
 
 
@@ -187,17 +220,22 @@ def _refuse_others(path: Path, *, waiting: bool) -> None:
             " restore it from a copy, or remove that file to begin an empty journal"
         )
     with path.open("rb") as file:
-        beginning = file.read(len(MAGIC))
+        beginning = file.read(_HEADER_SIZE)
     if not beginning:
         raise JournalDamaged(
             f"{shown(str(path))} is empty, and no journal is, not even a new one; restore it from a copy,"
             " or remove it to begin an empty journal"
         )
-    if beginning != MAGIC:
+    if not beginning.startswith(MAGIC):
         raise _damaged(path, "file is not a database")
+    if beginning[_VERSIONS] not in {b"\1\1", b"\2\2"}:  # SQLite would take it for one that may not be written
+        raise _damaged(path, "its header names a format of files that there is not")
     if waiting and newest(_beside(path) or b"") is not None:
         return  # a journal; what a crash has left in the file alone may be in pieces
-    tables = _tables(path, waiting=waiting)
+    _check_tables(path, _tables(path, waiting=waiting))
+
+
+def _check_tables(path: Path, tables: Mapping[str, set[str]]) -> None:
     if not all(columns <= tables.get(name, set()) for name, columns in _COLUMNS.items()):
         names = ", ".join(shown(name, 40) for name in list(tables)[:_FEW]) or "none"
         raise InputError(
@@ -208,29 +246,37 @@ def _refuse_others(path: Path, *, waiting: bool) -> None:
 def _tables(path: Path, *, waiting: bool) -> dict[str, set[str]]:
     """The columns of each table, read so that no file is touched."""
     if waiting:
-        with _copy_of(path) as copy, contextlib.closing(sqlite3.connect(copy)) as database:
+        with _copy_of(path) as copy, contextlib.closing(_connected(_uri(copy))) as database:
             return _columns(database)
-    with contextlib.closing(sqlite3.connect(f"{_uri(path)}?mode=ro&immutable=1", uri=True)) as database:
+    with contextlib.closing(_connected(f"{_uri(path)}?mode=ro&immutable=1")) as database:
         return _columns(database)
 
 
 def _columns(database: sqlite3.Connection) -> dict[str, set[str]]:
     tables: dict[str, set[str]] = {}
     for table, column in database.execute(_NAMES):
-        tables.setdefault(table, set()).add(column)
+        tables.setdefault(_text(table), set()).add(_text(column))
     return tables
 
 
-def _cannot_open(path: Path, error: Exception) -> InputError:
-    if isinstance(error, OSError):
-        why = error.strerror or str(error)
-    elif "locked" in str(error):
-        return InputError(f"{shown(str(path))} is in use; close the journal that has it open")
-    elif not isinstance(error, sqlite3.OperationalError):
-        return _damaged(path, str(error))
-    else:
-        why = str(error)
-    return InputError(f"{shown(str(path))} cannot be opened ({why}); name a file of SQLite in a folder that exists")
+def _text(name: object) -> str:
+    return name.decode(errors="replace") if isinstance(name, bytes) else str(name)
+
+
+def _of_the_machine(error: BaseException) -> bool:
+    """Whether the machine has failed, or has no room, so that it may be another time."""
+    return machine_failed(error) or _code(error) in _MACHINE
+
+
+def _told(path: Path, error: Exception) -> InputError:
+    """Why a file cannot be opened, in a sentence: it is in use, may not be, or is damaged."""
+    name, code = shown(str(path)), _code(error)
+    if code in {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}:
+        return InputError(f"{name} is in use; close the journal that has it open")
+    if not isinstance(error, OSError) and code not in _NOT_ALLOWED:
+        return _damaged(path, error)
+    why = error.strerror if isinstance(error, OSError) else str(error)
+    return InputError(f"{name} cannot be opened ({why}); name a file of SQLite in a folder that exists")
 
 
 @contextlib.contextmanager
@@ -239,7 +285,7 @@ def _reading(path: Path) -> Iterator[sqlite3.Connection]:
     shared = Path(f"{path}-shm")
     was_there = shared.exists()
     try:
-        with contextlib.closing(sqlite3.connect(f"{_uri(path)}?mode=ro", uri=True, timeout=0)) as database:
+        with contextlib.closing(_connected(f"{_uri(path)}?mode=ro")) as database:
             yield database
     finally:
         if not was_there:
@@ -281,18 +327,34 @@ def _hold(path: Path, beside: bytes | None, head: Head, position: int) -> None:
 
 
 def _head(path: Path, database: sqlite3.Connection) -> Head:
+    name = shown(str(path))
     found = database.execute(_FORMAT).fetchone()
-    if found is None or found[0] not in _HEAD:
-        formats = " or ".join(map(str, _HEAD))
-        raise JournalDamaged(
-            f"{shown(str(path))}: it says nothing of its format, which should be {formats}; restore it from a copy"
-        )
-    return Head(*database.execute(_HEAD[found[0]]).fetchone())
+    format_ = check_format(name, found and found[0])
+    there = _columns(database)["journal"]
+    missing = [column for later, columns in _LATER.items() for column in columns if later > format_]
+    if there & set(missing) or not there >= {c for columns in _LATER.values() for c in columns} - set(missing):
+        raise JournalDamaged(f"{name}: its columns are not those of its format, {format_}; restore it from a copy")
+    selected = ", ".join("0" if column in missing else column for column in _HEADS.split(", "))
+    return check_head(name, database.execute(f"SELECT {selected} FROM journal").fetchone())  # noqa: S608
+
+
+def _rows(database: sqlite3.Connection) -> Generator[Row]:
+    """The rows in order; whoever leaves them closes this, or the file stays open."""
+    with contextlib.closing(database.execute(_ROWS)) as cursor:
+        yield from cursor
+
+
+def _check_pages(path: Path, database: sqlite3.Connection) -> None:
+    """Refuse a file whose pages do not fit together, into which SQLite might write over others."""
+    wrong = _text(database.execute("PRAGMA quick_check(1)").fetchone()[0])
+    if wrong != "ok":
+        raise JournalDamaged(f"{shown(str(path))}: SQLite finds it damaged ({shown(wrong)}); restore it from a copy")
 
 
 def _damaged(path: Path, why: object) -> JournalDamaged:
+    said = shown(" ".join(str(why).split()), 120)
     return JournalDamaged(
-        f"{shown(str(path))}: SQLite cannot read it ({why}); nothing has been changed, restore it from a copy"
+        f"{shown(str(path))}: SQLite cannot read it ({said}); nothing has been changed, restore it from a copy"
     )
 
 
@@ -306,10 +368,12 @@ def read_sqlite(path: Path, remembered: int = REMEMBERED) -> Recovery:
     beside = _beside(path)  # before what it speaks of, of which a journal in use has more by and by
     try:
         _refuse_others(path, waiting=Path(f"{path}-wal").exists())
-        with _copy_of(path) as copy, contextlib.closing(sqlite3.connect(copy)) as database:
+        with _copy_of(path) as copy, contextlib.closing(_connected(_uri(copy))) as database:
             return _read(path, beside, database, remembered)
-    except sqlite3.DatabaseError as error:
-        raise _damaged(path, error) from None
+    except (sqlite3.Error, UnicodeDecodeError) as error:
+        if _of_the_machine(error):
+            raise JournalFailure(f"{shown(str(path))}: reading failed ({error}); try again") from error
+        raise _told(path, error) from None
 
 
 @contextlib.contextmanager
@@ -331,14 +395,12 @@ def sqlite_in_use(path: Path) -> bool:
         with _reading(path) as database:
             database.execute(_FORMAT)
     except sqlite3.OperationalError as error:
-        return "locked" in str(error)
+        return _code(error) in {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
     return False
 
 
 def _read(path: Path, beside: bytes | None, database: sqlite3.Connection, remembered: int) -> Recovery:
-    wrong = database.execute("PRAGMA integrity_check").fetchone()[0]
-    if wrong != "ok":
-        raise JournalDamaged(f"{shown(str(path))}: SQLite finds it damaged ({shown(wrong)}); restore it from a copy")
+    _check_pages(path, database)
     head, replay, position = _rows_of(path, beside, database, remembered)
     replay.new_epoch()
     return Recovery(
@@ -360,8 +422,10 @@ def _rows_of(
     path: Path, beside: bytes | None, database: sqlite3.Connection, remembered: int
 ) -> tuple[Head, Replay, int]:
     """What is kept, held to what is promised of it, and the next position."""
+    _check_tables(path, _columns(database))
     head = _head(path, database)
-    replay, position, _ = read_rows(shown(str(path)), head, database.execute(_ROWS), remembered)
+    with contextlib.closing(_rows(database)) as rows:
+        replay, position, _ = read_rows(shown(str(path)), head, rows, remembered)
     hold_to(shown(str(path)), head.watermark, head, position)
     _hold(path, beside, head, position)
     return head, replay, position
