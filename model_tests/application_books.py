@@ -108,7 +108,7 @@ class Transaction:
     inputs: list[Item] = dataclasses.field(default_factory=list)
     outputs: list[Item] = dataclasses.field(default_factory=list)
     end: str = "open"
-    """``open``, ``committed``, ``rolled_back``, ``in_doubt``."""
+    """``open``, ``committing`` (as long as the call has not returned), ``committed``, ``rolled_back``, ``in_doubt``."""
 
 
 @dataclasses.dataclass(eq=False)
@@ -133,7 +133,6 @@ class Item:
     resent: bool = False
     deliveries: int = 0
     last_count: int = 0
-    last_stops: int = 0
     settled: bool = False
     """Whether the application has done all for the last delivery that makes it the last."""
     finished: _Finish | None = None
@@ -164,7 +163,6 @@ class _Finish:
 
     how: str
     strong: bool
-    faults: int
 
 
 @dataclasses.dataclass(eq=False)
@@ -221,9 +219,9 @@ class Books:
             return None
         self._as_it_was_sent(item, message)
         self._is_allowed(item, message, terms)
-        self._in_order(item, message, session)
+        self._in_order(item, message, consumer)
         item.deliveries += 1
-        item.last_count, item.last_stops = message.delivery_count, self.stops
+        item.last_count = message.delivery_count
         item.settled = item.unacknowledged = False
         self._orders += 1
         held = item.held = _Held(item, session, consumer, self.faults, self._orders)
@@ -296,7 +294,7 @@ class Books:
 
     def _finish(self, item: Item, how: str, terms: Terms) -> None:
         strong = (terms.synced or not item.stored) and terms.answered and not item.resent
-        item.finished = _Finish(how, strong, self.faults)
+        item.finished = _Finish(how, strong)
 
     # What must hold as it happens
 
@@ -317,7 +315,7 @@ class Books:
         if item.sent is not None and item.sent.outcome is Outcome.REJECTED and not item.resent:
             self._says(f"{item.id} was rejected, and received")
         done = item.finished
-        if done is not None and not item.resent and (done.strong or done.faults == self.faults):
+        if done is not None and not item.resent and (done.strong or not self.faults):
             self._says(f"{item.id} was {done.how} for certain, and came again")
         if item.deliveries and not item.resent:
             self._is_marked(item, message, terms)
@@ -325,7 +323,7 @@ class Books:
     def _is_marked(self, item: Item, message: Message, terms: Terms) -> None:
         """What comes again says so, and counts (JMS 3.1, 3.4.7 and 3.5.11)."""
         settings = terms.configuration
-        stopped = item.last_stops != self.stops
+        stopped = item.stops != self.stops
         remembers = settings.redelivery_mark_persisted and item.stored
         if stopped and not remembers:
             return
@@ -335,11 +333,11 @@ class Books:
         if settings.profile in _FLAGGING and counts and message.delivery_count <= item.last_count:
             self._says(f"{item.id} came again as delivery {message.delivery_count} after {item.last_count}")
 
-    def _in_order(self, item: Item, message: Message, session: str) -> None:
+    def _in_order(self, item: Item, message: Message, consumer: object) -> None:
         """First deliveries come in the order of their producer (JMS 3.1, 6.2.9)."""
         if not self._keeps_order or item.resent or item.deliveries or message.redelivered:
             return
-        lane = (session, *item.lane)
+        lane = (consumer, *item.lane)
         last = self._last.get(lane)
         if last is not None and last.number > item.number:
             self._says(f"{item.id} came after {last.id}, which was sent later by the same session")
@@ -378,15 +376,18 @@ class Books:
         """What was received and not acknowledged comes again."""
         for item in self.items.values():
             survives = item.stops == self.stops or (item.stored and item.terms.synced)
+            if item.queue in self.lossy or item.forgotten:
+                continue
             if item.deliveries and not item.settled and not item.dead and item.promised and survives:
                 yield f"{item.id} was received and not acknowledged, and never came again"
 
     def _doubled(self) -> Iterator[str]:
         """A transaction that consumed and sent has its effect once."""
         for item in self.items.values():
-            seen = [output for output in item.outputs if output.deliveries]
-            durable = item.stored and all(output.stored and output.terms.synced for output in item.outputs)
-            if len(seen) > 1 and durable and not item.resent and all(output.terms.atomic for output in item.outputs):
+            effects = [o for o in item.outputs if o.transaction is not None and item in o.transaction.inputs]
+            seen = [output for output in effects if output.deliveries]
+            durable = item.stored and all(output.stored and output.terms.synced for output in effects)
+            if len(seen) > 1 and durable and not item.resent:
                 yield f"{item.id} had its effect twice: {', '.join(output.id for output in seen)}"
 
 

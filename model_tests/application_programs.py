@@ -249,7 +249,7 @@ _SETTINGS: Mapping[str, Sequence[object]] = {
     "send_mode": (*[_DEFAULT] * 3, *["blocking"] * 4, *["asynchronous"] * 5, "unconfirmed"),
     "publish_window": (_DEFAULT, _DEFAULT, 1, 2, 3),
     "confirm_threshold": (_DEFAULT, None, 1, 2, 2),
-    "confirm_timer": (_DEFAULT, True, False),
+    "confirm_timer": (_DEFAULT, True),
     "ack_event_mode": (_DEFAULT, "WINDOWED"),
     "ack_immediately": (*[_DEFAULT] * 5, True),
     "journal_sync_non_transactional": (_DEFAULT, True, True, False),
@@ -283,7 +283,10 @@ def _house(chance: Chance, profile: str) -> House:
         left = modes(profile, {**settings, key: value})
         if len(left) > len(had) / 2:
             settings[key], had = value, left
-    return House(profile, settings, had)
+    first = configured(profile, {**settings, "ack_mode": had[0][0], "consumption": had[0][1]})
+    if first is not None and first.confirm_threshold is not None and not first.confirm_timer:
+        settings["confirm_timer"] = True  # without it a last message may wait for its answer for ever
+    return House(profile, settings, modes(profile, settings))
 
 
 def modes(profile: str, settings: Mapping[str, object]) -> tuple[tuple[str, str], ...]:

@@ -306,6 +306,8 @@ class _Client:
         if transaction is None or session.closed:
             return
         self.ending = how == "commit"
+        if self.ending:
+            transaction.end = "committing"
         try:
             session.commit() if how == "commit" else session.rollback()
         except (Stuck, BrokerStopped):
