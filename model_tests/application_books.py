@@ -139,7 +139,6 @@ class Item:
     held: _Held | None = None
     consumed_by: Transaction | None = None
     outputs: list[Item] = dataclasses.field(default_factory=list)
-    unacknowledged: bool = False
     dead: bool = False
 
     @property
@@ -194,6 +193,7 @@ class Books:
         self._open: dict[str, Transaction] = {}
         self._last: dict[tuple[object, ...], Item] = {}
         self._orders = 0
+        self._opened: dict[object, int] = {}
 
     # What the application does
 
@@ -202,6 +202,10 @@ class Books:
         if not terms.transacted:
             return None
         return self._open.setdefault(session, Transaction(session, terms))
+
+    def opened(self, consumer: object) -> None:
+        """A consumer that is new."""
+        self._opened[consumer] = self._orders
 
     def sends(self, item: Item) -> None:
         """The application is about to send it."""
@@ -222,7 +226,7 @@ class Books:
         self._in_order(item, message, consumer)
         item.deliveries += 1
         item.last_count = message.delivery_count
-        item.settled = item.unacknowledged = False
+        item.settled = False
         self._orders += 1
         held = item.held = _Held(item, session, consumer, self.faults, self._orders)
         self._take(held, terms, calm=faults == self.faults)
@@ -236,7 +240,7 @@ class Books:
             transaction.inputs.append(item)
             item.consumed_by = transaction
         elif terms.unacknowledged or item.forgotten:
-            item.settled = item.unacknowledged = True
+            item.settled = True
         elif terms.before_hand_over:
             item.settled = True
             if calm:
@@ -314,11 +318,19 @@ class Books:
             self._says(f"{item.id} was received, and the transaction that sent it is {state}")
         if item.sent is not None and item.sent.outcome is Outcome.REJECTED and not item.resent:
             self._says(f"{item.id} was rejected, and received")
+        if self._may_be_stale(item, message.consumer) or item.resent:
+            return
         done = item.finished
-        if done is not None and not item.resent and (done.strong or not self.faults):
+        if done is not None and (done.strong or not self.faults):
             self._says(f"{item.id} was {done.how} for certain, and came again")
-        if item.deliveries and not item.resent:
+        if item.deliveries:
             self._is_marked(item, message, terms)
+
+    def _may_be_stale(self, item: Item, consumer: object) -> bool:
+        """Whether a library may have had it all the time, and not know yet that its connection has broken."""
+        if item.held is None or item.held.consumer is consumer or not self.faults:
+            return False
+        return self._opened.get(consumer, 0) <= item.held.order
 
     def _is_marked(self, item: Item, message: Message, terms: Terms) -> None:
         """What comes again says so, and counts (JMS 3.1, 3.4.7 and 3.5.11)."""

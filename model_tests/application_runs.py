@@ -40,11 +40,17 @@ from model_tests.application_programs import Program, Sender, Strike, Worker
 from model_tests.application_yardstick import Yardstick
 from model_tests.engine_refinement import MESSAGES, Refinement
 
-__all__ = ["Failure", "Molds", "Report", "Run", "perform"]
+__all__ = ["DISCONNECTED", "Failure", "Molds", "NESTED", "OTHER", "Report", "Run", "perform"]
 
 _STOPS = frozenset({"broker_crash", "broker_kill", "journal_failure"})
 _MILD = frozenset({"listener_exception", "rejection"})
 """Of what is logged as a fault, what takes nothing from anybody."""
+
+DISCONNECTED = "acknowledged into a transaction while disconnected"
+OTHER = "another message was handed over than was acknowledged"
+NESTED = "a listener was called while another one of the session was busy"
+
+_AHEAD = frozenset({"released", "awaiting_to_hand_over"})
 
 _MICROSECONDS = 60_000
 _MANY = 20_000
@@ -114,11 +120,12 @@ class _Client:
         self.run, self.name, self.role = run, name, role
         self.lives = 0
         self.connection: Connection | None = None
+        self.terms: Terms
         self.producer: Producer | None = None
         self.consumers: list[Consumer] = []
         self.unacknowledged: list[Message] = []
         self.in_doubt: list[Item] = []
-        self.throws = 0
+        self.throws = self.listening = 0
         self.ending = False
         """Whether ``commit()`` is being called."""
 
@@ -153,6 +160,7 @@ class _Client:
             listener = functools.partial(self.listen, len(self.consumers)) if consumption == "listener" else None
             consumer = session.consumer(queue, listener=listener)
             self.consumers.append(consumer)
+            self.run.books.opened(consumer)
             self.run.took(consumer, session.configuration)
         return session
 
@@ -245,6 +253,9 @@ class _Client:
 
     def listen(self, number: int, message: Message) -> None:
         """The listener."""
+        if self.listening:
+            self.run.traces.add(NESTED)
+        self.listening += 1
         try:
             self._listen(number, message)
         except (JMSException, _Thrown):
@@ -252,6 +263,8 @@ class _Client:
         except Exception as error:
             self.run.noted = self.run.noted or error
             raise
+        finally:
+            self.listening -= 1
 
     def _listen(self, number: int, message: Message) -> None:
         books = self.run.books
@@ -374,12 +387,13 @@ class Run:
         self.brokers = 1
         self._counting = 0
         self._striking: Callable[[], None] | None = None
-        self._released: dict[Side, Copy] = {}
-        self.history = _Log(self.configuration(*self._first_mode()), self.books)
+        self._released: dict[Side, list[Copy]] = {}
+        self.first_configuration = self.configuration(*self._first_mode())
+        self.history = _Log(self.first_configuration, self.books)
         self.broker = self._start(None)
         self.refinement: Refinement | None = None
         if observed and program.is_modelled:
-            self.refinement = Refinement(self.broker, self.configuration(*self._first_mode()))
+            self.refinement = Refinement(self.broker, self.first_configuration)
         self._observe()
         self.clients = [
             *(_Client(self, f"s{n}", role) for n, role in enumerate(program.senders)),
@@ -476,10 +490,13 @@ class Run:
         if event.name == "acknowledge":
             part = session.parts[Role.CONSUMER]
             if part.of("consumer_link") != "up" and part.of("consumption") != "idle":
-                self.traces.add("acknowledged into a transaction while disconnected")
-            self._released[session] = subject
-        elif (released := self._released.get(session)) not in {None, subject} and released.of("delivery") == "released":
-            self.traces.add("another message was handed over than was acknowledged")
+                self.traces.add(DISCONNECTED)
+            self._released.setdefault(session, []).append(subject)
+        else:
+            waiting = [copy for copy in self._released.pop(session, ()) if copy is not subject]
+            if any("delivery" in _names(copy) and copy.of("delivery") in _AHEAD for copy in waiting):
+                self.traces.add(OTHER)
+                self._released[session] = waiting
 
     # Phases
 
@@ -758,6 +775,10 @@ _LEAST_HARM = (
 )
 
 
+def _names(copy: Copy) -> set[str]:
+    return {fsm.name for fsm in copy.automaton.fsms}
+
+
 def perform(program: Program, molds: Molds, *, twice: bool = True, verified: bool = True) -> Report:
     """Run ``program`` and judge it.
 
@@ -768,7 +789,8 @@ def perform(program: Program, molds: Molds, *, twice: bool = True, verified: boo
     failure = run.go()
     configurations = list(dict.fromkeys((*run.sending, *run.consuming)))
     if failure is None and verified:
-        said = molds.yardstick.judge(run.history, configurations, run.configuration(*run._first_mode()))  # noqa: SLF001 - its own
+        many = any(len(set(worker.queues)) < len(worker.queues) for worker in program.workers)
+        said = molds.yardstick.judge(run.history, configurations, run.first_configuration, many=many)
         failure = None if said is None else Failure("verify", said, frozenset(run.traces))
     if failure is None and twice and not _is_struck_between(program):
         again = Run(program, molds, observed=False)

@@ -1,0 +1,140 @@
+"""Defects of the engine that are known and not mended: a program that shows each, and how its failures are told.
+
+Whoever mends one takes its row out: the suite fails as soon as the program of a row does not fail as it says.  A failure
+is masked by what it says and by the traces that the run has left, never by not drawing what leads to it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+
+from model_tests.application_programs import (
+    Close,
+    Consume,
+    Fault,
+    Program,
+    Resend,
+    Restart,
+    Send,
+    Sender,
+    Strike,
+    Worker,
+)
+from model_tests.application_runs import DISCONNECTED, NESTED, OTHER, Failure
+
+__all__ = ["KNOWN", "Known", "known"]
+
+_TRANSACTED = "SESSION_TRANSACTED"
+
+
+@dataclasses.dataclass(frozen=True)
+class Known:
+    """One defect."""
+
+    name: str
+    what: str
+    program: Program
+    is_told_by: Callable[[Program, Failure], bool]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+def known(program: Program, failure: Failure) -> Known | None:
+    """The known defect that ``failure`` of ``program`` tells of, if it is one."""
+    return next((each for each in KNOWN if each.is_told_by(program, failure)), None)
+
+
+def _raises(*words: str) -> Callable[[Program, Failure], bool]:
+    return lambda _, failure: failure.judge == "raised" and all(word in failure.text for word in words)
+
+
+def _leaves(trace: str) -> Callable[[Program, Failure], bool]:
+    return lambda _, failure: trace in failure.traces
+
+
+def _sends_in_both_modes(program: Program) -> bool:
+    return any(isinstance(phase, Send) and phase.mixed for phase in program.phases)
+
+
+_MOVER = Worker(("a",), "c", _TRANSACTED, "receive")
+_LISTENING_MOVER = Worker(("a",), "c", _TRANSACTED, "listener", at_once=False)
+
+KNOWN: tuple[Known, ...] = (
+    Known(
+        "A1",
+        "commit() returns although a part of the transaction was acknowledged to a connection that had broken",
+        Program(
+            workers=(Worker(ack_mode=_TRANSACTED),),
+            phases=(Send(number=3), Fault("lose", 1), Consume(number=3, end="none"), Consume(number=2)),
+        ),
+        _leaves(DISCONNECTED),
+    ),
+    Known(
+        "A2",
+        "receive() acknowledges one message and hands over another: the first is lost, or stays with its session",
+        Program(
+            settings={"prefetch": 1},
+            senders=(Sender(), Sender(transacted=True)),
+            phases=(
+                Send(1, end=""),
+                Send(0, number=2),
+                Send(1, number=0),
+                Consume(),
+                Close(2, returns=False),
+            ),
+        ),
+        _leaves(OTHER),
+    ),
+    Known(
+        "rollback-redelivers-into-itself",
+        "rollback() of a session whose listener sends waits for the sends of the message that it has had redelivered",
+        Program(workers=(_LISTENING_MOVER,), phases=(Send(), Consume(end="rollback"))),
+        _raises("Stuck: rollback() of"),
+    ),
+    Known(
+        "two-listeners-at-once",
+        "while a listener waits in commit(), another consumer of its session calls its own (JMS 3.1, 6.2.5)",
+        Program(
+            "qpid",
+            {"send_mode": "blocking"},
+            "Shuffled(0)",
+            workers=(Worker(("a", "a"), None, _TRANSACTED, "listener"),),
+            phases=(Send(number=2),),
+            ending="die",
+        ),
+        _leaves(NESTED),
+    ),
+    Known(
+        "window-by-delivery-mode",
+        "the publish window is counted for each delivery mode of a session by itself",
+        Program(
+            "artemis",
+            {"send_mode": "asynchronous", "publish_window": 1},
+            "Timed(seed=0)",
+            phases=(Send(number=2, mixed=True),),
+        ),
+        lambda program, failure: "window_overrun" in failure.text and _sends_in_both_modes(program),
+    ),
+    Known(
+        "resend-by-another-session",
+        "a message that a closed session sent is sent again on the connection that is gone",
+        Program(
+            "solace",
+            {"send_mode": "blocking", "resend_in_doubt": True},
+            phases=(Send(strike=Strike("fail_journal", 1)), Close(0), Resend()),
+        ),
+        _raises("Stuck: resend of"),
+    ),
+    Known(
+        "resend-to-another-broker",
+        "a message that an earlier broker was sent is no message of this one, and nobody says so",
+        Program(
+            "ems",
+            {"resend_in_doubt": True},
+            phases=(Send(strike=Strike("kill", 1)), Restart("close"), Resend()),
+        ),
+        _raises("AttributeError: 'Nobody' object"),
+    ),
+)
