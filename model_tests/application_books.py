@@ -119,6 +119,7 @@ class Item:
     queue: str
     number: int
     lane: tuple[object, ...]
+    mode: DeliveryMode
     body: bytes
     headers: Mapping[str, HeaderValue]
     terms: Terms
@@ -185,6 +186,9 @@ class Books:
         self.stops = 0
         self.closes = 0
         self.interrupted = 0
+        self.refusals = 0
+        self.stale: set[str] = set()
+        """What a library may have had all the time, and handed over when others had finished with it."""
         self.wrong: list[str] = []
         self.lossy: set[str] = set()
         """Queues of which somebody consumes without acknowledging."""
@@ -239,7 +243,7 @@ class Books:
             assert transaction is not None
             transaction.inputs.append(item)
             item.consumed_by = transaction
-        elif terms.unacknowledged or item.forgotten:
+        elif terms.unacknowledged or item.forgotten or terms.forgets(item.mode):
             item.settled = True
         elif terms.before_hand_over:
             item.settled = True
@@ -318,7 +322,10 @@ class Books:
             self._says(f"{item.id} was received, and the transaction that sent it is {state}")
         if item.sent is not None and item.sent.outcome is Outcome.REJECTED and not item.resent:
             self._says(f"{item.id} was rejected, and received")
-        if self._may_be_stale(item, message.consumer) or item.resent:
+        if self._may_be_stale(item, message.consumer):
+            self.stale.add(item.id)
+            return
+        if item.resent:
             return
         done = item.finished
         if done is not None and (done.strong or not self.faults):
@@ -378,7 +385,7 @@ class Books:
 
     def _must_have_come(self, item: Item) -> bool:
         forgotten = item.forgotten or item.queue in self.lossy
-        if not self.faults and not self.stops:
+        if not self.faults and not self.refusals:
             return item.accepted and not (forgotten and self.closes)
         if not item.promised or forgotten:
             return False

@@ -110,6 +110,7 @@ class _Log(History):
         if event == "fault" and fields.get("fault") not in _MILD:
             self._books.faults += 1
             self._books.stops += fields.get("fault") in _STOPS
+        self._books.refusals += fields.get("fault") == "rejection"
         super().add(now, process, event, **fields)
 
 
@@ -190,6 +191,7 @@ class _Client:
             queue=queue.name,
             number=number,
             lane=(session.name, queue.name, delivery),
+            mode=delivery,
             body=f"body {number}".encode(),
             headers={"number": number, "of": of.id if of else None},
             terms=terms,
@@ -200,13 +202,15 @@ class _Client:
             input=of,
         )
         books.sends(item)
+        run.sending[dataclasses.replace(session.configuration, delivery_mode=delivery)] = None
         known = item.id.encode() if session.configuration.duplicate_detection else None
         try:
             item.sent = self.producer.send(
                 item.body, item.headers, message_id=item.id, delivery_mode=mode, duplicate_id=known
             )
         except (Stuck, BrokerStopped):
-            raise
+            if not self.session.closed:
+                raise
         except JMSException:
             run.feats.add("send raised")
             if item.transaction is not None:
@@ -222,7 +226,7 @@ class _Client:
             return
         for item in self.in_doubt:
             if item.sent is not None and item.sent.outcome == "in_doubt" and not item.resent:
-                with self.run.answers():
+                with self.run.answers(self):
                     item.resent = True
                     self.producer.resend(item.sent)
                     self.run.feats.add("resent")
@@ -303,7 +307,8 @@ class _Client:
         try:
             message.acknowledge()
         except (Stuck, BrokerStopped):
-            raise
+            if not self.session.closed:
+                raise
         except IllegalStateException:
             return
         except JMSException:
@@ -324,7 +329,8 @@ class _Client:
         try:
             session.commit() if how == "commit" else session.rollback()
         except (Stuck, BrokerStopped):
-            raise
+            if not self.session.closed:
+                raise
         except TransactionRolledBackException:
             self._ended(transaction, "rolled_back")
         except JMSException:
@@ -363,7 +369,7 @@ class _Client:
         if not self.is_open:
             return
         self.run.books.closes += 1
-        with self.run.answers():
+        with self.run.answers(self):
             self.connection.close()
         self.gone()
 
@@ -455,12 +461,13 @@ class Run:
             self.refinement.take(face)
 
     @contextlib.contextmanager
-    def answers(self) -> Iterator[None]:
-        """Errors of the API are answers, but for a call that can never return."""
+    def answers(self, client: _Client) -> Iterator[None]:
+        """Errors of the API are answers, but for a call that can never return while its process lives."""
         try:
             yield
         except (Stuck, BrokerStopped):
-            raise
+            if not client.session.closed:
+                raise
         except JMSException as error:
             self.feats.add(type(error).__name__)
 
@@ -551,7 +558,7 @@ class Run:
             case programs.Wait():
                 client = self.clients[phase.who % len(self.program.senders)]
                 if client.is_open and client.producer is not None:
-                    with self._struck(phase.strike, client), self.answers():
+                    with self._struck(phase.strike, client), self.answers(client):
                         client.producer.wait()
             case programs.Recover():
                 self._recover(self._worker(phase.who))
@@ -616,7 +623,7 @@ class Run:
         if client.terms.transacted:
             client.end("rollback")
             return
-        with self.answers():
+        with self.answers(client):
             client.session.recover()
         self.books.recovered(client.session.name)
         client.unacknowledged.clear()
@@ -638,7 +645,7 @@ class Run:
         if self.refinement is not None and not self._is_fresh(client):
             return
         client.close()
-        if returns:
+        if returns or self.refinement is not None:
             client.open()
 
     def _is_fresh(self, client: _Client) -> bool:
@@ -790,7 +797,7 @@ def perform(program: Program, molds: Molds, *, twice: bool = True, verified: boo
     configurations = list(dict.fromkeys((*run.sending, *run.consuming)))
     if failure is None and verified:
         many = any(len(set(worker.queues)) < len(worker.queues) for worker in program.workers)
-        said = molds.yardstick.judge(run.history, configurations, run.first_configuration, many=many)
+        said = molds.yardstick.judge(run.history, configurations, run.first_configuration, many=many, without=run.books.stale)
         failure = None if said is None else Failure("verify", said, frozenset(run.traces))
     if failure is None and twice and not _is_struck_between(program):
         again = Run(program, molds, observed=False)

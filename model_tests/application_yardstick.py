@@ -34,12 +34,12 @@ class Yardstick:
         self.searches = 0
 
     def judge(
-        self, log: History, configurations: Sequence[Configuration], header: Configuration, *, many: bool = False
+        self, log: History, configurations: Sequence[Configuration], header: Configuration, *, many: bool = False, without: Collection[str] = ()
     ) -> str | None:
         """What is in ``log`` that no configuration of its sessions allows, or that all promise absent; ``None``: nothing.
 
         What needs two messages to show is held to the promises alone: to search the tables for it takes too long.  ``many``
-        says that a session has several consumers on one queue.
+        says that a session has several consumers on one queue; what becomes of the messages ``without`` which is not asked.
         """
         if not log.lines:
             return None
@@ -54,13 +54,16 @@ class Yardstick:
             if anomaly in _COUNTED and (len(configurations) > 1 or many):
                 continue
             absent = anomaly in promised
+            examples = findings.anomalies[anomaly].examples
+            if set(examples) <= set(without):
+                continue
             certain = findings.anomalies[anomaly].certain > 0
             if not absent and not (self._thorough and certain):
                 continue
             allowed = (self._allows(each, anomaly, findings.faults, findings.actions) for each in configurations)
             if not any(each if each or absent else each is None for each in allowed):
                 kind = "promised absent" if absent else "not allowed"
-                return f"{anomaly} of {', '.join(findings.anomalies[anomaly].examples)}, {kind}"
+                return f"{anomaly} of {', '.join(examples)}, {kind}"
         return None
 
     def _allows(
