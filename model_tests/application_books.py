@@ -238,6 +238,7 @@ class Books:
 
     def _take(self, held: _Held, terms: Terms, *, calm: bool) -> None:
         item = held.item
+        item.consumed_by = None
         if terms.transacted:
             transaction = self.transaction(held.session, terms)
             assert transaction is not None

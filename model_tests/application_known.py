@@ -21,7 +21,7 @@ from model_tests.application_programs import (
     Strike,
     Worker,
 )
-from model_tests.application_runs import DISCONNECTED, NESTED, OTHER, Failure
+from model_tests.application_runs import DISCONNECTED, INSIDE, NESTED, OTHER, Failure
 
 __all__ = ["KNOWN", "Known", "known"]
 
@@ -112,7 +112,8 @@ KNOWN: tuple[Known, ...] = (
         Program(
             "artemis",
             {"send_mode": "asynchronous", "publish_window": 1},
-            "Timed(seed=0)",
+            "AtOnce()",
+            workers=(Worker(("b",)),),
             phases=(Send(number=2, mixed=True),),
         ),
         lambda program, failure: "window_overrun" in failure.text and _sends_in_both_modes(program),
@@ -136,5 +137,43 @@ KNOWN: tuple[Known, ...] = (
             phases=(Send(strike=Strike("kill", 1)), Restart("close"), Resend()),
         ),
         _raises("AttributeError: 'Nobody' object"),
+    ),
+    Known(
+        "sends-after-the-commit",
+        "a listener is called inside commit() of its session, and what it sends joins the transaction that is committed",
+        Program(
+            "solace",
+            {},
+            "Shuffled(549)",
+            workers=(_LISTENING_MOVER,),
+            phases=(Send(number=4, end=""), Send(), Consume(number=5, timeout=0.0)),
+        ),
+        lambda _, failure: INSIDE in failure.traces and "dirty_delivery" in failure.text,
+    ),
+    Known(
+        "connected-while-down",
+        "the broker dies as one side of a session is connected again, and the other side is connected all the same",
+        Program(
+            "qpid",
+            {},
+            "Shuffled(0)",
+            workers=(Worker(ack_mode="NO_ACKNOWLEDGE"),),
+            phases=(Send(), Fault("fail_journal"), Send(strike=Strike("kill", 2))),
+        ),
+        lambda _, failure: failure.judge == "model" and "link_up: broker, down" in failure.text,
+    ),
+    Known(
+        "mark-before-its-commit",
+        "the mark of a message that is sent on before its commit is stored is forgotten with the broker's process",
+        Program(
+            settings={"journal_sync_transactional": False},
+            workers=(_LISTENING_MOVER, Worker(("c",), None, "DUPS_OK_ACKNOWLEDGE", "listener", at_once=False)),
+            phases=(Send(number=2), Consume(), Restart("kill")),
+            ending="die",
+        ),
+        lambda program, failure: (
+            ("redelivered flag clear" in failure.text or "unflagged_duplicate" in failure.text)
+            and not program.settings.get("journal_sync_transactional", True)
+        ),
     ),
 )

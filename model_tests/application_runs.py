@@ -40,7 +40,7 @@ from model_tests.application_programs import Program, Sender, Strike, Worker
 from model_tests.application_yardstick import Yardstick
 from model_tests.engine_refinement import MESSAGES, Refinement
 
-__all__ = ["DISCONNECTED", "Failure", "Molds", "NESTED", "OTHER", "Report", "Run", "perform"]
+__all__ = ["DISCONNECTED", "Failure", "INSIDE", "Molds", "NESTED", "OTHER", "Report", "Run", "perform"]
 
 _STOPS = frozenset({"broker_crash", "broker_kill", "journal_failure"})
 _MILD = frozenset({"listener_exception", "rejection"})
@@ -48,6 +48,7 @@ _MILD = frozenset({"listener_exception", "rejection"})
 
 DISCONNECTED = "acknowledged into a transaction while disconnected"
 OTHER = "another message was handed over than was acknowledged"
+INSIDE = "a listener was called inside commit() or rollback() of its session"
 NESTED = "a listener was called while another one of the session was busy"
 
 _AHEAD = frozenset({"released", "awaiting_to_hand_over"})
@@ -127,8 +128,8 @@ class _Client:
         self.unacknowledged: list[Message] = []
         self.in_doubt: list[Item] = []
         self.throws = self.listening = 0
-        self.ending = False
-        """Whether ``commit()`` is being called."""
+        self.ending = ""
+        """``commit`` or ``rollback`` as long as that call has not returned."""
 
     @property
     def mode(self) -> tuple[str, str]:
@@ -259,6 +260,8 @@ class _Client:
         """The listener."""
         if self.listening:
             self.run.traces.add(NESTED)
+        if self.ending and not self.listening:
+            self.run.traces.add(INSIDE)
         self.listening += 1
         try:
             self._listen(number, message)
@@ -323,8 +326,8 @@ class _Client:
         transaction = books.transaction(session.name, self.terms)
         if transaction is None or session.closed:
             return
-        self.ending = how == "commit"
-        if self.ending:
+        self.ending = how
+        if how == "commit":
             transaction.end = "committing"
         try:
             session.commit() if how == "commit" else session.rollback()
@@ -338,7 +341,7 @@ class _Client:
         else:
             self._ended(transaction, "committed" if how == "commit" else "rolled_back")
         finally:
-            self.ending = False
+            self.ending = ""
 
     def _ended(self, transaction: Transaction, end: str) -> None:
         both = "consumption and sends" if transaction.inputs and transaction.outputs else ""
@@ -352,7 +355,7 @@ class _Client:
     def gone(self) -> None:
         """Its process or its session is no more."""
         if self.connection is not None and self.connection.sessions:
-            if self.ending:
+            if self.ending == "commit":
                 self.run.books.ends(self.session.name, "in_doubt")
             self.run.books.gone(self.session.name)
 
@@ -665,7 +668,7 @@ class Run:
             return
 
         def striking() -> None:
-            self.feats.add("struck inside commit" if client.ending else "struck inside")
+            self.feats.add("struck inside commit" if client.ending == "commit" else "struck inside")
             if strike.fault == "die" and self.refinement is not None:
                 return self._fault("lose", client)
             return self._fault(strike.fault, client)
