@@ -69,10 +69,14 @@ class Worker:
 
 @dataclasses.dataclass(frozen=True)
 class Strike:
-    """A fault in the midst of a phase: after ``after`` more events; where frames take time, so many 60 microseconds."""
+    """A fault in the midst of a phase: after ``after`` more events, of those named ``on`` if it is given.
+
+    Where frames take time and no event is named, it strikes after so many 60 microseconds.
+    """
 
     fault: str
     after: int
+    on: str = ""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -328,6 +332,13 @@ _PACES = (
 _KINDS = _often(
     send=9, consume=11, fault=5, resend=3, wait=2, recover=2, throw=2, close=2, restart=2, refuse=2, rest=2
 )
+_GROUPS = _often(phase=9, throw=2, doubt=2, commit=2)
+_SENDING = ("send", "accept", "accept", "write_record", "sync_record", "confirm", "confirm")
+_COMMITTING = (
+    *("commit_called", "execute_commit", "execute_commit", "sync_commit", "confirm_commit"),
+    *("commit_consumption", "execute_consumption", "execute_consumption", "sync_consumption", "confirm_consumption"),
+    "acknowledge",
+)
 _STRIKES = _often(crash=3, kill=3, fail_journal=3, lose=5, die=2)
 _SHAPES = _often(modelled=2, moving=3, several=3)
 
@@ -386,8 +397,44 @@ def _worker(chance: Chance, house: House) -> Worker:
 def _phases(chance: Chance, senders: Sequence[Sender], workers: Sequence[Worker]) -> Iterator[Phase]:
     """First something is sent, so that there is something to do."""
     yield Send(0, chance.number(1, 4), chance.pick(("commit", "commit", "commit", "")), strike=_strike(chance, 6))
-    for _ in range(chance.number(3, 12)):
-        yield _phase(chance, senders, workers)
+    for _ in range(chance.number(3, 10)):
+        group = chance.pick(_GROUPS)
+        if group == "throw":
+            yield from _thrown(chance, senders, workers)
+        elif group == "doubt":
+            who = chance.number(0, len(senders) - 1)
+            yield Send(who, chance.number(1, 2), strike=_aimed(chance, _SENDING))
+            yield Resend(who)
+        elif group == "commit":
+            yield from _struck_commit(chance, senders, workers)
+        else:
+            yield _phase(chance, senders, workers)
+
+
+def _thrown(chance: Chance, senders: Sequence[Sender], workers: Sequence[Worker]) -> Iterator[Phase]:
+    """A listener throws at what comes next, and then the application gives it back, or goes on."""
+    who = chance.number(0, len(workers) - 1)
+    yield Throw(who, chance.number(1, 2))
+    feeding = [n for n, sender in enumerate(senders) if sender.queue in workers[who].queues] or [0]
+    yield Send(chance.pick(feeding), chance.number(1, 2))
+    yield Consume(who, chance.number(1, 3), chance.pick(("rollback", "last", "none")))
+
+
+def _struck_commit(chance: Chance, senders: Sequence[Sender], workers: Sequence[Worker]) -> Iterator[Phase]:
+    """A fault in the midst of a commit."""
+    strike = _aimed(chance, _COMMITTING)
+    transacted = [n for n, sender in enumerate(senders) if sender.transacted]
+    if transacted and chance.number(0, 1):
+        yield Send(chance.pick(transacted), chance.number(1, 3), strike=strike)
+    else:
+        who = chance.number(0, len(workers) - 1)
+        feeding = [n for n, sender in enumerate(senders) if sender.queue in workers[who].queues] or [0]
+        yield Send(chance.pick(feeding), chance.number(1, 3))
+        yield Consume(who, chance.number(1, 3), chance.pick(("each", "last")), None, strike)
+
+
+def _aimed(chance: Chance, events: Sequence[str]) -> Strike:
+    return Strike(chance.pick(_STRIKES), chance.pick((1, 1, 1, 2)), chance.pick(events))
 
 
 def _phase(chance: Chance, senders: Sequence[Sender], workers: Sequence[Worker]) -> Phase:  # noqa: PLR0911 - one for each kind

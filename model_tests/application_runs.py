@@ -83,19 +83,18 @@ class Report:
 
 
 class Molds:
-    """Brokers after which others are made, so that the tables are read once; anew now and then, to forget."""
+    """Brokers after which others are made, so that the tables are read once; and what judges their logs."""
 
-    def __init__(self, specification: Any = None, kind: type[Broker] = Broker, anew: int = 2_000) -> None:
+    def __init__(self, specification: Any = None, kind: type[Broker] = Broker, *, thorough: bool = False) -> None:
         self.specification = specification or shipped()
         self.kind = kind
-        self.yardstick = Yardstick(shipped())
-        self._anew, self._made, self._mold = anew, 0, None
+        self.yardstick = Yardstick(shipped(), thorough=thorough)
+        self._mold: Broker | None = None
 
     def broker(self, *args: Any, **settings: Any) -> Broker:
         """A broker of the kind that is tested."""
-        if self._mold is None or self._made % self._anew == 0:
+        if self._mold is None:
             self._mold = Broker(specification=self.specification)
-        self._made += 1
         return self.kind(*args, like=self._mold, **settings)
 
 
@@ -394,7 +393,7 @@ class Run:
         self.sending: dict[Configuration, None] = {}
         self.consuming: dict[Configuration, None] = {}
         self.brokers = 1
-        self._counting = 0
+        self._counting, self._aimed_at = 0, ""
         self._striking: Callable[[], None] | None = None
         self._released: dict[Side, list[Copy]] = {}
         self.first_configuration = self.configuration(*self._first_mode())
@@ -484,7 +483,7 @@ class Run:
         if self.refinement is not None:
             self.refinement._heard(event, subject)  # noqa: SLF001 - it stands in for its observer
         self._trace(event, subject)
-        if self._striking is not None:
+        if self._striking is not None and self._aimed_at in {"", event.name}:
             self._counting -= 1
             if self._counting <= 0:
                 striking, self._striking = self._striking, None
@@ -673,11 +672,11 @@ class Run:
                 return self._fault("lose", client)
             return self._fault(strike.fault, client)
 
-        if isinstance(self.broker.engine.pace, Timed):
+        if isinstance(self.broker.engine.pace, Timed) and not strike.on:
             self.broker.engine.at(self.broker.now + strike.after * _MICROSECONDS, striking)
             yield
         else:
-            self._counting, self._striking = strike.after, striking
+            self._counting, self._aimed_at, self._striking = strike.after, strike.on, striking
             try:
                 yield
             finally:
@@ -809,7 +808,8 @@ def perform(program: Program, molds: Molds, *, twice: bool = True, verified: boo
 
 
 def _is_struck_between(program: Program) -> bool:
-    return not program.pace.startswith("Timed") and any(getattr(phase, "strike", None) for phase in program.phases)
+    strikes = [strike for phase in program.phases if (strike := getattr(phase, "strike", None)) is not None]
+    return any(strike.on or not program.pace.startswith("Timed") for strike in strikes)
 
 
 def _different(run: Run, again: Run) -> Failure | None:

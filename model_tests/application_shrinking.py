@@ -58,6 +58,8 @@ def _smaller(program: Program) -> Iterator[Program]:
 def _simpler(phase: object) -> Iterator[object]:
     if getattr(phase, "strike", None) is not None:
         yield dataclasses.replace(phase, strike=None)  # type: ignore[type-var] # phases are dataclasses
+        if phase.strike.on:
+            yield dataclasses.replace(phase, strike=dataclasses.replace(phase.strike, on=""))
         if phase.strike.after > 1:
             yield dataclasses.replace(phase, strike=dataclasses.replace(phase.strike, after=phase.strike.after // 2))
             yield dataclasses.replace(phase, strike=dataclasses.replace(phase.strike, after=phase.strike.after - 1))
