@@ -280,10 +280,11 @@ class Books:
             if not doubt and not other.thrown and other.faults == self.faults and _certain(terms, held, other):
                 self._finish(other.item, "acknowledged", terms)
 
-    def ends(self, session: str, end: str) -> None:
-        """The transaction of ``session`` is ``committed``, ``rolled_back`` or ``in_doubt``."""
-        transaction = self._open.pop(session, None)
-        if transaction is None:
+    def ends(self, transaction: Transaction, end: str) -> None:
+        """It is ``committed``, ``rolled_back`` or ``in_doubt``."""
+        if self._open.get(transaction.session) is transaction:
+            del self._open[transaction.session]
+        if transaction.end not in {"open", "committing"}:
             return
         transaction.end = end
         for item in transaction.inputs:
@@ -292,9 +293,15 @@ class Books:
                 if end == "committed":
                     self._finish(item, "committed", transaction.terms)
 
+    def in_doubt(self, session: str) -> None:
+        """The process died as it waited for its commit."""
+        if session in self._open:
+            self.ends(self._open[session], "in_doubt")
+
     def gone(self, session: str) -> None:
         """The session is closed, or its process is."""
-        self.ends(session, "rolled_back")
+        if session in self._open:
+            self.ends(self._open[session], "rolled_back")
         self._held.pop(session, None)
 
     def recovered(self, session: str) -> None:

@@ -21,7 +21,7 @@ from model_tests.application_programs import (
     Strike,
     Worker,
 )
-from model_tests.application_runs import DISCONNECTED, INSIDE, NESTED, OTHER, Failure
+from model_tests.application_runs import DISCONNECTED, HALVES, INSIDE, NESTED, OTHER, Failure
 
 __all__ = ["KNOWN", "Known", "known"]
 
@@ -58,7 +58,7 @@ def _sends_in_both_modes(program: Program) -> bool:
     return any(isinstance(phase, Send) and phase.mixed for phase in program.phases)
 
 
-_MOVER = Worker(("a",), "c", _TRANSACTED, "receive")
+_LISTENING_AT_ONCE = Worker(("a",), "c", _TRANSACTED, "listener")
 _LISTENING_MOVER = Worker(("a",), "c", _TRANSACTED, "listener", at_once=False)
 
 KNOWN: tuple[Known, ...] = (
@@ -86,6 +86,24 @@ KNOWN: tuple[Known, ...] = (
             ),
         ),
         _leaves(OTHER),
+    ),
+    Known(
+        "A3",
+        "a transaction that consumes and sends is executed by halves, and its commit is never stored: no broker can start",
+        Program(
+            "artemis",
+            {"send_mode": "asynchronous"},
+            "Timed(seed=0)",
+            workers=(_LISTENING_AT_ONCE,),
+            phases=(
+                Send(number=3),
+                Consume(strike=Strike("die", 1, "execute_consumption")),
+                Consume(end="last", strike=Strike("crash", 1)),
+            ),
+        ),
+        lambda _, failure: (
+            "JournalInconsistent" in failure.text or (HALVES in failure.traces and "its effect twice" in failure.text)
+        ),
     ),
     Known(
         "rollback-redelivers-into-itself",
@@ -175,5 +193,17 @@ KNOWN: tuple[Known, ...] = (
             ("redelivered flag clear" in failure.text or "unflagged_duplicate" in failure.text)
             and not program.settings.get("journal_sync_transactional", True)
         ),
+    ),
+    Known(
+        "dead-letters-out-of-order",
+        "what a broker that starts finds at its limit is dead-lettered in another order where somebody observes",
+        Program(
+            settings={"max_delivery_attempts": 2},
+            pace="Timed(seed=0)",
+            senders=(Sender(transacted=True),),
+            workers=(Worker(ack_mode=_TRANSACTED),),
+            phases=(Send(end=""), Send(), Consume(end="rollback"), Send(end="", strike=Strike("kill", 17))),
+        ),
+        lambda _, failure: failure.judge == "unobserved" and "dead_lettered" in failure.text,
     ),
 )

@@ -40,7 +40,7 @@ from model_tests.application_programs import Program, Sender, Strike, Worker
 from model_tests.application_yardstick import Yardstick
 from model_tests.engine_refinement import MESSAGES, Refinement
 
-__all__ = ["DISCONNECTED", "Failure", "INSIDE", "Molds", "NESTED", "OTHER", "Report", "Run", "perform"]
+__all__ = ["DISCONNECTED", "HALVES", "Failure", "INSIDE", "Molds", "NESTED", "OTHER", "Report", "Run", "perform"]
 
 _STOPS = frozenset({"broker_crash", "broker_kill", "journal_failure"})
 _MILD = frozenset({"listener_exception", "rejection"})
@@ -48,10 +48,14 @@ _MILD = frozenset({"listener_exception", "rejection"})
 
 DISCONNECTED = "acknowledged into a transaction while disconnected"
 OTHER = "another message was handed over than was acknowledged"
+HALVES = "nobody knows of a commit of consumption and sends whether it was executed"
 INSIDE = "a listener was called inside commit() or rollback() of its session"
 NESTED = "a listener was called while another one of the session was busy"
 
 _AHEAD = frozenset({"released", "awaiting_to_hand_over"})
+
+ATTEMPTS = 3
+"""The model tells no more delivery attempts apart."""
 
 _MICROSECONDS = 60_000
 _MANY = 20_000
@@ -156,7 +160,7 @@ class _Client:
             self.producer = session.producer(self.output, on_outcome=self.run.heard_of)
             self.run.took(self.producer, session.configuration)
         for queue in self.role.queues if isinstance(self.role, Worker) else ():
-            if self.terms.unacknowledged:
+            if self.terms.unacknowledged or self.terms.forgets(session.configuration.delivery_mode):
                 self.run.books.lossy.add(queue)
             listener = functools.partial(self.listen, len(self.consumers)) if consumption == "listener" else None
             consumer = session.consumer(queue, listener=listener)
@@ -328,6 +332,8 @@ class _Client:
         self.ending = how
         if how == "commit":
             transaction.end = "committing"
+        else:
+            self._ended(transaction, "rolled_back")  # what comes from now on is of the next one
         try:
             session.commit() if how == "commit" else session.rollback()
         except (Stuck, BrokerStopped):
@@ -336,26 +342,30 @@ class _Client:
         except TransactionRolledBackException:
             self._ended(transaction, "rolled_back")
         except JMSException:
-            self._ended(transaction, "in_doubt" if how == "commit" else "rolled_back")
+            self._ended(transaction, "in_doubt")
         else:
-            self._ended(transaction, "committed" if how == "commit" else "rolled_back")
+            self._ended(transaction, "committed")
         finally:
             self.ending = ""
 
     def _ended(self, transaction: Transaction, end: str) -> None:
+        if self.ending == "rollback" and end != "rolled_back":
+            return
+        if end == "in_doubt" and transaction.inputs and transaction.outputs:
+            self.run.traces.add(HALVES)
         both = "consumption and sends" if transaction.inputs and transaction.outputs else ""
         what = both or ("consumption" if transaction.inputs else "sends" if transaction.outputs else "nothing")
         self.run.feats.add(f"{end} {what}")
         if len(transaction.inputs) > 1:
             self.run.feats.add(f"{end} several inputs")
-        self.run.books.ends(self.session.name, end)
+        self.run.books.ends(transaction, end)
         self.unacknowledged.clear()
 
     def gone(self) -> None:
         """Its process or its session is no more."""
         if self.connection is not None and self.connection.sessions:
             if self.ending == "commit":
-                self.run.books.ends(self.session.name, "in_doubt")
+                self.run.books.in_doubt(self.session.name)
             self.run.books.gone(self.session.name)
 
     # Its end
@@ -400,7 +410,7 @@ class Run:
         self.history = _Log(self.first_configuration, self.books)
         self.broker = self._start(None)
         self.refinement: Refinement | None = None
-        if observed and program.is_modelled:
+        if observed and program.is_modelled and self.first_configuration.max_delivery_attempts <= ATTEMPTS:
             self.refinement = Refinement(self.broker, self.first_configuration)
         self._observe()
         self.clients = [
@@ -411,6 +421,11 @@ class Run:
             client.open()
 
     # What stands
+
+    @property
+    def is_modelled(self) -> bool:
+        """Whether the model still has what is done: one broker, one session on each side."""
+        return self.program.is_modelled and self.brokers == 1
 
     def _first_mode(self) -> tuple[str, str]:
         worker = self.program.workers[0]
@@ -640,14 +655,14 @@ class Run:
             client.connection.lose()
         else:
             client.die()
-            if self.refinement is not None:
+            if self.is_modelled:
                 client.open()
 
     def _close(self, client: _Client, *, returns: bool) -> None:
-        if self.refinement is not None and not self._is_fresh(client):
+        if self.is_modelled and not self._is_fresh(client):
             return
         client.close()
-        if returns or self.refinement is not None:
+        if returns or self.is_modelled:
             client.open()
 
     def _is_fresh(self, client: _Client) -> bool:
@@ -668,7 +683,7 @@ class Run:
 
         def striking() -> None:
             self.feats.add("struck inside commit" if client.ending == "commit" else "struck inside")
-            if strike.fault == "die" and self.refinement is not None:
+            if strike.fault == "die" and self.is_modelled:
                 return self._fault("lose", client)
             return self._fault(strike.fault, client)
 
@@ -731,7 +746,7 @@ class Run:
             pace.heal()
         for client in self.clients:
             client.throws = 0
-            if self.program.ending == "die" and self.refinement is None:
+            if self.program.ending == "die" and not self.is_modelled:
                 client.die()
         self._rest(None)
         for client in self.clients:
@@ -799,7 +814,7 @@ def perform(program: Program, molds: Molds, *, twice: bool = True, verified: boo
     configurations = list(dict.fromkeys((*run.sending, *run.consuming)))
     if failure is None and verified:
         many = any(len(set(worker.queues)) < len(worker.queues) for worker in program.workers)
-        said = molds.yardstick.judge(run.history, configurations, run.first_configuration, many=many, without=run.books.stale)
+        said = molds.yardstick.judge(run.history, configurations, run.first_configuration, many=many, without=run.books.stale, alike=len(run.consuming) == 1)
         failure = None if said is None else Failure("verify", said, frozenset(run.traces))
     if failure is None and twice and not _is_struck_between(program):
         again = Run(program, molds, observed=False)

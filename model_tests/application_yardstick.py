@@ -34,12 +34,13 @@ class Yardstick:
         self.searches = 0
 
     def judge(
-        self, log: History, configurations: Sequence[Configuration], header: Configuration, *, many: bool = False, without: Collection[str] = ()
+        self, log: History, configurations: Sequence[Configuration], header: Configuration, *, many: bool = False, without: Collection[str] = (), alike: bool = True
     ) -> str | None:
         """What is in ``log`` that no configuration of its sessions allows, or that all promise absent; ``None``: nothing.
 
         What needs two messages to show is held to the promises alone: to search the tables for it takes too long.  ``many``
         says that a session has several consumers on one queue; what becomes of the messages ``without`` which is not asked.
+        ``alike``: all consume in one mode.
         """
         if not log.lines:
             return None
@@ -53,6 +54,8 @@ class Yardstick:
         for anomaly in found:
             if anomaly in _COUNTED and (len(configurations) > 1 or many):
                 continue
+            if anomaly is Anomaly.RESURRECTION and not alike:
+                continue  # one mode acknowledges what the other is still to be given
             absent = anomaly in promised
             examples = findings.anomalies[anomaly].examples
             if set(examples) <= set(without):
