@@ -267,6 +267,13 @@ class Books:
         if terms.configuration.listener_exception is ListenerException.ACKNOWLEDGE and terms.automatic:
             item.settled = True
 
+    def died(self, item: Item) -> None:
+        """The process died as it acknowledged: nobody knows."""
+        item.settled = True
+        for other in self.items.values():
+            if other.held is not None and item.held is not None and other.held.session == item.held.session:
+                other.settled = True
+
     def acknowledged(self, item: Item, terms: Terms, *, doubt: bool) -> None:
         """``acknowledge()`` has returned, or raised that nobody knows."""
         held = item.held

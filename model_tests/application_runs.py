@@ -316,11 +316,15 @@ class _Client:
             if not self.session.closed:
                 raise
         except IllegalStateException:
+            if self.session.closed:
+                self.run.books.died(item)
             return
         except JMSException:
             self.run.books.acknowledged(item, self.terms, doubt=True)
         else:
             self.run.books.acknowledged(item, self.terms, doubt=False)
+        if self.session.closed:
+            self.run.books.died(item)
         self.run.feats.add("acknowledged")
 
     def end(self, how: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import tempfile
 from collections.abc import Collection, Sequence
 from pathlib import Path
@@ -51,8 +52,9 @@ class Yardstick:
             return f"unreadable: {findings.unreadable}"
         found = [anomaly for anomaly, finding in findings.anomalies.items() if finding.found]
         promised = set.intersection(*(set(self._specification.promised_absent(each)) for each in configurations))
+        one = len({dataclasses.replace(each, delivery_mode=header.delivery_mode) for each in configurations}) == 1
         for anomaly in found:
-            if anomaly in _COUNTED and (len(configurations) > 1 or many):
+            if anomaly in _COUNTED and (many or not one):
                 continue
             if anomaly is Anomaly.RESURRECTION and not alike:
                 continue  # one mode acknowledges what the other is still to be given

@@ -21,7 +21,7 @@ from model_tests.application_statistics import Statistics
 
 __all__ = ["drawn", "main", "run_many", "shrink"]
 
-CHUNK = 1_000
+CHUNK = 2_500
 """So many programs share their systems: what an engine has learnt of one is of use to the next."""
 
 HOUSES = 45
