@@ -11,7 +11,16 @@ from collections.abc import Iterator, Mapping
 
 from ackfsm.engine import Message, Outcome, Sent
 from ackfsm.engine._messages import HeaderValue
-from ackfsm.terms import AckMode, AckScope, Configuration, Consumption, DeliveryMode, ListenerException, Profile, SendMode
+from ackfsm.terms import (
+    AckMode,
+    AckScope,
+    Configuration,
+    Consumption,
+    DeliveryMode,
+    ListenerException,
+    Profile,
+    SendMode,
+)
 
 __all__ = ["Books", "Item", "Terms", "Transaction", "Wrong"]
 
@@ -443,4 +452,3 @@ def _certain(terms: Terms, held: _Held, other: _Held) -> bool:
     if other is held or terms.configuration.client_ack_scope is AckScope.SESSION:
         return True
     return other.consumer is held.consumer and other.order < held.order
-

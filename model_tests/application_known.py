@@ -197,4 +197,23 @@ KNOWN: tuple[Known, ...] = (
         ),
         lambda _, failure: failure.judge == "unobserved" and "dead_lettered" in failure.text,
     ),
+    Known(
+        "resend-without-an-outcome",
+        "a message that was sent again has no outcome when its session is closed",
+        Program(
+            "qpid-jms",
+            {
+                **{"delivery_mode": "PERSISTENT", "send_mode": "asynchronous", "resend_in_doubt": True, "prefetch": 1},
+                **{"journal_sync_non_transactional": True, "journal_sync_transactional": True},
+                **{"client_ack_scope": "message", "listener_exception": "next_message"},
+            },
+            "Timed(seed=0)",
+            workers=(Worker(at_once=False),),
+            phases=(
+                *(Send(), Send(mixed=True), Send(number=2, strike=Strike("lose", 1, "send")), Resend()),
+                *(Restart("close"), Send(mixed=True), Send(mixed=True, strike=Strike("crash", 1))),
+            ),
+        ),
+        lambda _, failure: failure.judge == "verify" and "missing_outcome" in failure.text,
+    ),
 )

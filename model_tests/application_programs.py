@@ -329,9 +329,7 @@ _PACES = (
     *["Shuffled({seed})"] * 3,
 )
 
-_KINDS = _often(
-    send=9, consume=11, fault=5, resend=3, wait=2, recover=2, throw=2, close=2, restart=2, refuse=2, rest=2
-)
+_KINDS = _often(send=9, consume=11, fault=5, resend=3, wait=2, recover=2, throw=2, close=2, restart=2, refuse=2, rest=2)
 _GROUPS = _often(phase=9, throw=2, doubt=2, commit=2)
 _SENDING = ("send", "accept", "accept", "write_record", "sync_record", "confirm", "confirm")
 _COMMITTING = (

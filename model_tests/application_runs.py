@@ -189,7 +189,9 @@ class _Client:
             return
         session, terms, queue = self.session, self.terms, self.producer.queue
         number = len(books.items) + 1
-        delivery = session.configuration.delivery_mode if mode is None else type(session.configuration.delivery_mode)(mode)
+        delivery = (
+            session.configuration.delivery_mode if mode is None else type(session.configuration.delivery_mode)(mode)
+        )
         item = Item(
             id=f"m{number}",
             queue=queue.name,
@@ -818,7 +820,14 @@ def perform(program: Program, molds: Molds, *, twice: bool = True, verified: boo
     configurations = list(dict.fromkeys((*run.sending, *run.consuming)))
     if failure is None and verified:
         many = any(len(set(worker.queues)) < len(worker.queues) for worker in program.workers)
-        said = molds.yardstick.judge(run.history, configurations, run.first_configuration, many=many, without=run.books.stale, alike=len(run.consuming) == 1)
+        said = molds.yardstick.judge(
+            run.history,
+            configurations,
+            run.first_configuration,
+            many=many,
+            without=run.books.stale,
+            alike=len(run.consuming) == 1,
+        )
         failure = None if said is None else Failure("verify", said, frozenset(run.traces))
     if failure is None and twice and not _is_struck_between(program):
         again = Run(program, molds, observed=False)

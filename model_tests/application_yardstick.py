@@ -29,13 +29,19 @@ class Yardstick:
     def __init__(self, specification: Specification, *, thorough: bool = False) -> None:
         self._specification = specification
         self._thorough = thorough
-        self._folder = tempfile.TemporaryDirectory()
         self._reached: dict[tuple[Configuration, Anomaly], list[frozenset[str]]] = {}
         self._absent: dict[tuple[Configuration, Anomaly], list[frozenset[str]]] = {}
         self.searches = 0
 
     def judge(
-        self, log: History, configurations: Sequence[Configuration], header: Configuration, *, many: bool = False, without: Collection[str] = (), alike: bool = True
+        self,
+        log: History,
+        configurations: Sequence[Configuration],
+        header: Configuration,
+        *,
+        many: bool = False,
+        without: Collection[str] = (),
+        alike: bool = True,
     ) -> str | None:
         """What is in ``log`` that no configuration of its sessions allows, or that all promise absent; ``None``: nothing.
 
@@ -45,9 +51,10 @@ class Yardstick:
         """
         if not log.lines:
             return None
-        file = Path(self._folder.name) / "history.jsonl"
-        log.write(file)
-        findings = history.examine(history.read(file), self._specification, header, tells_processed=True)
+        with tempfile.TemporaryDirectory() as folder:
+            file = Path(folder) / "history.jsonl"
+            log.write(file)
+            findings = history.examine(history.read(file), self._specification, header, tells_processed=True)
         if findings.unreadable:
             return f"unreadable: {findings.unreadable}"
         found = [anomaly for anomaly, finding in findings.anomalies.items() if finding.found]

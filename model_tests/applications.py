@@ -27,9 +27,9 @@ CHUNK = 2_500
 HOUSES = 45
 
 
-def drawn(seed: int, number: int) -> Program:
-    """Program ``number`` of a seed."""
-    return program(Seeded(f"{seed} {number}"), houses(seed * 1_000_003 + number // CHUNK, HOUSES))
+def drawn(seed: int, number: int, systems: int = HOUSES) -> Program:
+    """Program ``number`` of a seed, on one of so many systems."""
+    return program(Seeded(f"{seed} {number}"), houses(seed * 1_000_003 + number // CHUNK, systems))
 
 
 def kind_of(failure: Failure) -> str:
@@ -51,11 +51,13 @@ def shrink(failing: Program, failure: Failure, molds: Molds) -> Program:
     return shrunk(failing, fails)
 
 
-def run_many(seed: int, numbers: range, *, thorough: bool = False) -> tuple[Statistics, list[tuple[int, str, str]]]:
+def run_many(
+    seed: int, numbers: range, *, thorough: bool = False, systems: int = HOUSES
+) -> tuple[Statistics, list[tuple[int, str, str]]]:
     """Run these; the statistics, and of each failure its number, the known defect that it tells of, and what it says."""
     statistics, failures, molds = Statistics(), list[tuple[int, str, str]](), Molds(thorough=thorough)
     for number in numbers:
-        made = drawn(seed, number)
+        made = drawn(seed, number, systems)
         report = perform(made, molds)
         statistics.add(report)
         if report.failure is not None:
@@ -98,7 +100,9 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--only", type=int, help="run this program alone, shrink it and print it")
-    parser.add_argument("--thorough", action="store_true", help="search the tables for what nobody promises absent, too")
+    parser.add_argument(
+        "--thorough", action="store_true", help="search the tables for what nobody promises absent, too"
+    )
     asked = parser.parse_args(arguments)
     if asked.only is not None:
         return _again(asked.seed, asked.only)
