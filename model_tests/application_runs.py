@@ -20,7 +20,6 @@ from ackfsm.engine import (
     IllegalStateException,
     JMSException,
     Message,
-    OutcomeUnknown,
     Producer,
     Sent,
     Session,
@@ -40,7 +39,7 @@ from model_tests.application_programs import Program, Sender, Strike, Worker
 from model_tests.application_yardstick import Yardstick
 from model_tests.engine_refinement import MESSAGES, Refinement
 
-__all__ = ["DISCONNECTED", "HALVES", "Failure", "INSIDE", "Molds", "NESTED", "OTHER", "Report", "Run", "perform"]
+__all__ = ["DISCONNECTED", "HALVES", "INSIDE", "NESTED", "OTHER", "Failure", "Molds", "Report", "Run", "perform"]
 
 _STOPS = frozenset({"broker_crash", "broker_kill", "journal_failure"})
 _MILD = frozenset({"listener_exception", "rejection"})
@@ -64,7 +63,8 @@ _MANY = 20_000
 @dataclasses.dataclass(frozen=True)
 class Failure:
     """What is wrong: who says so (``books``, ``verify``, ``model``, ``raised``, ``unobserved``), what, and the traces
-    of known defects that the run has (:mod:`model_tests.application_known`)."""
+    of known defects that the run has (:mod:`model_tests.application_known`).
+    """
 
     judge: str
     text: str
@@ -564,7 +564,7 @@ class Run:
         place = f"{frame.filename.rpartition('/')[2]}:{frame.lineno} {frame.name}"
         return Failure("raised", f"{type(error).__name__}: {error} ({place})", traces)
 
-    def _phase(self, phase: programs.Phase) -> None:  # noqa: C901, PLR0912 - one case for each kind
+    def _phase(self, phase: programs.Phase) -> None:  # noqa: C901 - one case for each kind
         match phase:
             case programs.Send():
                 client = self.clients[phase.who % len(self.program.senders)]

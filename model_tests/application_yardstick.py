@@ -45,8 +45,8 @@ class Yardstick:
     ) -> str | None:
         """What is in ``log`` that no configuration of its sessions allows, or that all promise absent; ``None``: nothing.
 
-        What needs two messages to show is held to the promises alone: to search the tables for it takes too long.  ``many``
-        says that a session has several consumers on one queue; what becomes of the messages ``without`` which is not asked.
+        What needs two messages to show is held to the promises alone: to search the tables for it takes too long.
+        ``many``: a session has several consumers on one queue.  Of the messages in ``without`` nothing is asked.
         ``alike``: all consume in one mode.
         """
         if not log.lines:

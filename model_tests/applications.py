@@ -1,7 +1,7 @@
 """Very many programs: ``python -m model_tests.applications --programs 100000 --seed 1 --jobs 2``.
 
-Program ``number`` of a seed is always the same: ``--seed 1 --only 4711`` runs it again alone, shrinks it and prints it as
-Python.  Ends with 1 if a program fails of what is not known.
+Program ``number`` of a seed is always the same: ``--seed 1 --only 4711`` runs it again alone, shrinks it and prints it
+as Python.  Ends with 1 if a program fails of what is not known.
 """
 
 from __future__ import annotations
@@ -45,8 +45,9 @@ def shrink(failing: Program, failure: Failure, molds: Molds) -> Program:
             found = perform(candidate, molds).failure
         except AssertionError:
             return False  # it is none: its system has no such mode
-        same = found is not None and kind_of(found) == kind_of(failure)
-        return same and known(candidate, found) is known(failing, failure)
+        if found is None or kind_of(found) != kind_of(failure):
+            return False
+        return known(candidate, found) is known(failing, failure)
 
     return shrunk(failing, fails)
 
@@ -54,7 +55,7 @@ def shrink(failing: Program, failure: Failure, molds: Molds) -> Program:
 def run_many(
     seed: int, numbers: range, *, thorough: bool = False, systems: int = HOUSES
 ) -> tuple[Statistics, list[tuple[int, str, str]]]:
-    """Run these; the statistics, and of each failure its number, the known defect that it tells of, and what it says."""
+    """Run these; the statistics, and of each failure its number, the known defect that it is, and what it says."""
     statistics, failures, molds = Statistics(), list[tuple[int, str, str]](), Molds(thorough=thorough)
     for number in numbers:
         made = drawn(seed, number, systems)
