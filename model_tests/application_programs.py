@@ -254,7 +254,7 @@ _SETTINGS: Mapping[str, Sequence[object]] = {
     "publish_window": (_DEFAULT, _DEFAULT, 1, 2, 3),
     "confirm_threshold": (_DEFAULT, None, 1, 2, 2),
     "confirm_timer": (_DEFAULT, True),
-    "ack_event_mode": (_DEFAULT, "WINDOWED", "WINDOWED"),
+    "ack_event_mode": (_DEFAULT, *["WINDOWED"] * 4),
     "ack_immediately": (*[_DEFAULT] * 5, True),
     "journal_sync_non_transactional": (_DEFAULT, True, True, False),
     "journal_sync_transactional": (_DEFAULT, True, True, False),
@@ -329,8 +329,8 @@ _PACES = (
     *["Shuffled({seed})"] * 3,
 )
 
-_KINDS = _often(send=9, consume=11, fault=5, resend=3, wait=2, recover=2, throw=2, close=2, restart=2, refuse=2, rest=2)
-_GROUPS = _often(phase=9, throw=2, doubt=2, commit=2)
+_KINDS = _often(send=9, consume=11, fault=5, resend=3, wait=2, recover=2, throw=2, close=2, restart=2, refuse=5, rest=2)
+_GROUPS = _often(phase=8, throw=2, doubt=3, commit=3)
 _SENDING = ("send", "accept", "accept", "write_record", "sync_record", "confirm", "confirm")
 _COMMITTING = (
     *("commit_called", "execute_commit", "execute_commit", "sync_commit", "confirm_commit"),
@@ -435,12 +435,12 @@ def _aimed(chance: Chance, events: Sequence[str]) -> Strike:
     return Strike(chance.pick(_STRIKES), chance.pick((1, 1, 1, 2)), chance.pick(events))
 
 
-def _phase(chance: Chance, senders: Sequence[Sender], workers: Sequence[Worker]) -> Phase:  # noqa: PLR0911 - one for each kind
+def _phase(chance: Chance, senders: Sequence[Sender], workers: Sequence[Worker]) -> Phase:  # noqa: C901, PLR0911 - one for each kind
     kind = chance.pick(_KINDS)
     who = chance.number(0, len(workers) - 1)
     match kind:
         case "send":
-            end = chance.pick(_often(commit=5, rollback=1) + ("",))
+            end = chance.pick((*_often(commit=5, rollback=1), ""))
             mixed = chance.number(0, 5) == 0
             return Send(chance.number(0, len(senders) - 1), chance.number(1, 4), end, mixed, _strike(chance, 3))
         case "consume":
@@ -462,7 +462,7 @@ def _phase(chance: Chance, senders: Sequence[Sender], workers: Sequence[Worker])
         case "restart":
             return Restart(chance.pick(("close", "kill", "crash")))
         case "refuse":
-            return Refuse(chance.pick(_QUEUES), chance.number(1, 2))
+            return Refuse(chance.pick(("a", "a", "b", "c")), chance.number(1, 2))
         case _:
             return Rest(chance.pick((None, 1, 2, 5)))
 

@@ -613,7 +613,7 @@ class Run:
         mixed = {**self.program.settings, "delivery_mode": "NON_PERSISTENT"}
         return not self.program.is_modelled and programs.configured(self.program.profile, mixed) is not None
 
-    def _consume(self, client: _Client, phase: programs.Consume) -> None:
+    def _consume(self, client: _Client, phase: programs.Consume) -> None:  # noqa: C901 - one case after the other
         listens = client.mode[1] == "listener"
         last = None
         for number in range(phase.number):

@@ -25,7 +25,7 @@ def shrunk(program: Program, fails: Callable[[Program], bool], *, tries: int = 2
             return program
 
 
-def _smaller(program: Program) -> Iterator[Program]:
+def _smaller(program: Program) -> Iterator[Program]:  # noqa: C901, PLR0912 - one case after the other
     """Programs with less in them, the boldest first."""
     phases = program.phases
     size = len(phases) // 2

@@ -18,6 +18,9 @@ __all__ = ["EXCEPTIONS", "FEATS", "Statistics", "possible"]
 LEAST = 0.05
 """Of the runs whose configuration has an event so many perform it."""
 
+FEW = 10
+"""In fewer runs a share says nothing; thousands of programs have every event far more often."""
+
 EXCEPTIONS: Mapping[str, str] = {
     "taken_elsewhere": "no event of an engine: there another consumer is real",
     "returned_from_elsewhere": "no event of an engine: there another consumer is real",
@@ -89,7 +92,7 @@ class Statistics:
 
     def rare(self) -> dict[str, float]:
         """The events and feats that are performed too seldom, each with its share."""
-        events = {event: self.share(event) for event in shipped().events if event not in EXCEPTIONS}
+        events = {e: self.share(e) for e in shipped().events if e not in EXCEPTIONS and self.had[e] >= FEW}
         rare = {event: share for event, share in events.items() if share < LEAST}
         feats = {feat: self.feats[feat] / max(1, self.runs) for feat in FEATS}
         return rare | {feat: share for feat, share in feats.items() if share < LEAST_FEATS}
