@@ -13,7 +13,7 @@ from ackfsm.terms import Configuration, Consumption
 from model_tests._tables import shipped
 from model_tests.application_runs import Report
 
-__all__ = ["EXCEPTIONS", "FEATS", "Statistics", "possible"]
+__all__ = ["EXCEPTIONS", "FEATS", "FEW", "Statistics", "possible"]
 
 LEAST = 0.05
 """Of the runs whose configuration has an event so many perform it."""
