@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from model_tests import applications
 from model_tests.application_known import KNOWN, Known, known
-from model_tests.application_programs import Consume, Fault, Program, Send, T, Worker, houses, program
+from model_tests.application_programs import Consume, Fault, Program, Send, Sender, T, Worker, houses, program
 from model_tests.application_runs import Molds, Report, perform
 from model_tests.application_statistics import EXCEPTIONS, FEW, Statistics
 from model_tests.engine_bugs import Paging
@@ -105,7 +105,9 @@ _LOSING = Program(phases=(Send(number=4), Consume(), Fault("kill"), Send(number=
 
 def test_the_books_alone_notice_a_broker_that_forgets() -> None:
     """Neither ``verify`` nor the model is asked."""
-    right = dataclasses.replace(_LOSING, workers=(Worker(ack_mode="CLIENT_ACKNOWLEDGE"),))
+    right = dataclasses.replace(
+        _LOSING, senders=(Sender(), Sender("b")), workers=(Worker(ack_mode="CLIENT_ACKNOWLEDGE"),)
+    )
     assert perform(right, molds()).failure is None
     failure = perform(right, Molds(kind=Paging), verified=False, twice=False).failure
     assert failure is not None
