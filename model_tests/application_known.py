@@ -1,6 +1,7 @@
 """Defects of the engine that are known and not mended: a program that shows each, and how its failures are told.
 
-Whoever mends one takes its row out: the suite fails as soon as the program of a row does not fail as it says.  A failure
+Whoever mends one takes its row out: the suite fails as soon as the program of a row does not fail as it says.  A
+failure
 is masked by what it says and by the traces that the run has left, never by not drawing what leads to it.
 """
 
@@ -85,7 +86,7 @@ KNOWN: tuple[Known, ...] = (
     ),
     Known(
         "A3",
-        "a transaction that consumes and sends is executed by halves, and its commit is never stored: no broker can start",
+        "a transaction that consumes and sends is executed by halves, its commit is never stored: no broker can start",
         Program(
             "artemis",
             {"send_mode": "asynchronous"},

@@ -1,8 +1,10 @@
 """Programs that look like applications: a cast of senders and workers, and the phases that they go through.
 
 A program is plain data, printed as the Python that makes it again.  The same functions draw it from Hypothesis (which
-shrinks it) and from a seeded ``random.Random`` (which is quick).  Phases are drawn from one weighted list each time, not as
-rules of a state machine: Hypothesis switches a random half of its rules off in every run (swarm testing), and rules that
+shrinks it) and from a seeded ``random.Random`` (which is quick).  Phases are drawn from one weighted list each
+time, not as
+rules of a state machine: Hypothesis switches a random half of its rules off in every run (swarm testing), and
+rules that
 are always enabled then use up the steps.
 """
 
@@ -435,7 +437,9 @@ def _aimed(chance: Chance, events: Sequence[str]) -> Strike:
     return Strike(chance.pick(_STRIKES), chance.pick((1, 1, 1, 2)), chance.pick(events))
 
 
-def _phase(chance: Chance, senders: Sequence[Sender], workers: Sequence[Worker]) -> Phase:  # noqa: C901, PLR0911 - one for each kind
+def _phase(  # noqa: C901, PLR0911 - one case for each kind
+    chance: Chance, senders: Sequence[Sender], workers: Sequence[Worker]
+) -> Phase:
     kind = chance.pick(_KINDS)
     who = chance.number(0, len(workers) - 1)
     match kind:

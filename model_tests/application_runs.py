@@ -62,7 +62,9 @@ _MANY = 20_000
 
 @dataclasses.dataclass(frozen=True)
 class Failure:
-    """What is wrong: who says so (``books``, ``verify``, ``model``, ``raised``, ``unobserved``), what, and the traces
+    """What is wrong: who says so, and what.
+
+    ``judge`` is ``books``, ``verify``, ``model``, ``raised`` or ``unobserved``; ``traces`` are those
     of known defects that the run has (:mod:`model_tests.application_known`).
     """
 

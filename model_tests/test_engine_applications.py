@@ -21,7 +21,7 @@ PROGRAMS = 200
 SYSTEMS = 18
 SEED = 20
 SELDOM = frozenset({"implied"})
-"""WINDOWED asynchronous sends that are answered together: too few of them in so few programs; in thousands it is met."""
+"""WINDOWED sends that are answered together: too few in so few programs; in thousands it is met."""
 
 
 class _Drawn:
@@ -106,7 +106,10 @@ _LOSING = Program(phases=(Send(number=4), Consume(), Fault("kill"), Send(number=
 def test_the_books_alone_notice_a_broker_that_forgets() -> None:
     """Neither ``verify`` nor the model is asked."""
     right = dataclasses.replace(
-        _LOSING, senders=(Sender(), Sender("b")), workers=(Worker(ack_mode="CLIENT_ACKNOWLEDGE"),)
+        _LOSING,
+        settings={"prefetch": 1},
+        senders=(Sender(), Sender("b")),
+        workers=(Worker(ack_mode="CLIENT_ACKNOWLEDGE"),),
     )
     assert perform(right, molds()).failure is None
     failure = perform(right, Molds(kind=Paging), verified=False, twice=False).failure
