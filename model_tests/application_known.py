@@ -144,7 +144,7 @@ KNOWN: tuple[Known, ...] = (
     ),
     Known(
         "sends-after-the-commit",
-        "a listener is called inside commit() of its session, and what it sends joins the transaction that is committed",
+        "a listener is called inside commit() of its session, and what it sends joins that transaction",
         Program(
             "solace",
             {},

@@ -44,7 +44,7 @@ class Yardstick:
         without: Collection[str] = (),
         alike: bool = True,
     ) -> str | None:
-        """What is in ``log`` that no configuration of its sessions allows, or that all promise absent; ``None``: nothing.
+        """What is in ``log`` that no configuration of its sessions allows, or all promise absent; ``None``: nothing.
 
         What needs two messages to show is held to the promises alone: to search the tables for it takes too long.
         ``many``: a session has several consumers on one queue.  Of the messages in ``without`` nothing is asked.
