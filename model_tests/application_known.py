@@ -60,68 +60,6 @@ _LISTENING_MOVER = Worker(("a",), "c", _TRANSACTED, "listener", at_once=False)
 
 KNOWN: tuple[Known, ...] = (
     Known(
-        "A1",
-        "commit() returns although a part of the transaction was acknowledged to a connection that had broken",
-        Program(
-            workers=(Worker(ack_mode=_TRANSACTED),),
-            phases=(Send(number=3), Fault("lose", 1), Consume(number=3, end="none"), Consume(number=2)),
-        ),
-        _leaves(DISCONNECTED),
-    ),
-    Known(
-        "A2",
-        "receive() acknowledges one message and hands over another: the first is lost, or stays with its session",
-        Program(
-            settings={"prefetch": 1},
-            senders=(Sender(), Sender(transacted=True)),
-            phases=(
-                Send(1, end=""),
-                Send(0, number=2),
-                Send(1, number=0),
-                Consume(),
-                Close(2, returns=False),
-            ),
-        ),
-        _leaves(OTHER),
-    ),
-    Known(
-        "A3",
-        "a transaction that consumes and sends is executed by halves, its commit is never stored: no broker can start",
-        Program(
-            "artemis",
-            {"send_mode": "asynchronous"},
-            "Timed(seed=0)",
-            workers=(_LISTENING_AT_ONCE,),
-            phases=(
-                Send(number=3),
-                Consume(strike=Strike("die", 1, "execute_consumption")),
-                Consume(end="last", strike=Strike("crash", 1)),
-            ),
-        ),
-        lambda _, failure: (
-            "JournalInconsistent" in failure.text or (HALVES in failure.traces and "its effect twice" in failure.text)
-        ),
-    ),
-    Known(
-        "rollback-redelivers-into-itself",
-        "rollback() of a session whose listener sends waits for the sends of the message that it has had redelivered",
-        Program(workers=(_LISTENING_MOVER,), phases=(Send(), Consume(end="rollback"))),
-        _raises("Stuck: rollback() of"),
-    ),
-    Known(
-        "two-listeners-at-once",
-        "while a listener waits in commit(), another consumer of its session calls its own (JMS 3.1, 6.2.5)",
-        Program(
-            "qpid",
-            {"send_mode": "blocking"},
-            "Shuffled(0)",
-            workers=(Worker(("a", "a"), None, _TRANSACTED, "listener"),),
-            phases=(Send(number=2),),
-            ending="die",
-        ),
-        _leaves(NESTED),
-    ),
-    Known(
         "resend-by-another-session",
         "a message that a closed session sent is sent again on the connection that is gone",
         Program(
@@ -141,24 +79,6 @@ KNOWN: tuple[Known, ...] = (
             phases=(Send(strike=Strike("kill", 1)), Restart("close"), Resend()),
         ),
         _raises("AttributeError: 'Nobody' object"),
-    ),
-    Known(
-        "sends-after-the-commit",
-        "a listener is called inside commit() of its session, and what it sends joins that transaction",
-        Program(
-            "solace",
-            {},
-            "Shuffled(549)",
-            workers=(_LISTENING_MOVER,),
-            seed=549,
-            phases=(
-                *(Send(number=4, end=""), Send(), Send(number=4, end=""), Send(number=3)),
-                *(Restart("close"), Consume(number=5, timeout=0.0)),
-            ),
-        ),
-        lambda _, failure: (
-            INSIDE in failure.traces and ("dirty_delivery" in failure.text or "never came again" in failure.text)
-        ),
     ),
     Known(
         "connected-while-down",
@@ -187,18 +107,6 @@ KNOWN: tuple[Known, ...] = (
         ),
     ),
     Known(
-        "dead-letters-out-of-order",
-        "what a broker that starts finds at its limit is dead-lettered in another order where somebody observes",
-        Program(
-            settings={"max_delivery_attempts": 2},
-            pace="Timed(seed=0)",
-            senders=(Sender(transacted=True),),
-            workers=(Worker(ack_mode=_TRANSACTED),),
-            phases=(Send(end=""), Send(), Consume(end="rollback"), Send(end="", strike=Strike("kill", 17))),
-        ),
-        lambda _, failure: failure.judge == "unobserved" and "dead_lettered" in failure.text,
-    ),
-    Known(
         "resend-without-an-outcome",
         "a message that was sent again has no outcome when its session is closed",
         Program(
@@ -221,31 +129,5 @@ KNOWN: tuple[Known, ...] = (
             ),
         ),
         lambda _, failure: failure.judge == "verify" and "missing_outcome" in failure.text,
-    ),
-    Known(
-        "commit-of-nothing",
-        "what a listener is given inside rollback() is of no transaction: commit() returns, and it comes again",
-        Program(
-            "artemis",
-            senders=(Sender(transacted=True),),
-            workers=(Worker(("a",), None, _TRANSACTED, "listener", at_once=False),),
-            phases=(Send(), Consume(end="rollback"), Consume(end="last")),
-        ),
-        lambda _, failure: INSIDE in failure.traces and "was committed for certain, and came again" in failure.text,
-    ),
-    Known(
-        "commit-waits-for-its-listener",
-        "a listener that is called inside commit() of its session makes it wait for ever",
-        Program(
-            "qpid",
-            {},
-            "Timed(seed=14)",
-            seed=14,
-            senders=(Sender(transacted=True),),
-            workers=(Worker(("a", "a"), None, _TRANSACTED, "listener", at_once=False),),
-            phases=(Send(number=4, end=""), Send(), Consume(end="last")),
-            ending="die",
-        ),
-        lambda _, failure: INSIDE in failure.traces and "Stuck: commit() of" in failure.text,
     ),
 )

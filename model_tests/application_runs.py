@@ -37,7 +37,7 @@ from model_tests._tables import shipped
 from model_tests.application_books import Books, Item, Terms, Transaction, Wrong
 from model_tests.application_programs import Program, Sender, Strike, Worker
 from model_tests.application_yardstick import Yardstick
-from model_tests.engine_refinement import MESSAGES, Refinement
+from model_tests.engine_refinement import DEAD_LETTERS, MESSAGES, Refinement
 
 __all__ = ["DISCONNECTED", "HALVES", "INSIDE", "NESTED", "OTHER", "Failure", "Molds", "Report", "Run", "perform"]
 
@@ -762,7 +762,7 @@ class Run:
         self._rest(None)
         if not self.broker.running:
             self.broker.restart()
-        for queue in sorted(self.broker._queues):  # noqa: SLF001 - read only
+        for queue in sorted(self.broker._queues.keys() - {DEAD_LETTERS}):  # noqa: SLF001 - read only
             self._empty(queue)
         self._rest(None)
         self._bury(self.broker)

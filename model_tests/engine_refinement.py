@@ -35,7 +35,11 @@ MESSAGES = 6
 
 _FATES = ("record", "removal", "recover")
 _SIDES = {"producer": 0, "consumer": 2}
-_REOPEN = {"producer": ("producer_restart", "producer_link_up"), "consumer": ("consumer_restart", "consumer_link_up")}
+DEAD_LETTERS = "DLQ"
+_REOPEN = {
+    "producer": ("producer_restart", "producer_link_up"),
+    "consumer": ("consumer_restart", "consumer_link_up", "rollback_consumption"),
+}
 
 
 @functools.cache
@@ -85,6 +89,8 @@ class Refinement:
     # Steps
 
     def _heard(self, event: Event, subject: Copy | Session) -> None:
+        if isinstance(subject, Copy) and subject.message.queue.name == DEAD_LETTERS:
+            return  # in the model a dead letter is over
         index = self._index(event, subject)
         for side in (subject,) if isinstance(subject, Session) else subject.scopes:
             if isinstance(side, Session):

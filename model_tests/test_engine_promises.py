@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import errno
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -21,8 +21,10 @@ from ackfsm.engine import (
     History,
     IllegalStateException,
     JMSException,
+    Message,
     OutcomeUnknown,
     Session,
+    Shuffled,
     Timed,
     TransactionRolledBackException,
 )
@@ -64,6 +66,12 @@ def rest(broker: Broker, queue: str) -> list[str]:
             found.append(message.id)
             message.acknowledge()
         return found
+
+
+def lines(broker: Broker) -> Sequence[Mapping[str, Any]]:
+    """The log."""
+    assert isinstance(broker.history, History)
+    return broker.history.lines
 
 
 def accepted(broker: Broker, folder: Path) -> None:
@@ -428,3 +436,73 @@ def test_drained_tells_of_a_message_that_a_closed_session_still_works_on() -> No
     assert taken is not None
     with pytest.raises(IllegalStateException, match="holds"):
         broker.drained()
+
+
+# Found since
+
+
+def test_in_any_order_a_queue_goes_on_whose_consumer_left_while_the_broker_was_down() -> None:
+    """What the session that is gone had been sent is sent to another."""
+    broker = broker_of("jms", pace=Shuffled(0), ack_mode="SESSION_TRANSACTED", prefetch=0)
+    leaving = broker.connect()
+    leaving.session().consumer("q")
+    with broker.connect().session() as session:
+        for name in ("m1", "m2"):
+            session.producer("q").send(message_id=name)
+        session.commit()
+    broker.crash()
+    leaving.close()
+    session = broker.connect().session()
+    consumer = session.consumer("q")
+    had = [message.id for message in iter(lambda: consumer.receive(None), None)]
+    assert had == ["m1", "m2"]
+
+
+def test_what_a_broker_finds_at_its_limit_is_told_in_order_whoever_observes() -> None:
+    told = list[list[str]]()
+    for observed in (False, True):
+        broker = broker_of("jms", max_delivery_attempts=1, send_mode="asynchronous")
+        if observed:
+            broker.observe(lambda *_: None)
+        consuming = broker.connect()
+        consuming.session().consumer("q")
+        producer = broker.connect().session().producer("q")
+        for name in ("m1", "m2", "m3"):
+            producer.send(message_id=name)
+        consuming.close()
+        broker.crash()
+        broker.restart()
+        broker.engine.wait(lambda: False)
+        told.append([str(line["message"]) for line in lines(broker) if line["event"] == "dead_lettered"])
+    assert told[0] == told[1] != []
+
+
+@pytest.mark.parametrize("call", ["commit", "rollback"])
+@pytest.mark.parametrize("profile", ["jms", "artemis", "qpid"])
+def test_no_listener_is_called_inside_a_call_of_its_session(profile: str, call: str) -> None:
+    """A session has one thread of control (JMS 3.1, 6.2.5): what is redelivered is of the next transaction."""
+    broker = broker_of(profile)
+    session = broker.connect().session("SESSION_TRANSACTED")
+    producer, calling, had = session.producer("out"), False, list[str]()
+
+    def hear(message: Message) -> None:
+        assert not calling, "a listener is called inside a call of its session"
+        had.append(message.id)
+        producer.send(message_id=f"{message.id} heard {len(had)}")
+
+    session.consumer("in", listener=hear)
+    session.consumer("other", listener=hear)
+    fill(broker, "m1", "m2")
+    fill(broker, "m3", queue="other")
+    broker.engine.wait(lambda: False)
+    for _ in range(2):
+        calling = True
+        getattr(session, call)()
+        calling = False
+        broker.engine.wait(lambda: False)
+    session.commit()
+    assert had[:3] in (["m1", "m2", "m3"], ["m1", "m3", "m2"], ["m3", "m1", "m2"])
+    assert len(had) == (3 if call == "commit" else 9)
+    session.close()
+    assert (rest(broker, "in"), rest(broker, "other")) == ([], [])
+    assert len(rest(broker, "out")) == 3

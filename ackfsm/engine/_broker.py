@@ -240,13 +240,14 @@ class Broker:
         if self.running:
             raise IllegalStateException("the broker runs; there is nothing to restart")
         self.storage.reopen()
-        copies = list(self.core.broker.under(self.core.wiring.broadcast("broker")).members.values())
+        members = self.core.broker.under(self.core.wiring.broadcast("broker")).members
+        copies = [members[key] for key in sorted(members)]
         self.storage.recover(copies)
         if not self.engine.happen("broker_restart", self.core.broker):
             raise AssertionError(self.core.refusal().because)
         for copy in copies:
             Incoming.nobody_has(self.core, copy)
-        self.core.moved.update(dict.fromkeys(copies))
+        self.core.moved = dict.fromkeys(copies) | self.core.moved
         while self._leaving:
             self.core.sessions.pop(self._leaving.pop(), None)
         self.log("nemesis", "recovered", fault=self._fault)

@@ -81,7 +81,6 @@ class Consumer:
         self._finishing = self._script()
         self._current: Message | None = None
         self._last: Message | None = None
-        self._pumping = False
         self._goes_on = isinstance(listener, Deferred)
 
     def _script(self) -> Script:
@@ -166,19 +165,23 @@ class Consumer:
 
     def pump(self) -> None:
         """Call the listener for what has arrived."""
-        if self._pumping or self.listener is None or self.session.closed:
+        session = self.session
+        if self.listener is None or session.closed:
             return
-        self._pumping = True
+        if session.is_busy:
+            session.passed_over = True
+            return
+        session.is_busy = True
         try:
-            while not self.session.is_called() and (copy := self._next()) is not None:
-                self.session.finish_processing()
+            while not session.is_called() and (copy := self._next()) is not None:
+                session.finish_processing()
                 message = self._hand_over(copy)
                 if message is not None:
                     self._call(message)
                 elif self._next() is copy:
                     break  # a call of the session is waiting; it looks again when it returns
         finally:
-            self._pumping = False
+            session.free()
 
     def look(self) -> None:
         """Call the listener, if there is one, for what has had to wait."""

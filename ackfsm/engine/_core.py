@@ -209,8 +209,9 @@ class Core:
         """Where the copies and the parts would go; ``None`` if one refuses."""
         moves: list[tuple[Part, int]] = []
         copies: list[tuple[Part, int]] = []
-        for copy in session.under(self.wiring.broadcast(session.kind)).members.values():
-            if not self._ask(copy, event.own, copies):
+        members = session.under(self.wiring.broadcast(session.kind)).members
+        for key in sorted(members):  # whoever observes has them filed in another order
+            if not self._ask(members[key], event.own, copies):
                 return None
         for _, part in self._parts(session):
             if not self._ask(part, event.own, moves):

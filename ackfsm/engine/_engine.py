@@ -402,13 +402,13 @@ class Engine:
         pending = {**self._waiting, **self._unsynced, **self.core.moved, **self._hungry}
         for copy in sorted(pending, key=lambda copy: copy.key):
             choices += ((event, copy) for event in copy.told.todo if event.agent != "recovery")
-        choices += ((self.core.events["dispatch_first"], copy) for copy in self._hungry if not copy.told.todo)
+        choices += ((self.core.events["dispatch_first"], copy) for copy in self._hungry if copy.told.goes is None)
         for session in self.core.sessions:
             choices += ((event, session) for part in session.parts.values() for event in part.told.todo)
         self.core.moved.clear()
         self._waiting = pending
         self._unsynced.clear()
-        self._hungry = {copy: None for copy in self._hungry if not copy.told.todo}
+        self._hungry = {copy: None for copy in self._hungry if copy.told.goes is None}
         choices += ((self.core.events["write_record"], self.core.broker) for _ in self._marking)
         chance.shuffle(choices)
         done = any(self._try(event, subject) for event, subject in choices)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from threading import get_ident
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
@@ -43,6 +44,7 @@ class Session:
         self.consumers: list[Consumer] = []
         self._deferred: list[Consumer] = []
         self.closed = False
+        self.is_busy = self.passed_over = False
         self._began = False
         self._outcome = "committed"
 
@@ -142,6 +144,24 @@ class Session:
             if consumer is not of:
                 consumer.acknowledge_last()
 
+    @contextlib.contextmanager
+    def undisturbed(self) -> Iterator[None]:
+        """Call no listener meanwhile: a session has one thread of control (JMS 3.1, 6.2.5)."""
+        before, self.is_busy = self.is_busy, True
+        try:
+            yield
+        finally:
+            if not before:
+                self.free()
+
+    def free(self) -> None:
+        """The call is over: let the listeners have what has come meanwhile."""
+        self.is_busy = False
+        if self.passed_over:
+            self.passed_over = False
+            for consumer in self.consumers:
+                consumer.look()
+
     # Transactions and recovery
 
     def begin(self) -> None:
@@ -158,8 +178,11 @@ class Session:
         knows, :class:`IllegalStateException` if the session is not transacted.
         """
         self._in_transaction()
-        if not self._began:
-            return
+        if self._began:
+            with self.undisturbed():
+                self._commit()
+
+    def _commit(self) -> None:
         self.finish_processing()
         self.broker.engine.settle()
         self.alive()  # its process may have died in between
@@ -182,9 +205,10 @@ class Session:
         self._in_transaction()
         if not self._began:
             return
-        self.broker.log(self.process, "rollback", session=self.name, transaction=self.transaction)
-        self._undo()
-        self._end(asked="rolled_back")
+        with self.undisturbed():
+            self.broker.log(self.process, "rollback", session=self.name, transaction=self.transaction)
+            self._undo()
+            self._end(asked="rolled_back")
 
     def _is_refused(self) -> bool:
         """Whether the broker, when it has read all that was sent, has refused a part of it.
@@ -233,10 +257,11 @@ class Session:
         self.alive()
         if self.transacted:
             raise IllegalStateException("recover() is not for transacted sessions; use rollback() (JMS 3.1, 6.2.10)")
-        self.finish_processing()
-        self.broker.log(self.process, "recover", session=self.name)
-        for consumer in self.consumers:
-            self._give_up(consumer.incoming)
+        with self.undisturbed():
+            self.finish_processing()
+            self.broker.log(self.process, "recover", session=self.name)
+            for consumer in self.consumers:
+                self._give_up(consumer.incoming)
         self.broker.engine.settle()
 
     def ended(self, outcome: str) -> None:
@@ -276,6 +301,10 @@ class Session:
         if self.closed:
             return
         self.alive()
+        with self.undisturbed():
+            self._close()
+
+    def _close(self) -> None:
         self.finish_processing()
         self.broker.engine.settle()
         self.broker.flush_lazily(self)
