@@ -1,8 +1,8 @@
 """Defects of the engine that are known and not mended: a program that shows each, and how its failures are told.
 
-Whoever mends one takes its row out: the suite fails as soon as the program of a row does not fail as it says.  A
-failure
-is masked by what it says and by the traces that the run has left, never by not drawing what leads to it.
+Whoever mends one takes its row out: the suite fails as soon as the program of a row does not fail as it says.  A failure
+is
+masked by what it says and by the traces that the run has left, never by not drawing what leads to it.
 """
 
 from __future__ import annotations
@@ -11,18 +11,15 @@ import dataclasses
 from collections.abc import Callable
 
 from model_tests.application_programs import (
-    Close,
     Consume,
-    Fault,
     Program,
     Resend,
     Restart,
     Send,
-    Sender,
     Strike,
     Worker,
 )
-from model_tests.application_runs import DISCONNECTED, HALVES, INSIDE, NESTED, OTHER, Failure
+from model_tests.application_runs import Failure
 
 __all__ = ["KNOWN", "Known", "known"]
 
@@ -47,51 +44,9 @@ def known(program: Program, failure: Failure) -> Known | None:
     return next((each for each in KNOWN if each.is_told_by(program, failure)), None)
 
 
-def _raises(*words: str) -> Callable[[Program, Failure], bool]:
-    return lambda _, failure: failure.judge == "raised" and all(word in failure.text for word in words)
-
-
-def _leaves(trace: str) -> Callable[[Program, Failure], bool]:
-    return lambda _, failure: trace in failure.traces
-
-
-_LISTENING_AT_ONCE = Worker(("a",), "c", _TRANSACTED, "listener")
 _LISTENING_MOVER = Worker(("a",), "c", _TRANSACTED, "listener", at_once=False)
 
 KNOWN: tuple[Known, ...] = (
-    Known(
-        "resend-by-another-session",
-        "a message that a closed session sent is sent again on the connection that is gone",
-        Program(
-            "solace",
-            {"send_mode": "blocking", "resend_in_doubt": True},
-            workers=(Worker(("a",), None, _TRANSACTED, "listener", at_once=False),),
-            phases=(Send(number=2, end="", strike=Strike("fail_journal", 1)), Close(0), Resend()),
-        ),
-        _raises("Stuck: resend of"),
-    ),
-    Known(
-        "resend-to-another-broker",
-        "a message that an earlier broker was sent is no message of this one, and nobody says so",
-        Program(
-            "ems",
-            {"resend_in_doubt": True},
-            phases=(Send(strike=Strike("kill", 1)), Restart("close"), Resend()),
-        ),
-        _raises("AttributeError: 'Nobody' object"),
-    ),
-    Known(
-        "connected-while-down",
-        "the broker dies as one side of a session is connected again, and the other side is connected all the same",
-        Program(
-            "qpid",
-            {},
-            "Shuffled(0)",
-            workers=(Worker(ack_mode="NO_ACKNOWLEDGE"),),
-            phases=(Send(), Fault("fail_journal"), Send(strike=Strike("kill", 2))),
-        ),
-        lambda _, failure: failure.judge == "model" and "link_up: broker, down" in failure.text,
-    ),
     Known(
         "mark-before-its-commit",
         "the mark of a message that is sent on before its commit is stored is forgotten with the broker's process",

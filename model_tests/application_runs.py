@@ -31,6 +31,7 @@ from ackfsm.engine import (
 from ackfsm.engine._core import Session as Side
 from ackfsm.engine._parts import Copy
 from ackfsm.engine._wiring import Event, Role
+from ackfsm.journal import Crashable
 from ackfsm.terms import Configuration
 from model_tests import application_programs as programs
 from model_tests._tables import shipped
@@ -174,8 +175,13 @@ class _Client:
     @property
     def session(self) -> Session:
         """Its session."""
+        return self.opened.sessions[-1]
+
+    @property
+    def opened(self) -> Connection:
+        """Its connection, which it has."""
         assert self.connection is not None
-        return self.connection.sessions[-1]
+        return self.connection
 
     @property
     def is_open(self) -> bool:
@@ -382,7 +388,7 @@ class _Client:
         """The process dies."""
         if self.is_open:
             self.gone()
-            self.connection.crash()
+            self.opened.crash()
 
     def close(self) -> None:
         """Close the connection."""
@@ -390,7 +396,7 @@ class _Client:
             return
         self.run.books.closes += 1
         with self.run.answers(self):
-            self.connection.close()
+            self.opened.close()
         self.gone()
 
 
@@ -660,7 +666,7 @@ class Run:
         elif not client.is_open:
             return
         elif kind == "lose":
-            client.connection.lose()
+            client.opened.lose()
         else:
             client.die()
             if self.is_modelled:
@@ -724,7 +730,9 @@ class Run:
                 client.close()
             before.close()
             before.log("nemesis", "fault", fault="broker_kill")
-            journal = before.storage.journal.kill()
+            journal = before.storage.journal
+            assert isinstance(journal, Crashable)
+            journal = journal.kill()
         else:
             self._fault(how, self.clients[0])
             for client in self.clients:

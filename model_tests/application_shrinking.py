@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Iterator
 
-from model_tests.application_programs import Consume, Program, Send
+from model_tests.application_programs import Consume, Phase, Program, Send, Wait
 
 __all__ = ["shrunk"]
 
@@ -55,9 +55,9 @@ def _smaller(program: Program) -> Iterator[Program]:  # noqa: C901, PLR0912 - on
         yield dataclasses.replace(program, seed=0, pace=program.pace.replace(str(program.seed), "0"))
 
 
-def _simpler(phase: object) -> Iterator[object]:
-    if getattr(phase, "strike", None) is not None:
-        yield dataclasses.replace(phase, strike=None)  # type: ignore[type-var] # phases are dataclasses
+def _simpler(phase: Phase) -> Iterator[Phase]:
+    if isinstance(phase, Send | Consume | Wait) and phase.strike is not None:
+        yield dataclasses.replace(phase, strike=None)
         if phase.strike.on:
             yield dataclasses.replace(phase, strike=dataclasses.replace(phase.strike, on=""))
         if phase.strike.after > 1:

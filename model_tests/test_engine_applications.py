@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from model_tests import applications
 from model_tests.application_known import KNOWN, Known, known
+from model_tests.application_mended import MENDED
 from model_tests.application_programs import Consume, Fault, Program, Send, Sender, T, Worker, houses, program
 from model_tests.application_runs import Molds, Report, perform
 from model_tests.application_statistics import EXCEPTIONS, FEW, Statistics
@@ -82,8 +83,13 @@ def test_programs_perform_every_event_of_the_tables_and_keep_what_is_promised() 
 @pytest.mark.parametrize("defect", KNOWN, ids=str)
 def test_a_known_defect_is_still_there_or_its_row_goes(defect: Known) -> None:
     failure = perform(defect.program, molds()).failure
-    assert failure is not None, f"{defect} is mended: take its row out of KNOWN, and keep its program as a test"
+    assert failure is not None, f"{defect} is mended: take its row out of KNOWN, and move its program to MENDED"
     assert defect.is_told_by(defect.program, failure), str(failure)
+
+
+@pytest.mark.parametrize("wrong", MENDED)
+def test_what_was_mended_stays_so(wrong: str) -> None:
+    assert perform(MENDED[wrong], molds()).failure is None
 
 
 def test_a_program_is_printed_as_the_python_that_makes_it_again() -> None:

@@ -242,7 +242,7 @@ class Core:
         return True
 
     def _parts(self, session: Session) -> Iterator[tuple[Session, Part]]:
-        reached = self.sessions if session.kind == "broker" else (session,)
+        reached = self.sessions if session.kind == "broker" else (session, self.broker)
         for of in reached:
             for part in of.parts.values():
                 yield of, part

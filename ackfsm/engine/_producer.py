@@ -75,12 +75,18 @@ class Producer:
     def resend(self, message: Sent) -> Sent:
         """Send a message whose outcome is unknown again, as a second copy.
 
-        Raises :class:`IllegalStateException` if it is not in doubt, or if the configuration does not send again.
+        Raises :class:`IllegalStateException` if it is not in doubt, if another session has sent it, or if the
+        configuration does not send again.
         """
         self.session.alive()
         first = instance_of("message", Sent, message).copy
         if first is None or first.twin is not None:
             raise IllegalStateException(f"{message.id} is {message.outcome}; only what is in doubt is sent again, once")
+        if first.route.outgoing is None or first.route.outgoing.owner is not self.session:
+            raise IllegalStateException(
+                f"{message.id} was sent by another session, which alone can send it again; send it anew, with a "
+                "duplicate_id if the broker is to know it again"
+            )
         self._choose(first, self._resending)
         self._broker.second_copy(first)
         message.outcome = Outcome.OPEN

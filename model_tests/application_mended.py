@@ -1,0 +1,117 @@
+"""Programs that found defects of the engine, which are mended: none of them may fail again."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from model_tests.application_programs import (
+    Close,
+    Consume,
+    Fault,
+    Program,
+    Resend,
+    Restart,
+    Send,
+    Sender,
+    Strike,
+    Worker,
+)
+
+__all__ = ["MENDED"]
+
+_TRANSACTED = "SESSION_TRANSACTED"
+_LISTENING_AT_ONCE = Worker(("a",), "c", _TRANSACTED, "listener")
+_LISTENING_MOVER = Worker(("a",), "c", _TRANSACTED, "listener", at_once=False)
+
+MENDED: Mapping[str, Program] = {
+    "commit() returns although a part of the transaction was acknowledged to a connection that had broken": Program(
+        workers=(Worker(ack_mode=_TRANSACTED),),
+        phases=(Send(number=3), Fault("lose", 1), Consume(number=3, end="none"), Consume(number=2)),
+    ),
+    "receive() acknowledges one message and hands over another: the first is lost, or stays with its session": Program(
+        settings={"prefetch": 1},
+        senders=(Sender(), Sender(transacted=True)),
+        phases=(
+            Send(1, end=""),
+            Send(0, number=2),
+            Send(1, number=0),
+            Consume(),
+            Close(2, returns=False),
+        ),
+    ),
+    "a transaction that consumes and sends is executed by halves: no broker can start": Program(
+        "artemis",
+        {"send_mode": "asynchronous"},
+        "Timed(seed=0)",
+        workers=(_LISTENING_AT_ONCE,),
+        phases=(
+            Send(number=3),
+            Consume(strike=Strike("die", 1, "execute_consumption")),
+            Consume(end="last", strike=Strike("crash", 1)),
+        ),
+    ),
+    "rollback() waits for what a listener sends that it calls itself": Program(
+        workers=(_LISTENING_MOVER,), phases=(Send(), Consume(end="rollback"))
+    ),
+    "while a listener waits in commit(), another consumer of its session calls its own (JMS 3.1, 6.2.5)": Program(
+        "qpid",
+        {"send_mode": "blocking"},
+        "Shuffled(0)",
+        workers=(Worker(("a", "a"), None, _TRANSACTED, "listener"),),
+        phases=(Send(number=2),),
+        ending="die",
+    ),
+    "a message that a closed session sent is sent again on the connection that is gone": Program(
+        "solace",
+        {"send_mode": "blocking", "resend_in_doubt": True},
+        workers=(Worker(("a",), None, _TRANSACTED, "listener", at_once=False),),
+        phases=(Send(number=2, end="", strike=Strike("fail_journal", 1)), Close(0), Resend()),
+    ),
+    "a message that an earlier broker was sent is no message of this one, and nobody says so": Program(
+        "ems",
+        {"resend_in_doubt": True},
+        phases=(Send(strike=Strike("kill", 1)), Restart("close"), Resend()),
+    ),
+    "a listener is called inside commit() of its session, and what it sends joins that transaction": Program(
+        "solace",
+        {},
+        "Shuffled(549)",
+        workers=(_LISTENING_MOVER,),
+        seed=549,
+        phases=(
+            *(Send(number=4, end=""), Send(), Send(number=4, end=""), Send(number=3)),
+            *(Restart("close"), Consume(number=5, timeout=0.0)),
+        ),
+    ),
+    "a session is connected again to a broker that is down": Program(
+        "qpid",
+        {},
+        "Shuffled(0)",
+        workers=(Worker(ack_mode="NO_ACKNOWLEDGE"),),
+        phases=(Send(), Fault("fail_journal"), Send(strike=Strike("kill", 2))),
+    ),
+    "what a broker that starts finds at its limit is dead-lettered in another order where somebody observes": Program(
+        settings={"max_delivery_attempts": 2},
+        pace="Timed(seed=0)",
+        senders=(Sender(transacted=True),),
+        workers=(Worker(ack_mode=_TRANSACTED),),
+        phases=(Send(end=""), Send(), Consume(end="rollback"), Send(end="", strike=Strike("kill", 17))),
+    ),
+    "what a listener is given inside rollback() is of no transaction: commit() returns, and it comes again": Program(
+        "artemis",
+        senders=(Sender(transacted=True),),
+        workers=(Worker(("a",), None, _TRANSACTED, "listener", at_once=False),),
+        phases=(Send(), Consume(end="rollback"), Consume(end="last")),
+    ),
+    "a listener that is called inside commit() of its session makes it wait for ever": Program(
+        "qpid",
+        {},
+        "Timed(seed=14)",
+        seed=14,
+        senders=(Sender(transacted=True),),
+        workers=(Worker(("a", "a"), None, _TRANSACTED, "listener", at_once=False),),
+        phases=(Send(number=4, end=""), Send(), Consume(end="last")),
+        ending="die",
+    ),
+}
+"""By what went wrong."""
