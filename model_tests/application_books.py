@@ -307,7 +307,7 @@ class Books:
         for item in transaction.inputs:
             if item.consumed_by is transaction:
                 item.settled = end != "rolled_back"
-                if end == "committed" and not _swallowed(item, transaction.terms):
+                if end == "committed":
                     self._finish(item, "committed", transaction.terms)
 
     def in_doubt(self, session: str) -> None:
@@ -436,12 +436,6 @@ class Books:
 
 
 _FLAGGING = frozenset({Profile.JMS, Profile.EMS, Profile.SOLACE_JMS, Profile.ARTEMIS, Profile.ACTIVEMQ})
-
-
-def _swallowed(item: Item, terms: Terms) -> bool:
-    """Whether the library has forgotten that its listener threw, and with it the message (Q0 BasicMessageConsumer)."""
-    thrown = item.held is not None and item.held.thrown
-    return thrown and terms.configuration.listener_exception is ListenerException.SWALLOW
 
 
 def _covers(terms: Terms, held: _Held, other: _Held) -> bool:
