@@ -54,6 +54,9 @@ reductions: $(INSTALLED) ## search the whole matrix with and without reductions,
 searches: $(INSTALLED) ## search drawn networks of every shape in every way, and compare (SEARCHES_ARGS="--networks 20000")
 	$(BIN)/python -m model_tests.searches $(SEARCHES_ARGS)
 
+applications: $(INSTALLED) ## run drawn application programs on the engine (APPLICATIONS_ARGS="--programs 100000 --jobs 2")
+	$(BIN)/python -m model_tests.applications $(APPLICATIONS_ARGS)
+
 fuzz: $(INSTALLED) ## draw command lines, files and calls, and see what comes of them (FUZZ_ARGS="--minutes 60")
 	$(BIN)/python -m model_tests.fuzz $(FUZZ_ARGS)
 
