@@ -230,7 +230,10 @@ class Books:
             item.input.outputs.append(item)
 
     def received(self, message: Message, session: str, consumer: object, terms: Terms, faults: int) -> Item | None:
-        """The application is given ``message``, by a call that began when ``faults`` had struck."""
+        """The application is given ``message``, by a call that began when ``faults`` had struck; -1 if by no broker.
+
+        What the library still had when its connection broke is of no session that a broker knows.
+        """
         item = self.items.get(message.id)
         if item is None:
             self._says(f"{message.id} was received and nobody sent it")
@@ -242,7 +245,7 @@ class Books:
         item.last_count = message.delivery_count
         item.settled = False
         self._orders += 1
-        held = item.held = _Held(item, session, consumer, self.faults, self._orders)
+        held = item.held = _Held(item, session, consumer, self.faults if faults >= 0 else faults, self._orders)
         self._take(held, terms, calm=faults == self.faults)
         return item
 

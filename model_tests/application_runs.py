@@ -267,7 +267,8 @@ class _Client:
         if self.run.brokers > 1:
             self.run.feats.add("delivered by another broker")
         self.run.feats.add("delivered")
-        return self.run.books.received(message, self.session.name, consumer, self.terms, faults)
+        connected = message.consumer.incoming.parts[Role.CONSUMER].of("consumer_link") == "up"
+        return self.run.books.received(message, self.session.name, consumer, self.terms, faults if connected else -1)
 
     def listen(self, number: int, message: Message) -> None:
         """The listener."""
@@ -730,17 +731,15 @@ class Run:
                 client.close()
             before.close()
             before.log("nemesis", "fault", fault="broker_kill")
-            journal = before.storage.journal
-            assert isinstance(journal, Crashable)
-            journal = journal.kill()
         else:
             self._fault(how, self.clients[0])
             for client in self.clients:
                 client.die()
-            journal = before.storage.journal
+        journal = before.storage.journal
+        assert isinstance(journal, Crashable)
         before.observe(None)
         self._bury(before)
-        self.broker = self._start(journal)
+        self.broker = self._start(journal.kill())
         self.broker.engine.pace.now = before.now
         self.broker._transaction = max(self.broker._transaction, before._transaction)  # noqa: SLF001 - ids of a history are unique
         self.brokers += 1

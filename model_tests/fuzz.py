@@ -90,7 +90,8 @@ def complaints(outcome: Outcome) -> Iterator[str]:
         yield f"a traceback is shown:\n{outcome.err}"
     if outcome.code not in {0, VIOLATION, INPUT, UNDETERMINED}:
         yield f"it ends with {outcome.code!r}: {outcome.err}"
-    strange = {c for c in outcome.out + outcome.err if not c.isprintable() and c != "\n"}
+    layout = "\n\t" if "draw" in outcome.argv else "\n"  # DOT is indented by tabs
+    strange = {c for c in outcome.out + outcome.err if not c.isprintable() and c not in layout}
     if strange:
         yield f"it shows {sorted(strange)!r}"
     if outcome.code == INPUT:
@@ -103,8 +104,8 @@ def complaints(outcome: Outcome) -> Iterator[str]:
 
 def _disagreement(outcome: Outcome) -> Iterator[str]:
     """Where the exit code is not what the JSON of the same command means."""
-    if not outcome.argv or not {"--help", "-h", "--version"}.isdisjoint(outcome.argv):
-        return
+    if not outcome.argv or not {"--help", "-h", "--version", "--"}.isdisjoint(outcome.argv):
+        return  # nothing is answered, or no option can be added
     said = outcome if "--json" in outcome.argv else run([*outcome.argv, "--json"])
     if said.code != outcome.code:
         yield f"with --json it ends with {said.code!r}, not {outcome.code!r}: {said.err}"

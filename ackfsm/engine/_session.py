@@ -191,7 +191,8 @@ class Session:
         self.broker.log(self.process, "commit", session=self.name, transaction=self.transaction)
         if len(sides) > 1 and self._is_refused():
             self.ended("rolled_back")
-        if self._outcome != "committed" or not all(self._may(event, side) for side, event in sides):
+        events = self.broker.core.events
+        if self._outcome != "committed" or not all(self.broker.core.allows(events[name], side) for side, name in sides):
             self._undo()  # a part of the work is lost, so that all of it is
             self._end(asked="committed")
         for side, event in sides:
@@ -223,11 +224,6 @@ class Session:
             lambda: not any(copy.goes_to(execute) == REFUSED for copies in sent for copy in copies.values())
         )
         return any(out.parts[Role.PRODUCER].of("commit_request") == "doomed" for out in self.outgoing.values())
-
-    def _may(self, event: str, side: CoreSession) -> bool:
-        """Whether the parts of a side would let ``event`` happen."""
-        signal = self.broker.core.events[event].own
-        return all(part.automaton.allows(signal, part.automaton.names[part.state]) for part in side.parts.values())
 
     def _undo(self) -> None:
         self.ended("rolled_back")
@@ -293,6 +289,11 @@ class Session:
         self.transaction = self.broker.new_transaction()
         for side in self.sides():
             side.transaction = self.transaction
+
+    def connected(self, side: CoreSession) -> None:
+        """A consuming side is connected again: what it had of a transaction that is over is not of the next."""
+        if not self._began:
+            self.broker.engine.happen("rollback_consumption", side)
 
     # The end, and what goes wrong
 

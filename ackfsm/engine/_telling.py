@@ -82,7 +82,8 @@ class Telling:
         yield from {"dispatch_first": _sent_first, "dispatch_again": _sent_again}.items()
         yield from dict.fromkeys(_MAKES_ROOM, self._room_made).items()
         yield from dict.fromkeys(_DELIVERED, self._handed_over).items()
-        yield from dict.fromkeys(("consumer_link_up", "recover", "rollback_consumption"), self._there_again).items()
+        yield from dict.fromkeys(("recover", "rollback_consumption"), self._there_again).items()
+        yield "consumer_link_up", self._connected
         yield "acknowledged", self._acknowledged
         yield "ack_in_doubt", self._ack_in_doubt
         yield "arrive", self._arrived
@@ -157,6 +158,11 @@ class Telling:
     def _there_again(self, session: Session) -> None:
         """A consumer may be sent messages again."""
         self._broker.wake(session.face.consumer.queue)
+
+    def _connected(self, session: Session) -> None:
+        self._there_again(session)
+        owner = session.face.owner
+        self._broker.engine.callbacks.append(lambda: owner.connected(session))
 
     def _fault(self, fault: str, then: Effect | None = None) -> Effect:
         def failed(subject: Copy | Session) -> None:
