@@ -243,6 +243,8 @@ class Books:
         self._in_order(item, message, consumer)
         item.deliveries += 1
         item.last_count = message.delivery_count
+        if faults < 0 and item.settled:
+            return item  # somebody else is done with it
         item.settled = False
         self._orders += 1
         held = item.held = _Held(item, session, consumer, self.faults if faults >= 0 else faults, self._orders)
