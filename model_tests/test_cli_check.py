@@ -113,7 +113,7 @@ def test_all_faults_one_of_them_and_one_message_is_what_is_checked_if_nothing_is
     found = ackfsm("check --json").json
     assert found["config"] == shipped().configure("jms").as_dict()
     assert (found["messages"], found["faults"], found["max_faults"]) == (1, [fault.value for fault in Fault], 1)
-    assert (found["complete"], found["states"], found["transitions"]) == (True, 1089, 2462)
+    assert (found["complete"], found["states"], found["transitions"]) == (True, 1037, 2369)
     assert 0 <= found["seconds"] < 60
 
 

@@ -131,6 +131,7 @@ def ackfsm_broker(request: pytest.FixtureRequest, _ackfsm_tables: Broker) -> Ite
         pytest.fail(f"the marker ackfsm: {error}", pytrace=False)
     with broker:
         yield broker
+        broker.use_in_this_thread()  # the test may have used it in another
 
 
 @pytest.fixture

@@ -123,6 +123,7 @@ class Trial:
         if message_id is not None and len(bodies) != 1:
             raise IllegalStateException("message_id is for one message; send several one by one")
         data = [_encoded(body) for body in bodies]
+        self.broker.use_in_this_thread()
         with self.broker.connect(OUTSIDE) as connection:
             session = connection.session(**settings)
             producer = session.producer(queue)
@@ -170,6 +171,7 @@ class Trial:
             )
         self._leaving |= _queues(leaving)
         self.ran = True
+        self.broker.use_in_this_thread()
         before = len(self.history.lines)
         with self.watch.running():
             self._lives_of(application)
@@ -219,6 +221,7 @@ class Trial:
     def receive_all(self, queue: str) -> list[Message]:
         """Take all that is in ``queue``, from outside the application and undisturbed: what it has sent to others."""
         self._collected.add(queue)
+        self.broker.use_in_this_thread()
         taken = []
         with self.broker.connect(_COLLECTOR) as connection:
             session = connection.session(consumption="receive")
@@ -234,6 +237,7 @@ class Trial:
 
     def rest(self) -> list[str]:
         """What is left that should not be, a sentence for each queue."""
+        self.broker.use_in_this_thread()
         return rest(self.broker, self._queues, self._collected, self._leaving) if self.ran or self._sent else []
 
     def take_what_stays(self) -> None:

@@ -98,6 +98,7 @@ def _judged(trial: Trial, *, strictly: bool) -> _Verdict:
     """What the history shows; ``strictly``: it has to be complete, every queue empty."""
     from ackfsm import history
 
+    trial.broker.use_in_this_thread()
     if strictly:
         _drain(trial)
     configurations = trial.configurations or {trial.broker.configuration}
