@@ -6,6 +6,7 @@ import dataclasses
 import functools
 import json
 import shutil
+import stat
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
@@ -57,7 +58,15 @@ def read_once(patch: pytest.MonkeyPatch) -> None:
 
 def copy_of_spec(folder: Path) -> Path:
     """A copy of ``spec/`` below ``folder``, to be changed."""
-    return Path(shutil.copytree(SPEC, folder / "spec"))
+    return to_be_changed(SPEC, folder / "spec")
+
+
+def to_be_changed(source: Path, target: Path) -> Path:
+    """A copy of a folder that its owner can change, also where that was installed for others to read."""
+    shutil.copytree(source, target, ignore=shutil.ignore_patterns("__pycache__"))
+    for path in (target, *target.rglob("*")):
+        path.chmod(path.stat().st_mode | stat.S_IWUSR)
+    return target
 
 
 def replace(spec: Path, file: str, *edits: tuple[str, str]) -> int:

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import os
+import shutil
+import tempfile
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+import platformdirs
 import pytest
 from hypothesis import settings
 
+from ackfsm import explore
 from ackfsm.explore._search import Pace
 from model_tests._tables import read_once
 
@@ -18,6 +23,26 @@ if TYPE_CHECKING:
 # No deadline: a first call may compile a kernel.  On CI (which sets CI) the examples are the same in every run.
 settings.register_profile("ackfsm", deadline=None, derandomize="CI" in os.environ, print_blob=True)
 settings.load_profile("ackfsm")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Where neither the package nor the home can keep compiled code, it is kept as long as the tests run."""
+    kept = (Path(explore.__file__).parent / "__pycache__", Path(platformdirs.user_cache_dir()))
+    if "NUMBA_CACHE_DIR" not in os.environ and not any(map(_keeps, kept)):
+        folder = tempfile.mkdtemp(prefix="ackfsm-tests-")
+        os.environ["NUMBA_CACHE_DIR"] = folder
+        config.add_cleanup(lambda: shutil.rmtree(folder, ignore_errors=True))
+
+
+def _keeps(folder: Path) -> bool:
+    """Whether a file of some size can be written there."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder) as file:
+            file.write(bytes(1 << 20))
+    except OSError:
+        return False
+    return True
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -31,7 +31,7 @@ SEEDS = {
 
 def written(folder: Path, claim: str) -> Path:
     """A folder with the forms and one claim; ``claim`` is what follows its statement."""
-    shutil.copy(SPEC / "schema.json", folder)
+    shutil.copyfile(SPEC / "schema.json", folder / "schema.json")
     head = "- id: C01\n  seed: a.txt\n  kind: always\n  statement: a sentence\n"
     (folder / "claims.yaml").write_text(f"{head}{claim}\n", encoding="utf-8")
     return folder

@@ -18,7 +18,7 @@ import numba
 import pytest
 
 from ackfsm.explore._cache import CacheWarning, cache_of
-from model_tests._tables import SPEC
+from model_tests._tables import SPEC, to_be_changed
 from model_tests.commands import AS_PROMISED, ended, environment
 
 TOY = """
@@ -147,7 +147,7 @@ def test_without_a_folder_nothing_is_kept(toy: _Toy, tmp_path: Path, monkeypatch
 def elsewhere(tmp_path: Path) -> tuple[Path, dict[str, str]]:
     """A copy of the package beside which nothing can be kept, for a user who has no place either."""
     copy = tmp_path / "copy"
-    shutil.copytree(SPEC.parent / "ackfsm", copy / "ackfsm", ignore=shutil.ignore_patterns("__pycache__"))
+    to_be_changed(SPEC.parent / "ackfsm", copy / "ackfsm")
     (copy / "spec").symlink_to(SPEC)
     _without_a_place(copy / "ackfsm" / "explore", tmp_path / "home")
     caches = {"HOME": str(tmp_path / "home"), "XDG_CACHE_HOME": str(tmp_path / "home" / "caches")}
@@ -223,7 +223,7 @@ def _other_user() -> list[str]:
 def test_a_read_only_installation_and_no_home_are_enough(tmp_path: Path) -> None:
     """Compiles all of the kernel, in vain: some twenty seconds."""
     copy = tmp_path / "copy"
-    shutil.copytree(SPEC.parent / "ackfsm", copy / "ackfsm", ignore=shutil.ignore_patterns("__pycache__"))
+    to_be_changed(SPEC.parent / "ackfsm", copy / "ackfsm")
     (copy / "spec").symlink_to(SPEC)
     for folder in (copy, *(path for path in copy.rglob("*") if path.is_dir() and not path.is_symlink())):
         folder.chmod(0o555)
