@@ -60,6 +60,7 @@ class _Toy:
 def toy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> _Toy:
     made = _Toy(tmp_path)
     monkeypatch.setattr(numba.config, "CACHE_DIR", str(made.kept))
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)  # Python 3.11.2 believes its own file that a full disk cut
     return made
 
 
