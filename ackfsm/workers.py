@@ -30,7 +30,11 @@ _Warned: TypeAlias = "tuple[tuple[str, type[Warning]], ...]"
 
 @contextlib.contextmanager
 def workers(number: int) -> Iterator[Workers]:
-    """Up to ``number`` processes that live as long as the block; they end at once if it ends in an error."""
+    """Up to ``number`` processes that live as long as the block; they end at once if it ends in an error.
+
+    Before Python 3.11.5 a pool whose processes are dead waits for ever if its thread was writing to one of them,
+    unless nobody has the other end of the pipe (https://github.com/python/cpython/issues/94777).
+    """
     strangers = set(multiprocessing.active_children())
     resource_tracker.ensure_running()  # its own start would let interrupts through, see _not_interrupted
     spawn = multiprocessing.get_context("spawn")
@@ -40,6 +44,7 @@ def workers(number: int) -> Iterator[Workers]:
     except BaseException:
         for process in set(multiprocessing.active_children()) - strangers:
             process.kill()
+        pool._call_queue._reader.close()  # type: ignore[attr-defined] # noqa: SLF001 - see below
         raise
     finally:
         pool.shutdown(cancel_futures=True)
