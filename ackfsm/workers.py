@@ -44,7 +44,7 @@ def workers(number: int) -> Iterator[Workers]:
     except BaseException:
         for process in set(multiprocessing.active_children()) - strangers:
             process.kill()
-        pool._call_queue._reader.close()  # type: ignore[attr-defined] # noqa: SLF001 - see below
+        pool._call_queue._reader.close()  # type: ignore[attr-defined] # noqa: SLF001 - as said above
         raise
     finally:
         pool.shutdown(cancel_futures=True)

@@ -329,6 +329,19 @@ def test_a_dead_letter_that_was_never_stored_is_kept_as_long_as_the_broker_runs(
     assert broker.dead_letters == []
 
 
+def test_what_an_application_sends_to_that_queue_itself_is_in_the_history() -> None:
+    broker = broker_of("artemis", max_delivery_attempts=1)
+    poisoned(broker)
+    fill(broker, "own", queue="DLQ")
+    assert sorted(rest(broker, "DLQ")) == ["own", "poison"]
+    told = [
+        (line["event"], line["message"]) for line in lines(broker) if line.get("queue") == "DLQ" and "message" in line
+    ]
+    assert ("send", "own") in told
+    assert ("delivered", "own") in told
+    assert all(message == "own" for _, message in told)
+
+
 def test_without_a_dead_letter_queue_they_are_destroyed() -> None:
     broker = broker_of("ems", max_delivery_attempts=1, dead_letter_queue=None)
     poisoned(broker)

@@ -54,7 +54,7 @@ class Broker:
         history: ``True`` keeps a log that ``ackfsm verify`` reads (:attr:`history`), a :class:`History` is that log.
         repairs: whether the broker is started again and connections are made again when a call waits for it.
         dead_letter_queue: where a message is kept that was tried ``max_delivery_attempts`` times, with
-            :data:`DEAD_LETTER_HEADERS`; ``None``: it is destroyed.  What is done there is not in the history.
+            :data:`DEAD_LETTER_HEADERS`; ``None``: it is destroyed.  What becomes of it there is not in the history.
         specification: the tables, by default those of the project.
         like: a broker that was made before, whose tables this one takes as it has read them, which is much quicker.
         settings: settings of the vocabulary, defaults of all connections.
@@ -288,7 +288,7 @@ class Broker:
 
     def log(self, process: str, event: str, **fields: object) -> None:
         """One line of the history, if there is one."""
-        if self.history is not None and not (fields.get("queue") is not None and fields["queue"] == self._letters.name):
+        if self.history is not None and not self._letters.has(fields.get("queue"), fields.get("message")):
             if (transaction := fields.get("transaction")) is not None:
                 fields["transaction"] = str(transaction)  # an id is text in a history
             self.history.add(self.now, process, event, **fields)
@@ -443,6 +443,7 @@ class Broker:
         copy = Copy(route, message, key)
         copy.mark, copy.stored = live.attempts, stored
         copy.state = self._found(copy, live)
+        self._letters.taken(message)
         Queue.enter(copy)
         copy.file()
         self.engine.hungry(copy)

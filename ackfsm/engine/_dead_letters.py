@@ -32,6 +32,7 @@ class DeadLetters:
     def __init__(self, broker: Broker, name: str | None) -> None:
         self.name = name
         self._broker = broker
+        self._ids: set[str] = set()
         self._moving: dict[int, tuple[int, Sent]] = {}
 
     def move(self, copy: Copy) -> None:
@@ -56,6 +57,15 @@ class DeadLetters:
         """``copy`` has become a dead letter; one that was never stored is moved in memory alone."""
         if self.name is not None and copy.key not in self._moving:
             self._broker.take(self._broker.new_key(), Live(pack(self._letter(copy, self.name))), stored=False)
+
+    def taken(self, message: Sent) -> None:
+        """``message`` has come into a queue from a journal or from here: remember a dead letter by its headers."""
+        if message.queue.name == self.name and _QUEUE in message.headers:
+            self._ids.add(message.id)
+
+    def has(self, queue: object, message: object) -> bool:
+        """Whether that is a dead letter, of which the history says no more; an application may use the queue too."""
+        return queue == self.name and message in self._ids
 
     def moving(self) -> list[Sent]:
         """Those that are not in the dead-letter queue yet: the journal has not been synced."""
