@@ -12,6 +12,7 @@ import contextlib
 import multiprocessing
 import os
 import signal
+import sys
 import threading
 import warnings
 from collections.abc import Callable, Iterator, Sequence
@@ -44,7 +45,8 @@ def workers(number: int) -> Iterator[Workers]:
     except BaseException:
         for process in set(multiprocessing.active_children()) - strangers:
             process.kill()
-        pool._call_queue._reader.close()  # type: ignore[attr-defined] # noqa: SLF001 - as said above
+        if sys.version_info < (3, 11, 5):  # later ones do it themselves, and must not find it done
+            pool._call_queue._reader.close()  # type: ignore[attr-defined] # noqa: SLF001 - as said above
         raise
     finally:
         pool.shutdown(cancel_futures=True)
