@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from ackfsm import history
 from ackfsm.cli import main
-from ackfsm.history import Findings, judge
+from ackfsm.history import Findings, _clocks, judge
 from ackfsm.history._clocks import clocks_of
 from ackfsm.history._recording import span
 from ackfsm.terms import Anomaly, InputError, Verdict
@@ -234,6 +234,21 @@ def test_shifts_are_within_the_tolerance_and_break_nothing_that_was_right(
     positive = {pair: demand for pair, demand in demands.items() if demand > 0}
     if len(positive) == len(demands) and not {p for p, _ in demands} & {q for _, q in demands}:
         assert all(met(pair, clocks.offsets, clocks.ranks) for pair, demand in demands.items() if demand >> 1 <= skew)
+
+
+def test_a_demand_that_many_processes_follow_is_not_given_up() -> None:
+    together = [f"p{i:03}" for i in range(320)]
+    demands = {(p, q): 0 for p in together for q in together if p != q}
+    demands |= {("late", together[0]): 10, (together[-1], "last"): 0}
+    assert clocks_of(demands, 5).offsets == dict.fromkeys([*together, "last"], 5)
+
+
+def test_more_shifts_than_can_be_told_apart_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_clocks, "MOST_RANKS", 3)
+    demands = {("p", f"c{i}"): 2 * i for i in range(1, 4)}
+    assert len(clocks_of(dict(list(demands.items())[:2]), 5).offsets) == 2
+    with pytest.raises(InputError, match="3 different shifts"):
+        clocks_of(demands, 5)
 
 
 @pytest.mark.parametrize(

@@ -19,6 +19,7 @@ from ackfsm.history._arrays import Codes, Ints
 from ackfsm.history._columns import ABSENT, Events
 from ackfsm.history._format import Event
 from ackfsm.history._joins import NONE, number_pairs
+from ackfsm.terms import InputError
 
 __all__ = ["COMMITTED", "MOST_RANKS", "SENT", "Clocks", "Demands", "aligned", "clocks_of"]
 
@@ -43,9 +44,6 @@ MOST_RANKS: Final = 1 << 15
 _STRICT: Final = 1 << 32
 """A nanosecond, beside the steps that are infinitely small."""
 
-_STEPS: Final = 100_000
-"""After so many steps a demand is given up: it belongs to a circle that no shifts satisfy."""
-
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Clocks:
@@ -66,7 +64,10 @@ class Clocks:
 
 
 def clocks_of(demands: Demands, skew: int) -> Clocks:
-    """The least shifts, at most ``skew`` nanoseconds, for as many of the ``demands`` as possible, small ones first."""
+    """The least shifts, at most ``skew`` nanoseconds, for as many of the ``demands`` as possible, small ones first.
+
+    Raises :class:`InputError` if these are :data:`MOST_RANKS` different shifts or more.
+    """
     weights = {pair: (demand >> 1) * _STRICT + (demand & 1) for pair, demand in demands.items()}
     followers: dict[str, dict[str, int]] = defaultdict(dict)
     for (before, after), weight in weights.items():
@@ -75,27 +76,31 @@ def clocks_of(demands: Demands, skew: int) -> Clocks:
     shifts: dict[str, int] = {}
     for weight, before, after in sorted((weight, *pair) for pair, weight in weights.items() if weight > 0):
         followers[before][after] = weight
-        tried = _propagated(followers, shifts, before, skew * _STRICT + _STRICT - 1)
-        if tried is None:
+        raised = _raised(followers, shifts, before, skew * _STRICT + _STRICT - 1)
+        if raised is None:
             del followers[before][after]
         else:
-            shifts = tried
+            shifts |= raised
     return _clocks(shifts)
 
 
-def _propagated(
+def _raised(
     followers: Mapping[str, Mapping[str, int]], shifts: Mapping[str, int], begin: str, most: int
 ) -> dict[str, int] | None:
-    """The least shifts from ``shifts`` on that satisfy what follows from ``begin``; ``None`` if that takes too much."""
-    found, waiting, steps = dict(shifts), deque([begin]), 0
+    """The shifts that a new demand on what follows ``begin`` raises, at their least; ``None`` if it cannot be met.
+
+    It cannot if a shift exceeds ``most``, or if ``begin`` itself would have to be raised: ``shifts`` met all other
+    demands, so the new one closes a circle that no shifts satisfy.
+    """
+    found, waiting = dict[str, int](), deque([begin])
     while waiting:
         before = waiting.popleft()
+        shift = found.get(before, shifts.get(before, 0))
         for after, weight in followers.get(before, {}).items():
-            steps += 1
-            needed = found.get(before, 0) + weight
-            if needed <= found.get(after, 0):
+            needed = shift + weight
+            if needed <= found.get(after, shifts.get(after, 0)):
                 continue
-            if needed > most or steps > _STEPS:
+            if needed > most or after == begin:
                 return None
             found[after] = needed
             waiting.append(after)
@@ -106,7 +111,7 @@ def _clocks(shifts: Mapping[str, int]) -> Clocks:
     split = {process: divmod(shift, _STRICT) for process, shift in sorted(shifts.items()) if shift > 0}
     ranks = {each: i for i, each in enumerate(sorted({(step, ns) for ns, step in split.values()}), start=1)}
     if len(ranks) >= MOST_RANKS:
-        return Clocks()
+        raise InputError(f"--skew would take {len(ranks):,} different shifts, more than can be told apart; lower it")
     return Clocks(
         MappingProxyType({process: ns for process, (ns, _) in split.items()}),
         MappingProxyType({process: ranks[step, ns] for process, (ns, step) in split.items()}),
