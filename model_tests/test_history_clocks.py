@@ -94,6 +94,15 @@ def test_beyond_the_tolerance_it_stays_as_it_is(tmp_path: Path) -> None:
     assert result.reasons[0].endswith("say --skew 100us")
 
 
+def test_the_clocks_that_differ_most_are_named(tmp_path: Path) -> None:
+    found = _examined(
+        _file(tmp_path, "a send m1 at=100; b delivered m1 clear at=90; p send m2 at=100; q delivered m2 clear at=0")
+    )
+    assert str(found.anomalies[Anomaly.PHANTOM].doubt).endswith(
+        "clocks of 'q' and 'p' may differ by that much, say --skew 100us"
+    )
+
+
 def test_what_nobody_sent_is_a_phantom_whatever_the_clocks(tmp_path: Path) -> None:
     file = _file(tmp_path, f"{BEHIND}; c delivered m9 clear at=100; c processed m9 at=200")
     for skew in (0, 10**9):
@@ -281,6 +290,11 @@ def test_the_command_says_what_it_has_put_right(tmp_path: Path, capsys: pytest.C
     assert main(["verify", file, "--skew", "0.2 ms", "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
     assert (told["skew"], told["offsets"], told["verdict"]) == (200_000, {"c": 100_000}, "valid")
+    many = "; ".join(f"p send m{i:02} at=1000; c{i:02} delivered m{i:02} clear at={999 - i}" for i in range(12))
+    main(["verify", str(_file(tmp_path, many)), "--skew", "100us"])
+    assert "'c11' +12us, 'c10' +11us, " in (shown := " ".join(capsys.readouterr().out.split()))
+    assert "'c02' +3us, 2 more" in shown
+    file = str(_file(tmp_path, BEHIND))
     assert main(["verify", file, "--skew", "0", "--json"]) == 3
     assert "skew" not in json.loads(capsys.readouterr().out)
 

@@ -147,6 +147,13 @@ def test_what_also_came_to_one_that_does_not_tell_may_be_reprocessed(tmp_path: P
     )
 
 
+def test_what_is_counted_as_reprocessed_is_not_doubted_too(tmp_path: Path) -> None:
+    twice = "c delivered m1 clear; c processed m1; c delivered m1 flagged; c processed m1"
+    silent = "d delivered m1 flagged; p send m2; d delivered m2 clear; c delivered m3 clear"
+    finding = _examined(f"p send m1; p send m3; {twice}; {silent}", tmp_path).anomalies[Anomaly.REPROCESSED]
+    assert (finding.examples, finding.doubt) == (("m1",), None)
+
+
 def test_the_command_names_the_want(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = write(events_of(CASES["acknowledgements alone"]), tmp_path / "h.jsonl")
     assert main(["verify", str(file), "--profile", "jms", "--json"]) == 3

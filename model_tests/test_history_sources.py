@@ -329,7 +329,7 @@ def test_a_machine_that_fails_is_not_the_fault_of_the_file(
     def failing(*_: object) -> Any:
         raise OSError(code, os.strerror(code))
 
-    monkeypatch.setattr(_open, "_head", failing)
+    monkeypatch.setattr(_open, "_stream", failing)
     with pytest.raises(HostError) as caught:
         history.read(path)
     assert str(caught.value).startswith(f"{path} cannot be read ({os.strerror(code)}); ")

@@ -158,7 +158,6 @@ def _commits(events: Events, first: Ints, once: Ints) -> Ints:
     calls = events.places(Event.COMMIT)
     commit = np.full(events.count_of("transaction") + 1, NONE, np.int64)
     commit[events.transaction[calls[::-1]]] = calls[::-1]
-    commit[ABSENT] = NONE
     transaction = np.where(once & (first != NONE), events.transaction[first], ABSENT)
     found: Ints = commit[transaction]
     return found

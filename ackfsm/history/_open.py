@@ -88,7 +88,7 @@ def opened(source: Source, file: Path) -> Iterator[Part]:
     with contextlib.ExitStack() as stack:
         with told(name):
             stream = stack.enter_context(_stream(source, file))
-            head = _head(stream)
+            head = stream.read(_HEAD)
             if not head:
                 raise InputError(f"{name} is empty; record the history again")
             this = _Opened(stack, stream, head, name, source.part_of(file))
@@ -112,14 +112,6 @@ class _Opened:
 
 def _stream(source: Source, file: Path) -> IO[bytes]:
     return os.fdopen(os.dup(0), "rb") if source.standard_input else file.open("rb")
-
-
-def _head(stream: IO[bytes]) -> bytes:
-    """What ``stream`` begins with; a pipe gives as little at a time as it likes."""
-    head = b""
-    while len(head) < _HEAD and (more := stream.read(_HEAD - len(head))):
-        head += more
-    return head
 
 
 def _form(source: Source, file: Path, head: bytes) -> Form:
