@@ -300,12 +300,30 @@ def test_the_alarm_of_somebody_else_rings_in_its_time(run: Run) -> None:
                     pass
             ackfsm.run(application, leaving=["q"])
             after.append(1)
-            while "late" not in heard:
+            until = time.monotonic() + 20
+            while heard.count("late") < 3 and time.monotonic() < until:
                 time.sleep(0.01)
             signal.setitimer(signal.ITIMER_REAL, 0)
             signal.signal(signal.SIGALRM, signal.SIG_DFL)
             assert heard[0] == "early"
+            assert heard.count("late") >= 3, "its interval is kept"
         """
+    ).assert_outcomes(passed=1)
+
+
+def test_at_the_prompt_of_a_debugger_the_clock_waits(run: Run) -> None:
+    run(
+        """
+        import time
+        debugger = {"__name__": "pdb", "time": time}
+        exec("def prompt():\\n until = time.monotonic() + 1.5\\n while time.monotonic() < until: pass", debugger)
+        def test(ackfsm):
+            def application(connection):
+                debugger["prompt"]()
+                connection.session().producer("q").send(b"m")
+            ackfsm.run(application, leaving=["q"])
+        """,
+        "--ackfsm-timeout=1",
     ).assert_outcomes(passed=1)
 
 

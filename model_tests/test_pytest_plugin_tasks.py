@@ -231,6 +231,21 @@ def test_work_in_another_thread_is_waited_for(run: Run) -> None:
     ).assert_outcomes(passed=1)
 
 
+def test_warnings_of_the_application_are_shown(run: Run) -> None:
+    result = run(
+        """
+        import warnings
+        @pytest.mark.filterwarnings("default")
+        @SETTINGS
+        def test(ackfsm):
+            ackfsm.send("q", "m")
+            ackfsm.run(lambda connection: consume(connection, lambda message: warnings.warn("old API")))
+        """
+    )
+    result.assert_outcomes(passed=1, warnings=1)
+    result.stdout.fnmatch_lines(["*UserWarning: old API"])
+
+
 @pytest.mark.parametrize(
     ("body", "said"),
     [
