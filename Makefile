@@ -13,7 +13,7 @@ GENERATED := $(DRAWINGS) $(PAGES)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help install run test mutants reductions searches fuzz bench lint draw pages fresh wheel clean
+.PHONY: help install run test mutants reductions searches applications fuzz bench lint draw pages fresh wheel clean
 
 help: ## list the targets
 	@awk -F ': .*## ' '/^[a-z]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)

@@ -79,6 +79,7 @@ _RUN = 'ackfsm.send("q", "m"); ackfsm.run(lambda connection: consume(connection,
         ('@pytest.mark.ackfsm_faults(never="loss")', _RUN, "never='loss' is no list of anomalies; *"),
         ('@pytest.mark.ackfsm_faults(ever=["loss"])', _RUN, "the marker ackfsm_faults has no 'ever'; *"),
         ('@pytest.mark.ackfsm_faults("rejection")', _RUN, "rejection can strike nowhere in this run (*not send"),
+        ('@pytest.mark.ackfsm_faults("broker_kill", "rejection")', _RUN, "rejection can strike nowhere in this run *"),
         (
             '@pytest.mark.ackfsm_faults("broker_kill")',
             "ackfsm.send('q', 'm')",

@@ -125,7 +125,7 @@ def test_a_listener_that_is_a_coroutine_throws_before_its_work_and_after(run: Ru
         f"""
         import asyncio
         @pytest.mark.ackfsm("jms", ack_mode="AUTO_ACKNOWLEDGE")
-        @pytest.mark.ackfsm_faults("listener_exception", "consumer_crash", never=["{never}"])
+        @pytest.mark.ackfsm_faults("listener_exception", never=["{never}"])
         def test(ackfsm):
             async def listen(message):
                 await asyncio.sleep(0)

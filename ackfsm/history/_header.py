@@ -38,21 +38,21 @@ class Headers:
     """All headers of one history (of its parts, and beside them), which must not contradict each other."""
 
     def __init__(self) -> None:
-        self._first: Header | None = None
+        self._merged: Header | None = None
         self._configured: tuple[str, Mapping[str, object]] | None = None
 
     def add(self, header: Header | None, place: str) -> None:
         """Take in what was found at ``place``; raises :class:`InputError` if it has another configuration."""
         if header is None:
             return
-        note = header.note if self._first is None or self._first.note is None else self._first.note
+        note = header.note if self._merged is None or self._merged.note is None else self._merged.note
         if header.config is not None:
             self._agree(header.config, place)
-        self._first = Header(self._configured and self._configured[1], note)
+        self._merged = Header(self._configured and self._configured[1], note)
 
     def merged(self) -> Header | None:
         """What they say together."""
-        return self._first
+        return self._merged
 
     def _agree(self, config: Mapping[str, object], place: str) -> None:
         if self._configured is None:

@@ -1,4 +1,4 @@
-"""What may be of the recording and not of the system: clocks that differ, processes that do not tell what they did."""
+"""Anomalies that the recording may explain as well as the broker: clocks that differ, what is not recorded."""
 
 from __future__ import annotations
 

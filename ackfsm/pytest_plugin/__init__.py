@@ -62,20 +62,20 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption(
         "--ackfsm-point",
         metavar="N:FAULT",
-        help="of the tests with ackfsm_faults run one fault point alone: the fault after event N",
+        help="try one fault point alone in the tests with ackfsm_faults: the fault after event N",
     )
     group.addoption(
         "--ackfsm-points", metavar="N", type=int, help="try at most N fault points of each test, chosen by the seed"
     )
     group.addoption(
-        "--ackfsm-seed", metavar="N", type=int, default=0, help="of what is left to chance (default: %(default)s)"
+        "--ackfsm-seed", metavar="N", type=int, default=0, help="the seed of all that is random (default: %(default)s)"
     )
     group.addoption(
         "--ackfsm-timeout",
         metavar="SECONDS",
         type=float,
         default=_SECONDS,
-        help="of the clock, that one ackfsm.run() takes at most before it fails (default: %(default)g; inf: no limit)",
+        help="wall-clock time that one ackfsm.run() may take (default: %(default)g; inf: no limit)",
     )
 
 
@@ -87,7 +87,7 @@ def pytest_configure(config: pytest.Config) -> None:
         "markers",
         "ackfsm_faults(*faults, never=[...]): run the test once for each of these faults after each event of its run; "
         "never names anomalies that must not happen, besides those that the configuration promises absent; "
-        "timeout=SECONDS goes before --ackfsm-timeout",
+        "timeout=SECONDS overrides --ackfsm-timeout",
     )
     if not config.getoption("ackfsm_timeout") > 0:
         raise pytest.UsageError("--ackfsm-timeout is a number of seconds above 0 (inf: no limit)")

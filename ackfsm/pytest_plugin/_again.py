@@ -1,8 +1,8 @@
-"""An end that comes again: whoever catches it and goes on meets it at the next line.
+"""An exception that ends an application, and is raised again at its next line if the application catches it.
 
-Python lets any code catch any exception.  So the exception that ends an application notices that it is forgotten,
-which is when a bare ``except`` is done with it, and has the next line of the application raise it anew: the line is
-outside of that ``try``, or the next one is.  A loop that catches everything is left so, and the loop around it.
+Python lets any code catch any exception.  So this one notices when it is deleted, which is when a bare ``except`` has
+handled it, and sets a trace function that raises it anew at the next line of the application: that line is outside of
+the ``try``, or the one after it is.  So a loop that catches everything is left, and then the loop around it.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _STANDARD = sysconfig.get_path("stdlib")
 
 
 class Returning:
-    """Where it is entered, :class:`Again` comes again in the present thread; what else traces it is put back."""
+    """While it is entered, :class:`Again` is raised again in this thread; then the former trace function is set."""
 
     def __init__(self) -> None:
         self._before: Any = None
@@ -59,9 +59,10 @@ _ENTERED: dict[int, Returning] = {}
 
 
 class Again(Endless):
-    """The application ends here; it is not for its handlers.
+    """The application ends here, whatever it catches.
 
-    Raise the class, so that only who handles it has the error: it comes again when that one is done with it.
+    Raise the class, not an instance: then the handler has the only reference, and the error is raised again when the
+    handler drops it.
     """
 
     def __init__(self, *why: object) -> None:

@@ -33,28 +33,27 @@ def rest(broker: Broker, consumed: Collection[str], collected: Collection[str], 
         collected: which the test has emptied itself.
         leaving: in which messages may stay.
     """
-    lengths = {name: broker.queue(name).length for name in sorted(set(_senders(broker)) | {*consumed})}
+    senders = _senders(broker)
+    lengths = {name: broker.queue(name).length for name in sorted({*senders, *consumed})}
     left = {name: length for name, length in lengths.items() if length and name not in leaving}
-    return [" ".join(_said(broker, name, length, consumed, collected, leaving)) for name, length in left.items()]
+    known = {*consumed, *collected, *leaving}
+    return [
+        " ".join(_said(name, length, senders.get(name, ["nobody"]), consumed, known)) for name, length in left.items()
+    ]
 
 
-def _said(  # noqa: PLR0913, PLR0917 - what is known of a queue
-    broker: Broker,
-    name: str,
-    length: int,
-    consumed: Collection[str],
-    collected: Collection[str],
-    leaving: Collection[str],
+def _said(
+    name: str, length: int, senders: Collection[str], consumed: Collection[str], known: set[str]
 ) -> Iterator[str]:
+    """What is left in a queue, and what to do; ``known`` are the names that may have been meant."""
     queue = quoted(name, _SHOWN)
-    by = " and ".join(_senders(broker).get(name, ["nobody"]))
     count, are = (f"{length:,} messages", "are") if length > 1 else ("1 message", "is")
-    yield f"{count} that {by} sent to {queue} {are} left:"
+    yield f"{count} that {' and '.join(senders)} sent to {queue} {are} left:"
     if name in consumed:
         yield "the application consumes from there, but has not since; call ackfsm.run() when everything is sent,"
     else:
         yield f"{_reading(consumed)}, and nobody from {queue}."
-        near = difflib.get_close_matches(name, {*consumed, *collected, *leaving} - {name}, n=1)
+        near = difflib.get_close_matches(name, known - {name}, n=1)
         yield f"Did you mean {quoted(near[0], _SHOWN)}? Otherwise" if near else "Consume it in the application,"
     yield f"take it with ackfsm.receive_all({queue}), or say that it may stay: ackfsm.run(..., leaving=[{queue}])"
 

@@ -76,7 +76,9 @@ def _heading(result: Result) -> Table:
     if config is not None:
         setting = f"{config.profile}: {config.delivery_mode}, {config.ack_mode}, {config.consumption}"
     faults = ", ".join(found.faults) or "none recorded"
-    read = f"{found.events:,} events of {found.messages:,} messages; {found.parse_errors:,} lines unread"
+    counts = ((found.events, "event"), (found.messages, "message"), (found.parse_errors, "line"))
+    events, messages, lines = (f"{number:,} {kind}{'' if number == 1 else 's'}" for number, kind in counts)
+    read = f"{events} of {messages}; {lines} unread"
     return titled(
         [
             ("history", shown(found.history)),
