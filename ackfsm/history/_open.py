@@ -141,7 +141,7 @@ def _lines(this: _Opened, *, packed: bool) -> Part:
     """The lines of a stream that is gzipped or not; ``packed`` is what its name says of that."""
     text, gzipped = _from_the_beginning(this), this.head.startswith(_GZIP)
     if gzipped:
-        text = this.stack.enter_context(gzip.GzipFile(fileobj=text))  # type: ignore[arg-type]
+        text = this.stack.enter_context(gzip.GzipFile(fileobj=text))  # type: ignore[arg-type] # any IO[bytes] will do
     else:
         _refuse_foreign(this.head, this.name)
         if packed:
@@ -180,8 +180,8 @@ class _Again(io.RawIOBase):
     def readable(self) -> bool:
         return True
 
-    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
-        data = self._head or self._rest.read1(len(buffer))  # type: ignore[attr-defined]
+    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override] # of a writable buffer
+        data = self._head or self._rest.read1(len(buffer))  # type: ignore[attr-defined] # it is buffered
         data, self._head = data[: len(buffer)], self._head[len(buffer) :]
         buffer[: len(data)] = data
         return len(data)
