@@ -368,12 +368,16 @@ def main() -> int:
     out = sys.stdout.write
     out(f"{len(found)} mutants; {len(decisive)} of rows that decide something, {len(decisive) - len(alive)} noticed\n")
     out(f"brought about by some mutant: {', '.join(sorted(broken))}\n")
+    stale = excused.keys() - {str(each.mutant) for each in alive}
+    for name in sorted(stale):
+        out(f"is noticed, and need not be excused any more: {name}\n")
     for each in alive:
         out(f"survives: {each.mutant} ({excused.get(str(each.mutant), 'NO REASON IS KNOWN')})\n")
     for each in found:
         if not each.decides:
             out(f"decides nothing: {each.mutant}\n")
-    return int(any(str(each.mutant) not in excused for each in alive) or len(alive) > 0.05 * len(decisive))
+    unknown = {str(each.mutant) for each in alive} - excused.keys()
+    return int(bool(stale or unknown) or len(alive) > 0.05 * len(decisive))
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ meets the smaller systems of the panel.
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 
 import pytest
 
@@ -61,13 +62,32 @@ def _recovers_a_removal_that_survived(specification: tables.Specification) -> No
     assert copy.of("entry") == "removed"
 
 
-def test_an_engine_notices_the_redirection_that_leads_to_states_known_from_elsewhere() -> None:
-    """What has become of a removal is found out once."""
-    name = "removal.at_risk removal_survives: redirected"
-    (mutant,) = (mutant for mutant in mutants.mutants(shipped()) if str(mutant) == name)
-    _recovers_a_removal_that_survived(shipped())
-    with pytest.raises(AssertionError, match="leave the fate of copy 5 open"):
-        _recovers_a_removal_that_survived(mutants.apply(shipped(), mutant))
+def _keeps_a_dead_letter(specification: tables.Specification) -> None:
+    broker = Broker("artemis", specification=specification, max_delivery_attempts=1)
+    broker.connect().session().producer("q").send(message_id="m")
+    receiver = broker.connect()
+    assert receiver.session("CLIENT_ACKNOWLEDGE").consumer("q").receive(None)
+    receiver.crash()
+    assert broker.connect().session("CLIENT_ACKNOWLEDGE").consumer("DLQ").receive(None) is not None
+    broker.crash()
+    broker.restart()
+    assert broker.queue("DLQ").length == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "done", "said"),
+    [
+        ("removal.at_risk removal_survives", _recovers_a_removal_that_survived, "leave the fate of copy 5 open"),
+        ("removal.none dead_lettered", _keeps_a_dead_letter, "0 == 1"),
+    ],
+)
+def test_an_engine_notices_redirections_that_lead_to_the_same_space(
+    name: str, done: Callable[[tables.Specification], None], said: str
+) -> None:
+    (mutant,) = (each for each in mutants.mutants(shipped()) if str(each) == f"{name}: redirected")
+    done(shipped())
+    with pytest.raises(AssertionError, match=said):
+        done(mutants.apply(shipped(), mutant))
 
 
 def test_some_mutant_breaks_a_promise() -> None:
