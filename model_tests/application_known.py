@@ -21,7 +21,7 @@ from model_tests.application_programs import (
     Throw,
     Worker,
 )
-from model_tests.application_runs import Failure
+from model_tests.application_reports import Failure
 
 __all__ = ["KNOWN", "Known", "known"]
 

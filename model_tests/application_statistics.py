@@ -11,7 +11,7 @@ from ackfsm.engine._wiring import Wiring
 from ackfsm.tables import Fsm, Move
 from ackfsm.terms import Configuration, Consumption
 from model_tests._tables import shipped
-from model_tests.application_runs import Report
+from model_tests.application_reports import Report
 
 __all__ = ["EXCEPTIONS", "FEATS", "FEW", "Statistics", "possible"]
 

@@ -15,9 +15,11 @@ from collections.abc import Iterator
 
 from model_tests.application_known import known
 from model_tests.application_programs import Program, Seeded, houses, program
-from model_tests.application_runs import Failure, Molds, perform
+from model_tests.application_reports import Failure
+from model_tests.application_runs import perform
 from model_tests.application_shrinking import shrunk
 from model_tests.application_statistics import Statistics
+from model_tests.application_testbed import Molds
 
 __all__ = ["drawn", "main", "run_many", "shrink"]
 

@@ -14,8 +14,10 @@ from model_tests import applications
 from model_tests.application_known import KNOWN, Known, known
 from model_tests.application_mended import MENDED
 from model_tests.application_programs import Consume, Fault, Program, Send, Sender, T, Worker, houses, program
-from model_tests.application_runs import Molds, Report, perform
+from model_tests.application_reports import Report
+from model_tests.application_runs import perform
 from model_tests.application_statistics import EXCEPTIONS, FEW, Statistics
+from model_tests.application_testbed import Molds
 from model_tests.engine_bugs import Paging
 
 PROGRAMS = 200
