@@ -142,6 +142,8 @@ class Item:
     """What was received and led to it."""
     sent: Sent | None = None
     resent: bool = False
+    thrown: bool = False
+    """Whether a listener has ever thrown at it."""
     deliveries: int = 0
     last_count: int = 0
     settled: bool = False
@@ -277,6 +279,7 @@ class Books:
 
     def thrown(self, item: Item, terms: Terms) -> None:
         """A listener has thrown."""
+        item.thrown = True
         if item.held is not None:
             item.held.thrown = True
         if terms.configuration.listener_exception is ListenerException.ACKNOWLEDGE and terms.automatic:

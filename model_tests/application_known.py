@@ -1,16 +1,19 @@
 """Defects that are known and not mended: a program that shows each, and how its failures are told.
 
 Whoever mends one moves its program to MENDED: the suite fails as soon as it does not fail as its row says.  A failure
-is masked by what it says and by how the program is configured, never by not drawing what leads to it.
+is known by what each of its lines says, of which messages, and by how the program is configured; what leads to it is
+drawn like anything else.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterable
 
 from ackfsm.terms import ListenerException
 from model_tests._tables import shipped
+from model_tests.application_books import Item
 from model_tests.application_programs import (
     Consume,
     Program,
@@ -19,6 +22,7 @@ from model_tests.application_programs import (
     Send,
     Strike,
     Throw,
+    Wait,
     Worker,
 )
 from model_tests.application_reports import Failure
@@ -49,14 +53,41 @@ def known(program: Program, failure: Failure) -> Known | None:
 _LISTENING_MOVER = Worker(("a",), "c", _TRANSACTED, "listener", at_once=False)
 
 
+def _tells(failure: Failure, said: Iterable[str], of: Callable[[Item], bool]) -> bool:
+    """Whether each line of ``failure`` says one of ``said``, of messages that can have the defect and no others."""
+    for line in failure.text.splitlines():
+        named = [failure.items[name] for name in re.findall(r"\bm\d+\b", line.partition(":")[0])]
+        if not (named and all(map(of, named)) and any(words in line for words in said)):
+            return False
+    return failure.judge in {"books", "verify"}
+
+
+def _is_forgotten_mark(program: Program, failure: Failure) -> bool:
+    faults = {getattr(phase, name, None) for phase in program.phases for name in ("kind", "how")}
+    faults |= {
+        phase.strike.fault for phase in program.phases if isinstance(phase, Send | Consume | Wait) and phase.strike
+    }
+    return (
+        not program.settings.get("journal_sync_transactional", True)
+        and not faults.isdisjoint({"kill", "crash", "fail_journal"})
+        and _tells(
+            failure,
+            ("came again with the redelivered flag clear", "came again as delivery", "unflagged_duplicate of"),
+            lambda item: item.transaction is not None,
+        )
+    )
+
+
+def _is_without_outcome(_: Program, failure: Failure) -> bool:
+    resending = {item.lane[0] for item in failure.items.values() if item.resent}
+    return _tells(failure, ("missing_outcome of",), lambda item: item.lane[0] in resending)
+
+
 def _is_swallowed(program: Program, failure: Failure) -> bool:
     configuration = shipped().configure(program.profile, program.settings)
-    said = ("came again", "its effect twice", "resurrection")
-    return (
-        configuration.listener_exception is ListenerException.SWALLOW
-        and any(isinstance(phase, Throw) for phase in program.phases)
-        and any(word in failure.text for word in said)
-    )
+    said = ("for certain, and came again", "had its effect twice", "resurrection of")
+    swallows = configuration.listener_exception is ListenerException.SWALLOW
+    return swallows and _tells(failure, said, lambda item: item.thrown)
 
 
 KNOWN: tuple[Known, ...] = (
@@ -69,14 +100,11 @@ KNOWN: tuple[Known, ...] = (
             phases=(Send(number=2), Consume(), Restart("kill")),
             ending="die",
         ),
-        lambda program, failure: (
-            ("redelivered flag clear" in failure.text or "unflagged_duplicate" in failure.text)
-            and not program.settings.get("journal_sync_transactional", True)
-        ),
+        _is_forgotten_mark,
     ),
     Known(
         "resend-without-an-outcome",
-        "a message that was sent again has no outcome when its session is closed",
+        "of a session that sends messages again one that it sent meanwhile has no outcome when it is closed",
         Program(
             "qpid-jms",
             {
@@ -96,7 +124,7 @@ KNOWN: tuple[Known, ...] = (
                 *(Restart("close"), Send(mixed=True), Send(mixed=True, strike=Strike("crash", 1))),
             ),
         ),
-        lambda _, failure: failure.judge == "verify" and "missing_outcome" in failure.text,
+        _is_without_outcome,
     ),
     Known(
         "swallowed-in-a-transaction",

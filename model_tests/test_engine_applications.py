@@ -89,6 +89,25 @@ def test_a_known_defect_is_still_there_or_its_row_goes(defect: Known) -> None:
     assert defect.is_told_by(defect.program, failure), str(failure)
 
 
+LOST = "m1 was received and not acknowledged, and never came again"
+
+
+@pytest.mark.parametrize("defect", KNOWN, ids=str)
+def test_a_known_defect_hides_no_other_one(defect: Known) -> None:
+    failure = perform(defect.program, molds()).failure
+    assert failure is not None
+    harmed = {
+        name: dataclasses.replace(item, transaction=None, resent=False, thrown=False)
+        for name, item in failure.items.items()
+    }
+    others = {
+        "beside it": dataclasses.replace(failure, text=f"{failure.text}\n{LOST}"),
+        "instead of it": dataclasses.replace(failure, text=LOST),
+        "of a message of which it cannot be": dataclasses.replace(failure, items=harmed),
+    }
+    assert not [how for how, other in others.items() if known(defect.program, other) is not None]
+
+
 @pytest.mark.parametrize("wrong", MENDED)
 def test_what_was_mended_stays_so(wrong: str) -> None:
     assert perform(MENDED[wrong], molds()).failure is None
