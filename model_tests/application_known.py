@@ -15,7 +15,9 @@ from ackfsm.terms import ListenerException
 from model_tests._tables import shipped
 from model_tests.application_books import Item
 from model_tests.application_programs import (
+    Close,
     Consume,
+    Fault,
     Program,
     Resend,
     Restart,
@@ -90,6 +92,22 @@ def _is_swallowed(program: Program, failure: Failure) -> bool:
     return swallows and _tells(failure, said, lambda item: item.thrown)
 
 
+def _is_counted_for_another_connection(_: Program, failure: Failure) -> bool:
+    def comes_behind(item: Item) -> bool:
+        return any(other.queue == item.queue and other.stops < item.stops for other in failure.items.values())
+
+    return _tells(failure, ("prefetch_overrun of",), comes_behind)
+
+
+def _is_behind_a_lost_copy(program: Program, failure: Failure) -> bool:
+    stuck = re.fullmatch(r"queue (\w+) holds \d+ messages, and gives them to nobody", failure.text)
+    return (
+        stuck is not None
+        and any(isinstance(phase, Close) for phase in program.phases)
+        and any(item.resent and not item.deliveries and item.queue == stuck[1] for item in failure.items.values())
+    )
+
+
 KNOWN: tuple[Known, ...] = (
     Known(
         "mark-before-its-commit",
@@ -137,5 +155,33 @@ KNOWN: tuple[Known, ...] = (
             ending="die",
         ),
         _is_swallowed,
+    ),
+    Known(
+        "prefetched-before-a-fault",
+        "verify counts what a library had before the broker failed against the bound of the next connection, where "
+        "the session's first delivery comes after the fault: ackfsm.history._prefetch takes it for a new session",
+        Program(
+            settings={"queue_durable": False, "prefetch": 2},
+            workers=(Worker(ack_mode="CLIENT_ACKNOWLEDGE", at_once=False),),
+            phases=(Send(end=""), Fault("fail_journal", 1), Send(number=2), Consume(number=3, end="last")),
+        ),
+        _is_counted_for_another_connection,
+    ),
+    Known(
+        "behind-a-lost-copy",
+        "a copy that was in flight to a session that closes while the broker is down stays in flight; the message "
+        "that is sent again waits behind it for ever: frames of one connection arrive in their order",
+        Program(
+            "qpid-jms",
+            {"redelivery_mark_persisted": False},
+            "Timed(seed=85)",
+            seed=85,
+            workers=(
+                Worker(ack_mode=_TRANSACTED, at_once=False),
+                Worker(consumption="listener", at_once=False),
+            ),
+            phases=(Send(number=2, end="", strike=Strike("crash", 25)), Close(2, returns=False), Resend()),
+        ),
+        _is_behind_a_lost_copy,
     ),
 )

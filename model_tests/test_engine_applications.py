@@ -101,7 +101,7 @@ def test_a_known_defect_hides_no_other_one(defect: Known) -> None:
     failure = perform(defect.program, molds()).failure
     assert failure is not None
     harmed = {
-        name: dataclasses.replace(item, transaction=None, resent=False, thrown=False)
+        name: dataclasses.replace(item, transaction=None, resent=False, thrown=False, stops=0)
         for name, item in failure.items.items()
     }
     others = {
