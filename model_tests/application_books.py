@@ -1,8 +1,7 @@
 """The application's own books: what it sent and heard, what it received and acknowledged, and what must follow.
 
-They read no table and know nothing of machines.  What they ask for is what JMS (and, where it says more, the
-vendor) tells
-an application, with the settings that decide it in :class:`Terms`.
+They read no table and know nothing of machines.  What they ask for is what JMS (and, where it says more, the vendor)
+tells an application, with the settings that decide it in :class:`Terms`.
 """
 
 from __future__ import annotations

@@ -11,6 +11,7 @@ import dataclasses
 import re
 from collections.abc import Callable, Iterable
 
+from ackfsm.engine import Outcome
 from ackfsm.terms import ListenerException
 from model_tests._tables import shipped
 from model_tests.application_books import Item
@@ -82,7 +83,11 @@ def _is_forgotten_mark(program: Program, failure: Failure) -> bool:
 
 def _is_without_outcome(_: Program, failure: Failure) -> bool:
     resending = {item.lane[0] for item in failure.items.values() if item.resent}
-    return _tells(failure, ("missing_outcome of",), lambda item: item.lane[0] in resending)
+
+    def is_open(item: Item) -> bool:
+        return item.lane[0] in resending and item.sent is not None and item.sent.outcome is Outcome.OPEN
+
+    return _tells(failure, ("missing_outcome of",), is_open)
 
 
 def _is_swallowed(program: Program, failure: Failure) -> bool:

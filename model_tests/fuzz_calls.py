@@ -14,7 +14,7 @@ from model_tests._tables import shipped
 from model_tests.fuzz_files import Laboratory
 from model_tests.fuzz_words import FLAGS, JUNK, KEYS, NUMBERS, mostly
 
-__all__ = ["Called", "calls", "perform"]
+__all__ = ["PUBLIC", "Called", "calls", "perform"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -32,7 +32,7 @@ def perform(call: tuple[str, tuple[object, ...], Mapping[str, object]]) -> Calle
     name, arguments, named = call
     escaped = None
     try:
-        _PUBLIC[name](*arguments, **named)
+        PUBLIC[name](*arguments, **named)
     except AckfsmError as error:
         if not str(error).strip():
             escaped = f"{type(error).__name__} says nothing"
@@ -49,7 +49,7 @@ def _exported(form: object, name: str) -> dict[str, str]:
     return export.files(_composed(network.Bounds()), form, name)  # type: ignore[arg-type]
 
 
-_PUBLIC: Mapping[str, Callable[..., object]] = {
+PUBLIC: Mapping[str, Callable[..., object]] = {
     "tables.load": tables.load,
     "configure": lambda profile, given_: shipped().configure(profile, given_),
     "in_vocabulary": lambda profile, given_: shipped().in_vocabulary(profile, given_),
@@ -157,6 +157,6 @@ def calls(draw_: st.DrawFn, laboratory: Laboratory) -> tuple[str, tuple[object, 
         ),
         "Broker": _settings().map(lambda found: {key: value for key, value in found.items() if key in KEYS[1:]}),
     }
-    name = draw_(st.sampled_from(sorted(_PUBLIC)))
+    name = draw_(st.sampled_from(sorted(PUBLIC)))
     given_ = tuple(draw_(one) for one in arguments.get(name, ()))
     return name, given_, draw_(named.get(name, st.just({})))
