@@ -1,8 +1,7 @@
 """The application's own books: what it sent and heard, what it received and acknowledged, and what must follow.
 
-They read no table and know nothing of machines.  What they ask for is what JMS (and, where it says more, the
-vendor) tells
-an application, with the settings that decide it in :class:`Terms`.
+They read no table and know nothing of machines.  What they ask for is what JMS (and, where it says more, the vendor)
+tells an application, with the settings that decide it in :class:`Terms`.
 """
 
 from __future__ import annotations
@@ -142,6 +141,8 @@ class Item:
     """What was received and led to it."""
     sent: Sent | None = None
     resent: bool = False
+    thrown: bool = False
+    """Whether a listener has ever thrown at it."""
     deliveries: int = 0
     last_count: int = 0
     settled: bool = False
@@ -277,6 +278,7 @@ class Books:
 
     def thrown(self, item: Item, terms: Terms) -> None:
         """A listener has thrown."""
+        item.thrown = True
         if item.held is not None:
             item.held.thrown = True
         if terms.configuration.listener_exception is ListenerException.ACKNOWLEDGE and terms.automatic:

@@ -1,27 +1,34 @@
 """Defects that are known and not mended: a program that shows each, and how its failures are told.
 
 Whoever mends one moves its program to MENDED: the suite fails as soon as it does not fail as its row says.  A failure
-is masked by what it says and by how the program is configured, never by not drawing what leads to it.
+is known by what each of its lines says, of which messages, and by how the program is configured; what leads to it is
+drawn like anything else.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterable
 
+from ackfsm.engine import Outcome
 from ackfsm.terms import ListenerException
 from model_tests._tables import shipped
+from model_tests.application_books import Item
 from model_tests.application_programs import (
+    Close,
     Consume,
+    Fault,
     Program,
     Resend,
     Restart,
     Send,
     Strike,
     Throw,
+    Wait,
     Worker,
 )
-from model_tests.application_runs import Failure
+from model_tests.application_reports import Failure
 
 __all__ = ["KNOWN", "Known", "known"]
 
@@ -49,13 +56,60 @@ def known(program: Program, failure: Failure) -> Known | None:
 _LISTENING_MOVER = Worker(("a",), "c", _TRANSACTED, "listener", at_once=False)
 
 
+def _tells(failure: Failure, said: Iterable[str], of: Callable[[Item], bool]) -> bool:
+    """Whether each line of ``failure`` says one of ``said``, of messages that can have the defect and no others."""
+    for line in failure.text.splitlines():
+        named = [failure.items[name] for name in re.findall(r"\bm\d+\b", line.partition(":")[0])]
+        if not (named and all(map(of, named)) and any(words in line for words in said)):
+            return False
+    return failure.judge in {"books", "verify"}
+
+
+def _is_forgotten_mark(program: Program, failure: Failure) -> bool:
+    faults = {getattr(phase, name, None) for phase in program.phases for name in ("kind", "how")}
+    faults |= {
+        phase.strike.fault for phase in program.phases if isinstance(phase, Send | Consume | Wait) and phase.strike
+    }
+    return (
+        not program.settings.get("journal_sync_transactional", True)
+        and not faults.isdisjoint({"kill", "crash", "fail_journal"})
+        and _tells(
+            failure,
+            ("came again with the redelivered flag clear", "came again as delivery", "unflagged_duplicate of"),
+            lambda item: item.transaction is not None,
+        )
+    )
+
+
+def _is_without_outcome(_: Program, failure: Failure) -> bool:
+    resending = {item.lane[0] for item in failure.items.values() if item.resent}
+
+    def is_open(item: Item) -> bool:
+        return item.lane[0] in resending and item.sent is not None and item.sent.outcome is Outcome.OPEN
+
+    return _tells(failure, ("missing_outcome of",), is_open)
+
+
 def _is_swallowed(program: Program, failure: Failure) -> bool:
     configuration = shipped().configure(program.profile, program.settings)
-    said = ("came again", "its effect twice", "resurrection")
+    said = ("for certain, and came again", "had its effect twice", "resurrection of")
+    swallows = configuration.listener_exception is ListenerException.SWALLOW
+    return swallows and _tells(failure, said, lambda item: item.thrown)
+
+
+def _is_counted_for_another_connection(_: Program, failure: Failure) -> bool:
+    def comes_behind(item: Item) -> bool:
+        return any(other.queue == item.queue and other.stops < item.stops for other in failure.items.values())
+
+    return _tells(failure, ("prefetch_overrun of",), comes_behind)
+
+
+def _is_behind_a_lost_copy(program: Program, failure: Failure) -> bool:
+    stuck = re.fullmatch(r"queue (\w+) holds \d+ messages, and gives them to nobody", failure.text)
     return (
-        configuration.listener_exception is ListenerException.SWALLOW
-        and any(isinstance(phase, Throw) for phase in program.phases)
-        and any(word in failure.text for word in said)
+        stuck is not None
+        and any(isinstance(phase, Close) for phase in program.phases)
+        and any(item.resent and not item.deliveries and item.queue == stuck[1] for item in failure.items.values())
     )
 
 
@@ -69,14 +123,11 @@ KNOWN: tuple[Known, ...] = (
             phases=(Send(number=2), Consume(), Restart("kill")),
             ending="die",
         ),
-        lambda program, failure: (
-            ("redelivered flag clear" in failure.text or "unflagged_duplicate" in failure.text)
-            and not program.settings.get("journal_sync_transactional", True)
-        ),
+        _is_forgotten_mark,
     ),
     Known(
         "resend-without-an-outcome",
-        "a message that was sent again has no outcome when its session is closed",
+        "of a session that sends messages again one that it sent meanwhile has no outcome when it is closed",
         Program(
             "qpid-jms",
             {
@@ -96,7 +147,7 @@ KNOWN: tuple[Known, ...] = (
                 *(Restart("close"), Send(mixed=True), Send(mixed=True, strike=Strike("crash", 1))),
             ),
         ),
-        lambda _, failure: failure.judge == "verify" and "missing_outcome" in failure.text,
+        _is_without_outcome,
     ),
     Known(
         "swallowed-in-a-transaction",
@@ -109,5 +160,33 @@ KNOWN: tuple[Known, ...] = (
             ending="die",
         ),
         _is_swallowed,
+    ),
+    Known(
+        "prefetched-before-a-fault",
+        "verify counts what a library had before the broker failed against the bound of the next connection, where "
+        "the session's first delivery comes after the fault: ackfsm.history._prefetch takes it for a new session",
+        Program(
+            settings={"queue_durable": False, "prefetch": 2},
+            workers=(Worker(ack_mode="CLIENT_ACKNOWLEDGE", at_once=False),),
+            phases=(Send(end=""), Fault("fail_journal", 1), Send(number=2), Consume(number=3, end="last")),
+        ),
+        _is_counted_for_another_connection,
+    ),
+    Known(
+        "behind-a-lost-copy",
+        "a copy that was in flight to a session that closes while the broker is down stays in flight; the message "
+        "that is sent again waits behind it for ever: frames of one connection arrive in their order",
+        Program(
+            "qpid-jms",
+            {"redelivery_mark_persisted": False},
+            "Timed(seed=85)",
+            seed=85,
+            workers=(
+                Worker(ack_mode=_TRANSACTED, at_once=False),
+                Worker(consumption="listener", at_once=False),
+            ),
+            phases=(Send(number=2, end="", strike=Strike("crash", 25)), Close(2, returns=False), Resend()),
+        ),
+        _is_behind_a_lost_copy,
     ),
 )

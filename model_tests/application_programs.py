@@ -1,11 +1,9 @@
 """Programs that look like applications: a cast of senders and workers, and the phases that they go through.
 
 A program is plain data, printed as the Python that makes it again.  The same functions draw it from Hypothesis (which
-shrinks it) and from a seeded ``random.Random`` (which is quick).  Phases are drawn from one weighted list each
-time, not as
-rules of a state machine: Hypothesis switches a random half of its rules off in every run (swarm testing), and
-rules that
-are always enabled then use up the steps.
+shrinks it) and from a seeded ``random.Random`` (which is quick).  Phases are drawn from one weighted list each time,
+not as rules of a state machine: Hypothesis switches a random half of its rules off in every run (swarm testing), and
+rules that are always enabled then use up the steps.
 """
 
 from __future__ import annotations
@@ -44,9 +42,6 @@ __all__ = [
 ]
 
 T = TypeVar("T")
-
-FAULTS = ("crash", "kill", "fail_journal", "lose", "die")
-"""Of the broker: power loss, death of its process, a sync that fails.  Of a client: its connection, its process."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -340,6 +335,7 @@ _COMMITTING = (
     "acknowledge",
 )
 _STRIKES = _often(crash=3, kill=3, fail_journal=3, lose=5, die=2)
+"""Of the broker: power loss, death of its process, a sync that fails.  Of a client: its connection, its process."""
 _SHAPES = _often(modelled=2, moving=3, several=3)
 
 

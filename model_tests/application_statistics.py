@@ -11,15 +11,15 @@ from ackfsm.engine._wiring import Wiring
 from ackfsm.tables import Fsm, Move
 from ackfsm.terms import Configuration, Consumption
 from model_tests._tables import shipped
-from model_tests.application_runs import Report
+from model_tests.application_reports import Report
 
 __all__ = ["EXCEPTIONS", "FEATS", "FEW", "Statistics", "possible"]
 
 LEAST = 0.05
 """Of the runs whose configuration has an event so many perform it."""
 
-FEW = 10
-"""In fewer runs a share says nothing; thousands of programs have every event far more often."""
+FEW = 5
+"""An event that so few runs have is performed too seldom, whatever its share is."""
 
 EXCEPTIONS: Mapping[str, str] = {
     "taken_elsewhere": "no event of an engine: there another consumer is real",
@@ -37,7 +37,7 @@ EXCEPTIONS: Mapping[str, str] = {
         "(Engine.finish_telling): no fault finds a record that is written and not synced",
     ),
 }
-"""What is not performed, and why; as soon as one of these is, its row is wrong."""
+"""What is not performed, and why; as soon as one of these is, its row is wrong (:meth:`Statistics.stale`)."""
 
 FEATS = (
     "delivered",
@@ -92,10 +92,14 @@ class Statistics:
 
     def rare(self) -> dict[str, float]:
         """The events and feats that are performed too seldom, each with its share."""
-        events = {e: self.share(e) for e in shipped().events if e not in EXCEPTIONS and self.had[e] >= FEW}
-        rare = {event: share for event, share in events.items() if share < LEAST}
+        events = {event: self.share(event) for event in shipped().events if event not in EXCEPTIONS}
+        rare = {event: share for event, share in events.items() if share < LEAST or self.had[event] < FEW}
         feats = {feat: self.feats[feat] / max(1, self.runs) for feat in FEATS}
         return rare | {feat: share for feat, share in feats.items() if share < LEAST_FEATS}
+
+    def stale(self) -> list[str]:
+        """The :data:`EXCEPTIONS` that are none: what is performed, and what is no event of the tables."""
+        return [event for event in EXCEPTIONS if self.performed[event] or event not in shipped().events]
 
     def __str__(self) -> str:
         lines = [f"{self.runs:,} runs; of those that have an event, how many perform it:"]

@@ -15,16 +15,15 @@ from ackfsm.terms import Anomaly, Configuration, Fault
 __all__ = ["Yardstick"]
 
 _COUNTED = frozenset({Anomaly.WINDOW_OVERRUN, Anomaly.PREFETCH_OVERRUN, Anomaly.REORDER})
-"""What ``verify`` counts for one configuration and takes a session for one consumer: not where sessions differ in it."""  # noqa: E501
+"""What ``verify`` counts under one configuration, with one consumer for each session: not asked where that differs."""
 
 
 class Yardstick:
     """Judges histories; what the tables were once searched for is not searched for again.
 
     More faults and more actions never take a behaviour away: what some of them reach, all of them do, and what all of
-    them do not reach, some do not.  ``thorough`` asks the tables of what nobody promises absent, too, with a
-    search of up
-    to seconds for each new combination of settings and faults.
+    them do not reach, some do not.  ``thorough`` asks the tables of what nobody promises absent, too, with a search of
+    up to seconds for each new combination of settings and faults.
     """
 
     def __init__(self, specification: Specification, *, thorough: bool = False) -> None:

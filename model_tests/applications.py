@@ -1,7 +1,7 @@
 """Very many programs: ``python -m model_tests.applications --programs 100000 --seed 1 --jobs 2``.
 
 Program ``number`` of a seed is always the same: ``--seed 1 --only 4711`` runs it again alone, shrinks it and prints it
-as Python.  Ends with 1 if a program fails of what is not known.
+as Python.  Ends with 1 if a program fails of what is not known, or performs what is taken for impossible.
 """
 
 from __future__ import annotations
@@ -15,9 +15,11 @@ from collections.abc import Iterator
 
 from model_tests.application_known import known
 from model_tests.application_programs import Program, Seeded, houses, program
-from model_tests.application_runs import Failure, Molds, perform
+from model_tests.application_reports import Failure
+from model_tests.application_runs import perform
 from model_tests.application_shrinking import shrunk
 from model_tests.application_statistics import Statistics
+from model_tests.application_testbed import Molds
 
 __all__ = ["drawn", "main", "run_many", "shrink"]
 
@@ -82,8 +84,8 @@ def _all(asked: argparse.Namespace) -> Iterator[tuple[Statistics, list[tuple[int
         yield from pool.imap_unordered(_chunk, chunks)
 
 
-def _again(seed: int, number: int) -> int:
-    made, molds = drawn(seed, number), Molds()
+def _again(seed: int, number: int, *, thorough: bool) -> int:
+    made, molds = drawn(seed, number), Molds(thorough=thorough)
     failure = perform(made, molds).failure
     if failure is None:
         print(f"{made}\npasses")  # noqa: T201 - this is its work
@@ -106,7 +108,7 @@ def main(arguments: list[str] | None = None) -> int:
     )
     asked = parser.parse_args(arguments)
     if asked.only is not None:
-        return _again(asked.seed, asked.only)
+        return _again(asked.seed, asked.only, thorough=asked.thorough)
     began, statistics, first = time.monotonic(), Statistics(), dict[str, tuple[int, float, str]]()
     counted: dict[str, int] = {}
     for more, failures in _all(asked):
@@ -121,7 +123,10 @@ def main(arguments: list[str] | None = None) -> int:
     for kind, (number, after, said) in sorted(first.items(), key=lambda pair: bool(pair[1][2])):
         label = f"NEW {said}" if said else f"known {kind}"
         print(f"{counted[kind]:6,} x, first --seed {asked.seed} --only {number} (after {after:.0f} s): {label}")  # noqa: T201 - as above
-    return int(any(said for _, _, said in first.values()))
+    stale = statistics.stale()
+    if stale:
+        print(f"performed, and no exceptions any more: {', '.join(stale)}")  # noqa: T201 - as above
+    return int(bool(stale) or any(said for _, _, said in first.values()))
 
 
 if __name__ == "__main__":

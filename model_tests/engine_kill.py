@@ -16,6 +16,7 @@ import random
 import signal
 import sys
 import time
+import traceback
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -151,19 +152,25 @@ def _in(broker: Broker, queue: str) -> Iterator[str]:
 
 
 def _life(like: Broker, kind: str, path: Path, chance: random.Random, name: str) -> list[str]:
-    """What one life has said before it was killed."""
+    """What one life has said before it was killed; raises :class:`BrokenWordError` if it ended by itself."""
     read, write = os.pipe()
     child = os.fork()
     if child == 0:
         os.close(read)
-        _work(Broker("artemis", like=like, journal=journal_of(kind, path), **_SETTINGS), name, write)
+        try:
+            _work(Broker("artemis", like=like, journal=journal_of(kind, path), **_SETTINGS), name, write)
+        finally:
+            traceback.print_exc()
+            os._exit(1)  # at once, for a kill that comes as Python ends would hide it
     os.close(write)
     with os.fdopen(read) as said:
         said.readline()
         time.sleep(chance.random() * 0.03)
         os.kill(child, signal.SIGKILL)
         rest = said.read()
-    os.waitpid(child, 0)
+    _, status = os.waitpid(child, 0)
+    if not os.WIFSIGNALED(status):
+        raise BrokenWordError(f"life {name} ended before it was killed")
     return [line for line in rest.rpartition("\n")[0].split("\n") if line]
 
 

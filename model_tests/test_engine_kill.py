@@ -53,6 +53,23 @@ def test_a_broker_that_lies_is_found_out(lie: str, tmp_path: Path) -> None:
     assert (done.returncode, done.stderr) == (1, ""), done.stdout
 
 
+_FAILING = """
+import os
+from ackfsm.engine import Session
+commit, parent = Session.commit, os.getpid()
+def fails(self):
+    assert os.getpid() == parent
+    commit(self)
+Session.commit = fails
+"""
+
+
+def test_a_life_that_ends_before_it_is_killed_is_found_out(tmp_path: Path) -> None:
+    done = kill("-c", _LYING.format(lie=_FAILING), "file", str(tmp_path / "journal"), "--kills", "20")
+    assert done.returncode == 1, done.stdout
+    assert "ended before it was killed" in done.stdout
+
+
 @pytest.mark.parametrize(
     ("there", "why"),
     [

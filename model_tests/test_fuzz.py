@@ -12,40 +12,43 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from model_tests import fuzz
+from model_tests import fuzz_calls
+from model_tests.fuzz_commands import command_lines
+from model_tests.fuzz_files import Laboratory
+from model_tests.fuzz_outcomes import Outcome, complaints, run
 
 FEW = settings(max_examples=120, suppress_health_check=list(HealthCheck))
 
 
 @pytest.fixture(scope="module")
-def laboratory() -> Iterator[fuzz.Laboratory]:
+def laboratory() -> Iterator[Laboratory]:
     folder = Path(tempfile.mkdtemp())
-    yield fuzz.Laboratory(folder)
+    yield Laboratory(folder)
     shutil.rmtree(folder)
 
 
 @FEW
 @given(st.data())
-def test_every_command_line_ends_with_what_its_json_means(laboratory: fuzz.Laboratory, data: st.DataObject) -> None:
-    outcome = fuzz.run(data.draw(fuzz.command_lines(laboratory)))
-    assert not list(fuzz.complaints(outcome)), outcome.argv
+def test_every_command_line_ends_with_what_its_json_means(laboratory: Laboratory, data: st.DataObject) -> None:
+    outcome = run(data.draw(command_lines(laboratory)))
+    assert not list(complaints(outcome)), outcome.argv
 
 
 @FEW
 @given(st.data())
-def test_every_call_answers_or_raises_an_error_of_ours(laboratory: fuzz.Laboratory, data: st.DataObject) -> None:
-    called = fuzz.perform(data.draw(fuzz.calls(laboratory)))
+def test_every_call_answers_or_raises_an_error_of_ours(laboratory: Laboratory, data: st.DataObject) -> None:
+    called = fuzz_calls.perform(data.draw(fuzz_calls.calls(laboratory)))
     assert called.escaped is None, called
 
 
 # what the fuzz itself would notice
 
 
-def _outcome(**changes: Any) -> fuzz.Outcome:
-    return fuzz.Outcome(**{"argv": ("verify", "x", "--json"), "code": 0, "out": "{}", "err": "", **changes})
+def _outcome(**changes: Any) -> Outcome:
+    return Outcome(**{"argv": ("verify", "x", "--json"), "code": 0, "out": "{}", "err": "", **changes})
 
 
-WRONG: Mapping[str, tuple[fuzz.Outcome, str]] = {
+WRONG: Mapping[str, tuple[Outcome, str]] = {
     "a traceback": (_outcome(err="Traceback (most recent call last):\n", code=2), "a traceback is shown"),
     "an exception": (_outcome(escaped="Traceback ..."), "a traceback got out"),
     "a code of its own": (_outcome(code=70, err="a defect"), "it ends with 70"),
@@ -65,8 +68,8 @@ WRONG: Mapping[str, tuple[fuzz.Outcome, str]] = {
 
 
 @pytest.mark.parametrize(("outcome", "says"), WRONG.values(), ids=WRONG.keys())
-def test_the_fuzz_notices(outcome: fuzz.Outcome, says: str) -> None:
-    assert any(says in complaint for complaint in fuzz.complaints(outcome))
+def test_the_fuzz_notices(outcome: Outcome, says: str) -> None:
+    assert any(says in complaint for complaint in complaints(outcome))
 
 
 ERRORS: Mapping[str, Callable[[], object]] = {
@@ -77,5 +80,5 @@ ERRORS: Mapping[str, Callable[[], object]] = {
 
 @pytest.mark.parametrize("broken", ERRORS.values(), ids=ERRORS.keys())
 def test_the_fuzz_notices_what_a_call_raises(broken: Callable[[], object], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(fuzz._PUBLIC, "parse_run", broken)  # noqa: SLF001
-    assert "Error" in str(fuzz.perform(("parse_run", (), {})).escaped)
+    monkeypatch.setitem(fuzz_calls.PUBLIC, "parse_run", broken)
+    assert "Error" in str(fuzz_calls.perform(("parse_run", (), {})).escaped)
