@@ -6,6 +6,7 @@ import dataclasses
 from collections.abc import Callable
 
 from ackfsm.journal._entry import ATTEMPTS, LARGEST, NUMBERS, Entry, JournalFailure, Kind, check
+from ackfsm.journal._mortal import CLOSED_ALREADY
 from ackfsm.journal._protocol import REMEMBERED, Compaction
 from ackfsm.journal._recovery import Recovery, Replay
 from ackfsm.terms import InputError
@@ -76,7 +77,7 @@ class MemoryJournal:
 
     @property
     def _next(self) -> int:
-        """The position of the next entry; said by the entries alone, so that an exception cannot make it another."""
+        """The position of the next entry: derived from the entries, so that no exception can make the two differ."""
         return self._synced + len(self._entries)
 
     def write(self) -> int:
@@ -104,7 +105,7 @@ class MemoryJournal:
         """See :meth:`ackfsm.journal.Journal.close`."""
         if self._failed is None:
             self._flush()
-            self._failed = "it is closed"
+            self._failed = CLOSED_ALREADY
 
     def crash(self, survivors: Callable[[int], bool]) -> MemoryJournal:
         """What a recovery finds after a power loss; this journal stays as it is.
