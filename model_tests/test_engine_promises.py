@@ -329,6 +329,15 @@ def test_a_dead_letter_that_was_never_stored_is_kept_as_long_as_the_broker_runs(
     assert broker.dead_letters == []
 
 
+def test_a_dead_letter_that_is_tried_again_in_vain_still_says_where_it_was() -> None:
+    broker = broker_of("artemis", max_delivery_attempts=1)
+    poisoned(broker)
+    connection = broker.connect()
+    assert connection.session("CLIENT_ACKNOWLEDGE").consumer("DLQ").receive(None)
+    connection.crash()
+    assert [(letter.id, letter.headers[DEAD_LETTER_HEADERS[0]]) for letter in broker.dead_letters] == [("poison", "in")]
+
+
 def test_what_an_application_sends_to_that_queue_itself_is_in_the_history() -> None:
     broker = broker_of("artemis", max_delivery_attempts=1)
     poisoned(broker)

@@ -83,5 +83,6 @@ class DeadLetters:
             _DELIVERIES: copy.mark,
             _REASON: "max_delivery_attempts",
         }
-        headers = {**message.headers, **why}
+        again = self.has(message.queue.name, message.id)
+        headers = message.headers if again else {**message.headers, **why}
         return Sent(message.id, message.body, headers, message.delivery_mode, self._broker.queue(name), None)
