@@ -91,7 +91,7 @@ def test_a_commit_over_work_that_was_lost_is_rolled_back(profile: str, fault: st
     """JMS 3.1, 6.2.7: all of a transaction or nothing; what the library still held was in the transaction too."""
     for sends, rollback, most in itertools.product([True, False], [True, False], [1, 2, 3, 9]):
         broker = transacted_run(profile, FAULTS[fault], sends=sends, rollback=rollback, most=most)
-    accepted(broker, tmp_path)
+        accepted(broker, tmp_path)
 
 
 def transacted_run(profile: str, fault: Fault, *, sends: bool, rollback: bool, most: int) -> Broker:
