@@ -11,7 +11,7 @@ from ackfsm.journal._entry import LARGEST, NUMBERS, Entry, Kind, check
 from ackfsm.journal._frame import CLOSED, SEAL, SEGMENT, SegmentHeader, encode, mark
 from ackfsm.journal._mortal import CLOSED_ALREADY, Mortal
 from ackfsm.journal._protocol import REMEMBERED, Compaction
-from ackfsm.journal._recovery import Replay
+from ackfsm.journal._recovery import Replay, beyond
 from ackfsm.journal._scan import WATERMARK, Scan, name_of, scan
 from ackfsm.journal._simulated import SimulatedDisk
 from ackfsm.journal._watermark import Watermark, WatermarkFile
@@ -22,7 +22,7 @@ __all__ = ["FileJournal"]
 
 _CHECKED = 3
 """Kinds from here on have rules of their own."""
-_KEY, _DATA, _TRANSACTION = itemgetter(1), itemgetter(2), itemgetter(3)
+_DATA = itemgetter(2)
 _MANY = 8
 """So many segments at opening are made one."""
 
@@ -207,7 +207,7 @@ class FileJournal(Mortal):
         entries = self._waiting
         if entries:
             self._replay.apply(self._written, entries)
-            self._replay.next_key = _beyond(self._replay.next_key, entries)
+            self._replay.next_key = beyond(self._replay.next_key, entries)
         return entries
 
     def _frames(self, position: int, entries: Sequence[Entry]) -> Iterator[bytes]:
@@ -352,13 +352,6 @@ class FileJournal(Mortal):
         lock, self._lock = self._lock, None
         if lock is not None:
             self._disk.close(lock)
-
-
-def _beyond(key: int, entries: Sequence[Entry]) -> int:
-    """The first number from ``key`` on that is above all keys and transactions of ``entries``."""
-    newest: int = max(map(_KEY, entries))
-    last: int = max(map(_TRANSACTION, entries))
-    return max(key, newest + 1, last + 1)
 
 
 def _parts(entries: Sequence[Entry], group: int) -> Iterator[Sequence[Entry]]:
