@@ -53,9 +53,8 @@ def opened_or_refused(folder: Path) -> FileJournal | str:
         return str(refused)
 
 
-def filled(folder: Path, *, close: bool = False) -> dict[str, bytes]:
-    """Three copies in three syncs, one removed, one sent, an id, and an open transaction: a segment and a watermark."""
-    journal = FileJournal(folder)
+def fill(journal: Journal) -> None:
+    """Three copies in three syncs, one removed, one sent, an id, and an open transaction."""
     for key in (1, 2, 3):
         journal.append(Kind.STORE, key, b"copy %d" % key)
         journal.sync()
@@ -64,6 +63,12 @@ def filled(folder: Path, *, close: bool = False) -> dict[str, bytes]:
     journal.append(Kind.REMEMBER, 1, b"id")
     journal.append(Kind.STORE, 4, b"open", 9)
     journal.sync()
+
+
+def filled(folder: Path, *, close: bool = False) -> dict[str, bytes]:
+    """A segment and a watermark."""
+    journal = FileJournal(folder)
+    fill(journal)
     if close:
         journal.close()
     else:

@@ -12,9 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from ackfsm.journal import ATTEMPTS, Kind, Recovery, SqliteJournal, inspect_sqlite
+from ackfsm.journal import Kind, Recovery, SqliteJournal, inspect_sqlite
 from ackfsm.terms import AckfsmError, InputError
 from model_tests.journal_real_bugs import ROW_BUGS
+from model_tests.test_journal_file import fill
 
 _ZEROS = re.compile(rb"\0{24,}")
 FILES = ("", "-wal", "-watermark")
@@ -31,16 +32,10 @@ def made(folder: Path, *, closed: bool) -> dict[str, bytes]:
     """What is on the disk of a small journal that was closed or killed: each of its files."""
     path = folder / "made"
     first = SqliteJournal(path)
-    first.append(Kind.STORE, 1, b"copy 1")
-    first.append(Kind.REMEMBER, 1, b"id 1")
+    first.append(Kind.STORE, 5, b"copy 5")
     first.close()
     journal = SqliteJournal(path)
-    for key in (2, 3, 4):
-        journal.append(Kind.STORE, key, b"copy %d" % key)
-        journal.sync()
-    journal.append(Kind.REMOVE, 2)
-    journal.append(Kind.MARK, 3, ATTEMPTS.pack(2))
-    journal.sync()
+    fill(journal)
     if closed:
         journal.close()
     files = {ending: Path(f"{path}{ending}").read_bytes() for ending in FILES if Path(f"{path}{ending}").exists()}
@@ -109,7 +104,7 @@ def test_every_flip_is_refused_in_one_sentence_or_everything_is_there(folder: Pa
     files = made(folder, closed=closed)
     whole = found(laid(folder, files))
     assert isinstance(whole, Recovery)
-    assert list(whole.live) == [1, 3, 4]
+    assert list(whole.live) == [5, 1, 3]
     refused = 0
     for ending, data in files.items():
         for number, at in enumerate(places(data)):

@@ -16,6 +16,7 @@ from ackfsm.journal import FileJournal, Journal, JournalFailure, Kind, PostgresJ
 from ackfsm.terms import InputError
 from model_tests.journal_postgres import server
 from model_tests.journal_real_bugs import FORK_BUGS
+from model_tests.test_journal_room import kept
 
 ROOT = Path(__file__).parent.parent
 PROGRAM = [sys.executable, "-m", "model_tests.journal_fork"]
@@ -52,12 +53,6 @@ def in_a_fork(doing: Callable[[], str]) -> str:
         said = told.read()
     os.waitpid(child, 0)
     return said
-
-
-def kept(journal: Journal, *keys: int) -> None:
-    for key in keys:
-        journal.append(Kind.STORE, key, b"copy")
-    journal.sync()
 
 
 CALLS: dict[str, Callable[[Journal], object]] = {
@@ -167,6 +162,7 @@ def test_a_journal_that_does_not_mind_forks_is_noticed(name: str, tmp_path: Path
     kind, _ = FORK_BUGS[name]
     path = tmp_path / "journal"
     subprocess.run([*PROGRAM, kind, path, "end", name], cwd=ROOT, check=False, capture_output=True)
+    assert path.exists(), "the program has not begun"
     try:
         journal = (FileJournal if kind == "file" else SqliteJournal)(path)
     except InputError:

@@ -97,11 +97,12 @@ def test_damage_is_an_answer_of_verify_and_an_error_of_the_others(
     assert file.read_bytes() == bytes(data)
 
 
-def test_a_torn_end_is_told(made: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    if not made.is_dir():
-        return
-    FileJournal(made)._let_go()  # noqa: SLF001 - the death of the process
-    file = max(made.glob("*.journal"))
+def test_a_torn_end_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    made = tmp_path / "journal"
+    journal = FileJournal(made)
+    fill(journal)
+    journal._let_go()  # noqa: SLF001 - the death of the process
+    (file,) = made.glob("*.journal")
     with file.open("ab") as end:
         end.write(b"x" * 33)
     code, found = answer(capsys, "inspect", made)

@@ -14,6 +14,7 @@ from ackfsm.text import quoted
 __all__ = [
     "body_of",
     "callback_of",
+    "check_part",
     "client_of",
     "duplicate_id_of",
     "flag_of",
@@ -23,6 +24,7 @@ __all__ = [
     "length_of",
     "name_of",
     "nanoseconds_of",
+    "seed_of",
 ]
 
 _Given = TypeVar("_Given")
@@ -31,10 +33,10 @@ _SHOWN = 60
 """Characters of a wrong argument that an error shows."""
 
 _BITS = 64
-"""Whole numbers in headers are no longer: so long are the longest of JMS and AMQP."""
+"""The longest whole numbers in headers, as in JMS and AMQP."""
 
 _LONGEST_CLIENT = LONGEST - 64
-"""Bytes of a client's id: the ids of its messages are made of it, with two numbers."""
+"""Bytes of a client's id at most: the ids of its messages begin with it."""
 
 _NO_HEADERS: Mapping[str, HeaderValue] = MappingProxyType({})
 
@@ -69,8 +71,8 @@ def _value(name: object, value: object) -> HeaderValue:
     if value is None or isinstance(value, bool | int | float):
         return value
     raise InputError(
-        f"header {_shown(name)} cannot be {_shown(value)}; it is text, a number, True, False or None: send what is "
-        "more in the body"
+        f"header {_shown(name)} cannot be {_shown(value)}; it is text, a number, True, False or None: send anything "
+        "else in the body"
     )
 
 
@@ -93,9 +95,10 @@ def duplicate_id_of(given: object) -> bytes:
     """An id by which the broker knows a message again."""
     if not isinstance(given, bytes | bytearray | memoryview):
         raise InputError(f"duplicate_id cannot be {_shown(given)}; it is bytes, or None")
-    if len(bytes(given)) > LONGEST:
-        raise InputError(f"duplicate_id has at most {LONGEST:,} bytes, not {len(bytes(given)):,}; choose a shorter one")
-    return bytes(given)
+    data = bytes(given)
+    if len(data) > LONGEST:
+        raise InputError(f"duplicate_id has at most {LONGEST:,} bytes, not {len(data):,}; choose a shorter one")
+    return data
 
 
 def callback_of(what: str, given: Callable[..., _Given] | None) -> Callable[..., _Given] | None:
@@ -112,10 +115,23 @@ def instance_of(what: str, kind: type[_Given], given: object) -> _Given:
     return given
 
 
+def check_part(what: str, kinds: tuple[type, ...], described: str, given: object) -> None:
+    """Raise :class:`InputError` unless a part that a broker is made of is of these types, or left out."""
+    if given is not None and not isinstance(given, kinds):
+        raise InputError(f"{what} cannot be {_shown(given)}; it is {described}")
+
+
 def flag_of(what: str, given: object) -> bool:
     """``True`` or ``False``, and not what Python would take for one of them."""
     if not isinstance(given, bool):
         raise InputError(f"{what} cannot be {_shown(given)}; it is True or False")
+    return given
+
+
+def seed_of(given: object) -> int:
+    """What chance begins with."""
+    if not isinstance(given, int):
+        raise InputError(f"seed cannot be {_shown(given)}; it is a whole number")
     return given
 
 
@@ -152,7 +168,7 @@ def _text(what: str, given: object) -> str:
         given.encode()
     except UnicodeEncodeError:
         raise InputError(
-            f"{what} cannot be {_shown(given)}: half a character stands in it, which UTF-8 lacks"
+            f"{what} cannot be {_shown(given)}: it holds half of a surrogate pair, which UTF-8 cannot encode"
         ) from None
     return given
 

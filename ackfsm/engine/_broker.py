@@ -10,7 +10,7 @@ from types import TracebackType
 from typing import Self
 
 from ackfsm import tables
-from ackfsm.engine._arguments import callback_of, client_of, flag_of, instance_of, length_of, name_of
+from ackfsm.engine._arguments import callback_of, check_part, client_of, flag_of, length_of, name_of, seed_of
 from ackfsm.engine._automaton import Automaton
 from ackfsm.engine._connection import Connection
 from ackfsm.engine._consumer import Consumer, Message
@@ -53,8 +53,8 @@ class Broker:
         seed: of everything that is left to chance.
         history: ``True`` keeps a log that ``ackfsm verify`` reads (:attr:`history`), a :class:`History` is that log.
         repairs: whether the broker is started again and connections are made again when a call waits for it.
-        dead_letter_queue: where a message is kept that was tried ``max_delivery_attempts`` times, with
-            :data:`DEAD_LETTER_HEADERS`; ``None``: it is destroyed.  What becomes of it there is not in the history.
+        dead_letter_queue: the queue that keeps messages which were delivered ``max_delivery_attempts`` times, with
+            :data:`DEAD_LETTER_HEADERS`; ``None``: they are destroyed.  The history ends with ``dead_lettered``.
         specification: the tables, by default those of the project.
         like: a broker that was made before, whose tables this one takes as it has read them, which is much quicker.
         settings: settings of the vocabulary, defaults of all connections.
@@ -78,8 +78,10 @@ class Broker:
     ) -> None:
         if specification is not None and like is not None:
             raise InputError("give the tables once: as a specification, or by a broker that this one is to be like")
-        _check_parts(specification=specification, like=like, journal=journal, pace=pace, history=history)
-        instance_of("seed", int, seed)
+        given = {"specification": specification, "like": like, "journal": journal, "pace": pace, "history": history}
+        for name, part in given.items():
+            check_part(name, *_PARTS[name], part)
+        seed_of(seed)
         flag_of("repairs", repairs)
         self.thread = get_ident()
         wiring = like.core.wiring if like is not None else Wiring(specification or tables.load())
@@ -134,12 +136,12 @@ class Broker:
             raise IllegalStateException("the broker is closed; open another on its journal")
         if self.thread != get_ident():
             raise IllegalStateException(
-                "a broker and all that belongs to it is used by one thread, that which made it; make one for each "
-                "thread, or call use_in_this_thread() when the other has done with it"
+                "a broker and all that belongs to it is used by one thread, the one that made it; make one broker for "
+                "each thread, or call use_in_this_thread() when the other thread has finished with it"
             )
 
     def use_in_this_thread(self) -> None:
-        """From now on the calling thread is the one that uses the broker, and the one before must not any more."""
+        """From now on the calling thread uses the broker; the thread that used it before is refused."""
         if self.thread == _CLOSED:
             self.check_use()
         self.thread = get_ident()
@@ -182,13 +184,15 @@ class Broker:
         self._clients += 1
         return Connection(self, name, settings)
 
-    def its(self, queue: Queue) -> Queue:
-        """``queue``, which is one of this broker's.
+    def own_queue(self, queue: Queue) -> Queue:
+        """``queue`` itself.
 
         Raises :class:`InputError` if it is another broker's.
         """
         if self._queues.get(queue.name) is not queue:
-            raise InputError(f"queue {quoted(queue.name)} is of another broker; name it, and this broker makes its own")
+            raise InputError(
+                f"queue {quoted(queue.name)} belongs to another broker; give its name, and this broker makes its own"
+            )
         return queue
 
     def configure(self, settings: Mapping[str, object]) -> Configuration:
@@ -223,7 +227,7 @@ class Broker:
         self.check_use()
         if not self.running:
             raise IllegalStateException("the broker is down already; start it with restart()")
-        self.storage.check_crashable()
+        self.storage.crashable()  # refused before anything happens
         self.engine.finish_telling()
         self.log("nemesis", "fault", fault=fault)
         self.storage.crash(self.random, power=power)
@@ -240,8 +244,7 @@ class Broker:
         if self.running:
             raise IllegalStateException("the broker runs; there is nothing to restart")
         self.storage.reopen()
-        members = self.core.broker.under(self.core.wiring.broadcast("broker")).members
-        copies = [members[key] for key in sorted(members)]
+        copies = self.core.copies_of(self.core.broker)
         self.storage.recover(copies)
         if not self.engine.happen("broker_restart", self.core.broker):
             raise AssertionError(self.core.refusal().because)
@@ -254,7 +257,7 @@ class Broker:
         self.engine.settle()
 
     def drained(self) -> None:
-        """Say in the history that every queue but that of the dead letters was seen empty with nothing in flight.
+        """Say in the history that every queue but the dead-letter queue was seen empty with nothing in flight.
 
         Raises :class:`IllegalStateException` if one is not, :class:`Stuck` if one never will be.
         """
@@ -269,14 +272,14 @@ class Broker:
 
     @property
     def dead_letters(self) -> list[Sent]:
-        """What is in the dead-letter queue, oldest first, and what comes there with the next sync of the journal."""
-        copies = self.core.broker.under(self.core.wiring.broadcast("broker")).members.values()
-        found = [copy for copy in copies if copy.counted and copy.message.queue.name == self._letters.name]
-        return [copy.message for copy in sorted(found, key=lambda copy: copy.key)] + self._letters.moving()
+        """What is in the dead-letter queue, oldest first, and what the next sync of the journal adds to it."""
+        copies = self.core.copies_of(self.core.broker)
+        found = [copy.message for copy in copies if copy.counted and copy.message.queue.name == self._letters.name]
+        return found + self._letters.moving()
 
     def _not_stuck(self, queue: Queue) -> None:
         """Raise :class:`Stuck` if a message of ``queue`` is with a consumer whose library has nothing of it."""
-        for copy in self.core.broker.under(self.core.wiring.broadcast("broker")).members.values():
+        for copy in self.core.copies_of(self.core.broker):
             if copy.message.queue is not queue or not copy.counted:
                 continue
             if (copy.of("entry"), copy.of("delivery")) == ("dispatched", "absent"):
@@ -504,27 +507,13 @@ class Broker:
             self.engine.happen(f"{side.kind}_link_up", side)
 
 
-def _check_parts(**parts: object) -> None:
-    """Raise :class:`InputError` for what a broker cannot be made of."""
-    for name, part in parts.items():
-        if part is not None and not isinstance(part, _PARTS[name]):
-            given = quoted(part, 60) if isinstance(part, str) else f"an object of type {type(part).__name__}"
-            raise InputError(f"{name} cannot be {given}; it is {_PARTS_ARE[name]}")
-
-
-_PARTS: Mapping[str, tuple[type, ...]] = {
-    "specification": (Specification,),
-    "like": (Broker,),
-    "journal": (Journal,),
-    "pace": (Pace,),
-    "history": (bool, History),
+_PARTS: Mapping[str, tuple[tuple[type, ...], str]] = {
+    "specification": ((Specification,), "what ackfsm.tables.load() returns"),
+    "like": ((Broker,), "a Broker"),
+    "journal": ((Journal,), "a journal, MemoryJournal() for example"),
+    "pace": ((Pace,), "AtOnce(), Timed() or Shuffled()"),
+    "history": ((bool, History), "True, False or a History"),
 }
-_PARTS_ARE = {
-    "specification": "what ackfsm.tables.load() returns",
-    "like": "a Broker",
-    "journal": "a journal, MemoryJournal() for example",
-    "pace": "AtOnce(), Timed() or Shuffled()",
-    "history": "True, False or a History",
-}
+"""What a broker is made of: the types of each part, and how an error describes them."""
 
 _COVERING = {"covers_those_after": "session", "covers_those_before": "up_to"}

@@ -201,6 +201,11 @@ class Core:
             found = self._entered[key] = tuple(e for at in arrived for e in self.arrivals.get(at, ()))
         return found
 
+    def copies_of(self, session: Session) -> list[Copy]:
+        """The copies that take part in events of a session or of the broker, in the order of their keys."""
+        members = session.under(self.wiring.broadcast(session.kind)).members
+        return [members[key] for key in sorted(members)]  # how they are filed depends on who observes
+
     def allows(self, event: Event, session: Session) -> bool:
         """Whether nobody would refuse ``event`` of a session or of the broker now."""
         return self._moves_of(event, session) is not None
@@ -209,9 +214,8 @@ class Core:
         """Where the copies and the parts would go; ``None`` if one refuses."""
         moves: list[tuple[Part, int]] = []
         copies: list[tuple[Part, int]] = []
-        members = session.under(self.wiring.broadcast(session.kind)).members
-        for key in sorted(members):  # whoever observes has them filed in another order
-            if not self._ask(members[key], event.own, copies):
+        for copy in self.copies_of(session):
+            if not self._ask(copy, event.own, copies):
                 return None
         for _, part in self._parts(session):
             if not self._ask(part, event.own, moves):

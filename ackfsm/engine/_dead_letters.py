@@ -1,4 +1,4 @@
-"""The dead-letter queue: what has been tried as often as it may be is kept there, with the reason.
+"""The dead-letter queue: it keeps the messages that were delivered as often as allowed, with the reason.
 
 The copy there is stored and the one in the first queue removed by one transaction of the journal, so that a crash
 finds the message in one of them (ART undelivered-messages; JMS 3.1, 3.5.11).
@@ -59,20 +59,20 @@ class DeadLetters:
             self._broker.take(self._broker.new_key(), Live(pack(self._letter(copy, self.name))), stored=False)
 
     def taken(self, message: Sent) -> None:
-        """``message`` has come into a queue from a journal or from here: remember a dead letter by its headers."""
+        """``message`` is in a queue without a producer: remember it if its headers say that it is a dead letter."""
         if message.queue.name == self.name and _QUEUE in message.headers:
             self._ids.add(message.id)
 
     def has(self, queue: object, message: object) -> bool:
-        """Whether that is a dead letter, of which the history says no more; an application may use the queue too."""
+        """Whether that is a dead letter, whose history has ended; an application may send to the queue too."""
         return queue == self.name and message in self._ids
 
     def moving(self) -> list[Sent]:
-        """Those that are not in the dead-letter queue yet: the journal has not been synced."""
+        """Those that will be in the dead-letter queue after the next sync of the journal."""
         return [letter for _, letter in self._moving.values()]
 
     def survived(self, live: Mapping[int, Live]) -> set[int]:
-        """The keys of those that were under way when the broker stopped and are in its journal; the others are not."""
+        """The keys of those whose move the journal has after the broker has stopped; the other moves are forgotten."""
         self._moving = {first: moving for first, moving in self._moving.items() if moving[0] in live}
         return {key for key, _ in self._moving.values()}
 
@@ -83,5 +83,6 @@ class DeadLetters:
             _DELIVERIES: copy.mark,
             _REASON: "max_delivery_attempts",
         }
-        headers = {**message.headers, **why}
+        again = self.has(message.queue.name, message.id)
+        headers = message.headers if again else {**message.headers, **why}
         return Sent(message.id, message.body, headers, message.delivery_mode, self._broker.queue(name), None)

@@ -108,7 +108,7 @@ class Engine:
         return done
 
     def _execute(self, session: Session) -> bool:
-        """The broker reads the frame by which a session commits: what all its sides have done counts, or nothing.
+        """The broker reads the frame by which a session commits: the work of all its sides counts, or none of it.
 
         Each side has a frame of its own in the tables; on a connection they are one (JMS 3.1, 6.2.7; AMQP 1.0, 4.3).
         """
@@ -127,11 +127,11 @@ class Engine:
 
     @property
     def is_executing(self) -> bool:
-        """Whether the broker is in the midst of a commit, in which nothing can strike it."""
+        """Whether the broker is executing a commit, during which no fault is injected."""
         return bool(self._executing)
 
     def finish_executing(self) -> None:
-        """What strikes a broker as it executes a commit finds it executed."""
+        """Execute what is left of a commit, so that a fault during it finds all of it executed."""
         while self._executing:
             event, side = self._executing.popleft()
             self.core.happen(event, side)
@@ -284,7 +284,7 @@ class Engine:
             self.courses.drive(self._nothing, copy)
 
     def read_on(self) -> None:
-        """A library that was about to hand over a message has done so, and reads what has come meanwhile."""
+        """A library has handed over a message, and now reads the frames that came during that."""
         if self._unread:
             self.core.moved.update(self._unread)
             self._unread.clear()

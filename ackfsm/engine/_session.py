@@ -102,7 +102,7 @@ class Session:
         return made
 
     def _queue(self, queue: str | Queue) -> Queue:
-        return self.broker.its(queue) if isinstance(queue, Queue) else self.broker.queue(queue)
+        return self.broker.own_queue(queue) if isinstance(queue, Queue) else self.broker.queue(queue)
 
     def sends_as(self, delivery_mode: str) -> Outgoing:
         """The sending side with another delivery mode than the session's.
@@ -217,13 +217,11 @@ class Session:
         One side would learn it from its commit; another, whose work is not refused, has to be told before.
         """
         execute = self.broker.core.events["execute_commit"].own
-        sent = [
-            out.session.under(self.broker.core.wiring.broadcast("producer")).members for out in self.outgoing.values()
-        ]
+        core, sides = self.broker.core, self.outgoing.values()
         self.broker.engine.wait(
-            lambda: not any(copy.goes_to(execute) == REFUSED for copies in sent for copy in copies.values())
+            lambda: not any(copy.goes_to(execute) == REFUSED for out in sides for copy in core.copies_of(out.session))
         )
-        return any(out.parts[Role.PRODUCER].of("commit_request") == "doomed" for out in self.outgoing.values())
+        return any(out.parts[Role.PRODUCER].of("commit_request") == "doomed" for out in sides)
 
     def _undo(self) -> None:
         self.ended("rolled_back")

@@ -92,7 +92,7 @@ class Storage:
     def crash(self, chance: random.Random, *, power: bool) -> None:
         """The broker's process is gone, with ``power`` the machine too; the journal is opened again, if it can be."""
         self._commits.clear()
-        journal = self._crashable()
+        journal = self.crashable()
         self._open(lambda: journal.crash(lambda _: chance.random() < 0.5) if power else journal.kill())  # noqa: PLR2004 - either
 
     def reopen(self) -> None:
@@ -101,7 +101,7 @@ class Storage:
         Raises :class:`BrokerStopped` if it still cannot be.
         """
         if self.unopened:
-            self._open(self._crashable().kill)
+            self._open(self.crashable().kill)
         if self.unopened:
             raise BrokerStopped(f"{self.unopened}; call restart() again when it can be")
 
@@ -113,11 +113,8 @@ class Storage:
         else:
             self.unopened = ""
 
-    def check_crashable(self) -> None:
-        """Raise :class:`JMSException` if this journal cannot be crashed."""
-        self._crashable()
-
-    def _crashable(self) -> Crashable:
+    def crashable(self) -> Crashable:
+        """The journal, which can be crashed; raises :class:`JMSException` if it cannot."""
         if not isinstance(self.journal, Crashable):
             kind = type(self.journal).__name__
             raise JMSException(
@@ -135,8 +132,7 @@ class Storage:
             self._commits_found(session, copies, live)
         for copy in copies:
             self._found(copy, live)
-        there = self.core.broker.under(self.core.wiring.broadcast("broker")).members.values()
-        known = {copy.key for copy in (*copies, *there)} | self.letters.survived(live)
+        known = {copy.key for copy in (*copies, *self.core.copies_of(self.core.broker))} | self.letters.survived(live)
         for key in live.keys() - known:
             raise JournalInconsistent(f"the journal has brought back copy {key}, whose removal was on stable storage")
         if not self.sync():

@@ -143,7 +143,7 @@ class _Point:
 
 @dataclasses.dataclass(slots=True)
 class _Known:
-    """What recoveries of a disk find; a run begins as others do, so it is found out once for all of them.
+    """What recoveries of a disk find, shared by all runs, because many of them begin alike.
 
     Attributes:
         found: what they find, the same each time, or what is wrong with it.
@@ -385,16 +385,14 @@ class _Trial:
 
     def _recover(self, image: Image, state: DiskState, depth: int) -> _Kept | str:
         """What a recovery finds, the same each time, however it is crashed; otherwise what is wrong with it."""
-        key = _key(image)
-        if key not in self._known.found:
-            self._known.found[key] = self._first(key, image, state)
-        if isinstance(self._known.found[key], str) or self._known.checked.get(key, _DEEP + 1) <= depth:
-            return self._known.found[key]
+        key, found = _key(image), self._once(image, state)
+        if isinstance(found, str) or self._known.checked.get(key, _DEEP + 1) <= depth:
+            return found
         self._known.checked[key] = depth
-        wrong = self._again(image, state, self._known.found[key], depth)
+        wrong = self._again(image, state, found, depth)
         if wrong:
             self._known.found[key] = wrong
-        return self._known.found[key]
+        return wrong or found
 
     def _first(self, key: _Key, image: Image, state: DiskState) -> _Kept | str:
         journal = self._open(state.disk(image))

@@ -9,12 +9,15 @@ import secrets
 from pathlib import Path
 from typing import Protocol
 
-__all__ = ["Disk", "OsDisk", "machine_failed", "write_all"]
+__all__ = ["Disk", "OsDisk", "machine_failed", "no_room", "write_all"]
 
-_OF_THE_MACHINE = {
-    errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.ENXIO, errno.ENODEV, errno.ENOMEM, errno.EMFILE,
-    errno.ENFILE,
-}  # fmt: skip
+_NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+_OF_THE_MACHINE = {*_NO_ROOM, errno.EIO, errno.ENXIO, errno.ENODEV, errno.ENOMEM, errno.EMFILE, errno.ENFILE}
+
+
+def no_room(error: BaseException) -> bool:
+    """Whether a call to the operating system failed because there is no room left."""
+    return isinstance(error, OSError) and error.errno in _NO_ROOM
 
 
 def machine_failed(error: BaseException) -> bool:
@@ -44,7 +47,7 @@ class Disk(Protocol):
         """Open a file that exists, to write to it."""
 
     def close(self, file: int) -> None:
-        """Let go of a file, without a sync; in a fork of the process, of a lock, which the parent keeps."""
+        """Close a file without a sync, or in a fork its copy of a lock, which the parent keeps."""
 
     def read(self, path: Path) -> bytes:
         """All bytes of a file."""
@@ -68,7 +71,7 @@ class Disk(Protocol):
         """Cut a file to ``length`` bytes."""
 
     def salt(self) -> int:
-        """A number below 2**31 that nobody can know who has something stored; another one each time."""
+        """A number below 2**31 that nobody whose data are stored can predict; a different one each time."""
 
 
 def write_all(disk: Disk, file: int, offset: int, data: bytes) -> int:
@@ -86,7 +89,7 @@ def write_all(disk: Disk, file: int, offset: int, data: bytes) -> int:
 
 
 class _Lock(int):
-    """A file that is locked as long as this number is in use; no exception between two steps can leave it behind."""
+    """A file that is locked as long as this object lives, so that no exception can leave it locked for good."""
 
     closed = False
 

@@ -11,7 +11,7 @@ from ackfsm.journal._entry import LARGEST, NUMBERS, Entry, Kind, check
 from ackfsm.journal._frame import CLOSED, SEAL, SEGMENT, SegmentHeader, encode, mark
 from ackfsm.journal._mortal import CLOSED_ALREADY, Mortal
 from ackfsm.journal._protocol import REMEMBERED, Compaction
-from ackfsm.journal._recovery import Recovery, Replay
+from ackfsm.journal._recovery import Replay, beyond
 from ackfsm.journal._scan import WATERMARK, Scan, name_of, scan
 from ackfsm.journal._simulated import SimulatedDisk
 from ackfsm.journal._watermark import Watermark, WatermarkFile
@@ -22,7 +22,7 @@ __all__ = ["FileJournal"]
 
 _CHECKED = 3
 """Kinds from here on have rules of their own."""
-_KEY, _DATA, _TRANSACTION = itemgetter(1), itemgetter(2), itemgetter(3)
+_DATA = itemgetter(2)
 _MANY = 8
 """So many segments at opening are made one."""
 
@@ -102,7 +102,7 @@ class FileJournal(Mortal):
             many = len(found.segments) >= _MANY or self._pays()
             self._begin(base=many or not found.segments)
             self._watermark.opened(self._promised())
-        self.recovery = self._recovered(found)
+        self.recovery = found.recovery(self._epoch)
 
     def _read(self) -> Scan:
         try:
@@ -133,23 +133,6 @@ class FileJournal(Mortal):
     def _write_again(self, file: int, found: Scan) -> None:
         """What nothing vouches for is perhaps only in memory, where after a failed sync no later sync finds it."""
         self._put(file, found.segments[-1].end - len(found.unvouched), found.unvouched)
-
-    def _recovered(self, found: Scan) -> Recovery:
-        return Recovery(
-            live=self._replay.live(),
-            removed=self._replay.removed,
-            remembered=self._replay.remembered(),
-            next_position=found.position,
-            next_key=self._replay.next_key,
-            epoch=self._epoch,
-            entries=found.entries,
-            dropped=self._replay.dropped,
-            size=found.size,
-            segments=len(found.segments),
-            torn=found.torn,
-            clean=found.clean,
-            stale=found.stale,
-        )
 
     # the protocol
 
@@ -199,7 +182,7 @@ class FileJournal(Mortal):
 
     @property
     def _next(self) -> int:
-        """The position of the next entry; said by the entries alone, so that an exception cannot make it another."""
+        """The position of the next entry: derived from the entries, so that no exception can make the two differ."""
         return self._written + len(self._waiting)
 
     def _write_and_sync(self) -> None:
@@ -224,7 +207,7 @@ class FileJournal(Mortal):
         entries = self._waiting
         if entries:
             self._replay.apply(self._written, entries)
-            self._replay.next_key = _beyond(self._replay.next_key, entries)
+            self._replay.next_key = beyond(self._replay.next_key, entries)
         return entries
 
     def _frames(self, position: int, entries: Sequence[Entry]) -> Iterator[bytes]:
@@ -245,7 +228,7 @@ class FileJournal(Mortal):
         self._watermark.synced(self._promised())
 
     def _promised(self, *, clean: bool = False) -> Watermark:
-        """What may be said outside of the segments, so that it is missed when it is gone."""
+        """What the watermark may promise now, so that its loss is noticed."""
         return Watermark(self._epoch, self._synced, clean)
 
     # segments
@@ -369,13 +352,6 @@ class FileJournal(Mortal):
         lock, self._lock = self._lock, None
         if lock is not None:
             self._disk.close(lock)
-
-
-def _beyond(key: int, entries: Sequence[Entry]) -> int:
-    """The first number from ``key`` on that is above all keys and transactions of ``entries``."""
-    newest: int = max(map(_KEY, entries))
-    last: int = max(map(_TRANSACTION, entries))
-    return max(key, newest + 1, last + 1)
 
 
 def _parts(entries: Sequence[Entry], group: int) -> Iterator[Sequence[Entry]]:

@@ -51,22 +51,7 @@ def inspect_file(path: Path, *, remembered: int = REMEMBERED) -> tuple[Recovery,
             f"{shown(str(path))} cannot be read ({error.strerror}); name the directory of a journal"
         ) from None
     found.replay.new_epoch()
-    recovery = Recovery(
-        live=found.replay.live(),
-        removed=found.replay.removed,
-        remembered=found.replay.remembered(),
-        next_position=found.position,
-        next_key=found.replay.next_key,
-        epoch=found.segments[-1].header.epoch if found.segments else 0,
-        entries=found.entries,
-        dropped=found.replay.dropped,
-        size=found.size,
-        segments=len(found.segments),
-        torn=found.torn,
-        clean=found.clean,
-        stale=found.stale,
-    )
-    return recovery, in_use
+    return found.recovery(found.segments[-1].header.epoch if found.segments else 0), in_use
 
 
 def _in_use(disk: OsDisk, path: Path) -> bool:

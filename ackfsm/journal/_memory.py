@@ -6,8 +6,9 @@ import dataclasses
 from collections.abc import Callable
 
 from ackfsm.journal._entry import ATTEMPTS, LARGEST, NUMBERS, Entry, JournalFailure, Kind, check
+from ackfsm.journal._mortal import CLOSED_ALREADY
 from ackfsm.journal._protocol import REMEMBERED, Compaction
-from ackfsm.journal._recovery import Recovery, Replay
+from ackfsm.journal._recovery import Recovery, Replay, beyond
 from ackfsm.terms import InputError
 
 __all__ = ["MemoryJournal"]
@@ -76,7 +77,7 @@ class MemoryJournal:
 
     @property
     def _next(self) -> int:
-        """The position of the next entry; said by the entries alone, so that an exception cannot make it another."""
+        """The position of the next entry: derived from the entries, so that no exception can make the two differ."""
         return self._synced + len(self._entries)
 
     def write(self) -> int:
@@ -104,7 +105,7 @@ class MemoryJournal:
         """See :meth:`ackfsm.journal.Journal.close`."""
         if self._failed is None:
             self._flush()
-            self._failed = "it is closed"
+            self._failed = CLOSED_ALREADY
 
     def crash(self, survivors: Callable[[int], bool]) -> MemoryJournal:
         """What a recovery finds after a power loss; this journal stays as it is.
@@ -126,13 +127,13 @@ class MemoryJournal:
 
     def _found(self, kept: list[Entry]) -> MemoryJournal:
         found = [*self._base.snapshot(), *kept]
-        start = _Start(found, self._written, self._epoch + 1, _beyond(self._base.next_key, found))
+        start = _Start(found, self._written, self._epoch + 1, beyond(self._base.next_key, found))
         return MemoryJournal(remembered=self._remembered, start=start)
 
     def _flush(self) -> None:
         """Take all entries into the state; an exception in the midst leaves them, and the journal says so."""
         self._written, self._failed = self._next, "a sync has begun and has not ended"
-        self._base.next_key = _beyond(self._base.next_key, self._entries)
+        self._base.next_key = beyond(self._base.next_key, self._entries)
         self._base.apply(self._synced, self._entries)
         self._synced, self._entries = self._written, []
         self._failed = None
@@ -140,13 +141,3 @@ class MemoryJournal:
     def _alive(self) -> None:
         if self._failed is not None:
             raise JournalFailure(f"the journal: {self._failed}; open the journal again to find out what it holds")
-
-
-def _beyond(key: int, entries: list[Entry]) -> int:
-    """The first number from ``key`` on that is above all keys and transactions of ``entries``."""
-    for _, number, _, transaction in entries:
-        if number >= key:
-            key = number + 1
-        if transaction >= key:
-            key = transaction + 1
-    return key

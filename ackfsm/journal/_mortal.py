@@ -3,33 +3,27 @@
 from __future__ import annotations
 
 import abc
-import errno
 import functools
 import os
 import weakref
 from types import TracebackType
 
+from ackfsm.journal._disk import no_room
 from ackfsm.journal._entry import JournalFailure
 
-__all__ = ["CLOSED_ALREADY", "Mortal", "no_room"]
+__all__ = ["CLOSED_ALREADY", "Mortal"]
 
 CLOSED_ALREADY = "it is closed"
-_NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
-
-
-def no_room(error: BaseException) -> bool:
-    """Whether a call to the operating system failed because there is no room left."""
-    return isinstance(error, OSError) and error.errno in _NO_ROOM
 
 
 class Mortal(abc.ABC):
     """A journal until it ends.
 
-    A call that changes something marks the journal as failed before it begins, and takes that back when it has ended
-    well.  So whatever comes out of it (an exception of a signal handler too, also two of them), and whoever calls in
-    the middle of it, finds a journal that says that it has failed.
+    A call that changes something marks the journal as failed before it begins, and clears the mark when it has ended
+    well.  So after any exception (also one or more of a signal handler), and for a call in the middle of another, the
+    journal says that it has failed.
 
-    ``failures`` are the exceptions by which what is below says that it has failed.
+    ``failures`` are the exceptions by which the layer below says that it has failed.
     """
 
     failures: tuple[type[Exception], ...] = (OSError,)
@@ -38,11 +32,11 @@ class Mortal(abc.ABC):
 
     @abc.abstractmethod
     def _let_go(self) -> None:
-        """Give back files, connections and locks; what has been given back already is left alone."""
+        """Release files, connections and locks; doing so twice is harmless."""
 
     @abc.abstractmethod
     def _forked(self) -> None:
-        """Let go of the copies that a fork has made, so that nothing happens to those of the parent."""
+        """In a fork: give up its copies of files, connections and locks without any effect on those of the parent."""
 
     def _alive(self) -> None:
         if self._failed is not None:
@@ -72,7 +66,7 @@ class Mortal(abc.ABC):
 
 
 class _Call:
-    """A call at work."""
+    """A call that is running; a class because a generator would take longer."""
 
     __slots__ = ("_doing", "_journal")
 

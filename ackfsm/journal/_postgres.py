@@ -26,6 +26,7 @@ CREATE TABLE IF NOT EXISTS ackfsm_journal_entry (name text, position bigint, epo
 """
 _LOCK = "SELECT pg_try_advisory_lock(hashtextextended('ackfsm journal ' || %s, 0))"
 _UNLOCK = "SELECT pg_advisory_unlock(hashtextextended('ackfsm journal ' || %s, 0))"
+# Asked first, because ALTER TABLE locks out all others even where it changes nothing.
 _OLDER = """SELECT NOT EXISTS (SELECT FROM pg_attribute WHERE attrelid = 'ackfsm_journal'::regclass
     AND attname = 'checksum')"""
 _FROM_OLDER = """ALTER TABLE ackfsm_journal ADD COLUMN IF NOT EXISTS promised bigint NOT NULL DEFAULT 0,

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from operator import itemgetter
 
 from ackfsm.journal._entry import ATTEMPTS, Entry, Kind
 
-__all__ = ["Live", "Recovery", "Replay", "Torn"]
+__all__ = ["Live", "Recovery", "Replay", "Torn", "beyond"]
 
 _STORE, _REMOVE, _COMMIT, _MARK, _REMEMBER = map(int, Kind)
 _OVERHEAD = 13
 """Bytes of an entry in a file besides its data."""
+_KEY, _TRANSACTION = itemgetter(1), itemgetter(3)
 _UNCLEAN = "not closed cleanly: what was written last may not have been synced"
 
 
@@ -94,6 +95,15 @@ class Recovery:
         said += [str(self.torn)] * (self.torn is not None)
         said += [_UNCLEAN] * (not self.clean)
         return ", ".join(said)
+
+
+def beyond(key: int, entries: Sequence[Entry]) -> int:
+    """The first number from ``key`` on that is above all keys and transactions of ``entries``."""
+    if not entries:
+        return key
+    newest: int = max(map(_KEY, entries))
+    last: int = max(map(_TRANSACTION, entries))
+    return max(key, newest + 1, last + 1)
 
 
 class Replay:

@@ -13,11 +13,22 @@ from typing import Self, TypeAlias
 from ackfsm.journal._entry import LARGEST, NUMBERS, Entry, JournalDamaged, Kind, check, newer
 from ackfsm.journal._mortal import CLOSED_ALREADY, Mortal
 from ackfsm.journal._protocol import Compaction
-from ackfsm.journal._recovery import Recovery, Replay
+from ackfsm.journal._recovery import Recovery, Replay, beyond
 from ackfsm.journal._watermark import Watermark, lacking
 from ackfsm.terms import InputError
 
-__all__ = ["FORMAT", "Head", "Row", "RowJournal", "check_format", "check_head", "hold_to", "read_rows", "row"]
+__all__ = [
+    "FORMAT",
+    "Head",
+    "Row",
+    "RowJournal",
+    "check_format",
+    "check_head",
+    "hold_to",
+    "read_rows",
+    "recovered",
+    "row",
+]
 
 Row: TypeAlias = tuple[int, int, int, int, int, bytes, int]
 """Position, epoch, kind, key, transaction, data, checksum."""
@@ -44,7 +55,7 @@ class Head:
         next_key: the first free key.
         first: the first position.
         promised: all below this position has been on stable storage at some time.
-        closed: the epoch that ended well, last of all.
+        closed: the last epoch that was closed.
         format: of what was read.
     """
 
@@ -136,10 +147,27 @@ def read_rows(name: str, head: Head, rows: Iterable[Row], remembered: int) -> tu
     return replay, position, size
 
 
+def recovered(replay: Replay, head: Head, position: int, *, epoch: int, size: int) -> Recovery:
+    """What was found in rows that end at ``position``, as of opening number ``epoch``."""
+    return Recovery(
+        live=replay.live(),
+        removed=replay.removed,
+        remembered=replay.remembered(),
+        next_position=position,
+        next_key=replay.next_key,
+        epoch=epoch,
+        entries=position - head.first,
+        dropped=replay.dropped,
+        size=size,
+        segments=1,
+        clean=head.clean,
+    )
+
+
 def hold_to(name: str, said: Watermark, head: Head, position: int, where: str = "") -> None:
     """Raise :class:`JournalDamaged` if rows that end at ``position`` lack something that ``said`` promises.
 
-    ``where`` it is said is told with it.
+    ``where`` is added to the error: the place that makes the promise.
     """
     why = lacking(said, head.epoch, position)
     if why:
@@ -225,19 +253,7 @@ class RowJournal(Mortal):
         self._written = self._synced = position
         self._begin_epoch(head, position)
         self._replace(self._head(), None)
-        self.recovery = Recovery(
-            live=self._replay.live(),
-            removed=self._replay.removed,
-            remembered=self._replay.remembered(),
-            next_position=position,
-            next_key=self._replay.next_key,
-            epoch=self._epoch,
-            entries=position - self._first,
-            dropped=self._replay.dropped,
-            size=size,
-            segments=1,
-            clean=head.clean,
-        )
+        self.recovery = recovered(self._replay, head, position, epoch=self._epoch, size=size)
 
     def _head(self) -> Head:
         return Head(self._epoch, self._replay.next_key, self._first, self._next, self._closed)
@@ -255,7 +271,7 @@ class RowJournal(Mortal):
 
     @property
     def _next(self) -> int:
-        """The position of the next entry; said by the entries alone, so that an exception cannot make it another."""
+        """The position of the next entry: derived from the entries, so that no exception can make the two differ."""
         return self._written + len(self._waiting)
 
     def write(self) -> int:
@@ -316,7 +332,7 @@ class RowJournal(Mortal):
         entries = self._waiting
         rows = [row(position, self._epoch, entry) for position, entry in enumerate(entries, self._written)]
         self._replay.apply(self._written, entries)
-        self._replay.next_key = max(self._replay.next_key, *(max(e[1], e[3]) + 1 for e in entries), 1)
+        self._replay.next_key = beyond(self._replay.next_key, entries)
         return rows
 
     def _hand_over(self, *, durable: bool) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 from ackfsm.journal._disk import Disk
 from ackfsm.journal._entry import NUMBERS, Entry, JournalDamaged, Kind, check, newer
 from ackfsm.journal._frame import CLOSED, KNOWN, MAGIC, SEGMENT, Frame, SegmentHeader, frame_at, newer_format
-from ackfsm.journal._recovery import Replay, Torn
+from ackfsm.journal._recovery import Recovery, Replay, Torn
 from ackfsm.journal._watermark import Watermark, lacking, newest
 from ackfsm.terms import InputError
 from ackfsm.text import shown
@@ -54,7 +54,7 @@ class Scan:
 
     ``unvouched`` is the end of the last segment (as far as it is good) of which nothing says that it had been synced;
     ``stale`` are left-over files, ``clean`` says that the journal ended well, or is new;
-    ``relies_on_watermark`` that it is of a format which is not read without one.
+    ``relies_on_watermark`` says that its format is not read without a watermark.
     """
 
     replay: Replay
@@ -67,6 +67,24 @@ class Scan:
     size: int
     clean: bool
     relies_on_watermark: bool
+
+    def recovery(self, epoch: int) -> Recovery:
+        """What was found, as of opening number ``epoch``."""
+        return Recovery(
+            live=self.replay.live(),
+            removed=self.replay.removed,
+            remembered=self.replay.remembered(),
+            next_position=self.position,
+            next_key=self.replay.next_key,
+            epoch=epoch,
+            entries=self.entries,
+            dropped=self.replay.dropped,
+            size=self.size,
+            segments=len(self.segments),
+            torn=self.torn,
+            clean=self.clean,
+            stale=self.stale,
+        )
 
 
 def scan(disk: Disk, directory: Path, remembered: int) -> Scan:
@@ -92,7 +110,7 @@ class _Reader:
 
     def read(self) -> Scan:
         names = self.disk.names(self.directory)
-        watermark = self._watermark(names)  # before what it speaks of, of which a journal in use has more by and by
+        watermark = self._watermark(names)  # first: a journal that is in use grows while it is read
         found = {int(match[1]): name for name in names if (match := _NAME.fullmatch(name))}
         wanted = self._wanted(found)
         for sequence in wanted:

@@ -13,12 +13,11 @@ from collections.abc import Generator, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Self
 
-from ackfsm.journal._disk import OsDisk, machine_failed
+from ackfsm.journal._disk import OsDisk, machine_failed, no_room
 from ackfsm.journal._entry import JournalDamaged, JournalFailure
-from ackfsm.journal._mortal import no_room
 from ackfsm.journal._protocol import REMEMBERED
 from ackfsm.journal._recovery import Recovery, Replay
-from ackfsm.journal._rows import FORMAT, Head, Row, RowJournal, check_format, check_head, hold_to, read_rows
+from ackfsm.journal._rows import FORMAT, Head, Row, RowJournal, check_format, check_head, hold_to, read_rows, recovered
 from ackfsm.journal._watermark import Watermark, WatermarkFile, newest
 from ackfsm.terms import InputError
 from ackfsm.text import shown
@@ -229,7 +228,7 @@ def _refuse_others(path: Path, *, waiting: bool) -> None:
     if not beginning.startswith(MAGIC):
         raise _damaged(path, "file is not a database")
     if beginning[_VERSIONS] not in {b"\1\1", b"\2\2"}:  # SQLite would take it for one that may not be written
-        raise _damaged(path, "its header names a format of files that there is not")
+        raise _damaged(path, "its header names a file format that does not exist")
     if waiting and newest(_beside(path) or b"") is not None:
         return  # a journal; what a crash has left in the file alone may be in pieces
     _check_tables(path, _tables(path, waiting=waiting))
@@ -269,7 +268,7 @@ def _of_the_machine(error: BaseException) -> bool:
 
 
 def _told(path: Path, error: Exception) -> InputError:
-    """Why a file cannot be opened, in a sentence: it is in use, may not be, or is damaged."""
+    """Why a file cannot be opened, in a sentence: it is in use, not accessible, or damaged."""
     name, code = shown(str(path)), _code(error)
     if code in {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}:
         return InputError(f"{name} is in use; close the journal that has it open")
@@ -365,7 +364,7 @@ def read_sqlite(path: Path, remembered: int = REMEMBERED) -> Recovery:
 
     Raises :class:`JournalDamaged`, :class:`ackfsm.terms.InputError` for a database of something else.
     """
-    beside = _beside(path)  # before what it speaks of, of which a journal in use has more by and by
+    beside = _beside(path)  # first: a journal that is in use grows while it is read
     try:
         _refuse_others(path, waiting=Path(f"{path}-wal").exists())
         with _copy_of(path) as copy, contextlib.closing(_connected(_uri(copy))) as database:
@@ -403,19 +402,7 @@ def _read(path: Path, beside: bytes | None, database: sqlite3.Connection, rememb
     _check_pages(path, database)
     head, replay, position = _rows_of(path, beside, database, remembered)
     replay.new_epoch()
-    return Recovery(
-        live=replay.live(),
-        removed=replay.removed,
-        remembered=replay.remembered(),
-        next_position=position,
-        next_key=replay.next_key,
-        epoch=head.epoch,
-        entries=position - head.first,
-        dropped=replay.dropped,
-        size=path.stat().st_size,
-        segments=1,
-        clean=head.clean,
-    )
+    return recovered(replay, head, position, epoch=head.epoch, size=path.stat().st_size)
 
 
 def _rows_of(
