@@ -185,7 +185,11 @@ MEANINGS = [
     (SpecError("no"), USAGE, "no"),
     (HostError("no"), FAILED, "no"),
     (AckfsmError("no"), FAILED, "no"),
-    (explore.NotReplayedError("loss", "no"), FAILED, "internal error"),
+    (
+        explore.NotReplayedError("loss", "no"),
+        FAILED,
+        "the search's witness of loss cannot be performed (no)",
+    ),
     (KeyboardInterrupt(), INTERRUPTED, "interrupted"),
     (MemoryError(), FAILED, "there is not enough memory"),
     (OSError(errno.ENOMEM, "no"), FAILED, "there is not enough memory"),
