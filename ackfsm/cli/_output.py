@@ -92,8 +92,9 @@ def note(sentence: str) -> None:
 def make_fit() -> None:
     """Make the streams of this process such that writing to them ends in nothing but an :class:`OSError`.
 
-    Where the encoding lacks a character another stands for it.  A stream that is closed becomes one that refuses what
+    Where the encoding lacks a character another one replaces it.  A stream that is closed becomes one that refuses what
     is written (standard output) or drops it (standard error), so that no file that is opened later gets its number.
+    Standard output is buffered whatever ``PYTHONUNBUFFERED`` says.
     """
     codecs.register_error(__name__, _instead)
     if sys.stdin is None:
