@@ -25,13 +25,12 @@ __all__ = [
     "is_of_the_machine",
     "leads_out",
     "make_folder",
-    "replacing",
     "write_file",
     "write_files",
 ]
 
 _HOST = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EMFILE, errno.ENFILE, errno.ENOMEM})
-"""What no other name would mend."""
+"""Errors that no other name would avoid."""
 
 
 def is_of_the_machine(error: OSError) -> bool:
@@ -112,29 +111,13 @@ def write_files(files: Mapping[Path, bytes]) -> None:
                     continue
                 half = stack.enter_context(_half_of(path))
                 half.write(data)
-                _sync(half)
+                half.flush()
+                os.fsync(half.fileno())
                 half.close()
                 staged.append((Path(half.name), path))
         for half_path, path in staged:
             with _told(path):
                 half_path.replace(path.resolve())
-
-
-@contextlib.contextmanager
-def replacing(path: Path) -> Iterator[IO[bytes]]:
-    """A file to write to, which takes the place of ``path`` when the block ends without an error.
-
-    Raises as :func:`write_file`, also for an :class:`OSError` of the block.
-    """
-    with _told(path):
-        if leads_out(path):
-            with path.open("wb") as stream:
-                yield stream
-        else:
-            with _half_of(path) as half:
-                yield half
-                _sync(half)
-                Path(half.name).replace(path.resolve())
 
 
 @contextlib.contextmanager
@@ -145,16 +128,13 @@ def _told(path: Path) -> Iterator[None]:
         raise cannot_write(path, error) from None
 
 
-_OPEN_FILES = ("/dev/std", "/dev/fd/", "/proc/self/fd/", f"/proc/{os.getpid()}/fd/")
-"""Names of what a process has open already: even if that is a file, it is written to and not replaced."""
-
-
 def leads_out(path: Path) -> bool:
     """Whether it is a device or a pipe: nothing can take its place, and a reader waits for what is written.
 
-    Raises :class:`OSError` for a name that there cannot be.
+    So are the names of what this process has open already, even if that is a file.  Raises :class:`OSError` for a name
+    that there cannot be.
     """
-    if str(path.absolute()).startswith(_OPEN_FILES):
+    if str(path.absolute()).startswith(("/dev/std", "/dev/fd/", "/proc/self/fd/", f"/proc/{os.getpid()}/fd/")):
         return True
     try:
         mode = path.stat().st_mode
@@ -187,8 +167,3 @@ def _mode_for(place: Path) -> int:
         mask = os.umask(0o077)
         os.umask(mask)
         return 0o666 & ~mask
-
-
-def _sync(half: IO[bytes]) -> None:
-    half.flush()
-    os.fsync(half.fileno())

@@ -155,14 +155,11 @@ class Network:
 
     def step(self, state: Sequence[str], event: NetworkEvent) -> tuple[str, ...] | None:
         """The state after ``event``, or ``None`` if some participant refuses it."""
-        rows = []
+        after = list(state)
         for part in event.participants:
             row = self.instances[part.instance].fsm.rows[state[part.instance], part.event]
             if row.move is Move.REFUSE:
                 return None
-            rows.append(row)
-        after = list(state)
-        for part, row in zip(event.participants, rows, strict=True):
             after[part.instance] = row.target
         return tuple(after)
 

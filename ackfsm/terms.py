@@ -232,21 +232,16 @@ def check_number(what: str, value: object, least: int = 1, *, optional: bool = T
         return
     if not isinstance(value, int) or isinstance(value, bool) or value < least:
         legal = f"a whole number from {least}" + (", or None for no limit" if optional else "")
-        raise InputError(f"{what} cannot be {_short(value)}; it is {legal}")
-
-
-def _short(value: object) -> str:
-    """As Python writes it, in a few characters."""
-    return f"{value!r:.60}"
+        raise InputError(f"{what} cannot be {_told(value)}; it is {legal}")
 
 
 def check_names(what: str, value: object) -> None:
-    """Raise :class:`InputError` unless ``value`` is a collection of texts; one text alone is none."""
+    """Raise :class:`InputError` unless ``value`` is a collection of texts; a single text is refused."""
     if isinstance(value, str) or not isinstance(value, Collection):
-        raise InputError(f"{what} cannot be {_short(value)}; it is a set of names, in Python {{'name'}}")
+        raise InputError(f"{what} cannot be {_told(value)}; it is a set of names, in Python {{'name'}}")
     for name in value:
         if not isinstance(name, str):
-            raise InputError(f"{what} cannot have {_short(name)}; all that is in it are names")
+            raise InputError(f"{what} cannot have {_told(name)}; all that is in it are names")
 
 
 _TYPES: Mapping[str, object] = types.MappingProxyType(typing.get_type_hints(Configuration))
@@ -284,7 +279,7 @@ def parse_value(key: str, value: object) -> StrEnum | bool | int | None:
 
 
 def _told(value: object) -> str:
-    """A value that is none, as a person wrote it; escaped and short."""
+    """A value that is not legal, as a person wrote it; escaped and short."""
     return quoted(value) if isinstance(value, str) else shown(repr(value))
 
 

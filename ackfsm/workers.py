@@ -31,11 +31,7 @@ _Warned: TypeAlias = "tuple[tuple[str, type[Warning]], ...]"
 
 @contextlib.contextmanager
 def workers(number: int) -> Iterator[Workers]:
-    """Up to ``number`` processes that live as long as the block; they end at once if it ends in an error.
-
-    Before Python 3.11.5 a pool whose processes are dead waits for ever if its thread was writing to one of them,
-    unless nobody has the other end of the pipe (https://github.com/python/cpython/issues/94777).
-    """
+    """Up to ``number`` processes that live as long as the block; they are killed if it ends in an error."""
     strangers = set(multiprocessing.active_children())
     resource_tracker.ensure_running()  # its own start would let interrupts through, see _not_interrupted
     spawn = multiprocessing.get_context("spawn")
@@ -43,13 +39,24 @@ def workers(number: int) -> Iterator[Workers]:
     try:
         yield Workers(pool)
     except BaseException:
+        if sys.version_info < (3, 11, 5):
+            _stop_reading(pool)
         for process in set(multiprocessing.active_children()) - strangers:
             process.kill()
-        if sys.version_info < (3, 11, 5):  # later ones do it themselves, and must not find it done
-            pool._call_queue._reader.close()  # type: ignore[attr-defined] # noqa: SLF001 - as said above
         raise
     finally:
         pool.shutdown(cancel_futures=True)
+
+
+def _stop_reading(pool: concurrent.futures.ProcessPoolExecutor) -> None:
+    """Close the end of the pipe to the processes that a pool keeps open in this one.
+
+    Before Python 3.11.5 a pool does not close it when its processes are dead, and waits for ever for a thread of its
+    own that is still writing to them (https://github.com/python/cpython/issues/94777).  Later versions close it
+    themselves; if both did at the same moment, one would fail.
+    """
+    with contextlib.suppress(OSError):  # that thread, if it had nothing left to write, may be closing it too
+        pool._call_queue._reader.close()  # type: ignore[attr-defined] # noqa: SLF001 - there is no public way
 
 
 class Workers:

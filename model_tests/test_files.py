@@ -7,13 +7,12 @@ import os
 import stat
 import threading
 from pathlib import Path
-from typing import IO, Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ackfsm.files import replacing, write_file, write_files
+from ackfsm.files import write_file, write_files
 from ackfsm.terms import HostError, InputError
 from ackfsm.text import quoted, shown
 
@@ -54,16 +53,16 @@ def test_a_full_disk_leaves_every_file_as_it_was(tmp_path: Path, monkeypatch: py
     assert sorted(tmp_path.iterdir()) == [first, second]
 
 
-def test_an_error_in_the_midst_leaves_what_was_there(tmp_path: Path) -> None:
+def test_an_interrupt_in_the_midst_leaves_what_was_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "page"
     path.write_text("good")
 
-    def interrupted(half: IO[Any]) -> None:
-        half.write(b"ba")
+    def interrupted(_: int) -> None:
         raise KeyboardInterrupt
 
-    with pytest.raises(KeyboardInterrupt), replacing(path) as half:
-        interrupted(half)
+    monkeypatch.setattr(os, "fsync", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        write_file(path, b"bad")
     assert path.read_text() == "good"
     assert list(tmp_path.iterdir()) == [path]
 

@@ -266,7 +266,7 @@ STRANGE_BOUNDS: list[tuple[dict[str, Any], str]] = [
     ({"max_faults": 1001}, "a budget of 1001 faults is more than 1000; leave it without limit (any)"),
     ({"faults": frozenset({"x"})}, f"there is no fault 'x'; the faults are {', '.join(Fault)}"),
     ({"faults": "broker_crash"}, "faults cannot be 'broker_crash'; it is a set of names, in Python {'name'}"),
-    ({"faults": Fault.BROKER_CRASH}, "faults cannot be <Fault.BROKER_CRASH: 'broker_crash'>; it is a set of names"),
+    ({"faults": Fault.BROKER_CRASH}, "faults cannot be 'broker_crash'; it is a set of names"),
     ({"faults": None}, "faults cannot be None; it is a set of names, in Python {'name'}"),
     ({"faults": [["x"]]}, "faults cannot have ['x']; all that is in it are names"),
     ({"faults": {"\x1b[2J"}}, r"there is no fault '\x1b[2J'; the faults are"),

@@ -21,7 +21,7 @@ from pyspark.sql import SparkSession  # noqa: TC002 - pytest fixtures are looked
 from ackfsm import history, spark
 from ackfsm.history import _source
 from ackfsm.spark._lines import reader, spark_names, uri
-from ackfsm.terms import InputError
+from ackfsm.terms import Anomaly, InputError
 from model_tests._tables import shipped
 
 pytestmark = pytest.mark.spark
@@ -67,6 +67,22 @@ def test_lines_of_several_parts_are_those_of_one_history(tmp_path: Path, session
         ("c=1é,[x].jsonl.gz", 7),
         ("d\te\n.jsonl", 8),
     ]
+
+
+def test_clocks_are_put_right_across_many_parts(tmp_path: Path, session: SparkSession) -> None:
+    """What was sent at the same moment as it was delivered stands in the last of many parts, the delivery in the first.
+
+    The places of the parts must not be taken for what tells processes apart at the same moment.
+    """
+    delivered = {"t": 5, "process": "c", "event": "delivered", "queue": "q", "message": "m", "redelivered": False}
+    sent = {"t": 5, "process": "p", "event": "send", "queue": "q", "message": "m", "delivery_mode": "PERSISTENT"}
+    other = {"t": 1, "process": "p", "event": "rollback", "session": "s"}
+    for place, event in enumerate([delivered, *[other] * 68, sent]):
+        (tmp_path / f"{place:02}.jsonl").write_text(json.dumps(event) + "\n")
+    local = history.examine(history.read(tmp_path), SPEC, None, skew=10)
+    assert local.offsets
+    assert local.anomalies[Anomaly.PHANTOM].count == 0
+    assert spark.examine(tmp_path, SPEC, None, session, skew=10) == dataclasses.replace(local, engine="spark")
 
 
 def test_rows_of_several_parts_are_those_of_one_history(tmp_path: Path, session: SparkSession) -> None:

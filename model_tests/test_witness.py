@@ -122,7 +122,7 @@ def test_what_cannot_be_performed_is_an_internal_error_and_never_shown(
     monkeypatch.setattr("ackfsm.explore._check.explore", harmed)
     code, out, err = ackfsm(f"{line} {LOSS}")
     assert (code, out) == (70, "")
-    assert re.fullmatch(r"ackfsm \w+: internal error: the search's witness of loss cannot be performed .*\n", err)
+    assert re.fullmatch(r"ackfsm \w+: the search's witness of loss cannot be performed .*\n", err)
 
 
 # what is shown

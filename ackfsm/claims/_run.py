@@ -7,7 +7,7 @@ import dataclasses
 import functools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 from ackfsm.claims._evidence import Evidence, Status, conclude
 from ackfsm.claims._questions import Answer, Question, answer
@@ -70,9 +70,6 @@ class Decided:
         }
 
 
-_Asking: TypeAlias = "Callable[[Sequence[Question]], Iterator[tuple[int, Answer]]]"
-
-
 def decide(  # noqa: PLR0913 - all but the first two have defaults that fit
     specification: Specification,
     claims: Sequence[Claim],
@@ -89,8 +86,13 @@ def decide(  # noqa: PLR0913 - all but the first two have defaults that fit
     """
     questions = list(dict.fromkeys(question for claim in claims for question in _asked(specification, claim)))
     answers: dict[Question, Answer] = {}
-    with _asking(directory, min(jobs, len(questions)), max_states) as ask:
-        for place, found in ask(questions):
+    find = functools.partial(answer, directory=directory, max_states=max_states)
+    jobs = min(jobs, len(questions))
+    with contextlib.ExitStack() as stack:
+        answering: Iterator[tuple[int, Answer]] = enumerate(map(find, questions))
+        if jobs > 1:
+            answering = stack.enter_context(workers(jobs)).map(find, questions)
+        for place, found in answering:
             answers[questions[place]] = found
             if progress is not None:
                 progress(len(answers), len(questions))
@@ -109,17 +111,6 @@ def _asked(specification: Specification, claim: Claim) -> Iterator[Question]:
             yield from check.questions(specification)
         except InputError:
             continue  # what cannot be asked is said by _evidence, which meets the same refusal
-
-
-@contextlib.contextmanager
-def _asking(directory: Path | None, jobs: int, max_states: int) -> Iterator[_Asking]:
-    """What answers questions, each with its place, as the answers come."""
-    find = functools.partial(answer, directory=directory, max_states=max_states)
-    if jobs <= 1:
-        yield lambda questions: ((place, find(question)) for place, question in enumerate(questions))
-    else:
-        with workers(jobs) as others:
-            yield functools.partial(others.map, find)
 
 
 def _decided(specification: Specification, claim: Claim, answers: Mapping[Question, Answer]) -> Decided:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import contextlib
 import errno
-import json
 import os
 import re
 import time
@@ -21,7 +20,7 @@ from rich.text import Text
 
 from ackfsm import tables
 from ackfsm.cli._codes import USAGE
-from ackfsm.cli._output import note, put, writing
+from ackfsm.cli._output import note, put, put_json, writing
 from ackfsm.network import Bounds
 from ackfsm.tables import Specification
 from ackfsm.terms import Configuration, Fault, InputError, Profile
@@ -41,11 +40,11 @@ __all__ = [
     "command",
     "console",
     "patience",
-    "said",
     "say",
     "settings_of",
     "size",
     "written_first",
+    "written_lines",
 ]
 
 _PATIENCE = 2.0
@@ -142,20 +141,12 @@ def asked(arguments: argparse.Namespace) -> tuple[Specification, Configuration, 
     vocabulary = specification.in_vocabulary(arguments.profile, settings_of(arguments))
     bounds = Bounds(
         messages=arguments.messages,
-        faults=frozenset(Fault) if arguments.faults is None else frozenset(map(_fault, arguments.faults)),
+        faults=frozenset(Fault if arguments.faults is None else arguments.faults),
         max_faults=arguments.max_faults,
         actions=frozenset(arguments.actions),
         without=frozenset(arguments.without),
     )
     return specification, specification.configure(None, vocabulary), bounds
-
-
-def _fault(name: str) -> Fault:
-    try:
-        return Fault(name)
-    except ValueError:
-        faults = ", ".join(fault.value for fault in Fault)
-        raise InputError(f"there is no fault {name!r}; the faults are {faults}") from None
 
 
 class _Console(Console):
@@ -172,7 +163,7 @@ def console(*, errors: bool = False) -> Console:
 
 def say(arguments: argparse.Namespace, machine: object, person: Callable[[], RenderableType]) -> None:
     if arguments.json:
-        put(f"{json.dumps(machine, indent=2)}\n")
+        put_json(machine)
         return
     told = person()
     with writing():
@@ -189,7 +180,7 @@ def written_first(write: Callable[[], Sequence[Path]], tell: Callable[[Sequence[
     tell(written)
 
 
-def said(written: Sequence[Path]) -> list[Text]:
+def written_lines(written: Sequence[Path]) -> list[Text]:
     """A line for each file that was written."""
     return [Text(f"{shown(str(path))} written") for path in written]
 
@@ -230,7 +221,7 @@ def bars() -> Iterator[Callable[[str, int, int], None]]:
 
 
 def at_least(least: int, *, or_any: bool = False) -> Callable[[str], int | None]:
-    """What reads a whole number from ``least``; ``any``, where that means something, is ``None``."""
+    """A parser of whole numbers from ``least``; with ``or_any`` also of ``any``, which is ``None``."""
     legal = f"a whole number from {least}" + (", or any" if or_any else "")
 
     def number(text: str) -> int | None:
@@ -258,7 +249,7 @@ def size(text: str) -> int:
 
 
 class _Once(argparse.Action):
-    """An option that contradicts itself when it is given twice."""
+    """An option that must not be given twice."""
 
     def __call__(
         self,

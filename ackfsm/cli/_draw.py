@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,7 +12,7 @@ from rich.text import Text
 from ackfsm import tables
 from ackfsm.cli._codes import AS_PROMISED
 from ackfsm.cli._common import Commands, add_configuration, command, patience, say, settings_of
-from ackfsm.cli._output import hand_out, is_standard_output, put
+from ackfsm.cli._output import hand_out, is_standard_output, put_json
 from ackfsm.files import check_place, make_folder, write_file
 from ackfsm.terms import InputError
 from ackfsm.text import shown
@@ -96,6 +95,6 @@ def _hand_out(arguments: argparse.Namespace, form: draw.Format, drawing: str | b
         raise InputError(f"a {form} is not text; add --output FILE.{form}")
     if arguments.json:
         text = None if isinstance(drawing, bytes) else drawing
-        put(json.dumps({"machine": arguments.machine, "format": form, "drawing": text}, indent=2) + "\n")
+        put_json({"machine": arguments.machine, "format": form, "drawing": text})
     elif arguments.output is None:
         hand_out(drawing)

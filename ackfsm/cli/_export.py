@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import json
 from pathlib import Path
 
 from ackfsm import export
 from ackfsm.cli._codes import AS_PROMISED
 from ackfsm.cli._common import Commands, add_bounds, add_configuration, asked, command
-from ackfsm.cli._output import hand_out, is_standard_output, put
+from ackfsm.cli._output import hand_out, is_standard_output, put_json
 from ackfsm.export import Format
 from ackfsm.files import check_place, write_files
 from ackfsm.network import compose
@@ -53,8 +52,7 @@ def _export(arguments: argparse.Namespace) -> int:
     if output is not None:
         write_files({file: text.encode() for file, text in texts.items()})
     if arguments.json:
-        files = {file.name: text for file, text in texts.items()}
-        put(json.dumps({"format": form, "files": files}, indent=2) + "\n")
+        put_json({"format": form, "files": {file.name: text for file, text in texts.items()}})
     elif output is None:
         hand_out(first[1])
     return AS_PROMISED

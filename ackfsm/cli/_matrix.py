@@ -20,10 +20,10 @@ from ackfsm.cli._common import (
     at_least,
     bars,
     command,
-    said,
     say,
     settings_of,
     written_first,
+    written_lines,
 )
 from ackfsm.cli._engine import add_engine, spark_session
 from ackfsm.terms import InputError
@@ -84,7 +84,7 @@ def _matrix(arguments: argparse.Namespace) -> int:
 
     def tell(written: Sequence[Path]) -> None:
         answer = {**matrix.matrix_json(found, summary), "written": [str(path) for path in written]}
-        say(arguments, answer, lambda: Group(matrix.matrix_screen(found, summary), *said(written)))
+        say(arguments, answer, lambda: Group(matrix.matrix_screen(found, summary), *written_lines(written)))
 
     written_first(lambda: () if arguments.output is None else matrix.write(found, summary, arguments.output), tell)
     if found.broken:

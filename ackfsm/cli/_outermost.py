@@ -160,7 +160,7 @@ def _give_a_home() -> None:
 
 
 def _end_with_thread(interrupts: _Interrupts, failed: threading.ExceptHookArgs) -> None:
-    """A thread that dies is waited for in vain: end."""
+    """End the process: others would wait in vain for a thread that has failed."""
     error = failed.exc_value or failed.exc_type()
     note(f"ackfsm: {_failure(error)}")
     interrupts.end(FAILED)
@@ -175,8 +175,8 @@ class _Interrupts:
     def __init__(self) -> None:
         self.seen = False
         self.lost = False
-        self.heard = signal.getsignal(signal.SIGINT) is signal.default_int_handler
-        self.heard = self.heard and threading.current_thread() is threading.main_thread()
+        ours = threading.current_thread() is threading.main_thread()
+        self.heard = ours and signal.getsignal(signal.SIGINT) is signal.default_int_handler
         if self.heard:
             signal.signal(signal.SIGINT, self._hear)
             atexit.register(signal.signal, signal.SIGINT, signal.SIG_IGN)  # it comes last, when Python hears no more
@@ -196,7 +196,7 @@ class _Interrupts:
             signal.setitimer(signal.ITIMER_REAL, _LATER)
 
     def end_with(self, code: int) -> None:
-        """From here all is done and said: an interrupt changes nothing of it."""
+        """Ignore interrupts from here on, except that they end the process at once with its ``code``: all is said."""
         if self.lost:
             signal.setitimer(signal.ITIMER_REAL, 0)
         if self.heard:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import codecs
 import contextlib
 import io
+import json
 import os
 import sys
 from collections.abc import Iterator
@@ -14,7 +15,7 @@ from typing import Final, TextIO
 from ackfsm.terms import HostError
 from ackfsm.text import printable
 
-__all__ = ["flush", "hand_out", "is_standard_output", "make_fit", "note", "put", "settle", "writing"]
+__all__ = ["flush", "hand_out", "is_standard_output", "make_fit", "note", "put", "put_json", "settle", "writing"]
 
 _PLAIN: Final = {
     "→": "->",
@@ -28,11 +29,10 @@ _PLAIN: Final = {
     "✓": "+",
     "≥": ">=",
 }
-"""What stands for our own signs where a terminal or a file has no UTF-8; other characters are escaped."""
+"""What replaces our own signs where the encoding lacks them; other characters are escaped."""
 
 _CHOSEN: Final = frozenset({"ignore", "namereplace", "replace", "xmlcharrefreplace"})
-"""What is never a default of Python: whoever set ``PYTHONIOENCODING`` so wants it so."""
-
+"""Error handlers that Python never chooses itself: somebody has asked for them with ``PYTHONIOENCODING``."""
 
 _NAMES: Final = frozenset({"-", "/dev/fd/1", "/dev/stdout", "/proc/self/fd/1"})
 
@@ -46,6 +46,11 @@ def put(text: str) -> None:
     """Print ``text`` for a person or a program.  Raises :class:`HostError` if it cannot be written."""
     with writing() as out:
         out.write(text)
+
+
+def put_json(value: object) -> None:
+    """Print ``value`` as JSON.  Raises as :func:`put`."""
+    put(f"{json.dumps(value, indent=2)}\n")
 
 
 def hand_out(file: str | bytes) -> None:
@@ -87,8 +92,9 @@ def note(sentence: str) -> None:
 def make_fit() -> None:
     """Make the streams of this process such that writing to them ends in nothing but an :class:`OSError`.
 
-    Where the encoding lacks a character another stands for it.  A stream that is closed becomes one that refuses what
+    Where the encoding lacks a character another one replaces it.  A stream that is closed becomes one that refuses what
     is written (standard output) or drops it (standard error), so that no file that is opened later gets its number.
+    Standard output is buffered whatever ``PYTHONUNBUFFERED`` says.
     """
     codecs.register_error(__name__, _instead)
     if sys.stdin is None:
@@ -97,6 +103,12 @@ def make_fit() -> None:
         sys.stdout = open(os.open(os.devnull, os.O_RDONLY), "w", encoding="utf-8")  # noqa: PTH123, SIM115 - as above
     if sys.stderr is None:
         sys.stderr = open(os.open(os.devnull, os.O_WRONLY), "w", encoding="utf-8")  # noqa: PTH123, SIM115 - as above
+    out = sys.stdout
+    if isinstance(out, io.TextIOWrapper) and isinstance(out.buffer, io.RawIOBase):
+        # PYTHONUNBUFFERED: what one write does not take would be lost without an error
+        sys.stdout = io.TextIOWrapper(
+            io.BufferedWriter(out.buffer), encoding=out.encoding, errors=out.errors, line_buffering=True
+        )
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper) and stream.errors not in _CHOSEN:
             stream.reconfigure(errors=__name__)

@@ -18,7 +18,7 @@ __all__ = ["make_parser"]
 
 
 def make_parser() -> Parser:
-    """What reads the command line."""
+    """The parser of the command line."""
     parser = Parser(prog="ackfsm", description="The executable reference of message acknowledgement.")
     parser.add_argument("--version", action="version", version=f"ackfsm {ackfsm.__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")

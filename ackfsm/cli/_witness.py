@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 from collections.abc import Callable, Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
@@ -19,12 +18,12 @@ from ackfsm.cli._common import (
     at_least,
     console,
     patience,
-    said,
     size,
     written_first,
+    written_lines,
 )
 from ackfsm.cli._engine import add_search, search_of
-from ackfsm.cli._output import hand_out, is_standard_output, note, put, writing
+from ackfsm.cli._output import hand_out, is_standard_output, note, put, put_json, writing
 from ackfsm.explore import Answer, Witness
 from ackfsm.files import check_place, leads_out, write_files
 from ackfsm.tables import Specification
@@ -186,13 +185,13 @@ def show(
         if arguments.json:
             texts = {one.anomaly: write(specification, [one]) for one in wanted}
             told = {"as": form, "witnesses": texts, "written": [str(path) for path in written]}
-            put(f"{json.dumps({**answer.as_json(), **told}, indent=2)}\n")
+            put_json({**answer.as_json(), **told})
         elif not wanted:
             note(f"ackfsm {arguments.command}: {_none(answer, arguments.anomaly)}")
         elif not written:
             _print(form, specification, wanted)
         elif not any(map(leads_out, written)):
-            put("".join(f"{line.plain}\n" for line in said(written)))
+            put("".join(f"{line.plain}\n" for line in written_lines(written)))
 
     written_first(files, tell)
 

@@ -99,9 +99,6 @@ class Room:
         return int(numbers.nbytes) if self.is_compiled else _LIST_BYTES * len(numbers)
 
 
-_PRIVATE = {"flags": mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS} if hasattr(mmap, "MAP_PRIVATE") else {}
-
-
 def _fresh(length: int, kind: np.dtype[Any]) -> Any:
     """Zeros; large ones on large pages where the system has them, since they are looked up at random.
 
@@ -123,7 +120,7 @@ def pages(size: int) -> mmap.mmap:
     Raises :class:`MemoryError` where there is no room for it.
     """
     try:
-        return mmap.mmap(-1, size, **_PRIVATE)
+        return mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
     except OSError as error:
         raise MemoryError(f"{size:,} bytes ({error.strerror})") from error
 

@@ -29,7 +29,7 @@ _AHEAD = 64
 
 
 _NUMBERS = 1 << 32
-"""So many states can be told apart where one is noted as the parent of another."""
+"""A state is noted as the parent of another by a number of 32 bits."""
 
 _RESERVE = 64 << 20
 """Bytes that are kept from the states, never touched: where memory ends, the last look at them still needs some to
@@ -68,7 +68,7 @@ class Pace:
 
 
 USUAL = Pace()
-"""That of a search which is told nothing else."""
+"""The default."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -584,12 +584,11 @@ class Search:
 
     def path(self, place: _Place) -> list[int]:
         """The events that lead to the state at ``place``, from the first state."""
-        _, *here = place
-        events: list[int] = []
-        while (before := self.before((here[0], here[1]))) is not None:
+        here, events = place[1:], list[int]()
+        while (before := self.before(here)) is not None:
             if len(events) > self.level:
                 raise DefectError("a state was found on no way from the first one")
-            event, here = before[0], [*before[1]]
+            event, here = before
             events.append(event)
         return events[::-1]
 

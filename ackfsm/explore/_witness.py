@@ -17,7 +17,7 @@ class NotReplayedError(DefectError):
     """What a search gave for a witness is none: the two executors differ, which is an error of this package."""
 
     def __init__(self, anomaly: str, why: str) -> None:
-        super().__init__(f"internal error: the search's witness of {anomaly} cannot be performed ({why})")
+        super().__init__(f"the search's witness of {anomaly} cannot be performed ({why})")
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

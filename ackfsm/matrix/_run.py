@@ -23,7 +23,7 @@ from ackfsm.matrix._result import Matrix, Outcome
 from ackfsm.network import NetworkEvent, compose
 from ackfsm.tables import Row, Specification
 from ackfsm.terms import Anomaly, Configuration, Fault, SpecError
-from ackfsm.workers import Workers, workers
+from ackfsm.workers import workers
 
 __all__ = ["Progress", "Spread", "run"]
 
@@ -63,9 +63,9 @@ def run(  # noqa: PLR0913 - where and how to do it
     """
     begun = time.perf_counter()
     tell = progress or _silent
-    with _workers(specification, jobs, directory, spread) as chosen:
-        keys = _name(chosen, plan, tell)
-        outcomes = _search(chosen, plan, keys, tell)
+    with _mapping(specification, jobs, directory, spread) as mapped:
+        keys = _name(mapped, plan, tell)
+        outcomes = _search(mapped, plan, keys, tell)
     return Matrix(plan, specification, keys, outcomes, time.perf_counter() - begun)
 
 
@@ -75,57 +75,26 @@ def _silent(what: str, done: int, of: int, /) -> None:
 
 _Task: TypeAlias = "Callable[[Specification, Any], Any]"
 
-
-class _Workers(Protocol):
-    def map(self, task: _Task, arguments: Sequence[Any]) -> Iterator[tuple[int, Any]]:
-        """The results of ``task`` for all ``arguments``, with their places, as they come."""
+_Map: TypeAlias = "Callable[[_Task, Sequence[Any]], Iterator[tuple[int, Any]]]"
+"""The results of a task for all arguments, with their places, as they come."""
 
 
 @contextlib.contextmanager
-def _workers(
-    specification: Specification, jobs: int, directory: Path | None, spread: Spread | None
-) -> Iterator[_Workers]:
-    which = (directory, specification.digest)
-    if spread is not None:
-        yield _Spread(spread, which)
-    elif jobs <= 1:
-        yield _Here(specification)
-    else:
-        with workers(jobs) as others:
-            yield _Pool(others, which)
+def _mapping(specification: Specification, jobs: int, directory: Path | None, spread: Spread | None) -> Iterator[_Map]:
+    """What does the tasks; processes other than this one read the tables once each."""
+    with contextlib.ExitStack() as stack:
+        if spread is None and jobs > 1:
+            spread = stack.enter_context(workers(jobs)).map
+        if spread is None:
+            yield lambda task, arguments: enumerate(map(functools.partial(task, specification), arguments))
+        else:
+            yield functools.partial(_spread_out, spread, (directory, specification.digest))
 
 
-class _Spread:
-    """Something else does it; each of its processes reads the tables once."""
-
-    def __init__(self, spread: Spread, which: tuple[Path | None, str]) -> None:
-        self.spread = spread
-        self.tables = which
-
-    def map(self, task: _Task, arguments: Sequence[Any]) -> Iterator[tuple[int, Any]]:
-        return self.spread(functools.partial(_elsewhere, self.tables, task), arguments)
-
-
-class _Here:
-    """This process does all of it."""
-
-    def __init__(self, specification: Specification) -> None:
-        self.specification = specification
-
-    def map(self, task: _Task, arguments: Sequence[Any]) -> Iterator[tuple[int, Any]]:
-        for place, argument in enumerate(arguments):
-            yield place, task(self.specification, argument)
-
-
-class _Pool:
-    """Other processes, each of which reads the tables once."""
-
-    def __init__(self, others: Workers, which: tuple[Path | None, str]) -> None:
-        self.others = others
-        self.tables = which
-
-    def map(self, task: _Task, arguments: Sequence[Any]) -> Iterator[tuple[int, Any]]:
-        return self.others.map(functools.partial(_elsewhere, self.tables, task), arguments)
+def _spread_out(
+    spread: Spread, which: tuple[Path | None, str], task: _Task, arguments: Sequence[Any]
+) -> Iterator[tuple[int, Any]]:
+    return spread(functools.partial(_elsewhere, which, task), arguments)
 
 
 def _elsewhere(which: tuple[Path | None, str], task: _Task, argument: Any) -> Any:
@@ -146,12 +115,12 @@ class _Naming:
     configurations: tuple[Configuration, ...]
 
 
-def _name(chosen: _Workers, plan: Plan, tell: Progress) -> list[tuple[str, ...]]:
+def _name(mapped: _Map, plan: Plan, tell: Progress) -> list[tuple[str, ...]]:
     """The name of every cell's network."""
     without = dataclasses.replace(plan, configurations=())
     chunks = [_Naming(without, chunk) for chunk in _chunks(plan.configurations, _CONFIGURATIONS_A_TASK)]
     named: dict[int, list[tuple[str, ...]]] = {}
-    for place, keys in chosen.map(_names, chunks):
+    for place, keys in mapped(_names, chunks):
         named[place] = keys
         tell("composing configurations", sum(map(len, named.values())), len(plan.configurations))
     return [keys for place in range(len(chunks)) for keys in named[place]]
@@ -172,12 +141,12 @@ class _Searching:
     compiled: bool
 
 
-def _search(chosen: _Workers, plan: Plan, keys: Sequence[Sequence[str]], tell: Progress) -> dict[str, Outcome]:
+def _search(mapped: _Map, plan: Plan, keys: Sequence[Sequence[str]], tell: Progress) -> dict[str, Outcome]:
     """The outcome of every network, by its name."""
     tasks, names = _tasks(plan, keys)
     outcomes: dict[str, Outcome] = {}
     total = sum(map(len, names))
-    for place, found in chosen.map(_explore, tasks):
+    for place, found in mapped(_explore, tasks):
         outcomes.update(zip(names[place], found, strict=True))
         tell("searching", len(outcomes), total)
     return outcomes

@@ -14,7 +14,7 @@ __all__ = ["demands_of", "put_right"]
 _SENT: Final = "event in ('send', 'resend')"
 
 _RANK_BITS: Final = 48
-"""Lines of a file have numbers below this power of 2; what is above tells who comes first at the same moment."""
+"""Lines have numbers below this power of 2 (bytes, or rows); what is above tells who comes first at the same moment."""
 
 
 def demands_of(rows: DataFrame, skew: int) -> Demands:

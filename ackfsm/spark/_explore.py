@@ -32,7 +32,7 @@ SMALL: Final = 100_000
 """A level with fewer states is expanded by this process: two stages of Spark take longer (docs/decisions/spark.md)."""
 
 _LOOKED_AT: Final = 20
-"""Levels of which a state is held against the tables."""
+"""At least so many levels, evenly over the search, have a state that is held against the tables."""
 
 _ROWS_A_BATCH: Final = 32
 """Rows in an Arrow batch; each may have half a megabyte of states."""

@@ -97,7 +97,7 @@ def uri(file: Path) -> str:
 
 
 def reader(session: SparkSession) -> DataFrameReader:
-    """What reads files and fails where one is missing or damaged, whatever ``session`` is set to pass over."""
+    """A reader that fails where a file is missing or damaged, whatever ``session`` is set to pass over."""
     return session.read.options(ignoreMissingFiles=False, ignoreCorruptFiles=False)
 
 

@@ -2,8 +2,8 @@
 
 Spark cuts a large file into blocks, reads each in order and tells at which byte it begins.  As an
 event takes more than one byte, that byte plus the number of the line in its block orders all events
-of the file, exactly; those of several files are ordered by the places of the files first.  Line *numbers* need the
-lengths of the blocks before, which every batch reports.
+of the file, exactly; the bytes of a file count from the end of the file before it.  Line *numbers* need the lengths
+of the blocks before, which every batch reports.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import dataclasses
 import itertools
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Final
 
 import numpy as np
@@ -27,8 +28,8 @@ __all__ = ["read_text"]
 
 Batches = Iterator[pa.RecordBatch]
 
-_FILE_BITS: Final = 42
-"""Bits of a line's place in its file: files have less than 4 TiB, and there are less than two million."""
+_MOST_UNPACKED: Final = 1_032
+"""A byte of a gzipped file stands for so many at most."""
 
 _PARSED: Final = pa.schema([*SCHEMA, ("line", pa.int64()), *TALLY])
 _PARSED_DDL: Final = f"{ddl(EVENT_COLUMNS)}, line bigint, {TALLY_DDL}"
@@ -41,17 +42,27 @@ def read_text(session: SparkSession, source: Source, headed: Mapping[str, bool])
         "value", sf.col("_metadata.file_block_start").alias("block"), sf.col("_metadata.file_name").alias("file")
     )
     placed = _placed(session, blocks, spark_names(text, source), source)
-    parts = [_Place(source.part_of(file), headed=headed[file.name]) for file in source.files]
+    starts = itertools.accumulate(map(_most_bytes, source.files), initial=0)
+    parts = [
+        _Place(source.part_of(file), start, headed=headed[file.name])
+        for file, start in zip(source.files, starts, strict=False)
+    ]
     parsed = placed.mapInArrow(_parser(parts), _PARSED_DDL).withColumn("readable", sf.col("lines").isNull())
     return Lines(rows=parsed, tallies=parsed.where("not readable").select(*TALLY.names), costly=True)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Place:
-    """One file: what its lines are reported under, and whether the first is a header."""
+    """One file: the name of the part, the bytes of the files before it, and whether its first line is a header."""
 
     part: str | None
+    start: int
     headed: bool
+
+
+def _most_bytes(file: Path) -> int:
+    """What ``file`` holds, unpacked, at most."""
+    return file.stat().st_size * (_MOST_UNPACKED if file.suffix == ".gz" else 1)
 
 
 def _placed(session: SparkSession, blocks: DataFrame, files: Mapping[str, str], source: Source) -> DataFrame:
@@ -74,7 +85,7 @@ def _parser(places: Sequence[_Place]) -> Callable[[Batches], Batches]:
                 header = int(places[place].headed and block == 0 and before == 0)
                 parsed = parse_lines(lines[header:], before + header + 1, part)
                 seen[place, block] += len(lines)
-                order = pa.array(parsed.lines + block + (place << _FILE_BITS))
+                order = pa.array(parsed.lines + block + places[place].start)
                 yield _filled(parsed.events.append_column("line", order))
                 told = tally(parsed.unreadable, parsed.unreadable_count, lines=len(lines), place=(part, block))
                 yield _filled(told)
