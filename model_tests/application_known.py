@@ -18,7 +18,6 @@ from model_tests.application_books import Item
 from model_tests.application_programs import (
     Close,
     Consume,
-    Fault,
     Program,
     Resend,
     Restart,
@@ -97,13 +96,6 @@ def _is_swallowed(program: Program, failure: Failure) -> bool:
     return swallows and _tells(failure, said, lambda item: item.thrown)
 
 
-def _is_counted_for_another_connection(_: Program, failure: Failure) -> bool:
-    def comes_behind(item: Item) -> bool:
-        return any(other.queue == item.queue and other.stops < item.stops for other in failure.items.values())
-
-    return _tells(failure, ("prefetch_overrun of",), comes_behind)
-
-
 def _is_behind_a_lost_copy(program: Program, failure: Failure) -> bool:
     stuck = re.fullmatch(r"queue (\w+) holds \d+ messages, and gives them to nobody", failure.text)
     return (
@@ -160,17 +152,6 @@ KNOWN: tuple[Known, ...] = (
             ending="die",
         ),
         _is_swallowed,
-    ),
-    Known(
-        "prefetched-before-a-fault",
-        "verify counts what a library had before the broker failed against the bound of the next connection, where "
-        "the session's first delivery comes after the fault: ackfsm.history._prefetch takes it for a new session",
-        Program(
-            settings={"queue_durable": False, "prefetch": 2},
-            workers=(Worker(ack_mode="CLIENT_ACKNOWLEDGE", at_once=False),),
-            phases=(Send(end=""), Fault("fail_journal", 1), Send(number=2), Consume(number=3, end="last")),
-        ),
-        _is_counted_for_another_connection,
     ),
     Known(
         "behind-a-lost-copy",

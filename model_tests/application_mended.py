@@ -1,4 +1,4 @@
-"""Programs that found defects of the engine, which are mended: none of them may fail again."""
+"""Programs that found defects of the engine or of a judge, which are mended: none of them may fail again."""
 
 from __future__ import annotations
 
@@ -112,6 +112,11 @@ MENDED: Mapping[str, Program] = {
         workers=(Worker(("a", "a"), None, _TRANSACTED, "listener", at_once=False),),
         phases=(Send(number=4, end=""), Send(), Consume(end="last")),
         ending="die",
+    ),
+    "what a library had before the broker failed counts against the bound of its next connection": Program(
+        settings={"queue_durable": False, "prefetch": 2},
+        workers=(Worker(ack_mode="CLIENT_ACKNOWLEDGE", at_once=False),),
+        phases=(Send(end=""), Fault("fail_journal", 1), Send(number=2), Consume(number=3, end="last")),
     ),
 }
 """By what went wrong."""

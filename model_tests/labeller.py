@@ -321,19 +321,17 @@ class _Log:
         """Handed over while ``bound`` messages of the session and queue were neither acknowledged nor given up."""
         over: Ids = set()
         held: dict[str, list[int]] = defaultdict(list)
-        begun: set[str] = set()
-        unclear: set[str] = set()  # the sessions that lived through a fault: which connection a delivery came by
+        old: Ids = set()  # what may have been prefetched before the last fault, by another connection
         for place, event in enumerate(self.log):
             self._release(held, place)
             if event.get("fault") in CONSUMING_FAULTS:
-                unclear |= begun
-            if event["event"] == "delivered":
-                session = _session(event)
-                begun.add(session)
-                mine = [i for i in held[session] if self.log[i].get("queue") == event.get("queue")]
-                if len(mine) >= bound and session not in unclear:
+                held.clear()
+                old = {m for m in self.ids if not any(i > place for i in self.of(m, "send")[:1])}
+            if event["event"] == "delivered" and event["message"] not in old:
+                mine = [i for i in held[_session(event)] if self.log[i].get("queue") == event.get("queue")]
+                if len(mine) >= bound:
                     over.add(event["message"])
-                held[session].append(place)
+                held[_session(event)].append(place)
         return over
 
     def _release(self, held: dict[str, list[int]], place: int) -> None:

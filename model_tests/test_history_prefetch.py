@@ -16,6 +16,7 @@ from model_tests.notation import events_of, write
 SPEC = shipped()
 BOUND = 2
 TWO = "c delivered m1 clear session=s queue=q; c delivered m2 clear session=s queue=q"
+SENT = "p send m1; p send m2; p send m3"
 THIRD = "c delivered m3 clear session=s queue=q"
 
 CASES: dict[str, tuple[str, set[str]]] = {
@@ -57,7 +58,21 @@ CASES: dict[str, tuple[str, set[str]]] = {
     ),
     "no session named": ("c delivered m1 clear; c delivered m2 clear; c delivered m3 clear", {"m3"}),
     "the broker was killed": (f"{TWO}; n fault fault=broker_kill; {THIRD}", set()),
-    "the broker was killed before": (f"n fault fault=broker_kill; {TWO}; {THIRD}", {"m3"}),
+    "what was sent before the broker was killed": (f"{SENT}; n fault fault=broker_kill; {TWO}; {THIRD}", set()),
+    "what nobody saw sent, after the broker was killed": (f"n fault fault=broker_kill; {TWO}; {THIRD}", set()),
+    "what was sent after the broker was killed": (f"n fault fault=broker_kill; {SENT}; {TWO}; {THIRD}", {"m3"}),
+    "what was sent after it, and one from before": (
+        f"p send m0; n fault fault=broker_kill; {SENT}; c delivered m0 clear session=s queue=q; {TWO}",
+        set(),
+    ),
+    "what was sent and delivered after an earlier delivery": (
+        f"c delivered m0 clear session=s queue=q; n fault fault=broker_kill; {SENT}; {TWO}; {THIRD}",
+        {"m3"},
+    ),
+    "sent again after the broker was killed": (
+        f"{SENT}; n fault fault=broker_kill; p resend m1; {TWO}; {THIRD}",
+        set(),
+    ),
     "the repair came between": (f"n fault fault=broker_kill; {TWO}; n recovered fault=broker_kill; {THIRD}", set()),
     "a consumer crashed": (f"{TWO}; n fault fault=consumer_crash; {THIRD}", set()),
     "a producer crashed": (f"{TWO}; n fault fault=producer_crash; {THIRD}", {"m3"}),

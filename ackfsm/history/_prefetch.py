@@ -12,7 +12,7 @@ import dataclasses
 
 import numpy as np
 
-from ackfsm.history._arrays import Ints, Mask
+from ackfsm.history._arrays import Ints
 from ackfsm.history._columns import Events
 from ackfsm.history._expand import covering_acts, first_act
 from ackfsm.history._format import VOCABULARY, Event
@@ -33,7 +33,7 @@ class Prefetch:
 
     Attributes:
         bound: how many a consumer may have.
-        interruptions: the faults after which nobody can say which connection a delivery of a session came by: some were
+        interruptions: the faults after which nobody can say by which connection a delivery came: some messages were
             prefetched before, and the broker has begun to count anew.
     """
 
@@ -44,12 +44,14 @@ class Prefetch:
 def prefetch_overruns(events: Events, prefetch: Prefetch) -> Ints:
     """The messages that were delivered while ``prefetch.bound`` deliveries of their session and queue were open.
 
-    A session is watched until the first interruption, or repair of one, after its first delivery.
+    Only deliveries that came by one connection for certain are counted together: those of messages that were sent and
+    delivered between the same two interruptions, or repairs of one.
     """
     delivered = events.places(Event.DELIVERED)
-    watched = _watched(events, delivered, prefetch)
-    place, end = delivered[watched], np.minimum(_ends(events, delivered)[watched], len(events))
-    lane = number_pairs(events.session[place], events.queue[place])
+    era = _eras(events, delivered, prefetch)
+    certain = era == _eras(events, _sent(events)[events.message[delivered]], prefetch)
+    place, end = delivered[certain], np.minimum(_ends(events, delivered)[certain], len(events))
+    lane = number_pairs(number_pairs(events.session[place], events.queue[place]), era[certain])
     width = np.int64(len(events) + 1)
     now = lane * width + place
     opened = np.searchsorted(np.sort(now), now)
@@ -73,11 +75,17 @@ def _ends(events: Events, delivered: Ints) -> Ints:
     return ends
 
 
-def _watched(events: Events, delivered: Ints, prefetch: Prefetch) -> Mask:
-    first = np.zeros(events.count_of("session"), np.int64)
-    first[events.session[delivered[::-1]]] = delivered[::-1]  # the last assignment wins
+def _sent(events: Events) -> Ints:
+    """The row in which each message was first sent; the first of all where that is not told."""
+    sent = np.zeros(events.count_of("message"), np.int64)
+    sends = events.places(Event.SEND)[::-1]
+    sent[events.message[sends]] = sends  # the last assignment wins
+    return sent
+
+
+def _eras(events: Events, places: Ints, prefetch: Prefetch) -> Ints:
+    """How many interruptions, and repairs of one, there were before each row."""
     kinds = [VOCABULARY["fault"].index(fault) for fault in prefetch.interruptions]
     moments = events.places(Event.FAULT, Event.RECOVERED)
-    moments = moments[np.isin(events.fault[moments], kinds)]
-    until = np.append(moments, len(events))[np.searchsorted(moments, first)]
-    return np.asarray(delivered < until[events.session[delivered]])
+    eras: Ints = np.searchsorted(moments[np.isin(events.fault[moments], kinds)], places)
+    return eras

@@ -22,29 +22,29 @@ _BEFORE: Final = (Window.unboundedPreceding, -1)
 def prefetch_overruns(events: DataFrame, overview: Overview, prefetch: Prefetch) -> DataFrame:
     """Each ``message`` that was delivered while ``prefetch.bound`` deliveries of its session and queue were open.
 
-    What ends a delivery, and how long a session is watched, is told in :mod:`ackfsm.history._prefetch`.
+    What ends a delivery, and which are counted together, is told in :mod:`ackfsm.history._prefetch`.
     """
-    ended = _ended(_watched(events, prefetch), events, overview)
+    ended = _ended(_certain(events, prefetch), events, overview)
     steps = sf.expr("array(struct(at.t, at.line, 1 as step), struct(end_at.t, end_at.line, -1 as step))")
-    rows = ended.select("message", "session", "queue", sf.inline(steps)).where("t is not null")
-    earlier = Window.partitionBy("session", "queue").orderBy("t", "line", "step").rowsBetween(*_BEFORE)
+    rows = ended.select("message", "session", "queue", "era", sf.inline(steps)).where("t is not null")
+    earlier = Window.partitionBy("session", "queue", "era").orderBy("t", "line", "step").rowsBetween(*_BEFORE)
     counted = rows.select("message", "step", sf.sum("step").over(earlier).alias("open"))
     return counted.where((sf.col("step") == 1) & (sf.col("open") >= prefetch.bound)).select("message").distinct()
 
 
-def _watched(events: DataFrame, prefetch: Prefetch) -> DataFrame:
-    """The deliveries before the first interruption of their session, each with the next one of its message."""
-    of_session, of_message = Window.partitionBy("session"), Window.partitionBy("message").orderBy("t", "line")
-    deliveries = events.where("event = 'delivered'").select(
-        *("message", "session", "queue", "tx", "at"),
-        sf.lead("at").over(of_message).alias("again_at"),
-        sf.min("at").over(of_session).alias("first_at"),
+def _certain(events: DataFrame, prefetch: Prefetch) -> DataFrame:
+    """The deliveries that came by a connection of their ``era`` for certain, each with the next one of its message."""
+    of_message = Window.partitionBy("message")
+    told = events.where("event in ('send', 'delivered')").select(
+        *("event", "message", "session", "queue", "tx", "at", "t", "line"),
+        sf.min(sf.expr("if(event = 'send', at, null)")).over(of_message).alias("sent_at"),
     )
-    told = events.where(sf.col("event").isin("fault", "recovered") & sf.col("fault").isin(*prefetch.interruptions))
-    interruptions = told.agg(sf.collect_list("at").alias("moments"))
-    until = sf.expr("array_min(filter(moments, moment -> moment > first_at))")
-    timed = deliveries.crossJoin(sf.broadcast(interruptions)).withColumn("until", until)
-    return timed.where("until is null or at < until").drop("first_at", "moments", "until")
+    again = sf.lead("at").over(of_message.orderBy("t", "line")).alias("again_at")
+    deliveries = told.where("event = 'delivered'").select("message", "session", "queue", "tx", "at", "sent_at", again)
+    broken = events.where(sf.col("event").isin("fault", "recovered") & sf.col("fault").isin(*prefetch.interruptions))
+    timed = deliveries.crossJoin(sf.broadcast(broken.agg(sf.collect_list("at").alias("moments"))))
+    era, sent_era = (sf.expr(f"size(filter(moments, moment -> moment < {at}))") for at in ("at", "sent_at"))
+    return timed.withColumn("era", era).where(era == sent_era).drop("sent_at", "moments")
 
 
 def _ended(deliveries: DataFrame, events: DataFrame, overview: Overview) -> DataFrame:
