@@ -16,7 +16,6 @@ from ackfsm.terms import ListenerException
 from model_tests._tables import shipped
 from model_tests.application_books import Item
 from model_tests.application_programs import (
-    Close,
     Consume,
     Program,
     Resend,
@@ -96,15 +95,6 @@ def _is_swallowed(program: Program, failure: Failure) -> bool:
     return swallows and _tells(failure, said, lambda item: item.thrown)
 
 
-def _is_behind_a_lost_copy(program: Program, failure: Failure) -> bool:
-    stuck = re.fullmatch(r"queue (\w+) holds \d+ messages, and gives them to nobody", failure.text)
-    return (
-        stuck is not None
-        and any(isinstance(phase, Close) for phase in program.phases)
-        and any(item.resent and not item.deliveries and item.queue == stuck[1] for item in failure.items.values())
-    )
-
-
 KNOWN: tuple[Known, ...] = (
     Known(
         "mark-before-its-commit",
@@ -152,22 +142,5 @@ KNOWN: tuple[Known, ...] = (
             ending="die",
         ),
         _is_swallowed,
-    ),
-    Known(
-        "behind-a-lost-copy",
-        "a copy that was in flight to a session that closes while the broker is down stays in flight; the message "
-        "that is sent again waits behind it for ever: frames of one connection arrive in their order",
-        Program(
-            "qpid-jms",
-            {"redelivery_mark_persisted": False},
-            "Timed(seed=85)",
-            seed=85,
-            workers=(
-                Worker(ack_mode=_TRANSACTED, at_once=False),
-                Worker(consumption="listener", at_once=False),
-            ),
-            phases=(Send(number=2, end="", strike=Strike("crash", 25)), Close(2, returns=False), Resend()),
-        ),
-        _is_behind_a_lost_copy,
     ),
 )

@@ -118,5 +118,16 @@ MENDED: Mapping[str, Program] = {
         workers=(Worker(ack_mode="CLIENT_ACKNOWLEDGE", at_once=False),),
         phases=(Send(end=""), Fault("fail_journal", 1), Send(number=2), Consume(number=3, end="last")),
     ),
+    "what is sent again waits for ever behind a copy sent to a session that closed while the broker was down": Program(
+        "qpid-jms",
+        {"redelivery_mark_persisted": False},
+        "Timed(seed=85)",
+        seed=85,
+        workers=(
+            Worker(ack_mode=_TRANSACTED, at_once=False),
+            Worker(consumption="listener", at_once=False),
+        ),
+        phases=(Send(number=2, end="", strike=Strike("crash", 25)), Close(2, returns=False), Resend()),
+    ),
 }
 """By what went wrong."""

@@ -109,8 +109,11 @@ def test_deliveries_beyond_the_prefetch_bound_are_the_same(tmp_path: Path, sessi
     expected = {f"{i} {message}" for i, (_, messages) in enumerate(calm.values()) for message in messages}
     assert set(_same(file, session).anomalies[Anomaly.PREFETCH_OVERRUN].examples) == expected
     kill = {"t": 0, "process": "n", "event": "fault", "fault": "broker_kill"}
-    again = {"t": 2, "process": "n", "event": "recovered", "fault": "broker_kill"}
-    file.write_text("\n".join(map(json.dumps, [header, kill, *events, again])))
+    named = dict.fromkeys(event["message"] for event in events if "message" in event)
+    later = [message for message in named if int(message.split()[0]) % 3]
+    sends = [{"t": 0, "process": "p", "event": "send", "message": message} for message in later]
+    again = {"t": 5, "process": "n", "event": "recovered", "fault": "broker_kill"}
+    file.write_text("\n".join(map(json.dumps, [header, kill, *sends, *events, again])))
     assert 0 < len(_same(file, session).anomalies[Anomaly.PREFETCH_OVERRUN].examples) < len(expected)
 
 

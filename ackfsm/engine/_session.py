@@ -315,6 +315,8 @@ class Session:
             self.broker.engine.happen("rollback", out.session)
         for consumer in self.consumers:
             self._give_up(consumer.incoming)
+            if not _linked(consumer.incoming.session):  # no connection will ever drop what is on its way to it
+                self.broker.engine.happen("consumer_crash", consumer.incoming.session)
         self.broker.engine.wait(lambda: not any(map(_sending, self.outgoing.values())))
         self.broker.log(self.process, "close", session=self.name, transaction=open_)
         self._leave()
