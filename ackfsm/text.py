@@ -7,7 +7,9 @@ a person; :func:`printable` is the net below them, for whole sentences.
 
 from __future__ import annotations
 
-__all__ = ["printable", "quoted", "shown"]
+from collections.abc import Sequence
+
+__all__ = ["in_words", "printable", "quoted", "shown"]
 
 _MOST = 200
 """Characters of a text that are shown, by default; of a longer one the beginning and how long it is."""
@@ -45,3 +47,8 @@ def _escaped(character: str) -> str:
     if character == "\\":
         return "\\\\"
     return character if character.isprintable() else character.encode("unicode_escape").decode("ascii")
+
+
+def in_words(names: Sequence[str], word: str = "and") -> str:
+    """At least one name, as a sentence lists them: ``a, b and c``."""
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} {word} {names[-1]}"

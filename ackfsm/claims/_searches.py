@@ -12,6 +12,7 @@ from ackfsm.claims._scope import Scope, configurations, read_scope
 from ackfsm.explore import perform
 from ackfsm.tables import Specification
 from ackfsm.terms import Configuration
+from ackfsm.text import in_words
 
 __all__ = ["Never", "Possible"]
 
@@ -141,7 +142,7 @@ class Never:
     def _not_vacuous(
         self, specification: Specification, answers: Mapping[Question, Answer], data: dict[str, Any]
     ) -> Evidence:
-        sentence = f"{_listed(self.names, 'or')} is in none of the {_extent(data)}, which are all"
+        sentence = f"{in_words(self.names, 'or')} is in none of the {_extent(data)}, which are all"
         if not self.although:
             return Evidence(self.kind, True, sentence, data)  # noqa: FBT003
         cases = self._happening.cases(specification, answers)
@@ -154,7 +155,7 @@ class Never:
                 data["configuration"] = dict(cases.settings[config])
                 hollow = f"{sentence}; but that says nothing, for {missing[0]} is in none of them either"
                 return Evidence(self.kind, False if found.complete else None, hollow, data)
-        told = f"{sentence}, although {_listed(self.although, 'and')} can happen"
+        told = f"{sentence}, although {in_words(self.although)} can happen"
         return Evidence(self.kind, True, told, data)  # noqa: FBT003
 
 
@@ -215,11 +216,6 @@ class Possible:
 
 def _names(value: str | Sequence[str]) -> tuple[str, ...]:
     return (value,) if isinstance(value, str) else tuple(value)
-
-
-def _listed(names: Sequence[str], word: str) -> str:
-    *most, last = names
-    return f"{', '.join(most)} {word} {last}" if most else last
 
 
 def _happens(name: str) -> str:

@@ -80,8 +80,8 @@ def add_exploration(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         choices=[_NONE, *(reduction.value for reduction in explore.Reduction)],
-        help=f"find fewer states with the same verdicts, perhaps on a longer way: {', '.join(explore.Reduction)}; "
-        f"{_NONE}: spare nothing, not even what leads to nothing new",
+        help=f"{', '.join(explore.Reduction)}: the same verdicts from fewer states, witnesses perhaps longer; "
+        f"{_NONE}: also take the steps that are otherwise only counted, as other orders of the same events lead there",
     )
     parser.add_argument("--workers", metavar="N", type=at_least(1), help="processors to use (default: all)")
     parser.add_argument(
@@ -92,7 +92,7 @@ def add_exploration(parser: argparse.ArgumentParser) -> None:
         metavar="E",
         action="append",
         default=[],
-        help="as --progress, where this fault or action may go on for ever, for example listener_exception",
+        help="--progress where this fault or action may happen without end, for example listener_exception",
     )
     parser.add_argument(
         "--as",

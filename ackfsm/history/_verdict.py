@@ -10,7 +10,7 @@ from typing import Any
 from ackfsm.history._lines import Unreadable
 from ackfsm.tables import Guarantees
 from ackfsm.terms import Anomaly, Configuration, Fault, Verdict
-from ackfsm.text import quoted
+from ackfsm.text import in_words, quoted
 
 __all__ = ["EXAMPLES", "UNCONFIGURED", "Finding", "Findings", "Result", "judge", "quoted_few", "undrained"]
 
@@ -215,7 +215,7 @@ def _doubts(
     if not findings.messages:
         yield "no message was sent, so nothing was shown"
     for why, names in _grouped(findings, allowed):
-        yield f"{_listed(names)} {'is' if len(names) == 1 else 'are'} unknown: {why}"
+        yield f"{in_words(names)} {'is' if len(names) == 1 else 'are'} unknown: {why}"
     for finding in findings.anomalies.values():
         if finding.doubt is not None and not allowed[finding.anomaly]:
             yield finding.doubt
@@ -255,7 +255,7 @@ def _few(names: Sequence[str], total: int) -> str:
 
 
 def _under(faults: Sequence[Fault]) -> str:
-    return f" under {_listed(faults)}" if faults else " without a fault"
+    return f" under {in_words(faults)}" if faults else " without a fault"
 
 
 def _grouped(findings: Findings, allowed: Mapping[Anomaly, bool | None]) -> Iterator[tuple[str, list[str]]]:
@@ -264,7 +264,3 @@ def _grouped(findings: Findings, allowed: Mapping[Anomaly, bool | None]) -> Iter
         if finding.unknown is not None and not (finding.unrecorded and allowed[finding.anomaly]):
             groups.setdefault(finding.unknown, []).append(finding.anomaly)
     yield from groups.items()
-
-
-def _listed(names: Sequence[str]) -> str:
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"

@@ -14,7 +14,7 @@ from ackfsm.report._layout import hanging, listed, titled
 from ackfsm.report._words import happened
 from ackfsm.tables import Specification
 from ackfsm.terms import Anomaly, Verdict
-from ackfsm.text import quoted, shown
+from ackfsm.text import in_words, quoted, shown
 
 __all__ = ["verify_screen"]
 
@@ -116,14 +116,10 @@ def _meaning(result: Result) -> str:
     unrecorded = [str(finding.anomaly) for finding in findings if finding.unrecorded]
     if result.verdict is not Verdict.VALID or not (found or unrecorded):
         return _MEANING[result.verdict]
-    told = [f"{_listed(found)}, all allowed by this configuration"] if found else []
+    told = [f"{in_words(found)}, all allowed by this configuration"] if found else []
     if unrecorded:
         told.append(f"how much is {' or '.join(unrecorded)} is unknown, and allowed in any number")
     return "; ".join(told)
-
-
-def _listed(names: list[str]) -> str:
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
 
 
 def _anomalies(result: Result, specification: Specification) -> Table:
