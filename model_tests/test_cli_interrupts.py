@@ -130,16 +130,21 @@ def test_workers_do_not_outlive_a_process_that_is_killed() -> None:
         assert nobody_is_left(run.pid)
 
 
-def _alone(program: str, *line: str) -> tuple[int, str]:
-    done = ended(*line, program=[sys.executable, "-c", program], env=environment())
-    return done.code, done.err
-
-
-LOST = """
+BEGIN = """
 import signal, sys
 from ackfsm import tables
 from ackfsm.cli import main
 signal.signal(signal.SIGINT, signal.default_int_handler)
+"""
+
+
+def _alone(program: str, *line: str) -> tuple[int, str]:
+    """How the command ends after ``program``, which changes what is below it, in a process of its own."""
+    done = ended(*line, program=[sys.executable, "-c", BEGIN + program + "sys.exit(main())"], env=environment())
+    return done.code, done.err
+
+
+LOST = """
 class Deleted:
     def __del__(self):
         signal.raise_signal(signal.SIGINT)
@@ -149,7 +154,6 @@ def interrupted(*given):
     while True:
         pass
 tables.load = interrupted
-sys.exit(main())
 """
 
 
@@ -159,17 +163,12 @@ def test_an_interrupt_that_python_would_lose_is_heard() -> None:
 
 
 TURNED = """
-import signal, sys
-from ackfsm import tables
-from ackfsm.cli import main
-signal.signal(signal.SIGINT, signal.default_int_handler)
 def interrupted(*_):
     try:
         signal.raise_signal(signal.SIGINT)
     except KeyboardInterrupt:
         raise ValueError("a library takes it for something else") from None
 tables.load = interrupted
-sys.exit(main())
 """
 
 
@@ -178,10 +177,6 @@ def test_an_interrupt_that_became_another_error_is_an_interrupt() -> None:
 
 
 STUBBORN = """
-import signal, sys
-from ackfsm import tables
-from ackfsm.cli import main
-signal.signal(signal.SIGINT, signal.default_int_handler)
 def stubborn(*_):
     while True:
         try:
@@ -189,7 +184,6 @@ def stubborn(*_):
         except BaseException:
             continue
 tables.load = stubborn
-sys.exit(main())
 """
 
 
@@ -198,16 +192,12 @@ def test_the_second_interrupt_ends_what_ignores_the_first() -> None:
 
 
 IGNORING = """
-import signal, sys
-from ackfsm import tables
-from ackfsm.cli import main
 signal.signal(signal.SIGINT, signal.SIG_IGN)
 load = tables.load
 def interrupted(*given):
     signal.raise_signal(signal.SIGINT)
     return load(*given)
 tables.load = interrupted
-sys.exit(main())
 """
 
 
@@ -217,9 +207,7 @@ def test_where_interrupts_are_ignored_they_are() -> None:
 
 
 AFTERWARDS = """
-import atexit, signal, sys
-from ackfsm.cli import main
-signal.signal(signal.SIGINT, signal.default_int_handler)
+import atexit
 class Last:
     def __del__(self):
         signal.raise_signal(signal.SIGINT)
@@ -238,16 +226,13 @@ def test_when_all_is_said_an_interrupt_changes_nothing(line: str, code: int) -> 
 
 
 THREAD = """
-import sys, threading
-from ackfsm import tables
-from ackfsm.cli import main
+import threading
 def waits(*_):
     def fails():
         raise MemoryError
     threading.Thread(target=fails).start()
     threading.Event().wait()
 tables.load = waits
-sys.exit(main())
 """
 
 

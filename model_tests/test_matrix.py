@@ -14,7 +14,6 @@ import shlex
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -28,6 +27,7 @@ from ackfsm.matrix import Happens, Matrix, Plan, Scenario
 from ackfsm.network import Bounds
 from ackfsm.terms import Anomaly, Fault, HostError, InputError, Profile, SpecError
 from model_tests._tables import HERE, copy_of_spec, replace, shipped
+from model_tests.commands import nobody_is_left
 
 AS_PROMISED, VIOLATION, USAGE, UNDETERMINED, INTERRUPTED = 0, 1, 2, 3, 130
 
@@ -256,24 +256,13 @@ def test_an_interrupt_ends_every_process_with_one_sentence() -> None:
         os.killpg(run.pid, signal.SIGINT)
         _, err = run.communicate(timeout=60)
     assert (run.returncode, err) == (INTERRUPTED, "ackfsm matrix: interrupted\n")
-    assert _ends_soon(run.pid)
+    assert nobody_is_left(run.pid)
 
 
 def test_processes_do_not_outlive_the_first_one() -> None:
     with _at_work() as run:
         run.kill()
-    assert _ends_soon(run.pid)
-
-
-def _ends_soon(group: int) -> bool:
-    """Whether no process of the group is left; Python's own helpers take a moment."""
-    for _ in range(100):
-        try:
-            os.killpg(group, 0)
-        except ProcessLookupError:
-            return True
-        time.sleep(0.1)
-    return False
+    assert nobody_is_left(run.pid)
 
 
 def test_a_process_that_is_killed_is_an_error_with_a_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
