@@ -97,8 +97,8 @@ def test_what_cannot_be_written_is_one_sentence(run: Run) -> None:
         def test(ackfsm, monkeypatch):
             ackfsm.send("q", "m")
             ackfsm.run(lambda connection: consume(connection, ackfsm.processed))
-            monkeypatch.setattr("ackfsm.files._sync", full)
-        def full(half):
+            monkeypatch.setattr("os.fsync", full)
+        def full(descriptor):
             raise OSError(28, "No space left on device")
         """
     )

@@ -315,8 +315,6 @@ class Session:
             self.broker.engine.happen("rollback", out.session)
         for consumer in self.consumers:
             self._give_up(consumer.incoming)
-            if not _linked(consumer.incoming.session):  # no connection will ever drop what is on its way to it
-                self.broker.engine.happen("consumer_crash", consumer.incoming.session)
         self.broker.engine.wait(lambda: not any(map(_sending, self.outgoing.values())))
         self.broker.log(self.process, "close", session=self.name, transaction=open_)
         self._leave()
@@ -338,6 +336,9 @@ class Session:
 
     def _leave(self) -> None:
         self.closed = True
+        for consumer in self.consumers:
+            if not _linked(consumer.incoming.session):  # no connection will ever drop what is on its way to it
+                self.broker.engine.happen("consumer_crash", consumer.incoming.session)
         for side in self.sides():
             self.broker.retire(side)
 

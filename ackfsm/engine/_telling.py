@@ -75,7 +75,7 @@ class Telling:
         for event, end in _ENDS.items():
             yield event, self._ending(end)
         for event in ("producer_link_loss", "producer_crash", "consumer_link_loss", "consumer_crash"):
-            yield event, self._fault(event, self._work_lost)
+            yield event, self._side_gone(event)
         for event in ("listener_exception", "rejection"):
             yield event, self._fault(event)
         yield from dict.fromkeys(("broker_crash", "broker_kill", "journal_failure"), self._work_lost).items()
@@ -164,13 +164,16 @@ class Telling:
         owner = session.face.owner
         self._broker.engine.callbacks.append(lambda: owner.connected(session))
 
-    def _fault(self, fault: str, then: Effect | None = None) -> Effect:
-        def failed(subject: Copy | Session) -> None:
-            self._broker.log("nemesis", "fault", fault=fault)
-            if then is not None:
-                then(subject)
+    def _fault(self, fault: str) -> Effect:
+        return lambda _: self._broker.log("nemesis", "fault", fault=fault)
 
-        return failed
+    def _side_gone(self, event: str) -> Callable[[Session], None]:
+        def gone(session: Session) -> None:
+            if session.face is None or not session.face.owner.closed:  # to close is no fault, connected or not
+                self._broker.log("nemesis", "fault", fault=event)
+            self._work_lost(session)
+
+        return gone
 
     def _work_lost(self, session: Session) -> None:
         """A connection is gone, and with it what the consuming side of a transaction had acknowledged."""
