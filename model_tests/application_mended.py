@@ -129,5 +129,18 @@ MENDED: Mapping[str, Program] = {
         ),
         phases=(Send(number=2, end="", strike=Strike("crash", 25)), Close(2, returns=False), Resend()),
     ),
+    "what is removed while another message is told of its sync counts as synced, and comes back after a crash": Program(
+        "rabbitmq",
+        {},
+        "Timed(seed=267)",
+        seed=267,
+        senders=(Sender(), Sender("b", transacted=True)),
+        workers=(Worker(ack_mode="NO_ACKNOWLEDGE", consumption="listener", at_once=False),),
+        phases=(
+            *(Send(number=2), Send(1), Send(1), Send(1, number=2, strike=Strike("lose", 1, "confirm"))),
+            Fault("crash", 2),
+        ),
+        ending="die",
+    ),
 }
 """By what went wrong."""

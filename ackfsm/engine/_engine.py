@@ -341,12 +341,18 @@ class Engine:
             return True
         for waiting in marked:
             self._may_go(waiting)
+        taken = [(copy, copy.told) for copy in copies]
         if self.core.observer is not None:
-            self._taken = {copy: frozenset(_records(copy)) for copy in copies}, sessions
+            self._taken = {copy: _records(told) for copy, told in taken}, sessions
         try:
-            for copy in copies:
+            for copy, told in taken:
                 before = copy.state
-                self.courses.drive(self._synced_entry, copy)
+                if copy.told is told:
+                    self.courses.drive(self._synced_entry, copy)
+                else:  # what became of another may have given it a further entry, which this sync did not take along
+                    self._tell(copy, _records(told))
+                    copy.file()
+                    self.courses.drive(self._nothing, copy)
                 moved = moved or copy.state != before
             for session in sessions:
                 self._written(session)
@@ -372,10 +378,14 @@ class Engine:
         self.finish_executing()
         copies, sessions = self._taken
         for copy, records in copies.items():
-            while any(_is_of(records, event) and self.core.perform(event, copy) for event in copy.told.todo):
-                pass
+            self._tell(copy, records)
         for session in sessions:
             self._written(session)
+
+    def _tell(self, copy: Copy, records: frozenset[str]) -> None:
+        """A sync took along these ``records`` of ``copy``."""
+        while any(_is_of(records, event) and self.core.perform(event, copy) for event in copy.told.todo):
+            pass
 
     def _written(self, session: Session) -> None:
         while any(self.core.happen(event, session) for event in _disk(session)):
@@ -464,9 +474,9 @@ def _connection(event: Event, subject: Copy | Session) -> Scope | None:
     return subject.scopes[0 if event.agent in _PUBLISHING else 2]
 
 
-def _records(copy: Copy) -> list[str]:
-    """What of it is to be written and synced: ``record``, ``removal``."""
-    return [_record(event) for event in copy.told.todo if event.agent == "disk"]
+def _records(told: State) -> frozenset[str]:
+    """What of a copy in this state is to be written and synced: ``record``, ``removal``."""
+    return frozenset(_record(event) for event in told.todo if event.agent == "disk")
 
 
 def _is_of(records: frozenset[str], event: Event) -> bool:
