@@ -38,7 +38,8 @@ _ENDS = {
 }
 
 _MAKES_ROOM = ("settle", "give_back")
-_DELIVERED = ("delivered_clear", "delivered_flagged")
+_DELIVERED = {"delivered_clear": False, "delivered_flagged": True}
+"""Whether the message has the redelivered flag."""
 
 
 class Telling:
@@ -81,7 +82,8 @@ class Telling:
         yield from dict.fromkeys(("broker_crash", "broker_kill", "journal_failure"), self._work_lost).items()
         yield from {"dispatch_first": _sent_first, "dispatch_again": _sent_again}.items()
         yield from dict.fromkeys(_MAKES_ROOM, self._room_made).items()
-        yield from dict.fromkeys(_DELIVERED, self._handed_over).items()
+        for event, flagged in _DELIVERED.items():
+            yield event, self._handing_over(flagged)
         yield from dict.fromkeys(("recover", "rollback_consumption"), self._there_again).items()
         yield "consumer_link_up", self._connected
         yield "acknowledged", self._acknowledged
@@ -151,9 +153,13 @@ class Telling:
         if queue.ready.members:
             self._broker.wake(queue)
 
-    def _handed_over(self, copy: Copy) -> None:
-        self._room_made(copy)
-        self._broker.engine.read_on()
+    def _handing_over(self, flagged: bool) -> Callable[[Copy], None]:  # noqa: FBT001 - made once for each event
+        def handed_over(copy: Copy) -> None:
+            copy.flagged = flagged
+            self._room_made(copy)
+            self._broker.engine.read_on()
+
+        return handed_over
 
     def _there_again(self, session: Session) -> None:
         """A consumer may be sent messages again."""
