@@ -373,13 +373,11 @@ class Engine:
         self._stored_with = []
         self.queues.stop()
 
-    def put(self, script: Script, copy: Copy, onward: Route | None) -> bool:
-        """Send ``copy`` in one course, a sync in its midst included, and tell whose entries that took along too."""
-        done = self.courses.drive(script, copy, onward) > 0
+    def tell_stored(self) -> None:
+        """Tell whose entries a sync in the midst of a course took along besides."""
         if self._stored_with:
             taken, self._stored_with = self._stored_with, []
             self._tell_all(taken)
-        return done
 
     def flush(self) -> bool:
         """Sync the journal and tell everybody whose entry it was; ``False`` if that moves nobody."""
