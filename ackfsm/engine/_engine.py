@@ -364,13 +364,15 @@ class Engine:
     def store(self, copy: Copy) -> bool:
         """Sync in the midst of a course, for which the call that sends ``copy`` waits; see :class:`Disk`."""
         copy.message.waited = True
-        self._stored_with = [(each, each.told) for each in self._unsynced if "disk" in each.told.by]
+        taken = [(each, each.told) for each in self._unsynced if "disk" in each.told.by]
         self._unsynced.clear()
-        return self.queues.write()
+        if not self.queues.write():
+            return False
+        self._stored_with = taken
+        return True
 
     def failed(self) -> None:
         """The sync failed; see :class:`Disk`."""
-        self._stored_with = []
         self.queues.stop()
 
     def tell_stored(self) -> None:
