@@ -15,17 +15,7 @@ from ackfsm.engine import Outcome
 from ackfsm.terms import ListenerException
 from model_tests._tables import shipped
 from model_tests.application_books import Item
-from model_tests.application_programs import (
-    Consume,
-    Program,
-    Resend,
-    Restart,
-    Send,
-    Strike,
-    Throw,
-    Wait,
-    Worker,
-)
+from model_tests.application_programs import Program, Resend, Restart, Send, Strike, Throw, Worker
 from model_tests.application_reports import Failure
 
 __all__ = ["KNOWN", "Known", "known"]
@@ -51,9 +41,6 @@ def known(program: Program, failure: Failure) -> Known | None:
     return next((each for each in KNOWN if each.is_told_by(program, failure)), None)
 
 
-_LISTENING_MOVER = Worker(("a",), "c", _TRANSACTED, "listener", at_once=False)
-
-
 def _tells(failure: Failure, said: Iterable[str], of: Callable[[Item], bool]) -> bool:
     """Whether each line of ``failure`` says one of ``said``, of messages that can have the defect and no others."""
     for line in failure.text.splitlines():
@@ -61,22 +48,6 @@ def _tells(failure: Failure, said: Iterable[str], of: Callable[[Item], bool]) ->
         if not (named and all(map(of, named)) and any(words in line for words in said)):
             return False
     return failure.judge in {"books", "verify"}
-
-
-def _is_forgotten_mark(program: Program, failure: Failure) -> bool:
-    faults = {getattr(phase, name, None) for phase in program.phases for name in ("kind", "how")}
-    faults |= {
-        phase.strike.fault for phase in program.phases if isinstance(phase, Send | Consume | Wait) and phase.strike
-    }
-    return (
-        not program.settings.get("journal_sync_transactional", True)
-        and not faults.isdisjoint({"kill", "crash", "fail_journal"})
-        and _tells(
-            failure,
-            ("came again with the redelivered flag clear", "came again as delivery", "unflagged_duplicate of"),
-            lambda item: item.transaction is not None,
-        )
-    )
 
 
 def _is_without_outcome(_: Program, failure: Failure) -> bool:
@@ -96,17 +67,6 @@ def _is_swallowed(program: Program, failure: Failure) -> bool:
 
 
 KNOWN: tuple[Known, ...] = (
-    Known(
-        "mark-before-its-commit",
-        "the mark of a message that is sent on before its commit is stored is forgotten with the broker's process",
-        Program(
-            settings={"journal_sync_transactional": False},
-            workers=(_LISTENING_MOVER, Worker(("c",), None, "DUPS_OK_ACKNOWLEDGE", "listener", at_once=False)),
-            phases=(Send(number=2), Consume(), Restart("kill")),
-            ending="die",
-        ),
-        _is_forgotten_mark,
-    ),
     Known(
         "resend-without-an-outcome",
         "of a session that sends messages again one that it sent meanwhile has no outcome when it is closed",

@@ -142,5 +142,11 @@ MENDED: Mapping[str, Program] = {
         ),
         ending="die",
     ),
+    "the mark of a message that is sent on before its commit is stored is forgotten with the broker's process": Program(
+        settings={"journal_sync_transactional": False},
+        workers=(_LISTENING_MOVER, Worker(("c",), None, "DUPS_OK_ACKNOWLEDGE", "listener", at_once=False)),
+        phases=(Send(number=2), Consume(), Restart("kill")),
+        ending="die",
+    ),
 }
 """By what went wrong."""
