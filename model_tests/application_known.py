@@ -11,11 +11,10 @@ import dataclasses
 import re
 from collections.abc import Callable, Iterable
 
-from ackfsm.engine import Outcome
 from ackfsm.terms import ListenerException
 from model_tests._tables import shipped
 from model_tests.application_books import Item
-from model_tests.application_programs import Program, Resend, Restart, Send, Strike, Throw, Worker
+from model_tests.application_programs import Program, Send, Throw, Worker
 from model_tests.application_reports import Failure
 
 __all__ = ["KNOWN", "Known", "known"]
@@ -50,15 +49,6 @@ def _tells(failure: Failure, said: Iterable[str], of: Callable[[Item], bool]) ->
     return failure.judge in {"books", "verify"}
 
 
-def _is_without_outcome(_: Program, failure: Failure) -> bool:
-    resending = {item.lane[0] for item in failure.items.values() if item.resent}
-
-    def is_open(item: Item) -> bool:
-        return item.lane[0] in resending and item.sent is not None and item.sent.outcome is Outcome.OPEN
-
-    return _tells(failure, ("missing_outcome of",), is_open)
-
-
 def _is_swallowed(program: Program, failure: Failure) -> bool:
     configuration = shipped().configure(program.profile, program.settings)
     said = ("for certain, and came again", "had its effect twice", "resurrection of")
@@ -67,30 +57,6 @@ def _is_swallowed(program: Program, failure: Failure) -> bool:
 
 
 KNOWN: tuple[Known, ...] = (
-    Known(
-        "resend-without-an-outcome",
-        "of a session that sends messages again one that it sent meanwhile has no outcome when it is closed",
-        Program(
-            "qpid-jms",
-            {
-                "delivery_mode": "PERSISTENT",
-                "send_mode": "asynchronous",
-                "resend_in_doubt": True,
-                "prefetch": 1,
-                "journal_sync_non_transactional": True,
-                "journal_sync_transactional": True,
-                "client_ack_scope": "message",
-                "listener_exception": "next_message",
-            },
-            "Timed(seed=0)",
-            workers=(Worker(at_once=False),),
-            phases=(
-                *(Send(), Send(mixed=True), Send(number=2, strike=Strike("lose", 1, "send")), Resend()),
-                *(Restart("close"), Send(mixed=True), Send(mixed=True, strike=Strike("crash", 1))),
-            ),
-        ),
-        _is_without_outcome,
-    ),
     Known(
         "swallowed-in-a-transaction",
         "a commit leaves out the message whose listener threw, where the library swallows that (JMS 3.1, 8.7: it may "

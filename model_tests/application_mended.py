@@ -148,5 +148,24 @@ MENDED: Mapping[str, Program] = {
         phases=(Send(number=2), Consume(), Restart("kill")),
         ending="die",
     ),
+    "what is sent between the first and the second sending of others has no outcome: nobody reads its frame": Program(
+        "qpid-jms",
+        {
+            "delivery_mode": "PERSISTENT",
+            "send_mode": "asynchronous",
+            "resend_in_doubt": True,
+            "prefetch": 1,
+            "journal_sync_non_transactional": True,
+            "journal_sync_transactional": True,
+            "client_ack_scope": "message",
+            "listener_exception": "next_message",
+        },
+        "Timed(seed=0)",
+        workers=(Worker(at_once=False),),
+        phases=(
+            *(Send(), Send(mixed=True), Send(number=2, strike=Strike("lose", 1, "send")), Resend()),
+            *(Restart("close"), Send(mixed=True), Send(mixed=True, strike=Strike("crash", 1))),
+        ),
+    ),
 }
 """By what went wrong."""

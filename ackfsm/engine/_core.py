@@ -152,6 +152,10 @@ class Core:
             self.observer(event, copy)
         return True
 
+    def refuser(self, event: Event, copy: Copy) -> Part | None:
+        """Who would refuse ``event`` now; ``None`` if nobody would."""
+        return None if self.can(event, copy) or self._refused is None else self._refused[0]
+
     def can(self, event: Event, copy: Copy) -> bool:
         """Whether nobody would refuse ``event`` now."""
         return self._moves(event, copy) is not None
