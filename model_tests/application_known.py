@@ -11,15 +11,11 @@ import dataclasses
 import re
 from collections.abc import Callable, Iterable
 
-from ackfsm.terms import ListenerException
-from model_tests._tables import shipped
 from model_tests.application_books import Item
-from model_tests.application_programs import Program, Send, Throw, Worker
+from model_tests.application_programs import Program
 from model_tests.application_reports import Failure
 
-__all__ = ["KNOWN", "Known", "known"]
-
-_TRANSACTED = "SESSION_TRANSACTED"
+__all__ = ["KNOWN", "Known", "known", "tells"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -35,12 +31,12 @@ class Known:
         return self.name
 
 
-def known(program: Program, failure: Failure) -> Known | None:
-    """The known defect that ``failure`` of ``program`` tells of, if it is one."""
-    return next((each for each in KNOWN if each.is_told_by(program, failure)), None)
+def known(program: Program, failure: Failure, among: Iterable[Known] | None = None) -> Known | None:
+    """The known defect that ``failure`` of ``program`` tells of, if it is one; ``among`` these, by default KNOWN."""
+    return next((each for each in (KNOWN if among is None else among) if each.is_told_by(program, failure)), None)
 
 
-def _tells(failure: Failure, said: Iterable[str], of: Callable[[Item], bool]) -> bool:
+def tells(failure: Failure, said: Iterable[str], of: Callable[[Item], bool]) -> bool:
     """Whether each line of ``failure`` says one of ``said``, of messages that can have the defect and no others."""
     for line in failure.text.splitlines():
         named = [failure.items[name] for name in re.findall(r"\bm\d+\b", line.partition(":")[0])]
@@ -49,24 +45,4 @@ def _tells(failure: Failure, said: Iterable[str], of: Callable[[Item], bool]) ->
     return failure.judge in {"books", "verify"}
 
 
-def _is_swallowed(program: Program, failure: Failure) -> bool:
-    configuration = shipped().configure(program.profile, program.settings)
-    said = ("for certain, and came again", "had its effect twice", "resurrection of")
-    swallows = configuration.listener_exception is ListenerException.SWALLOW
-    return swallows and _tells(failure, said, lambda item: item.thrown)
-
-
-KNOWN: tuple[Known, ...] = (
-    Known(
-        "swallowed-in-a-transaction",
-        "a commit leaves out the message whose listener threw, where the library swallows that (JMS 3.1, 8.7: it may "
-        "be committed): the row delivery.with_application, listener_exception",
-        Program(
-            "qpid",
-            workers=(Worker(("a",), None, _TRANSACTED, "listener"),),
-            phases=(Throw(), Send(number=2)),
-            ending="die",
-        ),
-        _is_swallowed,
-    ),
-)
+KNOWN: tuple[Known, ...] = ()

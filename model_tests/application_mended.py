@@ -14,6 +14,7 @@ from model_tests.application_programs import (
     Send,
     Sender,
     Strike,
+    Throw,
     Worker,
 )
 
@@ -166,6 +167,12 @@ MENDED: Mapping[str, Program] = {
             *(Send(), Send(mixed=True), Send(number=2, strike=Strike("lose", 1, "send")), Resend()),
             *(Restart("close"), Send(mixed=True), Send(mixed=True, strike=Strike("crash", 1))),
         ),
+    ),
+    "a commit leaves out the message whose listener threw, where the library swallows that (JMS 3.1, 8.7)": Program(
+        "qpid",
+        workers=(Worker(("a",), None, _TRANSACTED, "listener"),),
+        phases=(Throw(), Send(number=2)),
+        ending="die",
     ),
 }
 """By what went wrong."""
