@@ -279,14 +279,8 @@ class Consumer:
         if broker.history is not None:
             if not broker.core.can(broker.core.events["acknowledge"], copy):
                 return False
-            broker.log(
-                self.session.process,
-                "acknowledge",
-                session=self.incoming.session.name,
-                queue=self.queue.name,
-                message=copy.message.id,
-                scope=scope,
-            )
+            name = self.incoming.session.name
+            broker.log_of(copy, self.session.process, "acknowledge", session=name, scope=scope)
         if not broker.engine.perform("acknowledge", copy):
             return False
         self._until_acknowledged(copy)
@@ -302,12 +296,11 @@ class Consumer:
     def _log(self, message: Message, event: str, **fields: object) -> None:
         session = self.session
         if self._broker.history is not None:
-            self._broker.log(
+            self._broker.log_of(
+                message.copy,
                 session.process,
                 event,
                 session=self.incoming.session.name,
-                queue=self.queue.name,
-                message=message.id,
                 transaction=session.transaction if session.transacted else None,
                 **fields,
             )
