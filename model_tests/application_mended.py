@@ -174,5 +174,38 @@ MENDED: Mapping[str, Program] = {
         phases=(Throw(), Send(number=2)),
         ending="die",
     ),
+    "the two copies of a message that is sent again wait for each other for ever, in different sessions too": Program(
+        "solace-jms",
+        {"resend_in_doubt": True},
+        workers=(Worker(ack_mode="CLIENT_ACKNOWLEDGE"), Worker(at_once=False)),
+        phases=(Send(strike=Strike("lose", 1, "accept")), Resend(), Consume(1, end="rollback")),
+        ending="die",
+    ),
+    "acknowledge() leaves out what another consumer of the session had before a message that it gave back": Program(
+        "activemq",
+        {"block_on_acknowledge": True},
+        workers=(Worker(("a", "a"), None, "CLIENT_ACKNOWLEDGE", "listener", at_once=False),),
+        phases=(Send(number=2), Throw(), Send(), Consume(end="last", timeout=None)),
+        ending="die",
+    ),
+    "a session that sends with two delivery modes has a window for each": Program(
+        "rabbitmq",
+        {"publish_window": 3},
+        "Timed(seed=0)",
+        workers=(Worker(ack_mode="CLIENT_ACKNOWLEDGE", output="c", at_once=False),),
+        phases=(Send(number=2, mixed=True), Send(number=2)),
+    ),
+    "the books take what a listener is given inside recover() for given back": Program(
+        "ems",
+        senders=(Sender(transacted=True),),
+        workers=(
+            Worker(ack_mode=_TRANSACTED, consumption="listener"),
+            Worker(ack_mode="CLIENT_ACKNOWLEDGE", consumption="listener"),
+        ),
+        phases=(
+            *(Send(), Throw(1), Send(number=2), Throw(1, 2), Send()),
+            *(Consume(1, end="rollback", timeout=None), Send(number=2)),
+        ),
+    ),
 }
 """By what went wrong."""

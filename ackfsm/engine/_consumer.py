@@ -258,6 +258,7 @@ class Consumer:
             row = self._broker.core.refusal()
             raise IllegalStateException(f"acknowledge() of {message.id}: {row.because} ({row.place})")
         if self._scope != "message":
+            self._last = None if self._scope == "session" else self._last
             self.session.acknowledge_others(self)
         for consumer in self.session.consumers:
             consumer.look()
@@ -266,8 +267,10 @@ class Consumer:
 
     def acknowledge_last(self) -> None:
         """Another consumer of the session was acknowledged, and that covers what this one has had."""
-        if self._last is not None:
-            self._acknowledge(self._last.copy, scope=self._scope)
+        last, self._last = self._last, None
+        if last is not None and not (last.copy.received is last and self._acknowledge(last.copy, scope=self._scope)):
+            held = self._broker.core.copies_of(self.incoming.session)  # the last one may have been given back
+            any(copy.received is not None and self._acknowledge(copy, scope=self._scope) for copy in reversed(held))
 
     def acknowledge_lazily(self, message: Message) -> bool:
         """At the session's leisure."""
