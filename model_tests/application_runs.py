@@ -152,7 +152,7 @@ class Run:
         if client.terms.transacted:
             client.end("rollback")
             return
-        self.bed.books.recovered(client.session.name)  # what a listener is given from now on is delivered again
+        self.bed.books.recovered(client.session.name)  # before the call, in which a listener may have it all again
         client.unacknowledged.clear()
         with self.bed.answers(client.session):
             client.session.recover()
