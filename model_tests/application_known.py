@@ -11,26 +11,11 @@ import dataclasses
 import re
 from collections.abc import Callable, Iterable
 
-from ackfsm.engine import Outcome
-from ackfsm.terms import ListenerException
-from model_tests._tables import shipped
 from model_tests.application_books import Item
-from model_tests.application_programs import (
-    Consume,
-    Program,
-    Resend,
-    Restart,
-    Send,
-    Strike,
-    Throw,
-    Wait,
-    Worker,
-)
+from model_tests.application_programs import Program
 from model_tests.application_reports import Failure
 
-__all__ = ["KNOWN", "Known", "known"]
-
-_TRANSACTED = "SESSION_TRANSACTED"
+__all__ = ["KNOWN", "Known", "known", "tells"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -46,15 +31,12 @@ class Known:
         return self.name
 
 
-def known(program: Program, failure: Failure) -> Known | None:
-    """The known defect that ``failure`` of ``program`` tells of, if it is one."""
-    return next((each for each in KNOWN if each.is_told_by(program, failure)), None)
+def known(program: Program, failure: Failure, among: Iterable[Known] | None = None) -> Known | None:
+    """The known defect that ``failure`` of ``program`` tells of, if it is one; ``among`` these, by default KNOWN."""
+    return next((each for each in (KNOWN if among is None else among) if each.is_told_by(program, failure)), None)
 
 
-_LISTENING_MOVER = Worker(("a",), "c", _TRANSACTED, "listener", at_once=False)
-
-
-def _tells(failure: Failure, said: Iterable[str], of: Callable[[Item], bool]) -> bool:
+def tells(failure: Failure, said: Iterable[str], of: Callable[[Item], bool]) -> bool:
     """Whether each line of ``failure`` says one of ``said``, of messages that can have the defect and no others."""
     for line in failure.text.splitlines():
         named = [failure.items[name] for name in re.findall(r"\bm\d+\b", line.partition(":")[0])]
@@ -63,84 +45,4 @@ def _tells(failure: Failure, said: Iterable[str], of: Callable[[Item], bool]) ->
     return failure.judge in {"books", "verify"}
 
 
-def _is_forgotten_mark(program: Program, failure: Failure) -> bool:
-    faults = {getattr(phase, name, None) for phase in program.phases for name in ("kind", "how")}
-    faults |= {
-        phase.strike.fault for phase in program.phases if isinstance(phase, Send | Consume | Wait) and phase.strike
-    }
-    return (
-        not program.settings.get("journal_sync_transactional", True)
-        and not faults.isdisjoint({"kill", "crash", "fail_journal"})
-        and _tells(
-            failure,
-            ("came again with the redelivered flag clear", "came again as delivery", "unflagged_duplicate of"),
-            lambda item: item.transaction is not None,
-        )
-    )
-
-
-def _is_without_outcome(_: Program, failure: Failure) -> bool:
-    resending = {item.lane[0] for item in failure.items.values() if item.resent}
-
-    def is_open(item: Item) -> bool:
-        return item.lane[0] in resending and item.sent is not None and item.sent.outcome is Outcome.OPEN
-
-    return _tells(failure, ("missing_outcome of",), is_open)
-
-
-def _is_swallowed(program: Program, failure: Failure) -> bool:
-    configuration = shipped().configure(program.profile, program.settings)
-    said = ("for certain, and came again", "had its effect twice", "resurrection of")
-    swallows = configuration.listener_exception is ListenerException.SWALLOW
-    return swallows and _tells(failure, said, lambda item: item.thrown)
-
-
-KNOWN: tuple[Known, ...] = (
-    Known(
-        "mark-before-its-commit",
-        "the mark of a message that is sent on before its commit is stored is forgotten with the broker's process",
-        Program(
-            settings={"journal_sync_transactional": False},
-            workers=(_LISTENING_MOVER, Worker(("c",), None, "DUPS_OK_ACKNOWLEDGE", "listener", at_once=False)),
-            phases=(Send(number=2), Consume(), Restart("kill")),
-            ending="die",
-        ),
-        _is_forgotten_mark,
-    ),
-    Known(
-        "resend-without-an-outcome",
-        "of a session that sends messages again one that it sent meanwhile has no outcome when it is closed",
-        Program(
-            "qpid-jms",
-            {
-                "delivery_mode": "PERSISTENT",
-                "send_mode": "asynchronous",
-                "resend_in_doubt": True,
-                "prefetch": 1,
-                "journal_sync_non_transactional": True,
-                "journal_sync_transactional": True,
-                "client_ack_scope": "message",
-                "listener_exception": "next_message",
-            },
-            "Timed(seed=0)",
-            workers=(Worker(at_once=False),),
-            phases=(
-                *(Send(), Send(mixed=True), Send(number=2, strike=Strike("lose", 1, "send")), Resend()),
-                *(Restart("close"), Send(mixed=True), Send(mixed=True, strike=Strike("crash", 1))),
-            ),
-        ),
-        _is_without_outcome,
-    ),
-    Known(
-        "swallowed-in-a-transaction",
-        "a commit leaves out the message whose listener threw, where the library swallows that (JMS 3.1, 8.7: it may "
-        "be committed): the row delivery.with_application, listener_exception",
-        Program(
-            "qpid",
-            workers=(Worker(("a",), None, _TRANSACTED, "listener"),),
-            phases=(Throw(), Send(number=2)),
-            ending="die",
-        ),
-        _is_swallowed,
-    ),
-)
+KNOWN: tuple[Known, ...] = ()

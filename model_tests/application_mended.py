@@ -14,6 +14,7 @@ from model_tests.application_programs import (
     Send,
     Sender,
     Strike,
+    Throw,
     Worker,
 )
 
@@ -141,6 +142,70 @@ MENDED: Mapping[str, Program] = {
             Fault("crash", 2),
         ),
         ending="die",
+    ),
+    "the mark of a message that is sent on before its commit is stored is forgotten with the broker's process": Program(
+        settings={"journal_sync_transactional": False},
+        workers=(_LISTENING_MOVER, Worker(("c",), None, "DUPS_OK_ACKNOWLEDGE", "listener", at_once=False)),
+        phases=(Send(number=2), Consume(), Restart("kill")),
+        ending="die",
+    ),
+    "what is sent between the first and the second sending of others has no outcome: nobody reads its frame": Program(
+        "qpid-jms",
+        {
+            "delivery_mode": "PERSISTENT",
+            "send_mode": "asynchronous",
+            "resend_in_doubt": True,
+            "prefetch": 1,
+            "journal_sync_non_transactional": True,
+            "journal_sync_transactional": True,
+            "client_ack_scope": "message",
+            "listener_exception": "next_message",
+        },
+        "Timed(seed=0)",
+        workers=(Worker(at_once=False),),
+        phases=(
+            *(Send(), Send(mixed=True), Send(number=2, strike=Strike("lose", 1, "send")), Resend()),
+            *(Restart("close"), Send(mixed=True), Send(mixed=True, strike=Strike("crash", 1))),
+        ),
+    ),
+    "a commit leaves out the message whose listener threw, where the library swallows that (JMS 3.1, 8.7)": Program(
+        "qpid",
+        workers=(Worker(("a",), None, _TRANSACTED, "listener"),),
+        phases=(Throw(), Send(number=2)),
+        ending="die",
+    ),
+    "the two copies of a message that is sent again wait for each other for ever, in different sessions too": Program(
+        "solace-jms",
+        {"resend_in_doubt": True},
+        workers=(Worker(ack_mode="CLIENT_ACKNOWLEDGE"), Worker(at_once=False)),
+        phases=(Send(strike=Strike("lose", 1, "accept")), Resend(), Consume(1, end="rollback")),
+        ending="die",
+    ),
+    "acknowledge() leaves out what another consumer of the session had before a message that it gave back": Program(
+        "activemq",
+        {"block_on_acknowledge": True},
+        workers=(Worker(("a", "a"), None, "CLIENT_ACKNOWLEDGE", "listener", at_once=False),),
+        phases=(Send(number=2), Throw(), Send(), Consume(end="last", timeout=None)),
+        ending="die",
+    ),
+    "a session that sends with two delivery modes has a window for each": Program(
+        "rabbitmq",
+        {"publish_window": 3},
+        "Timed(seed=0)",
+        workers=(Worker(ack_mode="CLIENT_ACKNOWLEDGE", output="c", at_once=False),),
+        phases=(Send(number=2, mixed=True), Send(number=2)),
+    ),
+    "the books take what a listener is given inside recover() for given back": Program(
+        "ems",
+        senders=(Sender(transacted=True),),
+        workers=(
+            Worker(ack_mode=_TRANSACTED, consumption="listener"),
+            Worker(ack_mode="CLIENT_ACKNOWLEDGE", consumption="listener"),
+        ),
+        phases=(
+            *(Send(), Throw(1), Send(number=2), Throw(1, 2), Send()),
+            *(Consume(1, end="rollback", timeout=None), Send(number=2)),
+        ),
     ),
 }
 """By what went wrong."""

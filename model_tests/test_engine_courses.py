@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from ackfsm.engine import AtOnce, Broker, JMSException, Message, Shuffled, Timed
+from ackfsm.engine import AtOnce, Broker, JMSException, Message, OutcomeUnknown, Shuffled, Timed
 from ackfsm.engine._core import Core
 from ackfsm.engine._pace import Pace
 from ackfsm.journal import JournalFailure, MemoryJournal
@@ -57,6 +57,7 @@ class Run:
             send_mode=chance.choice(("blocking", "asynchronous")),
             redelivery_mark_persisted=chance.random() < 0.5,
             prefetch=chance.choice((0, 1, 3)),
+            publish_window=chance.choice((None, 1, 2)),
         )
         if observed:
             self.broker.observe(lambda *_: None)
@@ -192,6 +193,57 @@ def test_a_mark_counts_as_stored_only_after_a_sync_that_did_not_fail(seed: int) 
     message = again.connect().session().consumer("q").receive(None)
     assert message is not None
     assert message.redelivered
+
+
+class Interrupted(MemoryJournal):
+    """A journal in the sync of which ^C strikes; it has failed then."""
+
+    interrupt = failed = False
+
+    def sync(self) -> int:
+        """Sync, be interrupted, or say that it has failed."""
+        if self.interrupt:
+            self.interrupt, self.failed = False, True
+            raise KeyboardInterrupt
+        if self.failed:
+            raise JournalFailure("the disk is gone")
+        return super().sync()
+
+
+@pytest.mark.parametrize("settings", [{}, {"send_mode": "asynchronous"}], ids=["blocking", "asynchronous"])
+@pytest.mark.parametrize("before", [0, 3])
+def test_what_waits_for_a_sync_that_is_interrupted_is_told_by_the_next(before: int, settings: dict[str, Any]) -> None:
+    journal = Interrupted()
+    broker = Broker(specification=shipped(), journal=journal, **settings)
+    session = broker.connect().session()
+    outcomes: list[str] = []
+    producer = session.producer("q", on_outcome=lambda message: outcomes.append(message.outcome))
+    for _ in range(before):
+        producer.send(b"x")
+        producer.wait()
+    journal.interrupt = True
+    with pytest.raises(KeyboardInterrupt):  # noqa: PT012 - one of the two
+        producer.send(b"x")
+        producer.wait()
+    producer.wait()
+    assert outcomes == ["confirmed"] * before + ["in_doubt"]
+
+
+def test_a_send_whose_very_first_sync_fails_is_no_example_for_the_next() -> None:
+    journal = Failing()
+    broker = Broker(specification=shipped(), journal=journal)
+    session = broker.connect().session()
+    producer, consumer = session.producer("q"), session.consumer("q")
+    journal.fails = True
+    with pytest.raises(OutcomeUnknown):
+        producer.send(b"lost")
+    for _ in range(3):
+        message = producer.send(b"x")
+        assert message.outcome == "confirmed"
+        received = consumer.receive()
+        assert received is not None
+        assert received.id == message.id
+    broker.drained()
 
 
 def test_a_queue_that_is_never_empty_does_not_grow() -> None:

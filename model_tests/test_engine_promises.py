@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import errno
 import itertools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Sized
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -349,6 +349,33 @@ def test_what_an_application_sends_to_that_queue_itself_is_in_the_history() -> N
     assert ("send", "own") in told
     assert ("delivered", "own") in told
     assert all(message == "own" for _, message in told)
+
+
+@pytest.mark.parametrize("is_there", [True, False])
+def test_what_an_application_sends_there_under_the_id_of_a_dead_letter_is_in_the_history(is_there: bool) -> None:  # noqa: FBT001 - a case
+    broker = broker_of("artemis", max_delivery_attempts=1)
+    poisoned(broker)
+    if not is_there:
+        assert rest(broker, "DLQ") == ["poison"]
+    fill(broker, "poison", queue="DLQ")
+    assert set(rest(broker, "DLQ")) == {"poison"}
+    told = [line["event"] for line in lines(broker) if line.get("queue") == "DLQ"]
+    assert told == ["send", "confirmed", "delivered", "processed", "acknowledge"]
+
+
+def test_dead_letters_that_were_taken_leave_nothing_behind() -> None:
+    broker = broker_of("artemis", max_delivery_attempts=1)
+
+    def held() -> int:
+        return sum(len(each) for each in vars(broker._letters).values() if isinstance(each, Sized))  # noqa: SLF001 - memory
+
+    before = held()
+    for _ in range(5):
+        poisoned(broker)
+        fill(broker, "m")
+        assert rest(broker, "in") == ["m"]
+        assert rest(broker, "DLQ") == ["poison"]
+    assert held() == before
 
 
 def test_without_a_dead_letter_queue_they_are_destroyed() -> None:

@@ -6,7 +6,7 @@ import contextlib
 
 import pytest
 
-from ackfsm.engine import Broker, Message, OutcomeUnknown, Sent, Timed
+from ackfsm.engine import Broker, Message, Outcome, OutcomeUnknown, Sent, Timed
 from model_tests._tables import shipped
 
 
@@ -128,3 +128,29 @@ def test_a_record_that_was_synced_with_another_is_found_or_removed() -> None:
     broker.restart()
     assert _taken(broker) == []
     broker.drained()
+
+
+@pytest.mark.parametrize("transacted", [False, True])
+def test_what_is_sent_before_others_are_sent_again_is_read_after_them(transacted: bool) -> None:  # noqa: FBT001 - a case
+    settings = {"send_mode": "asynchronous", "resend_in_doubt": True, "redelivery_mark_persisted": False}
+    mode = "SESSION_TRANSACTED" if transacted else "AUTO_ACKNOWLEDGE"
+    broker = _broker("jms", pace=Timed(latency=(100_000, 100_000)), ack_mode=mode, **settings)
+    client = broker.connect()
+    session = client.session()
+    producer = session.producer("q")
+    sent = [producer.send(message_id=name) for name in ("m1", "m2")]
+    if transacted:
+        broker.engine.at(50_000, client.lose)
+        with pytest.raises(OutcomeUnknown):
+            session.commit()
+    else:
+        client.lose()
+    sent.append(producer.send(message_id="m3"))
+    for message in sent[:2]:
+        producer.resend(message)
+    if transacted:
+        session.commit()
+    else:
+        producer.wait()
+        assert {message.outcome for message in sent} == {Outcome.CONFIRMED}
+    assert broker.queue("q").length == 3

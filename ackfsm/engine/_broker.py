@@ -291,10 +291,16 @@ class Broker:
 
     def log(self, process: str, event: str, **fields: object) -> None:
         """One line of the history, if there is one."""
-        if self.history is not None and not self._letters.has(fields.get("queue"), fields.get("message")):
+        if self.history is not None:
             if (transaction := fields.get("transaction")) is not None:
                 fields["transaction"] = str(transaction)  # an id is text in a history
             self.history.add(self.now, process, event, **fields)
+
+    def log_of(self, copy: Copy, process: str, event: str, session: str | None = None, **fields: object) -> None:
+        """One line about ``copy``, unless it is a dead letter."""
+        if not self._letters.is_letter(copy):
+            message: Sent = copy.message
+            self.log(process, event, session=session, queue=message.queue.name, message=message.id, **fields)
 
     # What the sessions ask
 
@@ -462,7 +468,6 @@ class Broker:
         copy = Copy(route, message, key)
         copy.mark, copy.stored = live.attempts, stored
         copy.state = self._found(copy, live)
-        self._letters.taken(message)
         Queue.enter(copy)
         copy.file()
         self.engine.hungry(copy)

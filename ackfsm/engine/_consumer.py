@@ -274,6 +274,7 @@ class Consumer:
             row = self._broker.core.refusal()
             raise IllegalStateException(f"acknowledge() of {message.id}: {row.because} ({row.place})")
         if self._scope != "message":
+            self._last = None if self._scope == "session" else self._last
             self.session.acknowledge_others(self)
         for consumer in self.session.consumers:
             consumer.look()
@@ -282,8 +283,10 @@ class Consumer:
 
     def acknowledge_last(self) -> None:
         """Another consumer of the session was acknowledged, and that covers what this one has had."""
-        if self._last is not None:
-            self._acknowledge(self._last.copy, scope=self._scope)
+        last, self._last = self._last, None
+        if last is not None and not (last.copy.received is last and self._acknowledge(last.copy, scope=self._scope)):
+            held = self._broker.core.copies_of(self.incoming.session)  # the last one may have been given back
+            any(copy.received is not None and self._acknowledge(copy, scope=self._scope) for copy in reversed(held))
 
     def acknowledge_lazily(self, message: Message) -> bool:
         """At the session's leisure."""
@@ -295,14 +298,8 @@ class Consumer:
         if broker.history is not None:
             if not broker.core.can(broker.core.events["acknowledge"], copy):
                 return False
-            broker.log(
-                self.session.process,
-                "acknowledge",
-                session=self.incoming.session.name,
-                queue=self.queue.name,
-                message=copy.message.id,
-                scope=scope,
-            )
+            name = self.incoming.session.name
+            broker.log_of(copy, self.session.process, "acknowledge", session=name, scope=scope)
         if not broker.engine.perform("acknowledge", copy):
             return False
         self._until_acknowledged(copy)
@@ -318,12 +315,11 @@ class Consumer:
     def _log(self, message: Message, event: str, **fields: object) -> None:
         session = self.session
         if self._broker.history is not None:
-            self._broker.log(
+            self._broker.log_of(
+                message.copy,
                 session.process,
                 event,
                 session=self.incoming.session.name,
-                queue=self.queue.name,
-                message=message.id,
                 transaction=session.transaction if session.transacted else None,
                 **fields,
             )

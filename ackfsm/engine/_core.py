@@ -162,6 +162,10 @@ class Core:
             self.observer(event, copy)
         return True
 
+    def refuser(self, event: Event, copy: Copy) -> Part | None:
+        """Who would refuse ``event`` now; ``None`` if nobody would."""
+        return None if self.can(event, copy) or self._refused is None else self._refused[0]
+
     def can(self, event: Event, copy: Copy) -> bool:
         """Whether nobody would refuse ``event`` now."""
         return self._moves(event, copy) is not None
@@ -173,7 +177,7 @@ class Core:
             if not self._ask(copy.part(role), event.own, moves):
                 return None
         twin = copy.twin
-        if twin is not None and not self._ask(twin, _heard_by_twin(event, copy), moves):
+        if twin is not None and _reaches(event, copy, twin) and not self._ask(twin, _heard_by_twin(event, copy), moves):
             return None
         for call, signal in event.calls:
             scope = copy.scopes[call.scope]
@@ -260,6 +264,12 @@ class Core:
         for of in reached:
             for part in of.parts.values():
                 yield of, part
+
+
+def _reaches(event: Event, copy: Copy, twin: Copy) -> bool:
+    """Whether the other copy of the message is where ``event`` is heard: it may have gone to another session."""
+    calls = event.calls
+    return not calls or any(copy.scopes[call.scope] is twin.scopes[call.scope] for call, _ in calls)
 
 
 def _heard_by_twin(event: Event, copy: Copy) -> int:

@@ -32,7 +32,6 @@ class DeadLetters:
     def __init__(self, broker: Broker, name: str | None) -> None:
         self.name = name
         self._broker = broker
-        self._ids: set[str] = set()
         self._moving: dict[int, tuple[int, Sent]] = {}
 
     def move(self, copy: Copy) -> None:
@@ -58,14 +57,10 @@ class DeadLetters:
         if self.name is not None and copy.key not in self._moving:
             self._broker.take(self._broker.new_key(), Live(pack(self._letter(copy, self.name))), stored=False)
 
-    def taken(self, message: Sent) -> None:
-        """``message`` is in a queue without a producer: remember it if its headers say that it is a dead letter."""
-        if message.queue.name == self.name and _QUEUE in message.headers:
-            self._ids.add(message.id)
-
-    def has(self, queue: object, message: object) -> bool:
-        """Whether that is a dead letter, whose history has ended; an application may send to the queue too."""
-        return queue == self.name and message in self._ids
+    def is_letter(self, copy: Copy) -> bool:
+        """Whether ``copy`` is a dead letter, whose history has ended; an application may send to the queue too."""
+        message: Sent = copy.message
+        return message.queue.name == self.name and copy.route.outgoing is None and _QUEUE in message.headers
 
     def moving(self) -> list[Sent]:
         """Those that will be in the dead-letter queue after the next sync of the journal."""
@@ -83,6 +78,5 @@ class DeadLetters:
             _DELIVERIES: copy.mark,
             _REASON: "max_delivery_attempts",
         }
-        again = self.has(message.queue.name, message.id)
-        headers = message.headers if again else {**message.headers, **why}
+        headers = message.headers if self.is_letter(copy) else {**message.headers, **why}
         return Sent(message.id, message.body, headers, message.delivery_mode, self._broker.queue(name), None)

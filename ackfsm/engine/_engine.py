@@ -82,6 +82,7 @@ class Engine:
         self._hungry: dict[Copy, None] = {}
         self._waiting: dict[Copy, None] = {}
         self._unread: dict[Copy, None] = {}
+        self._behind: dict[Copy, list[tuple[Event, Copy, Scope | None]]] = {}
         self._executing: deque[tuple[Event, Session]] = deque()
         self._unsynced: dict[Copy, None] = {}
         self._busy: dict[Session, None] = {}
@@ -219,10 +220,28 @@ class Engine:
                 scope.face.owner.fault("link_loss")
             elif isinstance(subject, Session):
                 self.happen(event.name, subject)
-            elif not self._is_spoken_for(event, subject, sent) and not self.perform(_said(event, subject), subject):
-                self._wait_for(subject)
+            elif not self._is_spoken_for(event, subject, sent):
+                self._read(event, subject)
 
         self.at(at, arrives)
+
+    def _read(self, event: Event, copy: Copy) -> None:
+        """A frame has arrived; if the tables have that of another copy read first, it is read when that one was.
+
+        What is sent again is read in the place of the first sending, before what was sent meanwhile.
+        """
+        frames = deque([(event, copy, _connection(event, copy))])
+        while frames:
+            event, copy, scope = frames.popleft()
+            if _connection(event, copy) is not scope:
+                continue  # it went to another session since
+            if self.perform(_said(event, copy), copy):
+                frames.extend(self._behind.pop(copy, ()))
+                continue
+            self._wait_for(copy)
+            other = self.core.refuser(event, copy)
+            if isinstance(other, Copy) and other is not copy:
+                self._behind.setdefault(other, []).append((event, copy, scope))
 
     def _is_spoken_for(self, event: Event, copy: Copy, sent: int) -> bool:
         """Whether a frame that was sent at the same moment for a later copy stands for this one too: one of a range."""
@@ -393,8 +412,13 @@ class Engine:
         if not copies and not sessions and not marked:
             return False
         moved = bool(sessions or marked)
-        if not self.queues.sync():
-            return True
+        try:
+            if not self.queues.sync():
+                return True
+        except BaseException:  # the journal says at the next sync what it has become of
+            self._unsynced.update(dict.fromkeys(copies))
+            self._writing.update(dict.fromkeys(sessions))
+            raise
         for waiting in marked:
             self._may_go(waiting)
         taken = [(copy, copy.told) for copy in copies]
@@ -513,7 +537,7 @@ class Engine:
         """Nothing that anybody could notice can happen to ``copy`` any more."""
         if copy.filed:
             copy.unfile()
-        for held in (self._waiting, self._unread, self._unsynced, self._hungry, self.core.moved):
+        for held in (self._waiting, self._unread, self._behind, self._unsynced, self._hungry, self.core.moved):
             if copy in held:
                 del held[copy]
         if copy.key & 3 == 1:

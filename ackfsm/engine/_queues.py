@@ -35,6 +35,12 @@ class Outgoing:
         self.open: dict[Any, None] = {}
         self._routes: dict[Queue, Route] = {}
 
+    def share_window(self, other: Outgoing) -> None:
+        """What is sent from here counts against the window of ``other`` too: a session has one, whatever it sends."""
+        window = other.parts[Role.WINDOW]
+        if window.automaton.fsms == self.parts[Role.WINDOW].automaton.fsms:
+            self.parts[Role.WINDOW] = window
+
     def route(self, core: Core, queue: Queue) -> Route:
         """The way of what is sent from here to ``queue``, up to a consumer."""
         found = self._routes.get(queue)

@@ -117,6 +117,8 @@ class Session:
         if configuration not in self.outgoing:
             self._reach(f"a producer of {self.name}")
             made = Outgoing(self.broker.core, self.process, self.name, configuration)
+            for other in self.outgoing.values():
+                made.share_window(other)
             made.session.transaction = self.transaction
             made.owner = self
             self.outgoing[configuration] = made

@@ -66,10 +66,7 @@ class Storage:
     def sync(self) -> bool:
         """Write and sync; ``False`` if the journal has failed."""
         try:
-            if self._commits:
-                for transaction in self._commits:
-                    self.journal.append(Kind.COMMIT, transaction)
-                self._commits.clear()
+            self._write_commits()
             self.journal.sync()
         except JournalFailure:
             return False
@@ -84,8 +81,15 @@ class Storage:
             self._marking[automaton] = fsm.rows["marked", EventRef("broker_crash")].move is Move.IGNORE
         return self._marking[automaton]
 
+    def _write_commits(self) -> None:
+        if self._commits:
+            for transaction in self._commits:
+                self.journal.append(Kind.COMMIT, transaction)
+            self._commits.clear()
+
     def mark(self, copy: Copy) -> None:
-        """Store that ``copy`` is sent for the next time."""
+        """Store that ``copy`` is sent for the next time, behind the commit by which it is stored itself."""
+        self._write_commits()
         self.journal.append(Kind.MARK, copy.key, ATTEMPTS.pack(copy.mark + 1))
 
     # Crash and recovery

@@ -120,15 +120,7 @@ class Telling:
 
     def _log_of(self, copy: Copy, event: str) -> None:
         incoming: Incoming = copy.route.incoming
-        queue: Queue = copy.message.queue
-        self._broker.log(
-            incoming.process,
-            event,
-            session=incoming.session.name,
-            queue=queue.name,
-            message=copy.message.id,
-            scope="message",
-        )
+        self._broker.log_of(copy, incoming.process, event, session=incoming.session.name, scope="message")
 
     def _arrived(self, copy: Copy) -> None:
         consumer: Consumer = copy.route.incoming.consumer
@@ -138,7 +130,7 @@ class Telling:
     def _dead_lettered(self, copy: Copy) -> None:
         self._letters.told(copy)
         self._broker.wake(copy.message.queue)
-        self._broker.log("broker", "dead_lettered", queue=copy.message.queue.name, message=copy.message.id)
+        self._broker.log_of(copy, "broker", "dead_lettered")
 
     def _ending(self, end: str) -> Callable[[Session], None]:
         def ended(session: Session) -> None:
