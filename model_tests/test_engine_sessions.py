@@ -11,7 +11,7 @@ from typing import Any
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 
-from ackfsm.engine import Broker, Session, Timed
+from ackfsm.engine import Broker, Consumer, Session, Timed
 from model_tests.engine_calls import Calls, shared_wiring
 from model_tests.engine_settings import effort, paces
 
@@ -113,6 +113,20 @@ class Engine(RuleBasedStateMachine):
     @precondition(lambda self: self.some_alive())
     @rule(data=st.data(), how=st.sampled_from(("lose", "crash", "close")))
     def leave(self, data: st.DataObject, how: str) -> None:
+        self.do(f"c{self.alive(data)}.{how}()")
+
+    @precondition(lambda self: self.consuming())
+    @rule(data=st.data(), again=st.booleans())
+    def close_consumer(self, data: st.DataObject, again: bool) -> None:  # noqa: FBT001 - as above
+        name = data.draw(st.sampled_from(self.consuming()))
+        consumer: Consumer = self.calls.names[f"r{name}"]  # type: ignore[assignment] # of that name
+        self.do(f"r{name}.close()")
+        if again:
+            self.do(f"r{name} = s{name}.consumer({consumer.queue.name!r})")
+
+    @precondition(lambda self: self.some_alive())
+    @rule(data=st.data(), how=st.sampled_from(("stop", "start")))
+    def turn(self, data: st.DataObject, how: str) -> None:
         self.do(f"c{self.alive(data)}.{how}()")
 
     @precondition(lambda self: self.broker.running)

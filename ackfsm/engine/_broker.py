@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import random
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from threading import get_ident
 from types import TracebackType
 from typing import Self
@@ -375,9 +375,9 @@ class Broker:
         if len(waiting) >= _LAZY_BATCH:
             self._acknowledge_lazily(consumer)
 
-    def flush_lazily(self, session: JmsSession) -> None:
-        """Acknowledge now what the session would acknowledge at leisure."""
-        for consumer in session.consumers:
+    def flush_lazily(self, consumers: Iterable[Consumer]) -> None:
+        """Acknowledge now what their session would acknowledge at leisure."""
+        for consumer in consumers:
             self._acknowledge_lazily(consumer)
 
     def whose(self, event: str, configuration: Configuration) -> str:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING
+from types import TracebackType
+from typing import TYPE_CHECKING, Self
 
 from ackfsm.engine._arguments import instance_of, nanoseconds_of
 from ackfsm.engine._courses import Phase, Script
 from ackfsm.engine._errors import IllegalStateException, OutcomeUnknown
 from ackfsm.engine._messages import HeaderValue
-from ackfsm.engine._parts import Copy
+from ackfsm.engine._parts import Copy, Filed
 from ackfsm.engine._queues import Incoming
 from ackfsm.engine._wiring import State
 
@@ -60,10 +61,14 @@ class Message:
 
 
 class Consumer:
-    """Consumes from one queue.  ``Session.consumer`` makes it.
+    """Consumes from one queue.  ``Session.consumer`` makes it; it is closed when it is left as a context.
 
-    An application is taken to be done with a message when it acknowledges it, when it asks for the next, and when it
-    commits, recovers or closes the session.
+    An application is taken to be done with a message when it acknowledges it, when it asks for the next, when it closes
+    the consumer, and when it commits, recovers or closes the session.
+
+    Attributes:
+        closed: whether :meth:`close` was called.
+        left: whether all that it was sent is settled or in the queue again after that.
     """
 
     def __init__(self, session: Session, queue: Queue, incoming: Incoming, listener: Listener | None) -> None:
@@ -75,13 +80,28 @@ class Consumer:
         self._whose = self._broker.whose("acknowledge", incoming.configuration)
         self._gives_back = self._broker.whose("give_back", incoming.configuration) == "library"
         self._scope = self._broker.scope_of_acknowledgement(incoming.configuration)
-        self._arrived = incoming.session.under(self._broker.hand_over)
+        self.closed = self.left = False
+        self._arrived = Filed()
+        self.heed()
         self._drive = self._broker.engine.courses.drive
         self._scripts = self._broker.engine.scripts
         self._finishing = self._script()
         self._current: Message | None = None
         self._last: Message | None = None
         self._goes_on = isinstance(listener, Deferred)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def heed(self) -> None:
+        """Hand over what has arrived from now on, or nothing: if it is closed, or its connection is stopped."""
+        shut = self.closed or self.session.stopped
+        self._arrived = Filed() if shut else self.incoming.session.under(self._broker.hand_over)
 
     def _script(self) -> Script:
         """What is done when the application is done with a message."""
@@ -106,6 +126,8 @@ class Consumer:
 
     def _receives(self) -> None:
         self.session.alive()
+        if self.closed:
+            raise IllegalStateException("the consumer is closed; make another with session.consumer()")
         if self.listener is not None:
             raise IllegalStateException("this consumer has a listener; receive() is for one without (JMS 3.1, 4.4.6)")
         self.session.finish_processing()
@@ -117,7 +139,8 @@ class Consumer:
             timeout: seconds of virtual time to wait for one; ``None`` waits as long as something can still happen, 0 as
                 long as what is under way may bring one without waiting for a repair.
 
-        Returns ``None`` if there is none.  Raises :class:`IllegalStateException` for a consumer with a listener.
+        Returns ``None`` if there is none.  Raises :class:`IllegalStateException` for a consumer with a listener, and
+        once it is closed.
         """
         wait = None if timeout is None else nanoseconds_of(timeout)
         self._receives()
@@ -185,7 +208,7 @@ class Consumer:
 
     def look(self) -> None:
         """Call the listener, if there is one, for what has had to wait."""
-        if self.listener is not None:
+        if self.listener is not None and not self.closed:
             self._broker.engine.callbacks.append(self.pump)
 
     def _call(self, message: Message) -> None:
@@ -206,6 +229,7 @@ class Consumer:
                 self.finish()
             else:
                 self._failed(message, error)
+        self.session.let_leave()
         for consumer in self.session.consumers:
             consumer.pump()
 
@@ -259,10 +283,24 @@ class Consumer:
             raise IllegalStateException(f"acknowledge() of {message.id}: {row.because} ({row.place})")
         if self._scope != "message":
             self.session.acknowledge_others(self)
-        for consumer in self.session.consumers:
-            consumer.look()
+        self.session.look()
+        self.session.let_leave()
         if message.in_doubt:
             raise OutcomeUnknown(f"the connection broke before the broker answered; {message.id} may come again")
+
+    def close(self) -> None:
+        """Close it: it is sent nothing more, and its listener is not called any more (JMS 3.1, 8.8).
+
+        What the application has had of it stays with the session, which acknowledges it, commits it or has it delivered
+        again.  What the library has had alone goes back to the queue: at once, or where the session has something of
+        this consumer to settle, with that (as ActiveMQ's does: until then the broker may not tell them apart).
+        A listener may close its own consumer, and goes on to its end.  Closing it twice is harmless.
+
+        Raises :class:`IllegalStateException` from another thread than the broker's.
+        """
+        self._broker.check_use()
+        if not self.closed and not self.session.closed:
+            self.session.close_consumer(self)
 
     def acknowledge_last(self) -> None:
         """Another consumer of the session was acknowledged, and that covers what this one has had."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING
+from types import TracebackType
+from typing import TYPE_CHECKING, Self
 
 from ackfsm.engine._arguments import body_of, duplicate_id_of, headers_of, id_of, instance_of
 from ackfsm.engine._automaton import REFUSED
@@ -20,7 +21,11 @@ __all__ = ["Producer"]
 
 
 class Producer:
-    """Sends to one queue.  ``Session.producer`` makes it."""
+    """Sends to one queue.  ``Session.producer`` makes it; it is closed when it is left as a context.
+
+    Attributes:
+        closed: whether :meth:`close` was called.
+    """
 
     def __init__(self, session: Session, queue: Queue, on_outcome: Callable[[Sent], None] | None) -> None:
         self.session = session
@@ -31,6 +36,15 @@ class Producer:
         events = session.broker.core.events
         self._sending = (events["send"], events["send_in_transaction"])
         self._resending = (events["resend"],)
+        self.closed = False
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
 
     def send(
         self,
@@ -54,10 +68,12 @@ class Producer:
         comes later (``on_outcome``, :meth:`wait`).
 
         Raises :class:`OutcomeUnknown` and :class:`MessageRejected` from a blocking send, :class:`JMSException` if there
-        is no connection, :class:`IllegalStateException` if the session is closed, and
+        is no connection, :class:`IllegalStateException` if the producer or its session is closed, and
         :class:`ackfsm.terms.InputError` for arguments that cannot be sent, of which nothing is then sent.
         """
         session, broker = self.session, self._broker
+        if self.closed:
+            self._refuse()
         session.alive()
         data = body if type(body) is bytes else body_of(body)
         named = headers_of(headers)
@@ -78,6 +94,8 @@ class Producer:
         Raises :class:`IllegalStateException` if it is not in doubt, if another session has sent it, or if the
         configuration does not send again.
         """
+        if self.closed:
+            self._refuse()
         self.session.alive()
         first = instance_of("message", Sent, message).copy
         if first is None or first.twin is not None:
@@ -93,6 +111,28 @@ class Producer:
         self.session.begin()
         self._put(first, self._resending, "resend")
         return self._result(message)
+
+    def close(self) -> None:
+        """Close it, when the outcomes of what the session has sent to this queue are known, if they ever will be.
+
+        Closing loses nothing: asynchronous sends complete, and a transaction stays open (JMS 3.1, 7.3 and the
+        documentation of ``MessageProducer.close``).  Closing it twice is harmless.
+
+        Raises :class:`IllegalStateException` from another thread than the broker's.
+        """
+        self._broker.check_use()
+        if self.closed:
+            return
+        self.closed = True
+        if not self.session.closed:
+            self._broker.engine.wait(lambda: not any(map(self._is_open_here, self.session.outgoing.values())))
+
+    def _is_open_here(self, out: Outgoing) -> bool:
+        return any(message.queue is self.queue for message in out.open)
+
+    def _refuse(self) -> None:
+        self._broker.check_use()
+        raise IllegalStateException("the producer is closed; make another with session.producer()")
 
     def wait(self, message: Sent | None = None) -> None:
         """Wait for the outcome of ``message``, or of all that this session has sent."""

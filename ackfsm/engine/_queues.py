@@ -35,6 +35,11 @@ class Outgoing:
         self.open: dict[Any, None] = {}
         self._routes: dict[Queue, Route] = {}
 
+    @property
+    def is_closed(self) -> bool:
+        """Whether its session has been closed."""
+        return bool(self.owner.closed)
+
     def route(self, core: Core, queue: Queue) -> Route:
         """The way of what is sent from here to ``queue``, up to a consumer."""
         found = self._routes.get(queue)
@@ -79,6 +84,11 @@ class Incoming:
         self.consumer: Any = None
         self.dispatching = core.events["dispatch_first"].own
         self._routes: dict[Route, Route] = {}
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether its session or its consumer has been closed, and nothing of it is left."""
+        return bool(self.owner.closed or self.consumer.left)
 
     def has_room(self) -> bool:
         """Whether the session would take one more; a quick look, the tables decide."""

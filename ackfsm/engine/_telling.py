@@ -169,7 +169,7 @@ class Telling:
 
     def _side_gone(self, event: str) -> Callable[[Session], None]:
         def gone(session: Session) -> None:
-            if session.face is None or not session.face.owner.closed:  # to close is no fault, connected or not
+            if session.face is None or not session.face.is_closed:  # to close is no fault, connected or not
                 self._broker.log("nemesis", "fault", fault=event)
             self._work_lost(session)
 

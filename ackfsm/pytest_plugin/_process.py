@@ -161,12 +161,12 @@ class Process:
     def configurations(self) -> set[Configuration]:
         """Under which it has consumed so far."""
         sessions = (session for connection in self._connections for session in connection.sessions)
-        return {consumer.incoming.configuration for session in sessions for consumer in session.consumers}
+        return {configuration for session in sessions for configuration, _ in session.consumed}
 
     def queues(self) -> set[str]:
         """From which it has consumed so far."""
         sessions = (session for connection in self._connections for session in connection.sessions)
-        return {consumer.queue.name for session in sessions for consumer in session.consumers}
+        return {queue for session in sessions for _, queue in session.consumed}
 
     # What the application sees
 
