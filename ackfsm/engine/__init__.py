@@ -9,13 +9,14 @@ from ackfsm.engine._errors import (
     IllegalStateException,
     JMSException,
     JournalInconsistent,
+    MessageFormatException,
     MessageRejected,
     OutcomeUnknown,
     Stuck,
     TransactionRolledBackException,
 )
 from ackfsm.engine._log import History
-from ackfsm.engine._messages import Outcome, Sent
+from ackfsm.engine._messages import Body, HeaderValue, MapValue, Outcome, Sent
 from ackfsm.engine._pace import AtOnce, Shuffled, Timed
 from ackfsm.engine._producer import Producer
 from ackfsm.engine._queues import Queue
@@ -24,15 +25,19 @@ from ackfsm.engine._session import Session
 __all__ = [
     "DEAD_LETTER_HEADERS",
     "AtOnce",
+    "Body",
     "Broker",
     "BrokerStopped",
     "Connection",
     "Consumer",
+    "HeaderValue",
     "History",
     "IllegalStateException",
     "JMSException",
     "JournalInconsistent",
+    "MapValue",
     "Message",
+    "MessageFormatException",
     "MessageRejected",
     "Outcome",
     "OutcomeUnknown",

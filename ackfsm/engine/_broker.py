@@ -10,7 +10,16 @@ from types import TracebackType
 from typing import Self
 
 from ackfsm import tables
-from ackfsm.engine._arguments import callback_of, check_part, client_of, flag_of, length_of, name_of, seed_of
+from ackfsm.engine._arguments import (
+    callback_of,
+    check_part,
+    client_of,
+    flag_of,
+    length_of,
+    name_of,
+    seed_of,
+    time_of,
+)
 from ackfsm.engine._automaton import Automaton
 from ackfsm.engine._connection import Connection
 from ackfsm.engine._consumer import Consumer, Message
@@ -52,6 +61,8 @@ class Broker:
         pace: when things happen: :class:`AtOnce` (the default), :class:`Timed`, :class:`Shuffled`.
         seed: of everything that is left to chance.
         history: ``True`` keeps a log that ``ackfsm verify`` reads (:attr:`history`), a :class:`History` is that log.
+        clock: says when a message is sent, in nanoseconds (``time.time_ns`` for example); by default it is the virtual
+            time, so that a run is the same again.
         repairs: whether the broker is started again and connections are made again when a call waits for it.
         dead_letter_queue: the queue that keeps messages which were delivered ``max_delivery_attempts`` times, with
             :data:`DEAD_LETTER_HEADERS`; ``None``: they are destroyed.  The history ends with ``dead_lettered``.
@@ -70,6 +81,7 @@ class Broker:
         pace: Pace | None = None,
         seed: int = 0,
         history: History | bool = False,
+        clock: Callable[[], int] | None = None,
         repairs: bool = True,
         dead_letter_queue: str | None = "DLQ",
         specification: Specification | None = None,
@@ -82,6 +94,7 @@ class Broker:
         for name, part in given.items():
             check_part(name, *_PARTS[name], part)
         seed_of(seed)
+        self.clock = callback_of("clock", clock)
         flag_of("repairs", repairs)
         self.thread = get_ident()
         wiring = like.core.wiring if like is not None else Wiring(specification or tables.load())
@@ -208,6 +221,10 @@ class Broker:
     def now(self) -> int:
         """The virtual time, in nanoseconds."""
         return self.engine.pace.now
+
+    def time(self) -> int:
+        """What the broker's clock says, in nanoseconds; without a clock the virtual time."""
+        return self.engine.pace.now if self.clock is None else time_of(self.clock())
 
     # Faults and repairs
 

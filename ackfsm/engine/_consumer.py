@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Self, overload
 
 from ackfsm.engine._arguments import instance_of, nanoseconds_of
 from ackfsm.engine._courses import Phase, Script
-from ackfsm.engine._errors import IllegalStateException, OutcomeUnknown
-from ackfsm.engine._messages import HeaderValue
+from ackfsm.engine._errors import IllegalStateException, MessageFormatException, OutcomeUnknown
+from ackfsm.engine._messages import Body, HeaderValue, MapValue, Sent
 from ackfsm.engine._parts import Copy, Filed
 from ackfsm.engine._queues import Incoming
 from ackfsm.engine._wiring import State
@@ -22,6 +22,7 @@ __all__ = ["Consumer", "Deferred", "Message"]
 
 
 _PROCESSED_AND_ACKNOWLEDGED = 2
+_KINDS = {bytes: "bytes", str: "text", dict: "a mapping"}
 
 
 class Message:
@@ -29,7 +30,7 @@ class Message:
 
     Attributes:
         id: the message's own id.
-        body: the payload.
+        body: the payload, as it was sent: bytes, text or a mapping.
         headers: its headers.
         redelivered: whether it may have been delivered before (``JMSRedelivered``).
         delivery_count: how often it has been sent to a consumer, from 1 (``JMSXDeliveryCount``).
@@ -40,7 +41,7 @@ class Message:
     def __init__(self, consumer: Consumer, copy: Copy, *, redelivered: bool) -> None:
         sent = copy.message
         self.id: str = sent.id
-        self.body: bytes = sent.body
+        self.body: Body = sent.body
         self.headers: Mapping[str, HeaderValue] = sent.headers
         self.redelivered = redelivered
         self.delivery_count = copy.mark
@@ -50,6 +51,45 @@ class Message:
 
     def __repr__(self) -> str:
         return f"<{self.id}{', redelivered' if self.redelivered else ''}>"
+
+    @overload
+    def body_as(self, kind: type[bytes]) -> bytes: ...
+
+    @overload
+    def body_as(self, kind: type[str]) -> str: ...
+
+    @overload
+    def body_as(self, kind: type[dict[str, MapValue]]) -> dict[str, MapValue]: ...
+
+    def body_as(self, kind: type[bytes | str | dict[str, MapValue]]) -> bytes | str | dict[str, MapValue]:
+        """The body if it is ``bytes``, ``str`` or a mapping (``dict``, a copy), as the consumer expects it.
+
+        Raises :class:`MessageFormatException` if it is something else (JMS 3.1, ``Message.getBody``).
+        """
+        body = self.body if isinstance(self.body, bytes | str) else dict(self.body)
+        if not isinstance(body, kind):
+            raise MessageFormatException(
+                f"the body of {self.id} is {_KINDS[type(body)]}, and {_KINDS.get(kind, 'what none is')} was asked for"
+            )
+        return body
+
+    @property
+    def timestamp(self) -> int | None:
+        """When it was sent (``JMSTimestamp``), in nanoseconds of the broker's clock; see :class:`Sent`."""
+        sent: Sent = self.copy.message
+        return sent.timestamp
+
+    @property
+    def reply_to(self) -> str | None:
+        """The name of the queue where an answer is wanted (``JMSReplyTo``), ``None`` if none is."""
+        sent: Sent = self.copy.message
+        return sent.reply_to
+
+    @property
+    def correlation_id(self) -> str | None:
+        """What links it to another message (``JMSCorrelationID``), ``None`` if nothing does."""
+        sent: Sent = self.copy.message
+        return sent.correlation_id
 
     def acknowledge(self) -> None:
         """Acknowledge it, and whatever else the mode covers; ignored where the session acknowledges by itself.

@@ -85,4 +85,4 @@ class DeadLetters:
         }
         again = self.has(message.queue.name, message.id)
         headers = message.headers if again else {**message.headers, **why}
-        return Sent(message.id, message.body, headers, message.delivery_mode, self._broker.queue(name), None)
+        return message.moved(self._broker.queue(name), headers)

@@ -6,10 +6,18 @@ from collections.abc import Callable, Mapping
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
-from ackfsm.engine._arguments import body_of, duplicate_id_of, headers_of, id_of, instance_of
+from ackfsm.engine._arguments import (
+    body_of,
+    correlation_of,
+    duplicate_id_of,
+    headers_of,
+    id_of,
+    instance_of,
+    reply_of,
+)
 from ackfsm.engine._automaton import REFUSED
 from ackfsm.engine._errors import IllegalStateException, JMSException, MessageRejected, OutcomeUnknown
-from ackfsm.engine._messages import HeaderValue, Outcome, Sent
+from ackfsm.engine._messages import Body, HeaderValue, Outcome, Sent
 from ackfsm.engine._parts import Copy
 from ackfsm.engine._wiring import Event
 
@@ -46,23 +54,28 @@ class Producer:
     ) -> None:
         self.close()
 
-    def send(
+    def send(  # noqa: PLR0913 - each has a default, and most are given by name
         self,
-        body: bytes = b"",
+        body: Body = b"",
         headers: Mapping[str, HeaderValue] | None = None,
         *,
         message_id: str | None = None,
         delivery_mode: str | None = None,
         duplicate_id: bytes | None = None,
+        reply_to: str | Queue | None = None,
+        correlation_id: str | None = None,
     ) -> Sent:
         """Send a message.
 
         Args:
-            body: the payload; what it is now is delivered, whatever becomes of a ``bytearray``.
+            body: the payload: bytes, text, or a mapping of names to text, bytes, numbers of at most 64 bits, truth
+                values and ``None``; what it is now is delivered, whatever becomes of a ``bytearray`` or a mapping.
             headers: names and values: text, numbers of at most 64 bits, truth values and ``None``; copied too.
             message_id: its own id; by default one that is unique in the engine.
             delivery_mode: ``PERSISTENT`` …; by default that of the session.
             duplicate_id: by which a broker with ``duplicate_detection`` knows it again.
+            reply_to: the queue where an answer is wanted (``JMSReplyTo``); nothing is done about it.
+            correlation_id: what links it to another message (``JMSCorrelationID``).
 
         Returns what the producer knows of it: the ``outcome`` of a blocking send is there, that of an asynchronous one
         comes later (``on_outcome``, :meth:`wait`).
@@ -78,9 +91,13 @@ class Producer:
         data = body if type(body) is bytes else body_of(body)
         named = headers_of(headers)
         known = None if duplicate_id is None else duplicate_id_of(duplicate_id)
+        answered = None if reply_to is None else reply_of(reply_to)
+        linked = None if correlation_id is None else correlation_of(correlation_id)
         ident = broker.new_id(session.name) if message_id is None else id_of(message_id)
+        now = broker.time()
         out = self._out if delivery_mode is None else session.sends_as(delivery_mode)
-        message = Sent(ident, data, named, out.configuration.delivery_mode, self.queue, known, self._on_outcome)
+        mode, hear = out.configuration.delivery_mode, self._on_outcome
+        message = Sent(ident, data, named, mode, self.queue, known, now, answered, linked, hear)
         copy = broker.new_message(out, self.queue, message)
         copy.refuse = self.queue.is_full()
         if session.transacted:
