@@ -152,10 +152,10 @@ class Run:
         if client.terms.transacted:
             client.end("rollback")
             return
+        self.bed.books.recovered(client.session.name)  # before the call, in which a listener may have it all again
+        client.unacknowledged.clear()
         with self.bed.answers(client.session):
             client.session.recover()
-        self.bed.books.recovered(client.session.name)
-        client.unacknowledged.clear()
 
     def _rest(self, steps: int | None) -> None:
         is_over = self.bed.rest(_MANY if steps is None else steps)

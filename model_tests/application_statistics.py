@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 
 from ackfsm.engine._wiring import Wiring
-from ackfsm.tables import Fsm, Move
+from ackfsm.tables import EventRef, Fsm, Move
 from ackfsm.terms import Configuration, Consumption
 from model_tests._tables import shipped
 from model_tests.application_reports import Report
@@ -122,11 +122,10 @@ def possible(sent: Configuration, kept: Configuration) -> frozenset[str]:
     if kept.consumption is not Consumption.LISTENER:
         events.discard("listener_exception")  # the tables do not ask: nobody calls a listener
     while True:
-        reachable = [(fsm, _reachable(fsm, events)) for fsm in machines]
-        left = {event for event in events if all(_lets(fsm, states, event) for fsm, states in reachable)}
-        if left == events:
+        refused = {event for fsm in machines for event in _refused(fsm, _reachable(fsm, events))} & events
+        if not refused:
             return frozenset(events)
-        events = left
+        events -= refused
 
 
 def _machines(sent: Configuration, kept: Configuration) -> Iterator[Fsm]:
@@ -157,6 +156,9 @@ def _reachable(fsm: Fsm, events: Iterable[str]) -> set[str]:
     return seen
 
 
-def _lets(fsm: Fsm, states: set[str], event: str) -> bool:
-    refs = [ref for ref in fsm.alphabet if str(ref) == event]
-    return not refs or any(fsm.rows[state, refs[0]].move is not Move.REFUSE for state in states)
+def _refused(fsm: Fsm, states: set[str]) -> Iterator[str]:
+    """The events that the machine refuses in all these states."""
+    for name, refs in fsm.heard.items():
+        ref = EventRef(name)
+        if ref in refs and all(fsm.rows[state, ref].move is Move.REFUSE for state in states):
+            yield name

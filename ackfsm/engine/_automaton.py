@@ -7,6 +7,7 @@ its number when it is first reached, and a move is looked up in the tables once 
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -45,10 +46,11 @@ class Automaton:
         self.names: list[tuple[str, ...]] = []
         self.told: list[Any] = []
         self._describe = describe
-        self._visible = frozenset(visible)
         self._spent: dict[int, bool] = {}
         self._numbers: dict[tuple[str, ...], int] = {}
         self._parts = [self._reacting(refs) for refs in signals]
+        self._visible = sum(1 << signal for signal in visible if self._parts[signal])
+        self._answers: list[dict[str, tuple[int, int]]] = [{} for _ in fsms]
         self.columns: list[Column | None] = [[] if parts else None for parts in self._parts]
         self.initial = self.number(tuple(fsm.initial for fsm in fsms))
 
@@ -91,13 +93,27 @@ class Automaton:
         for i, ref in self._parts[signal]:
             yield i, self.fsms[i].rows[names[i], ref]
 
-    def reacts(self, signal: int, names: tuple[str, ...]) -> bool:
-        """Whether the signal would be refused or would change something."""
-        return any(row.move is Move.REFUSE or row.target != names[i] for i, row in self.rows(signal, names))
+    def answers(self, names: tuple[str, ...]) -> tuple[int, int]:
+        """The signals that some machine refuses in these states, and those that move one, as sets of bits."""
+        refused = moved = 0
+        for i, (known, name) in enumerate(zip(self._answers, names, strict=True)):
+            answer = known.get(name)
+            if answer is None:
+                answer = known[name] = self._answer(i, name)
+            refused |= answer[0]
+            moved |= answer[1]
+        return refused, moved
 
-    def allows(self, signal: int, names: tuple[str, ...]) -> bool:
-        """Whether no machine refuses."""
-        return all(row.move is not Move.REFUSE for _, row in self.rows(signal, names))
+    def _answer(self, machine: int, name: str) -> tuple[int, int]:
+        """The same for one machine."""
+        refused = moved = 0
+        for signal, parts in enumerate(self._parts):
+            for i, ref in parts:
+                if i == machine:
+                    row = self.fsms[i].rows[name, ref]
+                    refused |= (row.move is Move.REFUSE) << signal
+                    moved |= (row.move is not Move.REFUSE and row.target != name) << signal
+        return refused, moved
 
     def refusal(self, signal: int, state: int) -> Row | None:
         """The row that refuses, if one does."""
@@ -119,21 +135,32 @@ class Automaton:
 
     def spent(self, state: int) -> bool:
         """Whether no visible signal can come from ``state`` on, whatever happens elsewhere."""
-        if state not in self._spent:
-            self._spent[state] = not self._comes_to_light(state)
-        return self._spent[state]
+        known = self._spent.get(state)
+        if known is None:
+            known = self._spent[state] = not self._comes_to_light(state)
+        return known
 
     def _comes_to_light(self, start: int) -> bool:
-        seen, waiting = {start}, [start]
+        """Whether a visible signal can come; the nearest states first, for each has to be made."""
+        seen, waiting = {start}, deque([start])
         while waiting:
-            state = waiting.pop()
-            for signal, parts in enumerate(self._parts):
-                target = self.fill(signal, state) if parts else REFUSED
-                if target == REFUSED:
-                    continue
-                if signal in self._visible:
+            state = waiting.popleft()
+            refused, moved = self.answers(self.names[state])
+            if self._visible & ~refused:
+                return True
+            for signal in _bits(moved & ~refused):
+                target = self.fill(signal, state)
+                if self._spent.get(target) is False:
                     return True
                 if target not in seen:
                     seen.add(target)
                     waiting.append(target)
+        self._spent.update(dict.fromkeys(seen, True))
         return False
+
+
+def _bits(mask: int) -> Iterator[int]:
+    while mask:
+        lowest = mask & -mask
+        yield lowest.bit_length() - 1
+        mask ^= lowest

@@ -254,13 +254,12 @@ class Wiring:
         owned = [e for e in self._automatic if e in {*owned, *also}]
 
         def describe(automaton: Automaton, names: tuple[str, ...]) -> State:
-            filed = dict.fromkeys(call for call, signal in self._hearing if automaton.reacts(signal, names))
-            todo = tuple(event for event in owned if automaton.allows(event.own, names))
-            may = (
-                []
-                if "delivery" not in at
-                else [self.events[name] for name in _HANDED if automaton.allows(self.events[name].own, names)]
-            )
+            refused, moved = automaton.answers(names)
+            heard = refused | moved
+            filed = dict.fromkeys(call for call, signal in self._hearing if heard >> signal & 1)
+            todo = tuple(event for event in owned if not refused >> event.own & 1)
+            handed = [self.events[name] for name in _HANDED] if "delivery" in at else []
+            may = [event for event in handed if not refused >> event.own & 1]
             return State(
                 filed=tuple(filed),
                 todo=todo,
