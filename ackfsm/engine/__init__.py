@@ -1,6 +1,7 @@
 """A broker in the process, every step of which is a row of the tables."""
 
 from ackfsm.engine._broker import Broker
+from ackfsm.engine._browser import Browsed, Browser
 from ackfsm.engine._connection import Connection
 from ackfsm.engine._consumer import Consumer, Message
 from ackfsm.engine._dead_letters import DEAD_LETTER_HEADERS
@@ -28,6 +29,8 @@ __all__ = [
     "Body",
     "Broker",
     "BrokerStopped",
+    "Browsed",
+    "Browser",
     "Connection",
     "Consumer",
     "HeaderValue",

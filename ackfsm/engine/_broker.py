@@ -6,7 +6,7 @@ import dataclasses
 import random
 from collections.abc import Callable, Iterable, Mapping
 from threading import get_ident
-from types import TracebackType
+from types import MappingProxyType, TracebackType
 from typing import Self
 
 from ackfsm import tables
@@ -189,6 +189,11 @@ class Broker:
                 f"queue {name!r} exists with durable={found.durable}, max_length={found.max_length}; use it so"
             )
         return found
+
+    @property
+    def queues(self) -> Mapping[str, Queue]:
+        """The queues there are, by their names: what changes is seen in it, and nothing can be put into it."""
+        return MappingProxyType(self._queues)
 
     def connect(self, client_id: str | None = None, **settings: object) -> Connection:
         """A connection of a client, whose ``settings`` go before those of the broker."""

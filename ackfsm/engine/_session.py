@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Self
 
 from ackfsm.engine._arguments import callback_of
 from ackfsm.engine._automaton import REFUSED
+from ackfsm.engine._browser import Browser
 from ackfsm.engine._consumer import Consumer, Deferred, Listener
 from ackfsm.engine._core import Session as CoreSession
 from ackfsm.engine._errors import IllegalStateException, OutcomeUnknown, Stuck, TransactionRolledBackException
@@ -109,6 +110,14 @@ class Session:
         self.broker.wake(place)
         self.broker.engine.settle()
         return made
+
+    def browser(self, queue: str | Queue) -> Browser:
+        """Something to look into ``queue`` with: iterating over it consumes nothing.
+
+        Raises :class:`IllegalStateException` if the session is closed.
+        """
+        self.alive()
+        return Browser(self, self._queue(queue))
 
     def _queue(self, queue: str | Queue) -> Queue:
         return self.broker.own_queue(queue) if isinstance(queue, Queue) else self.broker.queue(queue)
