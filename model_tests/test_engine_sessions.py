@@ -13,6 +13,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition,
 
 from ackfsm.engine import Broker, Consumer, Session, Timed
 from model_tests.engine_calls import Calls, shared_wiring
+from model_tests.engine_counts import assert_counted
 from model_tests.engine_settings import effort, paces
 
 __all__ = ["TestSessions", "shared_wiring"]
@@ -165,6 +166,7 @@ class Engine(RuleBasedStateMachine):
         self.calls.must("broker.drained()")
         self.calls.check("assert_kept(broker, anyone=True)")
         self.calls.check(f"Plain(broker).check(durable={self.durable})")
+        assert_counted(self.broker)
         self.same_unobserved()
 
     def same_unobserved(self) -> None:

@@ -18,6 +18,7 @@ from ackfsm.engine._errors import (
 )
 from ackfsm.engine._log import History
 from ackfsm.engine._messages import Body, HeaderValue, MapValue, Outcome, Sent
+from ackfsm.engine._metrics import PROMETHEUS_CONTENT_TYPE, Metrics, QueueMetrics, prometheus
 from ackfsm.engine._pace import AtOnce, Shuffled, Timed
 from ackfsm.engine._producer import Producer
 from ackfsm.engine._queues import Queue
@@ -25,6 +26,7 @@ from ackfsm.engine._session import Session
 
 __all__ = [
     "DEAD_LETTER_HEADERS",
+    "PROMETHEUS_CONTENT_TYPE",
     "AtOnce",
     "Body",
     "Broker",
@@ -42,14 +44,17 @@ __all__ = [
     "Message",
     "MessageFormatException",
     "MessageRejected",
+    "Metrics",
     "Outcome",
     "OutcomeUnknown",
     "Producer",
     "Queue",
+    "QueueMetrics",
     "Sent",
     "Session",
     "Shuffled",
     "Stuck",
     "Timed",
     "TransactionRolledBackException",
+    "prometheus",
 ]

@@ -30,6 +30,7 @@ from ackfsm.engine._engine import Engine
 from ackfsm.engine._errors import BrokerStopped, IllegalStateException, Stuck
 from ackfsm.engine._log import History
 from ackfsm.engine._messages import Sent, unpack
+from ackfsm.engine._metrics import Metrics, measure
 from ackfsm.engine._pace import AtOnce, Pace
 from ackfsm.engine._parts import Copy
 from ackfsm.engine._queues import Incoming, Outgoing, Queue
@@ -117,6 +118,7 @@ class Broker:
         self._remembered: dict[bytes, None] = {}
         self._lazy: dict[Consumer, list[Message]] = {}
         self._clients = 0
+        self.connections: dict[Connection, None] = {}
         self._fault = ""
         self.hand_over = self.core.wiring.overtaken("delivered_clear", "consumer")
         self._ready = self.core.wiring.overtaken("dispatch_first", "queue")
@@ -200,7 +202,14 @@ class Broker:
         self.check_use()
         name = f"client-{self._clients + 1}" if client_id is None else client_of(client_id)
         self._clients += 1
-        return Connection(self, name, settings)
+        made = Connection(self, name, settings)
+        self.connections[made] = None
+        return made
+
+    def metrics(self) -> Metrics:
+        """Figures of the broker and its queues as they are now; :func:`prometheus` writes them for Prometheus."""
+        self.check_use()
+        return measure(self)
 
     def own_queue(self, queue: Queue) -> Queue:
         """``queue`` itself.
@@ -267,7 +276,10 @@ class Broker:
             raise IllegalStateException("the broker runs; there is nothing to restart")
         self.storage.reopen()
         copies = self.core.copies_of(self.core.broker)
+        gone = [copy for copy in copies if not copy.counted]
         self.storage.recover(copies)
+        for copy in gone:
+            copy.message.queue.restored += copy.counted
         if not self.engine.happen("broker_restart", self.core.broker):
             raise AssertionError(self.core.refusal().because)
         for copy in copies:
@@ -448,10 +460,10 @@ class Broker:
         self._transaction = recovery.next_key
         self._remembered = dict.fromkeys(recovery.remembered)
         for key, live in recovery.live.items():
-            self.take(key, live, stored=True)
+            self.take(key, live, stored=True).restored += 1
 
-    def take(self, key: int, live: Live, *, stored: bool) -> None:
-        """Take a copy into its queue that no producer of this life of the broker has sent."""
+    def take(self, key: int, live: Live, *, stored: bool) -> Queue:
+        """Take a copy into its queue that no producer of this life of the broker has sent; which queue that is."""
         message = unpack(live.data, self.queue)
         number = key & 3
         kept = dataclasses.replace(
@@ -472,6 +484,7 @@ class Broker:
         Queue.enter(copy)
         copy.file()
         self.engine.hungry(copy)
+        return message.queue
 
     def _found(self, copy: Copy, live: Live) -> int:
         """The state of a copy whose producer is of an earlier life of the broker."""

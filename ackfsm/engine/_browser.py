@@ -15,9 +15,12 @@ if TYPE_CHECKING:
     from ackfsm.engine._broker import Broker
     from ackfsm.engine._session import Session
 
-__all__ = ["Browsed", "Browser", "copies_in"]
+__all__ = ["UNSETTLED", "Browsed", "Browser", "copies_in"]
 
-_THERE = frozenset({"ready", "dispatched", "settling"})
+UNSETTLED = frozenset({"dispatched", "settling"})
+"""A message in these states is with a consumer, or acknowledged in a transaction that is open."""
+
+_THERE = frozenset({"ready"}) | UNSETTLED
 """A message in these states is in the queue: it is neither of an open transaction any more nor removed."""
 
 

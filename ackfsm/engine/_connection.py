@@ -98,7 +98,7 @@ class Connection:
         """Close all sessions: what they have not acknowledged is delivered again, open transactions are rolled back."""
         for session in self.sessions:
             session.close()
-        self._closed = True
+        self._end()
 
     def lose(self) -> None:
         """The connection breaks, and what is on it is lost."""
@@ -107,7 +107,11 @@ class Connection:
     def crash(self) -> None:
         """The client's process dies with all that it holds; its sessions are gone."""
         self._fail("crash")
+        self._end()
+
+    def _end(self) -> None:
         self._closed = True
+        self.broker.connections.pop(self, None)
 
     def _fail(self, what: str) -> None:
         for session in self.sessions:

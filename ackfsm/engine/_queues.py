@@ -205,6 +205,9 @@ class Queue:
         scope: where its copies are filed.
         ready: those that may be sent to a consumer.
         length: how many messages are in it, those with consumers included.
+        consumers: the sessions that are sent messages, in turn.
+        refuse_next: so many messages that come next are refused.
+        delivered, redelivered, removed, lost, dead_lettered, rejected, restored: counted for :mod:`._metrics`.
     """
 
     name: str
@@ -216,6 +219,13 @@ class Queue:
     consumers: deque[Incoming] = dataclasses.field(default_factory=deque)
 
     refuse_next: int = 0
+    delivered: int = 0
+    redelivered: int = 0
+    removed: int = 0
+    lost: int = 0
+    dead_lettered: int = 0
+    rejected: int = 0
+    restored: int = 0
 
     @staticmethod
     def enter(copy: Copy) -> None:
@@ -230,6 +240,22 @@ class Queue:
         if copy.counted:
             copy.counted = False
             copy.message.queue.length -= 1
+
+    @staticmethod
+    def remove(copy: Copy) -> None:
+        """It leaves its queue because somebody was done with it, or it is dead."""
+        if copy.counted:
+            copy.counted = False
+            queue = copy.message.queue
+            queue.length -= 1
+            queue.removed += 1
+
+    @staticmethod
+    def lose(copy: Copy) -> None:
+        """There is no trace of it after its broker has died."""
+        if copy.counted:
+            copy.message.queue.lost += 1
+        Queue.leave(copy)
 
     def is_full(self) -> bool:
         """Whether the broker refuses one more message."""

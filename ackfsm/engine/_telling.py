@@ -38,7 +38,6 @@ _ENDS = {
 }
 
 _MAKES_ROOM = ("settle", "give_back")
-_DELIVERED = ("delivered_clear", "delivered_flagged")
 
 
 class Telling:
@@ -53,8 +52,8 @@ class Telling:
         arrivals = broker.core.arrivals
         for state in ("ready", "staged", "committing"):
             arrivals.setdefault(("entry", state), []).append(Queue.enter)
-        for state in ("removed", "lost", "refused"):
-            arrivals.setdefault(("entry", state), []).append(Queue.leave)
+        for state, leaving in {"removed": Queue.remove, "lost": Queue.lose, "refused": Queue.leave}.items():
+            arrivals.setdefault(("entry", state), []).append(leaving)
         arrivals.setdefault(("removal", "durable"), []).append(letters.moved)
         for state in ("unsafe", "safe"):
             arrivals.setdefault(("known_id", state), []).append(self._known)
@@ -76,12 +75,13 @@ class Telling:
             yield event, self._ending(end)
         for event in ("producer_link_loss", "producer_crash", "consumer_link_loss", "consumer_crash"):
             yield event, self._side_gone(event)
-        for event in ("listener_exception", "rejection"):
-            yield event, self._fault(event)
+        yield "listener_exception", self._fault("listener_exception")
+        yield "rejection", self._rejected
         yield from dict.fromkeys(("broker_crash", "broker_kill", "journal_failure"), self._work_lost).items()
         yield from {"dispatch_first": _sent_first, "dispatch_again": _sent_again}.items()
         yield from dict.fromkeys(_MAKES_ROOM, self._room_made).items()
-        yield from dict.fromkeys(_DELIVERED, self._handed_over).items()
+        yield "delivered_clear", self._handed_over
+        yield "delivered_flagged", self._handed_over_again
         yield from dict.fromkeys(("recover", "rollback_consumption"), self._there_again).items()
         yield "consumer_link_up", self._connected
         yield "acknowledged", self._acknowledged
@@ -133,7 +133,12 @@ class Telling:
         if consumer.listener is not None:
             self._broker.engine.callbacks.append(consumer.pump)
 
+    def _rejected(self, copy: Copy) -> None:
+        copy.message.queue.rejected += 1
+        self._broker.log("nemesis", "fault", fault="rejection")
+
     def _dead_lettered(self, copy: Copy) -> None:
+        copy.message.queue.dead_lettered += 1
         self._letters.told(copy)
         self._broker.wake(copy.message.queue)
         self._broker.log("broker", "dead_lettered", queue=copy.message.queue.name, message=copy.message.id)
@@ -151,7 +156,12 @@ class Telling:
         if queue.ready.members:
             self._broker.wake(queue)
 
+    def _handed_over_again(self, copy: Copy) -> None:
+        copy.message.queue.redelivered += 1
+        self._handed_over(copy)
+
     def _handed_over(self, copy: Copy) -> None:
+        copy.message.queue.delivered += 1
         self._room_made(copy)
         self._broker.engine.read_on()
 
