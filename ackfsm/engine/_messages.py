@@ -33,8 +33,10 @@ Body: TypeAlias = bytes | str | Mapping[str, MapValue]
 
 _LENGTHS = struct.Struct("<BHHHI")
 _MORE = struct.Struct("<qBHH")
+_ALL = struct.Struct("<BHHHIqBHH")
 _FORM = 1
 _FORM_BITS = 4
+_FORM_1 = _FORM << _FORM_BITS
 _MODE_MASK = 2**_FORM_BITS - 1
 _BYTES, _TEXT, _MAP = range(3)
 """What the body of a message of form 1 is."""
@@ -134,14 +136,17 @@ def pack(message: Sent) -> bytes:
     duplicate = message.duplicate_id or b""
     headers = json.dumps(dict(message.headers)).encode() if message.headers else b""
     mode = _MODES.index(message.delivery_mode)
+    body, reply, correlation = message.body, message.reply_to, message.correlation_id
     if message.timestamp is None:
         lengths = _LENGTHS.pack(mode, len(name), len(ident), len(duplicate), len(headers))
-        return b"".join((lengths, name, ident, duplicate, headers, _bytes_of(message.body)))
-    reply, correlation = (message.reply_to or "").encode(), (message.correlation_id or "").encode()
-    kind, body = _packed(message.body)
-    lengths = _LENGTHS.pack(_FORM << _FORM_BITS | mode, len(name), len(ident), len(duplicate), len(headers))
-    more = _MORE.pack(message.timestamp, kind, len(reply), len(correlation))
-    return b"".join((lengths, more, name, ident, duplicate, headers, reply, correlation, body))
+        return b"".join((lengths, name, ident, duplicate, headers, _bytes_of(body)))
+    mode |= _FORM_1
+    kind, data = (_BYTES, body) if type(body) is bytes else _packed(body)
+    to, link = reply.encode() if reply else b"", correlation.encode() if correlation else b""
+    lengths = _ALL.pack(
+        mode, len(name), len(ident), len(duplicate), len(headers), message.timestamp, kind, len(to), len(link)
+    )
+    return b"".join((lengths, name, ident, duplicate, headers, to, link, data))
 
 
 def _bytes_of(body: Body) -> bytes:

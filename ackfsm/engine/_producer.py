@@ -94,7 +94,7 @@ class Producer:
         answered = None if reply_to is None else reply_of(reply_to)
         linked = None if correlation_id is None else correlation_of(correlation_id)
         ident = broker.new_id(session.name) if message_id is None else id_of(message_id)
-        now = broker.time()
+        now = broker.engine.pace.now if broker.clock is None else broker.time()
         out = self._out if delivery_mode is None else session.sends_as(delivery_mode)
         mode, hear = out.configuration.delivery_mode, self._on_outcome
         message = Sent(ident, data, named, mode, self.queue, known, now, answered, linked, hear)
