@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from ackfsm.engine import Broker, BrokerStopped, IllegalStateException, Shuffled, Timed
+from ackfsm.engine import Broker, BrokerStopped, IllegalStateException, JMSException, Shuffled, Timed
 from ackfsm.journal import FileJournal, Journal, SqliteJournal
+from ackfsm.terms import InputError, Profile
 from model_tests._tables import shipped
 from model_tests.engine_calls import assert_kept, shared_wiring
 
@@ -169,3 +171,112 @@ def test_a_broker_lists_its_queues() -> None:
     }
     with pytest.raises(TypeError):
         seen["x"] = broker.queue("x")  # type: ignore[index] # it is to be looked at
+
+
+# Purges
+
+
+@pytest.mark.parametrize(("profile", "pace"), [(p.value, list(PACES)[n % len(PACES)]) for n, p in enumerate(Profile)])
+def test_a_purge_removes_what_is_ready_and_nothing_else(profile: str, pace: str) -> None:
+    broker = broker_of(profile, pace=PACES[pace]())
+    fill(broker, "m1", "m2", "m3", "m4")
+    session = broker.connect().session(prefetch=1)
+    received = session.consumer("q").receive(None)
+    assert received is not None
+    while broker.engine.go_on():
+        pass  # where taking a message makes room, the next one comes
+    ready = broker.metrics().queues["q"].ready
+    assert ready >= 2
+    assert broker.purge("q") == ready
+    assert ids(broker)[0] == "m1"
+    assert len(ids(broker)) == 4 - ready
+    received.acknowledge()
+    while (message := received.consumer.receive(None)) is not None:
+        message.acknowledge()
+    assert broker.purge(broker.queue("q")) == 0
+    broker.drained()
+    assert_kept(broker)
+    assert broker.history is not None
+    told = [line for line in broker.history.lines if str(line["process"]).startswith("purge-")]
+    assert [line["message"] for line in told if line["event"] == "delivered"] == ["m1", "m2", "m3", "m4"][-ready:]
+
+
+@pytest.mark.parametrize("kind", JOURNALS)
+@pytest.mark.parametrize("fault", ["none", "crash", "kill"])
+def test_what_was_purged_does_not_come_back(kind: str, fault: str, tmp_path: Path) -> None:
+    with broker_of("artemis", journal=JOURNALS[kind](tmp_path), block_on_acknowledge=False) as broker:
+        fill(broker, "m1", "m2")
+        assert broker.purge("q") == 2
+        if fault != "none":
+            getattr(broker, fault)()
+            broker.restart()
+        assert ids(broker) == []
+        fill(broker, "m3")
+        assert_kept(broker)
+    with broker_of("artemis", journal=JOURNALS[kind](tmp_path)) as broker:
+        assert ids(broker) == ["m3"]
+
+
+def test_a_purge_keeps_to_what_a_consumer_may_have() -> None:
+    broker = broker_of(prefetch=3)
+    fill(broker, *(f"m{number}" for number in range(10)))
+    assert broker.purge("q") == 10
+    assert_kept(broker)
+
+
+def test_dead_letters_can_be_purged() -> None:
+    broker = broker_of("artemis", max_delivery_attempts=1)
+    fill(broker, "m1")
+    session = broker.connect().session()
+    assert session.consumer("q").receive() is not None
+    session.close()
+    broker.engine.wait(lambda: bool(broker.dead_letters))
+    broker.engine.flush_all()
+    assert broker.purge("DLQ") == 1
+    assert broker.dead_letters == []
+    assert_kept(broker)
+
+
+@pytest.mark.parametrize("fault", ["crash", "kill", "fail_journal"])
+def test_a_broker_that_dies_during_a_purge_loses_no_other(fault: str) -> None:
+    seen: list[str] = []
+    broker = _filled()
+    broker.observe(lambda event, _: seen.append(event.name))
+    broker.purge("q")
+    for at in range(len(seen)):
+        broker = _filled()
+        left = [at]
+
+        def strike(*_: object) -> None:
+            left[0] -= 1  # noqa: B023 - called in this round alone
+            if left[0] == -1 and broker.running:  # noqa: B023
+                getattr(broker, fault)()  # noqa: B023
+
+        broker.observe(strike)
+        with contextlib.suppress(JMSException):
+            broker.purge("q")
+        broker.observe(None)
+        assert "x" in ids(broker, "other")
+        broker.purge("q")
+        assert ids(broker) == []
+        assert_kept(broker)
+
+
+def _filled() -> Broker:
+    broker = broker_of("artemis")
+    fill(broker, "m1", "m2")
+    fill(broker, "x", queue="other")
+    return broker
+
+
+def test_a_purge_that_cannot_be_says_so() -> None:
+    broker = broker_of(repairs=False)
+    with pytest.raises(InputError, match=r"there is no queue 'q' to purge; broker.queues are those that there are"):
+        broker.purge("q")
+    fill(broker, "m1")
+    another = _filled().queue("q")
+    with pytest.raises(InputError, match="queue 'q' belongs to another broker"):
+        broker.purge(another)
+    broker.kill()
+    with pytest.raises(BrokerStopped, match="a purge of queue 'q'"):
+        broker.purge("q")

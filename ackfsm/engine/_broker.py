@@ -33,6 +33,7 @@ from ackfsm.engine._messages import Sent, unpack
 from ackfsm.engine._metrics import Metrics, measure
 from ackfsm.engine._pace import AtOnce, Pace
 from ackfsm.engine._parts import Copy
+from ackfsm.engine._purging import purge
 from ackfsm.engine._queues import Incoming, Outgoing, Queue
 from ackfsm.engine._session import Session as JmsSession
 from ackfsm.engine._storage import Storage
@@ -205,6 +206,24 @@ class Broker:
         made = Connection(self, name, settings)
         self.connections[made] = None
         return made
+
+    def purge(self, queue: str | Queue) -> int:
+        """Remove from ``queue`` as many messages as are ready in it now, oldest first; how many that were.
+
+        What is with consumers, or in a transaction that is open, stays.  A client of its own receives and acknowledges
+        them, since the tables remove nothing that was not received; the history tells it as the process ``purge-1`` (or
+        the like), and :meth:`metrics` count its deliveries.  When it returns, the removals are on stable storage.
+
+        Raises :class:`InputError` if there is no such queue, :class:`BrokerStopped` if the broker is down and nobody
+        starts it, :class:`OutcomeUnknown` if it dies meanwhile: then some are removed.
+        """
+        self.check_use()
+        name = queue.name if isinstance(queue, Queue) else name_of(queue)
+        if name not in self._queues:
+            raise InputError(f"there is no queue {quoted(name)} to purge; broker.queues are those that there are")
+        place = self.own_queue(queue) if isinstance(queue, Queue) else self._queues[name]
+        self.reach(f"a purge of queue {name!r}")
+        return purge(self, place, f"purge-{self._clients + 1}")
 
     def metrics(self) -> Metrics:
         """Figures of the broker and its queues as they are now; :func:`prometheus` writes them for Prometheus."""
