@@ -137,15 +137,19 @@ class Producer:
 
         Raises :class:`IllegalStateException` from another thread than the broker's.
         """
-        self._broker.check_use()
-        if self.closed:
-            return
-        self.closed = True
-        if not self.session.closed:
-            self._broker.engine.wait(lambda: not any(map(self._is_open_here, self.session.outgoing.values())))
+        self.shut()
+        self._broker.engine.wait(lambda: not self.waits)
 
-    def _is_open_here(self, out: Outgoing) -> bool:
-        return any(message.queue is self.queue for message in out.open)
+    def shut(self) -> None:
+        """Send nothing more, and wait for nothing."""
+        self._broker.check_use()
+        self.closed = True
+
+    @property
+    def waits(self) -> bool:
+        """Whether the outcome of a message that the session has sent to this queue is open."""
+        sides = () if self.session.closed else self.session.outgoing.values()
+        return any(message.queue is self.queue for out in sides for message in out.open)
 
     def _refuse(self) -> None:
         self._broker.check_use()
