@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from ackfsm.engine import Broker, Consumer, Producer, Sent, Timed
+from ackfsm.engine._automaton import REFUSED
 from ackfsm.engine._core import Session as Side
 from ackfsm.engine._parts import Copy
 from ackfsm.terms import Consumption
@@ -77,13 +78,13 @@ class Engine(RuleBasedStateMachine):
         if side is None:
             return False
         signal = self.broker.core.events[event].own
-        return all(part.automaton.allows(signal, part.automaton.names[part.state]) for part in side.parts.values())
+        return all(part.goes_to(signal) != REFUSED for part in side.parts.values())
 
     def copy_may(self, event: str, copy: Copy | None) -> bool:
         """Whether the machines of a copy would let ``event`` happen."""
         if copy is None:
             return False
-        return copy.automaton.allows(self.broker.core.events[event].own, copy.automaton.names[copy.state])
+        return copy.goes_to(self.broker.core.events[event].own) != REFUSED
 
     def messages(self, event: str) -> list[str]:
         """The names of what was sent whose copy would let ``event`` happen."""

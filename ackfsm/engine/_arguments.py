@@ -183,6 +183,8 @@ def length_of(given: object) -> int:
 
 def nanoseconds_of(given: object) -> int:
     """A timeout, which is in seconds, in nanoseconds."""
+    if type(given) is float and not given:
+        return 0
     if isinstance(given, bool) or not isinstance(given, numbers.Real):
         raise InputError(f"timeout cannot be {_shown(given)}; it is seconds, or None for any time")
     try:

@@ -32,7 +32,7 @@ from ackfsm.engine._log import History
 from ackfsm.engine._messages import Sent, unpack
 from ackfsm.engine._metrics import Metrics, measure
 from ackfsm.engine._pace import AtOnce, Pace
-from ackfsm.engine._parts import Copy
+from ackfsm.engine._parts import Copy, Route
 from ackfsm.engine._purging import purge
 from ackfsm.engine._queues import Incoming, Outgoing, Queue
 from ackfsm.engine._session import Session as JmsSession
@@ -465,9 +465,25 @@ class Broker:
         """Write and sync the journal; the broker stops itself if that fails."""
         if self.storage.sync():
             return True
+        self.stop()
+        return False
+
+    def marks(self, copy: Copy, onward: Route) -> bool:
+        """Whether it is to be stored before that ``copy`` is about to be sent by that route."""
+        return self.dispatching.marks(copy, onward)
+
+    def mark_one(self, copy: Copy) -> None:
+        """Write that."""
+        self.storage.mark(copy)
+
+    def write(self) -> bool:
+        """Write and sync the journal; ``False`` if it failed, and the broker is to be stopped."""
+        return self.storage.sync()
+
+    def stop(self) -> None:
+        """The journal has failed, and so the broker stops."""
         if self.running:
             self.fail_journal()
-        return False
 
     # What the journal had
 

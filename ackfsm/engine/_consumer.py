@@ -12,7 +12,7 @@ from ackfsm.engine._errors import IllegalStateException, MessageFormatException,
 from ackfsm.engine._messages import Body, HeaderValue, MapValue, Sent
 from ackfsm.engine._parts import Copy, Filed
 from ackfsm.engine._queues import Incoming
-from ackfsm.engine._wiring import State
+from ackfsm.engine._wiring import Event, State
 
 if TYPE_CHECKING:
     from ackfsm.engine._queues import Queue
@@ -21,8 +21,9 @@ if TYPE_CHECKING:
 __all__ = ["Consumer", "Deferred", "Message"]
 
 
-_PROCESSED_AND_ACKNOWLEDGED = 2
 _KINDS = {bytes: "bytes", str: "text", dict: "a mapping"}
+_BOTH = 2
+"""Steps: processed and acknowledged, acknowledged and handed over."""
 
 
 class Message:
@@ -38,13 +39,13 @@ class Message:
 
     __slots__ = ("body", "consumer", "copy", "delivery_count", "headers", "id", "in_doubt", "redelivered")
 
-    def __init__(self, consumer: Consumer, copy: Copy, *, redelivered: bool) -> None:
+    def __init__(self, consumer: Consumer, copy: Copy, delivery_count: int) -> None:
         sent = copy.message
         self.id: str = sent.id
         self.body: Body = sent.body
         self.headers: Mapping[str, HeaderValue] = sent.headers
-        self.redelivered = redelivered
-        self.delivery_count = copy.mark
+        self.redelivered = copy.flagged
+        self.delivery_count = delivery_count
         self.consumer = consumer
         self.copy = copy
         self.in_doubt = False
@@ -126,6 +127,7 @@ class Consumer:
         self._drive = self._broker.engine.courses.drive
         self._scripts = self._broker.engine.scripts
         self._finishing = self._script()
+        self._claiming = Script((self._broker.core.events["acknowledge"], _hands), Phase.PROMPT)
         self._current: Message | None = None
         self._last: Message | None = None
         self._goes_on = isinstance(listener, Deferred)
@@ -185,8 +187,9 @@ class Consumer:
         wait = None if timeout is None else nanoseconds_of(timeout)
         self._receives()
         engine = self._broker.engine
-        until = None if wait is None else self._broker.now + wait
-        if until is not None and timeout:
+        until = None
+        if wait:
+            until = self._broker.now + wait
             engine.at(until, lambda: None)
         while True:
             engine.settle()
@@ -197,7 +200,7 @@ class Consumer:
                     return message
                 if self._next() is not copy:
                     continue
-            if (until is not None and timeout and self._broker.now >= until) or not engine.go_on():
+            if (until is not None and self._broker.now >= until) or not engine.go_on():
                 return None
 
     def _next(self) -> Copy | None:
@@ -210,16 +213,29 @@ class Consumer:
 
     def _hand_over(self, copy: Copy) -> Message | None:
         """Give ``copy`` to the application; ``None`` if the acknowledgement that has to come first is in doubt."""
-        if self._whose == "library" and copy.told.hands is None:
-            self._acknowledge(copy)
+        count = copy.mark
+        if self._whose == "library" and copy.told.hands is None and self._claims(copy):
+            return self._received(copy, count)
         event = copy.told.hands
         if event is None:
             return None
         if self.session.transacted:
             self.session.begin()
-        message = Message(self, copy, redelivered=event.name == "delivered_flagged")
-        if not self._drive(self._scripts[event.name], copy):
-            return None
+        return self._received(copy, count) if self._drive(self._scripts[event.name], copy) else None
+
+    def _claims(self, copy: Copy) -> bool:
+        """Acknowledge a message that is then handed over; whether it has been, in one course with that."""
+        if self._broker.history is not None:
+            self._acknowledge(copy)
+            return False
+        done = self._drive(self._claiming, copy)
+        if done:
+            self._until_acknowledged(copy)
+        return done == _BOTH
+
+    def _received(self, copy: Copy, delivery_count: int) -> Message:
+        """The application has the message now."""
+        message = Message(self, copy, delivery_count)
         if self._broker.history is not None:
             self._log(message, "delivered", redelivered=message.redelivered, delivery_count=message.delivery_count)
         copy.received = message
@@ -293,7 +309,7 @@ class Consumer:
         if self._broker.history is not None:
             self._log(message, "processed")
             self._broker.engine.perform("processed", message.copy)
-        elif self._drive(self._finishing, message.copy) == _PROCESSED_AND_ACKNOWLEDGED:
+        elif self._drive(self._finishing, message.copy) == _BOTH:
             self._until_acknowledged(message.copy)
             return
         self._acknowledge_by_session(message)
@@ -333,7 +349,7 @@ class Consumer:
 
         What the application has had of it stays with the session, which acknowledges it, commits it or has it delivered
         again.  What the library has had alone goes back to the queue: at once, or where the session has something of
-        this consumer to settle, with that (as ActiveMQ's does: until then the broker may not tell them apart).
+        this consumer to settle, with that (as ActiveMQ's does in a transaction).
         A listener may close its own consumer, and goes on to its end.  Closing it twice is harmless.
 
         Raises :class:`IllegalStateException` from another thread than the broker's.
@@ -389,6 +405,11 @@ class Consumer:
                 transaction=session.transaction if session.transacted else None,
                 **fields,
             )
+
+
+def _hands(told: State) -> Event | None:
+    """The event by which a copy in this state is handed over."""
+    return told.hands
 
 
 def _waiting(copy: Copy) -> bool:

@@ -36,14 +36,24 @@ class Session(Scope):
 
 
 class Watch:
-    """A course as it happens: who was called, what was done, and whether other copies took part."""
+    """A course as it happens: who was called, what was done, and whether other copies took part.
 
-    __slots__ = ("alone", "calls", "effects")
+    ``half`` is what had happened before a sync in its midst: the states of the copy and of the roles, what was done,
+    and how many steps were.
+    """
+
+    __slots__ = ("alone", "calls", "effects", "half")
 
     def __init__(self) -> None:
         self.alone = True
         self.calls: dict[Any, None] = {}
         self.effects: list[Effect] = []
+        self.half: tuple[int, tuple[int, ...], tuple[Effect, ...], int] | None = None
+
+    def sync(self, state: int, roles: tuple[int, ...], done: int) -> None:
+        """A sync begins; what is done from now on follows it."""
+        self.half = state, roles, tuple(self.effects), done
+        self.effects = []
 
 
 class Core:
@@ -67,7 +77,7 @@ class Core:
         self.moved: dict[Copy, None] = {}
         self.watch: Watch | None = None
         self._refused: tuple[Part, int] | None = None
-        self._courses: dict[tuple[object, ...], dict[Any, Any]] = {}
+        self._recorded: dict[tuple[object, ...], dict[Any, Any]] = {}
         self._entered: dict[tuple[int, int, int], tuple[Effect, ...]] = {}
 
     def session(self, kind: str, name: str, parts: dict[Role, Part]) -> Session:
@@ -103,7 +113,7 @@ class Core:
             scopes=scopes,
             sent=sent,
             kept=kept,
-            courses=self._courses.setdefault(kind, {}),
+            recorded=self._recorded.setdefault(kind, {}),
             number=number,
             outgoing=outgoing,
             incoming=incoming,

@@ -10,16 +10,35 @@ from __future__ import annotations
 import dataclasses
 import enum
 from collections.abc import Callable, Iterator, Mapping
-from typing import TypeAlias
+from typing import Protocol, TypeAlias
 
 from ackfsm.engine._core import Core, Effect, Watch
-from ackfsm.engine._parts import Copy, Filed, Route
-from ackfsm.engine._wiring import Event, View
+from ackfsm.engine._parts import Copy, Filed, Part, Route
+from ackfsm.engine._wiring import Call, Event, State, View
 
-__all__ = ["Courses", "Passing", "Phase", "Script"]
+__all__ = ["Courses", "Disk", "Passing", "Phase", "Script", "Step"]
 
 Passing: TypeAlias = Callable[[Copy, Route], bool]
 """Sends a copy on by a route, if the tables let it go now; whether they did."""
+
+Step: TypeAlias = Event | Callable[[State], Event | None] | None
+"""What is performed: an event, the event that follows from the state by then, or nothing but what follows."""
+
+
+class Disk(Protocol):
+    """What a course asks that waits for a sync in its midst."""
+
+    def marks(self, copy: Copy, onward: Route) -> bool:
+        """Whether it is to be stored before that ``copy`` is about to be sent by that route."""
+
+    def mark(self, copy: Copy) -> None:
+        """Write that."""
+
+    def store(self, copy: Copy) -> bool:
+        """Write and sync all that waits; whether that succeeded."""
+
+    def failed(self) -> None:
+        """It did not, and ``copy`` can be found again: the broker stops."""
 
 
 class Phase(enum.Enum):
@@ -33,32 +52,45 @@ class Phase(enum.Enum):
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
 class Script:
-    """What somebody does: ``events`` one after the other (``None``: nothing), each with what follows in ``phase``.
+    """What somebody does: ``steps`` one after the other, each with what follows in ``phase``.
 
+    With ``blocking`` the journal is synced then, if the call that sends the copy waits for that.
     With ``passing`` the copy is sent on to a consumer in the end, if the tables let it go.
     """
 
-    events: tuple[Event | None, ...]
+    steps: tuple[Step, ...]
     phase: Phase
     passing: Passing | None = None
+    blocking: bool = False
 
 
 @dataclasses.dataclass(slots=True, eq=False)
+class _Half:
+    """What of a course comes before its sync: where copy and roles are then, what is done, how many steps were."""
+
+    state: int
+    ends: tuple[tuple[int, int], ...]
+    effects: tuple[Effect, ...]
+    done: int
+
+
+@dataclasses.dataclass(frozen=True, slots=True, eq=False)
 class _Course:
-    """What is the same each time.
+    """What is the same each time, on every route of a kind.
 
     Attributes:
         before: the calls under which the copy was filed.
         checks: who would have to be asked: scope, number of the call, whether it is for those before, bits of the key
             that do not count.
         state: where the copy ends.
-        ends: where the other roles end.
+        ends: where the other roles end, if not where they began or were at the sync.
         passed: whether the copy was sent on.
         leave: the files that it leaves, each as scope and number of the call.
         join: those that it joins.
         after: the calls under which it is filed then.
         effects: what is done.
-        done: how many of the events of the script were performed.
+        done: how many of the steps of the script were performed.
+        half: what comes before a sync in its midst, ``None`` if there is none.
     """
 
     before: tuple[object, ...]
@@ -68,9 +100,24 @@ class _Course:
     passed: bool
     leave: tuple[tuple[int, int], ...]
     join: tuple[tuple[int, int], ...]
-    after: tuple[object, ...]
+    after: tuple[Call, ...]
     effects: tuple[Effect, ...]
     done: int
+    half: _Half | None
+
+
+class _Laid:
+    """A course on one route: its files and parts looked up."""
+
+    __slots__ = ("after", "before", "checks", "done", "effects", "ends", "half", "join", "leave", "passed", "state")
+
+    def __init__(self, course: _Course, route: Route) -> None:
+        self.before, self.after, self.state = course.before, course.after, course.state
+        self.passed, self.effects, self.done, self.half = course.passed, course.effects, course.done, course.half
+        self.checks = tuple((_file(route, scope, n), later, shift) for scope, n, later, shift in course.checks)
+        self.ends = tuple((route.roles[role], state) for role, state in course.ends)
+        self.leave = tuple(_file(route, *at) for at in course.leave)
+        self.join = tuple(_file(route, *at) for at in course.join)
 
 
 class Courses:
@@ -81,6 +128,7 @@ class Courses:
         core: Core,
         phases: Mapping[Phase, tuple[frozenset[str], ...]],
         left: Callable[[Copy], tuple[Effect, ...]],
+        disk: Disk,
     ) -> None:
         """``phases``: the agents of each phase, one group after the other.
 
@@ -89,9 +137,10 @@ class Courses:
         self.core = core
         self._phases = phases
         self._left = left
+        self._disk = disk
 
-    def drive(self, script: Script, copy: Copy, onward: Route | None = None) -> int:  # noqa: C901 - the hot path, in one piece
-        """Perform ``script``; how many of its events were: the first one that is refused ends it, going on counts too.
+    def drive(self, script: Script, copy: Copy, onward: Route | None = None) -> int:  # noqa: C901, PLR0912 - the hot path, in one piece
+        """Perform ``script``; how many of its steps were: the first one that is refused ends it, going on counts too.
 
         ``onward`` is the route by which the copy may be sent on, which has not gone to a consumer before.
         """
@@ -110,43 +159,83 @@ class Courses:
             prefetch.state,
             broker.state,
         )
-        course: _Course | None = route.courses.get(key)
+        course: _Laid | None = route.courses.get(key)
         if course is None:
-            return self._first_time(script, copy, onward, key)
+            recorded: _Course | None = route.recorded.get(key)
+            if recorded is None:
+                return self._first_time(script, copy, onward, key)
+            course = route.courses[key] = _Laid(recorded, route)
         if course.before is not copy.filed:
             return self._slowly(script, copy, onward)
-        scopes = route.scopes
-        for scope, number, later, shift in course.checks:
-            filed = scopes[scope].filed[number]  # type: ignore[union-attr] # where there is none nobody is asked
-            if filed is not None and filed.members and filed.hears(copy.key, later=later, shift=shift):
+        number = copy.key
+        for filed, later, shift in course.checks:
+            if filed.members and filed.hears(number, later=later, shift=shift):
                 return self._slowly(script, copy, onward)
+        half = course.half
+        if half is not None and not self._half_way(half, copy, roles):
+            return half.done
         copy.state = course.state
-        for role, state in course.ends:
-            roles[role].state = state
+        for part, state in course.ends:
+            part.state = state
         if course.passed:
             copy.route, copy.automaton, copy.columns = route, route.automaton, route.automaton.columns
         if course.after is not course.before:
-            for scope, number in course.leave:
-                scopes[scope].filed[number].remove(copy)  # type: ignore[union-attr] # it is filed there
-            for scope, number in course.join:
-                files = scopes[scope].filed  # type: ignore[union-attr] # it was filed there
-                found = files[number]
-                if found is None:
-                    found = files[number] = Filed()
-                found.add(copy)
-            copy.filed = course.after  # type: ignore[assignment] # they are calls
+            for filed in course.leave:
+                if filed.tail is None:
+                    del filed.members[number]
+                else:
+                    filed.remove(copy)
+            for filed in course.join:
+                if filed.tail is None:
+                    filed.members[number] = copy
+                else:
+                    filed.add(copy)
+            copy.filed = course.after
         for effect in course.effects:
             effect(copy)
         return course.done
 
+    def _half_way(self, half: _Half, copy: Copy, roles: tuple[Part, ...]) -> bool:
+        """Perform the first half and sync; ``False`` if the sync failed."""
+        copy.state = half.state
+        for role, state in half.ends:
+            roles[role].state = state
+        for effect in half.effects:
+            effect(copy)
+        return self._is_stored(copy)
+
+    def _is_stored(self, copy: Copy) -> bool:
+        """Sync; a copy whose sync fails is left as it is, to be found by whoever says what becomes of it."""
+        stored = False
+        try:
+            stored = self._disk.store(copy)
+        finally:
+            if not stored:
+                if self.core.watch is not None:
+                    self.core.watch.alone = False
+                copy.file()
+                for effect in self._left(copy):
+                    effect(copy)
+        if not stored:
+            self._disk.failed()
+        return stored
+
     def _slowly(self, script: Script, copy: Copy, onward: Route | None) -> int:
         done = 0
-        for event in script.events:
-            if not self._step(event, copy, script.phase):
+        for step in script.steps:
+            event = step(copy.told) if callable(step) else step
+            if (event is None and step is not None) or not self._step(event, copy, script.phase):
                 break
             done += 1
         if not done:
             return 0
+        if (
+            script.blocking
+            and copy.told.sending
+            and "disk" in copy.told.by
+            and not self._through_disk(copy, onward, done)
+        ):
+            return done
         if onward is not None and script.passing is not None and script.passing(copy, onward):
             goes = copy.told.goes
             done += goes is not None and self._step(goes, copy, script.phase)
@@ -157,6 +246,19 @@ class Courses:
         for effect in left:
             effect(copy)
         return done
+
+    def _through_disk(self, copy: Copy, onward: Route | None, done: int) -> bool:
+        """Sync, with the mark of a copy that is to be sent on then; ``False`` if the sync failed."""
+        marks = onward is not None and self._disk.marks(copy, onward)
+        if marks:
+            self._disk.mark(copy)
+        if self.core.watch is not None:
+            self.core.watch.effects += [self._disk.mark] * marks
+            self.core.watch.sync(copy.state, _states(onward or copy.route), done)
+        if not self._is_stored(copy):
+            return False
+        copy.premarked = marks
+        return self._step(None, copy, Phase.DISK)
 
     def _step(self, event: Event | None, copy: Copy, phase: Phase) -> bool:
         if event is not None and not self.core.perform(event, copy):
@@ -169,25 +271,28 @@ class Courses:
     def _first_time(self, script: Script, copy: Copy, onward: Route | None, key: tuple[object, ...]) -> int:
         route = onward or copy.route
         watch = self.core.watch = Watch()
-        before, files = copy.filed, tuple(_files(copy))
-        states = [part.state for part in route.roles]
+        before, files, states = copy.filed, tuple(_files(copy)), _states(route)
         try:
             done = self._slowly(script, copy, onward)
         finally:
             self.core.watch = None
         if done and watch.alone:
-            now = tuple(_files(copy))
-            route.courses[key] = _Course(
+            now, half = tuple(_files(copy)), None
+            if watch.half is not None:
+                state, between, effects, steps = watch.half
+                half, states = _Half(state, _moved(states, between), effects, steps), between
+            route.recorded[key] = _Course(
                 before=before,
                 checks=tuple((c.scope, c.number, c.view is View.LATER, c.shift) for c in watch.calls),
                 state=copy.state,
-                ends=tuple((i, p.state) for i, p in enumerate(route.roles) if p.state != states[i]),
+                ends=_moved(states, _states(route)),
                 passed=onward is not None and copy.route is onward,
                 leave=tuple(file for file in files if file not in now),
                 join=tuple(file for file in now if file not in files),
                 after=copy.filed,
                 effects=tuple(watch.effects),
                 done=done,
+                half=half,
             )
         return done
 
@@ -195,3 +300,23 @@ class Courses:
 def _files(copy: Copy) -> Iterator[tuple[int, int]]:
     """Where it is filed, as scope and number of the call."""
     return ((call.scope, call.number) for call in copy.filed if copy.scopes[call.scope] is not None)
+
+
+def _file(route: Route, scope: int, number: int) -> Filed:
+    """The file of that number of a scope; where a copy was filed or somebody was asked there is one."""
+    at = route.scopes[scope]
+    if at is None:
+        raise AssertionError("nobody is filed in a scope that is not there")
+    found = at.filed[number]
+    if found is None:
+        found = at.filed[number] = Filed()
+    return found
+
+
+def _states(route: Route) -> tuple[int, ...]:
+    return tuple(part.state for part in route.roles)
+
+
+def _moved(before: tuple[int, ...], after: tuple[int, ...]) -> tuple[tuple[int, int], ...]:
+    """The roles that are elsewhere now, each with its state."""
+    return tuple((role, now) for role, (was, now) in enumerate(zip(before, after, strict=True)) if was != now)

@@ -24,21 +24,28 @@ class Dispatching:
         self._core = broker.core
         self._engine = broker.engine
         self._feeding = Script((None,), Phase.PROMPT, self._bound)
-        self._sending = {e: Script((e,), Phase.PROMPT, self._pass_on) for e in broker.core.events.values()}
+        events = broker.core.events.values()
+        self._sending = {e: Script((e,), Phase.PROMPT, self._pass_on) for e in events}
+        self._storing = {e: Script((e,), Phase.PROMPT, self._pass_on, blocking=True) for e in events}
 
     def put(self, event: Event, copy: Copy) -> bool:
         """An event by which the application puts ``copy`` on its way; straight to a consumer, if it is let."""
         engine, queue = self._engine, copy.message.queue
         if copy.refuse:
             return engine.put_in_vain(event, copy)
+        scripts = self._storing if engine.is_quiet() else self._sending
         consumers: deque[Incoming] = queue.consumers
         if not consumers or queue.ready.members or not engine.settles:
-            return engine.perform(event.name, copy)
+            return engine.put(scripts[event], copy, None)
         onward = consumers[0].route(self._core, copy.route)
-        done = engine.courses.drive(self._sending[event], copy, onward) > 0
+        done = engine.put(scripts[event], copy, onward)
         if copy.route is onward:
             consumers.rotate(-1)
         return done
+
+    def marks(self, copy: Copy, onward: Route) -> bool:
+        """Whether it is to be stored before that ``copy`` goes by that route, whose consumer has room."""
+        return onward.incoming.has_room() and self._is_to_be_marked(copy, onward)
 
     def _pass_on(self, copy: Copy, onward: Route) -> bool:
         """Let ``copy`` go on by that route, if its consumer has room and nothing is to be stored before."""

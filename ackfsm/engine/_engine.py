@@ -11,7 +11,7 @@ from typing import Protocol
 from ackfsm.engine._core import Core, Effect, Session
 from ackfsm.engine._courses import Courses, Phase, Script
 from ackfsm.engine._pace import FRAMES, Pace, Shuffled
-from ackfsm.engine._parts import Copy, Scope
+from ackfsm.engine._parts import Copy, Route, Scope
 from ackfsm.engine._queues import Queue
 from ackfsm.engine._wiring import Event, Role, State, View, Wiring
 
@@ -37,6 +37,18 @@ class Queues(Protocol):
     def sync(self) -> bool:
         """Write and sync the journal; ``False`` if it failed and the broker has stopped."""
 
+    def marks(self, copy: Copy, onward: Route) -> bool:
+        """Whether it is to be stored before that ``copy`` is about to be sent by that route."""
+
+    def mark_one(self, copy: Copy) -> None:
+        """Write that."""
+
+    def write(self) -> bool:
+        """Write and sync the journal; ``False`` if it failed, and the broker is to be stopped."""
+
+    def stop(self) -> None:
+        """The journal has failed, and so the broker stops."""
+
     def idle(self) -> bool:
         """Do what is done when nothing else is: lazy acknowledgements, repairs; whether anything was done."""
 
@@ -49,7 +61,7 @@ class Engine:
 
     def __init__(self, wiring: Wiring, queues: Queues, pace: Pace) -> None:
         self.core = Core(wiring)
-        self.courses = Courses(self.core, _phases(pace.prompt()), self._left)
+        self.courses = Courses(self.core, _phases(pace.prompt()), self._left, self)
         self.scripts = {event.name: Script((event,), Phase.PROMPT) for event in self.core.events.values()}
         self._nothing = Script((None,), Phase.PROMPT)
         self._synced_entry = Script((None,), Phase.DISK)
@@ -66,6 +78,7 @@ class Engine:
         )
         self._travelling = frozenset() if isinstance(pace, Shuffled) else FRAMES - self._prompt
         self._shuffled = pace if isinstance(pace, Shuffled) else None
+        self._is_at_once = not (self._disk_takes_time or self._travelling or self._shuffled)
         self._hungry: dict[Copy, None] = {}
         self._waiting: dict[Copy, None] = {}
         self._unread: dict[Copy, None] = {}
@@ -77,6 +90,7 @@ class Engine:
         self._sent: dict[tuple[int, object, object], int] = {}
         self._syncing = False
         self._taken: tuple[dict[Copy, frozenset[str]], list[Session]] = {}, []
+        self._stored_with: list[tuple[Copy, State]] = []
         self._last: dict[object, int] = {}
         self._serial = 0
         self.settles = self._shuffled is None
@@ -325,6 +339,48 @@ class Engine:
         action()
         return True
 
+    def is_quiet(self) -> bool:
+        """Whether nothing is under way, the disk is asked at once, and nobody observes: a call may be one course."""
+        return self._is_at_once and not (
+            self.core.observer is not None
+            or self.core.moved
+            or self.callbacks
+            or self._busy
+            or self._retry
+            or self._hungry
+            or self._marking
+            or self._writing
+            or self._due
+        )
+
+    def marks(self, copy: Copy, onward: Route) -> bool:
+        """See :class:`Disk`."""
+        return self.queues.marks(copy, onward)
+
+    def mark(self, copy: Copy) -> None:
+        """See :class:`Disk`."""
+        self.queues.mark_one(copy)
+
+    def store(self, copy: Copy) -> bool:
+        """Sync in the midst of a course, for which the call that sends ``copy`` waits; see :class:`Disk`."""
+        copy.message.waited = True
+        self._stored_with = [(each, each.told) for each in self._unsynced if "disk" in each.told.by]
+        self._unsynced.clear()
+        return self.queues.write()
+
+    def failed(self) -> None:
+        """The sync failed; see :class:`Disk`."""
+        self._stored_with = []
+        self.queues.stop()
+
+    def put(self, script: Script, copy: Copy, onward: Route | None) -> bool:
+        """Send ``copy`` in one course, a sync in its midst included, and tell whose entries that took along too."""
+        done = self.courses.drive(script, copy, onward) > 0
+        if self._stored_with:
+            taken, self._stored_with = self._stored_with, []
+            self._tell_all(taken)
+        return done
+
     def flush(self) -> bool:
         """Sync the journal and tell everybody whose entry it was; ``False`` if that moves nobody."""
         copies = [copy for copy in self._unsynced if "disk" in copy.told.by]
@@ -345,21 +401,27 @@ class Engine:
         if self.core.observer is not None:
             self._taken = {copy: _records(told) for copy, told in taken}, sessions
         try:
-            for copy, told in taken:
-                before = copy.state
-                if copy.told is told:
-                    self.courses.drive(self._synced_entry, copy)
-                else:  # what became of another may have given it a further entry, which this sync did not take along
-                    self._tell(copy, _records(told))
-                    copy.file()
-                    self.courses.drive(self._nothing, copy)
-                moved = moved or copy.state != before
+            moved = self._tell_all(taken) or moved
             for session in sessions:
                 self._written(session)
                 self._stir(session)
         finally:
             self._taken = {}, []
         return moved  # a broker that has died meanwhile is told nothing
+
+    def _tell_all(self, taken: list[tuple[Copy, State]]) -> bool:
+        """A sync took along what these copies, each in its state, had to be written; whether one has moved."""
+        moved = False
+        for copy, told in taken:
+            before = copy.state
+            if copy.told is told:
+                self.courses.drive(self._synced_entry, copy)
+            else:  # what became of another may have given it a further entry, which this sync did not take along
+                self._tell(copy, _records(told))
+                copy.file()
+                self.courses.drive(self._nothing, copy)
+            moved = moved or copy.state != before
+        return moved
 
     def _may_go(self, waiting: list[Copy]) -> None:
         """The marks of these copies, which stand in one queue, are stored."""

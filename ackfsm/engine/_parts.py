@@ -72,20 +72,21 @@ _NOTHING = State(
 class Filed:
     """The copies that react to one call.
 
-    The order of their keys is kept from the first time that somebody asks for it.  Most come in that order;
-    the few that come back (a redelivery) wait in a heap.  Whoever has left is dropped when he comes to the front.
+    The order of their keys is kept from the first time that somebody asks for it; until then ``tail`` is ``None``, and
+    ``members`` may be changed as they are.  Most come in that order; the few that come back (a redelivery) wait in
+    a heap.  Whoever has left is dropped when he comes to the front.
     """
 
-    __slots__ = ("_early", "_tail", "members")
+    __slots__ = ("_early", "members", "tail")
 
     def __init__(self) -> None:
         self.members: dict[int, Copy] = {}
-        self._tail: deque[int] | None = None
+        self.tail: deque[int] | None = None
         self._early: list[int] = []
 
     def add(self, copy: Copy) -> None:
         """File ``copy``."""
-        key, tail = copy.key, self._tail
+        key, tail = copy.key, self.tail
         if tail is not None:
             if tail and tail[-1] >= key:
                 heapq.heappush(self._early, key)
@@ -97,25 +98,25 @@ class Filed:
         """Take ``copy`` out."""
         members = self.members
         del members[copy.key]
-        tail = self._tail
+        tail = self.tail
         if tail is None:
             return
         if not members:
             tail.clear()
             self._early.clear()
         elif len(tail) + len(self._early) > _SLACK + 2 * len(members):
-            self._tail = None  # few of them are still here
+            self.tail = None  # few of them are still here
 
     @property
     def kept(self) -> int:
         """How many keys are kept, those of copies that have left included."""
-        return len(self.members) + len(self._tail or ()) + len(self._early)
+        return len(self.members) + len(self.tail or ()) + len(self._early)
 
     def _ordered(self) -> deque[int]:
         """The keys, the first of which is there."""
-        members, tail = self.members, self._tail
+        members, tail = self.members, self.tail
         if tail is None:
-            tail = self._tail = deque(sorted(members))
+            tail = self.tail = deque(sorted(members))
             self._early.clear()
         while tail and tail[0] not in members:
             tail.popleft()
@@ -123,9 +124,9 @@ class Filed:
 
     def first(self) -> Copy | None:
         """The copy with the smallest key."""
-        members, tail = self.members, self._tail
-        if not members:
-            return None
+        members, tail = self.members, self.tail
+        if len(members) <= 1:
+            return next(iter(members.values()), None)
         if tail and not self._early and (found := members.get(tail[0])) is not None:
             return found
         tail, early = self._ordered(), self._early
@@ -200,7 +201,8 @@ class Route:
         outgoing: the sending side, ``None`` if it is of an earlier life of the broker.
         incoming: the consuming side, ``None`` as long as it has gone to nobody.
         base: the way as it was before it went to a consumer.
-        courses: what has been recorded of copies that went so.
+        recorded: what has been recorded of copies that went so, by any route of the kind.
+        courses: the same for this route.
         starts: where a copy that comes to this consumer begins, by the automaton and the state that it had.
     """
 
@@ -212,6 +214,7 @@ class Route:
         "kept",
         "number",
         "outgoing",
+        "recorded",
         "roles",
         "scopes",
         "sent",
@@ -226,7 +229,7 @@ class Route:
         scopes: tuple[Scope | None, ...],
         sent: Configuration | None,
         kept: Configuration | None,
-        courses: dict[Any, Any],
+        recorded: dict[Any, Any],
         number: int = 1,
         outgoing: Any = None,
         incoming: Any = None,
@@ -241,7 +244,8 @@ class Route:
         self.outgoing = outgoing
         self.incoming = incoming
         self.base = base or self
-        self.courses = courses
+        self.recorded = recorded
+        self.courses: dict[Any, Any] = {}
         self.starts: dict[tuple[Automaton, int], int] = {}
 
 
@@ -255,6 +259,7 @@ class Copy(Part):
     __slots__ = (
         "counted",
         "filed",
+        "flagged",
         "key",
         "mark",
         "message",
@@ -277,7 +282,7 @@ class Copy(Part):
         self.filed: tuple[Call, ...] = ()
         self.twin: Copy | None = None
         self.received: Any = None
-        self.stored = self.counted = self.premarked = self.refuse = False
+        self.stored = self.counted = self.premarked = self.refuse = self.flagged = False
         self.mark = 0
 
     @staticmethod

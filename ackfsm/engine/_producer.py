@@ -188,7 +188,7 @@ class Producer:
             message.waited = True
             broker.wait(lambda: not copy.told.sending, f"{said} of {message.id}")
         else:
-            engine.settle(store=False)
+            engine.settle(store=message.waited)
 
     def _sent(self, event: Event, copy: Copy, said: str) -> bool:
         broker, session = self._broker, self.session

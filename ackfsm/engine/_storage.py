@@ -67,9 +67,10 @@ class Storage:
     def sync(self) -> bool:
         """Write and sync; ``False`` if the journal has failed."""
         try:
-            for transaction in self._commits:
-                self.journal.append(Kind.COMMIT, transaction)
-            self._commits.clear()
+            if self._commits:
+                for transaction in self._commits:
+                    self.journal.append(Kind.COMMIT, transaction)
+                self._commits.clear()
             self.journal.sync()
         except JournalFailure:
             return False

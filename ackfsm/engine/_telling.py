@@ -38,6 +38,8 @@ _ENDS = {
 }
 
 _MAKES_ROOM = ("settle", "give_back")
+_DELIVERED = {"delivered_clear": False, "delivered_flagged": True}
+"""Whether the message has the redelivered flag."""
 
 
 class Telling:
@@ -80,8 +82,8 @@ class Telling:
         yield from dict.fromkeys(("broker_crash", "broker_kill", "journal_failure"), self._work_lost).items()
         yield from {"dispatch_first": _sent_first, "dispatch_again": _sent_again}.items()
         yield from dict.fromkeys(_MAKES_ROOM, self._room_made).items()
-        yield "delivered_clear", self._handed_over
-        yield "delivered_flagged", self._handed_over_again
+        for event, flagged in _DELIVERED.items():
+            yield event, self._handing_over(flagged)
         yield from dict.fromkeys(("recover", "rollback_consumption"), self._there_again).items()
         yield "consumer_link_up", self._connected
         yield "acknowledged", self._acknowledged
@@ -156,14 +158,16 @@ class Telling:
         if queue.ready.members:
             self._broker.wake(queue)
 
-    def _handed_over_again(self, copy: Copy) -> None:
-        copy.message.queue.redelivered += 1
-        self._handed_over(copy)
+    def _handing_over(self, flagged: bool) -> Callable[[Copy], None]:  # noqa: FBT001 - made once for each event
+        def handed_over(copy: Copy) -> None:
+            copy.flagged = flagged
+            queue: Queue = copy.message.queue
+            queue.delivered += 1
+            queue.redelivered += flagged
+            self._room_made(copy)
+            self._broker.engine.read_on()
 
-    def _handed_over(self, copy: Copy) -> None:
-        copy.message.queue.delivered += 1
-        self._room_made(copy)
-        self._broker.engine.read_on()
+        return handed_over
 
     def _there_again(self, session: Session) -> None:
         """A consumer may be sent messages again."""

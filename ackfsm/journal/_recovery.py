@@ -13,7 +13,6 @@ __all__ = ["Live", "Recovery", "Replay", "Torn", "beyond"]
 _STORE, _REMOVE, _COMMIT, _MARK, _REMEMBER = map(int, Kind)
 _OVERHEAD = 13
 """Bytes of an entry in a file besides its data."""
-_KEY, _TRANSACTION = itemgetter(1), itemgetter(3)
 _UNCLEAN = "not closed cleanly: what was written last may not have been synced"
 
 
@@ -99,11 +98,12 @@ class Recovery:
 
 def beyond(key: int, entries: Sequence[Entry]) -> int:
     """The first number from ``key`` on that is above all keys and transactions of ``entries``."""
-    if not entries:
-        return key
-    newest: int = max(map(_KEY, entries))
-    last: int = max(map(_TRANSACTION, entries))
-    return max(key, newest + 1, last + 1)
+    for _, number, _, transaction in entries:
+        if number >= key:
+            key = number + 1
+        if transaction >= key:
+            key = transaction + 1
+    return key
 
 
 class Replay:
