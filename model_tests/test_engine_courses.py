@@ -22,16 +22,24 @@ _ROUNDS = 60
 
 
 class Journal(MemoryJournal):
-    """Remembers what was appended."""
+    """Remembers what was appended; its sync number ``fails`` fails, and so do all that follow."""
 
-    def __init__(self) -> None:
+    def __init__(self, fails: int) -> None:
         super().__init__()
         self.appended: list[tuple[int, int, bytes, int]] = []
+        self.fails = fails
 
     def append(self, kind: Any, key: int, data: bytes = b"", transaction: int = 0) -> int:
         """Remember it."""
         self.appended.append((int(kind), key, data, transaction))
         return super().append(kind, key, data, transaction)
+
+    def sync(self) -> int:
+        """Sync, or fail."""
+        self.fails -= 1
+        if self.fails <= 0:
+            raise JournalFailure("the disk is gone")
+        return super().sync()
 
 
 class Run:
@@ -40,7 +48,7 @@ class Run:
     def __init__(self, seed: int, pace: Pace, *, observed: bool) -> None:
         chance = self.chance = random.Random(seed)
         mode = chance.choice(_MODES)
-        self.journal = Journal()
+        self.journal = Journal(chance.randrange(1, 60))
         self.broker = Broker(
             specification=shipped(),
             journal=self.journal,

@@ -229,16 +229,12 @@ class Courses:
             done += 1
         if not done:
             return 0
-        if (
-            script.blocking
-            and copy.told.sending
-            and "disk" in copy.told.by
-            and not self._through_disk(copy, onward, done)
-        ):
-            return done
-        if onward is not None and script.passing is not None and script.passing(copy, onward):
-            goes = copy.told.goes
-            done += goes is not None and self._step(goes, copy, script.phase)
+        passed = self._pass(script, copy, onward)
+        if not passed and script.blocking and copy.told.sending and "disk" in copy.told.by:
+            if not self._through_disk(copy, onward, done):
+                return done
+            passed = self._pass(script, copy, onward)
+        done += passed
         copy.file()
         left = self._left(copy)
         if self.core.watch is not None:
@@ -246,6 +242,13 @@ class Courses:
         for effect in left:
             effect(copy)
         return done
+
+    def _pass(self, script: Script, copy: Copy, onward: Route | None) -> bool:
+        """Send ``copy`` on by that route, if it may go; whether it went."""
+        if onward is None or script.passing is None or not script.passing(copy, onward):
+            return False
+        goes = copy.told.goes
+        return goes is not None and self._step(goes, copy, script.phase)
 
     def _through_disk(self, copy: Copy, onward: Route | None, done: int) -> bool:
         """Sync, with the mark of a copy that is to be sent on then; ``False`` if the sync failed."""
