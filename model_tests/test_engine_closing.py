@@ -23,7 +23,7 @@ from ackfsm.engine import (
     Timed,
     TransactionRolledBackException,
 )
-from ackfsm.journal import FileJournal
+from ackfsm.journal import FileJournal, Journal, SqliteJournal
 from ackfsm.terms import AckMode, Profile
 from model_tests._tables import shipped
 from model_tests.engine_calls import Application, assert_kept, shared_wiring
@@ -58,8 +58,7 @@ def broker_of(profile: str = "jms", **settings: Any) -> Broker:
     return Broker(
         profile,
         specification=shipped(),
-        history=True,
-        **{"consumption": "receive", "max_delivery_attempts": 0, "prefetch": 2, **settings},
+        **{"history": True, "consumption": "receive", "max_delivery_attempts": 0, "prefetch": 2, **settings},
     )
 
 
@@ -463,15 +462,19 @@ def test_a_connection_that_is_closed_is_neither_started_nor_stopped() -> None:
 # Another broker on the journal
 
 
-def test_what_a_closed_consumer_left_is_there_after_a_restart(tmp_path: Path) -> None:
-    with broker_of("artemis", ack_mode="CLIENT_ACKNOWLEDGE", journal=FileJournal(tmp_path)) as broker:
+@pytest.mark.parametrize("journal", [FileJournal, lambda folder: SqliteJournal(folder / "journal.db")])
+def test_what_a_closed_consumer_left_is_there_after_a_restart(
+    journal: Callable[[Path], Journal], tmp_path: Path
+) -> None:
+    with broker_of("artemis", ack_mode="CLIENT_ACKNOWLEDGE", journal=journal(tmp_path)) as broker:
         fill(broker, "m1", "m2", "m3")
         message = (consumer := broker.connect().session().consumer("q")).receive()
         assert message is not None
         consumer.close()
         message.acknowledge()
-    with broker_of("artemis", journal=FileJournal(tmp_path)) as broker:
-        assert drained(broker, broker.connect()) == ["m2", "m3"]
+    with broker_of("artemis", journal=journal(tmp_path), history=broker.history) as broker:
+        assert drained(broker, broker.connect("later")) == ["m2", "m3"]
+        assert_kept(broker)
 
 
 def test_the_plugin_knows_from_which_queues_a_session_has_consumed() -> None:

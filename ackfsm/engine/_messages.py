@@ -132,7 +132,7 @@ class Sent:
 
 def pack(message: Sent) -> bytes:
     """The message as the journal keeps it."""
-    name, ident = message.queue.name.encode(), message.id.encode()
+    name, ident = message.queue.encoded, message.id.encode()
     duplicate = message.duplicate_id or b""
     headers = json.dumps(dict(message.headers)).encode() if message.headers else b""
     mode = _MODES.index(message.delivery_mode)
@@ -142,7 +142,8 @@ def pack(message: Sent) -> bytes:
         return b"".join((lengths, name, ident, duplicate, headers, _bytes_of(body)))
     mode |= _FORM_1
     kind, data = (_BYTES, body) if type(body) is bytes else _packed(body)
-    to, link = reply.encode() if reply else b"", correlation.encode() if correlation else b""
+    to = b"" if reply is None else reply.encode()
+    link = b"" if correlation is None else correlation.encode()
     lengths = _ALL.pack(
         mode, len(name), len(ident), len(duplicate), len(headers), message.timestamp, kind, len(to), len(link)
     )

@@ -208,6 +208,7 @@ class Queue:
         consumers: the sessions that are sent messages, in turn.
         refuse_next: so many messages that come next are refused.
         delivered, redelivered, removed, lost, dead_lettered, rejected, restored: counted for :mod:`._metrics`.
+        encoded: the name in UTF-8.
     """
 
     name: str
@@ -226,6 +227,11 @@ class Queue:
     dead_lettered: int = 0
     rejected: int = 0
     restored: int = 0
+    encoded: bytes = b""
+
+    def __post_init__(self) -> None:
+        """Encode the name, which each message in the journal begins with."""
+        self.encoded = self.name.encode()
 
     @staticmethod
     def enter(copy: Copy) -> None:

@@ -159,13 +159,16 @@ class Telling:
             self._broker.wake(queue)
 
     def _handing_over(self, flagged: bool) -> Callable[[Copy], None]:  # noqa: FBT001 - made once for each event
+        read_on = self._broker.engine.read_on
+
         def handed_over(copy: Copy) -> None:
             copy.flagged = flagged
             queue: Queue = copy.message.queue
             queue.delivered += 1
-            queue.redelivered += flagged
+            if flagged:
+                queue.redelivered += 1
             self._room_made(copy)
-            self._broker.engine.read_on()
+            read_on()
 
         return handed_over
 
