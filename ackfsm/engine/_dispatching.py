@@ -33,14 +33,14 @@ class Dispatching:
         engine, queue = self._engine, copy.message.queue
         if copy.refuse:
             return engine.put_in_vain(event, copy)
-        scripts = self._storing if engine.is_quiet() else self._sending
         consumers: deque[Incoming] = queue.consumers
-        if not consumers or queue.ready.members or not engine.settles:
-            return engine.put(scripts[event], copy, None)
-        onward = consumers[0].route(self._core, copy.route)
-        done = engine.put(scripts[event], copy, onward)
+        at_once = consumers and not queue.ready.members and engine.settles
+        onward = consumers[0].route(self._core, copy.route) if at_once else None
+        scripts = self._storing if engine.is_quiet() else self._sending
+        done = engine.courses.drive(scripts[event], copy, onward) > 0
         if copy.route is onward:
             consumers.rotate(-1)
+        engine.tell_stored()
         return done
 
     def marks(self, copy: Copy, onward: Route) -> bool:

@@ -364,22 +364,22 @@ class Engine:
     def store(self, copy: Copy) -> bool:
         """Sync in the midst of a course, for which the call that sends ``copy`` waits; see :class:`Disk`."""
         copy.message.waited = True
-        self._stored_with = [(each, each.told) for each in self._unsynced if "disk" in each.told.by]
+        taken = [(each, each.told) for each in self._unsynced if "disk" in each.told.by]
         self._unsynced.clear()
-        return self.queues.write()
+        if not self.queues.write():
+            return False
+        self._stored_with = taken
+        return True
 
     def failed(self) -> None:
         """The sync failed; see :class:`Disk`."""
-        self._stored_with = []
         self.queues.stop()
 
-    def put(self, script: Script, copy: Copy, onward: Route | None) -> bool:
-        """Send ``copy`` in one course, a sync in its midst included, and tell whose entries that took along too."""
-        done = self.courses.drive(script, copy, onward) > 0
+    def tell_stored(self) -> None:
+        """Tell whose entries a sync in the midst of a course took along besides."""
         if self._stored_with:
             taken, self._stored_with = self._stored_with, []
             self._tell_all(taken)
-        return done
 
     def flush(self) -> bool:
         """Sync the journal and tell everybody whose entry it was; ``False`` if that moves nobody."""

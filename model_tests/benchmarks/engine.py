@@ -1,8 +1,9 @@
-"""How fast the engine is: messages sent, delivered and acknowledged a second, on one core, everything in memory.
+"""How fast the engine is: messages sent, delivered and acknowledged a second, by one thread.
 
-Run ``python -m model_tests.benchmarks.engine``.  Medians of several runs, in turn, of processor time.  Beside each
-figure stands the same traffic through ``queue.Queue`` of the standard library, which promises nothing: the limit of
-Python on this machine.
+Run ``python -m model_tests.benchmarks.engine``.  Medians of several runs, in turn: in memory of processor time, beside
+the same traffic through ``queue.Queue`` of the standard library, which promises nothing and is the limit of Python on
+this machine; on a disk by the clock, beside persist-queue, whose messages are acknowledged and outlive a crash too.
+``--before DIRECTORY`` measures another checkout in turn with this one.
 """
 
 from __future__ import annotations
@@ -11,20 +12,23 @@ import argparse
 import dataclasses
 import gc
 import json
+import os
 import queue
 import statistics
+import subprocess
 import sys
 import tempfile
 import time
 import tracemalloc
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 from ackfsm import tables
 from ackfsm.engine import Broker
-from ackfsm.journal import FileJournal, Journal, MemoryJournal
+from ackfsm.journal import FileJournal, Journal, MemoryJournal, SqliteJournal
 
-__all__ = ["SIDES", "Size", "growth", "main", "throughput"]
+__all__ = ["SIDES", "Size", "growth", "main", "on_disk", "throughput"]
 
 _BODY = b"x" * 100
 _BATCH = 500
@@ -94,19 +98,73 @@ SIDES: Mapping[str, tuple[_Traffic, Mapping[str, Any]]] = {
 }
 
 
-def throughput(messages: int, repeats: int) -> dict[str, float]:
-    """Messages a second of each side, medians."""
+def _rates(specification: tables.Specification, messages: int) -> Iterator[tuple[str, float]]:
+    """Messages a second of each side, once."""
+    for name, (traffic, settings) in SIDES.items():
+        broker = Broker(specification=specification, journal=MemoryJournal(), **settings)
+        traffic(broker, _BATCH)  # the tables are read on the way
+        begun = time.process_time()
+        traffic(broker, messages)
+        yield name, messages / (time.process_time() - begun)
+
+
+def throughput(messages: int, repeats: int, before: Path | None = None) -> dict[str, float]:
+    """Messages a second of each side, medians; those of the checkout ``before`` too, measured in turn."""
     specification = tables.load()
-    found: dict[str, list[float]] = {name: [] for name in (*SIDES, "queue.Queue")}
+    found: dict[str, list[float]] = {}
     for _ in range(repeats):
-        for name, (traffic, settings) in SIDES.items():
-            broker = Broker(specification=specification, journal=MemoryJournal(), **settings)
-            traffic(broker, _BATCH)  # the tables are read on the way
-            begun = time.process_time()
-            traffic(broker, messages)
-            found[name].append(messages / (time.process_time() - begun))
-        found["queue.Queue"].append(_standard(messages))
+        for name, rate in _rates(specification, messages):
+            found.setdefault(name, []).append(rate)
+        found.setdefault("queue.Queue", []).append(_standard(messages))
+        if before is not None:
+            for name, rate in _elsewhere(before, messages).items():
+                found.setdefault(f"before: {name}", []).append(rate)
     return {name: statistics.median(rates) for name, rates in found.items()}
+
+
+def _elsewhere(checkout: Path, messages: int) -> dict[str, float]:
+    """The same of another checkout, in a process of its own."""
+    asked = ["--json", "--repeats=1", "--growth=0", f"--messages={messages}"]
+    done = subprocess.run(
+        [sys.executable, "-m", "model_tests.benchmarks.engine", *asked],
+        cwd=checkout,
+        env={**os.environ, "PYTHONPATH": str(checkout)},
+        capture_output=True,
+        check=True,
+    )
+    rates: dict[str, float] = json.loads(done.stdout)["messages_per_second"]
+    return rates
+
+
+def on_disk(folder: Path, messages: int, repeats: int) -> dict[str, float]:
+    """Messages a second by the clock, each on the disk of ``folder`` before the next is sent; medians."""
+    specification = tables.load()
+    journals: dict[str, Callable[[Path], Journal]] = {"FileJournal": FileJournal, "SqliteJournal": SqliteJournal}
+    found: dict[str, list[float]] = {}
+    for turn in range(repeats):
+        for name, journal in journals.items():
+            with Broker(specification=specification, journal=journal(folder / f"{name}-{turn}")) as broker:
+                _call_by_call(broker, _BATCH)
+                begun = time.perf_counter()
+                _call_by_call(broker, messages)
+                rate = messages / (time.perf_counter() - begun)
+            found.setdefault(f"PERSISTENT, AUTO, call by call, {name}", []).append(rate)
+        rate = _persist_queue(folder / f"persist-queue-{turn}", messages)
+        found.setdefault("persist-queue: SQLiteAckQueue", []).append(rate)
+    return {name: statistics.median(rates) for name, rates in found.items()}
+
+
+def _persist_queue(folder: Path, messages: int) -> float:
+    import persistqueue
+
+    waiting = persistqueue.SQLiteAckQueue(str(folder), auto_commit=True)
+    begun = time.perf_counter()
+    for _ in range(messages):
+        waiting.put(_BODY)
+        waiting.ack(waiting.get())
+    rate = messages / (time.perf_counter() - begun)
+    waiting.close()
+    return rate
 
 
 def growth(messages: int, journal: Journal) -> list[Size]:
@@ -141,20 +199,25 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--messages", type=int, default=20_000)
     parser.add_argument("--repeats", type=int, default=5)
-    parser.add_argument("--growth", type=int, default=1_000_000, help="messages through a bounded queue")
+    parser.add_argument("--disk", type=Path, metavar="DIRECTORY", help="measure on the disk of this directory too")
+    parser.add_argument("--disk-messages", type=int, default=500)
+    parser.add_argument("--before", type=Path, metavar="DIRECTORY", help="another checkout, measured in turn")
+    parser.add_argument("--growth", type=int, default=1_000_000, help="messages through a bounded queue; 0: none")
     parser.add_argument("--json", action="store_true")
     chosen = parser.parse_args()
-    rates = throughput(chosen.messages, chosen.repeats)
-    with tempfile.TemporaryDirectory() as folder:
-        journals: dict[str, Journal] = {"memory": MemoryJournal(), "file": FileJournal(folder)}
-        sizes = {kind: growth(chosen.growth, journal) for kind, journal in journals.items()}
+    rates = throughput(chosen.messages, chosen.repeats, chosen.before)
+    with tempfile.TemporaryDirectory(dir=chosen.disk) as folder:
+        if chosen.disk is not None:
+            rates |= on_disk(Path(folder), chosen.disk_messages, chosen.repeats)
+        journals: dict[str, Journal] = {"memory": MemoryJournal(), "file": FileJournal(Path(folder) / "growth")}
+        sizes = {kind: growth(chosen.growth, journal) for kind, journal in journals.items()} if chosen.growth else {}
     if chosen.json:
         told = {kind: [dataclasses.asdict(size) for size in each] for kind, each in sizes.items()}
         json.dump({"messages_per_second": rates, "bytes_in_use": told}, sys.stdout, indent=2)
         return
     out = sys.stdout.write
     for name, rate in rates.items():
-        out(f"{name:46}{rate:>12,.0f} messages/s\n")
+        out(f"{name:54}{rate:>12,.0f} messages/s\n")
     for kind, each in sizes.items():
         out(f"\n{chosen.growth:,} messages through a queue of 1,000, {kind} journal; KiB after each tenth\n")
         for field in dataclasses.fields(Size):
