@@ -32,7 +32,7 @@ def test_the_examples_of_the_engine_run(line: int, code: str) -> None:
 
 
 def test_the_examples_of_the_engine_are_there() -> None:
-    assert len(list(documents.blocks(_ENGINE))) == 8
+    assert len(list(documents.blocks(_ENGINE))) == 13
 
 
 def test_the_guide_shows_the_examples_and_what_is_said_of_them() -> None:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ackfsm.engine import Broker, Message, Session, Shuffled, Timed
+from ackfsm.engine import Body, Broker, Message, Session, Shuffled, Timed
 from ackfsm.engine.aio import AsyncBroker
 from ackfsm.journal import MemoryJournal
 from ackfsm.terms import InputError
@@ -89,7 +89,7 @@ class Stage:
             message.acknowledge()
         if self.session.transacted:
             self.session.commit()
-        assert sorted(bodies) == [b"1", b"2", b"3"]
+        assert sorted(map(str, bodies)) == ["b'1'", "b'2'", "b'3'"]
         self.connection.close()
         self.asynchronous.connection.close()
         assert [queue.length for queue in self.broker._queues.values()] == [0, 0, 0]  # noqa: SLF001 - to be seen
@@ -117,12 +117,17 @@ HEADERS: st.SearchStrategy[Any] = (
 SECONDS: st.SearchStrategy[Any] = st.sampled_from(
     [float("nan"), float("inf"), -float("inf"), 1e300, 10**400, True, "1", b"1", 1j]
 ) | st.just(object())
+MAPPINGS: st.SearchStrategy[Any] = st.dictionaries(
+    st.text(min_size=1, max_size=5), VALUES.filter(lambda value: not isinstance(value, bytes)), min_size=1
+) | st.dictionaries(NUMBERS | BYTES | HALF | st.just(""), TEXT, min_size=1, max_size=2)
 WRONG_SEND: Mapping[str, st.SearchStrategy[Any]] = {
-    "body": THINGS | TEXT | st.none(),
+    "body": THINGS | HALF | MAPPINGS | st.none(),
     "headers": HEADERS,
     "message_id": THINGS | BYTES | HALF | LONG | st.just(""),
     "delivery_mode": THINGS | BYTES | TEXT,
     "duplicate_id": THINGS | TEXT | LONG.map(str.encode),
+    "reply_to": NAMES.filter(lambda given: given is not None),
+    "correlation_id": NAMES.filter(lambda given: given is not None),
 }
 
 Call = Callable[..., Any]
@@ -239,6 +244,7 @@ def test_a_wrong_argument_changes_nothing(stage: tuple[str, str, str, str], wron
         ({"repairs": "no"}, "repairs cannot be 'no'; it is True or False"),
         ({"specification": "spec"}, "specification cannot be 'spec'; it is what .*"),
         ({"like": 1}, "like cannot be 1; it is a Broker"),
+        ({"clock": 7}, "clock cannot be 7; it is called, a function for example"),
     ],
 )
 def test_a_broker_is_made_of_what_it_needs(arguments: dict[str, Any], said: str) -> None:
@@ -246,12 +252,16 @@ def test_a_broker_is_made_of_what_it_needs(arguments: dict[str, Any], said: str)
         Broker(**({} if "like" in arguments else {"specification": shipped()}) | arguments)
 
 
-def test_text_is_no_body_and_leaves_no_ghost() -> None:
+def test_what_is_no_body_leaves_no_ghost() -> None:
     broker = Broker(specification=shipped())
     session = broker.connect().session()
     producer = session.producer("orders")
-    with pytest.raises(InputError, match=r"body cannot be 'tea', which is text; encode it: .*"):
-        producer.send("tea")  # type: ignore[arg-type] # that is wrong
+    with pytest.raises(InputError, match="body cannot be 7; it is bytes, text, or a mapping of names to values"):
+        producer.send(7)  # type: ignore[arg-type] # that is wrong
+    with pytest.raises(InputError, match="'leaf' in the body cannot be an object of type set; it is text, bytes, a "):
+        producer.send({"leaf": {"green"}})  # type: ignore[dict-item] # that is wrong
+    with pytest.raises(InputError, match="a name in the body has at least one character"):
+        producer.send({"": 1})
     assert broker.queue("orders").length == 0
     producer.send(b"tea")
     assert broker.queue("orders").length == 1
@@ -295,7 +305,7 @@ def test_a_session_that_could_not_be_made_has_no_name() -> None:
 
 def test_a_listener_of_a_task_may_be_a_plain_function() -> None:
     broker = Broker(specification=shipped(), ack_mode="AUTO_ACKNOWLEDGE")
-    heard: list[bytes] = []
+    heard: list[Body] = []
 
     async def main() -> None:
         session = AsyncBroker(broker).connect().session()

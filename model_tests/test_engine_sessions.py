@@ -11,8 +11,9 @@ from typing import Any
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 
-from ackfsm.engine import Broker, Session, Timed
+from ackfsm.engine import Broker, Consumer, Session, Timed
 from model_tests.engine_calls import Calls, shared_wiring
+from model_tests.engine_counts import assert_counted
 from model_tests.engine_settings import effort, paces
 
 __all__ = ["TestSessions", "shared_wiring"]
@@ -115,6 +116,20 @@ class Engine(RuleBasedStateMachine):
     def leave(self, data: st.DataObject, how: str) -> None:
         self.do(f"c{self.alive(data)}.{how}()")
 
+    @precondition(lambda self: self.consuming())
+    @rule(data=st.data(), again=st.booleans())
+    def close_consumer(self, data: st.DataObject, again: bool) -> None:  # noqa: FBT001 - as above
+        name = data.draw(st.sampled_from(self.consuming()))
+        consumer: Consumer = self.calls.names[f"r{name}"]  # type: ignore[assignment] # of that name
+        self.do(f"r{name}.close()")
+        if again:
+            self.do(f"r{name} = s{name}.consumer({consumer.queue.name!r})")
+
+    @precondition(lambda self: self.some_alive())
+    @rule(data=st.data(), how=st.sampled_from(("stop", "start")))
+    def turn(self, data: st.DataObject, how: str) -> None:
+        self.do(f"c{self.alive(data)}.{how}()")
+
     @precondition(lambda self: self.broker.running)
     @rule(how=st.sampled_from(("crash", "kill", "fail_journal")))
     def broker_fails(self, how: str) -> None:
@@ -151,6 +166,7 @@ class Engine(RuleBasedStateMachine):
         self.calls.must("broker.drained()")
         self.calls.check("assert_kept(broker, anyone=True)")
         self.calls.check(f"Plain(broker).check(durable={self.durable})")
+        assert_counted(self.broker)
         self.same_unobserved()
 
     def same_unobserved(self) -> None:

@@ -185,7 +185,7 @@ def test_a_fault_that_strikes_nothing_is_none(run: Run) -> None:
                 producer = connection.session().producer("out")
                 producer.send(b"1")
                 try:
-                    producer.send("text")
+                    producer.send(7)
                 except Exception:
                     pass
             ackfsm.run(publish, leaving=["out"])

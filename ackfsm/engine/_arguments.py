@@ -7,7 +7,8 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import TypeVar
 
-from ackfsm.engine._messages import LONGEST, HeaderValue
+from ackfsm.engine._messages import LONGEST, Body, HeaderValue, MapValue
+from ackfsm.engine._queues import Queue
 from ackfsm.terms import InputError
 from ackfsm.text import quoted
 
@@ -16,6 +17,7 @@ __all__ = [
     "callback_of",
     "check_part",
     "client_of",
+    "correlation_of",
     "duplicate_id_of",
     "flag_of",
     "headers_of",
@@ -24,7 +26,9 @@ __all__ = [
     "length_of",
     "name_of",
     "nanoseconds_of",
+    "reply_of",
     "seed_of",
+    "time_of",
 ]
 
 _Given = TypeVar("_Given")
@@ -35,19 +39,35 @@ _SHOWN = 60
 _BITS = 64
 """The longest whole numbers in headers, as in JMS and AMQP."""
 
+_TIMES = 2**63
+"""Times are below this, in nanoseconds."""
+
 _LONGEST_CLIENT = LONGEST - 64
 """Bytes of a client's id at most: the ids of its messages begin with it."""
 
 _NO_HEADERS: Mapping[str, HeaderValue] = MappingProxyType({})
 
 
-def body_of(given: object) -> bytes:
+def body_of(given: object) -> Body:
     """The payload, which nobody can change any more."""
+    if isinstance(given, bytes | bytearray | memoryview):
+        return bytes(given)
     if isinstance(given, str):
-        raise InputError(f"body cannot be {_shown(given)}, which is text; encode it: b'...' or text.encode()")
-    if not isinstance(given, bytes | bytearray | memoryview):
-        raise InputError(f"body cannot be {_shown(given)}; it is bytes")
-    return bytes(given)
+        return _text("body", given)
+    if isinstance(given, Mapping):
+        return MappingProxyType({_entry(name): _mapped(name, value) for name, value in given.items()})
+    raise InputError(f"body cannot be {_shown(given)}; it is bytes, text, or a mapping of names to values")
+
+
+def _entry(name: object) -> str:
+    """A name in a mapping (JMS 3.1, ``MapMessage``: it is not empty)."""
+    return _text("a name in the body", name, least=1)
+
+
+def _mapped(name: object, value: object) -> MapValue:
+    if isinstance(value, bytes | bytearray | memoryview):
+        return bytes(value)
+    return _value(f"{_shown(name)} in the body", value, "text, bytes, a number, True, False or None")
 
 
 def headers_of(given: object) -> Mapping[str, HeaderValue]:
@@ -56,29 +76,36 @@ def headers_of(given: object) -> Mapping[str, HeaderValue]:
         return _NO_HEADERS
     if not isinstance(given, Mapping):
         raise InputError(f"headers cannot be {_shown(given)}; they are a mapping of names to values")
-    return MappingProxyType({_header(name): _value(name, value) for name, value in given.items()})
+    return MappingProxyType({_header(name): _named(name, value) for name, value in given.items()})
 
 
 def _header(name: object) -> str:
     return _text("the name of a header", name)
 
 
-def _value(name: object, value: object) -> HeaderValue:
+def _named(name: object, value: object) -> HeaderValue:
+    kinds = "text, a number, True, False or None: send anything else in the body"
+    return _value(f"header {_shown(name)}", value, kinds)
+
+
+def _value(what: str, value: object, kinds: str) -> HeaderValue:
     if isinstance(value, str):
-        return _text(f"header {_shown(name)}", value)
+        return _text(what, value)
     if isinstance(value, int) and value.bit_length() > _BITS:
-        raise InputError(f"header {_shown(name)} has a number of more than {_BITS} bits; send it as text")
+        raise InputError(f"{what} has a number of more than {_BITS} bits; send it as text")
     if value is None or isinstance(value, bool | int | float):
         return value
-    raise InputError(
-        f"header {_shown(name)} cannot be {_shown(value)}; it is text, a number, True, False or None: send anything "
-        "else in the body"
-    )
+    raise InputError(f"{what} cannot be {_shown(value)}; it is {kinds}")
 
 
 def id_of(given: object) -> str:
     """An id of a message."""
     return _short("message_id", given, LONGEST)
+
+
+def correlation_of(given: object) -> str:
+    """What links a message to another."""
+    return _short("correlation_id", given, LONGEST)
 
 
 def client_of(given: object) -> str:
@@ -89,6 +116,11 @@ def client_of(given: object) -> str:
 def name_of(given: object) -> str:
     """A name of a queue."""
     return _short("the name of a queue", given, LONGEST)
+
+
+def reply_of(given: object) -> str:
+    """The queue where an answer is wanted, by its name; what is given may be the queue itself."""
+    return _short("reply_to", given.name if isinstance(given, Queue) else given, LONGEST)
 
 
 def duplicate_id_of(given: object) -> bytes:
@@ -128,6 +160,13 @@ def flag_of(what: str, given: object) -> bool:
     return given
 
 
+def time_of(given: object) -> int:
+    """What a clock has said, in nanoseconds."""
+    if isinstance(given, bool) or not isinstance(given, int) or not -_TIMES <= given < _TIMES:
+        raise InputError(f"clock cannot say {_shown(given)}; it says whole nanoseconds, of 64 bits")
+    return given
+
+
 def seed_of(given: object) -> int:
     """What chance begins with."""
     if not isinstance(given, int):
@@ -155,17 +194,17 @@ def nanoseconds_of(given: object) -> int:
 
 
 def _short(what: str, given: object, longest: int) -> str:
-    text = _text(what, given)
-    if not text:
-        raise InputError(f"{what} has at least one character")
+    text = _text(what, given, least=1)
     if len(text.encode()) > longest:
         raise InputError(f"{what} has at most {longest:,} bytes, and {_shown(text)} has more; choose a shorter one")
     return text
 
 
-def _text(what: str, given: object) -> str:
+def _text(what: str, given: object, *, least: int = 0) -> str:
     if not isinstance(given, str):
         raise InputError(f"{what} cannot be {_shown(given)}; it is text")
+    if len(given) < least:
+        raise InputError(f"{what} has at least one character")
     try:
         given.encode()
     except UnicodeEncodeError:

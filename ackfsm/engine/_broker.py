@@ -4,13 +4,22 @@ from __future__ import annotations
 
 import dataclasses
 import random
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from threading import get_ident
-from types import TracebackType
+from types import MappingProxyType, TracebackType
 from typing import Self
 
 from ackfsm import tables
-from ackfsm.engine._arguments import callback_of, check_part, client_of, flag_of, length_of, name_of, seed_of
+from ackfsm.engine._arguments import (
+    callback_of,
+    check_part,
+    client_of,
+    flag_of,
+    length_of,
+    name_of,
+    seed_of,
+    time_of,
+)
 from ackfsm.engine._automaton import Automaton
 from ackfsm.engine._connection import Connection
 from ackfsm.engine._consumer import Consumer, Message
@@ -21,8 +30,10 @@ from ackfsm.engine._engine import Engine
 from ackfsm.engine._errors import BrokerStopped, IllegalStateException, Stuck
 from ackfsm.engine._log import History
 from ackfsm.engine._messages import Sent, unpack
+from ackfsm.engine._metrics import Metrics, measure
 from ackfsm.engine._pace import AtOnce, Pace
 from ackfsm.engine._parts import Copy, Route
+from ackfsm.engine._purging import purge
 from ackfsm.engine._queues import Incoming, Outgoing, Queue
 from ackfsm.engine._session import Session as JmsSession
 from ackfsm.engine._storage import Storage
@@ -52,6 +63,8 @@ class Broker:
         pace: when things happen: :class:`AtOnce` (the default), :class:`Timed`, :class:`Shuffled`.
         seed: of everything that is left to chance.
         history: ``True`` keeps a log that ``ackfsm verify`` reads (:attr:`history`), a :class:`History` is that log.
+        clock: says when a message is sent, in nanoseconds (``time.time_ns`` for example); by default it is the virtual
+            time, so that a run is the same again.
         repairs: whether the broker is started again and connections are made again when a call waits for it.
         dead_letter_queue: the queue that keeps messages which were delivered ``max_delivery_attempts`` times, with
             :data:`DEAD_LETTER_HEADERS`; ``None``: they are destroyed.  The history ends with ``dead_lettered``.
@@ -70,6 +83,7 @@ class Broker:
         pace: Pace | None = None,
         seed: int = 0,
         history: History | bool = False,
+        clock: Callable[[], int] | None = None,
         repairs: bool = True,
         dead_letter_queue: str | None = "DLQ",
         specification: Specification | None = None,
@@ -82,6 +96,7 @@ class Broker:
         for name, part in given.items():
             check_part(name, *_PARTS[name], part)
         seed_of(seed)
+        self.clock = callback_of("clock", clock)
         flag_of("repairs", repairs)
         self.thread = get_ident()
         wiring = like.core.wiring if like is not None else Wiring(specification or tables.load())
@@ -104,6 +119,7 @@ class Broker:
         self._remembered: dict[bytes, None] = {}
         self._lazy: dict[Consumer, list[Message]] = {}
         self._clients = 0
+        self.connections: dict[Connection, None] = {}
         self._fault = ""
         self.hand_over = self.core.wiring.overtaken("delivered_clear", "consumer")
         self._ready = self.core.wiring.overtaken("dispatch_first", "queue")
@@ -177,12 +193,42 @@ class Broker:
             )
         return found
 
+    @property
+    def queues(self) -> Mapping[str, Queue]:
+        """The queues there are, by their names: what changes is seen in it, and nothing can be put into it."""
+        return MappingProxyType(self._queues)
+
     def connect(self, client_id: str | None = None, **settings: object) -> Connection:
         """A connection of a client, whose ``settings`` go before those of the broker."""
         self.check_use()
         name = f"client-{self._clients + 1}" if client_id is None else client_of(client_id)
         self._clients += 1
-        return Connection(self, name, settings)
+        made = Connection(self, name, settings)
+        self.connections[made] = None
+        return made
+
+    def purge(self, queue: str | Queue) -> int:
+        """Remove from ``queue`` as many messages as are ready in it now, oldest first; how many that were.
+
+        What is with consumers, or in a transaction that is open, stays.  A client of its own receives and acknowledges
+        them, since the tables remove nothing that was not received; the history tells it as the process ``purge-1`` (or
+        the like), and :meth:`metrics` count its deliveries.  When it returns, the removals are on stable storage.
+
+        Raises :class:`InputError` if there is no such queue, :class:`BrokerStopped` if the broker is down and nobody
+        starts it, :class:`OutcomeUnknown` if it dies meanwhile: then some are removed.
+        """
+        self.check_use()
+        name = queue.name if isinstance(queue, Queue) else name_of(queue)
+        if name not in self._queues:
+            raise InputError(f"there is no queue {quoted(name)} to purge; broker.queues are those that there are")
+        place = self.own_queue(queue) if isinstance(queue, Queue) else self._queues[name]
+        self.reach(f"a purge of queue {name!r}")
+        return purge(self, place, f"purge-{self._clients + 1}")
+
+    def metrics(self) -> Metrics:
+        """Figures of the broker and its queues as they are now; :func:`prometheus` writes them for Prometheus."""
+        self.check_use()
+        return measure(self)
 
     def own_queue(self, queue: Queue) -> Queue:
         """``queue`` itself.
@@ -208,6 +254,10 @@ class Broker:
     def now(self) -> int:
         """The virtual time, in nanoseconds."""
         return self.engine.pace.now
+
+    def time(self) -> int:
+        """What the broker's clock says, in nanoseconds; without a clock the virtual time."""
+        return self.engine.pace.now if self.clock is None else time_of(self.clock())
 
     # Faults and repairs
 
@@ -245,7 +295,10 @@ class Broker:
             raise IllegalStateException("the broker runs; there is nothing to restart")
         self.storage.reopen()
         copies = self.core.copies_of(self.core.broker)
+        gone = [copy for copy in copies if not copy.counted]
         self.storage.recover(copies)
+        for copy in gone:
+            copy.message.queue.restored += copy.counted
         if not self.engine.happen("broker_restart", self.core.broker):
             raise AssertionError(self.core.refusal().because)
         for copy in copies:
@@ -381,9 +434,9 @@ class Broker:
         if len(waiting) >= _LAZY_BATCH:
             self._acknowledge_lazily(consumer)
 
-    def flush_lazily(self, session: JmsSession) -> None:
-        """Acknowledge now what the session would acknowledge at leisure."""
-        for consumer in session.consumers:
+    def flush_lazily(self, consumers: Iterable[Consumer]) -> None:
+        """Acknowledge now what their session would acknowledge at leisure."""
+        for consumer in consumers:
             self._acknowledge_lazily(consumer)
 
     def whose(self, event: str, configuration: Configuration) -> str:
@@ -448,10 +501,10 @@ class Broker:
         self._transaction = recovery.next_key
         self._remembered = dict.fromkeys(recovery.remembered)
         for key, live in recovery.live.items():
-            self.take(key, live, stored=True)
+            self.take(key, live, stored=True).restored += 1
 
-    def take(self, key: int, live: Live, *, stored: bool) -> None:
-        """Take a copy into its queue that no producer of this life of the broker has sent."""
+    def take(self, key: int, live: Live, *, stored: bool) -> Queue:
+        """Take a copy into its queue that no producer of this life of the broker has sent; which queue that is."""
         message = unpack(live.data, self.queue)
         number = key & 3
         kept = dataclasses.replace(
@@ -471,6 +524,7 @@ class Broker:
         Queue.enter(copy)
         copy.file()
         self.engine.hungry(copy)
+        return message.queue
 
     def _found(self, copy: Copy, live: Live) -> int:
         """The state of a copy whose producer is of an earlier life of the broker."""

@@ -15,7 +15,11 @@ __all__ = ["Connection"]
 
 
 class Connection:
-    """One client process with its connection to the broker.  ``Broker.connect`` makes it."""
+    """One client process with its connection to the broker.  ``Broker.connect`` makes it.
+
+    It is started when it is made, unlike a JMS ``Connection`` and like a ``JMSContext``, which starts by itself
+    (JMS 3.1, 6.1.3).
+    """
 
     def __init__(self, broker: Broker, client_id: str, settings: dict[str, object]) -> None:
         self.broker = broker
@@ -24,6 +28,7 @@ class Connection:
         self._settings = settings
         self._made = 0
         self._closed = False
+        self._stopped = False
 
     def __enter__(self) -> Self:
         return self
@@ -44,19 +49,56 @@ class Connection:
         Raises :class:`ackfsm.terms.InputError` for what the system does not have, with the reason.
         """
         self.broker.check_use()
-        if self._closed:
-            raise IllegalStateException("the connection is closed; make another with broker.connect()")
+        self._open()
         chosen = {**self._settings, **settings, **({} if ack_mode is None else {"ack_mode": ack_mode})}
         made = Session(self.broker, self.client_id, f"{self.client_id}.{self._made + 1}", chosen)
+        made.stopped = self._stopped
         self._made += 1
         self.sessions.append(made)
         return made
+
+    def start(self) -> None:
+        """Hand messages over again after :meth:`stop`; started already, nothing happens (JMS 3.1, 6.1.4).
+
+        Raises :class:`IllegalStateException` if the connection is closed.
+        """
+        self._turn(stopped=False)
+        for session in self.sessions:
+            session.look()
+        self.broker.engine.settle()
+
+    def stop(self) -> None:
+        """Hand no message over until :meth:`start`: to receive is to wait, and no listener is called (JMS 3.1, 6.1.5).
+
+        What the application has can be acknowledged, and sending works as before; messages go on coming to the library
+        as far as ``prefetch`` lets them.  A listener may stop its own connection: it goes on to its end, for there is
+        one thread, and none can wait for what itself has to do.
+
+        Raises :class:`IllegalStateException` if the connection is closed.
+        """
+        self._turn(stopped=True)
+
+    @property
+    def is_stopped(self) -> bool:
+        """Whether messages wait for :meth:`start`."""
+        return self._stopped
+
+    def _turn(self, *, stopped: bool) -> None:
+        self.broker.check_use()
+        self._open()
+        self._stopped = stopped
+        for session in self.sessions:
+            session.turn(stopped=stopped)
+
+    def _open(self) -> None:
+        if self._closed:
+            raise IllegalStateException("the connection is closed; make another with broker.connect()")
 
     def close(self) -> None:
         """Close all sessions: what they have not acknowledged is delivered again, open transactions are rolled back."""
         for session in self.sessions:
             session.close()
-        self._closed = True
+        self._end()
 
     def lose(self) -> None:
         """The connection breaks, and what is on it is lost."""
@@ -65,7 +107,11 @@ class Connection:
     def crash(self) -> None:
         """The client's process dies with all that it holds; its sessions are gone."""
         self._fail("crash")
+        self._end()
+
+    def _end(self) -> None:
         self._closed = True
+        self.broker.connections.pop(self, None)
 
     def _fail(self, what: str) -> None:
         for session in self.sessions:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING
+from types import TracebackType
+from typing import TYPE_CHECKING, Self, overload
 
 from ackfsm.engine._arguments import instance_of, nanoseconds_of
 from ackfsm.engine._courses import Phase, Script
-from ackfsm.engine._errors import IllegalStateException, OutcomeUnknown
-from ackfsm.engine._messages import HeaderValue
-from ackfsm.engine._parts import Copy
+from ackfsm.engine._errors import IllegalStateException, MessageFormatException, OutcomeUnknown
+from ackfsm.engine._messages import Body, HeaderValue, MapValue, Sent
+from ackfsm.engine._parts import Copy, Filed
 from ackfsm.engine._queues import Incoming
 from ackfsm.engine._wiring import Event, State
 
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["Consumer", "Deferred", "Message"]
 
 
+_KINDS = {bytes: "bytes", str: "text", dict: "a mapping"}
 _BOTH = 2
 """Steps: processed and acknowledged, acknowledged and handed over."""
 
@@ -29,7 +31,7 @@ class Message:
 
     Attributes:
         id: the message's own id.
-        body: the payload.
+        body: the payload, as it was sent: bytes, text or a mapping.
         headers: its headers.
         redelivered: whether it may have been delivered before (``JMSRedelivered``).
         delivery_count: how often it has been sent to a consumer, from 1 (``JMSXDeliveryCount``).
@@ -40,7 +42,7 @@ class Message:
     def __init__(self, consumer: Consumer, copy: Copy, delivery_count: int) -> None:
         sent = copy.message
         self.id: str = sent.id
-        self.body: bytes = sent.body
+        self.body: Body = sent.body
         self.headers: Mapping[str, HeaderValue] = sent.headers
         self.redelivered = copy.flagged
         self.delivery_count = delivery_count
@@ -50,6 +52,45 @@ class Message:
 
     def __repr__(self) -> str:
         return f"<{self.id}{', redelivered' if self.redelivered else ''}>"
+
+    @overload
+    def body_as(self, kind: type[bytes]) -> bytes: ...
+
+    @overload
+    def body_as(self, kind: type[str]) -> str: ...
+
+    @overload
+    def body_as(self, kind: type[dict[str, MapValue]]) -> dict[str, MapValue]: ...
+
+    def body_as(self, kind: type[bytes | str | dict[str, MapValue]]) -> bytes | str | dict[str, MapValue]:
+        """The body if it is ``bytes``, ``str`` or a mapping (``dict``, a copy), as the consumer expects it.
+
+        Raises :class:`MessageFormatException` if it is something else (JMS 3.1, ``Message.getBody``).
+        """
+        body = self.body if isinstance(self.body, bytes | str) else dict(self.body)
+        if not isinstance(body, kind):
+            raise MessageFormatException(
+                f"the body of {self.id} is {_KINDS[type(body)]}, and {_KINDS.get(kind, 'what none is')} was asked for"
+            )
+        return body
+
+    @property
+    def timestamp(self) -> int | None:
+        """When it was sent (``JMSTimestamp``), in nanoseconds of the broker's clock; see :class:`Sent`."""
+        sent: Sent = self.copy.message
+        return sent.timestamp
+
+    @property
+    def reply_to(self) -> str | None:
+        """The name of the queue where an answer is wanted (``JMSReplyTo``), ``None`` if none is."""
+        sent: Sent = self.copy.message
+        return sent.reply_to
+
+    @property
+    def correlation_id(self) -> str | None:
+        """What links it to another message (``JMSCorrelationID``), ``None`` if nothing does."""
+        sent: Sent = self.copy.message
+        return sent.correlation_id
 
     def acknowledge(self) -> None:
         """Acknowledge it, and whatever else the mode covers; ignored where the session acknowledges by itself.
@@ -61,10 +102,14 @@ class Message:
 
 
 class Consumer:
-    """Consumes from one queue.  ``Session.consumer`` makes it.
+    """Consumes from one queue.  ``Session.consumer`` makes it; it is closed when it is left as a context.
 
-    An application is taken to be done with a message when it acknowledges it, when it asks for the next, and when it
-    commits, recovers or closes the session.
+    An application is taken to be done with a message when it acknowledges it, when it asks for the next, when it closes
+    the consumer, and when it commits, recovers or closes the session.
+
+    Attributes:
+        closed: whether :meth:`close` was called.
+        left: whether all that it was sent is settled or in the queue again after that.
     """
 
     def __init__(self, session: Session, queue: Queue, incoming: Incoming, listener: Listener | None) -> None:
@@ -76,7 +121,9 @@ class Consumer:
         self._whose = self._broker.whose("acknowledge", incoming.configuration)
         self._gives_back = self._broker.whose("give_back", incoming.configuration) == "library"
         self._scope = self._broker.scope_of_acknowledgement(incoming.configuration)
-        self._arrived = incoming.session.under(self._broker.hand_over)
+        self.closed = self.left = False
+        self._arrived = Filed()
+        self.heed()
         self._drive = self._broker.engine.courses.drive
         self._scripts = self._broker.engine.scripts
         self._finishing = self._script()
@@ -84,6 +131,19 @@ class Consumer:
         self._current: Message | None = None
         self._last: Message | None = None
         self._goes_on = isinstance(listener, Deferred)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def heed(self) -> None:
+        """Hand over what has arrived from now on, or nothing: if it is closed, or its connection is stopped."""
+        shut = self.closed or self.session.stopped
+        self._arrived = Filed() if shut else self.incoming.session.under(self._broker.hand_over)
 
     def _script(self) -> Script:
         """What is done when the application is done with a message."""
@@ -108,6 +168,8 @@ class Consumer:
 
     def _receives(self) -> None:
         self.session.alive()
+        if self.closed:
+            raise IllegalStateException("the consumer is closed; make another with session.consumer()")
         if self.listener is not None:
             raise IllegalStateException("this consumer has a listener; receive() is for one without (JMS 3.1, 4.4.6)")
         self.session.finish_processing()
@@ -119,7 +181,8 @@ class Consumer:
             timeout: seconds of virtual time to wait for one; ``None`` waits as long as something can still happen, 0 as
                 long as what is under way may bring one without waiting for a repair.
 
-        Returns ``None`` if there is none.  Raises :class:`IllegalStateException` for a consumer with a listener.
+        Returns ``None`` if there is none.  Raises :class:`IllegalStateException` for a consumer with a listener, and
+        once it is closed.
         """
         wait = None if timeout is None else nanoseconds_of(timeout)
         self._receives()
@@ -201,7 +264,7 @@ class Consumer:
 
     def look(self) -> None:
         """Call the listener, if there is one, for what has had to wait."""
-        if self.listener is not None:
+        if self.listener is not None and not self.closed:
             self._broker.engine.callbacks.append(self.pump)
 
     def _call(self, message: Message) -> None:
@@ -222,6 +285,7 @@ class Consumer:
                 self.finish()
             else:
                 self._failed(message, error)
+        self.session.let_leave()
         for consumer in self.session.consumers:
             consumer.pump()
 
@@ -276,10 +340,24 @@ class Consumer:
         if self._scope != "message":
             self._last = None if self._scope == "session" else self._last
             self.session.acknowledge_others(self)
-        for consumer in self.session.consumers:
-            consumer.look()
+        self.session.look()
+        self.session.let_leave()
         if message.in_doubt:
             raise OutcomeUnknown(f"the connection broke before the broker answered; {message.id} may come again")
+
+    def close(self) -> None:
+        """Close it: it is sent nothing more, and its listener is not called any more (JMS 3.1, 8.8).
+
+        What the application has had of it stays with the session, which acknowledges it, commits it or has it delivered
+        again.  What the library has had alone goes back to the queue: at once, or where the session has something of
+        this consumer to settle, with that (as ActiveMQ's does in a transaction).
+        A listener may close its own consumer, and goes on to its end.  Closing it twice is harmless.
+
+        Raises :class:`IllegalStateException` from another thread than the broker's.
+        """
+        self._broker.check_use()
+        if not self.closed and not self.session.closed:
+            self.session.close_consumer(self)
 
     def acknowledge_last(self) -> None:
         """Another consumer of the session was acknowledged, and that covers what this one has had."""

@@ -79,4 +79,4 @@ class DeadLetters:
             _REASON: "max_delivery_attempts",
         }
         headers = message.headers if self.is_letter(copy) else {**message.headers, **why}
-        return Sent(message.id, message.body, headers, message.delivery_mode, self._broker.queue(name), None)
+        return message.moved(self._broker.queue(name), headers)

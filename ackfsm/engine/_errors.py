@@ -9,6 +9,7 @@ __all__ = [
     "IllegalStateException",
     "JMSException",
     "JournalInconsistent",
+    "MessageFormatException",
     "MessageRejected",
     "OutcomeUnknown",
     "Stuck",
@@ -26,6 +27,10 @@ class IllegalStateException(JMSException):
 
 class OutcomeUnknown(JMSException):
     """The call failed and nobody knows what the broker did (JMS 3.1, 7.3.2): a send, an acknowledgement or a commit."""
+
+
+class MessageFormatException(JMSException):
+    """The body of a message is not of the type that was asked for."""
 
 
 class MessageRejected(JMSException):

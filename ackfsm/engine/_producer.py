@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING
+from types import TracebackType
+from typing import TYPE_CHECKING, Self
 
-from ackfsm.engine._arguments import body_of, duplicate_id_of, headers_of, id_of, instance_of
+from ackfsm.engine._arguments import (
+    body_of,
+    correlation_of,
+    duplicate_id_of,
+    headers_of,
+    id_of,
+    instance_of,
+    reply_of,
+)
 from ackfsm.engine._automaton import REFUSED
 from ackfsm.engine._errors import IllegalStateException, JMSException, MessageRejected, OutcomeUnknown
-from ackfsm.engine._messages import HeaderValue, Outcome, Sent
+from ackfsm.engine._messages import Body, HeaderValue, Outcome, Sent
 from ackfsm.engine._parts import Copy
 from ackfsm.engine._wiring import Event
 
@@ -20,7 +29,11 @@ __all__ = ["Producer"]
 
 
 class Producer:
-    """Sends to one queue.  ``Session.producer`` makes it."""
+    """Sends to one queue.  ``Session.producer`` makes it; it is closed when it is left as a context.
+
+    Attributes:
+        closed: whether :meth:`close` was called.
+    """
 
     def __init__(self, session: Session, queue: Queue, on_outcome: Callable[[Sent], None] | None) -> None:
         self.session = session
@@ -31,40 +44,60 @@ class Producer:
         events = session.broker.core.events
         self._sending = (events["send"], events["send_in_transaction"])
         self._resending = (events["resend"],)
+        self.closed = False
 
-    def send(
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def send(  # noqa: PLR0913 - each has a default, and most are given by name
         self,
-        body: bytes = b"",
+        body: Body = b"",
         headers: Mapping[str, HeaderValue] | None = None,
         *,
         message_id: str | None = None,
         delivery_mode: str | None = None,
         duplicate_id: bytes | None = None,
+        reply_to: str | Queue | None = None,
+        correlation_id: str | None = None,
     ) -> Sent:
         """Send a message.
 
         Args:
-            body: the payload; what it is now is delivered, whatever becomes of a ``bytearray``.
+            body: the payload: bytes, text, or a mapping of names to text, bytes, numbers of at most 64 bits, truth
+                values and ``None``; what it is now is delivered, whatever becomes of a ``bytearray`` or a mapping.
             headers: names and values: text, numbers of at most 64 bits, truth values and ``None``; copied too.
             message_id: its own id; by default one that is unique in the engine.
             delivery_mode: ``PERSISTENT`` …; by default that of the session.
             duplicate_id: by which a broker with ``duplicate_detection`` knows it again.
+            reply_to: the queue where an answer is wanted (``JMSReplyTo``); nothing is done about it.
+            correlation_id: what links it to another message (``JMSCorrelationID``).
 
         Returns what the producer knows of it: the ``outcome`` of a blocking send is there, that of an asynchronous one
         comes later (``on_outcome``, :meth:`wait`).
 
         Raises :class:`OutcomeUnknown` and :class:`MessageRejected` from a blocking send, :class:`JMSException` if there
-        is no connection, :class:`IllegalStateException` if the session is closed, and
+        is no connection, :class:`IllegalStateException` if the producer or its session is closed, and
         :class:`ackfsm.terms.InputError` for arguments that cannot be sent, of which nothing is then sent.
         """
         session, broker = self.session, self._broker
+        if self.closed:
+            self._refuse()
         session.alive()
         data = body if type(body) is bytes else body_of(body)
         named = headers_of(headers)
         known = None if duplicate_id is None else duplicate_id_of(duplicate_id)
+        answered = None if reply_to is None else reply_of(reply_to)
+        linked = None if correlation_id is None else correlation_of(correlation_id)
         ident = broker.new_id(session.name) if message_id is None else id_of(message_id)
+        now = broker.engine.pace.now if broker.clock is None else broker.time()
         out = self._out if delivery_mode is None else session.sends_as(delivery_mode)
-        message = Sent(ident, data, named, out.configuration.delivery_mode, self.queue, known, self._on_outcome)
+        mode, hear = out.configuration.delivery_mode, self._on_outcome
+        message = Sent(ident, data, named, mode, self.queue, known, now, answered, linked, hear)
         copy = broker.new_message(out, self.queue, message)
         copy.refuse = self.queue.is_full()
         if session.transacted:
@@ -78,6 +111,8 @@ class Producer:
         Raises :class:`IllegalStateException` if it is not in doubt, if another session has sent it, or if the
         configuration does not send again.
         """
+        if self.closed:
+            self._refuse()
         self.session.alive()
         first = instance_of("message", Sent, message).copy
         if first is None or first.twin is not None:
@@ -93,6 +128,32 @@ class Producer:
         self.session.begin()
         self._put(first, self._resending, "resend")
         return self._result(message)
+
+    def close(self) -> None:
+        """Close it, when the outcomes of what the session has sent to this queue are known, if they ever will be.
+
+        Closing loses nothing: asynchronous sends complete, and a transaction stays open (JMS 3.1, 7.3 and the
+        documentation of ``MessageProducer.close``).  Closing it twice is harmless.
+
+        Raises :class:`IllegalStateException` from another thread than the broker's.
+        """
+        self.shut()
+        self._broker.engine.wait(lambda: not self.waits)
+
+    def shut(self) -> None:
+        """Send nothing more, and wait for nothing."""
+        self._broker.check_use()
+        self.closed = True
+
+    @property
+    def waits(self) -> bool:
+        """Whether the outcome of a message that the session has sent to this queue is open."""
+        sides = () if self.session.closed else self.session.outgoing.values()
+        return any(message.queue is self.queue for out in sides for message in out.open)
+
+    def _refuse(self) -> None:
+        self._broker.check_use()
+        raise IllegalStateException("the producer is closed; make another with session.producer()")
 
     def wait(self, message: Sent | None = None) -> None:
         """Wait for the outcome of ``message``, or of all that this session has sent."""

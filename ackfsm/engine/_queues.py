@@ -41,6 +41,11 @@ class Outgoing:
         if window.automaton.fsms == self.parts[Role.WINDOW].automaton.fsms:
             self.parts[Role.WINDOW] = window
 
+    @property
+    def is_closed(self) -> bool:
+        """Whether its session has been closed."""
+        return bool(self.owner.closed)
+
     def route(self, core: Core, queue: Queue) -> Route:
         """The way of what is sent from here to ``queue``, up to a consumer."""
         found = self._routes.get(queue)
@@ -85,6 +90,11 @@ class Incoming:
         self.consumer: Any = None
         self.dispatching = core.events["dispatch_first"].own
         self._routes: dict[Route, Route] = {}
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether its session or its consumer has been closed, and nothing of it is left."""
+        return bool(self.owner.closed or self.consumer.left)
 
     def has_room(self) -> bool:
         """Whether the session would take one more; a quick look, the tables decide."""
@@ -201,6 +211,10 @@ class Queue:
         scope: where its copies are filed.
         ready: those that may be sent to a consumer.
         length: how many messages are in it, those with consumers included.
+        consumers: the sessions that are sent messages, in turn.
+        refuse_next: so many messages that come next are refused.
+        delivered, redelivered, removed, lost, dead_lettered, rejected, restored: counted for :mod:`._metrics`.
+        encoded: the name in UTF-8.
     """
 
     name: str
@@ -212,6 +226,18 @@ class Queue:
     consumers: deque[Incoming] = dataclasses.field(default_factory=deque)
 
     refuse_next: int = 0
+    delivered: int = 0
+    redelivered: int = 0
+    removed: int = 0
+    lost: int = 0
+    dead_lettered: int = 0
+    rejected: int = 0
+    restored: int = 0
+    encoded: bytes = b""
+
+    def __post_init__(self) -> None:
+        """Encode the name, which each message in the journal begins with."""
+        self.encoded = self.name.encode()
 
     @staticmethod
     def enter(copy: Copy) -> None:
@@ -226,6 +252,22 @@ class Queue:
         if copy.counted:
             copy.counted = False
             copy.message.queue.length -= 1
+
+    @staticmethod
+    def remove(copy: Copy) -> None:
+        """It leaves its queue because somebody was done with it, or it is dead."""
+        if copy.counted:
+            copy.counted = False
+            queue = copy.message.queue
+            queue.length -= 1
+            queue.removed += 1
+
+    @staticmethod
+    def lose(copy: Copy) -> None:
+        """There is no trace of it after its broker has died."""
+        if copy.counted:
+            copy.message.queue.lost += 1
+        Queue.leave(copy)
 
     def is_full(self) -> bool:
         """Whether the broker refuses one more message."""

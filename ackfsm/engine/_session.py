@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Self
 
 from ackfsm.engine._arguments import callback_of
 from ackfsm.engine._automaton import REFUSED
+from ackfsm.engine._browser import Browser
 from ackfsm.engine._consumer import Consumer, Deferred, Listener
 from ackfsm.engine._core import Session as CoreSession
 from ackfsm.engine._errors import IllegalStateException, OutcomeUnknown, Stuck, TransactionRolledBackException
@@ -27,6 +28,11 @@ __all__ = ["Session"]
 
 _ENDS = ("committed", "rolled_back", "commit_in_doubt")
 
+_UNSETTLED = frozenset(
+    {"with_application", "covered_with_application", "processed", "awaiting", "returning", "forgotten"}
+)
+"""A delivery in these states is the application's, and the session may acknowledge it or have it delivered again."""
+
 
 class Session:
     """A session.  ``Connection.session`` makes it; it is closed when it is left as a context."""
@@ -42,8 +48,11 @@ class Session:
         self.transaction = broker.new_transaction()
         self.outgoing: dict[Configuration, Outgoing] = {}
         self.consumers: list[Consumer] = []
+        self.consumed: dict[tuple[Configuration, str], None] = {}
         self._deferred: list[Consumer] = []
+        self._leaving: list[Consumer] = []
         self.closed = False
+        self.stopped = False
         self.is_busy = self.passed_over = False
         self._began = False
         self._outcome = "committed"
@@ -80,7 +89,7 @@ class Session:
         callback_of("listener", listener)
         consumption = "receive" if listener is None else "listener"
         for other in self.consumers:
-            if other.incoming.configuration.consumption != consumption:
+            if not other.closed and other.incoming.configuration.consumption != consumption:
                 raise IllegalStateException(
                     f"session {self.name} consumes in the other way; use another session for this"
                 )
@@ -94,12 +103,21 @@ class Session:
         made = Consumer(self, place, incoming, listener)
         incoming.consumer = made
         self.consumers.append(made)
+        self.consumed[configuration, place.name] = None
         if isinstance(listener, Deferred):
             self._deferred.append(made)
         place.consumers.append(incoming)
         self.broker.wake(place)
         self.broker.engine.settle()
         return made
+
+    def browser(self, queue: str | Queue) -> Browser:
+        """Something to look into ``queue`` with: iterating over it consumes nothing.
+
+        Raises :class:`IllegalStateException` if the session is closed.
+        """
+        self.alive()
+        return Browser(self, self._queue(queue))
 
     def _queue(self, queue: str | Queue) -> Queue:
         return self.broker.own_queue(queue) if isinstance(queue, Queue) else self.broker.queue(queue)
@@ -158,11 +176,66 @@ class Session:
 
     def free(self) -> None:
         """The call is over: let the listeners have what has come meanwhile."""
+        self.let_leave()
         self.is_busy = False
         if self.passed_over:
             self.passed_over = False
-            for consumer in self.consumers:
-                consumer.look()
+            self.look()
+
+    def turn(self, *, stopped: bool) -> None:
+        """Hand messages over, or hand none over."""
+        self.stopped = stopped
+        for consumer in self.consumers:
+            consumer.heed()
+
+    def look(self) -> None:
+        """Call the listeners for what has had to wait."""
+        for consumer in self.consumers:
+            consumer.look()
+
+    def close_consumer(self, consumer: Consumer) -> None:
+        """See :meth:`Consumer.close`."""
+        with self.undisturbed():
+            consumer.closed = True
+            consumer.heed()
+            consumer.queue.consumers.remove(consumer.incoming)
+            self._leaving.append(consumer)
+            self.broker.log(self.process, "close", session=self.name, queue=consumer.queue.name)
+            if consumer.listener is None or not consumer.is_busy:
+                consumer.finish()
+            self.broker.engine.settle()
+            self.let_leave()
+
+    def let_leave(self) -> None:
+        """Closed consumers give back what only the library has had, once nothing else of theirs is open."""
+        if not self._leaving:
+            return
+        self.broker.flush_lazily(self._leaving)
+        for consumer in tuple(self._leaving):
+            if not self.closed and consumer in self._leaving and not self._owes(consumer.incoming):
+                self._leaving.remove(consumer)
+                self._give_up(consumer.incoming)
+                self._retire(consumer)
+
+    def _owes(self, incoming: Incoming) -> bool:
+        """Whether something is to be settled of what the application was given by that consumer."""
+        copies = self.broker.core.copies_of(incoming.session)
+        return _acknowledging(incoming) or any(copy.of("delivery") in _UNSETTLED for copy in copies)
+
+    def _retire(self, consumer: Consumer) -> None:
+        if self.closed:
+            return  # its process has died meanwhile
+        consumer.left = True
+        self._drop(consumer)
+        self.broker.retire(consumer.incoming.session)
+        self.consumers = [other for other in self.consumers if other is not consumer]  # somebody may be going through
+        self._deferred = [other for other in self._deferred if other is not consumer]
+        self.broker.engine.settle()
+
+    def _drop(self, consumer: Consumer) -> None:
+        """No connection will ever drop what is on its way to a side that is gone without one."""
+        if not _linked(consumer.incoming.session):
+            self.broker.engine.happen("consumer_crash", consumer.incoming.session)
 
     # Transactions and recovery
 
@@ -258,6 +331,7 @@ class Session:
             self.broker.log(self.process, "recover", session=self.name)
             for consumer in self.consumers:
                 self._give_up(consumer.incoming)
+            self.let_leave()
         self.broker.engine.settle()
 
     def ended(self, outcome: str) -> None:
@@ -277,8 +351,8 @@ class Session:
         outcome = self._outcome
         self.broker.log(self.process, outcome, session=self.name, transaction=self.transaction)
         self._next_transaction()
-        for consumer in self.consumers:
-            consumer.look()
+        self.let_leave()
+        self.look()
         if outcome == "commit_in_doubt":
             raise OutcomeUnknown(f"commit() of {self.name} failed, and nobody knows whether it was executed")
         if outcome != asked:
@@ -308,10 +382,11 @@ class Session:
     def _close(self) -> None:
         self.finish_processing()
         self.broker.engine.settle()
-        self.broker.flush_lazily(self)
+        self.broker.flush_lazily(self.consumers)
         open_ = self.transaction if self._began else None
         for consumer in self.consumers:
-            consumer.queue.consumers.remove(consumer.incoming)
+            if not consumer.closed:
+                consumer.queue.consumers.remove(consumer.incoming)
         self.broker.engine.wait(lambda: not any(out.open for out in self.outgoing.values()))
         for out in self.outgoing.values():
             self.broker.engine.happen("rollback", out.session)
@@ -339,8 +414,7 @@ class Session:
     def _leave(self) -> None:
         self.closed = True
         for consumer in self.consumers:
-            if not _linked(consumer.incoming.session):  # no connection will ever drop what is on its way to it
-                self.broker.engine.happen("consumer_crash", consumer.incoming.session)
+            self._drop(consumer)
         for side in self.sides():
             self.broker.retire(side)
 

@@ -29,6 +29,7 @@ class Storage:
         self.journal = journal
         self.letters = letters
         self.unopened = ""
+        self.syncs = 0
         self._commits: dict[int, None] = {}
         self._marking: dict[object, bool] = {}
         asked: dict[str, Effect] = {
@@ -70,6 +71,7 @@ class Storage:
             self.journal.sync()
         except JournalFailure:
             return False
+        self.syncs += 1
         return True
 
     def marks(self, copy: Copy, automaton: Automaton) -> bool:

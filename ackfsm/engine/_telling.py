@@ -54,8 +54,8 @@ class Telling:
         arrivals = broker.core.arrivals
         for state in ("ready", "staged", "committing"):
             arrivals.setdefault(("entry", state), []).append(Queue.enter)
-        for state in ("removed", "lost", "refused"):
-            arrivals.setdefault(("entry", state), []).append(Queue.leave)
+        for state, leaving in {"removed": Queue.remove, "lost": Queue.lose, "refused": Queue.leave}.items():
+            arrivals.setdefault(("entry", state), []).append(leaving)
         arrivals.setdefault(("removal", "durable"), []).append(letters.moved)
         for state in ("unsafe", "safe"):
             arrivals.setdefault(("known_id", state), []).append(self._known)
@@ -77,8 +77,8 @@ class Telling:
             yield event, self._ending(end)
         for event in ("producer_link_loss", "producer_crash", "consumer_link_loss", "consumer_crash"):
             yield event, self._side_gone(event)
-        for event in ("listener_exception", "rejection"):
-            yield event, self._fault(event)
+        yield "listener_exception", self._fault("listener_exception")
+        yield "rejection", self._rejected
         yield from dict.fromkeys(("broker_crash", "broker_kill", "journal_failure"), self._work_lost).items()
         yield from {"dispatch_first": _sent_first, "dispatch_again": _sent_again}.items()
         yield from dict.fromkeys(_MAKES_ROOM, self._room_made).items()
@@ -127,7 +127,12 @@ class Telling:
         if consumer.listener is not None:
             self._broker.engine.callbacks.append(consumer.pump)
 
+    def _rejected(self, copy: Copy) -> None:
+        copy.message.queue.rejected += 1
+        self._broker.log("nemesis", "fault", fault="rejection")
+
     def _dead_lettered(self, copy: Copy) -> None:
+        copy.message.queue.dead_lettered += 1
         self._letters.told(copy)
         self._broker.wake(copy.message.queue)
         self._broker.log_of(copy, "broker", "dead_lettered")
@@ -146,10 +151,16 @@ class Telling:
             self._broker.wake(queue)
 
     def _handing_over(self, flagged: bool) -> Callable[[Copy], None]:  # noqa: FBT001 - made once for each event
+        read_on = self._broker.engine.read_on
+
         def handed_over(copy: Copy) -> None:
             copy.flagged = flagged
+            queue: Queue = copy.message.queue
+            queue.delivered += 1
+            if flagged:
+                queue.redelivered += 1
             self._room_made(copy)
-            self._broker.engine.read_on()
+            read_on()
 
         return handed_over
 
@@ -167,7 +178,7 @@ class Telling:
 
     def _side_gone(self, event: str) -> Callable[[Session], None]:
         def gone(session: Session) -> None:
-            if session.face is None or not session.face.owner.closed:  # to close is no fault, connected or not
+            if session.face is None or not session.face.is_closed:  # to close is no fault, connected or not
                 self._broker.log("nemesis", "fault", fault=event)
             self._work_lost(session)
 

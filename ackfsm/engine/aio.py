@@ -16,17 +16,20 @@ about.  A blocking call of the engine (a commit, an acknowledgement, a send that
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import inspect
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
 from types import TracebackType
-from typing import Any, Self, TypeAlias
+from typing import Any, Self, TypeAlias, overload
 
 from ackfsm.engine._arguments import callback_of, instance_of, nanoseconds_of
 from ackfsm.engine._broker import Broker
+from ackfsm.engine._browser import Browser
 from ackfsm.engine._connection import Connection
 from ackfsm.engine._consumer import Consumer, Deferred, Message
 from ackfsm.engine._errors import IllegalStateException, MessageRejected, OutcomeUnknown, Stuck
-from ackfsm.engine._messages import HeaderValue, Outcome, Sent
+from ackfsm.engine._messages import Body, HeaderValue, MapValue, Outcome, Sent
+from ackfsm.engine._metrics import Metrics
 from ackfsm.engine._producer import Producer
 from ackfsm.engine._queues import Queue
 from ackfsm.engine._session import Session
@@ -96,6 +99,11 @@ class _Turns:
         self.number += 1
         self._news.set()
 
+    async def while_(self, goes_on: Callable[[], bool]) -> None:
+        """Wait as long as ``goes_on()``, unless the caller is what goes on: a listener, or another callback."""
+        while goes_on() and asyncio.current_task() not in self._tasks:
+            await self.news(self.number)
+
     def spawn(self, work: Coroutine[Any, Any, None]) -> None:
         """Run ``work`` beside all else."""
         task = asyncio.get_running_loop().create_task(work)
@@ -119,6 +127,26 @@ class AsyncBroker:
         chosen = {"send_mode": "asynchronous", **settings}
         return AsyncConnection(self.broker.connect(client_id, **chosen), self._turns)
 
+    @property
+    def queues(self) -> Mapping[str, Queue]:
+        """See :attr:`Broker.queues`."""
+        return self.broker.queues
+
+    def queue(self, name: str, *, durable: bool | None = None, max_length: int | None = None) -> Queue:
+        """See :meth:`Broker.queue`."""
+        return self.broker.queue(name, durable=durable, max_length=max_length)
+
+    async def purge(self, queue: str | Queue) -> int:
+        """See :meth:`Broker.purge`."""
+        try:
+            return self.broker.purge(queue)
+        finally:
+            self._turns.called()
+
+    def metrics(self) -> Metrics:
+        """See :meth:`Broker.metrics`."""
+        return self.broker.metrics()
+
 
 class AsyncConnection:
     """A client's connection.  :meth:`AsyncBroker.connect` makes it; it is closed when it is left as a context."""
@@ -138,6 +166,26 @@ class AsyncConnection:
     def session(self, ack_mode: str | None = None, **settings: object) -> AsyncSession:
         """A session, see :meth:`Connection.session`."""
         return AsyncSession(self.connection.session(ack_mode, **settings), self._turns)
+
+    async def start(self) -> None:
+        """See :meth:`Connection.start`."""
+        try:
+            self.connection.start()
+        finally:
+            self._turns.called()
+
+    async def stop(self) -> None:
+        """See :meth:`Connection.stop`; waits until no listener of the connection is called any more (JMS 3.1, 6.1.5).
+
+        From within a listener or another callback it waits for nothing: it would wait for itself.
+        """
+        self.connection.stop()
+        await self._turns.while_(lambda: any(session.is_called() for session in self.connection.sessions))
+
+    @property
+    def is_stopped(self) -> bool:
+        """See :attr:`Connection.is_stopped`."""
+        return self.connection.is_stopped
 
     async def close(self) -> None:
         """See :meth:`Connection.close`; whoever iterates over a consumer comes to the end."""
@@ -159,6 +207,10 @@ class AsyncSession:
     def consumer(self, queue: str | Queue, *, listener: AsyncListener | None = None) -> AsyncConsumer:
         """Something that consumes from ``queue``; of a ``listener`` one call at a time goes on in a session."""
         return AsyncConsumer(self.session, queue, listener, self._turns)
+
+    def browser(self, queue: str | Queue) -> Browser:
+        """See :meth:`Session.browser`."""
+        return self.session.browser(queue)
 
     async def commit(self) -> None:
         """See :meth:`Session.commit`."""
@@ -196,7 +248,21 @@ class AsyncProducer:
         self._handler = callback_of("on_outcome", on_outcome)
         self.producer: Producer = session.producer(queue, on_outcome=None if on_outcome is None else self._hear)
 
-    async def send(self, body: bytes = b"", headers: Mapping[str, HeaderValue] | None = None, **settings: Any) -> Sent:
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """See :meth:`Producer.close`: it waits for the outcomes of what was sent, as long as they may come."""
+        self.producer.shut()
+        with contextlib.suppress(Stuck):  # who asks for such an outcome is told
+            await self._turns.until(lambda: not self.producer.waits, "the close of a producer")
+
+    async def send(self, body: Body = b"", headers: Mapping[str, HeaderValue] | None = None, **settings: Any) -> Sent:
         """Send a message and wait for its outcome; ``settings`` are those of :meth:`Producer.send`.
 
         Raises :class:`OutcomeUnknown`, :class:`MessageRejected`, and what :meth:`Producer.send` raises.  Where it is
@@ -209,7 +275,7 @@ class AsyncProducer:
             self.unheard.append(sent)
             raise
 
-    def post(self, body: bytes = b"", headers: Mapping[str, HeaderValue] | None = None, **settings: Any) -> Sent:
+    def post(self, body: Body = b"", headers: Mapping[str, HeaderValue] | None = None, **settings: Any) -> Sent:
         """Send a message and wait for nothing that the tables do not make a send wait for."""
         self._turns.called()
         return self.producer.send(body, headers, **settings)
@@ -243,14 +309,64 @@ class AsyncProducer:
 
 
 class AsyncMessage:
-    """A message that was delivered, see :class:`Message`, of which it has the attributes."""
+    """A message that was delivered, see :class:`Message`, which is its attribute ``message``."""
 
     def __init__(self, message: Message, turns: _Turns) -> None:
         self.message = message
         self._turns = turns
 
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.message, name)
+    @property
+    def id(self) -> str:
+        """The message's own id."""
+        return self.message.id
+
+    @property
+    def body(self) -> Body:
+        """The payload."""
+        return self.message.body
+
+    @property
+    def headers(self) -> Mapping[str, HeaderValue]:
+        """Its headers."""
+        return self.message.headers
+
+    @property
+    def redelivered(self) -> bool:
+        """Whether it may have been delivered before."""
+        return self.message.redelivered
+
+    @property
+    def delivery_count(self) -> int:
+        """How often it has been sent to a consumer, from 1."""
+        return self.message.delivery_count
+
+    @property
+    def timestamp(self) -> int | None:
+        """See :attr:`Message.timestamp`."""
+        return self.message.timestamp
+
+    @property
+    def reply_to(self) -> str | None:
+        """See :attr:`Message.reply_to`."""
+        return self.message.reply_to
+
+    @property
+    def correlation_id(self) -> str | None:
+        """See :attr:`Message.correlation_id`."""
+        return self.message.correlation_id
+
+    @overload
+    def body_as(self, kind: type[bytes]) -> bytes: ...
+
+    @overload
+    def body_as(self, kind: type[str]) -> str: ...
+
+    @overload
+    def body_as(self, kind: type[dict[str, MapValue]]) -> dict[str, MapValue]: ...
+
+    def body_as(self, kind: Any) -> Any:
+        """See :meth:`Message.body_as`."""
+        return self.message.body_as(kind)
 
     def __repr__(self) -> str:
         return repr(self.message)
@@ -264,13 +380,35 @@ class AsyncMessage:
 
 
 class AsyncConsumer:
-    """Consumes from one queue.  :meth:`AsyncSession.consumer` makes it; iterating over it ends with the session."""
+    """Consumes from one queue.  :meth:`AsyncSession.consumer` makes it.
+
+    It is closed when it is left as a context; iterating over it ends when it is closed, or the session.
+    """
 
     def __init__(self, session: Session, queue: str | Queue, listener: AsyncListener | None, turns: _Turns) -> None:
         self._turns = turns
         self._listener = callback_of("listener", listener)
         self.consumer: Consumer = session.consumer(queue, listener=None if listener is None else Deferred(self._begin))
         turns.called()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """See :meth:`Consumer.close`; whoever waits in :meth:`receive` gets ``None``.
+
+        It waits until the listener has come to its end, unless that is who calls.
+        """
+        try:
+            self.consumer.close()
+        finally:
+            self._turns.called()
+        await self._turns.while_(lambda: self._listener is not None and self.consumer.is_busy)
 
     async def receive(self, timeout: float | None = None) -> AsyncMessage | None:  # noqa: ASYNC109 - virtual seconds
         """The next message.
@@ -279,8 +417,9 @@ class AsyncConsumer:
             timeout: seconds of virtual time to wait for one, ``None`` for any time; 0 as long as what is under way may
                 bring one.
 
-        Returns ``None`` if the time is over.  Raises :class:`IllegalStateException` for a consumer with a listener, and
-        once the session is closed.  A message that was handed over is never lost to a cancellation.
+        Returns ``None`` if the time is over, or the consumer is closed meanwhile; a message that was handed over is
+        never lost to a cancellation.  Raises :class:`IllegalStateException` for a consumer with a listener, and once it
+        or the session is closed.
         """
         engine = self.consumer.session.broker.engine
         end = None if timeout is None else engine.pace.now + nanoseconds_of(timeout)
@@ -294,25 +433,31 @@ class AsyncConsumer:
                 if end is not None:
                     return None
                 await self._turns.news(number)
+            if self.consumer.closed:
+                return None
         self._turns.called()
         return AsyncMessage(message, self._turns)
 
     def __aiter__(self) -> AsyncIterator[AsyncMessage]:
-        """All messages, until the session is closed."""
+        """All messages, until it or the session is closed."""
         return self
 
     async def __anext__(self) -> AsyncMessage:
         """The next message; raises :class:`IllegalStateException` for a consumer with a listener."""
-        while not self.consumer.session.closed:
+        while not self._is_over:
             try:
                 message = await self.receive()
             except IllegalStateException:
-                if not self.consumer.session.closed:
+                if not self._is_over:
                     raise
                 break
             if message is not None:
                 return message
         raise StopAsyncIteration
+
+    @property
+    def _is_over(self) -> bool:
+        return self.consumer.closed or self.consumer.session.closed
 
     def _begin(self, message: Message) -> None:
         self._turns.spawn(self._listen(message))

@@ -161,12 +161,12 @@ class Process:
     def configurations(self) -> set[Configuration]:
         """Under which it has consumed so far."""
         sessions = (session for connection in self._connections for session in connection.sessions)
-        return {consumer.incoming.configuration for session in sessions for consumer in session.consumers}
+        return {configuration for session in sessions for configuration, _ in session.consumed}
 
     def queues(self) -> set[str]:
         """From which it has consumed so far."""
         sessions = (session for connection in self._connections for session in connection.sessions)
-        return {consumer.queue.name for session in sessions for consumer in session.consumers}
+        return {queue for session in sessions for _, queue in session.consumed}
 
     # What the application sees
 
@@ -241,7 +241,9 @@ class Process:
         """What the application has given, as the engine takes it."""
         if type(value) is Guarded:
             return value.guarded
-        return self._called_back(value) if callable(value) else value
+        if not callable(value) or isinstance(value, type):
+            return value  # nothing is called back on a class: body_as(bytes)
+        return self._called_back(value)
 
     def _called_back(self, function: Callable[..., object]) -> Callable[..., Coroutine[Any, Any, None] | None]:
         """A listener or another callback: the dead run none, and a faulty listener throws before its work or after."""

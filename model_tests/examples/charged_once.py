@@ -21,7 +21,7 @@ class Accounts:
         if order.id in self.known:
             return
         self.known.add(order.id)  # in one transaction with the charge
-        self.charged.append(order.body)
+        self.charged.append(order.body_as(bytes))
         self.committed(order)
 
 

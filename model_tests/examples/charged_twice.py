@@ -17,7 +17,7 @@ class Accounts:
 
     def charge(self, order: Message) -> None:
         """Charge the customer."""
-        self.charged.append(order.body)
+        self.charged.append(order.body_as(bytes))
         self.committed(order)
 
 
