@@ -13,7 +13,8 @@ from ackfsm.terms import InputError
 
 __all__ = ["MemoryJournal"]
 
-_CHECKED, _MARK = int(Kind.COMMIT), int(Kind.MARK)
+_PLAIN, _MARK = (int(Kind.STORE), int(Kind.REMOVE)), int(Kind.MARK)
+_BITS = NUMBERS.bit_length() - 1
 """Kinds from the first on have rules of their own; that of a mark is the length of its data."""
 _UNSYNCED = 65_536
 """So many written entries are taken to reach the disk by themselves, as they do in an operating system."""
@@ -66,14 +67,13 @@ class MemoryJournal:
 
     def append(self, kind: Kind, key: int, data: bytes = b"", transaction: int = 0) -> int:
         """See :meth:`ackfsm.journal.Journal.append`."""
-        plain = type(data) is bytes and (0 < kind < _CHECKED or (kind == _MARK and len(data) == ATTEMPTS.size))
-        if transaction or self._failed or not (plain and 0 <= key < NUMBERS and len(data) <= LARGEST):
+        plain = kind in _PLAIN or (kind == _MARK and len(data) == ATTEMPTS.size)
+        if not plain or transaction or self._failed or type(data) is not bytes or key >> _BITS or len(data) > LARGEST:
             self._alive()
             check(kind, key, data, transaction)
         entries = self._entries
-        position = self._synced + len(entries)
         entries.append((kind, key, data, transaction))
-        return position
+        return self._synced + len(entries) - 1
 
     @property
     def _next(self) -> int:
