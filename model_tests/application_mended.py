@@ -15,6 +15,7 @@ from model_tests.application_programs import (
     Sender,
     Strike,
     Throw,
+    Wait,
     Worker,
 )
 
@@ -206,6 +207,19 @@ MENDED: Mapping[str, Program] = {
             *(Send(), Throw(1), Send(number=2), Throw(1, 2), Send()),
             *(Consume(1, end="rollback", timeout=None), Send(number=2)),
         ),
+    ),
+    "a message that is sent while others are sent again has no outcome where a range is confirmed": Program(
+        "solace",
+        {"publish_window": 2, "ack_event_mode": "WINDOWED", "resend_in_doubt": True, "prefetch": 1},
+        workers=(Worker(ack_mode="CLIENT_ACKNOWLEDGE", at_once=False),),
+        phases=(Send(number=2), Send(strike=Strike("lose", 1)), Resend(), Wait()),
+        ending="die",
+    ),
+    "what is consumed while the sync of its message is told counts as removed for good, and comes back": Program(
+        "rabbitmq",
+        senders=(Sender(transacted=True),),
+        workers=(Worker(ack_mode=_TRANSACTED, consumption="listener"),),
+        phases=(Send(strike=Strike("lose", 1, "sync_record")), Send(strike=Strike("crash", 1))),
     ),
 }
 """By what went wrong."""

@@ -401,6 +401,7 @@ class Broker:
         )
         copy = Copy(route, first.message, first.key + 1)
         copy.twin, first.twin = first, copy
+        self.engine.resends = True
         return copy
 
     def reach(self, doing: str) -> None:

@@ -82,7 +82,8 @@ class Engine:
         self._hungry: dict[Copy, None] = {}
         self._waiting: dict[Copy, None] = {}
         self._unread: dict[Copy, None] = {}
-        self._behind: dict[Copy, list[tuple[Event, Copy, Scope | None]]] = {}
+        self._behind: dict[Copy, dict[Copy, None]] = {}
+        self.resends = False
         self._executing: deque[tuple[Event, Session]] = deque()
         self._unsynced: dict[Copy, None] = {}
         self._busy: dict[Session, None] = {}
@@ -164,6 +165,7 @@ class Engine:
         if left is None:
             left = self._leftovers[told] = tuple(self._leftover(told))
         left += tuple(busy for busy, roles in self._sides if any(copy.part(role).told.todo for role in roles))
+        left += (self._go_on_behind,) if copy in self._behind else ()
         return (*left, self._finished) if copy.spent else left
 
     def _leftover(self, told: State) -> Iterator[Effect]:
@@ -187,6 +189,15 @@ class Engine:
         self._waiting[copy] = None
         if _DELIVERY in copy.told.by:
             self._unread[copy] = None
+        if self.resends:
+            for event in copy.told.todo:
+                other = self.core.refuser(event, copy)
+                if isinstance(other, Copy) and other is not copy and other.twin is not None:
+                    self._behind.setdefault(other, {})[copy] = None
+
+    def _go_on_behind(self, copy: Copy) -> None:
+        """``copy``, which stands in the place of its first sending, has moved: those that it kept waiting may go on."""
+        self.core.moved.update(self._behind.pop(copy, {}))
 
     def _producer_busy(self, copy: Copy) -> None:
         self._busy[copy.route.outgoing.session] = None
@@ -220,28 +231,10 @@ class Engine:
                 scope.face.owner.fault("link_loss")
             elif isinstance(subject, Session):
                 self.happen(event.name, subject)
-            elif not self._is_spoken_for(event, subject, sent):
-                self._read(event, subject)
+            elif not self._is_spoken_for(event, subject, sent) and not self.perform(_said(event, subject), subject):
+                self._wait_for(subject)
 
         self.at(at, arrives)
-
-    def _read(self, event: Event, copy: Copy) -> None:
-        """A frame has arrived; if the tables have that of another copy read first, it is read when that one was.
-
-        What is sent again is read in the place of the first sending, before what was sent meanwhile.
-        """
-        frames = deque([(event, copy, _connection(event, copy))])
-        while frames:
-            event, copy, scope = frames.popleft()
-            if _connection(event, copy) is not scope:
-                continue  # it went to another session since
-            if self.perform(_said(event, copy), copy):
-                frames.extend(self._behind.pop(copy, ()))
-                continue
-            self._wait_for(copy)
-            other = self.core.refuser(event, copy)
-            if isinstance(other, Copy) and other is not copy:
-                self._behind.setdefault(other, []).append((event, copy, scope))
 
     def _is_spoken_for(self, event: Event, copy: Copy, sent: int) -> bool:
         """Whether a frame that was sent at the same moment for a later copy stands for this one too: one of a range."""
@@ -438,9 +431,9 @@ class Engine:
         moved = False
         for copy, told in taken:
             before = copy.state
-            if copy.told is told:
+            if copy.told is told and self.core.observer is None:
                 self.courses.drive(self._synced_entry, copy)
-            else:  # what became of another may have given it a further entry, which this sync did not take along
+            else:  # another, or an observer, may have given it a further entry, which this sync did not take along
                 self._tell(copy, _records(told))
                 copy.file()
                 self.courses.drive(self._nothing, copy)

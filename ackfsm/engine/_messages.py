@@ -59,6 +59,9 @@ class Outcome(enum.StrEnum):
     ROLLED_BACK = "rolled_back"
 
 
+_OPEN = Outcome.OPEN
+
+
 class Sent:
     """A message that was sent.
 
@@ -116,7 +119,7 @@ class Sent:
         self.timestamp = timestamp
         self.reply_to = reply_to
         self.correlation_id = correlation_id
-        self.outcome = Outcome.OPEN
+        self.outcome = _OPEN
         self.waited = False
         self.copy: Copy | None = None
         self.on_outcome = on_outcome

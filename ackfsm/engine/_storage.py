@@ -17,6 +17,7 @@ from ackfsm.tables import EventRef, Move
 
 __all__ = ["Storage"]
 
+_STORE, _REMOVE, _MARK = Kind.STORE, Kind.REMOVE, Kind.MARK
 _PRODUCER = 0
 _CONSUMER = 2
 
@@ -43,20 +44,17 @@ class Storage:
         for row in core.wiring.table.journals:
             core.arrivals.setdefault((row.machine, row.state), []).append(asked[row.entry])
 
-    def _store(self, copy: Copy) -> None:
-        self._keep(copy, 0)
-
-    def _store_in_transaction(self, copy: Copy) -> None:
-        self._keep(copy, _transaction(copy, _PRODUCER))
-
-    def _keep(self, copy: Copy, transaction: int) -> None:
+    def _store(self, copy: Copy, transaction: int = 0) -> None:
         copy.stored = True
-        self.journal.append(Kind.STORE, copy.key, pack(copy.message), transaction)
+        self.journal.append(_STORE, copy.key, pack(copy.message), transaction)
         if copy.message.duplicate_id is not None:
             self.journal.append(Kind.REMEMBER, copy.key, copy.message.duplicate_id, transaction)
 
+    def _store_in_transaction(self, copy: Copy) -> None:
+        self._store(copy, _transaction(copy, _PRODUCER))
+
     def _remove(self, copy: Copy) -> None:
-        self.journal.append(Kind.REMOVE, copy.key)
+        self.journal.append(_REMOVE, copy.key)
 
     def _remove_in_transaction(self, copy: Copy) -> None:
         self.journal.append(Kind.REMOVE, copy.key, b"", _transaction(copy, _CONSUMER))
@@ -92,7 +90,7 @@ class Storage:
     def mark(self, copy: Copy) -> None:
         """Store that ``copy`` is sent for the next time, behind the commit by which it is stored itself."""
         self._write_commits()
-        self.journal.append(Kind.MARK, copy.key, ATTEMPTS.pack(copy.mark + 1))
+        self.journal.append(_MARK, copy.key, ATTEMPTS.pack(copy.mark + 1))
 
     # Crash and recovery
 
