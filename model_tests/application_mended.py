@@ -221,5 +221,11 @@ MENDED: Mapping[str, Program] = {
         workers=(Worker(ack_mode=_TRANSACTED, consumption="listener"),),
         phases=(Send(strike=Strike("lose", 1, "sync_record")), Send(strike=Strike("crash", 1))),
     ),
+    "what was sent in a transaction is passed on as if it had been sent directly, and goes with its consumer": Program(
+        "solace-jms",
+        senders=(Sender(transacted=True),),
+        workers=(Worker(),),
+        phases=(Send(number=2, mixed=True),),
+    ),
 }
 """By what went wrong."""

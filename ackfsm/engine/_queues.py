@@ -10,7 +10,7 @@ from ackfsm.engine._automaton import REFUSED
 from ackfsm.engine._core import Core
 from ackfsm.engine._parts import Copy, Filed, Part, Route, Scope
 from ackfsm.engine._wiring import Role
-from ackfsm.terms import Configuration
+from ackfsm.terms import Configuration, DeliveryMode
 
 __all__ = ["Incoming", "Outgoing", "Queue"]
 
@@ -121,6 +121,8 @@ class Incoming:
         kept = dataclasses.replace(
             self.configuration, delivery_mode=sent.delivery_mode, queue_durable=sent.queue_durable
         )
+        if core.wiring.is_direct(kept) and not core.wiring.is_direct(sent):  # kept in memory until it is acknowledged
+            kept = dataclasses.replace(kept, delivery_mode=DeliveryMode.PERSISTENT, queue_durable=False)
         return core.route(
             automaton=core.wiring.copy(sent, kept, base.number),
             roles={**dict(zip(Role, base.roles, strict=True)), **self.parts},

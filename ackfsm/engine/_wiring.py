@@ -207,6 +207,10 @@ class Wiring:
             configuration, faults=tuple(Fault), max_faults=None, copy=copy, copies=None, repeats=_NO_LIMIT
         )
 
+    def is_direct(self, configuration: Configuration) -> bool:
+        """Whether messages sent under ``configuration`` are passed on to who is there, and nothing is kept of them."""
+        return self.specification.conditions["direct"].holds(self.environment(configuration))
+
     def copy(self, sent: Configuration, kept: Configuration, copy: int) -> Automaton:
         """The machines of a copy: those that send under ``sent``, all others under ``kept``."""
         key = ("copy", sent, kept, copy)
