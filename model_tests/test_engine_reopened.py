@@ -1,0 +1,156 @@
+"""What another broker finds on a journal: everything of a message, and everything that was promised about it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ackfsm.engine import Broker
+from ackfsm.journal import FileJournal, Journal, Kind, MemoryJournal, SqliteJournal
+from model_tests._tables import shipped
+from model_tests.engine_calls import shared_wiring
+
+__all__ = ["shared_wiring"]
+
+KINDS = {"file": FileJournal, "sqlite": SqliteJournal}
+
+
+def broker_on(journal: Journal, **settings: Any) -> Broker:
+    return Broker("artemis", specification=shipped(), consumption="receive", journal=journal, **settings)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_message_comes_back_as_it_was_sent(kind: str, tmp_path: Path) -> None:
+    headers = {"text": "ü", "number": 7, "part": 0.5, "yes": True, "none": None}
+    with broker_on(KINDS[kind](tmp_path / "journal")) as broker:
+        broker.connect().session().producer("q").send(b"\0body", headers, message_id="m")
+        broker.connect().session().producer("q").send(message_id="empty")
+    with broker_on(KINDS[kind](tmp_path / "journal")) as broker:
+        found = broker.connect().session("CLIENT_ACKNOWLEDGE").consumer("q")
+        first, second = found.receive(None), found.receive(None)
+        assert first is not None
+        assert second is not None
+        assert (first.id, first.body, dict(first.headers)) == ("m", b"\0body", headers)
+        assert (second.id, second.body, dict(second.headers)) == ("empty", b"", {})
+        assert [(m.redelivered, m.delivery_count) for m in (first, second)] == [(False, 1), (False, 1)]
+
+
+@pytest.mark.parametrize("deliveries", [1, 2, 3])
+def test_flag_and_count_of_a_delivery_come_back(deliveries: int, tmp_path: Path) -> None:
+    settings = {"redelivery_mark_persisted": True}
+    with broker_on(FileJournal(tmp_path / "journal"), **settings) as broker:
+        broker.connect().session().producer("q").send(message_id="m")
+        for _ in range(deliveries):
+            client = broker.connect()
+            assert client.session("CLIENT_ACKNOWLEDGE").consumer("q").receive(None)
+            client.crash()
+    with broker_on(FileJournal(tmp_path / "journal"), **settings) as broker:
+        message = broker.connect().session("CLIENT_ACKNOWLEDGE").consumer("q").receive(None)
+        assert message is not None
+        assert (message.redelivered, message.delivery_count) == (True, deliveries + 1)
+
+
+def test_what_is_sent_after_opening_overwrites_nothing_in_any_life(tmp_path: Path) -> None:
+    for life in range(4):
+        with broker_on(FileJournal(tmp_path / "journal")) as broker:
+            assert broker.queue("q").length == 2 * life
+            for number in range(2):
+                broker.connect().session().producer("q").send(message_id=f"{life}.{number}")
+    with broker_on(FileJournal(tmp_path / "journal")) as broker:
+        consumer, found = broker.connect().session().consumer("q"), []
+        while (message := consumer.receive(None)) is not None:
+            found.append(message.id)
+        assert found == [f"{life}.{number}" for life in range(4) for number in range(2)]
+
+
+@pytest.mark.parametrize("mode", ["AUTO_ACKNOWLEDGE", "SESSION_TRANSACTED"])
+def test_what_is_sent_again_under_an_id_of_an_earlier_life_is_taken_once(mode: str, tmp_path: Path) -> None:
+    for _ in range(3):
+        with broker_on(FileJournal(tmp_path / "journal"), duplicate_detection=True) as broker:
+            session = broker.connect().session(mode)
+            session.producer("q").send(b"tea", duplicate_id=b"once")
+            if session.transacted:
+                session.commit()
+            assert broker.queue("q").length == 1
+
+
+def test_an_id_of_a_transaction_that_never_committed_is_not_known(tmp_path: Path) -> None:
+    settings = {"duplicate_detection": True}
+    with broker_on(FileJournal(tmp_path / "journal"), **settings) as broker:
+        session = broker.connect().session("SESSION_TRANSACTED")
+        session.producer("q").send(b"tea", duplicate_id=b"once")
+        broker.engine.flush_all()
+        broker.kill()
+        broker.restart()
+    with broker_on(FileJournal(tmp_path / "journal"), **settings) as broker:
+        broker.connect().session().producer("q").send(b"tea", duplicate_id=b"once")
+        assert broker.queue("q").length == 1
+
+
+def test_of_many_ids_the_newest_are_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ackfsm.engine._broker.REMEMBERED", 3)
+    broker = broker_on(MemoryJournal(), duplicate_detection=True)
+    producer = broker.connect().session().producer("q")
+    for number in range(5):
+        producer.send(duplicate_id=bytes([number]))
+    producer.send(duplicate_id=b"\4")
+    assert broker.queue("q").length == 5
+    producer.send(duplicate_id=b"\0")
+    assert broker.queue("q").length == 6
+
+
+@pytest.mark.parametrize("mode", ["AUTO_ACKNOWLEDGE", "CLIENT_ACKNOWLEDGE", "DUPS_OK_ACKNOWLEDGE"])
+@pytest.mark.parametrize("end", ["session", "broker"])
+def test_what_was_acknowledged_before_an_orderly_end_does_not_come_again(mode: str, end: str, tmp_path: Path) -> None:
+    with broker_on(FileJournal(tmp_path / "journal")) as broker:
+        for number in range(3):
+            broker.connect().session().producer("q").send(message_id=f"m{number}")
+        session = broker.connect().session(mode)
+        consumer = session.consumer("q")
+        for _ in range(2):
+            message = consumer.receive(None)
+            assert message is not None
+            message.acknowledge()
+        if end == "session" or mode != "CLIENT_ACKNOWLEDGE":
+            session.close()  # here an application says that it is done with the last one
+    with broker_on(FileJournal(tmp_path / "journal")) as broker:
+        last = broker.connect().session("CLIENT_ACKNOWLEDGE").consumer("q").receive(None)
+        assert last is not None
+        assert last.id == "m2"
+        assert broker.queue("q").length == 1
+
+
+class Recording(MemoryJournal):
+    """Keeps what was appended."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.entries: list[tuple[Kind, int, int]] = []
+
+    def append(self, kind: Kind, key: int, data: bytes = b"", transaction: int = 0) -> int:
+        self.entries.append((kind, key, transaction))
+        return super().append(kind, key, data, transaction)
+
+
+def test_no_message_is_marked_for_which_there_is_no_room() -> None:
+    journal = Recording()
+    broker = broker_on(journal, redelivery_mark_persisted=True, prefetch=2)
+    for _ in range(5):
+        broker.connect().session().producer("q").send()
+    broker.connect().session("CLIENT_ACKNOWLEDGE").consumer("q")
+    broker.engine.flush()
+    assert [kind for kind, *_ in journal.entries].count(Kind.MARK) == 2
+
+
+def test_each_transaction_has_a_number_of_its_own_in_every_life(tmp_path: Path) -> None:
+    numbers = list[int]()
+    for _ in range(3):
+        with broker_on(FileJournal(tmp_path / "journal")) as broker:
+            session = broker.connect().session("SESSION_TRANSACTED")
+            for _ in range(3):
+                session.producer("q").send()
+                numbers.append(session.transaction)
+                session.commit()
+    assert len(set(numbers)) == 9
