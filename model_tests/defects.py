@@ -17,6 +17,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -26,16 +27,16 @@ from model_tests.defects_engine import ENGINE
 from model_tests.defects_form import Defect
 from model_tests.defects_journal import JOURNAL
 
-__all__ = ["DEFECTS", "PROJECT", "Result", "TooCoarse", "main", "problems", "trial"]
+__all__ = ["DEFECTS", "PROJECT", "Interrupted", "Result", "TooCoarse", "Trials", "main", "problems"]
 
 DEFECTS: tuple[Defect, ...] = (*ENGINE, *JOURNAL)
 PROJECT = Path(__file__).resolve().parent.parent
 
 _COPIED = ("ackfsm", "spec", "model_tests", "docs", "pyproject.toml")
 _OF_ENGINE = """
-    engine_tables engine_asyncio engine_scenarios engine_sides engine_repairs engine_courses lost_work engine_calls
-    engine_arguments engine_stateful engine_regressions engine_promises engine_refinement engine_faults_inside
-    engine_kill engine_applications engine_sessions
+    engine_tables engine_several_consumers engine_reopened engine_asyncio engine_scenarios engine_sides engine_repairs
+    engine_courses lost_work engine_calls engine_arguments engine_stateful engine_regressions engine_promises
+    engine_refinement engine_faults_inside engine_kill engine_applications engine_sessions
 """
 _OF_JOURNALS = """
     journal_room journal_report journal_checksums journal_frames journal_sql journal_disk journal_machine
@@ -111,62 +112,82 @@ def copied(defect: Defect | None) -> Iterator[Path]:
         yield project
 
 
-def trial(defect: Defect | None) -> Result:
-    """Run the tests on a copy with ``defect``, or on one that is as it is.
-
-    Raises :class:`TooCoarse` if the copy cannot be used.
-    """
-    begin = time.monotonic()
-    with copied(defect) as project:
-        first = _run(project, [sys.executable, "-c", _FIRST, str(project)], limit=60)
-        if first.returncode:
-            last = (first.stdout.strip().splitlines() or ["no word"])[-1]
-            raise TooCoarse(f"{defect.name if defect else 'the project'} is of no use at all: {last}")
-        noticed = None
-        for files in order(defect):
-            noticed = noticed or _failing(project, files)
-        return Result(defect, noticed, time.monotonic() - begin)
+class Interrupted(Exception):  # noqa: N818 - it is no error
+    """Somebody wants no more results."""
 
 
-def _failing(project: Path, files: Sequence[str]) -> str | None:
-    """The first test of these files that fails on the copy, ``None`` if none does."""
-    tests = [f"model_tests/test_{name}.py" for name in files]
-    options = ["-x", "-v", "-rfE", "--tb=no", "--no-header", "-p", "no:cacheprovider", "-p", "no:xdist"]
-    try:
-        ended = _run(project, [sys.executable, "-m", "pytest", *options, *tests], limit=_LIMIT)
-    except subprocess.TimeoutExpired as late:
-        lines = str(late.stdout or "").splitlines() or ["?"]
-        return f"{lines[-1].split(' ')[0]} (does not end)"
-    if not ended.returncode:
-        return None
-    found = [line for line in ended.stdout.splitlines() if line.startswith(("FAILED ", "ERROR "))]
-    if ended.returncode != _FAILED or not found:
-        raise TooCoarse(f"the tests cannot be run: {ended.stdout[-500:]}")
-    return found[0].split(" ", 1)[1].split(" - ")[0].removeprefix("model_tests/")
+class Trials:
+    """Runs the tests on copies; several threads may."""
 
+    def __init__(self) -> None:
+        self._stopped = threading.Event()
 
-def _run(project: Path, command: Sequence[str], limit: float) -> subprocess.CompletedProcess[str]:
-    """Run a command in the copy, which comes before any installed package; all that it started ends with it."""
-    environment = {**os.environ, "PYTHONPATH": str(project), "CI": "1", "PYTHONUNBUFFERED": "1"}
-    environment.pop("PYTEST_ADDOPTS", None)
-    process = subprocess.Popen(
-        command,
-        cwd=project,
-        env=environment,
-        text=True,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        start_new_session=True,
-    )
-    try:
-        out, _ = process.communicate(timeout=limit)
-    except BaseException as error:
-        out = _ended(process)
-        if isinstance(error, subprocess.TimeoutExpired):
-            raise subprocess.TimeoutExpired(command, limit, out) from None
-        raise
-    return subprocess.CompletedProcess(command, process.returncode, out)
+    def stop(self) -> None:
+        """End what is running."""
+        self._stopped.set()
+
+    def trial(self, defect: Defect | None) -> Result:
+        """Run the tests on a copy with ``defect``, or on one that is as it is.
+
+        Raises :class:`TooCoarse` if the copy cannot be used, :class:`ValueError` if the defect does not apply,
+        :class:`Interrupted` after :meth:`stop`.
+        """
+        begin = time.monotonic()
+        with copied(defect) as project:
+            first = self._run(project, "-c", _FIRST, str(project))
+            if first.returncode:
+                last = (first.stdout.strip().splitlines() or ["no word"])[-1]
+                raise TooCoarse(f"{defect.name if defect else 'the project'} is of no use at all: {last}")
+            noticed = None
+            for files in order(defect):
+                noticed = noticed or self._failing(project, files)
+            return Result(defect, noticed, time.monotonic() - begin)
+
+    def _failing(self, project: Path, files: Sequence[str]) -> str | None:
+        """The first test of these files that fails on the copy, ``None`` if none does."""
+        tests = [f"model_tests/test_{name}.py" for name in files]
+        options = ["-x", "-v", "-rfE", "--tb=no", "--no-header", "-p", "no:cacheprovider", "-p", "no:xdist"]
+        try:
+            ended = self._run(project, "-m", "pytest", *options, *tests)
+        except subprocess.TimeoutExpired as late:
+            running = [line for line in str(late.stdout).splitlines() if line.startswith("model_tests/")]
+            return f"{running[-1].split(' ')[0].removeprefix('model_tests/') if running else '?'} (does not end)"
+        if not ended.returncode:
+            return None
+        found = [line for line in ended.stdout.splitlines() if line.startswith(("FAILED ", "ERROR "))]
+        if ended.returncode != _FAILED or not found:
+            raise TooCoarse(f"the tests cannot be run: {ended.stdout[-500:]}")
+        return found[0].split(" ", 1)[1].split(" - ")[0].removeprefix("model_tests/")
+
+    def _run(self, project: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+        """Run Python in the copy, which comes before any installed package; all that it started ends with it."""
+        environment = {**os.environ, "PYTHONPATH": str(project), "CI": "1", "PYTHONUNBUFFERED": "1"}
+        environment.pop("PYTEST_ADDOPTS", None)
+        process = subprocess.Popen(
+            (sys.executable, *arguments),
+            cwd=project,
+            env=environment,
+            text=True,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+        end = time.monotonic() + _LIMIT
+        while True:
+            try:
+                out, _ = process.communicate(timeout=1)
+            except subprocess.TimeoutExpired:
+                if self._stopped.is_set():
+                    _ended(process)
+                    raise Interrupted from None
+                if time.monotonic() > end:
+                    raise subprocess.TimeoutExpired(arguments, _LIMIT, _ended(process)) from None
+            except BaseException:
+                _ended(process)
+                raise
+            else:
+                return subprocess.CompletedProcess(arguments, process.returncode, out)
 
 
 def _ended(process: subprocess.Popen[str]) -> str:
@@ -215,8 +236,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if options.list:
         out("".join(f"{defect.name} ({defect.file}): {defect.wrong}\n" for defect in chosen))
         return 0
+    trials = Trials()
     if not options.trust:
-        plain = trial(None)
+        plain = trials.trial(None)
         out(_told(plain))
         if plain.noticed is not None:
             out("the project itself fails its tests; mend that first\n")
@@ -224,15 +246,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
     results: list[Result] = []
     coarse: list[str] = []
     with ThreadPoolExecutor(max(options.jobs, 1)) as pool:
-        for future in [pool.submit(trial, defect) for defect in chosen]:
-            try:
-                results.append(future.result())
-            except (TooCoarse, ValueError) as error:
-                coarse.append(str(error))
-                out(f"REFUSED: {error}\n")
-            else:
-                out(_told(results[-1]))
-            sys.stdout.flush()
+        try:
+            for future in [pool.submit(trials.trial, defect) for defect in chosen]:
+                try:
+                    results.append(future.result())
+                except (TooCoarse, ValueError) as error:
+                    coarse.append(str(error))
+                    out(f"REFUSED: {error}\n")
+                else:
+                    out(_told(results[-1]))
+                sys.stdout.flush()
+        finally:
+            trials.stop()
+            pool.shutdown(cancel_futures=True)
     noticed = [result for result in results if result.noticed is not None]
     out(f"{len(results)} defects, {len(noticed)} noticed ({100 * len(noticed) / max(len(results), 1):.1f} %)\n")
     wrong = [*problems(results), *coarse]

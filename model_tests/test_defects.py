@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from model_tests import defects
-from model_tests.defects import DEFECTS, PROJECT, Result, TooCoarse
+from model_tests.defects import DEFECTS, PROJECT, Interrupted, Result, TooCoarse, Trials
 from model_tests.defects_form import Defect
 
 
@@ -63,15 +63,15 @@ def test_a_defect_is_noticed_by_name_and_what_cannot_be_imported_is_refused(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     defect = _ready(monkeypatch, tmp_path / "of")
-    assert defects.trial(None).noticed is None
-    assert defects.trial(defect).noticed == "test_answer.py::test_right"
+    assert Trials().trial(None).noticed is None
+    assert Trials().trial(defect).noticed == "test_answer.py::test_right"
     harmless = Defect("comment", "nothing", "engine/__init__.py", "= 42", "= 42  # the answer")
-    assert defects.problems([defects.trial(harmless)]) == [
+    assert defects.problems([Trials().trial(harmless)]) == [
         "comment is noticed by no test, and no reason is given: nothing"
     ]
     coarse = Defect("coarse", "all", "engine/__init__.py", "42", "forty-two")
     with pytest.raises(TooCoarse, match="coarse is of no use at all: NameError"):
-        defects.trial(coarse)
+        Trials().trial(coarse)
 
 
 def test_tests_that_do_not_end_are_ended_and_count(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -80,8 +80,8 @@ def test_tests_that_do_not_end_are_ended_and_count(monkeypatch: pytest.MonkeyPat
         "endless", "no end", "engine/__init__.py", "answer = 42", "def __getattr__(_):\n    while 1: pass\n"
     )
     monkeypatch.setattr(defects, "_FIRST", "")
-    monkeypatch.setattr(defects, "_LIMIT", 3)
-    noticed = defects.trial(endless).noticed
+    monkeypatch.setattr(defects, "_LIMIT", 1)
+    noticed = Trials().trial(endless).noticed
     assert noticed is not None
     assert noticed.endswith("(does not end)")
 
@@ -98,3 +98,12 @@ def test_the_command_lists_what_there_is_and_refuses_what_is_not() -> None:
     assert defects.main(["--list", "--only", DEFECTS[0].name]) == 0
     with pytest.raises(SystemExit, match="there is no defect 'none'; --list names them"):
         defects.main(["--only", "none"])
+
+
+def test_who_stops_it_does_not_wait_for_the_tests(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    _ready(monkeypatch, tmp_path / "of")
+    monkeypatch.setattr(defects, "_FIRST", "while True: pass")
+    trials = Trials()
+    trials.stop()
+    with pytest.raises(Interrupted):
+        trials.trial(None)

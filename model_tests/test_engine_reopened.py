@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from ackfsm.engine import Broker
+from ackfsm.engine._messages import HeaderValue
 from ackfsm.journal import FileJournal, Journal, Kind, MemoryJournal, SqliteJournal
 from model_tests._tables import shipped
 from model_tests.engine_calls import shared_wiring
@@ -23,7 +24,7 @@ def broker_on(journal: Journal, **settings: Any) -> Broker:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_message_comes_back_as_it_was_sent(kind: str, tmp_path: Path) -> None:
-    headers = {"text": "ü", "number": 7, "part": 0.5, "yes": True, "none": None}
+    headers: dict[str, HeaderValue] = {"text": "ü", "number": 7, "part": 0.5, "yes": True, "none": None}
     with broker_on(KINDS[kind](tmp_path / "journal")) as broker:
         broker.connect().session().producer("q").send(b"\0body", headers, message_id="m")
         broker.connect().session().producer("q").send(message_id="empty")

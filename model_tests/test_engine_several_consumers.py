@@ -1,4 +1,4 @@
-"""A session of several consumers: what acknowledge(), commit(), rollback(), recover() and close() cover is the session's."""
+"""A session of several consumers: what it acknowledges, commits, rolls back and gives back is that of all of them."""
 
 from __future__ import annotations
 
