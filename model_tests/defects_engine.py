@@ -159,7 +159,7 @@ _REVIEWED = (
     ),
     Defect(  # E20
         "close-without-flush",
-        "what was acknowledged before close() comes again when the journal is opened again",
+        "a send that close() has stored stays without an outcome",
         _BROKER,
         "            self.engine.flush()\n        self.storage.journal.close()",
         "            self.engine.settle()\n        self.storage.journal.close()",

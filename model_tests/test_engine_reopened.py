@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from ackfsm.engine import Broker
+from ackfsm.engine import Broker, Outcome
 from ackfsm.engine._messages import HeaderValue
 from ackfsm.journal import FileJournal, Journal, Kind, MemoryJournal, SqliteJournal
 from model_tests._tables import shipped
@@ -102,6 +102,14 @@ def test_of_many_ids_the_newest_are_known(monkeypatch: pytest.MonkeyPatch) -> No
     assert broker.queue("q").length == 6
 
 
+def test_what_close_has_stored_is_confirmed() -> None:
+    broker = Broker("jms", specification=shipped(), send_mode="asynchronous")
+    sent = broker.connect().session().producer("q").send()
+    assert sent.outcome is Outcome.OPEN
+    broker.close()
+    assert sent.outcome is Outcome.CONFIRMED
+
+
 @pytest.mark.parametrize("mode", ["AUTO_ACKNOWLEDGE", "CLIENT_ACKNOWLEDGE", "DUPS_OK_ACKNOWLEDGE"])
 @pytest.mark.parametrize("end", ["session", "broker"])
 def test_what_was_acknowledged_before_an_orderly_end_does_not_come_again(mode: str, end: str, tmp_path: Path) -> None:
@@ -155,3 +163,67 @@ def test_each_transaction_has_a_number_of_its_own_in_every_life(tmp_path: Path) 
                 numbers.append(session.transaction)
                 session.commit()
     assert len(set(numbers)) == 9
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_transaction_that_never_committed_leaves_nothing(kind: str, tmp_path: Path) -> None:
+    """What it sent and what it consumed is in the journal, and does not count (JMS 3.1, 6.2.7)."""
+    with broker_on(KINDS[kind](tmp_path / "journal")) as broker:
+        broker.connect().session().producer("in").send(message_id="m")
+        session = broker.connect().session("SESSION_TRANSACTED")
+        consumer = session.consumer("in")
+        assert consumer.receive(None) is not None
+        session.producer("out").send()
+        assert consumer.receive(None) is None  # the application is done with the first
+        broker.engine.flush_all()
+    with broker_on(KINDS[kind](tmp_path / "journal")) as broker:
+        assert (broker.queue("in").length, broker.queue("out").length) == (1, 0)
+
+
+def test_a_transaction_that_never_committed_does_not_count_with_the_next(tmp_path: Path) -> None:
+    with broker_on(FileJournal(tmp_path / "journal")) as broker:
+        session = broker.connect().session("SESSION_TRANSACTED")
+        producer = session.producer("q")
+        producer.send(message_id="undone")
+        broker.engine.flush_all()
+        session.rollback()
+        producer.send(message_id="done")
+        session.commit()
+    with broker_on(FileJournal(tmp_path / "journal")) as broker:
+        assert broker.queue("q").length == 1
+        found = broker.connect().session().consumer("q").receive(None)
+        assert found is not None
+        assert found.id == "done"
+
+
+@pytest.mark.parametrize("sent", [True, False])
+def test_a_commit_that_did_not_wait_for_the_disk_holds_after_an_orderly_close(sent: bool, tmp_path: Path) -> None:  # noqa: FBT001
+    settings = {"journal_sync_transactional": False, "journal_sync_non_transactional": False}
+    with broker_on(FileJournal(tmp_path / "journal"), **settings) as broker:
+        broker.connect().session().producer("in").send()
+        session = broker.connect().session("SESSION_TRANSACTED")
+        if sent:
+            session.producer("out").send()
+        else:
+            assert session.consumer("in").receive(None) is not None
+        session.commit()
+    with broker_on(FileJournal(tmp_path / "journal")) as broker:
+        assert (broker.queue("in").length, broker.queue("out").length) == ((1, 1) if sent else (0, 0))
+
+
+def test_all_that_a_transaction_does_names_it_in_the_journal_and_its_commit_comes_last() -> None:
+    """Whatever of an unfinished sync a power loss leaves: without the ``COMMIT`` none of it counts (JMS 3.1, 6.2.7)."""
+    journal = Recording()
+    broker = broker_on(journal, duplicate_detection=True)
+    broker.connect().session().producer("in").send()
+    journal.entries.clear()
+    session = broker.connect().session("SESSION_TRANSACTED")
+    assert session.consumer("in").receive(None) is not None
+    session.producer("out").send(duplicate_id=b"once")
+    number = session.transaction
+    session.commit()
+    work = [Kind.STORE, Kind.REMEMBER, Kind.REMOVE]
+    *entries, last = [entry for entry in journal.entries if entry[0] is not Kind.MARK]
+    assert sorted(kind for kind, *_ in entries) == sorted(work)
+    assert {transaction for *_, transaction in entries} == {number}
+    assert last == (Kind.COMMIT, number, 0)
