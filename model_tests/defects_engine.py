@@ -24,6 +24,7 @@ _REVIEWED = (
         _CONSUMER,
         "self.session.acknowledge_others(self)",
         "pass",
+        noticed_by="engine_several_consumers",
     ),
     Defect(  # E2
         "mark-forgotten-when-given-back",
@@ -31,6 +32,7 @@ _REVIEWED = (
         _QUEUES,
         "route.automaton.put(state, **_fresh(core))",
         'route.automaton.put(state, **_fresh(core), redelivery="clear")',
+        noticed_by="engine_sides",
     ),
     Defect(  # E3
         "window-one-more",
@@ -39,6 +41,7 @@ _REVIEWED = (
         "Part(core.wiring.part(role, configuration)) for role in roles",
         "Part(core.wiring.part(role, dataclasses.replace(configuration, publish_window="
         "configuration.publish_window and configuration.publish_window + 1))) for role in roles",
+        noticed_by="engine_asyncio",
     ),
     Defect(  # E4
         "order-after-rollback",
@@ -46,6 +49,7 @@ _REVIEWED = (
         _PARTS,
         "if tail and tail[-1] >= key:",
         "if tail and tail[-1] == key:",
+        noticed_by="engine_courses",
     ),
     Defect(  # E5
         "prefetch-leak-on-recover",
@@ -53,6 +57,7 @@ _REVIEWED = (
         _CORE,
         "for part in of.parts.values():",
         "for part in (p for role, p in of.parts.items() if role is not Role.PREFETCH):",
+        noticed_by="engine_scenarios",
     ),
     Defect(  # E6
         "mark-forgotten-after-opening",
@@ -60,6 +65,7 @@ _REVIEWED = (
         _BROKER,
         "if live.marked:",
         "if live.marked and live.attempts > 1:",
+        noticed_by="engine_reopened",
     ),
     Defect(  # E7
         "count-forgotten-after-opening",
@@ -67,6 +73,7 @@ _REVIEWED = (
         _BROKER,
         "copy.mark, copy.stored = live.attempts, stored",
         "copy.stored = stored",
+        noticed_by="engine_reopened",
     ),
     Defect(  # E8
         "serials-begin-again",
@@ -74,6 +81,7 @@ _REVIEWED = (
         _BROKER,
         "self._serial = recovery.next_key >> 2",
         "self._serial = 0",
+        noticed_by="engine_reopened",
     ),
     Defect(  # E9
         "duplicate-ids-not-known-after-opening",
@@ -81,6 +89,7 @@ _REVIEWED = (
         _BROKER,
         "self._remembered = dict.fromkeys(recovery.remembered)",
         "self._remembered = {}",
+        noticed_by="engine_reopened",
     ),
     Defect(  # E10
         "rollback-first-consumer-only",
@@ -89,6 +98,7 @@ _REVIEWED = (
         "            self._give_up(consumer.incoming)\n            consumer.let_go()",
         "            if consumer is self.consumers[0]:\n                self._give_up(consumer.incoming)\n"
         "            consumer.let_go()",
+        noticed_by="engine_several_consumers",
     ),
     Defect(  # E11
         "dead-consumer-in-rotation",
@@ -96,6 +106,7 @@ _REVIEWED = (
         _SESSION,
         "if consumer.incoming in consumer.queue.consumers:  # it may die as it closes",
         "if consumer.incoming not in consumer.queue.consumers:",
+        noticed_by="engine_several_consumers",
     ),
     Defect(  # E12
         "course-without-prefetch",
@@ -103,6 +114,7 @@ _REVIEWED = (
         _COURSES,
         "            prefetch.state,\n",
         "",
+        noticed_by="engine_reopened",
     ),
     Defect(  # E13
         "commit-after-sync",
@@ -113,6 +125,7 @@ _REVIEWED = (
         "            self.journal.sync()\n"
         "            for transaction in self._commits:\n                self.journal.append(Kind.COMMIT, transaction)\n"
         "            self._commits.clear()\n",
+        noticed_by="engine_scenarios",
     ),
     Defect(  # E14
         "removal-outside-transaction",
@@ -120,6 +133,7 @@ _REVIEWED = (
         _STORAGE,
         'self.journal.append(Kind.REMOVE, copy.key, b"", _transaction(copy, _CONSUMER))',
         "self.journal.append(Kind.REMOVE, copy.key)",
+        noticed_by="engine_reopened",
     ),
     Defect(  # E15, a sibling
         "store-outside-transaction",
@@ -127,6 +141,7 @@ _REVIEWED = (
         _STORAGE,
         "self._keep(copy, _transaction(copy, _PRODUCER))",
         "self._keep(copy, 0)",
+        noticed_by="engine_reopened",
     ),
     Defect(  # E16, a sibling
         "closed-consumer-in-rotation",
@@ -135,6 +150,7 @@ _REVIEWED = (
         "        for consumer in self.consumers:\n            consumer.queue.consumers.remove(consumer.incoming)\n"
         "        self.broker.engine.wait",
         "        self.broker.engine.wait",
+        noticed_by="engine_several_consumers",
     ),
     Defect(  # E17
         "headers-lost-after-opening",
@@ -142,6 +158,7 @@ _REVIEWED = (
         _MESSAGES,
         "found = json.loads(headers) if headers else {}",
         "found = {}",
+        noticed_by="engine_reopened",
     ),
     Defect(  # E18
         "dispatch-before-mark",
@@ -149,6 +166,7 @@ _REVIEWED = (
         _DISPATCHING,
         "self._engine.mark_later(queue)\n                break",
         "self._engine.mark_later(queue)",
+        noticed_by="engine_reopened",
     ),
     Defect(  # E19
         "first-in-not-first-out",
@@ -156,6 +174,7 @@ _REVIEWED = (
         _PARTS,
         "members[min(tail[0], early[0]) if early else tail[0]]",
         "members[max(tail[0], early[0]) if early else tail[0]]",
+        noticed_by="engine_scenarios",
     ),
     Defect(  # E20
         "close-without-flush",
@@ -163,6 +182,7 @@ _REVIEWED = (
         _BROKER,
         "            self.engine.flush()\n        self.storage.journal.close()",
         "            self.engine.settle()\n        self.storage.journal.close()",
+        noticed_by="engine_reopened",
     ),
 )
 
@@ -173,6 +193,7 @@ _TRANSACTIONS = (
         _SESSION,
         "        self.finish_processing()\n        self.broker.engine.settle()\n        self.alive()",
         "        self.broker.engine.settle()\n        self.alive()",
+        noticed_by="engine_scenarios",
     ),
     Defect(
         "commit-first-consumer-only",
@@ -180,6 +201,7 @@ _TRANSACTIONS = (
         _SESSION,
         "for c in self.consumers if _acknowledging(c.incoming)]",
         "for c in self.consumers[:1] if _acknowledging(c.incoming)]",
+        noticed_by="engine_several_consumers",
     ),
     Defect(
         "rollback-one-delivery-mode-only",
@@ -187,6 +209,7 @@ _TRANSACTIONS = (
         _SESSION,
         'self.ended("rolled_back")\n        for out in self.outgoing.values():',
         'self.ended("rolled_back")\n        for out in list(self.outgoing.values())[:1]:',
+        noticed_by="engine_sides",
     ),
     Defect(
         "transaction-number-kept",
@@ -194,6 +217,7 @@ _TRANSACTIONS = (
         _SESSION,
         "        self.transaction = self.broker.new_transaction()\n        for side",
         "        for side",
+        noticed_by="engine_reopened",
     ),
     Defect(
         "best-outcome-counts",
@@ -201,6 +225,7 @@ _TRANSACTIONS = (
         _SESSION,
         "self._outcome = max(self._outcome, outcome, key=_ENDS.index)",
         "self._outcome = min(self._outcome, outcome, key=_ENDS.index)",
+        noticed_by="engine_several_consumers",
     ),
     Defect(
         "rolled-back-commit-returns",
@@ -208,6 +233,7 @@ _TRANSACTIONS = (
         _SESSION,
         "        if outcome != asked:",
         '        if outcome != asked and asked != "committed":',
+        noticed_by="engine_scenarios",
     ),
     Defect(
         "receiving-begins-nothing",
@@ -215,6 +241,7 @@ _TRANSACTIONS = (
         _CONSUMER,
         "            self.session.begin()\n",
         "            pass\n",
+        noticed_by="engine_several_consumers",
     ),
     Defect(
         "half-of-a-commit-executed",
@@ -222,6 +249,7 @@ _TRANSACTIONS = (
         _ENGINE,
         "self._executing += sides",
         "self._executing += sides[:1]",
+        noticed_by="engine_sides",
     ),
     Defect(
         "fault-in-the-midst-of-a-commit",
@@ -229,6 +257,7 @@ _TRANSACTIONS = (
         _SESSION,
         "        self.broker.engine.finish_executing()\n",
         "",
+        noticed_by="engine_faults_inside",
     ),
     Defect(
         "lost-work-committed",
@@ -236,6 +265,7 @@ _TRANSACTIONS = (
         _TELLING,
         "            self._work_lost(session)\n",
         "",
+        noticed_by="engine_promises",
     ),
     Defect(
         "lost-work-in-the-next-transaction",
@@ -243,6 +273,7 @@ _TRANSACTIONS = (
         _TELLING,
         "        self._broker.engine.callbacks.append(lambda: owner.connected(session))\n",
         "",
+        noticed_by="engine_promises",
     ),
     Defect(
         "commit-in-doubt-of-a-closed-session",
@@ -250,6 +281,7 @@ _TRANSACTIONS = (
         _BROKER,
         "            self._leaving.append(session)",
         "            self.core.sessions.pop(session, None)",
+        noticed_by="engine_scenarios",
     ),
 )
 
@@ -260,6 +292,7 @@ _SESSIONS = (
         _SESSION,
         "            for consumer in self.consumers:\n                self._give_up(consumer.incoming)",
         "            for consumer in self.consumers[:1]:\n                self._give_up(consumer.incoming)",
+        noticed_by="engine_several_consumers",
     ),
     Defect(
         "recover-wakes-nobody",
@@ -267,6 +300,7 @@ _SESSIONS = (
         _TELLING,
         'dict.fromkeys(("recover", "rollback_consumption"), self._there_again)',
         'dict.fromkeys(("rollback_consumption",), self._there_again)',
+        noticed_by="engine_several_consumers",
     ),
     Defect(
         "close-gives-nothing-back",
@@ -274,6 +308,7 @@ _SESSIONS = (
         _SESSION,
         "            self._give_up(consumer.incoming)\n        self.broker.engine.wait(",
         "            consumer.let_go()\n        self.broker.engine.wait(",
+        noticed_by="engine_several_consumers",
     ),
     Defect(
         "close-forgets-lazy-acknowledgements",
@@ -281,6 +316,7 @@ _SESSIONS = (
         _SESSION,
         "        self.broker.flush_lazily(self)\n",
         "",
+        noticed_by="engine_reopened",
     ),
     Defect(
         "close-keeps-what-was-sent",
@@ -288,6 +324,7 @@ _SESSIONS = (
         _SESSION,
         "wait(lambda: not any(out.open for out in self.outgoing.values()))\n        for out in self.outgoing.values():",
         "wait(lambda: not any(out.open for out in self.outgoing.values()))\n        for out in ():",
+        noticed_by="engine_scenarios",
     ),
     Defect(
         "close-does-not-wait-for-sends",
@@ -295,6 +332,7 @@ _SESSIONS = (
         _SESSION,
         "        self.broker.engine.wait(lambda: not any(out.open for out in self.outgoing.values()))\n",
         "",
+        noticed_by="engine_scenarios",
     ),
     Defect(
         "connection-closes-one-session",
@@ -302,6 +340,7 @@ _SESSIONS = (
         _CONNECTION,
         "        for session in self.sessions:\n            session.close()",
         "        for session in self.sessions[:1]:\n            session.close()",
+        noticed_by="engine_several_consumers",
     ),
     Defect(
         "closed-connection-makes-sessions",
@@ -309,6 +348,7 @@ _SESSIONS = (
         _CONNECTION,
         "            session.close()\n        self._closed = True",
         "            session.close()",
+        noticed_by="engine_several_consumers",
     ),
     Defect(
         "listener-inside-a-call",
@@ -316,6 +356,7 @@ _SESSIONS = (
         _SESSION,
         "before, self.is_busy = self.is_busy, True",
         "before = self.is_busy",
+        noticed_by="engine_promises",
     ),
     Defect(
         "listener-exception-acknowledges",
@@ -323,6 +364,7 @@ _SESSIONS = (
         _CONSUMER,
         '            self._broker.engine.perform("give_back", message.copy)',
         "            pass",
+        noticed_by="engine_asyncio",
     ),
     Defect(
         "acknowledgement-in-doubt-returns",
@@ -340,6 +382,7 @@ _DELIVERY = (
         _TELLING,
         "max(copy.mark, 1) + 1, False",
         "max(copy.mark, 1), False",
+        noticed_by="engine_reopened",
     ),
     Defect(
         "stored-count-one-less",
@@ -347,6 +390,7 @@ _DELIVERY = (
         _STORAGE,
         "ATTEMPTS.pack(copy.mark + 1)",
         "ATTEMPTS.pack(copy.mark)",
+        noticed_by="engine_reopened",
     ),
     Defect(
         "flag-by-count",
@@ -361,6 +405,7 @@ _DELIVERY = (
         _STORAGE,
         ".move is Move.IGNORE",
         ".move is not Move.IGNORE",
+        noticed_by="engine_reopened",
     ),
     Defect(
         "marks-beyond-the-prefetch",
@@ -368,6 +413,7 @@ _DELIVERY = (
         _QUEUES,
         'return bound - int(self.parts[Role.PREFETCH].of("prefetch")) if bound else None',
         "return bound or None",
+        noticed_by="engine_reopened",
     ),
     Defect(
         "room-without-looking-at-the-prefetch",
@@ -383,6 +429,7 @@ _DELIVERY = (
         "Part(core.wiring.part(role, configuration)) for role in (Role.CONSUMER, Role.PREFETCH)",
         "Part(core.wiring.part(role, dataclasses.replace(configuration, prefetch="
         "configuration.prefetch and configuration.prefetch + 1))) for role in (Role.CONSUMER, Role.PREFETCH)",
+        noticed_by="engine_reopened",
     ),
     Defect(
         "first-consumer-gets-all",
@@ -390,6 +437,7 @@ _DELIVERY = (
         _DISPATCHING,
         "            queue.consumers.rotate(-1)\n            sent = True",
         "            sent = True",
+        noticed_by="engine_courses",
     ),
     Defect(
         "nobody-told-of-room",
@@ -397,6 +445,7 @@ _DELIVERY = (
         _TELLING,
         "        if queue.ready.members:\n            self._broker.wake(queue)",
         "        if not queue.ready.members:\n            self._broker.wake(queue)",
+        noticed_by="engine_repairs",
     ),
     Defect(
         "queue-one-too-many",
@@ -411,6 +460,7 @@ _DELIVERY = (
         _BROKER,
         "            Incoming.nobody_has(self.core, copy)",
         "            copy.file()",
+        noticed_by="engine_repairs",
     ),
     Defect(
         "body-by-reference",
@@ -418,6 +468,7 @@ _DELIVERY = (
         _PRODUCER,
         "data = body if type(body) is bytes else body_of(body)",
         "data = body if isinstance(body, bytes | bytearray) else body_of(body)",
+        noticed_by="engine_arguments",
     ),
 )
 
@@ -428,6 +479,7 @@ _DEAD_LETTERS = (
         _LETTERS,
         "        journal.append(Kind.COMMIT, transaction)\n",
         "",
+        noticed_by="engine_promises",
     ),
     Defect(
         "dead-letter-removed-outside-its-transaction",
@@ -435,6 +487,7 @@ _DEAD_LETTERS = (
         _LETTERS,
         'journal.append(Kind.REMOVE, copy.key, b"", transaction)',
         "journal.append(Kind.REMOVE, copy.key)",
+        noticed_by="engine_promises",
     ),
     Defect(
         "dead-letter-counts-one-less",
@@ -442,6 +495,7 @@ _DEAD_LETTERS = (
         _LETTERS,
         "_DELIVERIES: copy.mark,",
         "_DELIVERIES: copy.mark - 1,",
+        noticed_by="engine_promises",
     ),
     Defect(
         "dead-letter-told-of-anew",
@@ -449,6 +503,7 @@ _DEAD_LETTERS = (
         _LETTERS,
         "headers = message.headers if again else",
         "headers = message.headers if copy.mark < 0 else",
+        noticed_by="engine_promises",
     ),
     Defect(
         "dead-letter-never-stored-destroyed",
@@ -456,6 +511,7 @@ _DEAD_LETTERS = (
         _LETTERS,
         "if self.name is not None and copy.key not in self._moving:",
         "if self.name is not None and copy.stored and copy.key not in self._moving:",
+        noticed_by="engine_promises",
     ),
     Defect(
         "dead-letter-in-the-history",
@@ -463,6 +519,7 @@ _DEAD_LETTERS = (
         _LETTERS,
         "self._ids.add(message.id)",
         "self._ids.discard(message.id)",
+        noticed_by="engine_promises",
     ),
     Defect(
         "limit-begins-again-beyond",
@@ -470,6 +527,7 @@ _DEAD_LETTERS = (
         _BROKER,
         "attempts.states[min(live.attempts, len(attempts.states) - 1)]",
         "attempts.states[live.attempts % len(attempts.states)]",
+        noticed_by="engine_promises",
     ),
     Defect(
         "queue-sleeps-after-a-dead-letter",
@@ -477,6 +535,7 @@ _DEAD_LETTERS = (
         _TELLING,
         "        self._broker.wake(copy.message.queue)\n",
         "",
+        noticed_by="engine_promises",
     ),
 )
 
@@ -494,6 +553,7 @@ _IDENTITIES = (
         _STORAGE,
         "copy.message.duplicate_id, transaction)",
         "copy.message.duplicate_id)",
+        noticed_by="engine_reopened",
     ),
     Defect(
         "duplicate-id-never-forgotten",
@@ -508,6 +568,7 @@ _IDENTITIES = (
         _BROKER,
         "del self._remembered[next(iter(self._remembered))]",
         "self._remembered.popitem()",
+        noticed_by="engine_reopened",
     ),
     Defect(
         "ids-given-twice",
@@ -515,6 +576,7 @@ _IDENTITIES = (
         _BROKER,
         'self._life = f"{recovery.epoch}." if recovery.epoch > 1 else ""',
         'self._life = ""',
+        noticed_by="engine_promises",
     ),
     Defect(
         "transactions-begin-again",
@@ -522,6 +584,7 @@ _IDENTITIES = (
         _BROKER,
         "self._transaction = recovery.next_key",
         "self._transaction = 0",
+        noticed_by="engine_reopened",
     ),
 )
 
@@ -532,6 +595,7 @@ _FAILURES = (
         _STORAGE,
         "        except JournalFailure:\n            return False",
         "        except JournalFailure:\n            return True",
+        noticed_by="engine_courses",
     ),
     Defect(
         "broker-goes-on-after-a-failed-sync",
@@ -539,6 +603,7 @@ _FAILURES = (
         _BROKER,
         "            self.fail_journal()\n        return False",
         "            self.engine.settle()\n        return False",
+        noticed_by="engine_promises",
     ),
     Defect(
         "restart-on-a-journal-that-is-not-open",
@@ -546,6 +611,7 @@ _FAILURES = (
         _BROKER,
         "        self.storage.reopen()\n",
         "",
+        noticed_by="engine_promises",
     ),
     Defect(
         "telling-without-commits",
@@ -553,6 +619,7 @@ _FAILURES = (
         _ENGINE,
         "            self._tell(copy, records)\n        for session in sessions:\n            self._written(session)\n",
         "            self._tell(copy, records)\n",
+        noticed_by="engine_faults_inside",
     ),
     Defect(
         "sync-tells-too-much",
@@ -560,6 +627,7 @@ _FAILURES = (
         _ENGINE,
         "                if copy.told is told:",
         "                if copy.told:",
+        noticed_by="engine_faults_inside",
     ),
     Defect(
         "thread-unnoticed-in-a-session",
@@ -567,6 +635,7 @@ _FAILURES = (
         _SESSION,
         "if get_ident() != self.broker.thread:",
         "if self.broker.thread == 0:",
+        noticed_by="engine_promises",
     ),
     Defect(
         "thread-unnoticed-in-a-broker",
@@ -574,6 +643,7 @@ _FAILURES = (
         _BROKER,
         "if self.thread != get_ident():",
         "if self.thread == _CLOSED:",
+        noticed_by="engine_promises",
     ),
     Defect(
         "closed-broker-runs",
@@ -581,6 +651,7 @@ _FAILURES = (
         _BROKER,
         "return self.thread != _CLOSED and self.core",
         "return self.core",
+        noticed_by="engine_promises",
     ),
     Defect(
         "drained-with-messages",
@@ -588,6 +659,7 @@ _FAILURES = (
         _BROKER,
         "            if queue.length:\n                self._not_stuck(queue)",
         "            if queue.ready.members:\n                self._not_stuck(queue)",
+        noticed_by="engine_promises",
     ),
     Defect(
         "drained-refuses-dead-letters",
@@ -595,6 +667,7 @@ _FAILURES = (
         _BROKER,
         "for queue in self._queues.values() if queue.name != self._letters.name]",
         "for queue in self._queues.values()]",
+        noticed_by="engine_promises",
     ),
 )
 
@@ -612,6 +685,7 @@ _TIME = (
         _ENGINE,
         "            if _connection(event, subject) is not scope:\n                return",
         "            if subject is None:\n                return",
+        noticed_by="engine_scenarios",
     ),
     Defect(
         "healed-network-loses",
@@ -626,6 +700,7 @@ _TIME = (
         _ENGINE,
         '        choices += ((self.core.events["write_record"], self.core.broker) for _ in self._marking)\n',
         "",
+        noticed_by="engine_courses",
     ),
     Defect(
         "timeout-at-once",
@@ -671,6 +746,7 @@ _WORDS = (
         _TELLING,
         '"rejected": Outcome.REJECTED,',
         '"rejected": Outcome.CONFIRMED,',
+        noticed_by="engine_asyncio",
     ),
     Defect(
         "handler-hears-all-of-a-range",
@@ -678,6 +754,7 @@ _WORDS = (
         _TELLING,
         " and event not in _CONCLUDED:",
         ":",
+        noticed_by="engine_asyncio",
     ),
     Defect(
         "cancelled-send-forgotten",
@@ -685,6 +762,7 @@ _WORDS = (
         _AIO,
         "            self.unheard.append(sent)\n",
         "",
+        noticed_by="engine_asyncio",
     ),
     Defect(
         "task-listener-never-fails",
@@ -692,6 +770,7 @@ _WORDS = (
         _AIO,
         "self.consumer.done(message, failed)",
         "self.consumer.done(message)",
+        noticed_by="engine_asyncio",
     ),
     Defect(
         "task-waits-without-a-timeout",
@@ -699,6 +778,7 @@ _WORDS = (
         _AIO,
         "            engine.at(end, _nothing)\n",
         "            self._turns.called()\n",
+        noticed_by="engine_asyncio",
     ),
 )
 

@@ -22,6 +22,7 @@ _REVIEWED = (
         "        self._disk.sync(self._live_file())\n        self._synced = self._written",
         "        if self._written % 2:\n            self._disk.sync(self._live_file())\n"
         "        self._synced = self._written",
+        noticed_by="journal_crashes",
     ),
     Defect(  # J2
         "compaction-drops-open-transactions",
@@ -29,6 +30,7 @@ _REVIEWED = (
         _RECOVERY,
         "waiting = [pair for pairs in self._pending.values() for pair in pairs]",
         "waiting = []",
+        noticed_by="journal_crashes",
     ),
     Defect(  # J3
         "checksum-without-watermark",
@@ -36,6 +38,7 @@ _REVIEWED = (
         _FRAME,
         "zlib.crc32(head[_CHECKED_FROM:], head[3] ^ salt << 1)",
         "zlib.crc32(head[_CHECKED_FROM:-8], head[3] ^ salt << 1)",
+        noticed_by="journal_checksums",
     ),
     Defect(  # J4
         "checksum-without-the-end-of-long-frames",
@@ -43,6 +46,7 @@ _REVIEWED = (
         _FRAME,
         "return zlib.crc32(body, zlib",
         "return zlib.crc32(body[:-8] if len(body) > 4096 else body, zlib",
+        noticed_by="journal_checksums",
     ),
     Defect(  # J5
         "names-unsynced-at-rotation",
@@ -50,6 +54,7 @@ _REVIEWED = (
         _FILE,
         "self._disk.rename(half, whole)\n        self._disk.sync_directory(self.path)",
         "self._disk.rename(half, whole)",
+        noticed_by="journal_crashes",
     ),
     Defect(  # J6
         "newest-id-evicted",
@@ -57,6 +62,7 @@ _REVIEWED = (
         _RECOVERY,
         "del self._remembered[next(iter(self._remembered))]",
         "self._remembered.popitem()",
+        noticed_by="journal_protocol",
     ),
     Defect(  # J7
         "base-forgets-the-next-key",
@@ -64,6 +70,7 @@ _REVIEWED = (
         _FILE,
         "first, self._replay.next_key, self._salt)",
         "first, 1, self._salt)",
+        noticed_by="journal_protocol",
     ),
     Defect(  # J8
         "commit-backwards",
@@ -71,6 +78,7 @@ _REVIEWED = (
         _RECOVERY,
         "in self._pending.get(transaction, ()):",
         "in reversed(self._pending.get(transaction, [])):",
+        noticed_by="journal_crashes",
     ),
     Defect(  # J9
         "sqlite-normal",
@@ -78,6 +86,7 @@ _REVIEWED = (
         _SQLITE,
         "{'FULL' if durable else 'NORMAL'}",
         "NORMAL",
+        noticed_by="journal_calls",
     ),
     Defect(  # J10
         "postgres-does-not-wait",
@@ -85,6 +94,7 @@ _REVIEWED = (
         _POSTGRES,
         "{'on' if durable else 'off'}",
         "off",
+        noticed_by="journal_postgres",
     ),
     Defect(  # J11
         "names-never-synced",
@@ -92,6 +102,7 @@ _REVIEWED = (
         _DISK,
         "            os.fsync(folder)\n",
         "            os.fstat(folder)\n",
+        noticed_by="journal_calls",
     ),
     Defect(  # J12
         "files-never-synced",
@@ -99,6 +110,7 @@ _REVIEWED = (
         _DISK,
         "            os.fdatasync(file)\n",
         "            os.fstat(file)\n",
+        noticed_by="journal_calls",
     ),
     Defect(  # J13
         "rotated-end-unchecked",
@@ -106,6 +118,7 @@ _REVIEWED = (
         _SCAN,
         "        if not last:",
         "        if not last and not self.segments:",
+        noticed_by="journal_file",
     ),
     Defect(  # J14
         "rotation-position",
@@ -113,6 +126,7 @@ _REVIEWED = (
         _FILE,
         "first = self._next - len(entries) if base else self._written",
         "first = self._next - len(entries) if base else self._next",
+        noticed_by="journal_crashes",
     ),
 )
 
@@ -126,6 +140,7 @@ _SEGMENTS = (
         "        self._synced = self._written\n"
         "        self._put(self._live_file(), self._offset, self._mark(SEAL, self._synced))\n"
         "        self._disk.sync(self._live_file())\n",
+        noticed_by="journal_crashes",
     ),
     Defect(
         "rotation-without-sync",
@@ -133,6 +148,7 @@ _SEGMENTS = (
         _FILE,
         "            self._disk.sync(self._file)\n",
         "",
+        noticed_by="journal_crashes",
     ),
     Defect(
         "rename-before-sync",
@@ -140,6 +156,7 @@ _SEGMENTS = (
         _FILE,
         "        self._disk.sync(self._live_file())\n        self._disk.rename(half, whole)\n",
         "        self._disk.rename(half, whole)\n        self._disk.sync(self._live_file())\n",
+        noticed_by="journal_crashes",
     ),
     Defect(
         "torn-end-not-cut",
@@ -147,6 +164,7 @@ _SEGMENTS = (
         _FILE,
         "self._disk.truncate(file, found.torn.offset)",
         "self._disk.open(self.path / found.torn.file)",
+        noticed_by="journal_crashes",
     ),
     Defect(
         "tail-unsynced-at-opening",
@@ -154,6 +172,7 @@ _SEGMENTS = (
         _FILE,
         "                self._write_again(file, found)\n                self._disk.sync(file)\n",
         "                self._write_again(file, found)\n",
+        noticed_by="journal_crashes",
     ),
     Defect(
         "tail-not-written-again",
@@ -161,6 +180,7 @@ _SEGMENTS = (
         _FILE,
         "                self._write_again(file, found)\n                self._disk.sync(file)\n",
         "                self._disk.sync(file)\n",
+        noticed_by="journal_crashes",
     ),
     Defect(
         "closed-without-a-mark",
@@ -168,6 +188,7 @@ _SEGMENTS = (
         _FILE,
         "                    self._put(self._live_file(), self._offset, self._mark(CLOSED, self._synced))\n",
         "",
+        noticed_by="journal_ends",
     ),
     Defect(
         "second-frame-of-a-write",
@@ -175,6 +196,7 @@ _SEGMENTS = (
         _FILE,
         "            position += len(part)\n",
         "",
+        noticed_by="journal_file",
     ),
     Defect(
         "never-compacted",
@@ -182,6 +204,7 @@ _SEGMENTS = (
         _FILE,
         "return size > SEGMENT.size and size >= 2 * self._replay.size + SEGMENT.size",
         "return self._older < 0",
+        noticed_by="journal_file",
     ),
     Defect(
         "epoch-unchecked",
@@ -189,6 +212,7 @@ _SEGMENTS = (
         _SCAN,
         "if frame.epoch != header.epoch:",
         "if frame.epoch > header.epoch:",
+        noticed_by="journal_crashes",
     ),
     Defect(
         "position-unchecked",
@@ -196,6 +220,7 @@ _SEGMENTS = (
         _SCAN,
         "if frame.position != self.position:",
         "if frame.position < self.position:",
+        noticed_by="journal_crashes",
     ),
     Defect(
         "nothing-vouches",
@@ -203,6 +228,7 @@ _SEGMENTS = (
         _SCAN,
         "return frame.watermark > self.position or",
         "return frame.watermark > self.position + frame.count or",
+        noticed_by="journal_crashes",
     ),
     Defect(
         "mixed-frames-without-transactions",
@@ -210,6 +236,7 @@ _SEGMENTS = (
         _FRAME,
         "    if any(transactions):",
         "    if all(transactions):",
+        noticed_by="journal_crashes",
     ),
     Defect(
         "salt-known",
@@ -217,6 +244,7 @@ _SEGMENTS = (
         _DISK,
         "return secrets.randbits(31)",
         "return 1",
+        noticed_by="journal_frames",
     ),
     Defect(
         "short-writes",
@@ -224,6 +252,7 @@ _SEGMENTS = (
         _DISK,
         "    while taken < len(data):",
         "    while taken <= 0 < len(data):",
+        noticed_by="journal_crashes",
     ),
     Defect(
         "parents-unsynced",
@@ -231,6 +260,7 @@ _SEGMENTS = (
         _DISK,
         "            self.sync_directory(folder.parent)",
         "            folder.parent.stat()",
+        noticed_by="journal_calls",
     ),
     Defect(
         "lock-shared",
@@ -238,6 +268,7 @@ _SEGMENTS = (
         _DISK,
         "fcntl.LOCK_EX | fcntl.LOCK_NB",
         "fcntl.LOCK_SH | fcntl.LOCK_NB",
+        noticed_by="journal_protocol",
     ),
     Defect(
         "clean-end-unsynced",
@@ -245,6 +276,7 @@ _SEGMENTS = (
         _WATERMARK,
         "        self._put(_ENDED, said.encode())\n        self._sync()",
         "        self._put(_ENDED, said.encode())",
+        noticed_by="journal_calls",
     ),
     Defect(
         "lost-epoch-unnoticed",
@@ -252,6 +284,7 @@ _SEGMENTS = (
         _WATERMARK,
         "    if said.epoch > epoch:",
         "    if said.epoch > epoch + said.epoch:",
+        noticed_by="journal_ends",
     ),
     Defect(
         "lost-end-unnoticed",
@@ -259,6 +292,7 @@ _SEGMENTS = (
         _SCAN,
         "        self._hold_to(watermark, there=WATERMARK in names)\n",
         "",
+        noticed_by="journal_ends",
     ),
 )
 
@@ -269,6 +303,7 @@ _STATE = (
         _RECOVERY,
         "return max(key, newest + 1, last + 1)",
         "return max(key, newest + 1)",
+        noticed_by="journal_protocol",
     ),
     Defect(
         "removal-before-commit-forgotten",
@@ -276,6 +311,7 @@ _STATE = (
         _RECOVERY,
         "self.removed += live.pop(key, None) is not None or self._removed_before_commit(key)",
         "self.removed += live.pop(key, None) is not None",
+        noticed_by="journal_crashes",
     ),
     Defect(
         "open-transactions-survive-opening",
@@ -283,6 +319,7 @@ _STATE = (
         _RECOVERY,
         "        self._pending.clear()\n",
         "",
+        noticed_by="journal_crashes",
     ),
     Defect(
         "marks-dropped-by-compaction",
@@ -290,6 +327,7 @@ _STATE = (
         _RECOVERY,
         "        yield from ((_MARK, key, ATTEMPTS.pack(attempts), 0) for key, attempts in self._marks.items())\n",
         "",
+        noticed_by="journal_crashes",
     ),
     Defect(
         "ids-dropped-by-compaction",
@@ -297,6 +335,7 @@ _STATE = (
         _RECOVERY,
         "        yield from ((_REMEMBER, key, name, 0) for name, key in self._remembered.items())\n",
         "",
+        noticed_by="journal_crashes",
     ),
     Defect(
         "order-of-commits",
@@ -304,6 +343,7 @@ _STATE = (
         _RECOVERY,
         "            self._disordered |= kind == _STORE\n",
         "",
+        noticed_by="journal_crashes",
     ),
     Defect(
         "memory-tears-transactions",
@@ -311,6 +351,7 @@ _STATE = (
         _MEMORY,
         "if entry[3] or self._failed or survivors(position)",
         "if self._failed or survivors(position)",
+        noticed_by="journal_file",
     ),
 )
 
@@ -321,6 +362,7 @@ _ENDS = (
         _MORTAL,
         "        if error is None:",
         "        if error is None or isinstance(error, journal.failures):",
+        noticed_by="journal_file",
     ),
     Defect(
         "interrupt-forgotten",
@@ -328,6 +370,7 @@ _ENDS = (
         _MORTAL,
         "        if error is None:",
         "        if error is None or not isinstance(error, Exception):",
+        noticed_by="journal_interrupts",
     ),
     Defect(
         "fork-not-minded",
@@ -335,6 +378,7 @@ _ENDS = (
         _MORTAL,
         "    os.register_at_fork(after_in_child=forked)\n",
         "    os.register_at_fork(before=os.getpid)\n",
+        noticed_by="journal_forks",
     ),
     Defect(
         "full-disk-untold",
@@ -342,6 +386,7 @@ _ENDS = (
         _DISK,
         "_NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}",
         "_NO_ROOM = {errno.EDQUOT, errno.EFBIG}",
+        noticed_by="journal_room",
     ),
 )
 
@@ -352,6 +397,7 @@ _DATABASES = (
         _ROWS,
         "if self._waiting or self._synced < self._written:",
         "if self._waiting:",
+        noticed_by="journal_calls",
     ),
     Defect(
         "sqlite-sync-changes-nothing",
@@ -360,6 +406,7 @@ _DATABASES = (
         "            if not rows:\n                cursor.execute(_UPDATE, self._head().columns)"
         "  # SQLite drops what changes nothing\n",
         "",
+        noticed_by="journal_calls",
     ),
     Defect(
         "row-checksum-without-epoch",
@@ -367,6 +414,7 @@ _DATABASES = (
         _ROWS,
         "_COLUMNS.pack(position, epoch, kind, key, transaction)",
         "_COLUMNS.pack(position, 0, kind, key, transaction)",
+        noticed_by="journal_checksums",
     ),
     Defect(
         "rows-give-keys-twice",
@@ -374,6 +422,7 @@ _DATABASES = (
         _ROWS,
         "        replay.next_key = max(replay.next_key, key + 1, transaction + 1)\n",
         "",
+        noticed_by="journal_protocol",
     ),
     Defect(
         "rows-not-held-to-their-end",
@@ -381,6 +430,7 @@ _DATABASES = (
         _ROWS,
         "        hold_to(self._name, head.watermark, head, position)\n",
         "",
+        noticed_by="journal_ends",
     ),
     Defect(
         "rows-closed-unsaid",
@@ -388,6 +438,7 @@ _DATABASES = (
         _ROWS,
         "                    self._closed = self._epoch\n",
         "",
+        noticed_by="journal_ends",
     ),
     Defect(
         "sqlite-not-held-to-its-watermark",
@@ -395,6 +446,7 @@ _DATABASES = (
         _SQLITE,
         "        _hold(self._path, _beside(self._path), head, position)\n",
         "",
+        noticed_by="journal_ends",
     ),
     Defect(
         "sqlite-pages-unchecked",
@@ -402,6 +454,7 @@ _DATABASES = (
         _SQLITE,
         "        _check_pages(self._path, self._database)\n        self._open()",
         "        self._open()",
+        noticed_by="journal_flips",
     ),
     Defect(
         "postgres-opened-twice",
@@ -409,6 +462,7 @@ _DATABASES = (
         _POSTGRES,
         "if locked is None or not locked[0]:",
         "if locked is None:",
+        noticed_by="journal_protocol",
     ),
     Defect(
         "postgres-in-any-order",
@@ -416,6 +470,7 @@ _DATABASES = (
         _POSTGRES,
         "WHERE name = %s ORDER BY position",
         "WHERE name = %s",
+        noticed_by="journal_protocol",
     ),
     Defect(
         "postgres-replaces-without-waiting",
@@ -423,6 +478,7 @@ _DATABASES = (
         _POSTGRES,
         '            cursor.execute("SET LOCAL synchronous_commit = on")\n',
         "",
+        noticed_by="journal_postgres",
     ),
 )
 
