@@ -273,7 +273,7 @@ _TRANSACTIONS = (
         _TELLING,
         "        self._broker.engine.callbacks.append(lambda: owner.connected(session))\n",
         "",
-        noticed_by="engine_promises",
+        noticed_by="engine_told",
     ),
     Defect(
         "commit-in-doubt-of-a-closed-session",
@@ -295,12 +295,12 @@ _SESSIONS = (
         noticed_by="engine_several_consumers",
     ),
     Defect(
-        "recover-wakes-nobody",
-        "after recover() nothing is delivered until somebody sends",
+        "reconnected-consumer-sleeps",
+        "a consumer whose connection is there again is sent nothing of what waits",
         _TELLING,
-        'dict.fromkeys(("recover", "rollback_consumption"), self._there_again)',
-        'dict.fromkeys(("rollback_consumption",), self._there_again)',
-        noticed_by="engine_several_consumers",
+        "        self._there_again(session)\n        owner",
+        "        owner",
+        noticed_by="engine_scenarios",
     ),
     Defect(
         "close-gives-nothing-back",
@@ -372,6 +372,7 @@ _SESSIONS = (
         _TELLING,
         "copy.received.in_doubt = True",
         "copy.received.in_doubt = False",
+        noticed_by="engine_told",
     ),
 )
 
@@ -393,11 +394,12 @@ _DELIVERY = (
         noticed_by="engine_reopened",
     ),
     Defect(
-        "flag-by-count",
-        "a message that was never handed over is flagged as redelivered because it was sent twice",
+        "flag-from-the-third-delivery",
+        "a message that comes for the second time is not flagged as redelivered",
         _CONSUMER,
         'redelivered=event.name == "delivered_flagged"',
-        "redelivered=copy.mark > 1",
+        "redelivered=copy.mark > 2",
+        noticed_by="engine_told",
     ),
     Defect(
         "marks-where-none-are-stored",
@@ -421,6 +423,7 @@ _DELIVERY = (
         _QUEUES,
         " and self._prefetch.goes_to(signal) != REFUSED",
         "",
+        noticed_by="engine_told",
     ),
     Defect(
         "prefetch-one-more",
@@ -453,6 +456,7 @@ _DELIVERY = (
         _QUEUES,
         "self.length >= self.max_length",
         "self.length > self.max_length",
+        noticed_by="engine_told",
     ),
     Defect(
         "nobody-had-it-after-a-crash",
@@ -546,6 +550,7 @@ _IDENTITIES = (
         _BROKER,
         "        self.engine.flush_all()\n        return duplicate_id in self._remembered",
         "        return True",
+        noticed_by="engine_told",
     ),
     Defect(
         "duplicate-id-outside-transaction",
@@ -561,6 +566,7 @@ _IDENTITIES = (
         _BROKER,
         "self._remembered.pop(duplicate_id, None)",
         "self._remembered.get(duplicate_id, None)",
+        noticed_by="engine_told",
     ),
     Defect(
         "newest-duplicate-id-forgotten",
@@ -678,6 +684,7 @@ _TIME = (
         _ENGINE,
         "at = max(self.pace.now + (self.pace.delay(event.agent) or 0), self._last.get(way, 0))",
         "at = self.pace.now + (self.pace.delay(event.agent) or 0)",
+        noticed_by="engine_told",
     ),
     Defect(
         "frame-of-another-session",
@@ -693,6 +700,7 @@ _TIME = (
         _PACE,
         "        self._loss = 0.0",
         "        self._loss = float(self._loss)",
+        noticed_by="engine_told",
     ),
     Defect(
         "marks-forgotten-in-any-order",
@@ -708,6 +716,7 @@ _TIME = (
         _CONSUMER,
         "            engine.at(until, lambda: None)\n",
         "            engine.settle()\n",
+        noticed_by="engine_told",
     ),
     Defect(
         "late-acknowledgements-never",
@@ -715,6 +724,7 @@ _TIME = (
         _BROKER,
         "            if self._acknowledge_lazily(consumer):\n                return True\n",
         "            continue\n",
+        noticed_by="engine_told",
     ),
 )
 
@@ -725,6 +735,7 @@ _WORDS = (
         _LOG,
         "self._last = max(self._last + 1, now)",
         "self._last = max(self._last, now)",
+        noticed_by="engine_told",
     ),
     Defect(
         "acknowledged-not-logged",
@@ -732,6 +743,7 @@ _WORDS = (
         _TELLING,
         '            self._log_of(copy, "acknowledged")',
         "            copy.file()",
+        noticed_by="engine_told",
     ),
     Defect(
         "doubt-not-logged",
@@ -739,6 +751,7 @@ _WORDS = (
         _TELLING,
         '        self._log_of(copy, "ack_in_doubt")\n',
         "",
+        noticed_by="engine_told",
     ),
     Defect(
         "rejection-told-as-confirmed",
