@@ -86,7 +86,7 @@ class Result:
 
 
 def order(defect: Defect | None) -> list[list[str]]:
-    """The files of tests, one run after the other: the one that should notice it, and then the others."""
+    """The files of tests, run by run: the one, or the test of it, that should notice the defect, and then all others."""
     own, others = (_OF_ENGINE, _OF_JOURNALS)
     if defect is not None and defect.file.startswith("journal/"):
         own, others = others, own
@@ -145,7 +145,8 @@ class Trials:
 
     def _failing(self, project: Path, files: Sequence[str]) -> str | None:
         """The first test of these files that fails on the copy, ``None`` if none does."""
-        tests = [f"model_tests/test_{name}.py" for name in files]
+        pairs = [name.partition("::") for name in files]
+        tests = [f"model_tests/test_{file}.py{sep}{test}" for file, sep, test in pairs]
         options = ["-x", "-v", "-rfE", "--tb=no", "--no-header", "-p", "no:cacheprovider", "-p", "no:xdist"]
         try:
             ended = self._run(project, "-m", "pytest", *options, *tests)

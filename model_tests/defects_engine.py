@@ -265,7 +265,7 @@ _TRANSACTIONS = (
         _TELLING,
         "            self._work_lost(session)\n",
         "",
-        noticed_by="engine_promises",
+        noticed_by="engine_promises::test_a_commit_over_work_that_was_lost_is_rolled_back",
     ),
     Defect(
         "lost-work-in-the-next-transaction",
@@ -293,14 +293,6 @@ _SESSIONS = (
         "            for consumer in self.consumers:\n                self._give_up(consumer.incoming)",
         "            for consumer in self.consumers[:1]:\n                self._give_up(consumer.incoming)",
         noticed_by="engine_several_consumers",
-    ),
-    Defect(
-        "reconnected-consumer-sleeps",
-        "a consumer whose connection is there again is sent nothing of what waits",
-        _TELLING,
-        "        self._there_again(session)\n        owner",
-        "        owner",
-        noticed_by="engine_scenarios",
     ),
     Defect(
         "close-gives-nothing-back",
@@ -356,7 +348,7 @@ _SESSIONS = (
         _SESSION,
         "before, self.is_busy = self.is_busy, True",
         "before = self.is_busy",
-        noticed_by="engine_promises",
+        noticed_by="engine_promises::test_no_listener_is_called_inside_a_call_of_its_session",
     ),
     Defect(
         "listener-exception-acknowledges",
@@ -432,7 +424,7 @@ _DELIVERY = (
         "Part(core.wiring.part(role, configuration)) for role in (Role.CONSUMER, Role.PREFETCH)",
         "Part(core.wiring.part(role, dataclasses.replace(configuration, prefetch="
         "configuration.prefetch and configuration.prefetch + 1))) for role in (Role.CONSUMER, Role.PREFETCH)",
-        noticed_by="engine_reopened",
+        noticed_by="engine_several_consumers",
     ),
     Defect(
         "first-consumer-gets-all",
@@ -440,7 +432,7 @@ _DELIVERY = (
         _DISPATCHING,
         "            queue.consumers.rotate(-1)\n            sent = True",
         "            sent = True",
-        noticed_by="engine_courses",
+        noticed_by="engine_told",
     ),
     Defect(
         "nobody-told-of-room",
@@ -459,14 +451,6 @@ _DELIVERY = (
         noticed_by="engine_told",
     ),
     Defect(
-        "nobody-had-it-after-a-crash",
-        "what waited in its queue when the broker died cannot be acknowledged",
-        _BROKER,
-        "            Incoming.nobody_has(self.core, copy)",
-        "            copy.file()",
-        noticed_by="engine_repairs",
-    ),
-    Defect(
         "body-by-reference",
         "a bytearray that is changed after send() is changed on delivery",
         _PRODUCER,
@@ -483,7 +467,7 @@ _DEAD_LETTERS = (
         _LETTERS,
         "        journal.append(Kind.COMMIT, transaction)\n",
         "",
-        noticed_by="engine_promises",
+        noticed_by="engine_promises::test_a_dead_letter_is_in_a_queue_of_its_own_with_the_reason_and_survives",
     ),
     Defect(
         "dead-letter-removed-outside-its-transaction",
@@ -491,7 +475,7 @@ _DEAD_LETTERS = (
         _LETTERS,
         'journal.append(Kind.REMOVE, copy.key, b"", transaction)',
         "journal.append(Kind.REMOVE, copy.key)",
-        noticed_by="engine_promises",
+        noticed_by="engine_promises::test_a_broker_that_stops_in_the_midst_of_it_has_the_message_once",
     ),
     Defect(
         "dead-letter-counts-one-less",
@@ -499,7 +483,7 @@ _DEAD_LETTERS = (
         _LETTERS,
         "_DELIVERIES: copy.mark,",
         "_DELIVERIES: copy.mark - 1,",
-        noticed_by="engine_promises",
+        noticed_by="engine_promises::test_a_dead_letter_is_in_a_queue_of_its_own_with_the_reason_and_survives",
     ),
     Defect(
         "dead-letter-told-of-anew",
@@ -507,7 +491,7 @@ _DEAD_LETTERS = (
         _LETTERS,
         "headers = message.headers if again else",
         "headers = message.headers if copy.mark < 0 else",
-        noticed_by="engine_promises",
+        noticed_by="engine_promises::test_a_dead_letter_that_is_tried_again_in_vain_still_says_where_it_was",
     ),
     Defect(
         "dead-letter-never-stored-destroyed",
@@ -515,7 +499,7 @@ _DEAD_LETTERS = (
         _LETTERS,
         "if self.name is not None and copy.key not in self._moving:",
         "if self.name is not None and copy.stored and copy.key not in self._moving:",
-        noticed_by="engine_promises",
+        noticed_by="engine_promises::test_a_dead_letter_that_was_never_stored_is_kept_as_long_as_the_broker_runs",
     ),
     Defect(
         "dead-letter-in-the-history",
@@ -523,7 +507,7 @@ _DEAD_LETTERS = (
         _LETTERS,
         "self._ids.add(message.id)",
         "self._ids.discard(message.id)",
-        noticed_by="engine_promises",
+        noticed_by="engine_promises::test_what_an_application_sends_to_that_queue_itself_is_in_the_history",
     ),
     Defect(
         "limit-begins-again-beyond",
@@ -531,7 +515,7 @@ _DEAD_LETTERS = (
         _BROKER,
         "attempts.states[min(live.attempts, len(attempts.states) - 1)]",
         "attempts.states[live.attempts % len(attempts.states)]",
-        noticed_by="engine_promises",
+        noticed_by="engine_promises::test_the_count_of_deliveries_holds_over_a_restart",
     ),
     Defect(
         "queue-sleeps-after-a-dead-letter",
@@ -539,7 +523,7 @@ _DEAD_LETTERS = (
         _TELLING,
         "        self._broker.wake(copy.message.queue)\n",
         "",
-        noticed_by="engine_promises",
+        noticed_by="engine_promises::test_the_count_of_deliveries_holds_over_a_restart",
     ),
 )
 
@@ -582,7 +566,7 @@ _IDENTITIES = (
         _BROKER,
         'self._life = f"{recovery.epoch}." if recovery.epoch > 1 else ""',
         'self._life = ""',
-        noticed_by="engine_promises",
+        noticed_by="engine_promises::test_an_id_is_given_once_whatever_the_number_of_restarts",
     ),
     Defect(
         "transactions-begin-again",
@@ -609,7 +593,7 @@ _FAILURES = (
         _BROKER,
         "            self.fail_journal()\n        return False",
         "            self.engine.settle()\n        return False",
-        noticed_by="engine_promises",
+        noticed_by="engine_promises::test_a_broker_whose_disk_is_full_serves_again_when_there_is_room",
     ),
     Defect(
         "restart-on-a-journal-that-is-not-open",
@@ -617,7 +601,7 @@ _FAILURES = (
         _BROKER,
         "        self.storage.reopen()\n",
         "",
-        noticed_by="engine_promises",
+        noticed_by="engine_promises::test_a_broker_whose_disk_is_full_serves_again_when_there_is_room",
     ),
     Defect(
         "telling-without-commits",
@@ -641,7 +625,7 @@ _FAILURES = (
         _SESSION,
         "if get_ident() != self.broker.thread:",
         "if self.broker.thread == 0:",
-        noticed_by="engine_promises",
+        noticed_by="engine_promises::test_another_thread_is_refused_at_once",
     ),
     Defect(
         "thread-unnoticed-in-a-broker",
@@ -649,7 +633,7 @@ _FAILURES = (
         _BROKER,
         "if self.thread != get_ident():",
         "if self.thread == _CLOSED:",
-        noticed_by="engine_promises",
+        noticed_by="engine_promises::test_another_thread_is_refused_at_once",
     ),
     Defect(
         "closed-broker-runs",
@@ -657,7 +641,7 @@ _FAILURES = (
         _BROKER,
         "return self.thread != _CLOSED and self.core",
         "return self.core",
-        noticed_by="engine_promises",
+        noticed_by="engine_promises::test_a_broker_that_is_closed_says_so",
     ),
     Defect(
         "drained-with-messages",
@@ -665,7 +649,7 @@ _FAILURES = (
         _BROKER,
         "            if queue.length:\n                self._not_stuck(queue)",
         "            if queue.ready.members:\n                self._not_stuck(queue)",
-        noticed_by="engine_promises",
+        noticed_by="engine_promises::test_drained_tells_of_a_message_that_a_closed_session_still_works_on",
     ),
     Defect(
         "drained-refuses-dead-letters",
@@ -673,7 +657,7 @@ _FAILURES = (
         _BROKER,
         "for queue in self._queues.values() if queue.name != self._letters.name]",
         "for queue in self._queues.values()]",
-        noticed_by="engine_promises",
+        noticed_by="engine_promises::test_a_dead_letter_is_in_a_queue_of_its_own_with_the_reason_and_survives",
     ),
 )
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from ackfsm.engine import (
+    AtOnce,
     Broker,
     Consumer,
     History,
@@ -18,7 +20,7 @@ from ackfsm.engine import (
     Timed,
     TransactionRolledBackException,
 )
-from ackfsm.engine._pace import FRAMES
+from ackfsm.engine._pace import FRAMES, Pace
 from model_tests._tables import shipped
 from model_tests.engine_calls import shared_wiring
 
@@ -101,6 +103,16 @@ def test_a_message_goes_to_whoever_has_room() -> None:
     assert received(received_again).id == "2"
 
 
+@pytest.mark.parametrize("marked", [True, False])
+def test_consumers_take_turns(marked: bool) -> None:  # noqa: FBT001 - a parameter of the test
+    broker = broker_of("artemis", redelivery_mark_persisted=marked, send_mode="asynchronous")
+    consumers = [broker.connect().session("CLIENT_ACKNOWLEDGE").consumer("q") for _ in range(2)]
+    producer = broker.connect().session().producer("q")
+    for number in range(4):
+        producer.send(message_id=str(number))
+    assert [[received(consumer).id for _ in range(2)] for consumer in consumers] == [["0", "2"], ["1", "3"]]
+
+
 @pytest.mark.parametrize("profile", ["jms", "artemis", "activemq", "qpid", "ems"])
 def test_every_delivery_but_the_first_is_flagged_and_counted(profile: str) -> None:
     broker = broker_of(profile)
@@ -133,6 +145,16 @@ def test_the_transaction_after_one_that_was_lost_has_nothing_of_it(fault: str) -
     session.commit()
     session.close()
     broker.drained()
+
+
+def test_a_consumer_that_reconnects_in_a_transaction_is_sent_what_waits() -> None:
+    broker = broker_of()
+    session = broker.connect().session("SESSION_TRANSACTED")
+    consumer = session.consumer("q")
+    session.producer("out").send()
+    session.fault("link_loss")
+    broker.connect().session().producer("q").send(message_id="m")
+    assert received(consumer).id == "m"
 
 
 # acknowledgements
@@ -168,9 +190,9 @@ def test_a_lazy_session_acknowledges_when_there_is_nothing_else_to_do() -> None:
 # time
 
 
-@pytest.mark.parametrize("timed", [True, False])
-def test_a_receive_that_gets_nothing_takes_its_time(timed: bool) -> None:  # noqa: FBT001 - a parameter of the test
-    broker = broker_of(**({"pace": Timed()} if timed else {}))
+@pytest.mark.parametrize("pace", [Timed, AtOnce])
+def test_a_receive_that_gets_nothing_takes_its_time(pace: Callable[[], Pace]) -> None:
+    broker = broker_of(pace=pace())
     consumer = broker.connect().session().consumer("q")
     before = broker.now
     assert consumer.receive(2.0) is None
