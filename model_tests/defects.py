@@ -49,8 +49,8 @@ _OF_PLUGIN = """
 """
 """The files of tests that run the engine or a journal: the quickest first."""
 
-_LIMIT = 900
-"""Seconds that the tests have on one copy: three times what they take."""
+_LIMITS = (90, 1200)
+"""Seconds that a run of one file has, and one of all: some three times what they take on a busy machine."""
 _END = 20
 """Seconds in which tests that are told to stop can stop their servers."""
 _FAILED, _NONE = 1, 5
@@ -86,7 +86,7 @@ class Result:
 
 
 def order(defect: Defect | None) -> list[list[str]]:
-    """The files of tests, run by run: the one, or the test of it, that should notice the defect, and then all others."""
+    """Files of tests, run by run: the one, or the test of it, that should notice the defect, and then all others."""
     own, others = (_OF_ENGINE, _OF_JOURNALS)
     if defect is not None and defect.file.startswith("journal/"):
         own, others = others, own
@@ -134,7 +134,7 @@ class Trials:
         """
         begin = time.monotonic()
         with copied(defect) as project:
-            first = self._run(project, "-c", _FIRST, str(project))
+            first = self._run(project, _LIMITS[0], "-c", _FIRST, str(project))
             if first.returncode:
                 last = (first.stdout.strip().splitlines() or ["no word"])[-1]
                 raise TooCoarse(f"{defect.name if defect else 'the project'} is of no use at all: {last}")
@@ -145,11 +145,12 @@ class Trials:
 
     def _failing(self, project: Path, files: Sequence[str]) -> str | None:
         """The first test of these files that fails on the copy, ``None`` if none does."""
+        limit = _LIMITS[len(files) > 1]
         pairs = [name.partition("::") for name in files]
         tests = [f"model_tests/test_{file}.py{sep}{test}" for file, sep, test in pairs]
         options = ["-x", "-v", "-rfE", "--tb=no", "--no-header", "-p", "no:cacheprovider", "-p", "no:xdist"]
         try:
-            ended = self._run(project, "-m", "pytest", *options, *tests)
+            ended = self._run(project, limit, "-m", "pytest", *options, *tests)
         except subprocess.TimeoutExpired as late:
             running = [line for line in str(late.stdout).splitlines() if line.startswith("model_tests/")]
             return f"{running[-1].split(' ')[0].removeprefix('model_tests/') if running else '?'} (does not end)"
@@ -160,7 +161,7 @@ class Trials:
             raise TooCoarse(f"the tests cannot be run: {ended.stdout[-500:]}")
         return found[0].split(" ", 1)[1].split(" - ")[0].removeprefix("model_tests/")
 
-    def _run(self, project: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    def _run(self, project: Path, limit: float, *arguments: str) -> subprocess.CompletedProcess[str]:
         """Run Python in the copy, which comes before any installed package; all that it started ends with it."""
         environment = {**os.environ, "PYTHONPATH": str(project), "CI": "1", "PYTHONUNBUFFERED": "1"}
         environment.pop("PYTEST_ADDOPTS", None)
@@ -174,7 +175,7 @@ class Trials:
             stderr=subprocess.STDOUT,
             start_new_session=True,
         )
-        end = time.monotonic() + _LIMIT
+        end = time.monotonic() + limit
         while True:
             try:
                 out, _ = process.communicate(timeout=1)
@@ -183,7 +184,7 @@ class Trials:
                     _ended(process)
                     raise Interrupted from None
                 if time.monotonic() > end:
-                    raise subprocess.TimeoutExpired(arguments, _LIMIT, _ended(process)) from None
+                    raise subprocess.TimeoutExpired(arguments, limit, _ended(process)) from None
             except BaseException:
                 _ended(process)
                 raise

@@ -81,7 +81,7 @@ def test_tests_that_do_not_end_are_ended_and_count(monkeypatch: pytest.MonkeyPat
         "endless", "no end", "engine/__init__.py", "answer = 42", "def __getattr__(_):\n    while 1: pass\n"
     )
     monkeypatch.setattr(defects, "_FIRST", "")
-    monkeypatch.setattr(defects, "_LIMIT", 1)
+    monkeypatch.setattr(defects, "_LIMITS", (1, 1))
     noticed = Trials().trial(endless).noticed
     assert noticed is not None
     assert noticed.endswith("(does not end)")
