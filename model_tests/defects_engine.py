@@ -604,14 +604,6 @@ _FAILURES = (
         noticed_by="engine_promises::test_a_broker_whose_disk_is_full_serves_again_when_there_is_room",
     ),
     Defect(
-        "telling-without-commits",
-        "a broker that dies as it tells what a sync took along does not start again",
-        _ENGINE,
-        "            self._tell(copy, records)\n        for session in sessions:\n            self._written(session)\n",
-        "            self._tell(copy, records)\n",
-        noticed_by="engine_faults_inside",
-    ),
-    Defect(
         "sync-tells-too-much",
         "what was added while a sync was told of counts as synced, and a crash brings it back",
         _ENGINE,
@@ -657,7 +649,7 @@ _FAILURES = (
         _BROKER,
         "for queue in self._queues.values() if queue.name != self._letters.name]",
         "for queue in self._queues.values()]",
-        noticed_by="engine_promises::test_a_dead_letter_is_in_a_queue_of_its_own_with_the_reason_and_survives",
+        noticed_by="engine_told",
     ),
 )
 
@@ -669,14 +661,6 @@ _TIME = (
         "at = max(self.pace.now + (self.pace.delay(event.agent) or 0), self._last.get(way, 0))",
         "at = self.pace.now + (self.pace.delay(event.agent) or 0)",
         noticed_by="engine_told",
-    ),
-    Defect(
-        "frame-of-another-session",
-        "a frame to a session that is gone counts as one to the next session",
-        _ENGINE,
-        "            if _connection(event, subject) is not scope:\n                return",
-        "            if subject is None:\n                return",
-        noticed_by="engine_scenarios",
     ),
     Defect(
         "healed-network-loses",

@@ -125,6 +125,29 @@ def test_every_delivery_but_the_first_is_flagged_and_counted(profile: str) -> No
     assert deliveries == [(False, 1), (True, 2), (True, 3)]
 
 
+def test_a_message_on_its_way_to_a_client_that_dies_arrives_nowhere_else() -> None:
+    """It is sent again, and takes its time again."""
+    broker = broker_of(pace=Timed(latency=(100_000, 100_000)))
+    broker.connect().session().producer("q").send()
+    start, client = broker.now, broker.connect()
+    client.session().consumer("q")
+    other = broker.connect().session().consumer("q")
+    broker.engine.at(start + 50_000, client.crash)
+    received(other)
+    assert broker.now >= start + 150_000
+
+
+def test_dead_letters_are_no_reason_not_to_be_drained() -> None:
+    broker = broker_of("artemis", max_delivery_attempts=1)
+    broker.connect().session().producer("q").send(message_id="m")
+    client = broker.connect()
+    received(client.session("CLIENT_ACKNOWLEDGE").consumer("q"))
+    client.crash()
+    broker.engine.flush_all()
+    assert (broker.queue("q").length, broker.queue("DLQ").length) == (0, 1)
+    broker.drained()
+
+
 # transactions
 
 
