@@ -39,8 +39,8 @@ _OF_ENGINE = """
     engine_promises engine_refinement engine_faults_inside engine_kill engine_applications engine_sessions
 """
 _OF_JOURNALS = """
-    journal_room journal_report journal_checksums journal_frames journal_sql journal_disk journal_machine
-    journal_postgres journal_flips journal_forks journal_ends journal_protocol journal_interrupts journal_file
+    journal_reopened journal_room journal_report journal_checksums journal_frames journal_sql journal_disk
+    journal_machine journal_postgres journal_flips journal_forks journal_ends journal_protocol journal_interrupts journal_file
     journal_calls journal_crashes
 """
 _OF_PLUGIN = """

@@ -281,7 +281,7 @@ _TRANSACTIONS = (
         _BROKER,
         "            self._leaving.append(session)",
         "            self.core.sessions.pop(session, None)",
-        noticed_by="engine_scenarios",
+        noticed_by="engine_faults_inside",
     ),
 )
 

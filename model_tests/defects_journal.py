@@ -30,7 +30,7 @@ _REVIEWED = (
         _RECOVERY,
         "waiting = [pair for pairs in self._pending.values() for pair in pairs]",
         "waiting = []",
-        noticed_by="journal_crashes",
+        noticed_by="journal_reopened",
     ),
     Defect(  # J3
         "checksum-without-watermark",
@@ -62,7 +62,7 @@ _REVIEWED = (
         _RECOVERY,
         "del self._remembered[next(iter(self._remembered))]",
         "self._remembered.popitem()",
-        noticed_by="journal_protocol",
+        noticed_by="journal_reopened",
     ),
     Defect(  # J7
         "base-forgets-the-next-key",
@@ -70,7 +70,7 @@ _REVIEWED = (
         _FILE,
         "first, self._replay.next_key, self._salt)",
         "first, 1, self._salt)",
-        noticed_by="journal_protocol",
+        noticed_by="journal_reopened",
     ),
     Defect(  # J8
         "commit-backwards",
@@ -78,7 +78,7 @@ _REVIEWED = (
         _RECOVERY,
         "in self._pending.get(transaction, ()):",
         "in reversed(self._pending.get(transaction, [])):",
-        noticed_by="journal_crashes",
+        noticed_by="journal_reopened",
     ),
     Defect(  # J9
         "sqlite-normal",
@@ -196,7 +196,7 @@ _SEGMENTS = (
         _FILE,
         "            position += len(part)\n",
         "",
-        noticed_by="journal_file",
+        noticed_by="journal_file::test_a_long_write_is_several_frames_and_one_entry_may_be_longer",
     ),
     Defect(
         "never-compacted",
@@ -204,7 +204,7 @@ _SEGMENTS = (
         _FILE,
         "return size > SEGMENT.size and size >= 2 * self._replay.size + SEGMENT.size",
         "return self._older < 0",
-        noticed_by="journal_file",
+        noticed_by="journal_file::test_the_file_journal_does_not_grow",
     ),
     Defect(
         "epoch-unchecked",
@@ -236,7 +236,7 @@ _SEGMENTS = (
         _FRAME,
         "    if any(transactions):",
         "    if all(transactions):",
-        noticed_by="journal_crashes",
+        noticed_by="journal_reopened",
     ),
     Defect(
         "salt-known",
@@ -268,7 +268,7 @@ _SEGMENTS = (
         _DISK,
         "fcntl.LOCK_EX | fcntl.LOCK_NB",
         "fcntl.LOCK_SH | fcntl.LOCK_NB",
-        noticed_by="journal_protocol",
+        noticed_by="journal_machine",
     ),
     Defect(
         "clean-end-unsynced",
@@ -303,7 +303,7 @@ _STATE = (
         _RECOVERY,
         "return max(key, newest + 1, last + 1)",
         "return max(key, newest + 1)",
-        noticed_by="journal_protocol",
+        noticed_by="journal_reopened",
     ),
     Defect(
         "removal-before-commit-forgotten",
@@ -311,7 +311,7 @@ _STATE = (
         _RECOVERY,
         "self.removed += live.pop(key, None) is not None or self._removed_before_commit(key)",
         "self.removed += live.pop(key, None) is not None",
-        noticed_by="journal_crashes",
+        noticed_by="journal_reopened",
     ),
     Defect(
         "open-transactions-survive-opening",
@@ -319,7 +319,7 @@ _STATE = (
         _RECOVERY,
         "        self._pending.clear()\n",
         "",
-        noticed_by="journal_crashes",
+        noticed_by="journal_reopened",
     ),
     Defect(
         "marks-dropped-by-compaction",
@@ -327,7 +327,7 @@ _STATE = (
         _RECOVERY,
         "        yield from ((_MARK, key, ATTEMPTS.pack(attempts), 0) for key, attempts in self._marks.items())\n",
         "",
-        noticed_by="journal_crashes",
+        noticed_by="journal_reopened",
     ),
     Defect(
         "ids-dropped-by-compaction",
@@ -335,7 +335,7 @@ _STATE = (
         _RECOVERY,
         "        yield from ((_REMEMBER, key, name, 0) for name, key in self._remembered.items())\n",
         "",
-        noticed_by="journal_crashes",
+        noticed_by="journal_reopened",
     ),
     Defect(
         "order-of-commits",
@@ -343,7 +343,7 @@ _STATE = (
         _RECOVERY,
         "            self._disordered |= kind == _STORE\n",
         "",
-        noticed_by="journal_crashes",
+        noticed_by="journal_reopened",
     ),
     Defect(
         "memory-tears-transactions",
@@ -351,7 +351,7 @@ _STATE = (
         _MEMORY,
         "if entry[3] or self._failed or survivors(position)",
         "if self._failed or survivors(position)",
-        noticed_by="journal_file",
+        noticed_by="journal_file::test_a_transaction_of_the_memory_journal_survives_whole_or_not_at_all",
     ),
 )
 
@@ -362,7 +362,7 @@ _ENDS = (
         _MORTAL,
         "        if error is None:",
         "        if error is None or isinstance(error, journal.failures):",
-        noticed_by="journal_file",
+        noticed_by="journal_file::test_after_a_failed_write_nothing_is_confirmed",
     ),
     Defect(
         "interrupt-forgotten",
@@ -422,7 +422,7 @@ _DATABASES = (
         _ROWS,
         "        replay.next_key = max(replay.next_key, key + 1, transaction + 1)\n",
         "",
-        noticed_by="journal_protocol",
+        noticed_by="journal_reopened",
     ),
     Defect(
         "rows-not-held-to-their-end",
@@ -462,7 +462,7 @@ _DATABASES = (
         _POSTGRES,
         "if locked is None or not locked[0]:",
         "if locked is None:",
-        noticed_by="journal_protocol",
+        noticed_by="journal_protocol::test_two_cannot_have_the_same_journal_open",
     ),
     Defect(
         "postgres-in-any-order",
