@@ -40,8 +40,8 @@ _OF_ENGINE = """
 """
 _OF_JOURNALS = """
     journal_reopened journal_room journal_report journal_checksums journal_frames journal_sql journal_disk
-    journal_machine journal_postgres journal_flips journal_forks journal_ends journal_protocol journal_interrupts journal_file
-    journal_calls journal_crashes
+    journal_machine journal_postgres journal_flips journal_forks journal_ends journal_protocol
+    journal_interrupts journal_file journal_calls journal_crashes
 """
 _OF_PLUGIN = """
     pytest_plugin_text pytest_plugin_rest pytest_plugin_refusals pytest_plugin pytest_plugin_endless

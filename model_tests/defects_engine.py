@@ -257,7 +257,7 @@ _TRANSACTIONS = (
         _SESSION,
         "        self.broker.engine.finish_executing()\n",
         "",
-        noticed_by="engine_faults_inside",
+        noticed_by="engine_told",
     ),
     Defect(
         "lost-work-committed",
@@ -609,7 +609,7 @@ _FAILURES = (
         _ENGINE,
         "                if copy.told is told:",
         "                if copy.told:",
-        noticed_by="engine_faults_inside",
+        noticed_by="engine_applications::test_what_was_mended_stays_so",
     ),
     Defect(
         "thread-unnoticed-in-a-session",

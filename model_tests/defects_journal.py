@@ -114,11 +114,11 @@ _REVIEWED = (
     ),
     Defect(  # J13
         "rotated-end-unchecked",
-        "a segment whose end is damaged is read as far as it goes, though another one follows",
+        "a segment whose end is missing is read as far as it goes, though another one follows",
         _SCAN,
-        "        if not last:",
-        "        if not last and not self.segments:",
-        noticed_by="journal_file",
+        "if self.segments and header.first != self.position:",
+        "if self.segments and header.first < self.position:",
+        noticed_by="journal_reopened",
     ),
     Defect(  # J14
         "rotation-position",
@@ -126,7 +126,7 @@ _REVIEWED = (
         _FILE,
         "first = self._next - len(entries) if base else self._written",
         "first = self._next - len(entries) if base else self._next",
-        noticed_by="journal_crashes",
+        noticed_by="journal_reopened",
     ),
 )
 

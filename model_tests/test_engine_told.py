@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 from collections.abc import Callable
 from typing import Any
@@ -21,6 +22,7 @@ from ackfsm.engine import (
     TransactionRolledBackException,
 )
 from ackfsm.engine._pace import FRAMES, Pace
+from ackfsm.engine._wiring import Event
 from model_tests._tables import shipped
 from model_tests.engine_calls import shared_wiring
 
@@ -178,6 +180,29 @@ def test_a_consumer_that_reconnects_in_a_transaction_is_sent_what_waits() -> Non
     session.fault("link_loss")
     broker.connect().session().producer("q").send(message_id="m")
     assert received(consumer).id == "m"
+
+
+@pytest.mark.parametrize("struck", ["execute_commit", "execute_consumption"])
+def test_a_connection_that_breaks_as_a_commit_is_executed_leaves_all_of_it_or_nothing(struck: str) -> None:
+    broker = broker_of()
+    broker.connect().session().producer("in").send()
+    session = broker.connect().session("SESSION_TRANSACTED")
+    received(session.consumer("in"))
+    session.producer("out").send()
+    strikes = []
+
+    def strike(event: Event, _: object) -> None:
+        if event.name == struck and not strikes:
+            strikes.append(event)
+            session.fault("link_loss")
+
+    broker.observe(strike)
+    with contextlib.suppress(OutcomeUnknown):
+        session.commit()
+    broker.observe(None)
+    session.close()
+    assert strikes
+    assert (broker.queue("in").length, broker.queue("out").length) in {(0, 1), (1, 0)}
 
 
 # acknowledgements

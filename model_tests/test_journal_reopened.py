@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from ackfsm.journal import ATTEMPTS, FileJournal, Journal, Kind, MemoryJournal, Recovery, SqliteJournal
+from ackfsm.journal import ATTEMPTS, FileJournal, Journal, JournalDamaged, Kind, MemoryJournal, Recovery, SqliteJournal
+from ackfsm.journal._frame import SEGMENT
 
 
 class _Store:
@@ -105,3 +107,17 @@ def test_a_transaction_of_an_earlier_life_never_commits(store: _Store, end: Call
     assert list(end().live) == [2]
     store.append((Kind.COMMIT, _OPEN))
     assert list(end().live) == [2]
+
+
+@pytest.mark.parametrize("which", range(3))
+def test_a_segment_that_lacks_its_end_is_damage_though_another_follows(which: int, tmp_path: Path) -> None:
+    with contextlib.closing(FileJournal(tmp_path, segment_bytes=100)) as journal:
+        for key in range(1, 5):
+            journal.append(Kind.STORE, key, bytes(100))
+            journal.sync()
+    with contextlib.closing(FileJournal(tmp_path, segment_bytes=100)) as journal:
+        assert list(journal.recovery.live) == [1, 2, 3, 4]
+    segment = sorted(tmp_path.glob("*.journal"))[which]
+    segment.write_bytes(segment.read_bytes()[: SEGMENT.size])
+    with pytest.raises(JournalDamaged, match="position"):
+        FileJournal(tmp_path)
