@@ -49,7 +49,7 @@ _OF_PLUGIN = """
 """
 """The files of tests that run the engine or a journal: the quickest first."""
 
-_LIMITS = (90, 1200)
+_LIMITS = (120, 1200)
 """Seconds that a run of one file has, and one of all: some three times what they take on a busy machine."""
 _END = 20
 """Seconds in which tests that are told to stop can stop their servers."""
@@ -151,9 +151,10 @@ class Trials:
         options = ["-x", "-v", "-rfE", "--tb=no", "--no-header", "-p", "no:cacheprovider", "-p", "no:xdist"]
         try:
             ended = self._run(project, limit, "-m", "pytest", *options, *tests)
-        except subprocess.TimeoutExpired as late:
-            running = [line for line in str(late.stdout).splitlines() if line.startswith("model_tests/")]
-            return f"{running[-1].split(' ')[0].removeprefix('model_tests/') if running else '?'} (does not end)"
+        except subprocess.TimeoutExpired:
+            if len(files) == 1:
+                return None  # a busy machine, perhaps: what all tests say counts
+            raise TooCoarse("the tests do not end, which tells nobody what is wrong") from None
         if not ended.returncode:
             return None
         found = [line for line in ended.stdout.splitlines() if line.startswith(("FAILED ", "ERROR "))]

@@ -22,7 +22,7 @@ _REVIEWED = (
         "        self._disk.sync(self._live_file())\n        self._synced = self._written",
         "        if self._written % 2:\n            self._disk.sync(self._live_file())\n"
         "        self._synced = self._written",
-        noticed_by="journal_crashes",
+        noticed_by="journal_crashes::test_every_crash_of_eight_operations_is_survived",
     ),
     Defect(  # J2
         "compaction-drops-open-transactions",
@@ -54,7 +54,7 @@ _REVIEWED = (
         _FILE,
         "self._disk.rename(half, whole)\n        self._disk.sync_directory(self.path)",
         "self._disk.rename(half, whole)",
-        noticed_by="journal_crashes",
+        noticed_by="journal_crashes::test_every_crash_of_eight_operations_is_survived",
     ),
     Defect(  # J6
         "newest-id-evicted",
@@ -86,7 +86,7 @@ _REVIEWED = (
         _SQLITE,
         "{'FULL' if durable else 'NORMAL'}",
         "NORMAL",
-        noticed_by="journal_calls",
+        noticed_by="journal_calls::test_the_real_calls_sync_before_they_confirm",
     ),
     Defect(  # J10
         "postgres-does-not-wait",
@@ -102,7 +102,7 @@ _REVIEWED = (
         _DISK,
         "            os.fsync(folder)\n",
         "            os.fstat(folder)\n",
-        noticed_by="journal_calls",
+        noticed_by="journal_calls::test_the_real_calls_sync_before_they_confirm",
     ),
     Defect(  # J12
         "files-never-synced",
@@ -110,7 +110,7 @@ _REVIEWED = (
         _DISK,
         "            os.fdatasync(file)\n",
         "            os.fstat(file)\n",
-        noticed_by="journal_calls",
+        noticed_by="journal_calls::test_the_real_calls_sync_before_they_confirm",
     ),
     Defect(  # J13
         "rotated-end-unchecked",
@@ -140,7 +140,7 @@ _SEGMENTS = (
         "        self._synced = self._written\n"
         "        self._put(self._live_file(), self._offset, self._mark(SEAL, self._synced))\n"
         "        self._disk.sync(self._live_file())\n",
-        noticed_by="journal_crashes",
+        noticed_by="journal_crashes::test_every_crash_of_eight_operations_is_survived",
     ),
     Defect(
         "rotation-without-sync",
@@ -148,7 +148,7 @@ _SEGMENTS = (
         _FILE,
         "            self._disk.sync(self._file)\n",
         "",
-        noticed_by="journal_crashes",
+        noticed_by="journal_crashes::test_without_a_bug_the_runs_that_show_bugs_are_survived",
     ),
     Defect(
         "rename-before-sync",
@@ -156,7 +156,7 @@ _SEGMENTS = (
         _FILE,
         "        self._disk.sync(self._live_file())\n        self._disk.rename(half, whole)\n",
         "        self._disk.rename(half, whole)\n        self._disk.sync(self._live_file())\n",
-        noticed_by="journal_crashes",
+        noticed_by="journal_crashes::test_every_crash_of_eight_operations_is_survived",
     ),
     Defect(
         "torn-end-not-cut",
@@ -164,7 +164,7 @@ _SEGMENTS = (
         _FILE,
         "self._disk.truncate(file, found.torn.offset)",
         "self._disk.open(self.path / found.torn.file)",
-        noticed_by="journal_crashes",
+        noticed_by="journal_file::test_every_cut_of_the_last_write_is_told_and_the_rest_is_there",
     ),
     Defect(
         "tail-unsynced-at-opening",
@@ -172,7 +172,7 @@ _SEGMENTS = (
         _FILE,
         "                self._write_again(file, found)\n                self._disk.sync(file)\n",
         "                self._write_again(file, found)\n",
-        noticed_by="journal_crashes",
+        noticed_by="journal_crashes::test_without_a_bug_the_runs_that_show_bugs_are_survived",
     ),
     Defect(
         "tail-not-written-again",
@@ -180,7 +180,7 @@ _SEGMENTS = (
         _FILE,
         "                self._write_again(file, found)\n                self._disk.sync(file)\n",
         "                self._disk.sync(file)\n",
-        noticed_by="journal_crashes",
+        noticed_by="journal_crashes::test_without_a_bug_the_runs_that_show_bugs_are_survived",
     ),
     Defect(
         "closed-without-a-mark",
@@ -188,7 +188,7 @@ _SEGMENTS = (
         _FILE,
         "                    self._put(self._live_file(), self._offset, self._mark(CLOSED, self._synced))\n",
         "",
-        noticed_by="journal_ends",
+        noticed_by="journal_ends::test_whether_a_journal_was_closed_is_told",
     ),
     Defect(
         "second-frame-of-a-write",
@@ -212,7 +212,7 @@ _SEGMENTS = (
         _SCAN,
         "if frame.epoch != header.epoch:",
         "if frame.epoch > header.epoch:",
-        noticed_by="journal_crashes",
+        noticed_by="journal_crashes::test_without_a_bug_the_runs_that_show_bugs_are_survived",
     ),
     Defect(
         "position-unchecked",
@@ -220,7 +220,7 @@ _SEGMENTS = (
         _SCAN,
         "if frame.position != self.position:",
         "if frame.position < self.position:",
-        noticed_by="journal_crashes",
+        noticed_by="journal_crashes::test_without_a_bug_the_runs_that_show_bugs_are_survived",
     ),
     Defect(
         "nothing-vouches",
@@ -228,7 +228,7 @@ _SEGMENTS = (
         _SCAN,
         "return frame.watermark > self.position or",
         "return frame.watermark > self.position + frame.count or",
-        noticed_by="journal_crashes",
+        noticed_by="journal_file::test_a_flip_of_every_byte_is_refused_or_told",
     ),
     Defect(
         "mixed-frames-without-transactions",
@@ -252,7 +252,7 @@ _SEGMENTS = (
         _DISK,
         "    while taken < len(data):",
         "    while taken <= 0 < len(data):",
-        noticed_by="journal_crashes",
+        noticed_by="journal_crashes::test_without_a_bug_the_runs_that_show_bugs_are_survived",
     ),
     Defect(
         "parents-unsynced",
@@ -260,7 +260,7 @@ _SEGMENTS = (
         _DISK,
         "            self.sync_directory(folder.parent)",
         "            folder.parent.stat()",
-        noticed_by="journal_calls",
+        noticed_by="journal_calls::test_the_real_calls_sync_before_they_confirm",
     ),
     Defect(
         "lock-shared",
@@ -268,7 +268,7 @@ _SEGMENTS = (
         _DISK,
         "fcntl.LOCK_EX | fcntl.LOCK_NB",
         "fcntl.LOCK_SH | fcntl.LOCK_NB",
-        noticed_by="journal_machine",
+        noticed_by="journal_machine::test_a_directory_is_locked_once",
     ),
     Defect(
         "clean-end-unsynced",
@@ -276,7 +276,7 @@ _SEGMENTS = (
         _WATERMARK,
         "        self._put(_ENDED, said.encode())\n        self._sync()",
         "        self._put(_ENDED, said.encode())",
-        noticed_by="journal_calls",
+        noticed_by="journal_calls::test_the_real_calls_sync_before_they_confirm",
     ),
     Defect(
         "lost-epoch-unnoticed",
@@ -292,7 +292,7 @@ _SEGMENTS = (
         _SCAN,
         "        self._hold_to(watermark, there=WATERMARK in names)\n",
         "",
-        noticed_by="journal_ends",
+        noticed_by="journal_ends::test_every_cut_of_the_last_segment_is_refused_or_only_of_the_seal",
     ),
 )
 
@@ -378,7 +378,7 @@ _ENDS = (
         _MORTAL,
         "    os.register_at_fork(after_in_child=forked)\n",
         "    os.register_at_fork(before=os.getpid)\n",
-        noticed_by="journal_forks",
+        noticed_by="journal_forks::test_a_fork_is_refused_at_once_and_the_parent_goes_on",
     ),
     Defect(
         "full-disk-untold",
@@ -397,7 +397,7 @@ _DATABASES = (
         _ROWS,
         "if self._waiting or self._synced < self._written:",
         "if self._waiting:",
-        noticed_by="journal_calls",
+        noticed_by="journal_calls::test_the_real_calls_sync_before_they_confirm",
     ),
     Defect(
         "sqlite-sync-changes-nothing",
@@ -406,7 +406,7 @@ _DATABASES = (
         "            if not rows:\n                cursor.execute(_UPDATE, self._head().columns)"
         "  # SQLite drops what changes nothing\n",
         "",
-        noticed_by="journal_calls",
+        noticed_by="journal_calls::test_the_real_calls_sync_before_they_confirm",
     ),
     Defect(
         "row-checksum-without-epoch",
@@ -430,7 +430,7 @@ _DATABASES = (
         _ROWS,
         "        hold_to(self._name, head.watermark, head, position)\n",
         "",
-        noticed_by="journal_ends",
+        noticed_by="journal_ends::test_rows_that_are_missing_at_the_end_are_refused",
     ),
     Defect(
         "rows-closed-unsaid",
@@ -438,7 +438,7 @@ _DATABASES = (
         _ROWS,
         "                    self._closed = self._epoch\n",
         "",
-        noticed_by="journal_ends",
+        noticed_by="journal_ends::test_whether_a_journal_was_closed_is_told",
     ),
     Defect(
         "sqlite-not-held-to-its-watermark",
@@ -446,7 +446,7 @@ _DATABASES = (
         _SQLITE,
         "        _hold(self._path, _beside(self._path), head, position)\n",
         "",
-        noticed_by="journal_ends",
+        noticed_by="journal_ends::test_every_cut_of_what_sqlite_has_waiting_is_refused_and_changes_nothing",
     ),
     Defect(
         "sqlite-pages-unchecked",
