@@ -137,7 +137,7 @@ class Trials:
             first = self._run(project, _LIMITS[0], "-c", _FIRST, str(project))
             if first.returncode:
                 last = (first.stdout.strip().splitlines() or ["no word"])[-1]
-                raise TooCoarse(f"{defect.name if defect else 'the project'} is of no use at all: {last}")
+                raise TooCoarse(f"it is of no use at all: {last}")
             noticed = None
             for files in order(defect):
                 noticed = noticed or self._failing(project, files)
@@ -241,7 +241,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 0
     trials = Trials()
     if not options.trust:
-        plain = trials.trial(None)
+        try:
+            plain = trials.trial(None)
+        except TooCoarse as error:
+            out(f"the project itself: {error}\n")
+            return 1
         out(_told(plain))
         if plain.noticed is not None:
             out("the project itself fails its tests; mend that first\n")
@@ -250,12 +254,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     coarse: list[str] = []
     with ThreadPoolExecutor(max(options.jobs, 1)) as pool:
         try:
-            for future in [pool.submit(trials.trial, defect) for defect in chosen]:
+            for defect, future in [(defect, pool.submit(trials.trial, defect)) for defect in chosen]:
                 try:
                     results.append(future.result())
                 except (TooCoarse, ValueError) as error:
-                    coarse.append(str(error))
-                    out(f"REFUSED: {error}\n")
+                    coarse.append(f"{defect.name} says nothing: {error}")
+                    out(f"{coarse[-1]}\n")
                 else:
                     out(_told(results[-1]))
                 sys.stdout.flush()

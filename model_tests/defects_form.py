@@ -43,5 +43,5 @@ class Defect:
         """The source of the module with the defect; raises :class:`ValueError` unless the text stands there once."""
         count = source.count(self.old)
         if count != 1 or self.old == self.new:
-            raise ValueError(f"{self.name}: its text stands {count} times in ackfsm/{self.file}; write it anew")
+            raise ValueError(f"its text stands {count} times in ackfsm/{self.file}; write it anew")
         return source.replace(self.old, self.new)

@@ -227,7 +227,7 @@ _SEGMENTS = (
         "damage in the midst of what was confirmed is cut off as a torn end",
         _SCAN,
         "return frame.watermark > self.position or",
-        "return frame.watermark > self.position + frame.count or",
+        "return frame.watermark < 0 or",
         noticed_by="journal_file::test_a_flip_of_every_byte_is_refused_or_told",
     ),
     Defect(

@@ -71,7 +71,7 @@ def test_a_defect_is_noticed_by_name_and_what_cannot_be_imported_is_refused(
         "comment is noticed by no test, and no reason is given: nothing"
     ]
     coarse = Defect("coarse", "all", "engine/__init__.py", "42", "forty-two")
-    with pytest.raises(TooCoarse, match="coarse is of no use at all: NameError"):
+    with pytest.raises(TooCoarse, match="it is of no use at all: NameError"):
         Trials().trial(coarse)
 
 
