@@ -228,7 +228,7 @@ _SEGMENTS = (
         _SCAN,
         "return frame.watermark > self.position or",
         "return frame.watermark < 0 or",
-        noticed_by="journal_file::test_a_flip_of_every_byte_is_refused_or_told",
+        noticed_by="journal_reopened",
     ),
     Defect(
         "mixed-frames-without-transactions",

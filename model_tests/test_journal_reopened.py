@@ -10,6 +10,7 @@ import pytest
 
 from ackfsm.journal import ATTEMPTS, FileJournal, Journal, JournalDamaged, Kind, MemoryJournal, Recovery, SqliteJournal
 from ackfsm.journal._frame import SEGMENT
+from ackfsm.journal._scan import WATERMARK
 
 
 class _Store:
@@ -120,4 +121,24 @@ def test_a_segment_that_lacks_its_end_is_damage_though_another_follows(which: in
     segment = sorted(tmp_path.glob("*.journal"))[which]
     segment.write_bytes(segment.read_bytes()[: SEGMENT.size])
     with pytest.raises(JournalDamaged, match="position"):
+        FileJournal(tmp_path)
+
+
+def test_damage_before_what_vouches_for_it_is_no_torn_end_though_the_watermark_is_old(tmp_path: Path) -> None:
+    """The mark of a sync in the watermark is not synced: a power loss leaves that of the opening, and the frames."""
+    journal = FileJournal(tmp_path)
+    watermark = (tmp_path / WATERMARK).read_bytes()
+    begin = len(next(tmp_path.glob("*.journal")).read_bytes())
+    for key in (1, 2):
+        journal.append(Kind.STORE, key, bytes(100))
+        journal.sync()
+    journal.kill().close()
+    segments = sorted(tmp_path.glob("*.journal"))
+    for file in segments[1:]:
+        file.unlink()
+    (tmp_path / WATERMARK).write_bytes(watermark)
+    damaged = bytearray(segments[0].read_bytes())
+    damaged[begin + 80] ^= 1
+    segments[0].write_bytes(damaged)
+    with pytest.raises(JournalDamaged, match="had been synced"):
         FileJournal(tmp_path)
