@@ -260,14 +260,6 @@ _TRANSACTIONS = (
         noticed_by="engine_told",
     ),
     Defect(
-        "lost-work-committed",
-        "commit() returns although a part of the work went with the connection",
-        _TELLING,
-        "            self._work_lost(session)\n",
-        "",
-        noticed_by="engine_promises::test_a_commit_over_work_that_was_lost_is_rolled_back",
-    ),
-    Defect(
         "lost-work-in-the-next-transaction",
         "what a connection took with it is of the transaction that begins after it",
         _TELLING,
@@ -475,7 +467,7 @@ _DEAD_LETTERS = (
         _LETTERS,
         'journal.append(Kind.REMOVE, copy.key, b"", transaction)',
         "journal.append(Kind.REMOVE, copy.key)",
-        noticed_by="engine_promises::test_a_broker_that_stops_in_the_midst_of_it_has_the_message_once",
+        noticed_by="engine_reopened",
     ),
     Defect(
         "dead-letter-counts-one-less",

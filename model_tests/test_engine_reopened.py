@@ -230,3 +230,18 @@ def test_all_that_a_transaction_does_names_it_in_the_journal_and_its_commit_come
     assert sorted(kind for kind, *_ in entries) == sorted(work)
     assert {transaction for *_, transaction in entries} == {number}
     assert last == (Kind.COMMIT, number, 0)
+
+
+def test_a_dead_letter_is_moved_by_one_transaction_of_the_journal() -> None:
+    journal = Recording()
+    broker = broker_on(journal, max_delivery_attempts=1)
+    broker.connect().session().producer("in").send()
+    journal.entries.clear()
+    client = broker.connect()
+    assert client.session("CLIENT_ACKNOWLEDGE").consumer("in").receive(None) is not None
+    client.crash()
+    broker.engine.flush_all()
+    *entries, last = [entry for entry in journal.entries if entry[0] is not Kind.MARK]
+    assert sorted(kind for kind, *_ in entries) == [Kind.STORE, Kind.REMOVE]
+    assert last[0] is Kind.COMMIT
+    assert {transaction for *_, transaction in entries} == {last[1]}

@@ -1,4 +1,4 @@
-"""What a journal finds when it is opened again, of every kind, compacted before or not."""
+"""What a journal finds when it is opened again, of every kind, compacted before or not, closed or killed."""
 
 from __future__ import annotations
 
@@ -8,7 +8,17 @@ from pathlib import Path
 
 import pytest
 
-from ackfsm.journal import ATTEMPTS, FileJournal, Journal, JournalDamaged, Kind, MemoryJournal, Recovery, SqliteJournal
+from ackfsm.journal import (
+    ATTEMPTS,
+    Crashable,
+    FileJournal,
+    Journal,
+    JournalDamaged,
+    Kind,
+    MemoryJournal,
+    Recovery,
+    SqliteJournal,
+)
 from ackfsm.journal._frame import SEGMENT
 from ackfsm.journal._scan import WATERMARK
 
@@ -25,10 +35,11 @@ class _Store:
         self._open = opened[kind]
         self.journal = self._open()
 
-    def again(self) -> Recovery:
-        """Sync, close, open; what is found."""
+    def again(self, *, killed: bool = False) -> Recovery:
+        """Sync, close or be killed, open; what is found."""
         self.journal.sync()
-        if isinstance(self.journal, MemoryJournal):
+        if killed or isinstance(self.journal, MemoryJournal):
+            assert isinstance(self.journal, Crashable)
             self.journal = self.journal.kill()
         else:
             self.journal.close()
@@ -45,12 +56,12 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> _Store:
     return _Store(request.param, tmp_path)
 
 
-@pytest.fixture(params=["compacted", "as it is"])
+@pytest.fixture(params=["compacted", "closed", "killed"])
 def end(request: pytest.FixtureRequest, store: _Store) -> Callable[[], Recovery]:
     def ended() -> Recovery:
         if request.param == "compacted":
             store.journal.compact()
-        return store.again()
+        return store.again(killed=request.param == "killed")
 
     return ended
 
