@@ -24,7 +24,7 @@ _REVIEWED = (
         _CONSUMER,
         "self.session.acknowledge_others(self)",
         "pass",
-        noticed_by="engine_several_consumers",
+        noticed_by="engine_several_consumers::test_an_acknowledgement_covers_what_every_consumer_of_the_session_has_had",
     ),
     Defect(  # E2
         "mark-forgotten-when-given-back",
@@ -32,7 +32,7 @@ _REVIEWED = (
         _QUEUES,
         "route.automaton.put(state, **_fresh(core))",
         'route.automaton.put(state, **_fresh(core), redelivery="clear")',
-        noticed_by="engine_sides",
+        noticed_by="engine_sides::test_any_number_of_sessions_may_still_be_busy_with_a_message_that_has_gone_on",
     ),
     Defect(  # E3
         "window-one-more",
@@ -41,7 +41,7 @@ _REVIEWED = (
         "Part(core.wiring.part(role, configuration)) for role in roles",
         "Part(core.wiring.part(role, dataclasses.replace(configuration, publish_window="
         "configuration.publish_window and configuration.publish_window + 1))) for role in roles",
-        noticed_by="engine_asyncio",
+        noticed_by="engine_asyncio::test_a_window_lets_only_so_many_sends_be_open",
     ),
     Defect(  # E4
         "order-after-rollback",
@@ -49,7 +49,7 @@ _REVIEWED = (
         _PARTS,
         "if tail and tail[-1] >= key:",
         "if tail and tail[-1] == key:",
-        noticed_by="engine_courses",
+        noticed_by="engine_courses::test_a_run_with_courses_is_the_run_without",
     ),
     Defect(  # E5
         "prefetch-leak-on-recover",
@@ -57,7 +57,7 @@ _REVIEWED = (
         _CORE,
         "for part in of.parts.values():",
         "for part in (p for role, p in of.parts.items() if role is not Role.PREFETCH):",
-        noticed_by="engine_scenarios",
+        noticed_by="engine_scenarios::test_a_consumer_that_reconnects_is_sent_what_waits",
     ),
     Defect(  # E6
         "mark-forgotten-after-opening",
@@ -65,7 +65,7 @@ _REVIEWED = (
         _BROKER,
         "if live.marked:",
         "if live.marked and live.attempts > 1:",
-        noticed_by="engine_reopened",
+        noticed_by="engine_courses::test_a_mark_counts_as_stored_only_after_a_sync_that_did_not_fail",
     ),
     Defect(  # E7
         "count-forgotten-after-opening",
@@ -73,7 +73,7 @@ _REVIEWED = (
         _BROKER,
         "copy.mark, copy.stored = live.attempts, stored",
         "copy.stored = stored",
-        noticed_by="engine_reopened",
+        noticed_by="engine_reopened::test_flag_and_count_of_a_delivery_come_back",
     ),
     Defect(  # E8
         "serials-begin-again",
@@ -81,7 +81,7 @@ _REVIEWED = (
         _BROKER,
         "self._serial = recovery.next_key >> 2",
         "self._serial = 0",
-        noticed_by="engine_reopened",
+        noticed_by="engine_reopened::test_what_is_sent_after_opening_overwrites_nothing_in_any_life",
     ),
     Defect(  # E9
         "duplicate-ids-not-known-after-opening",
@@ -89,7 +89,7 @@ _REVIEWED = (
         _BROKER,
         "self._remembered = dict.fromkeys(recovery.remembered)",
         "self._remembered = {}",
-        noticed_by="engine_reopened",
+        noticed_by="engine_reopened::test_what_is_sent_again_under_an_id_of_an_earlier_life_is_taken_once",
     ),
     Defect(  # E10
         "rollback-first-consumer-only",
@@ -98,7 +98,7 @@ _REVIEWED = (
         "            self._give_up(consumer.incoming)\n            consumer.let_go()",
         "            if consumer is self.consumers[0]:\n                self._give_up(consumer.incoming)\n"
         "            consumer.let_go()",
-        noticed_by="engine_several_consumers",
+        noticed_by="engine_several_consumers::test_what_every_consumer_has_had_is_delivered_again_flagged",
     ),
     Defect(  # E11
         "dead-consumer-in-rotation",
@@ -106,7 +106,7 @@ _REVIEWED = (
         _SESSION,
         "if consumer.incoming in consumer.queue.consumers:  # it may die as it closes",
         "if consumer.incoming not in consumer.queue.consumers:",
-        noticed_by="engine_several_consumers",
+        noticed_by="engine_several_consumers::test_a_queue_keeps_nothing_of_clients_that_are_gone",
     ),
     Defect(  # E12
         "course-without-prefetch",
@@ -114,7 +114,7 @@ _REVIEWED = (
         _COURSES,
         "            prefetch.state,\n",
         "",
-        noticed_by="engine_reopened",
+        noticed_by="engine_reopened::test_no_message_is_marked_for_which_there_is_no_room",
     ),
     Defect(  # E13
         "commit-after-sync",
@@ -125,7 +125,7 @@ _REVIEWED = (
         "            self.journal.sync()\n"
         "            for transaction in self._commits:\n                self.journal.append(Kind.COMMIT, transaction)\n"
         "            self._commits.clear()\n",
-        noticed_by="engine_scenarios",
+        noticed_by="engine_scenarios::test_what_became_of_a_commit_is_found_out_when_its_session_is_gone",
     ),
     Defect(  # E14
         "removal-outside-transaction",
@@ -133,7 +133,7 @@ _REVIEWED = (
         _STORAGE,
         'self.journal.append(Kind.REMOVE, copy.key, b"", _transaction(copy, _CONSUMER))',
         "self.journal.append(Kind.REMOVE, copy.key)",
-        noticed_by="engine_reopened",
+        noticed_by="engine_reopened::test_all_that_a_transaction_does_names_it_in_the_journal_and_its_commit_comes_last",
     ),
     Defect(  # E15, a sibling
         "store-outside-transaction",
@@ -141,7 +141,7 @@ _REVIEWED = (
         _STORAGE,
         "self._keep(copy, _transaction(copy, _PRODUCER))",
         "self._keep(copy, 0)",
-        noticed_by="engine_reopened",
+        noticed_by="engine_reopened::test_all_that_a_transaction_does_names_it_in_the_journal_and_its_commit_comes_last",
     ),
     Defect(  # E16, a sibling
         "closed-consumer-in-rotation",
@@ -150,7 +150,7 @@ _REVIEWED = (
         "        for consumer in self.consumers:\n            consumer.queue.consumers.remove(consumer.incoming)\n"
         "        self.broker.engine.wait",
         "        self.broker.engine.wait",
-        noticed_by="engine_several_consumers",
+        noticed_by="engine_several_consumers::test_what_every_consumer_has_had_goes_to_the_next_session_flagged",
     ),
     Defect(  # E17
         "headers-lost-after-opening",
@@ -158,7 +158,7 @@ _REVIEWED = (
         _MESSAGES,
         "found = json.loads(headers) if headers else {}",
         "found = {}",
-        noticed_by="engine_reopened",
+        noticed_by="engine_reopened::test_a_message_comes_back_as_it_was_sent",
     ),
     Defect(  # E18
         "dispatch-before-mark",
@@ -166,7 +166,7 @@ _REVIEWED = (
         _DISPATCHING,
         "self._engine.mark_later(queue)\n                break",
         "self._engine.mark_later(queue)",
-        noticed_by="engine_reopened",
+        noticed_by="engine_reopened::test_flag_and_count_of_a_delivery_come_back",
     ),
     Defect(  # E19
         "first-in-not-first-out",
@@ -174,7 +174,7 @@ _REVIEWED = (
         _PARTS,
         "members[min(tail[0], early[0]) if early else tail[0]]",
         "members[max(tail[0], early[0]) if early else tail[0]]",
-        noticed_by="engine_scenarios",
+        noticed_by="engine_scenarios::test_a_consumer_that_reconnects_is_sent_what_waits",
     ),
     Defect(  # E20
         "close-without-flush",
@@ -193,7 +193,7 @@ _TRANSACTIONS = (
         _SESSION,
         "        self.finish_processing()\n        self.broker.engine.settle()\n        self.alive()",
         "        self.broker.engine.settle()\n        self.alive()",
-        noticed_by="engine_scenarios",
+        noticed_by="engine_scenarios::test_what_became_of_a_commit_is_found_out_when_its_session_is_gone",
     ),
     Defect(
         "commit-first-consumer-only",
@@ -201,7 +201,7 @@ _TRANSACTIONS = (
         _SESSION,
         "for c in self.consumers if _acknowledging(c.incoming)]",
         "for c in self.consumers[:1] if _acknowledging(c.incoming)]",
-        noticed_by="engine_several_consumers",
+        noticed_by="engine_several_consumers::test_a_commit_covers_what_every_consumer_of_the_session_has_had",
     ),
     Defect(
         "rollback-one-delivery-mode-only",
@@ -209,7 +209,7 @@ _TRANSACTIONS = (
         _SESSION,
         'self.ended("rolled_back")\n        for out in self.outgoing.values():',
         'self.ended("rolled_back")\n        for out in list(self.outgoing.values())[:1]:',
-        noticed_by="engine_sides",
+        noticed_by="engine_sides::test_a_transaction_of_which_a_message_is_refused_gives_back_what_it_consumed",
     ),
     Defect(
         "transaction-number-kept",
@@ -217,7 +217,7 @@ _TRANSACTIONS = (
         _SESSION,
         "        self.transaction = self.broker.new_transaction()\n        for side",
         "        for side",
-        noticed_by="engine_reopened",
+        noticed_by="engine_reopened::test_each_transaction_has_a_number_of_its_own_in_every_life",
     ),
     Defect(
         "best-outcome-counts",
@@ -225,7 +225,7 @@ _TRANSACTIONS = (
         _SESSION,
         "self._outcome = max(self._outcome, outcome, key=_ENDS.index)",
         "self._outcome = min(self._outcome, outcome, key=_ENDS.index)",
-        noticed_by="engine_several_consumers",
+        noticed_by="engine_several_consumers::test_what_every_consumer_has_had_is_delivered_again_flagged",
     ),
     Defect(
         "rolled-back-commit-returns",
@@ -233,7 +233,7 @@ _TRANSACTIONS = (
         _SESSION,
         "        if outcome != asked:",
         '        if outcome != asked and asked != "committed":',
-        noticed_by="engine_scenarios",
+        noticed_by="engine_scenarios::test_what_was_sent_after_a_transaction_was_lost_goes_with_it",
     ),
     Defect(
         "receiving-begins-nothing",
@@ -241,7 +241,7 @@ _TRANSACTIONS = (
         _CONSUMER,
         "            self.session.begin()\n",
         "            pass\n",
-        noticed_by="engine_several_consumers",
+        noticed_by="engine_several_consumers::test_a_commit_covers_what_every_consumer_of_the_session_has_had",
     ),
     Defect(
         "half-of-a-commit-executed",
@@ -249,7 +249,7 @@ _TRANSACTIONS = (
         _ENGINE,
         "self._executing += sides",
         "self._executing += sides[:1]",
-        noticed_by="engine_sides",
+        noticed_by="engine_sides::test_a_transaction_of_which_a_message_is_refused_gives_back_what_it_consumed",
     ),
     Defect(
         "fault-in-the-midst-of-a-commit",
@@ -284,7 +284,7 @@ _SESSIONS = (
         _SESSION,
         "            for consumer in self.consumers:\n                self._give_up(consumer.incoming)",
         "            for consumer in self.consumers[:1]:\n                self._give_up(consumer.incoming)",
-        noticed_by="engine_several_consumers",
+        noticed_by="engine_several_consumers::test_what_every_consumer_has_had_is_delivered_again_flagged",
     ),
     Defect(
         "close-gives-nothing-back",
@@ -292,7 +292,7 @@ _SESSIONS = (
         _SESSION,
         "            self._give_up(consumer.incoming)\n        self.broker.engine.wait(",
         "            consumer.let_go()\n        self.broker.engine.wait(",
-        noticed_by="engine_several_consumers",
+        noticed_by="engine_several_consumers::test_what_every_consumer_has_had_goes_to_the_next_session_flagged",
     ),
     Defect(
         "close-forgets-lazy-acknowledgements",
@@ -300,7 +300,7 @@ _SESSIONS = (
         _SESSION,
         "        self.broker.flush_lazily(self)\n",
         "",
-        noticed_by="engine_reopened",
+        noticed_by="engine_reopened::test_what_was_acknowledged_before_an_orderly_end_does_not_come_again",
     ),
     Defect(
         "close-keeps-what-was-sent",
@@ -308,7 +308,7 @@ _SESSIONS = (
         _SESSION,
         "wait(lambda: not any(out.open for out in self.outgoing.values()))\n        for out in self.outgoing.values():",
         "wait(lambda: not any(out.open for out in self.outgoing.values()))\n        for out in ():",
-        noticed_by="engine_scenarios",
+        noticed_by="engine_scenarios::test_a_session_that_is_closed_leaves_nothing_of_its_transaction",
     ),
     Defect(
         "close-does-not-wait-for-sends",
@@ -316,7 +316,7 @@ _SESSIONS = (
         _SESSION,
         "        self.broker.engine.wait(lambda: not any(out.open for out in self.outgoing.values()))\n",
         "",
-        noticed_by="engine_scenarios",
+        noticed_by="engine_scenarios::test_a_session_is_closed_when_its_sends_have_an_outcome",
     ),
     Defect(
         "connection-closes-one-session",
@@ -324,7 +324,7 @@ _SESSIONS = (
         _CONNECTION,
         "        for session in self.sessions:\n            session.close()",
         "        for session in self.sessions[:1]:\n            session.close()",
-        noticed_by="engine_several_consumers",
+        noticed_by="engine_several_consumers::test_a_connection_closes_all_its_sessions_and_makes_no_more",
     ),
     Defect(
         "closed-connection-makes-sessions",
@@ -332,7 +332,7 @@ _SESSIONS = (
         _CONNECTION,
         "            session.close()\n        self._closed = True",
         "            session.close()",
-        noticed_by="engine_several_consumers",
+        noticed_by="engine_several_consumers::test_a_connection_closes_all_its_sessions_and_makes_no_more",
     ),
     Defect(
         "listener-inside-a-call",
@@ -348,7 +348,7 @@ _SESSIONS = (
         _CONSUMER,
         '            self._broker.engine.perform("give_back", message.copy)',
         "            pass",
-        noticed_by="engine_asyncio",
+        noticed_by="engine_asyncio::test_a_listener_that_throws_is_called_again",
     ),
     Defect(
         "acknowledgement-in-doubt-returns",
@@ -367,7 +367,7 @@ _DELIVERY = (
         _TELLING,
         "max(copy.mark, 1) + 1, False",
         "max(copy.mark, 1), False",
-        noticed_by="engine_reopened",
+        noticed_by="engine_reopened::test_flag_and_count_of_a_delivery_come_back",
     ),
     Defect(
         "stored-count-one-less",
@@ -375,7 +375,7 @@ _DELIVERY = (
         _STORAGE,
         "ATTEMPTS.pack(copy.mark + 1)",
         "ATTEMPTS.pack(copy.mark)",
-        noticed_by="engine_reopened",
+        noticed_by="engine_reopened::test_flag_and_count_of_a_delivery_come_back",
     ),
     Defect(
         "flag-from-the-third-delivery",
@@ -391,7 +391,7 @@ _DELIVERY = (
         _STORAGE,
         ".move is Move.IGNORE",
         ".move is not Move.IGNORE",
-        noticed_by="engine_reopened",
+        noticed_by="engine_reopened::test_flag_and_count_of_a_delivery_come_back",
     ),
     Defect(
         "marks-beyond-the-prefetch",
@@ -407,7 +407,7 @@ _DELIVERY = (
         _QUEUES,
         " and self._prefetch.goes_to(signal) != REFUSED",
         "",
-        noticed_by="engine_told",
+        noticed_by="engine_several_consumers::test_a_connection_closes_all_its_sessions_and_makes_no_more",
     ),
     Defect(
         "prefetch-one-more",
@@ -416,7 +416,7 @@ _DELIVERY = (
         "Part(core.wiring.part(role, configuration)) for role in (Role.CONSUMER, Role.PREFETCH)",
         "Part(core.wiring.part(role, dataclasses.replace(configuration, prefetch="
         "configuration.prefetch and configuration.prefetch + 1))) for role in (Role.CONSUMER, Role.PREFETCH)",
-        noticed_by="engine_several_consumers",
+        noticed_by="engine_several_consumers::test_a_connection_closes_all_its_sessions_and_makes_no_more",
     ),
     Defect(
         "first-consumer-gets-all",
@@ -432,7 +432,7 @@ _DELIVERY = (
         _TELLING,
         "        if queue.ready.members:\n            self._broker.wake(queue)",
         "        if not queue.ready.members:\n            self._broker.wake(queue)",
-        noticed_by="engine_repairs",
+        noticed_by="engine_repairs::test_an_acknowledgement_makes_room_for_the_next_message",
     ),
     Defect(
         "queue-one-too-many",
@@ -448,7 +448,7 @@ _DELIVERY = (
         _PRODUCER,
         "data = body if type(body) is bytes else body_of(body)",
         "data = body if isinstance(body, bytes | bytearray) else body_of(body)",
-        noticed_by="engine_arguments",
+        noticed_by="engine_arguments::test_what_was_sent_is_delivered_whatever_becomes_of_what_it_was_made_of",
     ),
 )
 
@@ -577,7 +577,7 @@ _FAILURES = (
         _STORAGE,
         "        except JournalFailure:\n            return False",
         "        except JournalFailure:\n            return True",
-        noticed_by="engine_courses",
+        noticed_by="engine_courses::test_a_mark_counts_as_stored_only_after_a_sync_that_did_not_fail",
     ),
     Defect(
         "broker-goes-on-after-a-failed-sync",
@@ -668,7 +668,7 @@ _TIME = (
         _ENGINE,
         '        choices += ((self.core.events["write_record"], self.core.broker) for _ in self._marking)\n',
         "",
-        noticed_by="engine_courses",
+        noticed_by="engine_courses::test_in_any_order_a_message_whose_mark_is_stored_first_arrives",
     ),
     Defect(
         "timeout-at-once",
@@ -719,7 +719,7 @@ _WORDS = (
         _TELLING,
         '"rejected": Outcome.REJECTED,',
         '"rejected": Outcome.CONFIRMED,',
-        noticed_by="engine_asyncio",
+        noticed_by="engine_asyncio::test_an_outcome_in_doubt_and_a_rejection_are_raised_where_they_are_awaited",
     ),
     Defect(
         "handler-hears-all-of-a-range",
@@ -727,7 +727,7 @@ _WORDS = (
         _TELLING,
         " and event not in _CONCLUDED:",
         ":",
-        noticed_by="engine_asyncio",
+        noticed_by="engine_asyncio::test_a_handler_hears_of_a_range_once_and_every_task_of_its_own_message",
     ),
     Defect(
         "cancelled-send-forgotten",
@@ -735,7 +735,7 @@ _WORDS = (
         _AIO,
         "            self.unheard.append(sent)\n",
         "",
-        noticed_by="engine_asyncio",
+        noticed_by="engine_asyncio::test_a_cancelled_send_has_an_outcome_that_can_still_be_asked_for",
     ),
     Defect(
         "task-listener-never-fails",
@@ -743,7 +743,7 @@ _WORDS = (
         _AIO,
         "self.consumer.done(message, failed)",
         "self.consumer.done(message)",
-        noticed_by="engine_asyncio",
+        noticed_by="engine_asyncio::test_a_listener_that_throws_is_called_again",
     ),
     Defect(
         "task-waits-without-a-timeout",
@@ -751,7 +751,7 @@ _WORDS = (
         _AIO,
         "            engine.at(end, _nothing)\n",
         "            self._turns.called()\n",
-        noticed_by="engine_asyncio",
+        noticed_by="engine_asyncio::test_a_timeout_passes_in_virtual_time",
     ),
 )
 

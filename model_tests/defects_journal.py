@@ -30,7 +30,7 @@ _REVIEWED = (
         _RECOVERY,
         "waiting = [pair for pairs in self._pending.values() for pair in pairs]",
         "waiting = []",
-        noticed_by="journal_reopened",
+        noticed_by="journal_crashes::test_every_short_run_is_survived",
     ),
     Defect(  # J3
         "checksum-without-watermark",
@@ -38,7 +38,7 @@ _REVIEWED = (
         _FRAME,
         "zlib.crc32(head[_CHECKED_FROM:], head[3] ^ salt << 1)",
         "zlib.crc32(head[_CHECKED_FROM:-8], head[3] ^ salt << 1)",
-        noticed_by="journal_checksums",
+        noticed_by="journal_checksums::test_no_byte_of_a_long_frame_changes_without_a_word",
     ),
     Defect(  # J4
         "checksum-without-the-end-of-long-frames",
@@ -46,7 +46,7 @@ _REVIEWED = (
         _FRAME,
         "return zlib.crc32(body, zlib",
         "return zlib.crc32(body[:-8] if len(body) > 4096 else body, zlib",
-        noticed_by="journal_checksums",
+        noticed_by="journal_checksums::test_no_byte_of_a_long_frame_changes_without_a_word",
     ),
     Defect(  # J5
         "names-unsynced-at-rotation",
@@ -62,7 +62,7 @@ _REVIEWED = (
         _RECOVERY,
         "del self._remembered[next(iter(self._remembered))]",
         "self._remembered.popitem()",
-        noticed_by="journal_reopened",
+        noticed_by="journal_protocol::test_the_journals_agree_with_a_dictionary",
     ),
     Defect(  # J7
         "base-forgets-the-next-key",
@@ -70,7 +70,7 @@ _REVIEWED = (
         _FILE,
         "first, self._replay.next_key, self._salt)",
         "first, 1, self._salt)",
-        noticed_by="journal_reopened",
+        noticed_by="journal_reopened::test_a_number_that_was_given_is_not_free_again",
     ),
     Defect(  # J8
         "commit-backwards",
@@ -78,7 +78,7 @@ _REVIEWED = (
         _RECOVERY,
         "in self._pending.get(transaction, ()):",
         "in reversed(self._pending.get(transaction, [])):",
-        noticed_by="journal_reopened",
+        noticed_by="journal_reopened::test_what_a_transaction_stores_and_removes_is_removed",
     ),
     Defect(  # J9
         "sqlite-normal",
@@ -94,7 +94,7 @@ _REVIEWED = (
         _POSTGRES,
         "{'on' if durable else 'off'}",
         "off",
-        noticed_by="journal_postgres",
+        noticed_by="journal_postgres::test_what_is_confirmed_is_on_the_disk_of_a_server_that_syncs",
     ),
     Defect(  # J11
         "names-never-synced",
@@ -164,7 +164,7 @@ _SEGMENTS = (
         _FILE,
         "self._disk.truncate(file, found.torn.offset)",
         "self._disk.open(self.path / found.torn.file)",
-        noticed_by="journal_file::test_every_cut_of_the_last_write_is_told_and_the_rest_is_there",
+        noticed_by="journal_crashes::test_every_crash_of_eight_operations_is_survived",
     ),
     Defect(
         "tail-unsynced-at-opening",
@@ -172,7 +172,7 @@ _SEGMENTS = (
         _FILE,
         "                self._write_again(file, found)\n                self._disk.sync(file)\n",
         "                self._write_again(file, found)\n",
-        noticed_by="journal_crashes::test_without_a_bug_the_runs_that_show_bugs_are_survived",
+        noticed_by="journal_crashes::test_every_crash_of_eight_operations_is_survived",
     ),
     Defect(
         "tail-not-written-again",
@@ -180,7 +180,7 @@ _SEGMENTS = (
         _FILE,
         "                self._write_again(file, found)\n                self._disk.sync(file)\n",
         "                self._disk.sync(file)\n",
-        noticed_by="journal_crashes::test_without_a_bug_the_runs_that_show_bugs_are_survived",
+        noticed_by="journal_crashes::test_every_crash_of_eight_operations_is_survived",
     ),
     Defect(
         "closed-without-a-mark",
@@ -236,7 +236,7 @@ _SEGMENTS = (
         _FRAME,
         "    if any(transactions):",
         "    if all(transactions):",
-        noticed_by="journal_reopened",
+        noticed_by="journal_reopened::test_a_transaction_of_an_earlier_life_never_commits",
     ),
     Defect(
         "salt-known",
@@ -284,7 +284,7 @@ _SEGMENTS = (
         _WATERMARK,
         "    if said.epoch > epoch:",
         "    if said.epoch > epoch + said.epoch:",
-        noticed_by="journal_ends",
+        noticed_by="journal_ends::test_a_segment_without_entries_that_is_missing_is_refused",
     ),
     Defect(
         "lost-end-unnoticed",
@@ -303,7 +303,7 @@ _STATE = (
         _RECOVERY,
         "return max(key, newest + 1, last + 1)",
         "return max(key, newest + 1)",
-        noticed_by="journal_reopened",
+        noticed_by="journal_reopened::test_a_number_that_was_given_is_not_free_again",
     ),
     Defect(
         "removal-before-commit-forgotten",
@@ -311,7 +311,7 @@ _STATE = (
         _RECOVERY,
         "self.removed += live.pop(key, None) is not None or self._removed_before_commit(key)",
         "self.removed += live.pop(key, None) is not None",
-        noticed_by="journal_reopened",
+        noticed_by="journal_reopened::test_a_removal_holds_before_the_commit_of_what_it_removes",
     ),
     Defect(
         "open-transactions-survive-opening",
@@ -319,7 +319,7 @@ _STATE = (
         _RECOVERY,
         "        self._pending.clear()\n",
         "",
-        noticed_by="journal_reopened",
+        noticed_by="journal_reopened::test_a_transaction_of_an_earlier_life_never_commits",
     ),
     Defect(
         "marks-dropped-by-compaction",
@@ -327,7 +327,7 @@ _STATE = (
         _RECOVERY,
         "        yield from ((_MARK, key, ATTEMPTS.pack(attempts), 0) for key, attempts in self._marks.items())\n",
         "",
-        noticed_by="journal_reopened",
+        noticed_by="journal_reopened::test_marks_and_the_newest_ids_are_there",
     ),
     Defect(
         "ids-dropped-by-compaction",
@@ -335,7 +335,7 @@ _STATE = (
         _RECOVERY,
         "        yield from ((_REMEMBER, key, name, 0) for name, key in self._remembered.items())\n",
         "",
-        noticed_by="journal_reopened",
+        noticed_by="journal_reopened::test_marks_and_the_newest_ids_are_there",
     ),
     Defect(
         "order-of-commits",
@@ -343,7 +343,7 @@ _STATE = (
         _RECOVERY,
         "            self._disordered |= kind == _STORE\n",
         "",
-        noticed_by="journal_reopened",
+        noticed_by="journal_reopened::test_copies_are_in_the_order_in_which_they_were_stored",
     ),
     Defect(
         "memory-tears-transactions",
@@ -370,7 +370,7 @@ _ENDS = (
         _MORTAL,
         "        if error is None:",
         "        if error is None or not isinstance(error, Exception):",
-        noticed_by="journal_interrupts",
+        noticed_by="journal_interrupts::test_an_interrupt_at_any_step_loses_nothing_confirmed",
     ),
     Defect(
         "fork-not-minded",
@@ -386,7 +386,7 @@ _ENDS = (
         _DISK,
         "_NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}",
         "_NO_ROOM = {errno.EDQUOT, errno.EFBIG}",
-        noticed_by="journal_room",
+        noticed_by="journal_room::test_a_full_disk_is_a_failure_and_opening_works_when_there_is_room",
     ),
 )
 
@@ -414,7 +414,7 @@ _DATABASES = (
         _ROWS,
         "_COLUMNS.pack(position, epoch, kind, key, transaction)",
         "_COLUMNS.pack(position, 0, kind, key, transaction)",
-        noticed_by="journal_checksums",
+        noticed_by="journal_sql::test_rows_that_are_not_what_was_written_are_refused",
     ),
     Defect(
         "rows-give-keys-twice",
@@ -446,7 +446,7 @@ _DATABASES = (
         _SQLITE,
         "        _hold(self._path, _beside(self._path), head, position)\n",
         "",
-        noticed_by="journal_ends::test_every_cut_of_what_sqlite_has_waiting_is_refused_and_changes_nothing",
+        noticed_by="journal_ends::test_a_file_that_is_missing_is_refused",
     ),
     Defect(
         "sqlite-pages-unchecked",
@@ -454,7 +454,7 @@ _DATABASES = (
         _SQLITE,
         "        _check_pages(self._path, self._database)\n        self._open()",
         "        self._open()",
-        noticed_by="journal_flips",
+        noticed_by="journal_flips::test_every_flip_is_refused_in_one_sentence_or_everything_is_there",
     ),
     Defect(
         "postgres-opened-twice",
@@ -470,7 +470,7 @@ _DATABASES = (
         _POSTGRES,
         "WHERE name = %s ORDER BY position",
         "WHERE name = %s",
-        noticed_by="journal_protocol",
+        noticed_by="journal_sql::test_rows_of_postgres_that_are_not_what_was_written_are_refused",
     ),
     Defect(
         "postgres-replaces-without-waiting",
@@ -478,7 +478,7 @@ _DATABASES = (
         _POSTGRES,
         '            cursor.execute("SET LOCAL synchronous_commit = on")\n',
         "",
-        noticed_by="journal_postgres",
+        noticed_by="journal_postgres::test_a_compaction_waits_for_the_disk_of_the_server",
     ),
 )
 
