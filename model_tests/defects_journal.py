@@ -219,7 +219,7 @@ _SEGMENTS = (
         "a frame that is missing in the midst is not noticed",
         _SCAN,
         "if frame.position != self.position:",
-        "if frame.position < self.position:",
+        "if frame.position < 0:",
         noticed_by="journal_crashes::test_without_a_bug_the_runs_that_show_bugs_are_survived",
     ),
     Defect(
