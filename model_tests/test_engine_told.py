@@ -189,7 +189,7 @@ def test_a_connection_that_breaks_as_a_commit_is_executed_leaves_all_of_it_or_no
     session = broker.connect().session("SESSION_TRANSACTED")
     received(session.consumer("in"))
     session.producer("out").send()
-    strikes = []
+    strikes: list[Event] = []
 
     def strike(event: Event, _: object) -> None:
         if event.name == struck and not strikes:
