@@ -13,7 +13,7 @@ GENERATED := $(DRAWINGS) $(PAGES)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help install run test mutants reductions searches applications fuzz bench lint draw pages fresh wheel clean
+.PHONY: help install run test defects mutants reductions searches applications fuzz bench lint draw pages fresh wheel clean
 
 help: ## list the targets
 	@awk -F ': .*## ' '/^[a-z]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -44,6 +44,9 @@ $(SERVERS): .ci/servers | $(INSTALLED)
 
 test: $(INSTALLED) $(SERVERS) ## run the tests, on all cores (in one process: PYTEST_ARGS=-n0)
 	$(BIN)/python -m pytest -n auto --dist loadfile $(PYTEST_ARGS)
+
+defects: $(INSTALLED) $(SERVERS) ## put defects into copies of engine and journals, and list what no test notices (DEFECTS_ARGS="--jobs 2")
+	$(BIN)/python -m model_tests.defects $(DEFECTS_ARGS)
 
 mutants: $(INSTALLED) ## change every row of the tables in turn, and list what nobody notices (some minutes)
 	$(BIN)/python -m model_tests.mutants

@@ -118,6 +118,19 @@ def test_a_commit_that_does_not_wait_is_noticed(
     assert WAYS[way](syncing)
 
 
+def test_a_compaction_waits_for_the_disk_of_the_server(syncing: Server) -> None:
+    import psycopg
+
+    with psycopg.connect(syncing.dsn, autocommit=True) as other:
+        journal = used(syncing.dsn, "compacted")
+        other.execute(_NOTING.format(table="ackfsm_journal"))
+        journal.compact()
+        rows = other.execute("SELECT at_commit = 'on' FROM said").fetchall()
+        journal.close()
+        other.execute("DROP TABLE said, ackfsm_journal, ackfsm_journal_entry; DROP FUNCTION note CASCADE")
+    assert rows == [(True,)]
+
+
 def test_the_server_syncs_its_log_before_it_answers(syncing: Server, tmp_path: Path) -> None:
     """The real calls of the process that serves the journal, as strace sees them."""
     if shutil.which("strace") is None:
