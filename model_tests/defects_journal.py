@@ -301,8 +301,8 @@ _STATE = (
         "transactions-numbered-again",
         "a transaction has the number of one that the journal has, and commits what that one left",
         _RECOVERY,
-        "return max(key, newest + 1, last + 1)",
-        "return max(key, newest + 1)",
+        "        if transaction >= key:\n            key = transaction + 1\n",
+        "",
         noticed_by="journal_reopened::test_a_number_that_was_given_is_not_free_again",
     ),
     Defect(
