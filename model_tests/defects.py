@@ -135,7 +135,10 @@ class Trials:
         """
         begin = time.monotonic()
         with copied(defect) as project:
-            first = self._run(project, _LIMITS[0], "-c", _FIRST, str(project))
+            try:
+                first = self._run(project, _LIMITS[0], "-c", _FIRST, str(project))
+            except subprocess.TimeoutExpired:
+                raise TooCoarse("it is of no use at all: the first message is never delivered") from None
             if first.returncode:
                 last = (first.stdout.strip().splitlines() or ["no word"])[-1]
                 raise TooCoarse(f"it is of no use at all: {last}")

@@ -775,14 +775,6 @@ _WORDS = (
         noticed_by="engine_courses::test_what_waits_for_a_sync_that_is_interrupted_is_told_by_the_next",
     ),
     Defect(
-        "window-open-at-the-sync",
-        "a blocking send leaves the publish window as it was while it waited",
-        _COURSES,
-        "half, states = _Half(state, _moved(states, between), effects, steps), between",
-        "half = _Half(state, _moved(states, between), effects, steps)",
-        noticed_by="engine_courses::test_a_run_with_courses_is_the_run_without",
-    ),
-    Defect(
         "mark-of-the-first-message-alone",
         "of messages that are sent alike the mark of the first alone is stored",
         _COURSES,
@@ -804,14 +796,6 @@ _WORDS = (
         _COURSES,
         "        if half is not None and not self._half_way(half, copy, roles):\n            return half.done",
         "        if half is not None:\n            self._half_way(half, copy, roles)",
-        noticed_by="engine_courses::test_a_run_with_courses_is_the_run_without",
-    ),
-    Defect(
-        "stored-before-it-is-sent-on",
-        "a message that may be sent on at once waits for the disk",
-        _COURSES,
-        "        passed = self._pass(script, copy, onward)\n        if not passed and",
-        "        passed = False\n        if not passed and",
         noticed_by="engine_courses::test_a_run_with_courses_is_the_run_without",
     ),
     Defect(
