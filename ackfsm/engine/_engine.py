@@ -376,7 +376,7 @@ class Engine:
     def store(self, copy: Copy) -> bool:
         """Sync in the midst of a course, for which the call that sends ``copy`` waits; see :class:`Disk`."""
         copy.message.waited = True
-        taken = [(each, each.told) for each in self._unsynced if "disk" in each.told.by]
+        taken = [(each, told) for each in self._unsynced if "disk" in (told := each.told).by]
         self._unsynced.clear()
         if not self.queues.write():
             return False
