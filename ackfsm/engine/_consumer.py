@@ -225,7 +225,7 @@ class Consumer:
 
     def _claims(self, copy: Copy) -> bool:
         """Acknowledge a message that is then handed over; whether it has been, in one course with that."""
-        if self._broker.history is not None:
+        if self._broker.history is not None or self.session.transacted:
             self._acknowledge(copy)
             return False
         done = self._drive(self._claiming, copy)
