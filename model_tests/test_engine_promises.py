@@ -28,7 +28,7 @@ from ackfsm.engine import (
     Timed,
     TransactionRolledBackException,
 )
-from ackfsm.journal import FileJournal, OsDisk
+from ackfsm.journal import FileJournal, Journal, MemoryJournal, OsDisk
 from ackfsm.terms import Verdict
 from model_tests._tables import shipped
 from model_tests.engine_calls import shared_wiring
@@ -556,3 +556,156 @@ def test_no_listener_is_called_inside_a_call_of_its_session(profile: str, call: 
     session.close()
     assert (rest(broker, "in"), rest(broker, "other")) == ([], [])
     assert len(rest(broker, "out")) == 3
+
+
+# messages that were prefetched and never seen
+
+COUNTING_WHAT_IS_SEEN = ("artemis", "activemq", "qpid-jms")
+KEPT: dict[str, Any] = {"redelivery_mark_persisted": True, "max_delivery_attempts": 2}
+
+
+def given_back(session: Session) -> None:
+    """All that the session has had, and what it was sent besides."""
+    if session.transacted:
+        session.rollback()
+    else:
+        session.recover()
+
+
+def recovered_in_vain(profile: str, mode: str = "CLIENT_ACKNOWLEDGE", **settings: Any) -> Broker:
+    """The first of four messages is delivered as often as it may be; the others are prefetched with it."""
+    broker = broker_of(profile, ack_mode=mode, **{"max_delivery_attempts": 2, **settings})
+    fill(broker, "m1", "m2", "m3", "m4")
+    with broker.connect().session(mode) as session:
+        consumer = session.consumer("in")
+        for count in (1, 2):
+            message = consumer.receive(None)
+            assert message is not None
+            assert (message.id, message.redelivered, message.delivery_count) == ("m1", count > 1, count)
+            given_back(session)
+    return broker
+
+
+def seen(broker: Broker, *, queue: str = "in") -> list[tuple[str, bool, int]]:
+    """What a client has of a queue, and gives back as it closes."""
+    with broker.connect().session("CLIENT_ACKNOWLEDGE") as session:
+        found = iter(session.consumer(queue).poll, None)
+        return [(message.id, message.redelivered, message.delivery_count) for message in found]
+
+
+@pytest.mark.parametrize("profile", COUNTING_WHAT_IS_SEEN)
+@pytest.mark.parametrize("mode", ["CLIENT_ACKNOWLEDGE", "SESSION_TRANSACTED"])
+@pytest.mark.parametrize("kept", [False, True])
+def test_what_is_given_back_unseen_was_no_attempt(tmp_path: Path, profile: str, mode: str, kept: bool) -> None:  # noqa: FBT001 - a case
+    broker = recovered_in_vain(profile, mode, redelivery_mark_persisted=kept)
+    assert [message.id for message in broker.dead_letters] == ["m1"]
+    assert [message.headers[DEAD_LETTER_HEADERS[1]] for message in broker.dead_letters] == [2]
+    assert seen(broker) == [(name, True, 2) for name in ("m2", "m3", "m4")]
+    assert seen(broker) == [(name, True, 3) for name in ("m2", "m3", "m4")]
+    assert [message.id for message in broker.dead_letters] == ["m1", "m2", "m3", "m4"]
+    assert [message.headers[DEAD_LETTER_HEADERS[1]] for message in broker.dead_letters] == [2] * 4
+    accepted(broker, tmp_path)
+    broker.close()
+
+
+@pytest.mark.parametrize("profile", ["jms", "ems", "solace-jms"])
+@pytest.mark.parametrize("mode", ["CLIENT_ACKNOWLEDGE", "SESSION_TRANSACTED"])
+def test_where_each_sending_counts_what_nobody_saw_is_dead_lettered_too(profile: str, mode: str) -> None:
+    broker = recovered_in_vain(profile, mode, prefetch=10)
+    assert [message.id for message in broker.dead_letters] == ["m1", "m2", "m3", "m4"]
+
+
+def test_where_each_sending_counts_it_does_for_the_interface_of_solace_too() -> None:
+    broker = broker_of("solace", ack_mode="CLIENT_ACKNOWLEDGE", max_delivery_attempts=2)
+    fill(broker, "m1", "m2")
+    for _ in range(2):
+        with broker.connect().session("CLIENT_ACKNOWLEDGE") as session:
+            assert session.consumer("in").receive(None) is not None
+    assert [message.id for message in broker.dead_letters] == ["m1", "m2"]
+
+
+@pytest.mark.parametrize("profile", COUNTING_WHAT_IS_SEEN)
+@pytest.mark.parametrize("closed", ["consumer", "session", "connection"])
+def test_who_closes_gives_back_what_was_not_seen_as_if_it_had_not_been_sent(profile: str, closed: str) -> None:
+    broker = broker_of(profile, max_delivery_attempts=1)
+    fill(broker, "m1", "m2")
+    for _ in range(3):
+        connection = broker.connect()
+        session = connection.session("CLIENT_ACKNOWLEDGE")
+        consumer = session.consumer("in")
+        closing: dict[str, Any] = {"consumer": consumer, "session": session, "connection": connection}
+        closing[closed].close()
+        connection.close()
+    assert broker.dead_letters == []
+    assert seen(broker) == [("m1", True, 2), ("m2", True, 2)]
+    assert [message.id for message in broker.dead_letters] == ["m1", "m2"]
+
+
+def test_what_a_client_had_prefetched_when_it_failed_counts_although_nobody_saw_it() -> None:
+    broker = broker_of("artemis", max_delivery_attempts=2)
+    fill(broker, "m1", "m2")
+    for _ in range(2):
+        connection = broker.connect()
+        assert connection.session("CLIENT_ACKNOWLEDGE").consumer("in").receive(None)
+        connection.crash()
+    assert [message.id for message in broker.dead_letters] == ["m1", "m2"]
+
+
+def test_a_broker_that_forgets_its_marks_forgets_what_was_given_back_too() -> None:
+    broker = broker_of("artemis", max_delivery_attempts=1, redelivery_mark_persisted=False)
+    fill(broker, "m1")
+    with broker.connect().session("CLIENT_ACKNOWLEDGE") as session:
+        session.consumer("in")
+    broker.kill()
+    assert seen(broker) == [("m1", False, 1)]
+    assert [message.headers[DEAD_LETTER_HEADERS[1]] for message in broker.dead_letters] == [1]
+
+
+def closed_and_opened(broker: Broker) -> Journal:
+    """What a journal in a folder has after its broker."""
+    journal = broker.storage.journal
+    assert isinstance(journal, FileJournal)
+    broker.close()
+    return FileJournal(journal.path)
+
+
+def killed(broker: Broker) -> Journal:
+    """What is left when the process has died, whatever was synced."""
+    journal = broker.storage.journal
+    assert isinstance(journal, MemoryJournal)
+    while broker.engine.go_on():  # the disk is in time
+        pass
+    return journal.kill()
+
+
+@pytest.mark.parametrize("profile", COUNTING_WHAT_IS_SEEN)
+@pytest.mark.parametrize("left", [closed_and_opened, killed])
+def test_another_broker_counts_on_from_what_was_seen(
+    tmp_path: Path, profile: str, left: Callable[[Broker], Journal]
+) -> None:
+    journal = MemoryJournal() if left is killed else FileJournal(tmp_path / "journal")
+    broker = broker_of(profile, journal=left(recovered_in_vain(profile, **KEPT, journal=journal)), **KEPT)
+    for _ in range(3):
+        with broker.connect().session("CLIENT_ACKNOWLEDGE") as session:
+            session.consumer("in")
+        broker = broker_of(profile, journal=left(broker), **KEPT)
+    assert seen(broker) == [(name, True, 2) for name in ("m2", "m3", "m4")]
+    broker = broker_of(profile, journal=left(broker), **KEPT)
+    assert [message.id for message in broker.dead_letters] == ["m1"]
+    assert seen(broker) == [(name, True, 2) for name in ("m2", "m3", "m4")]  # a journal has the attempts alone
+    assert [message.id for message in broker.dead_letters] == ["m1", "m2", "m3", "m4"]
+    broker.close()
+
+
+def test_the_count_that_a_journal_keeps_falls_and_the_mark_stays() -> None:
+    broker = broker_of("artemis", **KEPT)
+    fill(broker, "m1")
+    kept = []
+    for reads in (False, False, True, False, False):
+        with broker.connect().session("CLIENT_ACKNOWLEDGE") as session:
+            consumer = session.consumer("in")
+            assert not reads or consumer.receive(None)
+        (live,) = killed(broker).recovery.live.values()
+        (browsed,) = broker.connect().session("CLIENT_ACKNOWLEDGE").browser("in")
+        kept.append((live.marked, live.attempts, browsed.redelivered, browsed.delivery_count))
+    assert kept == [(True, 0, True, 1)] * 2 + [(True, 1, True, 2)] * 3

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import subprocess
 import sys
 import tracemalloc
@@ -74,6 +75,17 @@ def filled(folder: Path, *, close: bool = False) -> dict[str, bytes]:
     else:
         abandon(journal)
     return content(folder)
+
+
+def test_a_mark_without_an_attempt_is_a_mark(folder: Path) -> None:
+    with contextlib.closing(FileJournal(folder)) as journal:
+        journal.append(Kind.STORE, 1, b"copy 1")
+        for attempts in (1, 0):
+            journal.append(Kind.MARK, 1, ATTEMPTS.pack(attempts))
+        journal.sync()
+        journal.compact()
+    with contextlib.closing(FileJournal(folder)) as journal:
+        assert (journal.recovery.live[1].marked, journal.recovery.live[1].attempts) == (True, 0)
 
 
 def test_what_was_synced_comes_back(folder: Path) -> None:

@@ -130,7 +130,7 @@ class Calls(RuleBasedStateMachine):
         self.append(Kind.REMOVE, self.order[which % len(self.order)], b"", self.transaction(inside))
 
     @precondition(lambda self: self.order)
-    @rule(which=st.integers(0, 100), attempts=st.integers(1, 2**32 - 1))
+    @rule(which=st.integers(0, 100), attempts=st.integers(0, 2**32 - 1))
     def marks(self, which: int, attempts: int) -> None:
         self.append(Kind.MARK, self.order[which % len(self.order)], ATTEMPTS.pack(attempts))
 

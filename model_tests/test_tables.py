@@ -258,6 +258,42 @@ count:
         assert [fsm.step(state, event) for state in fsm.states] == after
 
 
+UNDOING = ("up", "over", "back", "seen")
+
+
+@pytest.mark.parametrize(("bound", "undoes"), [(2, True), (2, False), (None, True)])
+def test_a_counter_takes_the_last_one_back_unless_something_has_kept_it(
+    bound: int | None,
+    undoes: bool,  # noqa: FBT001 - a case
+    tmp_path: Path,
+) -> None:
+    when = f"{{when: confirm_timer == {not undoes}, because: x, source: model}}, {{ignore: x}}"
+    cells = (("up", "up", ""), ("reset", "over", ""), ("undo", "back", f"[{when}]"), ("keep", "seen", ""))
+    rows = "".join(
+        f"  {heading}: {{{event}: {row or '{because: x, source: model}'}}}\n" for heading, event, row in cells
+    )
+    machine = f"""
+count:
+  per: system
+  means: x
+  owns: [{", ".join(UNDOING)}]
+  counter: {{bound: publish_window, starts: empty, at_zero: ignore, at_bound: refuse}}
+{rows}"""
+    events = "\n".join(f"{event}: {{per: system, lane: broker, means: x}}" for event in UNDOING)
+    specification = small_spec(tmp_path, machine, events)
+    configuration = specification.configure("jms", {"publish_window": bound})
+    fsm = specification.machines["count"].fsm(specification.environment(configuration))
+    if bound is None:
+        assert fsm.states == ("unlimited",)
+    elif undoes:
+        assert fsm.states == ("0", "1", "2", "1_open", "2_open")
+        taken = steps(fsm, "up", "back", "back", "up", "seen", "back", "up", "up", "back", "up", "seen", "up", "over")
+        assert taken == ["1_open", "0", "0", "1_open", "1", "1", "2_open", None, "1", "2_open", "2", None, "0"]
+    else:
+        assert fsm.states == ("0", "1", "2")
+        assert steps(fsm, "up", "back", "seen", "up", "back", "up") == ["1", "1", "1", "2", "2", None]
+
+
 @pytest.mark.parametrize(
     ("settings", "copies", "repeats", "counted"),
     [

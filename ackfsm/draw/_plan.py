@@ -53,7 +53,7 @@ def general(machine: Machine) -> Plan:
     counted: list[Line] = []
     for place, line in lines:
         fsm = _counting_alone(machine, machine.counter, place, line.row)
-        names, initial = _short_names(fsm, machine.counter.bound), fsm.initial
+        names, initial = {**names, **_short_names(fsm, machine.counter.bound)}, fsm.initial
         counted += [_renamed(dataclasses.replace(line, row=row), names) for row in fsm.rows.values()]
     return Plan(tuple(names.values()), names[initial], tuple(counted))
 
@@ -86,13 +86,25 @@ def _guard(when: str, before: Sequence[Row]) -> str:
 def _counting_alone(machine: Machine, counter: Counter, place: tuple[str, EventRef], row: Row) -> Fsm:
     """The numbers that one alternative of a counter makes, as if it were the only row of its cell and held always."""
     always = dataclasses.replace(row, when=machine.cells[place][-1].when)
-    alone = dataclasses.replace(machine, alphabet=(place[1],), cells={place: (always,)})
-    return alone.fsm({counter.bound: _SHORT_BOUND})
+    undone = {
+        at: (dataclasses.replace(cell[0], when=cell[-1].when),)
+        for at, cell in machine.cells.items()
+        if at[0] == "undo" and at != place
+    }
+    shown = (place[1], *(event for _, event in undone))
+    alone = dataclasses.replace(machine, alphabet=shown, cells={**undone, place: (always,)})
+    fsm = alone.fsm({counter.bound: _SHORT_BOUND})
+    rows = {at: row for at, row in fsm.rows.items() if at[1] == place[1]}
+    return dataclasses.replace(fsm, alphabet=(place[1],), rows=rows)
 
 
 def _short_names(fsm: Fsm, bound: str) -> dict[str, str]:
     shown = {str(_SHORT_BOUND - 1): _ELIDED, str(_SHORT_BOUND): bound}
-    return {state: shown.get(state, state) for state in fsm.states}
+    numbers = {state: state.removesuffix(Counter.OPEN) for state in fsm.states}
+    return {
+        state: shown.get(number, number) + (", may be undone" if number != state else "")
+        for state, number in numbers.items()
+    }
 
 
 def _renamed(line: Line, names: Mapping[str, str]) -> Line:

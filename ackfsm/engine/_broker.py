@@ -40,7 +40,7 @@ from ackfsm.engine._storage import Storage
 from ackfsm.engine._telling import Telling
 from ackfsm.engine._wiring import Role, Wiring
 from ackfsm.journal import REMEMBERED, Journal, Live, MemoryJournal
-from ackfsm.tables import EventRef, Specification
+from ackfsm.tables import Counter, EventRef, Specification
 from ackfsm.terms import Configuration, InputError
 from ackfsm.text import quoted
 
@@ -520,7 +520,8 @@ class Broker:
             number=number,
         )
         copy = Copy(route, message, key)
-        copy.mark, copy.stored = live.attempts, stored
+        copy.unseen = live.marked and not live.attempts
+        copy.mark, copy.stored = live.attempts + copy.unseen, stored
         copy.state = self._found(copy, live)
         Queue.enter(copy)
         copy.file()
@@ -536,7 +537,8 @@ class Broker:
             states["redelivery"] = "marked"
         attempts = next(fsm for fsm in copy.automaton.fsms if fsm.name == "attempts")
         if live.attempts:
-            states["attempts"] = attempts.states[min(live.attempts, len(attempts.states) - 1)]
+            numbers = [state for state in attempts.states if not state.endswith(Counter.OPEN)]
+            states["attempts"] = numbers[min(live.attempts, len(numbers) - 1)]
         return copy.automaton.put(copy.state, **states)
 
     # What the engine asks (the protocol Queues)
@@ -550,10 +552,13 @@ class Broker:
         return self.dispatching.mark(queue)
 
     def idle(self) -> bool:
-        """Lazy acknowledgements; then repairs."""
+        """Lazy acknowledgements; what the journal owes; then repairs."""
         for consumer in list(self._lazy):
             if self._acknowledge_lazily(consumer):
                 return True
+        if self.storage.owes:
+            self.sync()
+            return True
         return self.repairs and self._repair()
 
     def _acknowledge_lazily(self, consumer: Consumer) -> bool:

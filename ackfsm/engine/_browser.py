@@ -33,7 +33,7 @@ class Browsed:
         body: the payload.
         headers: its headers.
         redelivered: whether the flag is set in the delivery that is out, or else will be in the next one.
-        delivery_count: how often it has been sent to a consumer so far, from 0.
+        delivery_count: how often it has been sent to a consumer so far, from 0; see :class:`Message`.
         with_consumer: whether it has been sent to a consumer and may yet come back.
         timestamp: when it was sent, in nanoseconds of the broker's clock; see :class:`Sent`.
         reply_to: the name of the queue where an answer is wanted.

@@ -34,7 +34,8 @@ class Message:
         body: the payload, as it was sent: bytes, text or a mapping.
         headers: its headers.
         redelivered: whether it may have been delivered before (``JMSRedelivered``).
-        delivery_count: how often it has been sent to a consumer, from 1 (``JMSXDeliveryCount``).
+        delivery_count: how often it has been sent to a consumer, from 1, and from 2 if ``redelivered``
+            (``JMSXDeliveryCount``); what was given back unseen may not count.
     """
 
     __slots__ = ("body", "consumer", "copy", "delivery_count", "headers", "id", "in_doubt", "redelivered")

@@ -8,7 +8,7 @@ from typing import Any
 from ackfsm.engine._automaton import REFUSED, UNKNOWN, Automaton
 from ackfsm.engine._parts import Copy, Nobody, Part, Route, Scope
 from ackfsm.engine._wiring import Event, Role, View, Wiring
-from ackfsm.tables import Per, Row
+from ackfsm.tables import Counter, Per, Row
 from ackfsm.terms import Configuration
 
 __all__ = ["Core", "Effect", "Observer", "Session", "Watch"]
@@ -60,8 +60,8 @@ class Core:
     """The parts of one broker and of all sessions, and the rules by which they move.
 
     ``effects`` has what is done after an event of that name, ``arrivals`` what is done when a machine comes to a
-    state.  ``moved`` collects the copies that the events of others have moved.  After ``False``,
-    ``refusal()`` tells who refused.
+    state, or a counter takes back what it counted (``undone``).  ``moved`` collects the copies that the events of
+    others have moved.  After ``False``, ``refusal()`` tells who refused.
     """
 
     def __init__(self, wiring: Wiring) -> None:
@@ -211,7 +211,8 @@ class Core:
         if found is None:
             names = part.automaton.names
             pairs = zip(part.automaton.fsms, names[part.state], names[target], strict=True)
-            arrived = [(fsm.name, now) for fsm, was, now in pairs if was != now]
+            changed = [(fsm.name, was, now) for fsm, was, now in pairs if was != now]
+            arrived = [(name, "undone" if Counter.is_undone(was, now) else now) for name, was, now in changed]
             found = self._entered[key] = tuple(e for at in arrived for e in self.arrivals.get(at, ()))
         return found
 

@@ -75,7 +75,7 @@ class DeadLetters:
         message: Sent = copy.message
         why: dict[str, HeaderValue] = {
             _QUEUE: message.queue.name,
-            _DELIVERIES: copy.mark,
+            _DELIVERIES: copy.attempts,
             _REASON: "max_delivery_attempts",
         }
         headers = message.headers if self.is_letter(copy) else {**message.headers, **why}

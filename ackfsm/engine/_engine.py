@@ -50,7 +50,7 @@ class Queues(Protocol):
         """The journal has failed, and so the broker stops."""
 
     def idle(self) -> bool:
-        """Do what is done when nothing else is: lazy acknowledgements, repairs; whether anything was done."""
+        """Do what is done when nothing else is: lazy acknowledgements, syncs, repairs; whether anything was done."""
 
 
 class Engine:

@@ -254,6 +254,8 @@ class Copy(Part):
 
     ``key`` orders all copies of an engine: four times the number of the message, and the number of the copy.
     ``route`` says who takes part in its events and where it is filed.
+    ``mark`` is how often it has been sent to a consumer, as an application is told: more than once if it is flagged.
+    ``unseen`` says that the first of these, which marked it, was no attempt.
     """
 
     __slots__ = (
@@ -269,6 +271,7 @@ class Copy(Part):
         "route",
         "stored",
         "twin",
+        "unseen",
     )
 
     def __init__(self, route: Route, message: Any, key: int) -> None:
@@ -282,7 +285,7 @@ class Copy(Part):
         self.filed: tuple[Call, ...] = ()
         self.twin: Copy | None = None
         self.received: Any = None
-        self.stored = self.counted = self.premarked = self.refuse = self.flagged = False
+        self.stored = self.counted = self.premarked = self.refuse = self.flagged = self.unseen = False
         self.mark = 0
 
     @staticmethod
@@ -299,6 +302,18 @@ class Copy(Part):
     def number(self) -> int:
         """The number of the copy, from 1."""
         return self.key & 3
+
+    @property
+    def attempts(self) -> int:
+        """How many of the times that it has been sent count: what was given back unseen may not."""
+        return self.mark - self.unseen
+
+    def give_back_unseen(self) -> None:
+        """The last time that it was sent does not count; that it was marked then stays."""
+        if self.mark == 1:
+            self.unseen = True
+        else:
+            self.mark -= 1
 
     @property
     def scopes(self) -> tuple[Scope | None, ...]:

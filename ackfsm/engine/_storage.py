@@ -23,7 +23,10 @@ _CONSUMER = 2
 
 
 class Storage:
-    """The journal of a broker: one ``COMMIT`` makes all of a transaction hold, whatever the sides of its session."""
+    """The journal of a broker: one ``COMMIT`` makes all of a transaction hold, whatever the sides of its session.
+
+    ``owes`` says that there is an entry which is to be synced and for which nobody waits.
+    """
 
     def __init__(self, core: Core, journal: Journal, letters: DeadLetters) -> None:
         self.core = core
@@ -31,6 +34,7 @@ class Storage:
         self.letters = letters
         self.unopened = ""
         self.syncs = 0
+        self.owes = False
         self._commits: dict[int, None] = {}
         self._marking: dict[object, bool] = {}
         asked: dict[str, Effect] = {
@@ -41,6 +45,7 @@ class Storage:
             "commit": self._commit,
             "move to the dead-letter queue": letters.move,
         }
+        core.arrivals.setdefault(("attempts", "undone"), []).append(self._unmark)
         for row in core.wiring.table.journals:
             core.arrivals.setdefault((row.machine, row.state), []).append(asked[row.entry])
 
@@ -64,6 +69,7 @@ class Storage:
 
     def sync(self) -> bool:
         """Write and sync; ``False`` if the journal has failed."""
+        self.owes = False
         try:
             self._write_commits()
             self.journal.sync()
@@ -90,13 +96,24 @@ class Storage:
     def mark(self, copy: Copy) -> None:
         """Store that ``copy`` is sent for the next time, behind the commit by which it is stored itself."""
         self._write_commits()
-        self.journal.append(_MARK, copy.key, ATTEMPTS.pack(copy.mark + 1))
+        self.journal.append(_MARK, copy.key, ATTEMPTS.pack(copy.attempts + 1))
+
+    def _unmark(self, copy: Copy) -> None:
+        """What ``copy`` was sent for nobody saw, and so it does not count; it stays marked.
+
+        Nobody waits for that to be on the disk: what a crash takes of it counts once too often.
+        """
+        copy.give_back_unseen()
+        if self.marks(copy, copy.automaton):
+            self.journal.append(_MARK, copy.key, ATTEMPTS.pack(copy.attempts))
+            self.owes = True
 
     # Crash and recovery
 
     def crash(self, chance: random.Random, *, power: bool) -> None:
         """The broker's process is gone, with ``power`` the machine too; the journal is opened again, if it can be."""
         self._commits.clear()
+        self.owes = False
         journal = self.crashable()
         self._open(lambda: journal.crash(lambda _: chance.random() < 0.5) if power else journal.kill())  # noqa: PLR2004 - either
 

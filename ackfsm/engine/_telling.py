@@ -192,7 +192,7 @@ class Telling:
 
 
 def _sent_first(copy: Copy) -> None:
-    copy.mark, copy.premarked = 1, False
+    copy.mark, copy.premarked, copy.unseen = 1, False, False
 
 
 def _sent_again(copy: Copy) -> None:

@@ -20,7 +20,8 @@ class Kind(enum.IntEnum):
     * ``STORE key data``: the copy ``key`` is stored.
     * ``REMOVE key``: the copy is removed.
     * ``COMMIT key``: the transaction with this number has committed.
-    * ``MARK key data``: the copy has been sent to a consumer; ``data`` is the number of attempts (:data:`ATTEMPTS`).
+    * ``MARK key data``: the copy has been sent to a consumer; ``data`` is the number of attempts (:data:`ATTEMPTS`),
+      0 if none counts.
     * ``REMEMBER key data``: the duplicate-id ``data`` is known.
     """
 

@@ -330,7 +330,7 @@ class Ledger:
         present = [each for each in marks if live.marked and ATTEMPTS.unpack(each.data)[0] == live.attempts]
         if not present or marks.index(item) > marks.index(present[-1]):
             return ("recover_lost",)
-        return ("recover_ready",) if item == present[-1] else ("recover_ready", "recover_lost")
+        return ("recover_ready",) if present == [item] else ("recover_ready", "recover_lost")
 
     def _complaint(self, item: Item, found: Recovery) -> str:
         there = {Kind.STORE: item.key in found.live, Kind.REMOVE: item.key not in found.live}

@@ -147,7 +147,8 @@ class Counter:
     counter has one state and counts nothing.  At 0 ``down`` is ignored or refused; at the
     bound ``up`` is refused, stays there, or leads to the state ``overrun`` (which counts no further).
     ``reset`` goes back to where it starts.  ``full`` and ``some`` count nothing: they happen only at
-    the bound, only above 0.
+    the bound, only above 0.  ``undo`` takes the last ``up`` back, unless something under ``keep`` has happened
+    since; where a configuration undoes nothing, both are ignored and there are no states for it.
     """
 
     bound: str
@@ -158,7 +159,14 @@ class Counter:
     UNLIMITED = "unlimited"
     OVERRUN = "overrun"
     STAYS = "stays"
-    HEADINGS = ("up", "down", "reset", "full", "some")
+    OPEN = "_open"
+    HEADINGS = ("up", "down", "reset", "full", "some", "undo", "keep")
+
+    @staticmethod
+    def is_undone(before: str, after: str) -> bool:
+        """Whether the way from one state of a counter to another takes its last ``up`` back."""
+        number = before.removesuffix(Counter.OPEN)
+        return number != before and after == str(int(number) - 1)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -404,9 +412,12 @@ def _counter_cells(reading: _Reading, data: dict[str, Any]) -> dict[tuple[str, E
 
 
 def _counting(machine: Machine, counter: Counter, chosen: Mapping[tuple[str, EventRef], Row], bound: int | None) -> Fsm:
-    states = _counter_states(counter, bound)
+    undoes = any(row.state == "undo" and row.move is Move.TO for row in chosen.values())
+    states = _counter_states(counter, bound, undoes=undoes)
     rows = {
-        (state, event): _counted(counter, bound, state, row) for (_, event), row in chosen.items() for state in states
+        (state, event): _counted(counter, bound, state, row, undoes=undoes)
+        for (_, event), row in chosen.items()
+        for state in states
     }
     return Fsm(machine.name, states, _start(counter, bound), machine.alphabet, rows)
 
@@ -417,24 +428,32 @@ def _start(counter: Counter, bound: int | None) -> str:
     return "0" if counter.starts == "empty" else str(bound)
 
 
-def _counter_states(counter: Counter, bound: int | None) -> tuple[str, ...]:
+def _counter_states(counter: Counter, bound: int | None, *, undoes: bool) -> tuple[str, ...]:
     if bound is None:
         return (Counter.UNLIMITED,)
     numbers = tuple(str(n) for n in range(bound + 1))
-    return (*numbers, Counter.OVERRUN) if counter.at_bound == Counter.OVERRUN else numbers
+    last = (Counter.OVERRUN,) if counter.at_bound == Counter.OVERRUN else ()
+    return (*numbers, *last, *(f"{number}{Counter.OPEN}" for number in numbers[1:] if undoes))
 
 
-def _counted(counter: Counter, bound: int | None, state: str, row: Row) -> Row:
+def _counted(counter: Counter, bound: int | None, state: str, row: Row, *, undoes: bool) -> Row:
     """The row of one number: the table's row under its heading."""
-    heading = row.state
+    heading, number = row.state, state.removesuffix(Counter.OPEN)
     if row.move is not Move.TO or state == Counter.OVERRUN:
         return dataclasses.replace(row, state=state, target=state)
+    if heading in {"undo", "keep"}:
+        if number == state:
+            return _stopped(row, state, Move.IGNORE)
+        return dataclasses.replace(row, state=state, target=str(int(number) - 1) if heading == "undo" else number)
     if heading in {"full", "some"}:
-        happens = state == str(bound) if heading == "full" else state not in {"0", Counter.UNLIMITED}
+        happens = number == str(bound) if heading == "full" else number not in {"0", Counter.UNLIMITED}
         return dataclasses.replace(row, state=state, target=state) if happens else _stopped(row, state, Move.REFUSE)
     if bound is None or heading == "reset":
         return dataclasses.replace(row, state=state, target=_start(counter, bound))
-    return _moved(counter, bound, state, row)
+    moved = _moved(counter, bound, number, row)
+    opens = undoes and heading == "up" and moved.move is Move.TO and moved.target != Counter.OVERRUN
+    target = f"{moved.target}{Counter.OPEN}" if opens else moved.target if moved.move is Move.TO else state
+    return dataclasses.replace(moved, state=state, target=target)
 
 
 def _moved(counter: Counter, bound: int, state: str, row: Row) -> Row:
@@ -451,5 +470,5 @@ def _moved(counter: Counter, bound: int, state: str, row: Row) -> Row:
 
 def _stopped(row: Row, state: str, move: Move) -> Row:
     """The count is where ``row`` does not move it: at 0, at its bound, or not there yet."""
-    because = "nothing is counted" if state == Counter.UNLIMITED else f"the count is {state}"
+    because = "nothing is counted" if state == Counter.UNLIMITED else f"the count is {state.removesuffix(Counter.OPEN)}"
     return dataclasses.replace(row, state=state, target=state, move=move, because=because)
