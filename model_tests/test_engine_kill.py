@@ -15,7 +15,7 @@ pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="kills forks of 
 
 _LIES = {
     "a commit is confirmed before it is stored": "Storage._commit = lambda self, session: None",
-    "a send is confirmed before it is stored": "Storage._store = lambda self, copy: None",
+    "a send is confirmed before it is stored": "Storage._store = lambda self, copy, transaction=0: None",
     "what is acknowledged is not removed": "Storage._remove = lambda self, copy: None",
     "what a transaction consumes is not removed": "Storage._remove_in_transaction = lambda self, copy: None",
     "a dead letter is removed and not stored": (

@@ -13,6 +13,7 @@ from ackfsm.terms import InputError
 from ackfsm.text import quoted
 
 __all__ = [
+    "NO_HEADERS",
     "body_of",
     "callback_of",
     "check_part",
@@ -45,7 +46,7 @@ _TIMES = 2**63
 _LONGEST_CLIENT = LONGEST - 64
 """Bytes of a client's id at most: the ids of its messages begin with it."""
 
-_NO_HEADERS: Mapping[str, HeaderValue] = MappingProxyType({})
+NO_HEADERS: Mapping[str, HeaderValue] = MappingProxyType({})
 
 
 def body_of(given: object) -> Body:
@@ -72,8 +73,6 @@ def _mapped(name: object, value: object) -> MapValue:
 
 def headers_of(given: object) -> Mapping[str, HeaderValue]:
     """A copy of the headers, which nobody can change any more."""
-    if given is None:
-        return _NO_HEADERS
     if not isinstance(given, Mapping):
         raise InputError(f"headers cannot be {_shown(given)}; they are a mapping of names to values")
     return MappingProxyType({_header(name): _named(name, value) for name, value in given.items()})

@@ -169,7 +169,9 @@ class Courses:
             return self._slowly(script, copy, onward)
         number = copy.key
         for filed, later, shift in course.checks:
-            if filed.members and filed.hears(number, later=later, shift=shift):
+            members = filed.members
+            alone = not members or (len(members) == 1 and number in members)
+            if not alone and filed.hears(number, later=later, shift=shift):
                 return self._slowly(script, copy, onward)
         half = course.half
         if half is not None and not self._half_way(half, copy, roles):

@@ -48,7 +48,7 @@ class DeadLetters:
 
     def moved(self, copy: Copy) -> None:
         """The removal of ``copy`` is on stable storage: if it was moved, it is in the dead-letter queue now."""
-        key, letter = self._moving.pop(copy.key, (0, None))
+        key, letter = self._moving.pop(copy.key, (0, None)) if self._moving else (0, None)
         if letter is not None:
             self._broker.take(key, Live(pack(letter)), stored=True)
 

@@ -376,7 +376,11 @@ class Engine:
     def store(self, copy: Copy) -> bool:
         """Sync in the midst of a course, for which the call that sends ``copy`` waits; see :class:`Disk`."""
         copy.message.waited = True
-        taken = [(each, told) for each in self._unsynced if "disk" in (told := each.told).by]
+        taken = []
+        for each in self._unsynced:
+            told = each.told
+            if "disk" in told.by:
+                taken.append((each, told))  # of one or two, for which a comprehension costs more
         self._unsynced.clear()
         if not self.queues.write():
             return False
@@ -531,8 +535,8 @@ class Engine:
         if copy.filed:
             copy.unfile()
         for held in (self._waiting, self._unread, self._behind, self._unsynced, self._hungry, self.core.moved):
-            if copy in held:
-                del held[copy]
+            if held:
+                held.pop(copy, None)
         if copy.key & 3 == 1:
             copy.message.copy = None
         copy.received = None

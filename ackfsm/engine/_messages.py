@@ -136,19 +136,18 @@ class Sent:
 def pack(message: Sent) -> bytes:
     """The message as the journal keeps it."""
     name, ident = message.queue.encoded, message.id.encode()
+    mode, body, timestamp = _MODES.index(message.delivery_mode), message.body, message.timestamp
+    kind, data = (_BYTES, body) if type(body) is bytes else _packed(body)
+    if not (message.headers or message.duplicate_id or message.reply_to or message.correlation_id or timestamp is None):
+        return _ALL.pack(mode | _FORM_1, len(name), len(ident), 0, 0, timestamp, kind, 0, 0) + name + ident + data
     duplicate = message.duplicate_id or b""
     headers = json.dumps(dict(message.headers)).encode() if message.headers else b""
-    mode = _MODES.index(message.delivery_mode)
-    body, reply, correlation = message.body, message.reply_to, message.correlation_id
-    if message.timestamp is None:
+    if timestamp is None:
         lengths = _LENGTHS.pack(mode, len(name), len(ident), len(duplicate), len(headers))
         return b"".join((lengths, name, ident, duplicate, headers, _bytes_of(body)))
-    mode |= _FORM_1
-    kind, data = (_BYTES, body) if type(body) is bytes else _packed(body)
-    to = b"" if reply is None else reply.encode()
-    link = b"" if correlation is None else correlation.encode()
+    to, link = (message.reply_to or "").encode(), (message.correlation_id or "").encode()
     lengths = _ALL.pack(
-        mode, len(name), len(ident), len(duplicate), len(headers), message.timestamp, kind, len(to), len(link)
+        *(mode | _FORM_1, len(name), len(ident), len(duplicate), len(headers), timestamp, kind, len(to), len(link))
     )
     return b"".join((lengths, name, ident, duplicate, headers, to, link, data))
 

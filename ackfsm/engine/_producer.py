@@ -7,6 +7,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 from ackfsm.engine._arguments import (
+    NO_HEADERS,
     body_of,
     correlation_of,
     duplicate_id_of,
@@ -89,7 +90,7 @@ class Producer:
             self._refuse()
         session.alive()
         data = body if type(body) is bytes else body_of(body)
-        named = headers_of(headers)
+        named = NO_HEADERS if headers is None else headers_of(headers)
         known = None if duplicate_id is None else duplicate_id_of(duplicate_id)
         answered = None if reply_to is None else reply_of(reply_to)
         linked = None if correlation_id is None else correlation_of(correlation_id)

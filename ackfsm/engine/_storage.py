@@ -71,7 +71,8 @@ class Storage:
         """Write and sync; ``False`` if the journal has failed."""
         self.owes = False
         try:
-            self._write_commits()
+            if self._commits:
+                self._write_commits()
             self.journal.sync()
         except JournalFailure:
             return False
@@ -88,14 +89,14 @@ class Storage:
         return self._marking[automaton]
 
     def _write_commits(self) -> None:
-        if self._commits:
-            for transaction in self._commits:
-                self.journal.append(Kind.COMMIT, transaction)
-            self._commits.clear()
+        for transaction in self._commits:
+            self.journal.append(Kind.COMMIT, transaction)
+        self._commits.clear()
 
     def mark(self, copy: Copy) -> None:
         """Store that ``copy`` is sent for the next time, behind the commit by which it is stored itself."""
-        self._write_commits()
+        if self._commits:
+            self._write_commits()
         self.journal.append(_MARK, copy.key, ATTEMPTS.pack(copy.attempts + 1))
 
     def _unmark(self, copy: Copy) -> None:
