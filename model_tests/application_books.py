@@ -291,17 +291,25 @@ class Books:
             if other.held is not None and item.held is not None and other.held.session == item.held.session:
                 other.settled = True
 
-    def acknowledged(self, item: Item, terms: Terms, *, doubt: bool) -> None:
-        """``acknowledge()`` has returned, or raised that nobody knows."""
+    def covered(self, item: Item, terms: Terms) -> list[tuple[_Held, bool]]:
+        """What acknowledging ``item`` now may cover, each with whether it certainly does; the call may bring more."""
         held = item.held
         if held is None or not terms.by_application:
-            return
+            return []
         mine = self._held.get(held.session, [])
-        covered = [other for other in mine if _covers(terms, held, other)]
-        for other in covered:
+        return [(other, _certain(terms, held, other)) for other in mine if _covers(terms, held, other)]
+
+    def acknowledged(self, covered: list[tuple[_Held, bool]], terms: Terms, *, doubt: bool) -> None:
+        """``acknowledge()`` has returned, or raised that nobody knows."""
+        for other, certain in covered:
+            mine = self._held.get(other.session, [])
+            if other not in mine:
+                continue  # its session ended during the call
             mine.remove(other)
+            if other.item.held is not other:
+                continue  # it came again during the call
             other.item.settled = True
-            if not doubt and not other.thrown and other.faults == self.faults and _certain(terms, held, other):
+            if not doubt and not other.thrown and other.faults == self.faults and certain:
                 self._finish(other.item, "acknowledged", terms)
 
     def ends(self, transaction: Transaction, end: str) -> None:

@@ -222,6 +222,7 @@ class Client:
         item = self.bed.books.items.get(message.id)
         if item is None or self.session.closed:
             return
+        covered = self.bed.books.covered(item, self.terms)
         try:
             message.acknowledge()
         except (Stuck, BrokerStopped):
@@ -232,9 +233,9 @@ class Client:
                 self.bed.books.died(item)
             return
         except JMSException:
-            self.bed.books.acknowledged(item, self.terms, doubt=True)
+            self.bed.books.acknowledged(covered, self.terms, doubt=True)
         else:
-            self.bed.books.acknowledged(item, self.terms, doubt=False)
+            self.bed.books.acknowledged(covered, self.terms, doubt=False)
         if self.session.closed:
             self.bed.books.died(item)
         self.bed.feats.add("acknowledged")

@@ -543,9 +543,9 @@ class Broker:
 
     # What the engine asks (the protocol Queues)
 
-    def feed(self, copy: Copy) -> bool:
-        """Send what waits in the queue of ``copy`` to consumers."""
-        return self.dispatching.feed(copy.message.queue)
+    def feed(self, queue: Queue) -> bool:
+        """Send what waits in ``queue`` to consumers."""
+        return self.dispatching.feed(queue)
 
     def mark(self, queue: Queue) -> list[Copy]:
         """Write to the journal that those who are next in ``queue`` are about to be sent; which those are."""

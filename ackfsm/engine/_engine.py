@@ -28,8 +28,8 @@ _KNOWN = frozenset({"disk", "queue"})
 class Queues(Protocol):
     """What the engine asks of the queues and the journal."""
 
-    def feed(self, copy: Copy) -> bool:
-        """Send what waits in the queue of ``copy`` to consumers that have room; whether anything was sent."""
+    def feed(self, queue: Queue) -> bool:
+        """Send what waits in ``queue`` to consumers that have room; whether anything was sent."""
 
     def mark(self, queue: Queue) -> list[Copy]:
         """Write to the journal that those who are next in ``queue`` are about to be sent; which those are."""
@@ -80,6 +80,7 @@ class Engine:
         self._shuffled = pace if isinstance(pace, Shuffled) else None
         self._is_at_once = not (self._disk_takes_time or self._travelling or self._shuffled)
         self._hungry: dict[Copy, None] = {}
+        self._unfed: dict[Queue, None] = {}
         self._waiting: dict[Copy, None] = {}
         self._unread: dict[Copy, None] = {}
         self._behind: dict[Copy, dict[Copy, None]] = {}
@@ -283,7 +284,7 @@ class Engine:
             elif self._retry:
                 self._again()
             elif self._hungry:
-                self.queues.feed(self._hungry.popitem()[0])
+                self.queues.feed(self._hungry.popitem()[0].message.queue)
             elif self._marking and store and not self._disk_takes_time:
                 self.flush()
             else:
@@ -491,33 +492,41 @@ class Engine:
 
     def _any(self, chance: random.Random) -> bool:
         """One event that can happen, whichever."""
-        choices: list[tuple[Event, Copy | Session]] = []
+        choices: list[tuple[Event, Copy | Session | Queue]] = []
         pending = {**self._waiting, **self._unsynced, **self.core.moved, **self._hungry}
         for copy in sorted(pending, key=lambda copy: copy.key):
             choices += ((event, copy) for event in copy.told.todo if event.agent != "recovery")
-        choices += ((self.core.events["dispatch_first"], copy) for copy in self._hungry if copy.told.goes is None)
+        self._unfed.update((copy.message.queue, None) for copy in self._hungry if copy.told.goes is None)
+        unfed = sorted(self._unfed, key=lambda queue: queue.name)  # which copies are hungry depends on who observes
+        choices += ((self.core.events["dispatch_first"], queue) for queue in unfed)
         for session in self.core.sessions:
             choices += ((event, session) for part in session.parts.values() for event in part.told.todo)
         self.core.moved.clear()
         self._waiting = pending
         self._unsynced.clear()
-        self._hungry = {copy: None for copy in self._hungry if copy.told.goes is None}
+        self._hungry.clear()
         choices += ((self.core.events["write_record"], self.core.broker) for _ in self._marking)
         chance.shuffle(choices)
         done = any(self._try(event, subject) for event, subject in choices)
         self._waiting = {copy: None for copy in self._waiting if copy.told.todo}
         return done
 
-    def _try(self, event: Event, subject: Copy | Session) -> bool:
+    def _try(self, event: Event, subject: Copy | Session | Queue) -> bool:
         if event.agent == "disk":
             return self.flush_all()
         if isinstance(subject, Session):
             return self.happen(event.name, subject)
+        if isinstance(subject, Queue):
+            del self._unfed[subject]
+            return self._is_fed(subject)
         if event.agent == "queue":
-            self._hungry.pop(subject, None)
-            asked = len(self._marking)
-            return self.queues.feed(subject) or len(self._marking) > asked
+            return self._is_fed(subject.message.queue)
         return self.perform(event.name, subject)
+
+    def _is_fed(self, queue: Queue) -> bool:
+        """Feed a queue; whether anything was sent, or marked to be sent after a sync."""
+        asked = len(self._marking)
+        return self.queues.feed(queue) or len(self._marking) > asked
 
     def _finished(self, copy: Copy) -> None:
         broker = self._broker
