@@ -235,7 +235,7 @@ class Courses:
         if not passed and script.blocking and copy.told.sending and "disk" in copy.told.by:
             if not self._through_disk(copy, onward, done):
                 return done
-            passed = self._pass(script, copy, onward)
+            passed = not copy.told.sending and self._pass(script, copy, onward)  # who sent it is told first
         done += passed
         copy.file()
         left = self._left(copy)

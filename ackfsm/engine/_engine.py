@@ -10,6 +10,7 @@ from typing import Protocol
 
 from ackfsm.engine._core import Core, Effect, Session
 from ackfsm.engine._courses import Courses, Phase, Script
+from ackfsm.engine._messages import Outcome
 from ackfsm.engine._pace import FRAMES, Pace, Shuffled
 from ackfsm.engine._parts import Copy, Route, Scope
 from ackfsm.engine._queues import Queue
@@ -364,6 +365,7 @@ class Engine:
             or self._marking
             or self._writing
             or self._due
+            or any(map(_is_open, self._unsynced))
         )
 
     def marks(self, copy: Copy, onward: Route) -> bool:
@@ -549,6 +551,11 @@ class Engine:
         if copy.key & 3 == 1:
             copy.message.copy = None
         copy.received = None
+
+
+def _is_open(copy: Copy) -> bool:
+    """Whether who sent it hears of its sync; what comes after it is not to be told before."""
+    return copy.route.outgoing is not None and copy.message.outcome is Outcome.OPEN
 
 
 def _phases(prompt: frozenset[str]) -> dict[Phase, tuple[frozenset[str], ...]]:

@@ -170,7 +170,7 @@ class Incoming:
             )
             left = Copy(route, copy.message, _Apart(copy.key | 3))
             left.state = left.automaton.put(left.state, **names)
-            left.received = copy.received
+            left.received, left.mark, left.unseen = copy.received, copy.mark, copy.unseen
             if left.received is not None:
                 left.received.copy = left
             left.file()
