@@ -11,8 +11,10 @@ import dataclasses
 import re
 from collections.abc import Callable, Iterable
 
+from ackfsm.terms import AckScope
+from model_tests._tables import shipped
 from model_tests.application_books import Item
-from model_tests.application_programs import Program
+from model_tests.application_programs import Consume, Program, Send, Throw, Worker
 from model_tests.application_reports import Failure
 
 __all__ = ["KNOWN", "Known", "known", "tells"]
@@ -45,4 +47,29 @@ def tells(failure: Failure, said: Iterable[str], of: Callable[[Item], bool]) -> 
     return failure.judge in {"books", "verify"}
 
 
-KNOWN: tuple[Known, ...] = ()
+def _is_out_of_order(program: Program, failure: Failure) -> bool:
+    """Of a session that acknowledges up to a message, one of whose messages has come again behind later ones."""
+    modes = [{**program.settings, "ack_mode": worker.ack_mode} for worker in program.workers]
+    up_to = any(shipped().configure(program.profile, mode).client_ack_scope is AckScope.UP_TO for mode in modes)
+    again = any(item.thrown for item in failure.items.values())
+    return up_to and again and tells(failure, ("for certain, and came again",), lambda _: True)
+
+
+KNOWN: tuple[Known, ...] = (
+    Known(
+        "up-to-in-the-order-of-sending",
+        "an acknowledgement up to a message that came again covers what was sent before it, and not what was delivered "
+        "before it as RabbitMQ's does: the tables have the order of sending alone",
+        Program(
+            "rabbitmq",
+            {"publish_window": 2, "prefetch": 2},
+            "Shuffled(0)",
+            workers=(Worker(output="c", ack_mode="CLIENT_ACKNOWLEDGE", consumption="listener", at_once=False),),
+            phases=(
+                *(Send(number=2, end=""), Send(number=4), Throw(), Send(), Consume(number=2, end="last", timeout=None)),
+                *(Send(number=3, end=""), Consume(end="last", timeout=None)),
+            ),
+        ),
+        _is_out_of_order,
+    ),
+)

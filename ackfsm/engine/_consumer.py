@@ -335,12 +335,13 @@ class Consumer:
         if self._whose != "application":
             return
         self.session.finish_processing()
-        if not self._acknowledge(message.copy, scope=self._scope):
-            row = self._broker.core.refusal()
-            raise IllegalStateException(f"acknowledge() of {message.id}: {row.because} ({row.place})")
-        if self._scope != "message":
-            self._last = None if self._scope == "session" else self._last
-            self.session.acknowledge_others(self)
+        with self.session.undisturbed():  # what comes during the call is not covered by it
+            if not self._acknowledge(message.copy, scope=self._scope):
+                row = self._broker.core.refusal()
+                raise IllegalStateException(f"acknowledge() of {message.id}: {row.because} ({row.place})")
+            if self._scope != "message":
+                self._last = None if self._scope == "session" else self._last
+                self.session.acknowledge_others(self)
         self.session.look()
         self.session.let_leave()
         if message.in_doubt:

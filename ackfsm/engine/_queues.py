@@ -174,6 +174,7 @@ class Incoming:
             if left.received is not None:
                 left.received.copy = left
             left.file()
+            core.moved[left] = None  # a call of its application may be waiting
         copy.received = None
 
     @staticmethod
