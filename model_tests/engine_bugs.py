@@ -14,6 +14,7 @@ from typing import Any
 from ackfsm.engine import Broker, Outcome
 from ackfsm.engine._core import Session
 from ackfsm.engine._parts import Copy
+from ackfsm.engine._queues import Queue
 from ackfsm.engine._wiring import Event
 from ackfsm.journal import Journal, Kind, MemoryJournal
 from ackfsm.tables import Move, Row, Specification
@@ -118,9 +119,9 @@ class Evicting(Broker):
 
     evicted = False
 
-    def feed(self, copy: Copy) -> bool:
+    def feed(self, queue: Queue) -> bool:
         """As it is; after the first time the next message is gone."""
-        fed = super().feed(copy)
+        fed = super().feed(queue)
         if fed and not self.evicted:
             self.evicted = True
             _lose(_ready(self)[0])
@@ -130,10 +131,11 @@ class Evicting(Broker):
 class Miscounting(Broker):
     """Every delivery of a message is counted as the first."""
 
-    def feed(self, copy: Copy) -> bool:
+    def feed(self, queue: Queue) -> bool:
         """As it is, but for the count."""
-        fed = super().feed(copy)
-        copy.mark = min(copy.mark, 1)
+        fed = super().feed(queue)
+        for copy in self.core.copies_of(self.core.broker):
+            copy.mark = min(copy.mark, 1)
         return fed
 
 
