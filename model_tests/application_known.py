@@ -71,7 +71,7 @@ KNOWN: tuple[Known, ...] = (
         Program(
             "rabbitmq",
             {"publish_window": 2, "prefetch": 2},
-            "Shuffled(0)",
+            "Shuffled(16)",
             workers=(Worker(output="c", ack_mode="CLIENT_ACKNOWLEDGE", consumption="listener", at_once=False),),
             phases=(
                 *(Send(number=2, end=""), Send(number=4), Throw(), Send(), Consume(number=2, end="last", timeout=None)),

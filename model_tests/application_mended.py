@@ -227,5 +227,28 @@ MENDED: Mapping[str, Program] = {
         workers=(Worker(),),
         phases=(Send(number=2, mixed=True),),
     ),
+    "a lazy acknowledgement is of a message that was given back, and takes the delivery of another session": Program(
+        "solace-jms",
+        workers=(
+            Worker(ack_mode="DUPS_OK_ACKNOWLEDGE", consumption="listener", at_once=False),
+            Worker(ack_mode="INDIVIDUAL_ACKNOWLEDGE", consumption="listener", at_once=False),
+        ),
+        phases=(Throw(who=0, number=2), Send(), Consume(who=2)),
+        ending="die",
+    ),
+    "a queue is not fed where a message that has just become a dead letter stood first in it": Program(
+        "ems",
+        {"delivery_mode": "RELIABLE", "prefetch": 1, "max_delivery_attempts": 3},
+        "Timed(seed=53, loss=0.1)",
+        53,
+        workers=(
+            Worker(("a", "a"), None, _TRANSACTED, "listener", at_once=False),
+            Worker(("a",), None, _TRANSACTED, "listener", at_once=False),
+        ),
+        phases=(
+            *(Send(number=3), Send(number=3), Throw(who=1, number=2), Send(number=2)),
+            *(Consume(1, 3, "last", None), Consume(0, 5, "last", None)),
+        ),
+    ),
 }
 """By what went wrong."""

@@ -456,8 +456,8 @@ class Broker:
 
     def wake(self, queue: Queue) -> None:
         """There is somebody new to send to."""
-        if queue.ready.members and (first := queue.ready.first()) is not None:
-            self.engine.hungry(first)
+        if queue.ready.members:
+            self.engine.hungry(queue)
 
     def retire(self, session: Session) -> None:
         """A side of a session is closed; the journal may still have to say what became of its commit."""
@@ -525,7 +525,7 @@ class Broker:
         copy.state = self._found(copy, live)
         Queue.enter(copy)
         copy.file()
-        self.engine.hungry(copy)
+        self.engine.hungry(message.queue)
         return message.queue
 
     def _found(self, copy: Copy, live: Live) -> int:

@@ -336,12 +336,13 @@ class Consumer:
             return
         self.session.finish_processing()
         with self.session.undisturbed():  # what comes during the call is not covered by it
-            if not self._acknowledge(message.copy, scope=self._scope):
-                row = self._broker.core.refusal()
-                raise IllegalStateException(f"acknowledge() of {message.id}: {row.because} ({row.place})")
-            if self._scope != "message":
-                self._last = None if self._scope == "session" else self._last
-                self.session.acknowledge_others(self)
+            whole = self._scope == "session"
+            covered = self._covers(message, rest=whole)
+            if whole or (covered and self._scope != "message"):
+                self._last = None if whole else self._last
+                covered = self.session.acknowledge_others(self) or covered
+            if not covered:
+                raise IllegalStateException(f"acknowledge() of {message.id}: {self._why_not(message)}")
         self.session.look()
         self.session.let_leave()
         if message.in_doubt:
@@ -361,16 +362,30 @@ class Consumer:
         if not self.closed and not self.session.closed:
             self.session.close_consumer(self)
 
-    def acknowledge_last(self) -> None:
-        """Another consumer of the session was acknowledged, and that covers what this one has had."""
+    def acknowledge_last(self) -> bool:
+        """Another consumer of the session is acknowledged, and that covers what this one has had, if anything."""
         last, self._last = self._last, None
-        if last is not None and not (last.copy.received is last and self._acknowledge(last.copy, scope=self._scope)):
-            held = self._broker.core.copies_of(self.incoming.session)  # the last one may have been given back
-            any(copy.received is not None and self._acknowledge(copy, scope=self._scope) for copy in reversed(held))
+        return last is not None and self._covers(last, rest=True)
 
     def acknowledge_lazily(self, message: Message) -> bool:
-        """At the session's leisure."""
-        return self._acknowledge(message.copy, scope=self._scope)
+        """At the session's leisure, unless it was given back meanwhile."""
+        return self._covers(message, rest=False)
+
+    def _covers(self, message: Message, *, rest: bool) -> bool:
+        """Acknowledge ``message``; if it was given back, the last of the rest that this consumer has had, or nothing.
+
+        What was given back is another delivery when it comes again, to another session perhaps, which acknowledges it.
+        """
+        if message.copy.received is message and self._acknowledge(message.copy, scope=self._scope):
+            return True
+        held = self._broker.core.copies_of(self.incoming.session) if rest else []
+        return any(copy.received is not None and self._acknowledge(copy, scope=self._scope) for copy in reversed(held))
+
+    def _why_not(self, message: Message) -> str:
+        if message.copy.received is not message:
+            return "it is acknowledged already, or it was given back and delivered again since"
+        row = self._broker.core.refusal()
+        return f"{row.because} ({row.place})"
 
     def _acknowledge(self, copy: Copy, *, scope: str = "message") -> bool:
         """Send the acknowledgement and wait if the tables say that the call does; ``False`` if they refuse it."""

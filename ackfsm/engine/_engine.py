@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+import operator
 import random
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
@@ -24,6 +25,9 @@ _EXECUTING = frozenset({"execute_commit", "execute_consumption"})
 _PUBLISHING = frozenset({"producer_to_broker", "broker_to_producer"})
 _DISK = frozenset({"disk"})
 _KNOWN = frozenset({"disk", "queue"})
+_OF_OTHERS = frozenset({"recovery", "queue"})
+"""Whose events are not of one copy: those of the broker's start, and a queue that is fed."""
+_name = operator.attrgetter("name")
 
 
 class Queues(Protocol):
@@ -80,8 +84,7 @@ class Engine:
         self._travelling = frozenset() if isinstance(pace, Shuffled) else FRAMES - self._prompt
         self._shuffled = pace if isinstance(pace, Shuffled) else None
         self._is_at_once = not (self._disk_takes_time or self._travelling or self._shuffled)
-        self._hungry: dict[Copy, None] = {}
-        self._unfed: dict[Queue, None] = {}
+        self._hungry: dict[Queue, None] = {}
         self._waiting: dict[Copy, None] = {}
         self._unread: dict[Copy, None] = {}
         self._behind: dict[Copy, dict[Copy, None]] = {}
@@ -175,7 +178,7 @@ class Engine:
         if "disk" in told.by:
             yield self._unsync
         if "queue" in told.by:
-            yield self.hungry
+            yield lambda copy: self.hungry(copy.message.queue)
         travelling = tuple(event for event in told.todo if event.agent in self._travelling)
         if travelling:
             yield lambda copy: self._send_all(travelling, copy)
@@ -285,7 +288,7 @@ class Engine:
             elif self._retry:
                 self._again()
             elif self._hungry:
-                self.queues.feed(self._hungry.popitem()[0].message.queue)
+                self.queues.feed(self._first_hungry())
             elif self._marking and store and not self._disk_takes_time:
                 self.flush()
             else:
@@ -317,9 +320,15 @@ class Engine:
             self.core.moved.update(self._unread)
             self._unread.clear()
 
-    def hungry(self, copy: Copy) -> None:
+    def hungry(self, queue: Queue) -> None:
         """A queue has something to send, or somebody to send it to."""
-        self._hungry[copy] = None
+        self._hungry[queue] = None
+
+    def _first_hungry(self) -> Queue:
+        """The queue that is fed next: which one got hungry first depends on who observes."""
+        queue = next(iter(self._hungry)) if len(self._hungry) == 1 else min(self._hungry, key=_name)
+        del self._hungry[queue]
+        return queue
 
     def wait(self, until: Callable[[], bool]) -> bool:
         """Go on until ``until()``; ``False`` if nothing more can happen before."""
@@ -451,7 +460,7 @@ class Engine:
         """The marks of these copies, which stand in one queue, are stored."""
         for copy in waiting:
             copy.premarked = True
-        self.hungry(waiting[0])
+        self.hungry(waiting[0].message.queue)
 
     def mark_later(self, queue: Queue) -> None:
         """Before the next sync the marks of those are to be written that are next in ``queue``."""
@@ -495,18 +504,17 @@ class Engine:
     def _any(self, chance: random.Random) -> bool:
         """One event that can happen, whichever."""
         choices: list[tuple[Event, Copy | Session | Queue]] = []
-        pending = {**self._waiting, **self._unsynced, **self.core.moved, **self._hungry}
+        pending = {**self._waiting, **self._unsynced, **self.core.moved}
         for copy in sorted(pending, key=lambda copy: copy.key):
-            choices += ((event, copy) for event in copy.told.todo if event.agent != "recovery")
-        self._unfed.update((copy.message.queue, None) for copy in self._hungry if copy.told.goes is None)
-        unfed = sorted(self._unfed, key=lambda queue: queue.name)  # which copies are hungry depends on who observes
-        choices += ((self.core.events["dispatch_first"], queue) for queue in unfed)
+            choices += ((event, copy) for event in copy.told.todo if event.agent not in _OF_OTHERS)
+            if "queue" in copy.told.by:
+                self.hungry(copy.message.queue)
+        choices += ((self.core.events["dispatch_first"], queue) for queue in sorted(self._hungry, key=_name))
         for session in self.core.sessions:
             choices += ((event, session) for part in session.parts.values() for event in part.told.todo)
         self.core.moved.clear()
         self._waiting = pending
         self._unsynced.clear()
-        self._hungry.clear()
         choices += ((self.core.events["write_record"], self.core.broker) for _ in self._marking)
         chance.shuffle(choices)
         done = any(self._try(event, subject) for event, subject in choices)
@@ -519,10 +527,8 @@ class Engine:
         if isinstance(subject, Session):
             return self.happen(event.name, subject)
         if isinstance(subject, Queue):
-            del self._unfed[subject]
+            del self._hungry[subject]
             return self._is_fed(subject)
-        if event.agent == "queue":
-            return self._is_fed(subject.message.queue)
         return self.perform(event.name, subject)
 
     def _is_fed(self, queue: Queue) -> bool:
@@ -545,7 +551,7 @@ class Engine:
         """Nothing that anybody could notice can happen to ``copy`` any more."""
         if copy.filed:
             copy.unfile()
-        for held in (self._waiting, self._unread, self._behind, self._unsynced, self._hungry, self.core.moved):
+        for held in (self._waiting, self._unread, self._behind, self._unsynced, self.core.moved):
             if held:
                 held.pop(copy, None)
         if copy.key & 3 == 1:

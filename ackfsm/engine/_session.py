@@ -158,11 +158,10 @@ class Session:
         """Whether a listener is still busy after its call: a session calls one at a time (JMS 3.1, 6.2.5)."""
         return bool(self._deferred) and any(consumer.is_busy for consumer in self._deferred)
 
-    def acknowledge_others(self, of: Consumer) -> None:
-        """An acknowledgement on one consumer covers those of the whole session."""
-        for consumer in self.consumers:
-            if consumer is not of:
-                consumer.acknowledge_last()
+    def acknowledge_others(self, of: Consumer) -> bool:
+        """An acknowledgement on one consumer covers those of the whole session; whether the others had anything."""
+        asked = [consumer.acknowledge_last() for consumer in self.consumers if consumer is not of]
+        return any(asked)
 
     @contextlib.contextmanager
     def undisturbed(self) -> Iterator[None]:
