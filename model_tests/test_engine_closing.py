@@ -478,8 +478,25 @@ def test_what_a_closed_consumer_left_is_there_after_a_restart(
         assert_kept(broker)
 
 
-def test_the_plugin_knows_from_which_queues_a_session_has_consumed() -> None:
-    session = broker_of(ack_mode="CLIENT_ACKNOWLEDGE").connect().session()
-    session.consumer("q").close()
-    assert [name for _, name in session.consumed] == ["q"]
-    assert dataclasses.is_dataclass(next(iter(session.consumed))[0])
+def test_a_connection_knows_from_which_queues_its_sessions_have_consumed_when_they_are_closed_too() -> None:
+    connection = broker_of(ack_mode="CLIENT_ACKNOWLEDGE").connect()
+    with connection.session() as session:
+        session.consumer("q").close()
+    connection.session()
+    assert [name for _, name in connection.consumed] == ["q"]
+    assert dataclasses.is_dataclass(next(iter(connection.consumed))[0])
+
+
+def test_nothing_grows_with_the_sessions_that_come_and_go() -> None:
+    broker = broker_of(ack_mode="CLIENT_ACKNOWLEDGE", history=None)
+    connection, sizes = broker.connect(), []
+    for number in range(3):
+        with connection.session() as session:
+            session.producer("q").send(message_id=f"m{number}")
+            message = session.consumer("q").receive(None)
+            assert message is not None
+            message.acknowledge()
+        courses = sum(map(len, broker.core._recorded.values()))  # noqa: SLF001 - memory
+        sizes.append((len(connection.sessions), len(broker.core.sessions), courses))
+    assert sizes == [sizes[0]] * 3
+    assert sizes[0][-1] > 0

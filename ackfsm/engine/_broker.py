@@ -6,8 +6,7 @@ import dataclasses
 import random
 from collections.abc import Callable, Iterable, Mapping
 from threading import get_ident
-from types import MappingProxyType, TracebackType
-from typing import Self
+from types import MappingProxyType
 
 from ackfsm import tables
 from ackfsm.engine._arguments import (
@@ -21,6 +20,7 @@ from ackfsm.engine._arguments import (
     time_of,
 )
 from ackfsm.engine._automaton import Automaton
+from ackfsm.engine._closing import Closing
 from ackfsm.engine._connection import Connection
 from ackfsm.engine._consumer import Consumer, Message
 from ackfsm.engine._core import Core, Observer, Session
@@ -51,7 +51,7 @@ _CLOSED = 0
 """No thread has this number."""
 
 
-class Broker:
+class Broker(Closing):
     """An in-process broker whose every step is a row of the tables.
 
     One thread uses it and all that belongs to it; from another every call raises :class:`IllegalStateException`, as
@@ -126,14 +126,6 @@ class Broker:
         self.dispatching = Dispatching(self)
         Telling(self, self._letters)
         self._adopt()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     def close(self) -> None:
         """Sync and close the journal; what is in the queues is there when it is opened again."""

@@ -2,41 +2,39 @@
 
 from __future__ import annotations
 
-from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 
+from ackfsm.engine._closing import Closing
 from ackfsm.engine._errors import IllegalStateException
 from ackfsm.engine._session import Session
 
 if TYPE_CHECKING:
     from ackfsm.engine._broker import Broker
+    from ackfsm.terms import Configuration
 
 __all__ = ["Connection"]
 
 
-class Connection:
+class Connection(Closing):
     """One client process with its connection to the broker.  ``Broker.connect`` makes it.
 
     It is started when it is made, unlike a JMS ``Connection`` and like a ``JMSContext``, which starts by itself
     (JMS 3.1, 6.1.3).
+
+    Attributes:
+        sessions: those that are open, and perhaps some that have closed since the last one was made.
+        consumed: what any session of it has consumed so far: under which configuration, and from which queue.
     """
 
     def __init__(self, broker: Broker, client_id: str, settings: dict[str, object]) -> None:
         self.broker = broker
         self.client_id = client_id
         self.sessions: list[Session] = []
+        self.consumed: dict[tuple[Configuration, str], None] = {}
         self._settings = settings
         self._made = 0
         self._closed = False
         self._stopped = False
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     def session(self, ack_mode: str | None = None, **settings: object) -> Session:
         """A session.
@@ -51,10 +49,10 @@ class Connection:
         self.broker.check_use()
         self._open()
         chosen = {**self._settings, **settings, **({} if ack_mode is None else {"ack_mode": ack_mode})}
-        made = Session(self.broker, self.client_id, f"{self.client_id}.{self._made + 1}", chosen)
+        made = Session(self.broker, self.client_id, f"{self.client_id}.{self._made + 1}", chosen, self.consumed)
         made.stopped = self._stopped
         self._made += 1
-        self.sessions.append(made)
+        self.sessions = [*(session for session in self.sessions if not session.closed), made]
         return made
 
     def start(self) -> None:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from types import TracebackType
-from typing import TYPE_CHECKING, Self, overload
+from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from ackfsm.engine._arguments import instance_of, nanoseconds_of
-from ackfsm.engine._courses import Phase, Script
-from ackfsm.engine._errors import IllegalStateException, MessageFormatException, OutcomeUnknown
-from ackfsm.engine._messages import Body, HeaderValue, MapValue, Sent
+from ackfsm.engine._closing import Closing
+from ackfsm.engine._courses import Script
+from ackfsm.engine._errors import IllegalStateException, OutcomeUnknown
+from ackfsm.engine._messages import Received
 from ackfsm.engine._parts import Copy, Filed
 from ackfsm.engine._queues import Incoming
 from ackfsm.engine._wiring import Event, State
@@ -21,77 +21,22 @@ if TYPE_CHECKING:
 __all__ = ["Consumer", "Deferred", "Message"]
 
 
-_KINDS = {bytes: "bytes", str: "text", dict: "a mapping"}
 _BOTH = 2
 """Steps: processed and acknowledged, acknowledged and handed over."""
 
 
-class Message:
-    """A message that was delivered.
+class Message(Received):
+    """A message that was delivered, which its application has to acknowledge where the mode leaves that to it."""
 
-    Attributes:
-        id: the message's own id.
-        body: the payload, as it was sent: bytes, text or a mapping.
-        headers: its headers.
-        redelivered: whether it may have been delivered before (``JMSRedelivered``).
-        delivery_count: how often it has been sent to a consumer, from 1, and from 2 if ``redelivered``
-            (``JMSXDeliveryCount``); what was given back unseen may not count.
-    """
-
-    __slots__ = ("body", "consumer", "copy", "delivery_count", "headers", "id", "in_doubt", "redelivered")
+    __slots__ = ("consumer", "copy", "in_doubt")
 
     def __init__(self, consumer: Consumer, copy: Copy, delivery_count: int) -> None:
-        sent = copy.message
-        self.id: str = sent.id
-        self.body: Body = sent.body
-        self.headers: Mapping[str, HeaderValue] = sent.headers
+        self.sent = copy.message
         self.redelivered = copy.flagged
         self.delivery_count = delivery_count
         self.consumer = consumer
         self.copy = copy
         self.in_doubt = False
-
-    def __repr__(self) -> str:
-        return f"<{self.id}{', redelivered' if self.redelivered else ''}>"
-
-    @overload
-    def body_as(self, kind: type[bytes]) -> bytes: ...
-
-    @overload
-    def body_as(self, kind: type[str]) -> str: ...
-
-    @overload
-    def body_as(self, kind: type[dict[str, MapValue]]) -> dict[str, MapValue]: ...
-
-    def body_as(self, kind: type[bytes | str | dict[str, MapValue]]) -> bytes | str | dict[str, MapValue]:
-        """The body if it is ``bytes``, ``str`` or a mapping (``dict``, a copy), as the consumer expects it.
-
-        Raises :class:`MessageFormatException` if it is something else (JMS 3.1, ``Message.getBody``).
-        """
-        body = self.body if isinstance(self.body, bytes | str) else dict(self.body)
-        if not isinstance(body, kind):
-            raise MessageFormatException(
-                f"the body of {self.id} is {_KINDS[type(body)]}, and {_KINDS.get(kind, 'what none is')} was asked for"
-            )
-        return body
-
-    @property
-    def timestamp(self) -> int | None:
-        """When it was sent (``JMSTimestamp``), in nanoseconds of the broker's clock; see :class:`Sent`."""
-        sent: Sent = self.copy.message
-        return sent.timestamp
-
-    @property
-    def reply_to(self) -> str | None:
-        """The name of the queue where an answer is wanted (``JMSReplyTo``), ``None`` if none is."""
-        sent: Sent = self.copy.message
-        return sent.reply_to
-
-    @property
-    def correlation_id(self) -> str | None:
-        """What links it to another message (``JMSCorrelationID``), ``None`` if nothing does."""
-        sent: Sent = self.copy.message
-        return sent.correlation_id
 
     def acknowledge(self) -> None:
         """Acknowledge it, and whatever else the mode covers; ignored where the session acknowledges by itself.
@@ -102,7 +47,7 @@ class Message:
         self.consumer.acknowledge(self)
 
 
-class Consumer:
+class Consumer(Closing):
     """Consumes from one queue.  ``Session.consumer`` makes it; it is closed when it is left as a context.
 
     An application is taken to be done with a message when it acknowledges it, when it asks for the next, when it closes
@@ -128,18 +73,10 @@ class Consumer:
         self._drive = self._broker.engine.courses.drive
         self._scripts = self._broker.engine.scripts
         self._finishing = self._script()
-        self._claiming = Script((self._broker.core.events["acknowledge"], _hands), Phase.PROMPT)
+        self._claiming = self._broker.engine.script(self._broker.core.events["acknowledge"], _hands)
         self._current: Message | None = None
         self._last: Message | None = None
         self._goes_on = isinstance(listener, Deferred)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     def heed(self) -> None:
         """Hand over what has arrived from now on, or nothing: if it is closed, or its connection is stopped."""
@@ -150,7 +87,7 @@ class Consumer:
         """What is done when the application is done with a message."""
         events = self._broker.core.events
         by_session = (events["acknowledge"],) if self._whose == "library" else ()
-        return Script((events["processed"], *by_session), Phase.PROMPT)
+        return self._broker.engine.script(events["processed"], *by_session)
 
     @property
     def is_busy(self) -> bool:
@@ -191,7 +128,7 @@ class Consumer:
         until = None
         if wait:
             until = self._broker.now + wait
-            engine.at(until, lambda: None)
+            engine.at(until)
         while True:
             engine.settle()
             copy = self._next()

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Protocol
 
 from ackfsm.engine._core import Core, Effect, Session
-from ackfsm.engine._courses import Courses, Phase, Script
+from ackfsm.engine._courses import Courses, Phase, Script, Step
 from ackfsm.engine._messages import Outcome
 from ackfsm.engine._pace import FRAMES, Pace, Shuffled
 from ackfsm.engine._parts import Copy, Route, Scope
@@ -28,6 +28,10 @@ _KNOWN = frozenset({"disk", "queue"})
 _OF_OTHERS = frozenset({"recovery", "queue"})
 """Whose events are not of one copy: those of the broker's start, and a queue that is fed."""
 _name = operator.attrgetter("name")
+
+
+def _nothing() -> None:
+    """Time has passed."""
 
 
 class Queues(Protocol):
@@ -67,8 +71,9 @@ class Engine:
     def __init__(self, wiring: Wiring, queues: Queues, pace: Pace) -> None:
         self.core = Core(wiring)
         self.courses = Courses(self.core, _phases(pace.prompt()), self._left, self)
-        self.scripts = {event.name: Script((event,), Phase.PROMPT) for event in self.core.events.values()}
-        self._nothing = Script((None,), Phase.PROMPT)
+        self._made: dict[tuple[Step, ...], Script] = {}
+        self.scripts = {event.name: self.script(event) for event in self.core.events.values()}
+        self._nothing = self.script(None)
         self._synced_entry = Script((None,), Phase.DISK)
         self._silent = {e: Script((e,), Phase.SILENT) for e in self.core.events.values()}
         self._leftovers: dict[State, tuple[Effect, ...]] = {}
@@ -106,6 +111,12 @@ class Engine:
         self._retry = False
 
     # What somebody does
+
+    def script(self, *steps: Step) -> Script:
+        """What somebody does, ``steps`` one after the other; the same one for the same, since courses go by it."""
+        if steps not in self._made:
+            self._made[steps] = Script(steps, Phase.PROMPT)
+        return self._made[steps]
 
     def perform(self, name: str, copy: Copy) -> bool:
         """An event of ``copy`` that somebody brings about, and what follows at once."""
@@ -264,8 +275,8 @@ class Engine:
         self._syncing = False
         self.flush()
 
-    def at(self, time: int, action: Callable[[], None]) -> None:
-        """Do ``action`` when the virtual time (nanoseconds) has come."""
+    def at(self, time: int, action: Callable[[], None] = _nothing) -> None:
+        """Do ``action`` when the virtual time (nanoseconds) has come, or have that time come."""
         self._serial += 1
         heapq.heappush(self._due, (time, self._serial, action))
 

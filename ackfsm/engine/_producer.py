@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 
 from ackfsm.engine._arguments import (
     NO_HEADERS,
@@ -17,6 +16,7 @@ from ackfsm.engine._arguments import (
     reply_of,
 )
 from ackfsm.engine._automaton import REFUSED
+from ackfsm.engine._closing import Closing
 from ackfsm.engine._errors import IllegalStateException, JMSException, MessageRejected, OutcomeUnknown
 from ackfsm.engine._messages import Body, HeaderValue, Outcome, Sent
 from ackfsm.engine._parts import Copy
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 __all__ = ["Producer"]
 
 
-class Producer:
+class Producer(Closing):
     """Sends to one queue.  ``Session.producer`` makes it; it is closed when it is left as a context.
 
     Attributes:
@@ -46,14 +46,6 @@ class Producer:
         self._sending = (events["send"], events["send_in_transaction"])
         self._resending = (events["resend"],)
         self.closed = False
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     def send(  # noqa: PLR0913 - each has a default, and most are given by name
         self,

@@ -6,12 +6,12 @@ import contextlib
 import dataclasses
 from collections.abc import Callable, Iterator, Mapping
 from threading import get_ident
-from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 
 from ackfsm.engine._arguments import callback_of
 from ackfsm.engine._automaton import REFUSED
 from ackfsm.engine._browser import Browser
+from ackfsm.engine._closing import Closing
 from ackfsm.engine._consumer import Consumer, Deferred, Listener
 from ackfsm.engine._core import Session as CoreSession
 from ackfsm.engine._errors import IllegalStateException, OutcomeUnknown, Stuck, TransactionRolledBackException
@@ -34,10 +34,18 @@ _UNSETTLED = frozenset(
 """A delivery in these states is the application's, and the session may acknowledge it or have it delivered again."""
 
 
-class Session:
+class Session(Closing):
     """A session.  ``Connection.session`` makes it; it is closed when it is left as a context."""
 
-    def __init__(self, broker: Broker, process: str, name: str, settings: Mapping[str, object]) -> None:
+    def __init__(
+        self,
+        broker: Broker,
+        process: str,
+        name: str,
+        settings: Mapping[str, object],
+        consumed: dict[tuple[Configuration, str], None],
+    ) -> None:
+        """A session of the client ``process``, which notes in ``consumed`` what it consumes."""
         self.broker = broker
         self.process = process
         self.name = name
@@ -46,9 +54,9 @@ class Session:
             broker.specification.environment(self.configuration)
         )
         self.transaction = broker.new_transaction()
+        self._consumed = consumed
         self.outgoing: dict[Configuration, Outgoing] = {}
         self.consumers: list[Consumer] = []
-        self.consumed: dict[tuple[Configuration, str], None] = {}
         self._deferred: list[Consumer] = []
         self._leaving: list[Consumer] = []
         self.closed = False
@@ -56,14 +64,6 @@ class Session:
         self.is_busy = self.passed_over = False
         self._began = False
         self._outcome = "committed"
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     def alive(self) -> None:
         """Raise :class:`IllegalStateException` if the session is closed, or another thread uses it."""
@@ -103,7 +103,7 @@ class Session:
         made = Consumer(self, place, incoming, listener)
         incoming.consumer = made
         self.consumers.append(made)
-        self.consumed[configuration, place.name] = None
+        self._consumed[configuration, place.name] = None
         if isinstance(listener, Deferred):
             self._deferred.append(made)
         place.consumers.append(incoming)

@@ -19,16 +19,16 @@ import asyncio
 import contextlib
 import inspect
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
-from types import TracebackType
-from typing import Any, Self, TypeAlias, overload
+from typing import Any, TypeAlias
 
 from ackfsm.engine._arguments import callback_of, instance_of, nanoseconds_of
 from ackfsm.engine._broker import Broker
 from ackfsm.engine._browser import Browser
+from ackfsm.engine._closing import AsyncClosing
 from ackfsm.engine._connection import Connection
 from ackfsm.engine._consumer import Consumer, Deferred, Message
 from ackfsm.engine._errors import IllegalStateException, MessageRejected, OutcomeUnknown, Stuck
-from ackfsm.engine._messages import Body, HeaderValue, MapValue, Outcome, Sent
+from ackfsm.engine._messages import Body, HeaderValue, Outcome, Received, Sent
 from ackfsm.engine._metrics import Metrics
 from ackfsm.engine._producer import Producer
 from ackfsm.engine._queues import Queue
@@ -148,20 +148,12 @@ class AsyncBroker:
         return self.broker.metrics()
 
 
-class AsyncConnection:
+class AsyncConnection(AsyncClosing):
     """A client's connection.  :meth:`AsyncBroker.connect` makes it; it is closed when it is left as a context."""
 
     def __init__(self, connection: Connection, turns: _Turns) -> None:
         self.connection = connection
         self._turns = turns
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self.close()
 
     def session(self, ack_mode: str | None = None, **settings: object) -> AsyncSession:
         """A session, see :meth:`Connection.session`."""
@@ -193,8 +185,8 @@ class AsyncConnection:
         self._turns.called()
 
 
-class AsyncSession:
-    """A session.  :meth:`AsyncConnection.session` makes it."""
+class AsyncSession(AsyncClosing):
+    """A session.  :meth:`AsyncConnection.session` makes it; it is closed when it is left as a context."""
 
     def __init__(self, session: Session, turns: _Turns) -> None:
         self.session = session
@@ -235,7 +227,7 @@ class AsyncSession:
             self._turns.called()
 
 
-class AsyncProducer:
+class AsyncProducer(AsyncClosing):
     """Sends to one queue.  :meth:`AsyncSession.producer` makes it.
 
     Attributes:
@@ -247,14 +239,6 @@ class AsyncProducer:
         self._turns = turns
         self._handler = callback_of("on_outcome", on_outcome)
         self.producer: Producer = session.producer(queue, on_outcome=None if on_outcome is None else self._hear)
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self.close()
 
     async def close(self) -> None:
         """See :meth:`Producer.close`: it waits for the outcomes of what was sent, as long as they may come."""
@@ -308,68 +292,15 @@ class AsyncProducer:
                 self._turns.spawn(told)
 
 
-class AsyncMessage:
-    """A message that was delivered, see :class:`Message`, which is its attribute ``message``."""
+class AsyncMessage(Received):
+    """A message that was delivered; its attribute ``message`` is that of the session itself."""
+
+    __slots__ = ("_turns", "message")
 
     def __init__(self, message: Message, turns: _Turns) -> None:
+        super().__init__(message.sent, redelivered=message.redelivered, delivery_count=message.delivery_count)
         self.message = message
         self._turns = turns
-
-    @property
-    def id(self) -> str:
-        """The message's own id."""
-        return self.message.id
-
-    @property
-    def body(self) -> Body:
-        """The payload."""
-        return self.message.body
-
-    @property
-    def headers(self) -> Mapping[str, HeaderValue]:
-        """Its headers."""
-        return self.message.headers
-
-    @property
-    def redelivered(self) -> bool:
-        """Whether it may have been delivered before."""
-        return self.message.redelivered
-
-    @property
-    def delivery_count(self) -> int:
-        """How often it has been sent to a consumer, from 1."""
-        return self.message.delivery_count
-
-    @property
-    def timestamp(self) -> int | None:
-        """See :attr:`Message.timestamp`."""
-        return self.message.timestamp
-
-    @property
-    def reply_to(self) -> str | None:
-        """See :attr:`Message.reply_to`."""
-        return self.message.reply_to
-
-    @property
-    def correlation_id(self) -> str | None:
-        """See :attr:`Message.correlation_id`."""
-        return self.message.correlation_id
-
-    @overload
-    def body_as(self, kind: type[bytes]) -> bytes: ...
-
-    @overload
-    def body_as(self, kind: type[str]) -> str: ...
-
-    @overload
-    def body_as(self, kind: type[dict[str, MapValue]]) -> dict[str, MapValue]: ...
-
-    def body_as(self, kind: Any) -> Any:
-        """See :meth:`Message.body_as`."""
-        return self.message.body_as(kind)
-
-    def __repr__(self) -> str:
-        return repr(self.message)
 
     async def acknowledge(self) -> None:
         """See :meth:`Message.acknowledge`."""
@@ -379,7 +310,7 @@ class AsyncMessage:
             self._turns.called()
 
 
-class AsyncConsumer:
+class AsyncConsumer(AsyncClosing):
     """Consumes from one queue.  :meth:`AsyncSession.consumer` makes it.
 
     It is closed when it is left as a context; iterating over it ends when it is closed, or the session.
@@ -390,14 +321,6 @@ class AsyncConsumer:
         self._listener = callback_of("listener", listener)
         self.consumer: Consumer = session.consumer(queue, listener=None if listener is None else Deferred(self._begin))
         turns.called()
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self.close()
 
     async def close(self) -> None:
         """See :meth:`Consumer.close`; whoever waits in :meth:`receive` gets ``None``.
@@ -424,7 +347,7 @@ class AsyncConsumer:
         engine = self.consumer.session.broker.engine
         end = None if timeout is None else engine.pace.now + nanoseconds_of(timeout)
         if end is not None and timeout:
-            engine.at(end, _nothing)
+            engine.at(end)
         while (message := self.consumer.poll()) is None:
             number = self._turns.number
             if end is not None and timeout and engine.pace.now >= end:
@@ -473,7 +396,3 @@ class AsyncConsumer:
             failed = error
         self.consumer.done(message, failed)
         self._turns.called()
-
-
-def _nothing() -> None:
-    """What happens at the end of a timeout: time has passed."""

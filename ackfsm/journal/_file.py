@@ -11,7 +11,7 @@ from ackfsm.journal._entry import LARGEST, NUMBERS, Entry, Kind, check
 from ackfsm.journal._frame import CLOSED, SEAL, SEGMENT, SegmentHeader, encode, mark
 from ackfsm.journal._mortal import CLOSED_ALREADY, Mortal
 from ackfsm.journal._protocol import REMEMBERED, Compaction
-from ackfsm.journal._recovery import Replay, beyond
+from ackfsm.journal._recovery import Replay
 from ackfsm.journal._scan import WATERMARK, Scan, name_of, scan
 from ackfsm.journal._simulated import SimulatedDisk
 from ackfsm.journal._watermark import Watermark, WatermarkFile
@@ -207,7 +207,6 @@ class FileJournal(Mortal):
         entries = self._waiting
         if entries:
             self._replay.apply(self._written, entries)
-            self._replay.next_key = beyond(self._replay.next_key, entries)
         return entries
 
     def _frames(self, position: int, entries: Sequence[Entry]) -> Iterator[bytes]:

@@ -90,7 +90,8 @@ class MemoryJournal:
 
     def sync(self) -> int:
         """See :meth:`ackfsm.journal.Journal.sync`."""
-        self._alive()
+        if self._failed is not None:
+            self._alive()
         self._flush()
         return self._synced
 
@@ -133,7 +134,6 @@ class MemoryJournal:
     def _flush(self) -> None:
         """Take all entries into the state; an exception in the midst leaves them, and the journal says so."""
         self._written, self._failed = self._next, "a sync has begun and has not ended"
-        self._base.next_key = beyond(self._base.next_key, self._entries)
         self._base.apply(self._synced, self._entries)
         self._synced, self._entries = self._written, []
         self._failed = None

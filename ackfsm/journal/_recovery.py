@@ -122,12 +122,16 @@ class Replay:
         self.removed = 0
         self.dropped = 0
 
-    def apply(self, position: int, entries: Iterable[Entry]) -> None:
-        """Take in ``entries``, the first of which is at ``position``.  The caller keeps :attr:`next_key`."""
-        live, marks = self._live, self._marks
+    def apply(self, position: int, entries: Iterable[Entry]) -> None:  # noqa: C901 - the hot path, in one piece
+        """Take in ``entries``, the first of which is at ``position``."""
+        live, marks, beyond_all = self._live, self._marks, self.next_key
         for entry in entries:
             kind, key, data, transaction = entry
+            if key >= beyond_all:
+                beyond_all = key + 1
             if transaction:
+                if transaction >= beyond_all:
+                    beyond_all = transaction + 1
                 self._pending.setdefault(transaction, []).append((position, entry))
             elif kind == _STORE:
                 live[key] = (position, data)
@@ -142,6 +146,7 @@ class Replay:
             elif kind == _COMMIT:
                 self._commit(key)
             position += 1
+        self.next_key = beyond_all
 
     def _commit(self, transaction: int) -> None:
         for position, (kind, key, data, _) in self._pending.get(transaction, ()):

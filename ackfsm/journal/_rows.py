@@ -13,7 +13,7 @@ from typing import Self, TypeAlias
 from ackfsm.journal._entry import LARGEST, NUMBERS, Entry, JournalDamaged, Kind, check, newer
 from ackfsm.journal._mortal import CLOSED_ALREADY, Mortal
 from ackfsm.journal._protocol import Compaction
-from ackfsm.journal._recovery import Recovery, Replay, beyond
+from ackfsm.journal._recovery import Recovery, Replay
 from ackfsm.journal._watermark import Watermark, lacking
 from ackfsm.terms import InputError
 
@@ -142,7 +142,6 @@ def read_rows(name: str, head: Head, rows: Iterable[Row], remembered: int) -> tu
             replay.new_epoch()
             epoch = in_epoch
         replay.apply(at, [(kind, key, data, transaction)])
-        replay.next_key = max(replay.next_key, key + 1, transaction + 1)
         position, size = position + 1, size + len(data)
     return replay, position, size
 
@@ -332,7 +331,6 @@ class RowJournal(Mortal):
         entries = self._waiting
         rows = [row(position, self._epoch, entry) for position, entry in enumerate(entries, self._written)]
         self._replay.apply(self._written, entries)
-        self._replay.next_key = beyond(self._replay.next_key, entries)
         return rows
 
     def _hand_over(self, *, durable: bool) -> None:

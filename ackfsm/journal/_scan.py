@@ -213,7 +213,6 @@ class _Reader:
                 if wrong:
                     raise self._damaged(name, at, frame.position, wrong)
                 self.replay.apply(frame.position, entries)
-                self.replay.next_key = max(self.replay.next_key, beyond)
             self.position, self.entries, self.closed = (
                 frame.position + frame.count,
                 self.entries + frame.count,

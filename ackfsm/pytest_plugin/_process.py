@@ -160,13 +160,11 @@ class Process:
 
     def configurations(self) -> set[Configuration]:
         """Under which it has consumed so far."""
-        sessions = (session for connection in self._connections for session in connection.sessions)
-        return {configuration for session in sessions for configuration, _ in session.consumed}
+        return {configuration for connection in self._connections for configuration, _ in connection.consumed}
 
     def queues(self) -> set[str]:
         """From which it has consumed so far."""
-        sessions = (session for connection in self._connections for session in connection.sessions)
-        return {queue for session in sessions for _, queue in session.consumed}
+        return {queue for connection in self._connections for _, queue in connection.consumed}
 
     # What the application sees
 
