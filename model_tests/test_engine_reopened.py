@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -51,6 +52,35 @@ def test_flag_and_count_of_a_delivery_come_back(deliveries: int, tmp_path: Path)
         message = broker.connect().session("CLIENT_ACKNOWLEDGE").consumer("q").receive(None)
         assert message is not None
         assert (message.redelivered, message.delivery_count) == (True, deliveries + 1)
+
+
+def until_it_is_a_dead_letter(broker: Broker) -> int:
+    """How often the message is given to an application that has it delivered again."""
+    session, times = broker.connect().session("CLIENT_ACKNOWLEDGE"), 0
+    consumer = session.consumer("q")
+    while consumer.receive(None) is not None:
+        times += 1
+        session.recover()
+    return times
+
+
+@pytest.mark.parametrize(("profile", "times"), [("ems", 4), ("artemis", 4), ("qpid", 3), ("solace", 3)])
+def test_an_attempt_counts_in_another_broker_as_in_one_that_starts_again(
+    profile: str,
+    times: int,
+    tmp_path: Path,
+) -> None:
+    settings: dict[str, Any] = {"specification": shipped(), "consumption": "receive", "max_delivery_attempts": 4}
+    broker = Broker(profile, journal=FileJournal(tmp_path / "journal"), **settings)
+    broker.connect().session().producer("q").send(message_id="m")
+    session = broker.connect().session("CLIENT_ACKNOWLEDGE")
+    assert session.consumer("q").receive(None)
+    session.close()
+    broker.kill()
+    shutil.copytree(tmp_path / "journal", tmp_path / "copy")
+    broker.restart()
+    other = Broker(profile, journal=FileJournal(tmp_path / "copy"), **settings)
+    assert until_it_is_a_dead_letter(other) == until_it_is_a_dead_letter(broker) == times
 
 
 def test_what_is_sent_after_opening_overwrites_nothing_in_any_life(tmp_path: Path) -> None:

@@ -40,7 +40,7 @@ from ackfsm.engine._storage import Storage
 from ackfsm.engine._telling import Telling
 from ackfsm.engine._wiring import Role, Wiring
 from ackfsm.journal import REMEMBERED, Journal, Live, MemoryJournal
-from ackfsm.tables import Counter, EventRef, Specification
+from ackfsm.tables import Counter, EventRef, Move, Specification
 from ackfsm.terms import Configuration, InputError
 from ackfsm.text import quoted
 
@@ -527,10 +527,12 @@ class Broker(Closing):
             states["record"] = "durable"
         if live.marked:
             states["redelivery"] = "marked"
-        attempts = next(fsm for fsm in copy.automaton.fsms if fsm.name == "attempts")
+        attempts = copy.automaton.machine("attempts")
         if live.attempts:
             numbers = [state for state in attempts.states if not state.endswith(Counter.OPEN)]
-            states["attempts"] = numbers[min(live.attempts, len(numbers) - 1)]
+            number = numbers[min(live.attempts, len(numbers) - 1)]
+            if attempts.rows[number, EventRef("broker_crash")].move is Move.IGNORE:  # the broker retains the count
+                states["attempts"] = number
         return copy.automaton.put(copy.state, **states)
 
     # What the engine asks (the protocol Queues)
