@@ -250,5 +250,56 @@ MENDED: Mapping[str, Program] = {
             *(Consume(1, 3, "last", None), Consume(0, 5, "last", None)),
         ),
     ),
+    "what a listener goes on with over a reconnection is acknowledged on the next one, and never read": Program(
+        "qpid-jms",
+        {"send_mode": "asynchronous"},
+        workers=(
+            Worker(ack_mode=_TRANSACTED, consumption="listener"),
+            Worker(output="c", ack_mode="DUPS_OK_ACKNOWLEDGE", consumption="listener"),
+        ),
+        phases=(
+            *(Send(who=1), Consume(timeout=None), Send(number=3)),
+            *(Consume(who=1, timeout=None, strike=Strike("crash", 1, "commit_consumption")), Send()),
+        ),
+    ),
+    "a send goes to a consumer before it is confirmed, and to the next one that has room after it": Program(
+        "activemq",
+        {"prefetch": 1},
+        workers=(
+            Worker(ack_mode="DUPS_OK_ACKNOWLEDGE"),
+            Worker(ack_mode="DUPS_OK_ACKNOWLEDGE", consumption="listener"),
+        ),
+        phases=(Send(number=3),),
+        ending="die",
+    ),
+    "verify takes what was dead-lettered for consumed by a commit in doubt": Program(
+        "qpid-jms",
+        {"max_delivery_attempts": 3, "listener_exception": "acknowledge"},
+        "Timed(seed=931, loss=0.1)",
+        931,
+        senders=(Sender(transacted=True),),
+        workers=(Worker(ack_mode=_TRANSACTED, consumption="listener"),),
+        phases=(
+            *(Send(number=3), Throw(number=2), Send(number=2), Consume(number=2, end="rollback"), Throw(number=2)),
+            *(Send(), Consume(end="rollback"), Consume(end="rollback")),
+        ),
+    ),
+    "what was sent behind a message that is sent again is never read": Program(
+        "rabbitmq",
+        {"resend_in_doubt": True},
+        "Timed(seed=0)",
+        workers=(Worker(ack_mode="INDIVIDUAL_ACKNOWLEDGE", at_once=False),),
+        phases=(Send(number=2, strike=Strike("lose", 1, "send")), Resend(), Send(number=2), Restart("close")),
+        ending="die",
+    ),
+    "of the acknowledgements that a call sends the last one overtakes the others": Program(
+        "solace-jms",
+        {"listener_exception": "redeliver"},
+        "Shuffled(497)",
+        497,
+        workers=(Worker(output="c", ack_mode="CLIENT_ACKNOWLEDGE", consumption="listener", at_once=False),),
+        phases=(Send(number=3), Throw(number=2), Send(number=2), Send(), Consume(end="last")),
+        ending="die",
+    ),
 }
 """By what went wrong."""

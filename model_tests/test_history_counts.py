@@ -160,6 +160,23 @@ CASES: dict[str, tuple[Anomaly, str, set[str] | None]] = {
         """,
         {"t"},
     ),
+    "consumed, in doubt, one came again and one had become a dead letter": (
+        Anomaly.TORN_TRANSACTION,
+        """
+        p send m1; p send m2; b dead_lettered m1
+        c delivered m1 flagged transaction=t; c delivered m2 clear transaction=t
+        c commit transaction=t; c commit_in_doubt transaction=t; c delivered m2 flagged; n drained
+        """,
+        set(),
+    ),
+    "consumed, in doubt, one became a dead letter and one did not come again": (
+        Anomaly.TORN_TRANSACTION,
+        """
+        p send m1; p send m2; c delivered m1 flagged transaction=t; c delivered m2 clear transaction=t
+        c commit transaction=t; c commit_in_doubt transaction=t; b dead_lettered m1; n drained
+        """,
+        {"t"},
+    ),
     "consumed twice inside, in doubt, none came again": (
         Anomaly.TORN_TRANSACTION,
         """

@@ -35,6 +35,8 @@ class Dispatching:
             return engine.put_in_vain(event, copy)
         consumers: deque[Incoming] = queue.consumers
         at_once = consumers and not queue.ready.members and engine.settles
+        if at_once and len(consumers) > 1:
+            self._next_consumer(queue)
         onward = consumers[0].route(self._core, copy.route) if at_once else None
         scripts = self._storing if engine.is_quiet() else self._sending
         done = engine.courses.drive(scripts[event], copy, onward) > 0
@@ -84,7 +86,7 @@ class Dispatching:
 
     @staticmethod
     def _next_consumer(queue: Queue) -> Incoming | None:
-        """The next in turn that has room."""
+        """The next in turn that has room, which is first in the queue's turn then."""
         consumers = queue.consumers
         for _ in range(len(consumers)):
             if consumers[0].has_room():

@@ -25,8 +25,8 @@ _EXECUTING = frozenset({"execute_commit", "execute_consumption"})
 _PUBLISHING = frozenset({"producer_to_broker", "broker_to_producer"})
 _DISK = frozenset({"disk"})
 _KNOWN = frozenset({"disk", "queue"})
-_OF_OTHERS = frozenset({"recovery", "queue"})
-"""Whose events are not of one copy: those of the broker's start, and a queue that is fed."""
+_NOT_ALONE = frozenset({"recovery", "queue"}) | FRAMES
+"""Whose events are not chosen one by one: those of the broker's start, of a queue that is fed, and frames."""
 _name = operator.attrgetter("name")
 
 
@@ -90,6 +90,7 @@ class Engine:
         self._shuffled = pace if isinstance(pace, Shuffled) else None
         self._is_at_once = not (self._disk_takes_time or self._travelling or self._shuffled)
         self._hungry: dict[Queue, None] = {}
+        self._sent_so_far: dict[tuple[Event, Copy | Session], None] = {}
         self._waiting: dict[Copy, None] = {}
         self._unread: dict[Copy, None] = {}
         self._behind: dict[Copy, dict[Copy, None]] = {}
@@ -208,11 +209,11 @@ class Engine:
         if self.resends:
             for event in copy.told.todo:
                 other = self.core.refuser(event, copy)
-                if isinstance(other, Copy) and other is not copy and other.twin is not None:
+                if isinstance(other, Copy) and other is not copy:
                     self._behind.setdefault(other, {})[copy] = None
 
     def _go_on_behind(self, copy: Copy) -> None:
-        """``copy``, which stands in the place of its first sending, has moved: those that it kept waiting may go on."""
+        """``copy`` has moved: those behind it, by the order of their first sendings, may go on."""
         self.core.moved.update(self._behind.pop(copy, {}))
 
     def _producer_busy(self, copy: Copy) -> None:
@@ -513,24 +514,37 @@ class Engine:
         return False
 
     def _any(self, chance: random.Random) -> bool:
-        """One event that can happen, whichever."""
-        choices: list[tuple[Event, Copy | Session | Queue]] = []
+        """One event that can happen, whichever; of the frames of one connection and direction the first that can."""
         pending = {**self._waiting, **self._unsynced, **self.core.moved}
-        for copy in sorted(pending, key=lambda copy: copy.key):
-            choices += ((event, copy) for event in copy.told.todo if event.agent not in _OF_OTHERS)
+        copies = sorted(pending, key=lambda copy: copy.key)
+        todo: list[tuple[Event, Copy | Session]] = [(event, copy) for copy in copies for event in copy.told.todo]
+        for session in self.core.sessions:
+            todo += ((event, session) for part in session.parts.values() for event in part.told.todo)
+        choices: list[list[tuple[Event, Copy | Session | Queue]]] = []
+        choices += ([each] for each in todo if each[0].agent not in _NOT_ALONE)
+        choices += self._lined_up([each for each in todo if each[0].agent in FRAMES])
+        for copy in copies:
             if "queue" in copy.told.by:
                 self.hungry(copy.message.queue)
-        choices += ((self.core.events["dispatch_first"], queue) for queue in sorted(self._hungry, key=_name))
-        for session in self.core.sessions:
-            choices += ((event, session) for part in session.parts.values() for event in part.told.todo)
+        hungry = sorted(self._hungry, key=_name)  # which got hungry first depends on who observes
+        choices += ([(self.core.events["dispatch_first"], queue)] for queue in hungry)
+        choices += ([(self.core.events["write_record"], self.core.broker)] for _ in self._marking)
         self.core.moved.clear()
         self._waiting = pending
         self._unsynced.clear()
-        choices += ((self.core.events["write_record"], self.core.broker) for _ in self._marking)
         chance.shuffle(choices)
-        done = any(self._try(event, subject) for event, subject in choices)
+        done = any(self._try(event, subject) for choice in choices for event, subject in choice)
         self._waiting = {copy: None for copy in self._waiting if copy.told.todo}
         return done
+
+    def _lined_up(self, frames: list[tuple[Event, Copy | Session]]) -> list[list[tuple[Event, Copy | Session | Queue]]]:
+        """The frames that are under way, of each connection and direction in the order in which they were sent."""
+        there = dict.fromkeys(frames)
+        self._sent_so_far = {each: None for each in (*self._sent_so_far, *frames) if each in there}
+        lines: dict[object, list[tuple[Event, Copy | Session | Queue]]] = {}
+        for event, subject in self._sent_so_far:
+            lines.setdefault((event.agent, _connection(event, subject)), []).append((event, subject))
+        return list(lines.values())
 
     def _try(self, event: Event, subject: Copy | Session | Queue) -> bool:
         if event.agent == "disk":

@@ -93,7 +93,10 @@ class Timed:
 
 
 class Shuffled:
-    """Any event that can happen may be the next: every interleaving is met by some seed."""
+    """Any event that can happen may be the next, and every interleaving is met by some seed.
+
+    Frames of one connection and direction stay in their order, as on any connection.
+    """
 
     def __init__(self, seed: int = 0) -> None:
         self.now = 0

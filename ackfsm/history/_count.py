@@ -59,9 +59,11 @@ def torn_transactions(events: Events, rest: Rest) -> tuple[Ints, bool]:
     """The transactions of which a part took effect, and whether every transaction could be judged.
 
     Of those at rest: some but not all of the sends were delivered (or expired, or were dead-lettered),
-    or, the outcome being in doubt, some but not all of the consumed messages came again.
+    or, the outcome being in doubt, some but not all of the consumed messages came again.  What was dead-lettered or
+    expired was not consumed either, even if it was delivered later: from what a client had before its connection broke.
     """
     count = events.count_of("message")
+    ended = _last(events, count, Event.EXPIRED, Event.DEAD_LETTERED) != NONE
     came = _last(events, count, Event.DELIVERED, Event.EXPIRED, Event.DEAD_LETTERED)
     sends = _inside(events, Event.SEND, Event.RESEND)
     transaction, message, _ = distinct_pairs(events.transaction[sends], events.message[sends])
@@ -72,7 +74,7 @@ def torn_transactions(events: Events, rest: Rest) -> tuple[Ints, bool]:
     doubtful = doubt[transaction] != NONE
     transaction, message, delivery = transaction[doubtful], message[doubtful], taken[last[doubtful]]
     judged = rest.judged[message] & (rest.drained[message] > doubt[transaction])
-    torn_acks = _partly(events, transaction, came[message] > delivery, judged)
+    torn_acks = _partly(events, transaction, ended[message] | (came[message] > delivery), judged)
     return np.union1d(torn_sends, torn_acks), bool(rest.judged.all() and judged.all())
 
 

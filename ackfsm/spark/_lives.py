@@ -84,6 +84,7 @@ _SUMMARY: Final[Mapping[str, str]] = MappingProxyType(
         "resent": "bool_or(event = 'resend')",
         "delivered": "min(struct(at, session, redelivered)) filter (where event = 'delivered')",
         "came_at": "max(at) filter (where event in ('delivered', 'expired', 'dead_lettered'))",
+        "ended": "bool_or(event in ('expired', 'dead_lettered'))",
     }
 )
 """What is known of a message that any number of things happened to."""
@@ -113,8 +114,9 @@ def lives(sketched: DataFrame, mine: DataFrame | None, events: DataFrame) -> Dat
     Returns:
         one row a message: ``life`` (a name in :data:`PLAIN_LIVES`, null for a suspect), ``judged`` (whether its queue
         was seen drained after its last send), ``drained_at`` (when last), ``queue`` (that of its last send, or if it
-        has none of the last event that names it), ``came_at`` (its last delivery or permitted end), ``resent``, and the
-        structs ``sent`` and ``delivered``, its first send and first delivery (null if there is none).
+        has none of the last event that names it), ``came_at`` (its last delivery or permitted end), ``ended`` (whether
+        it had such an end), ``resent``, and the structs ``sent`` and ``delivered``, its first send and first delivery
+        (null if there is none).
     """
     plain = sketched.where("life is not null").select("message", "life", *_named(_PLAIN))
     found = plain if mine is None else plain.unionByName(mine.groupBy("message").agg(_silent(), *_named(_SUMMARY)))
@@ -136,6 +138,7 @@ _PLAIN: Final[Mapping[str, str]] = MappingProxyType(
         "resent": "false",
         "delivered": f"struct({_DELIVERED_AT} as at, delivered_session as session, false as redelivered)",
         "came_at": _DELIVERED_AT,
+        "ended": "false",
     }
 )
 """The same of a message with a plain life, from its sketch."""
