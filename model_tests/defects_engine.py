@@ -22,9 +22,25 @@ _REVIEWED = (
         "acknowledge-one-consumer",
         "acknowledge() covers the messages of its own consumer and not those of the session's others",
         _CONSUMER,
-        "self.session.acknowledge_others(self)",
-        "pass",
+        "self.session.acknowledge_others(self) or covered",
+        "covered",
         noticed_by="engine_several_consumers::test_an_acknowledgement_covers_what_every_consumer_of_the_session_has_had",
+    ),
+    Defect(
+        "acknowledge-for-another-session",
+        "acknowledge() of a message that was given back acknowledges the delivery of the session that has it now",
+        _CONSUMER,
+        "if message.copy.received is message and self._acknowledge(message.copy, scope=self._scope):",
+        "if self._acknowledge(message.copy, scope=self._scope):",
+        noticed_by="engine_several_consumers::test_a_message_that_was_given_back_is_not_acknowledged_for_the_session_that_has_it_now",
+    ),
+    Defect(
+        "courses-pile-up",
+        "what a course is recorded under is made anew for each consumer, and so memory grows with them",
+        _ENGINE,
+        "        if steps not in self._made:\n            self._made[steps] = Script(steps, Phase.PROMPT)\n",
+        "        self._made[steps] = Script(steps, Phase.PROMPT)\n",
+        noticed_by="engine_closing::test_nothing_grows_with_the_sessions_that_come_and_go",
     ),
     Defect(  # E2
         "mark-forgotten-when-given-back",
@@ -359,6 +375,14 @@ _SESSIONS = (
 
 _DELIVERY = (
     Defect(
+        "full-consumer-first",
+        "a message that is sent waits for a consumer that is full while another has room",
+        _DISPATCHING,
+        "if at_once and len(consumers) > 1:",
+        "if at_once and len(consumers) < 1:",
+        noticed_by="engine_applications::test_what_was_mended_stays_so",
+    ),
+    Defect(
         "count-stays-at-redelivery",
         "the delivery count does not grow when a message is delivered again",
         _TELLING,
@@ -450,6 +474,22 @@ _DELIVERY = (
 )
 
 _DEAD_LETTERS = (
+    Defect(
+        "attempts-outlive-their-broker",
+        "another broker on a journal counts attempts that EMS forgets when it starts",
+        _BROKER,
+        'if attempts.rows[number, EventRef("broker_crash")].move is Move.IGNORE:',
+        "if number:",
+        noticed_by="engine_reopened::test_an_attempt_counts_in_another_broker_as_in_one_that_starts_again",
+    ),
+    Defect(
+        "queue-of-a-dead-letter-starves",
+        "a queue is not looked at again after its first message has become a dead letter",
+        _TELLING,
+        "        self._letters.told(copy)\n        self._broker.wake(copy.message.queue)\n",
+        "        self._letters.told(copy)\n",
+        noticed_by="engine_promises::test_the_count_of_deliveries_holds_over_a_restart",
+    ),
     Defect(
         "dead-letter-without-commit",
         "a dead letter is in the first queue again after a restart",
@@ -663,15 +703,31 @@ _TIME = (
         "marks-forgotten-in-any-order",
         "with Shuffled a message whose mark is to be stored never arrives",
         _ENGINE,
-        '        choices += ((self.core.events["write_record"], self.core.broker) for _ in self._marking)\n',
+        '        choices += ([(self.core.events["write_record"], self.core.broker)] for _ in self._marking)\n',
         "",
         noticed_by="engine_courses::test_in_any_order_a_message_whose_mark_is_stored_first_arrives",
+    ),
+    Defect(
+        "frames-overtake-in-any-order",
+        "with Shuffled a later acknowledgement of a call is read and an earlier one lost",
+        _ENGINE,
+        "        return list(lines.values())\n",
+        "        return [[frame] for line in lines.values() for frame in line]\n",
+        noticed_by="engine_applications::test_what_was_mended_stays_so",
+    ),
+    Defect(
+        "behind-a-resend-forgotten",
+        "what was sent behind a message that is sent again is never read",
+        _ENGINE,
+        "if isinstance(other, Copy) and other is not copy:",
+        "if isinstance(other, Copy) and other is not copy and other.twin is not None:",
+        noticed_by="engine_applications::test_what_was_mended_stays_so",
     ),
     Defect(
         "timeout-at-once",
         "receive(seconds) returns as soon as nothing is under way, before its time has passed",
         _CONSUMER,
-        "            engine.at(until, lambda: None)\n",
+        "            engine.at(until)\n",
         "            engine.settle()\n",
         noticed_by="engine_told",
     ),
@@ -746,7 +802,7 @@ _WORDS = (
         "task-waits-without-a-timeout",
         "receive(timeout) of a task returns before its time has passed",
         _AIO,
-        "            engine.at(end, _nothing)\n",
+        "            engine.at(end)\n",
         "            self._turns.called()\n",
         noticed_by="engine_asyncio::test_a_timeout_passes_in_virtual_time",
     ),

@@ -419,8 +419,8 @@ _DATABASES = (
     Defect(
         "rows-give-keys-twice",
         "keys that the journal has are given again when it is opened again",
-        _ROWS,
-        "        replay.next_key = max(replay.next_key, key + 1, transaction + 1)\n",
+        _RECOVERY,
+        "        self.next_key = beyond_all\n",
         "",
         noticed_by="journal_reopened",
     ),

@@ -121,6 +121,7 @@ def delivered_again(mode: str) -> tuple[Broker, Consumer, Message, Message]:
     new = other.receive(None)
     assert new is not None
     assert (old.id, new.redelivered) == (new.id, True)
+    assert other.receive(None) is None  # it is processed now, and may be acknowledged
     return broker, other, old, new
 
 
