@@ -291,12 +291,15 @@ class Books:
             if other.held is not None and item.held is not None and other.held.session == item.held.session:
                 other.settled = True
 
-    def covered(self, item: Item, terms: Terms) -> list[tuple[_Held, bool]]:
-        """What acknowledging ``item`` now may cover, each with whether it certainly does; the call may bring more."""
-        held = item.held
-        if held is None or not terms.by_application:
+    def covered(self, item: Item, session: str, terms: Terms) -> list[tuple[_Held, bool]]:
+        """What ``session`` may cover by acknowledging ``item`` now, each with whether it certainly does.
+
+        The call may bring more.  What another session has of the same message is its own.
+        """
+        if not terms.by_application:
             return []
-        mine = self._held.get(held.session, [])
+        mine = self._held.get(session, [])
+        held = next((each for each in reversed(mine) if each.item is item), None)
         return [(other, _certain(terms, held, other)) for other in mine if _covers(terms, held, other)]
 
     def acknowledged(self, covered: list[tuple[_Held, bool]], terms: Terms, *, doubt: bool) -> None:
@@ -456,18 +459,23 @@ _COUNTING_WHAT_IS_SEEN = frozenset({Profile.ARTEMIS, Profile.ACTIVEMQ})
 _FLAGGING = frozenset({Profile.JMS, Profile.EMS, Profile.SOLACE_JMS, Profile.ARTEMIS, Profile.ACTIVEMQ})
 
 
-def _covers(terms: Terms, held: _Held, other: _Held) -> bool:
-    """Whether acknowledging one delivery may cover another one of the session (JMS 3.1, 6.2.10)."""
+def _covers(terms: Terms, held: _Held | None, other: _Held) -> bool:
+    """Whether acknowledging one delivery (``None``: that the session has no more) may cover another of the session.
+
+    JMS 3.1, 6.2.10.
+    """
     if other is held:
         return True
     settings = terms.configuration
     if settings.ack_mode is not AckMode.CLIENT_ACKNOWLEDGE:
         return False
-    return settings.client_ack_scope in {AckScope.SESSION, AckScope.UP_TO}
+    return settings.client_ack_scope is AckScope.SESSION or (
+        settings.client_ack_scope is AckScope.UP_TO and held is not None
+    )
 
 
-def _certain(terms: Terms, held: _Held, other: _Held) -> bool:
+def _certain(terms: Terms, held: _Held | None, other: _Held) -> bool:
     """Whether it certainly covers it."""
-    if other is held or terms.configuration.client_ack_scope is AckScope.SESSION:
+    if held is None or other is held or terms.configuration.client_ack_scope is AckScope.SESSION:
         return True
     return other.consumer is held.consumer and other.order < held.order

@@ -222,7 +222,7 @@ class Client:
         item = self.bed.books.items.get(message.id)
         if item is None or self.session.closed:
             return
-        covered = self.bed.books.covered(item, self.terms)
+        covered = self.bed.books.covered(item, self.session.name, self.terms)
         try:
             message.acknowledge()
         except (Stuck, BrokerStopped):

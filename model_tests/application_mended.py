@@ -301,5 +301,24 @@ MENDED: Mapping[str, Program] = {
         phases=(Send(number=3), Throw(number=2), Send(number=2), Send(), Consume(end="last")),
         ending="die",
     ),
+    "a session is closed before the broker has read what it sent, which is lost without a fault": Program(
+        "qpid",
+        {},
+        "Timed(seed=0, loss=0.1)",
+        workers=(Worker(ack_mode=_TRANSACTED, at_once=False),),
+        phases=(Send(number=2, end=""), Close(0, returns=True)),
+    ),
+    "the books take an acknowledgement for that of a session that has another copy of the message": Program(
+        "qpid-jms",
+        senders=(Sender(transacted=True), Sender("b")),
+        workers=(
+            Worker(("a", "b"), None, "CLIENT_ACKNOWLEDGE", "listener", at_once=False),
+            Worker(("a", "b"), None, "DUPS_OK_ACKNOWLEDGE", "listener", at_once=False),
+        ),
+        phases=(
+            *(Send(), Send(who=1, strike=Strike("lose", 1, "confirm")), Resend(1)),
+            Consume(0, end="last", timeout=0.001),
+        ),
+    ),
 }
 """By what went wrong."""

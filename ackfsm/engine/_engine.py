@@ -12,17 +12,16 @@ from typing import Protocol
 from ackfsm.engine._core import Core, Effect, Session
 from ackfsm.engine._courses import Courses, Phase, Script, Step
 from ackfsm.engine._messages import Outcome
-from ackfsm.engine._pace import FRAMES, Pace, Shuffled
+from ackfsm.engine._pace import FRAMES, PUBLISH, Pace, Shuffled
 from ackfsm.engine._parts import Copy, Route, Scope
 from ackfsm.engine._queues import Queue
 from ackfsm.engine._wiring import Event, Role, State, View, Wiring
 
 __all__ = ["Engine", "Queues"]
 
-_PUBLISH = "producer_to_broker"
 _DELIVERY = "broker_to_consumer"
 _EXECUTING = frozenset({"execute_commit", "execute_consumption"})
-_PUBLISHING = frozenset({"producer_to_broker", "broker_to_producer"})
+_PUBLISHING = frozenset({PUBLISH, "broker_to_producer"})
 _DISK = frozenset({"disk"})
 _KNOWN = frozenset({"disk", "queue"})
 _NOT_ALONE = frozenset({"recovery", "queue"}) | FRAMES
@@ -619,4 +618,4 @@ def _record(event: Event) -> str:
 
 def _said(event: Event, copy: Copy) -> str:
     """What becomes of a frame that has arrived: the broker may refuse what a producer sends."""
-    return "rejection" if copy.refuse and event.agent == _PUBLISH else event.name
+    return "rejection" if copy.refuse and event.agent == PUBLISH else event.name

@@ -5,9 +5,12 @@ from __future__ import annotations
 import random
 from typing import Protocol, runtime_checkable
 
-__all__ = ["FRAMES", "AtOnce", "Pace", "Shuffled", "Timed"]
+__all__ = ["FRAMES", "PUBLISH", "AtOnce", "Pace", "Shuffled", "Timed"]
 
-FRAMES = frozenset({"producer_to_broker", "broker_to_producer", "consumer_to_broker", "broker_to_consumer"})
+PUBLISH = "producer_to_broker"
+"""The agent whose events are frames that a producer sends."""
+
+FRAMES = frozenset({PUBLISH, "broker_to_producer", "consumer_to_broker", "broker_to_consumer"})
 """The agents whose events are frames that are read."""
 
 _PROMPT = frozenset({"library", "broker"})

@@ -16,6 +16,7 @@ from ackfsm.engine._consumer import Consumer, Deferred, Listener
 from ackfsm.engine._core import Session as CoreSession
 from ackfsm.engine._errors import IllegalStateException, OutcomeUnknown, Stuck, TransactionRolledBackException
 from ackfsm.engine._messages import Sent
+from ackfsm.engine._pace import PUBLISH
 from ackfsm.engine._producer import Producer
 from ackfsm.engine._queues import Incoming, Outgoing, Queue
 from ackfsm.engine._wiring import Role
@@ -386,7 +387,7 @@ class Session(Closing):
         for consumer in self.consumers:
             if not consumer.closed:
                 consumer.queue.consumers.remove(consumer.incoming)
-        self.broker.engine.wait(lambda: not any(out.open for out in self.outgoing.values()))
+        self.broker.engine.wait(lambda: not any(out.open or self._has_frames(out) for out in self.outgoing.values()))
         for out in self.outgoing.values():
             self.broker.engine.happen("rollback", out.session)
         for consumer in self.consumers:
@@ -394,6 +395,11 @@ class Session(Closing):
         self.broker.engine.wait(lambda: not any(map(_sending, self.outgoing.values())))
         self.broker.log(self.process, "close", session=self.name, transaction=open_)
         self._leave()
+
+    def _has_frames(self, out: Outgoing) -> bool:
+        """Whether the broker has still to read some of what was sent there: the frame that closes is behind that."""
+        members = out.session.under(self.broker.core.wiring.broadcast("producer")).members
+        return any(PUBLISH in copy.told.by for copy in members.values())
 
     def fault(self, what: str) -> None:
         """``link_loss`` or ``crash``: of the connection or of the process that holds the session."""
