@@ -104,10 +104,11 @@ class Broker(Closing):
         self.profile = profile
         self.settings: dict[str, object] = dict(settings)
         self.configuration = self.configure({})
-        self.engine = Engine(wiring, self, AtOnce() if pace is None else pace)
+        self.engine: Engine = Engine(wiring, self, AtOnce() if pace is None else pace)
         self.core: Core = self.engine.core
         self._letters = DeadLetters(self, None if dead_letter_queue is None else name_of(dead_letter_queue))
-        self.storage = Storage(self.core, MemoryJournal() if journal is None else journal, self._letters)
+        self.storage: Storage = Storage(self.core, MemoryJournal() if journal is None else journal, self._letters)
+        self.mark_one, self.write = self.storage.mark, self.storage.sync  # what the protocol Queues asks of a journal
         self.random = random.Random(seed)  # noqa: S311 - chance that can be had again, not secrecy
         self.history = History(self.configuration) if history is True else history or None
         self.repairs = repairs
@@ -470,14 +471,6 @@ class Broker(Closing):
     def marks(self, copy: Copy, onward: Route) -> bool:
         """Whether it is to be stored before that ``copy`` is about to be sent by that route."""
         return self.dispatching.marks(copy, onward)
-
-    def mark_one(self, copy: Copy) -> None:
-        """Write that."""
-        self.storage.mark(copy)
-
-    def write(self) -> bool:
-        """Write and sync the journal; ``False`` if it failed, and the broker is to be stopped."""
-        return self.storage.sync()
 
     def stop(self) -> None:
         """The journal has failed, and so the broker stops."""

@@ -339,7 +339,8 @@ class Consumer(Closing):
 
     def _until_acknowledged(self, copy: Copy) -> None:
         """Wait if the tables say that the call does."""
-        if _waiting(copy):
+        told = copy.told
+        if told.acknowledging and told.hands is None:
             self._broker.wait(lambda: not _waiting(copy), "an acknowledgement")
         else:
             self._broker.engine.settle()

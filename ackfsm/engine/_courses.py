@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Protocol, TypeAlias
 
 from ackfsm.engine._core import Core, Effect, Watch
-from ackfsm.engine._parts import Copy, Filed, Part, Route
+from ackfsm.engine._parts import Copy, Filed, Route
 from ackfsm.engine._wiring import Call, Event, State, View
 
 __all__ = ["Courses", "Disk", "Passing", "Phase", "Script", "Step"]
@@ -174,8 +174,14 @@ class Courses:
             if not alone and filed.hears(number, later=later, shift=shift):
                 return self._slowly(script, copy, onward)
         half = course.half
-        if half is not None and not self._half_way(half, copy, roles):
-            return half.done
+        if half is not None:
+            copy.state = half.state
+            for role, state in half.ends:
+                roles[role].state = state
+            for effect in half.effects:
+                effect(copy)
+            if not self._is_stored(copy):
+                return half.done
         copy.state = course.state
         for part, state in course.ends:
             part.state = state
@@ -196,15 +202,6 @@ class Courses:
         for effect in course.effects:
             effect(copy)
         return course.done
-
-    def _half_way(self, half: _Half, copy: Copy, roles: tuple[Part, ...]) -> bool:
-        """Perform the first half and sync; ``False`` if the sync failed."""
-        copy.state = half.state
-        for role, state in half.ends:
-            roles[role].state = state
-        for effect in half.effects:
-            effect(copy)
-        return self._is_stored(copy)
 
     def _is_stored(self, copy: Copy) -> bool:
         """Sync; a copy whose sync fails is left as it is, to be found by whoever says what becomes of it."""

@@ -392,9 +392,10 @@ class Engine:
         """See :class:`Disk`."""
         return self.queues.marks(copy, onward)
 
-    def mark(self, copy: Copy) -> None:
+    @property
+    def mark(self) -> Callable[[Copy], None]:
         """See :class:`Disk`."""
-        self.queues.mark_one(copy)
+        return self.queues.mark_one
 
     def store(self, copy: Copy) -> bool:
         """Sync in the midst of a course, for which the call that sends ``copy`` waits; see :class:`Disk`."""
@@ -575,8 +576,8 @@ class Engine:
         """Nothing that anybody could notice can happen to ``copy`` any more."""
         if copy.filed:
             copy.unfile()
-        for held in (self._waiting, self._unread, self._behind, self._unsynced, self.core.moved):
-            if held:
+        if self._waiting or self._unread or self._behind or self._unsynced or self.core.moved:
+            for held in (self._waiting, self._unread, self._behind, self._unsynced, self.core.moved):
                 held.pop(copy, None)
         if copy.key & 3 == 1:
             copy.message.copy = None

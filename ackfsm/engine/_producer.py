@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Producer"]
 
+_CONFIRMED = Outcome.CONFIRMED
+
 
 class Producer(Closing):
     """Sends to one queue.  ``Session.producer`` makes it; it is closed when it is left as a context.
@@ -96,7 +98,7 @@ class Producer(Closing):
         if session.transacted:
             session.begin()
         self._put(copy, self._sending, "send")
-        return self._result(message)
+        return message if message.outcome is _CONFIRMED else self._result(message)
 
     def resend(self, message: Sent) -> Sent:
         """Send a message whose outcome is unknown again, as a second copy.
