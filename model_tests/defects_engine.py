@@ -292,6 +292,22 @@ _TRANSACTIONS = (
 
 _SESSIONS = (
     Defect(
+        "stop-turns-one-consumer",
+        "Connection.stop() and start() reach the first consumer of each session alone",
+        _SESSION,
+        "        for consumer in self.consumers:\n            consumer.heed()\n",
+        "        for consumer in self.consumers[:1]:\n            consumer.heed()\n",
+        noticed_by="engine_several_consumers::test_a_stopped_connection_hands_nothing_to_any_consumer_of_a_session",
+    ),
+    Defect(
+        "lazy-one-by-one",
+        "with DUPS_OK_ACKNOWLEDGE each message is acknowledged by a frame of its own",
+        _BROKER,
+        "for message in reversed(waiting)))",
+        "for message in waiting))",
+        noticed_by="engine_several_consumers::test_one_lazy_acknowledgement_covers_all_that_came_before",
+    ),
+    Defect(
         "recover-first-consumer-only",
         "recover() has only the messages of the session's first consumer delivered again",
         _SESSION,

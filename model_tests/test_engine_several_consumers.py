@@ -149,3 +149,22 @@ def test_acknowledge_of_an_old_message_covers_what_the_session_has_had_since() -
     session.close()
     broker.engine.wait(lambda: False)
     assert lengths(broker) == [0, 1, 1]
+
+
+def test_a_stopped_connection_hands_nothing_to_any_consumer_of_a_session() -> None:
+    broker, session, consumers = several("CLIENT_ACKNOWLEDGE")
+    connection = next(each for each in broker.connections if session in each.sessions)
+    connection.stop()
+    assert received(consumers) == []
+    connection.start()
+    assert received(consumers) == [(name, False) for name, _ in EVERY]
+
+
+def test_one_lazy_acknowledgement_covers_all_that_came_before() -> None:
+    broker, session, consumers = several("DUPS_OK_ACKNOWLEDGE", 5)
+    assert len(received(consumers[:1])) == 5
+    session.close()
+    assert broker.history is not None
+    told = [line["message"] for line in broker.history.lines if line["event"] == "acknowledge"]
+    assert told == ["q1.4"]
+    assert lengths(broker) == [0, 5, 5]

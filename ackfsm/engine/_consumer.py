@@ -276,7 +276,6 @@ class Consumer(Closing):
             whole = self._scope == "session"
             covered = self._covers(message, rest=whole)
             if whole or (covered and self._scope != "message"):
-                self._last = None if whole else self._last
                 covered = self.session.acknowledge_others(self) or covered
             if not covered:
                 raise IllegalStateException(f"acknowledge() of {message.id}: {self._why_not(message)}")
