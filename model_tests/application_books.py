@@ -327,6 +327,8 @@ class Books:
                 item.settled = end != "rolled_back"
                 if end == "committed":
                     self._finish(item, "committed", transaction.terms)
+            elif end == "committed":
+                item.settled = True  # who has had it since had it from before its connection broke
 
     def in_doubt(self, session: str) -> None:
         """The process died as it waited for its commit."""

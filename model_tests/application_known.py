@@ -63,7 +63,7 @@ KNOWN: tuple[Known, ...] = (
         Program(
             "rabbitmq",
             {"publish_window": 2, "prefetch": 2},
-            "Shuffled(13)",
+            "Shuffled(19)",
             workers=(Worker(output="c", ack_mode="CLIENT_ACKNOWLEDGE", consumption="listener", at_once=False),),
             phases=(
                 *(Send(number=2, end=""), Send(number=4), Throw(), Send(), Consume(number=2, end="last", timeout=None)),

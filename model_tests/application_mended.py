@@ -320,5 +320,31 @@ MENDED: Mapping[str, Program] = {
             Consume(0, end="last", timeout=0.001),
         ),
     ),
+    "in any order it depends on who observes which queue is looked at": Program(
+        "activemq",
+        {"max_delivery_attempts": 2},
+        "Shuffled(464)",
+        464,
+        workers=(Worker(ack_mode="INDIVIDUAL_ACKNOWLEDGE", consumption="listener", at_once=False),),
+        phases=(
+            *(Send(number=2), Restart("close"), Throw(number=2), Send(number=2), Consume(number=2, end="rollback")),
+            *(Throw(), Send()),
+        ),
+    ),
+    "the books want back what was committed, of a session that has it from before its connection broke": Program(
+        "jms",
+        {},
+        "Shuffled(128)",
+        128,
+        workers=(
+            Worker(output="c", ack_mode=_TRANSACTED, consumption="listener", at_once=False),
+            Worker(ack_mode="CLIENT_ACKNOWLEDGE", at_once=False),
+        ),
+        phases=(
+            *(Send(number=2), Send(number=2, strike=Strike("fail_journal", 1)), Consume(number=2, end="rollback")),
+            *(Consume(1, end="none"), Consume(end="last")),
+        ),
+        ending="die",
+    ),
 }
 """By what went wrong."""

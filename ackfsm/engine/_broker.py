@@ -534,6 +534,11 @@ class Broker(Closing):
         """Send what waits in ``queue`` to consumers."""
         return self.dispatching.feed(queue)
 
+    def dispatchable(self) -> list[Queue]:
+        """The queues that have something to send and a consumer with room, by their names."""
+        found = (queue for _, queue in sorted(self._queues.items()))
+        return [queue for queue in found if queue.ready.members and any(each.has_room() for each in queue.consumers)]
+
     def mark(self, queue: Queue) -> list[Copy]:
         """Write to the journal that those who are next in ``queue`` are about to be sent; which those are."""
         return self.dispatching.mark(queue)

@@ -39,6 +39,9 @@ class Queues(Protocol):
     def feed(self, queue: Queue) -> bool:
         """Send what waits in ``queue`` to consumers that have room; whether anything was sent."""
 
+    def dispatchable(self) -> list[Queue]:
+        """The queues that have something to send and a consumer with room, by their names."""
+
     def mark(self, queue: Queue) -> list[Copy]:
         """Write to the journal that those who are next in ``queue`` are about to be sent; which those are."""
 
@@ -523,15 +526,12 @@ class Engine:
         choices: list[list[tuple[Event, Copy | Session | Queue]]] = []
         choices += ([each] for each in todo if each[0].agent not in _NOT_ALONE)
         choices += self._lined_up([each for each in todo if each[0].agent in FRAMES])
-        for copy in copies:
-            if "queue" in copy.told.by:
-                self.hungry(copy.message.queue)
-        hungry = sorted(self._hungry, key=_name)  # which got hungry first depends on who observes
-        choices += ([(self.core.events["dispatch_first"], queue)] for queue in hungry)
+        choices += ([(self.core.events["dispatch_first"], queue)] for queue in self.queues.dispatchable())
         choices += ([(self.core.events["write_record"], self.core.broker)] for _ in self._marking)
         self.core.moved.clear()
         self._waiting = pending
         self._unsynced.clear()
+        self._hungry.clear()
         chance.shuffle(choices)
         done = any(self._try(event, subject) for choice in choices for event, subject in choice)
         self._waiting = {copy: None for copy in self._waiting if copy.told.todo}
@@ -552,7 +552,6 @@ class Engine:
         if isinstance(subject, Session):
             return self.happen(event.name, subject)
         if isinstance(subject, Queue):
-            del self._hungry[subject]
             return self._is_fed(subject)
         return self.perform(event.name, subject)
 
