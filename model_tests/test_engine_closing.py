@@ -342,7 +342,8 @@ def test_a_producer_closes_when_its_outcomes_are_known(pace: str) -> None:
         sent = [producer.send(message_id=name) for name in ("m1", "m2")]
     producer.close()
     assert [message.outcome for message in sent] == ["confirmed", "confirmed"]
-    assert heard == sent
+    told = sorted(heard, key=sent.index) if pace == "shuffled" else heard  # a broker may confirm in any order
+    assert told == sent
     with pytest.raises(IllegalStateException, match=r"the producer is closed; make another with session.producer\(\)"):
         producer.send()
     with pytest.raises(IllegalStateException, match="the producer is closed"):
