@@ -51,7 +51,9 @@ def _is_out_of_order(program: Program, failure: Failure) -> bool:
     """Of a session that acknowledges up to a message, one of whose messages has come again behind later ones."""
     modes = [{**program.settings, "ack_mode": worker.ack_mode} for worker in program.workers]
     up_to = any(shipped().configure(program.profile, mode).client_ack_scope is AckScope.UP_TO for mode in modes)
-    again = any(item.thrown for item in failure.items.values())
+    again = (
+        sum(item.deliveries > 1 for item in failure.items.values()) > 1
+    )  # that which the failure tells of, and another
     return up_to and again and tells(failure, ("for certain, and came again",), lambda _: True)
 
 

@@ -9,6 +9,7 @@ from model_tests.application_programs import (
     Consume,
     Fault,
     Program,
+    Refuse,
     Resend,
     Restart,
     Send,
@@ -343,6 +344,22 @@ MENDED: Mapping[str, Program] = {
         phases=(
             *(Send(number=2), Send(number=2, strike=Strike("fail_journal", 1)), Consume(number=2, end="rollback")),
             *(Consume(1, end="none"), Consume(end="last")),
+        ),
+        ending="die",
+    ),
+    "acknowledge() returns when its own message is acknowledged for certain, and not what else it covers": Program(
+        "qpid",
+        {"queue_durable": False, "prefetch": 3},
+        "Timed(seed=931)",
+        931,
+        senders=(Sender(), Sender("b", transacted=True)),
+        workers=(
+            Worker(ack_mode="DUPS_OK_ACKNOWLEDGE", consumption="listener"),
+            Worker(("a", "b"), None, "CLIENT_ACKNOWLEDGE", "listener", at_once=False),
+        ),
+        phases=(
+            *(Restart("kill"), Send(1, 2, mixed=True), Send(1, 2), Send(number=2), Consume(end="last"), Send(number=2)),
+            *(Consume(number=2, end="rollback"), Send(number=2), Refuse(number=2), Send(), Consume(1, end="last")),
         ),
         ending="die",
     ),

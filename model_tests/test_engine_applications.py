@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, Phase, given, note, settings
@@ -120,10 +121,9 @@ LOST = "m1 was received and not acknowledged, and never came again"
 def test_a_known_defect_hides_no_other_one(defect: Known) -> None:
     failure = failure_of(defect)
     assert failure is not None
-    harmed = {
-        name: dataclasses.replace(item, transaction=None, resent=False, thrown=False, stops=0, stored=False)
-        for name, item in failure.items.items()
-    }
+    plain: dict[str, Any] = {"transaction": None, "resent": False, "thrown": False, "stops": 0, "stored": False}
+    items = failure.items.items()
+    harmed = {name: dataclasses.replace(item, deliveries=1, **plain) for name, item in items}
     others = {
         "beside it": dataclasses.replace(failure, text=f"{failure.text}\n{LOST}"),
         "instead of it": dataclasses.replace(failure, text=LOST),

@@ -340,9 +340,13 @@ class Consumer(Closing):
         """Wait if the tables say that the call does."""
         told = copy.told
         if told.acknowledging and told.hands is None:
-            self._broker.wait(lambda: not _waiting(copy), "an acknowledgement")
+            self._broker.wait(lambda: not (_waiting(copy) or self._awaits()), "an acknowledgement")
         else:
             self._broker.engine.settle()
+
+    def _awaits(self) -> bool:
+        """Whether something that the acknowledgement covers has no answer yet."""
+        return self._scope != "message" and any(map(_waiting, self._broker.core.copies_of(self.incoming.session)))
 
     def _log(self, message: Message, event: str, **fields: object) -> None:
         session = self.session
