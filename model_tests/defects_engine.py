@@ -748,11 +748,19 @@ _TIME = (
         noticed_by="engine_applications::test_what_was_mended_stays_so",
     ),
     Defect(
+        "timeouts-pile-up",
+        "each receive(seconds) that was not in vain leaves the end of its time behind",
+        _ENGINE,
+        "                self._due.remove(due)\n                heapq.heapify(self._due)\n",
+        "                pass\n",
+        noticed_by="engine_closing::test_a_timeout_that_was_not_in_vain_leaves_nothing_behind",
+    ),
+    Defect(
         "timeout-at-once",
         "receive(seconds) returns as soon as nothing is under way, before its time has passed",
         _CONSUMER,
-        "            engine.at(until)\n",
-        "            engine.settle()\n",
+        "with engine.deadline(until):",
+        "with engine.deadline(None):",
         noticed_by="engine_told",
     ),
     Defect(
@@ -826,8 +834,8 @@ _WORDS = (
         "task-waits-without-a-timeout",
         "receive(timeout) of a task returns before its time has passed",
         _AIO,
-        "            engine.at(end)\n",
-        "            self._turns.called()\n",
+        "with engine.deadline(end):",
+        "with engine.deadline(None):",
         noticed_by="engine_asyncio::test_a_timeout_passes_in_virtual_time",
     ),
     Defect(

@@ -500,3 +500,26 @@ def test_nothing_grows_with_the_sessions_that_come_and_go() -> None:
         sizes.append((len(connection.sessions), len(broker.core.sessions), courses))
     assert sizes == [sizes[0]] * 3
     assert sizes[0][-1] > 0
+
+
+def test_a_timeout_that_is_not_needed_leaves_nothing_behind() -> None:
+    broker = broker_of(history=None)
+    session = broker.connect().session()
+    producer, consumer = session.producer("q"), session.consumer("q")
+    for _ in range(5):
+        producer.send()
+        assert consumer.receive(1.0)
+        assert broker.engine.is_quiet()
+    assert consumer.receive(0.5) is None
+    assert broker.now == 500_000_000
+
+
+def test_a_timeout_that_was_not_in_vain_leaves_nothing_behind() -> None:
+    broker = broker_of(history=None, send_mode="asynchronous", pace=Timed(seed=1))
+    session = broker.connect().session()
+    producer, consumer = session.producer("q"), session.consumer("q")
+    for _ in range(3):
+        producer.send()
+        assert consumer.poll() is None
+        assert consumer.receive(100.0)
+    assert all(at < broker.now + 10**9 for at, *_ in broker.engine._due)  # noqa: SLF001 - what is still to come

@@ -100,9 +100,15 @@ class Consumer(Closing):
         Raises :class:`IllegalStateException` for a consumer with a listener, and once the session is closed.
         """
         self._receives()
-        self._broker.engine.settle()
-        copy = self._next()
-        return None if copy is None else self._hand_over(copy)
+        return self._poll()
+
+    def _poll(self) -> Message | None:
+        while True:
+            self._broker.engine.settle()
+            copy = self._next()
+            message = None if copy is None else self._hand_over(copy)
+            if message is not None or copy is None or self._next() is copy:
+                return message  # what is first and is not handed over may be later
 
     def _receives(self) -> None:
         self.session.alive()
@@ -123,23 +129,17 @@ class Consumer(Closing):
         once it is closed.
         """
         wait = None if timeout is None else nanoseconds_of(timeout)
-        self._receives()
         engine = self._broker.engine
-        until = None
-        if wait:
-            until = self._broker.now + wait
-            engine.at(until)
-        while True:
-            engine.settle()
-            copy = self._next()
-            if copy is not None:
-                message = self._hand_over(copy)
+        until = engine.pace.now + wait if wait else None
+        message = self.poll()
+        if message is not None:
+            return message
+        with engine.deadline(until):
+            while (until is None or engine.pace.now < until) and engine.go_on():
+                message = self._poll()
                 if message is not None:
                     return message
-                if self._next() is not copy:
-                    continue
-            if (until is not None and self._broker.now >= until) or not engine.go_on():
-                return None
+        return None
 
     def _next(self) -> Copy | None:
         """The copy that would be handed over next."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import heapq
 import operator
 import random
@@ -278,10 +279,26 @@ class Engine:
         self._syncing = False
         self.flush()
 
-    def at(self, time: int, action: Callable[[], None] = _nothing) -> None:
-        """Do ``action`` when the virtual time (nanoseconds) has come, or have that time come."""
+    def at(self, time: int, action: Callable[[], None]) -> None:
+        """Do ``action`` when the virtual time (nanoseconds) has come."""
         self._serial += 1
         heapq.heappush(self._due, (time, self._serial, action))
+
+    @contextlib.contextmanager
+    def deadline(self, time: int | None) -> Iterator[None]:
+        """Let the virtual time come meanwhile, though nothing else happens then; ``None``: no such time."""
+        if time is None:
+            yield
+            return
+        self._serial += 1
+        due = (time, self._serial, _nothing)
+        heapq.heappush(self._due, due)
+        try:
+            yield
+        finally:
+            if due in self._due:
+                self._due.remove(due)
+                heapq.heapify(self._due)
 
     # What follows
 

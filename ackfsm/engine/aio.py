@@ -345,19 +345,19 @@ class AsyncConsumer(AsyncClosing):
         or the session is closed.
         """
         engine = self.consumer.session.broker.engine
-        end = None if timeout is None else engine.pace.now + nanoseconds_of(timeout)
-        if end is not None and timeout:
-            engine.at(end)
-        while (message := self.consumer.poll()) is None:
-            number = self._turns.number
-            if end is not None and timeout and engine.pace.now >= end:
-                return None
-            if not await self._turns.next():
-                if end is not None:
+        wait = None if timeout is None else nanoseconds_of(timeout)
+        end = engine.pace.now + wait if wait else None
+        with engine.deadline(end):
+            while (message := self.consumer.poll()) is None:
+                number = self._turns.number
+                if end is not None and engine.pace.now >= end:
                     return None
-                await self._turns.news(number)
-            if self.consumer.closed:
-                return None
+                if not await self._turns.next():
+                    if wait is not None:
+                        return None
+                    await self._turns.news(number)
+                if self.consumer.closed:
+                    return None
         self._turns.called()
         return AsyncMessage(message, self._turns)
 
