@@ -13,7 +13,13 @@ from pyspark.sql import SparkSession  # noqa: TC002 - pytest fixtures are looked
 from ackfsm import history, spark
 from ackfsm.history import Findings
 from ackfsm.terms import Anomaly, Configuration, InputError
-from model_tests import test_history_actions, test_history_clocks, test_history_prefetch, test_history_recording
+from model_tests import (
+    test_history_actions,
+    test_history_clocks,
+    test_history_counts,
+    test_history_prefetch,
+    test_history_recording,
+)
 from model_tests._tables import shipped
 from model_tests.notation import events_of, write
 
@@ -91,6 +97,13 @@ def test_a_recovered_session_explains_a_second_delivery(tmp_path: Path, session:
     file = tmp_path / "h.jsonl"
     file.write_text("\n".join([CLEAN[0], *(json.dumps(event) for event in (*events, recover, again))]))
     assert _same(file, session).actions == ("recover",)
+
+
+def test_a_dead_letter_is_no_part_of_a_torn_transaction(tmp_path: Path, session: SparkSession) -> None:
+    case = "consumed, in doubt, one came again and one had become a dead letter"
+    _, text, _ = test_history_counts.CASES[case]
+    found = _same(write(events_of(text), tmp_path / "history.jsonl"), session)
+    assert found.anomalies[Anomaly.TORN_TRANSACTION].count == 0
 
 
 def test_deliveries_beyond_the_prefetch_bound_are_the_same(tmp_path: Path, session: SparkSession) -> None:
