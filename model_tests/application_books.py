@@ -309,8 +309,12 @@ class Books:
             if other not in mine:
                 continue  # its session ended during the call
             mine.remove(other)
-            if other.item.held is not other:
-                continue  # it came again during the call
+            if (
+                other.item.held is not other
+            ):  # it came again during the call, or a library that was cut off had it still
+                if certain and not doubt:
+                    other.item.settled, other.item.consumed_by = True, None
+                continue
             other.item.settled = True
             if not doubt and not other.thrown and other.faults == self.faults and certain:
                 self._finish(other.item, "acknowledged", terms)

@@ -61,7 +61,9 @@ class Faults:
         side = client.producer._out.session  # noqa: SLF001 - read only
         copies = [item.sent.copy for item in self._bed.books.items.values() if item.sent is not None and item.sent.copy]
         idle = all(part.state == part.automaton.initial for part in side.parts.values())
-        return idle and all(c.of("request") != "in_flight" and c.of("response") == "none" for c in copies)
+        return idle and all(
+            c.of("publish_frame") != "in_flight" and c.of("publisher_confirm") == "none" for c in copies
+        )
 
     @contextlib.contextmanager
     def during(self, strike: Strike | None, client: Client) -> Iterator[None]:

@@ -49,7 +49,7 @@ MENDED: Mapping[str, Program] = {
         workers=(_LISTENING_AT_ONCE,),
         phases=(
             Send(number=3),
-            Consume(strike=Strike("die", 1, "execute_consumption")),
+            Consume(strike=Strike("die", 1, "execute_consumer_commit")),
             Consume(end="last", strike=Strike("crash", 1)),
         ),
     ),
@@ -260,7 +260,7 @@ MENDED: Mapping[str, Program] = {
         ),
         phases=(
             *(Send(who=1), Consume(timeout=None), Send(number=3)),
-            *(Consume(who=1, timeout=None, strike=Strike("crash", 1, "commit_consumption")), Send()),
+            *(Consume(who=1, timeout=None, strike=Strike("crash", 1, "consumer_commit_called")), Send()),
         ),
     ),
     "a send goes to a consumer before it is confirmed, and to the next one that has room after it": Program(
@@ -362,6 +362,33 @@ MENDED: Mapping[str, Program] = {
             *(Consume(number=2, end="rollback"), Send(number=2), Refuse(number=2), Send(), Consume(1, end="last")),
         ),
         ending="die",
+    ),
+    "a session whose process dies as it processes a message acknowledges the delivery of the next one": Program(
+        "activemq",
+        {},
+        "AtOnce()",
+        0,
+        workers=(
+            Worker(output="c", ack_mode=_TRANSACTED, at_once=False),
+            Worker(ack_mode="INDIVIDUAL_ACKNOWLEDGE", consumption="listener", at_once=False),
+        ),
+        phases=(Send(), Consume(end="last", strike=Strike("die", 4))),
+        ending="die",
+    ),
+    "the books want back what a library that was cut off delivered after another session had it": Program(
+        "solace-jms",
+        {},
+        "AtOnce()",
+        0,
+        workers=(
+            Worker(ack_mode=_TRANSACTED, consumption="listener", at_once=False),
+            Worker(("c",), ack_mode="AUTO_ACKNOWLEDGE", consumption="listener", at_once=False),
+            Worker(("a", "b"), ack_mode="CLIENT_ACKNOWLEDGE", consumption="listener", at_once=False),
+        ),
+        phases=(
+            *(Send(number=2), Fault("crash", 3), Consume(2, end="last", timeout=None)),
+            *(Consume(end="rollback", timeout=0.001, strike=Strike("lose", 7)), Consume(2, end="each", timeout=None)),
+        ),
     ),
 }
 """By what went wrong."""

@@ -331,7 +331,13 @@ _GROUPS = _often(phase=8, throw=2, doubt=3, commit=3)
 _SENDING = ("send", "accept", "accept", "write_record", "sync_record", "confirm", "confirm")
 _COMMITTING = (
     *("commit_called", "execute_commit", "execute_commit", "sync_commit", "confirm_commit"),
-    *("commit_consumption", "execute_consumption", "execute_consumption", "sync_consumption", "confirm_consumption"),
+    *(
+        "consumer_commit_called",
+        "execute_consumer_commit",
+        "execute_consumer_commit",
+        "sync_consumer_commit",
+        "confirm_consumer_commit",
+    ),
     "acknowledge",
 )
 _STRIKES = _often(crash=3, kill=3, fail_journal=3, lose=5, die=2)

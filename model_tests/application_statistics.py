@@ -30,8 +30,8 @@ EXCEPTIONS: Mapping[str, str] = {
     "consumer_restart": "an engine has another session where the model starts a process again",
     **dict.fromkeys(
         (
-            *("record_survives", "record_vanishes", "removal_survives", "removal_vanishes"),
-            *("commit_survives", "consumption_survives"),
+            *("record_survives", "record_vanishes", "ack_record_survives", "ack_record_vanishes"),
+            *("commit_survives", "consumer_commit_survives"),
         ),
         "an engine has its journal write and sync in one call, and tells the tables of both before it lets anybody die "
         "(Engine.finish_telling): no fault finds a record that is written and not synced",

@@ -383,7 +383,7 @@ _SESSIONS = (
         "listener-exception-acknowledges",
         "a message whose listener threw is not delivered again",
         _CONSUMER,
-        '            self._broker.engine.perform("give_back", message.copy)',
+        '            self._broker.engine.perform("requeue", message.copy)',
         "            pass",
         noticed_by="engine_asyncio::test_a_listener_that_throws_is_called_again",
     ),

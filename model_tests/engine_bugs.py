@@ -96,7 +96,7 @@ def _ready(broker: Broker) -> list[Copy]:
 
 def _lose(copy: Copy) -> None:
     """The queue has no trace of it any more; its record is where it was."""
-    copy.state = copy.automaton.put(copy.state, entry="lost")
+    copy.state = copy.automaton.put(copy.state, entry="not_recovered")
     copy.counted = False
     copy.message.queue.length -= 1
     copy.file()
@@ -182,7 +182,7 @@ class Auditing(_Watched):
 
     def drop(self, copy: Copy) -> None:
         """Acknowledge what the application has not had."""
-        copy.state = copy.automaton.put(copy.state, delivery="absent", acknowledgement="in_flight")
+        copy.state = copy.automaton.put(copy.state, delivery="absent", ack_frame="in_flight")
         copy.file()
         self.engine.perform("settle", copy)
 

@@ -38,7 +38,7 @@ _SIDES = {"producer": 0, "consumer": 2}
 DEAD_LETTERS = "DLQ"
 _REOPEN = {
     "producer": ("producer_restart", "producer_link_up"),
-    "consumer": ("consumer_restart", "consumer_link_up", "rollback_consumption"),
+    "consumer": ("consumer_restart", "consumer_link_up", "consumer_rollback"),
 }
 
 

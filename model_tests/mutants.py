@@ -214,12 +214,12 @@ _DEEDS = {Move.TO: ("deleted", "redirected"), Move.IGNORE: ("refused",), Move.RE
 
 
 def _groups(machine: Machine) -> Iterator[tuple[int, EventRef, Move, str]]:
-    """Each row once for each of its events: line, event, move, and its state (``elsewhere`` if it has several)."""
+    """Each row once for each of its events: line, event, move, and its state (``otherwise`` if it has several)."""
     states: dict[tuple[int, EventRef, Move], list[str]] = defaultdict(list)
     for row in machine.rows():
         states[row.line, row.event, row.move].append(row.state)
     for (line, event, move), of in states.items():
-        yield line, event, move, of[0] if len(of) == 1 else "elsewhere"
+        yield line, event, move, of[0] if len(of) == 1 else "otherwise"
 
 
 def mutants(specification: Specification) -> Iterator[Mutant]:

@@ -155,7 +155,7 @@ class Thread(NamedTuple):
 class Frame(NamedTuple):
     """Something on its way over the consumer's link."""
 
-    kind: str  # to the consumer: message, acknowledged; to the broker: acknowledge, give_back
+    kind: str  # to the consumer: message, acknowledged; to the broker: acknowledge, requeue
     copy: int
     redelivered: bool = False
 
@@ -238,8 +238,8 @@ def _broker_reads(s: System, c: Rules) -> Steps:
         if frame.kind == "acknowledge":
             settled = _removed(copy, c)._replace(owes_removal_confirm=c.waits_for_removal)
             yield Event("settle", frame.copy), _with(read, frame.copy, settled)
-        if frame.kind == "give_back":
-            yield Event("requeue", frame.copy), _with(read, frame.copy, copy._replace(place="ready"))
+        if frame.kind == "requeue":
+            yield Event("requeued", frame.copy), _with(read, frame.copy, copy._replace(place="ready"))
 
 
 def _broker_acts(s: System, c: Rules) -> Steps:
@@ -269,9 +269,9 @@ def _journal(s: System) -> Steps:
         if copy.message == "written":
             yield Event("sync_message", number), _with(s, number, copy._replace(message="durable"))
         if copy.removal == "memory":
-            yield Event("write_removal", number), _with(s, number, copy._replace(removal="written"))
+            yield Event("write_ack_record", number), _with(s, number, copy._replace(removal="written"))
         if copy.removal == "written":
-            yield Event("sync_removal", number), _with(s, number, copy._replace(removal="durable"))
+            yield Event("sync_ack_record", number), _with(s, number, copy._replace(removal="durable"))
 
 
 def _library(s: System, c: Rules) -> Steps:
@@ -322,7 +322,7 @@ def _application(s: System, c: Rules) -> Steps:
             yield Event("acknowledge", number), _to_broker(s, "acknowledge", number)._replace(thread=thread)
     for number in s.recover:
         done = s._replace(recover=s.recover - {number})
-        yield Event("recover", number), _to_broker(done, "give_back", number)
+        yield Event("recover", number), _to_broker(done, "requeue", number)
 
 
 def _done(s: System, c: Rules, thread: Thread) -> System:
@@ -448,7 +448,7 @@ def _listener_throws(s: System, c: Rules, thread: Thread) -> System:
     if c.acknowledges_first or c.acknowledges_never or not thread.live:
         return idle
     if policy is ListenerException.REDELIVER:
-        return _to_broker(idle, "give_back", thread.copy)
+        return _to_broker(idle, "requeue", thread.copy)
     if policy is ListenerException.NEXT_MESSAGE:
         return idle._replace(recover=s.recover | {thread.copy})
     return idle  # swallow

@@ -288,8 +288,8 @@ def test_a_way_is_performed_before_it_is_shown(tmp_path: Path, monkeypatch: pyte
             "C34",
             "conditions.yaml",
             (
-                "acknowledged_automatically and consumption == 'receive'",
-                "acknowledged_automatically and profile == 'jms'",
+                "acks_automatically and consumption == 'receive'",
+                "acks_automatically and profile == 'jms'",
             ),
         ),
     ],

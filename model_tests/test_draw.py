@@ -176,7 +176,11 @@ def test_the_guards_of_the_general_machine_choose_the_moves_of_each_configuratio
 def test_a_counter_is_drawn_up_to_the_name_of_its_bound() -> None:
     drawn = [(tail, head, event) for tail, head, event, _ in _drawn(_text("window_overrun", Format.DOT))]
     numbers = ["0", "1", "...", "window", "overrun"]
-    up, down, reset = ("send", "resend"), ("confirmed", "implied", "rejected", "in_doubt"), ("producer_crash",)
+    up, down, reset = (
+        ("send", "resend"),
+        ("confirmed", "confirmed_by_range", "rejected", "in_doubt"),
+        ("producer_crash",),
+    )
     steps = {(a, b, event) for a, b in itertools.pairwise(numbers) for event in up}
     steps |= {(b, a, event) for a, b in itertools.pairwise(numbers[:-1]) for event in down}
     steps |= {(number, "0", event) for number in numbers[:-1] for event in reset}
@@ -363,7 +367,7 @@ def test_what_cannot_happen_in_a_configuration_is_dimmed() -> None:
         reached |= {target for state in reached for target in steps[state]}
     grey = {item["name"] for item in parsed["objects"] if item.get("color") == "#999999"}
     assert grey == set(fsm.states) - reached
-    assert "with_application" in grey
+    assert "processing" in grey
     assert {tail for tail, _, edge in _edges(parsed) if edge.get("style") == "dotted"} == grey
 
 

@@ -24,7 +24,9 @@ from model_tests.engine_bugs import Paging
 PROGRAMS = 200
 SYSTEMS = 18
 SEED = 20
-SELDOM = {"implied": Program("solace", {"ack_event_mode": "WINDOWED"}, "Timed(seed=0)", phases=(Send(number=4),))}
+SELDOM = {
+    "confirmed_by_range": Program("solace", {"ack_event_mode": "WINDOWED"}, "Timed(seed=0)", phases=(Send(number=4),))
+}
 """What so few programs do too seldom (thousands do it often enough), each with a program that does it."""
 
 _LOSING = Program(phases=(Send(number=4), Consume(), Fault("kill"), Send(number=2), Consume(number=3)))

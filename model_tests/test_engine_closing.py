@@ -51,7 +51,7 @@ def modes(consumption: str) -> Iterator[tuple[str, str, str]]:
 def forgets(broker: Broker) -> bool:
     """Whether what is dispatched is gone."""
     environment = broker.specification.environment(broker.configuration)
-    return broker.specification.conditions["removed_on_dispatch"].holds(environment)
+    return broker.specification.conditions["settled_on_dispatch"].holds(environment)
 
 
 def broker_of(profile: str = "jms", **settings: Any) -> Broker:

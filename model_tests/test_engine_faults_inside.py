@@ -55,7 +55,7 @@ def _with_two_messages() -> Broker:
 
 def test_a_broker_that_dies_as_it_writes_is_started_again() -> None:
     broker = _with_two_messages()
-    strike = Strike(broker.kill, "write_removal")
+    strike = Strike(broker.kill, "write_ack_record")
     broker.observe(strike)
     _consume(broker)
     broker.drained()

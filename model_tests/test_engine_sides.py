@@ -81,7 +81,7 @@ def test_any_number_of_sessions_may_still_be_busy_with_a_message_that_has_gone_o
     while broker.engine.go_on():
         pass
     getattr(broker, fault)()
-    assert {message.copy.of("acknowledgement") for message in held} == {"disconnected"}, "every one of them hears of it"
+    assert {message.copy.of("ack_frame") for message in held} == {"disconnected"}, "every one of them hears of it"
     broker.restart()
     for message in held:
         message.consumer.session.close()

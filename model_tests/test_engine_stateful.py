@@ -111,7 +111,9 @@ class Engine(RuleBasedStateMachine):
             return True
         copies = [copy for name in self.sent if (copy := getattr(self.named(name), "copy", None)) is not None]
         idle = all(part.state == part.automaton.initial for part in side.parts.values())
-        return idle and all(c.of("request") != "in_flight" and c.of("response") == "none" for c in copies)
+        return idle and all(
+            c.of("publish_frame") != "in_flight" and c.of("publisher_confirm") == "none" for c in copies
+        )
 
     @precondition(lambda self: self.is_fresh(self.side("producer")))
     @rule()

@@ -182,7 +182,7 @@ def test_a_consumer_that_reconnects_in_a_transaction_is_sent_what_waits() -> Non
     assert received(consumer).id == "m"
 
 
-@pytest.mark.parametrize("struck", ["execute_commit", "execute_consumption"])
+@pytest.mark.parametrize("struck", ["execute_commit", "execute_consumer_commit"])
 def test_a_connection_that_breaks_as_a_commit_is_executed_leaves_all_of_it_or_nothing(struck: str) -> None:
     broker = broker_of()
     broker.connect().session().producer("in").send()

@@ -135,14 +135,14 @@ MUTATIONS = {
     "delivery: in doubt, it is handed over nevertheless": Mutation(
         CONSUMER,
         'ack_in_doubt: {to: absent, because: "the broker may',
-        'ack_in_doubt: {to: released, because: "the broker may',
+        'ack_in_doubt: {to: acked_undelivered, because: "the broker may',
         at_most_once(KILL),
         KILL,
         PRE_BLOCKING,
         gained=AGAIN | {"resurrection"},
         missing={LOSS},
     ),
-    "flag: the library drops it": Mutation(
+    "redelivered_flag: the library drops it": Mutation(
         CONSUMER,
         f"{FLAG_CLEAR}      dispatch_again: {{to: flagged,",
         f"{FLAG_CLEAR}      dispatch_again: {{to: clear,",
@@ -152,10 +152,10 @@ MUTATIONS = {
         gained={UNFLAGGED},
         missing={DUPLICATE},
     ),
-    "acknowledgement: the broker never answers": Mutation(
+    "ack_frame: the broker never answers": Mutation(
         CONSUMER,
-        "- {to: owed, when: acknowledgement_answered,",
-        "- {to: none, when: acknowledgement_answered,",
+        "- {to: answer_due, when: confirms_acks,",
+        "- {to: none, when: confirms_acks,",
         quiet(Profile.JMS, "CLIENT"),
         None,
         CLIENT,
@@ -188,7 +188,7 @@ MUTATIONS = {
         UNSYNCED,
         gained={LOSS},
     ),
-    "removal: answered before the sync": Mutation(
+    "ack_record: answered before the sync": Mutation(
         JOURNAL,
         "- {refuse: the response waits for the sync, when: journal_sync_non_transactional, source",
         "- {to: written, because: impatience, when: journal_sync_non_transactional, source",
@@ -228,14 +228,14 @@ MUTATIONS = {
     ),
     "publication: nobody listens for the outcome": Mutation(
         PRODUCER,
-        "- {to: open, when: awaits_outcome",
-        "- {to: resolved, when: awaits_outcome",
+        "- {to: awaiting_outcome, when: confirms_sends",
+        "- {to: resolved, when: confirms_sends",
         quiet(Profile.JMS, "AUTO"),
         None,
         STRICT,
         gained=NEVER_ANSWERED,
     ),
-    "request: the frame never leaves": Mutation(
+    "publish_frame: the frame never leaves": Mutation(
         PRODUCER,
         "- {to: in_flight, when: copy == 1",
         "- {to: gone, when: copy == 1",
@@ -244,10 +244,10 @@ MUTATIONS = {
         STRICT,
         gained=NEVER_ANSWERED,
     ),
-    "response: a rejection arrives as a confirmation": Mutation(
+    "publisher_confirm: a rejection arrives as a confirmation": Mutation(
         PRODUCER,
-        "- {to: refusing, when: awaits_outcome",
-        "- {to: confirming, when: awaits_outcome",
+        "- {to: reject_in_flight, when: confirms_sends",
+        "- {to: confirm_in_flight, when: confirms_sends",
         nothing_lost(Fault.REJECTION),
         Fault.REJECTION,
         STRICT,
@@ -273,7 +273,7 @@ MUTATIONS = {
     ),
     "a condition: receive() acknowledges after the call": Mutation(
         "conditions.yaml",
-        " or acknowledged_automatically and consumption == 'receive'",
+        " or acks_automatically and consumption == 'receive'",
         "",
         lambda changed: facts.test_auto_and_pre_are_the_same_with_receive(changed, GONE),
         GONE,

@@ -118,7 +118,8 @@ def acknowledged_ahead(network: Network) -> int:
     for column, instance in zip(states.T, network.instances, strict=True):
         if instance.fsm.name == "delivery":
             ahead += np.isin(
-                column, [instance.fsm.states.index(name) for name in ("released", "awaiting_to_hand_over")]
+                column,
+                [instance.fsm.states.index(name) for name in ("acked_undelivered", "awaiting_ack_before_delivery")],
             )
     return int(ahead.max())
 

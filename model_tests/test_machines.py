@@ -206,12 +206,12 @@ def test_a_message_goes_all_the_way_by_the_names_of_the_tables() -> None:
     system = System(compose(specification, specification.configure("jms"), Bounds()))
     sent = ["send", "accept", "write_record", "sync_record", "confirm", "confirmed"]
     consumed = ["dispatch_first", "arrive", "delivered_clear", "processed"]
-    settled = ["acknowledge", "settle", "write_removal", "sync_removal"]
+    settled = ["acknowledge", "settle", "write_ack_record", "sync_ack_record"]
     for step in [*sent, *consumed, *settled]:
         system.fire(f"{step}(m1)")
     assert system.enabled() == [], "at rest"
     states = {i.label: state for i, state in zip(system.network.instances, system.state, strict=True)}
-    assert (states["entry(m1)"], states["record(m1)"], states["removal(m1)"]) == ("removed", "durable", "durable")
+    assert (states["entry(m1)"], states["record(m1)"], states["ack_record(m1)"]) == ("removed", "durable", "durable")
     assert (states["publication(m1)"], states["delivery(m1)"]) == ("resolved", "absent")
 
 

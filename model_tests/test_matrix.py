@@ -100,7 +100,7 @@ def test_every_pair_is_two_kinds_or_one_kind_twice() -> None:
 def test_what_the_system_refuses_is_left_out_and_counted_with_the_reason() -> None:
     specification = shipped()
     plan = matrix.make_plan(specification, "artemis", {k: v for k, v in SMALL.items() if k != "ack_mode"})
-    reasons = {refusal.because for refusal in specification.profiles[Profile.ARTEMIS].refuses}
+    reasons = {refusal.because for refusal in specification.profiles[Profile.ARTEMIS].unsupported}
     reasons |= {gap.because for gap in specification.gaps}
     assert plan.left_out
     for left in plan.left_out:
@@ -224,7 +224,7 @@ def test_the_number_of_processes_changes_nothing() -> None:
 
 def test_processes_that_would_load_other_tables_say_so(tmp_path: Path) -> None:
     spec = copy_of_spec(tmp_path)
-    replace(spec, "matrix.yaml", ("it decides what the producer knows", "it decides something"))
+    replace(spec, "sweep.yaml", ("it decides what the producer knows", "it decides something"))
     plan = matrix.make_plan(shipped(), "jms", TINY, pairs=False)
     with pytest.raises(SpecError, match="changed while"):
         matrix.run(plan, shipped(), jobs=2, directory=spec)
@@ -283,9 +283,9 @@ def test_tables_that_read_faults_elsewhere_are_composed_for_each_scenario(tmp_pa
         spec,
         "machines/broker.yaml",
         (
-            '      give_back: {to: ready, because: "redelivered, marked", source: JMS 8.7; RMQ confirms}',
+            '      requeue: {to: ready, because: "redelivered, marked", source: JMS 8.7; RMQ confirms}',
             """\
-      give_back:
+      requeue:
         - {to: removed, when: "'consumer_crash' in faults", because: nonsense, source: model}
         - {to: ready, because: "redelivered, marked", source: JMS 8.7; RMQ confirms}""",
         ),
@@ -591,17 +591,17 @@ def test_a_folder_that_cannot_be_written_is_refused_before_the_search(
         ("- key: send_mode", f"{HERE}- key: sendmode", "there is no setting 'sendmode'"),
         ("- key: send_mode", f"{HERE}- key: prefetch", "prefetch is a number; say which values"),
         ("- key: send_mode", f"{HERE}- key: send_mode\n  values: [later]", "send_mode cannot be 'later'"),
-        ("  when: awaits_outcome", f"{HERE}  when: max_faults != 1", "max_faults is no setting"),
-        ("  when: awaits_outcome", f"{HERE}  when: block_on_acknowledge", "move block_on_acknowledge above it"),
-        ("  when: awaits_outcome", f"{HERE}  when: awaits_nothing", "'awaits_nothing'"),
+        ("  when: confirms_sends", f"{HERE}  when: max_faults != 1", "max_faults is no setting"),
+        ("  when: confirms_sends", f"{HERE}  when: block_on_acknowledge", "move block_on_acknowledge above it"),
+        ("  when: confirms_sends", f"{HERE}  when: awaits_nothing", "'awaits_nothing'"),
         ("    when: messages > 1", f"{HERE}    when: max_faults != 1", "max_faults does not say how many messages"),
         ("    value: true", f"{HERE}    value: 7", "resend_in_doubt"),
     ],
 )
 def test_a_damaged_table_is_refused(tmp_path: Path, old: str, new: str, sentence: str) -> None:
     spec = copy_of_spec(tmp_path)
-    line = replace(spec, "matrix.yaml", (old, new))
+    line = replace(spec, "sweep.yaml", (old, new))
     with pytest.raises(SpecError) as refused:
         tables.load(spec)
     assert sentence in str(refused.value)
-    assert f"matrix.yaml:{line}:" in str(refused.value)
+    assert f"sweep.yaml:{line}:" in str(refused.value)

@@ -57,7 +57,7 @@ def _recovers_a_removal_that_survived(specification: tables.Specification) -> No
     broker = Broker(specification=specification)
     copy = broker.connect().session().producer("q").send().copy
     assert copy is not None
-    copy.state = copy.automaton.put(copy.state, entry="crashed", record="durable", removal="at_risk")
+    copy.state = copy.automaton.put(copy.state, entry="crashed", record="durable", ack_record="at_risk")
     broker.storage.recover([copy])
     assert copy.of("entry") == "removed"
 
@@ -77,8 +77,8 @@ def _keeps_a_dead_letter(specification: tables.Specification) -> None:
 @pytest.mark.parametrize(
     ("name", "done", "said"),
     [
-        ("removal.at_risk removal_survives", _recovers_a_removal_that_survived, "leave the fate of copy 5 open"),
-        ("removal.none dead_lettered", _keeps_a_dead_letter, "0 == 1"),
+        ("ack_record.at_risk ack_record_survives", _recovers_a_removal_that_survived, "leave the fate of copy 5 open"),
+        ("ack_record.none dead_lettered", _keeps_a_dead_letter, "0 == 1"),
     ],
 )
 def test_an_engine_notices_redirections_that_lead_to_the_same_space(
@@ -92,7 +92,8 @@ def test_an_engine_notices_redirections_that_lead_to_the_same_space(
 
 def test_some_mutant_breaks_a_promise() -> None:
     seen = {anomaly for share in range(SHARES) for each in tried(share) for anomaly in each.anomalies}
-    seldom = "consumption.elsewhere rollback_consumption: allowed"  # few bring a duplicate, and the share may have none
+    # few bring a duplicate, and the share may have none
+    seldom = "consumer_transaction.otherwise consumer_rollback: allowed"
     (mutant,) = (each for each in mutants.mutants(shipped()) if str(each) == seldom)
     seen |= mutants.trial(mutant, SMALL).anomalies
     assert {Anomaly.LOSS, Anomaly.STUCK, Anomaly.DUPLICATE} <= seen

@@ -33,7 +33,9 @@ MODES = {
     "activemq": f"{STANDARD} INDIVIDUAL_ACKNOWLEDGE",
     "rabbitmq": "CLIENT_ACKNOWLEDGE SESSION_TRANSACTED NO_ACKNOWLEDGE INDIVIDUAL_ACKNOWLEDGE",
 }
-REFUSALS = [(Profile(profile), i) for profile, table in shipped().profiles.items() for i, _ in enumerate(table.refuses)]
+REFUSALS = [
+    (Profile(profile), i) for profile, table in shipped().profiles.items() for i, _ in enumerate(table.unsupported)
+]
 
 
 @pytest.mark.parametrize("profile", Profile)
@@ -91,7 +93,7 @@ def test_what_is_refused_is_said_with_the_reason_the_source_and_a_remedy_that_wo
     profile: Profile, number: int
 ) -> None:
     table = shipped().profiles[profile]
-    row = table.refuses[number]
+    row = table.unsupported[number]
     chosen = refused_by(profile, row)
     (place, line) = row.place.split(":")
     assert place == f"spec/profiles/{profile}.yaml"
@@ -339,7 +341,7 @@ DAMAGES = {
         f"- {PRE}\n{REASON}\n    instead:",
         f"{HERE}- {PRE}\n{REASON}\n    x:",
     ),
-    "a refusal by nothing": (EMS, "refuses/0", f"- {PRE}\n    because", f"{HERE}- because"),
+    "a refusal by nothing": (EMS, "unsupported/0", f"- {PRE}\n    because", f"{HERE}- because"),
     "a fixed setting that does not exist": (
         SOLACE,
         "no setting 'timer'",

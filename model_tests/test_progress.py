@@ -287,7 +287,7 @@ def test_a_listener_that_always_throws_gets_its_message_for_ever() -> None:
     _, progress = answered(["listener_exception"], **LISTENER, max_delivery_attempts=0)
     assert kinds(progress) == MAKES_PROGRESS | {"processed": "lasso", "settled": "lasso"}
     cycle = [event.name for event in progress["processed"].cycle]
-    assert sorted(cycle) == ["arrive", "delivered_flagged", "dispatch_again", "give_back", "listener_exception"]
+    assert sorted(cycle) == ["arrive", "delivered_flagged", "dispatch_again", "listener_exception", "requeue"]
 
 
 @pytest.mark.parametrize("attempts", [1, 2, 10])
@@ -354,7 +354,7 @@ def test_once_faults_stop_nothing_goes_round() -> None:
 # a livelock that somebody has put into the tables
 
 
-ARRIVES = "      arrive: {to: held, because: the library prefetches, source: EMS-PREF; RMQ confirms}\n"
+ARRIVES = "      arrive: {to: prefetched, because: the library prefetches, source: EMS-PREF; RMQ confirms}\n"
 
 
 @pytest.fixture
@@ -366,7 +366,7 @@ def livelock(tmp_path: Path) -> Path:
         "machines/consumer.yaml",
         (
             ARRIVES,
-            ARRIVES + "      give_back: {to: absent, because: a row that somebody has put in, source: model}\n",
+            ARRIVES + "      requeue: {to: absent, because: a row that somebody has put in, source: model}\n",
         ),
     )
     return spec
@@ -379,7 +379,7 @@ def test_a_livelock_in_the_tables_is_caught(livelock: Path) -> None:
     network = compose(specification, configuration, Bounds())
     finding = answer.progress["delivered"]
     assert finding.kind is Broken.LASSO
-    assert sorted(event.name for event in finding.cycle) == ["dispatch_again", "give_back"]
+    assert sorted(event.name for event in finding.cycle) == ["dispatch_again", "requeue"]
     replayed(network, finding)
     assert finding.promised, "loss is promised never to happen, and the message never comes"
     assert not answer.violations, "it is no anomaly, as the system never comes to rest"
@@ -518,10 +518,11 @@ def test_the_command_refuses_what_cannot_go_on_for_ever(capsys: pytest.CaptureFi
     ("old", "new", "says"),
     [
         ("stuck.never_sent", f"{HERE}stuck.never_heard", "no machine 'stuck.never_heard' can wait"),
-        ("machine: stuck.never_sent", f"machine: {HERE}attempts", "no machine 'attempts' can wait"),
+        ("machine: stuck.never_sent", f"machine: {HERE}delivery_attempts", "no machine 'delivery_attempts' can wait"),
         ("pending: [staged,", f"pending: {HERE}[stage,", "entry is pending in 'stage', which is no state of it"),
         (
-            "      pending: [staged, committing, ready, dispatched, settling, elsewhere, crashed]\n",
+            "      pending: "
+            "[staged, committing, ready, dispatched, acked_in_transaction, with_other_consumer, crashed]\n",
             "",
             "it is not said where entry is pending",
         ),
@@ -535,11 +536,11 @@ def test_the_command_refuses_what_cannot_go_on_for_ever(capsys: pytest.CaptureFi
 )
 def test_damage_to_the_table_is_named_with_its_line(old: str, new: str, says: str, tmp_path: Path) -> None:
     spec = copy_of_spec(tmp_path)
-    line = replace(spec, "progress.yaml", (old, new))
+    line = replace(spec, "liveness.yaml", (old, new))
     with pytest.raises(SpecError) as refused:
         tables.load(spec)
     assert says in str(refused.value)
-    assert f"progress.yaml:{line}:" in str(refused.value) or not line
+    assert f"liveness.yaml:{line}:" in str(refused.value) or not line
 
 
 def test_a_machine_that_is_no_anomaly_at_rest_waits_for_nothing(tmp_path: Path) -> None:
@@ -550,7 +551,7 @@ def test_a_machine_that_is_no_anomaly_at_rest_waits_for_nothing(tmp_path: Path) 
         if not monitor.at_rest
     )
     spec = copy_of_spec(tmp_path)
-    replace(spec, "progress.yaml", ("stuck.never_sent", name))
+    replace(spec, "liveness.yaml", ("stuck.never_sent", name))
     with pytest.raises(SpecError, match="is no anomaly at rest, so it waits for nothing"):
         tables.load(spec)
 

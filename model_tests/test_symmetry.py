@@ -54,7 +54,7 @@ def _broken(network: Network) -> Iterator[tuple[str, str]]:
 
 
 _ORDERED = {
-    ("request", "accept"),
+    ("publish_frame", "accept"),
     ("entry", "dispatch_first"),
     ("entry", "dispatch_again"),
     ("delivery", "arrive"),

@@ -88,8 +88,8 @@ def test_a_page_says_all_that_the_profile_does(profile: Profile) -> None:
     said = [f"`{mode}`" for mode in shipped().offered(profile, "ack_mode")]
     said += [f"`{constant.name}`" for constant in table.constants]
     said += [f"`{name}`" for own in table.names.values() for name in (own.name, *own.keys)]
-    said += [row.because for row in table.defaults] + [row.because for row in table.refuses]
-    said += [row.instead for rows in (table.refuses, *table.apis.values()) for row in rows]
+    said += [row.because for row in table.defaults] + [row.because for row in table.unsupported]
+    said += [row.instead for rows in (table.unsupported, *table.apis.values()) for row in rows]
     said += [f"### {api}" for api in table.apis]
     said += [row.what for row in table.deviates]
     missing = [text for text in said if text.replace("|", "&#124;") not in told]
@@ -198,7 +198,7 @@ def test_one_system_is_told(capsys: pytest.CaptureFixture[str], monkeypatch: pyt
     assert ackfsm(f"systems {SMALL} --json") == 0
     found = json.loads(capsys.readouterr().out)
     table = shipped().profiles[SMALL]
-    assert [row["because"] for row in found["refuses"]] == [row.because for row in table.refuses]
+    assert [row["because"] for row in found["refuses"]] == [row.because for row in table.unsupported]
     (threshold,) = [row for row in found["defaults"] if row["key"] == "confirm_threshold"]
     assert (threshold["third_of"], threshold["own"], "value" in threshold) == ("publish_window", True, False)
     assert [name["name"] for name in found["names"] if name["synonym"]][:2] == [

@@ -43,7 +43,7 @@ def cells(table: Mapping[str, Any], states: list[str]) -> Iterator[tuple[str, st
         for event in events.split(",")
     }
     elsewhere = {
-        event.strip(): cell for events, cell in table.get("elsewhere", {}).items() for event in events.split(",")
+        event.strip(): cell for events, cell in table.get("otherwise", {}).items() for event in events.split(",")
     }
     for state, event in product(states, {event for _, event in stated} | elsewhere.keys()):
         yield state, event, stated.get((state, event), elsewhere.get(event))

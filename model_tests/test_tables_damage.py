@@ -14,7 +14,7 @@ from model_tests._tables import HERE, copy_of_spec, replace
 BROKER, JOURNAL, PRODUCER = "machines/broker.yaml", "machines/journal.yaml", "machines/producer.yaml"
 CONSUMER, FAULTS, LOSS = "machines/consumer.yaml", "machines/faults.yaml", "properties/loss.yaml"
 EXECUTE = (
-    "      execute_consumption: {to: removed, because: the transaction that acknowledged it has committed, "
+    "      execute_consumer_commit: {to: removed, because: the transaction that acknowledged it has committed, "
     "source: JMS 6.2.7}"
 )
 DISPATCHED = "        - {to: dispatched, because: kept until acknowledged, source: JMS 6.2.10}"
@@ -48,7 +48,7 @@ DAMAGES = {
     ),
     "an unknown target": damage(
         BROKER,
-        "entry.settling: execute_consumption leads to 'gone', which is no state",
+        "entry.acked_in_transaction: execute_consumer_commit leads to 'gone', which is no state",
         (EXECUTE, HERE + EXECUTE.replace("removed", "gone")),
     ),
     "an unknown target in a list": damage(
@@ -68,7 +68,7 @@ DAMAGES = {
     ),
     "a single row with a condition": damage(
         BROKER,
-        "entry.settling: the last row for execute_consumption must have no condition",
+        "entry.acked_in_transaction: the last row for execute_consumer_commit must have no condition",
         (EXECUTE, HERE + EXECUTE.replace("because", "when: queue_durable, because")),
     ),
     "a list of one row": damage(
@@ -79,12 +79,12 @@ DAMAGES = {
     ),
     "an event decided twice": damage(
         BROKER,
-        "entry.settling: execute_consumption is decided twice; keep one",
-        (EXECUTE, f"{EXECUTE}\n{HERE}      accept, execute_consumption: {{ignore: x}}"),
+        "entry.acked_in_transaction: execute_consumer_commit is decided twice; keep one",
+        (EXECUTE, f"{EXECUTE}\n{HERE}      accept, execute_consumer_commit: {{ignore: x}}"),
     ),
     "a row for states that all decide": damage(
         PRODUCER,
-        "request: every state decides accept; delete it here",
+        "publish_frame: every state decides accept; delete it here",
         (
             "    none:\n      send, send_in_transaction:\n",
             "    none:\n      accept: {refuse: x}\n      send, send_in_transaction:\n",
@@ -103,12 +103,12 @@ DAMAGES = {
     "a condition with an unknown name": damage(
         BROKER,
         "'removed_when_sent' is neither a setting nor a condition of conditions.yaml",
-        ("when: removed_on_dispatch,", f"{HERE}when: removed_when_sent,"),
+        ("when: settled_on_dispatch,", f"{HERE}when: removed_when_sent,"),
     ),
     "a comparison with an unknown name": damage(
         BROKER,
         "'ackmode' is neither a setting nor a condition of conditions.yaml",
-        ("when: removed_on_dispatch,", f"{HERE}when: ackmode == 'NO_ACKNOWLEDGE',"),
+        ("when: settled_on_dispatch,", f"{HERE}when: ackmode == 'NO_ACKNOWLEDGE',"),
     ),
     "a condition with an unknown value": damage(
         CONSUMER,
@@ -116,16 +116,16 @@ DAMAGES = {
         ("listener_exception == 'acknowledge'", f"{HERE}listener_exception == 'swallows'"),
     ),
     "a condition that is no text": damage(
-        BROKER, "True is not of type 'string'", ("when: removed_on_dispatch,", f"{HERE}when: true,")
+        BROKER, "True is not of type 'string'", ("when: settled_on_dispatch,", f"{HERE}when: true,")
     ),
     # the form
     "a duplicate key": damage(
         BROKER,
-        "'execute_consumption' stands twice in one mapping; keep one of them",
+        "'execute_consumer_commit' stands twice in one mapping; keep one of them",
         (EXECUTE, f"{EXECUTE}\n{HERE}{EXECUTE}"),
     ),
     "a duplicate state": damage(
-        BROKER, "'ready' stands twice in one mapping; keep one of them", ("    lost:\n", f"    {HERE}ready:\n")
+        BROKER, "'ready' stands twice in one mapping; keep one of them", ("    not_recovered:\n", f"    {HERE}ready:\n")
     ),
     "an unknown key of a row": damage(
         BROKER, "('until' was unexpected)", (EXECUTE, HERE + EXECUTE.replace("to:", "until: x, to:"))
@@ -185,16 +185,16 @@ DAMAGES = {
     "an unknown event in a state": damage(
         BROKER,
         "entry reacts to 'execute'; declare it in events.yaml",
-        (EXECUTE, HERE + EXECUTE.replace("execute_consumption", "execute")),
+        (EXECUTE, HERE + EXECUTE.replace("execute_consumer_commit", "execute")),
         (
-            "rollback_consumption, execute_consumption: {ignore: it is not",
-            "rollback_consumption, execute_consumption, execute: {ignore: it is not",
+            "consumer_rollback, execute_consumer_commit: {ignore: it is not",
+            "consumer_rollback, execute_consumer_commit, execute: {ignore: it is not",
         ),
     ),
     "an unknown event elsewhere": damage(
         BROKER,
         "entry reacts to 'setle'; declare it in events.yaml",
-        ("    settle, give_back:", f"    {HERE}settle, setle, give_back:"),
+        ("    settle, requeue:", f"    {HERE}settle, setle, requeue:"),
     ),
     "an event of no relation": damage(
         BROKER,
@@ -220,7 +220,7 @@ DAMAGES = {
         PRODUCER,
         "publication has both send(other) and send(earlier or later); keep one kind",
         ("publication:", f"{HERE}publication:"),
-        ("    returned: {refuse", "    send(other): {ignore: x}\n    returned: {refuse"),
+        ("    send_returned: {refuse", "    send(other): {ignore: x}\n    send_returned: {refuse"),
     ),
     "an event that nobody has": damage(
         "events.yaml",
@@ -234,9 +234,9 @@ DAMAGES = {
     ),
     "two owners": damage(
         JOURNAL,
-        "removal and entry both own settle; keep one owner",
-        ("removal:\n", f"{HERE}removal:\n"),
-        ("owns: [write_removal,", "owns: [settle, write_removal,"),
+        "ack_record and entry both own settle; keep one owner",
+        ("ack_record:\n", f"{HERE}ack_record:\n"),
+        ("owns: [write_ack_record,", "owns: [settle, write_ack_record,"),
     ),
     "an owner without a row": damage(
         BROKER,
@@ -275,8 +275,8 @@ DAMAGES = {
     ),
     "a condition that reads a later one": damage(
         "conditions.yaml",
-        "'removed_on_dispatch' is neither a setting nor a condition of conditions.yaml",
-        ("  when: send_mode != 'unconfirmed'", f"  {HERE}when: removed_on_dispatch"),
+        "'settled_on_dispatch' is neither a setting nor a condition of conditions.yaml",
+        ("  when: send_mode != 'unconfirmed'", f"  {HERE}when: settled_on_dispatch"),
     ),
     # counters
     "a counter without a bound": damage(
@@ -306,8 +306,8 @@ DAMAGES = {
         LOSS,
         "refuses send_in_transaction",
         (
-            "    elsewhere:\n      confirmed, implied, committed, commit_returned, returned,",
-            f"    elsewhere:\n      {HERE}confirmed, implied, committed, commit_returned, returned,",
+            "    otherwise:\n      confirmed, confirmed_by_range, committed, commit_returned, send_returned,",
+            f"    otherwise:\n      {HERE}confirmed, confirmed_by_range, committed, commit_returned, send_returned,",
         ),
         (
             "commit_failed, producer_crash: {ignore: that changes nothing",

@@ -44,7 +44,7 @@ class Way:
 
 TRANSACTED = {"ack_mode": "SESSION_TRANSACTED"}
 CLIENT = {"ack_mode": "CLIENT_ACKNOWLEDGE"}
-UP = "  up:\n    send, resend:\n      - {when: awaits_outcome, because: one more is open, source: 002 step 1}\n"
+UP = "  up:\n    send, resend:\n      - {when: confirms_sends, because: one more is open, source: 002 step 1}\n"
 
 WAYS: dict[Anomaly, Way] = {
     Anomaly.LOSS: Way(settings={"ack_mode": "NO_ACKNOWLEDGE"}, faults=(Fault.CONSUMER_CRASH,)),
@@ -92,12 +92,12 @@ WAYS: dict[Anomaly, Way] = {
             (
                 PRODUCER,
                 "      confirmed: {to: none, because: the frame has arrived,",
-                "      confirmed: {to: confirming, because: it comes again,",
+                "      confirmed: {to: confirm_in_flight, because: it comes again,",
             ),
             (
                 PRODUCER,
-                "    confirmed, implied, rejected: {refuse: no answer",
-                "    confirmed, implied, rejected: {ignore: no answer",
+                "    confirmed, confirmed_by_range, rejected: {refuse: no answer",
+                "    confirmed, confirmed_by_range, rejected: {ignore: no answer",
             ),
         ),
     ),

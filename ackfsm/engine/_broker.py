@@ -359,12 +359,12 @@ class Broker(Closing):
         """The first copy of ``message``, on its way from ``out`` to ``queue``."""
         copy = message.copy = Copy(out.route(self.core, queue), message, self.new_key())
         if message.duplicate_id is not None and self._knows(message.duplicate_id, copy.automaton):
-            copy.state = copy.automaton.put(copy.state, known_id="safe")
+            copy.state = copy.automaton.put(copy.state, duplicate_id="known")
         return copy
 
     def _knows(self, duplicate_id: bytes, automaton: Automaton) -> bool:
         """Whether the id has come with another message, which is stored first, and the tables have the broker look."""
-        if duplicate_id not in self._remembered or not automaton.machine("known_id").moves(EventRef("accept")):
+        if duplicate_id not in self._remembered or not automaton.machine("duplicate_id").moves(EventRef("accept")):
             return False
         self.engine.flush_all()
         return duplicate_id in self._remembered
@@ -422,14 +422,14 @@ class Broker(Closing):
             raise Stuck(f"{doing} would wait for ever: nothing is left that could happen")
 
     def lazily(self, consumer: Consumer, message: Message) -> None:
-        """Acknowledge at leisure: a batch, or when there is nothing else to do."""
+        """Acknowledge lazily: a batch, or when there is nothing else to do."""
         waiting = self._lazy.setdefault(consumer, [])
         waiting.append(message)
         if len(waiting) >= _LAZY_BATCH:
             self._acknowledge_lazily(consumer)
 
     def flush_lazily(self, consumers: Iterable[Consumer]) -> None:
-        """Acknowledge now what their session would acknowledge at leisure."""
+        """Acknowledge now what their session acknowledges lazily."""
         for consumer in consumers:
             self._acknowledge_lazily(consumer)
 
@@ -515,17 +515,17 @@ class Broker(Closing):
 
     def _found(self, copy: Copy, live: Live) -> int:
         """The state of a copy whose producer is of an earlier life of the broker."""
-        states = {"publication": "resolved", "request": "gone", "entry": "ready"}
+        states = {"publication": "resolved", "publish_frame": "gone", "entry": "ready"}
         if copy.stored:
             states["record"] = "durable"
         if live.marked:
             states["redelivery"] = "marked"
-        attempts = copy.automaton.machine("attempts")
+        attempts = copy.automaton.machine("delivery_attempts")
         if live.attempts:
             numbers = [state for state in attempts.states if not state.endswith(Counter.OPEN)]
             number = numbers[min(live.attempts, len(numbers) - 1)]
             if attempts.rows[number, EventRef("broker_crash")].move is Move.IGNORE:  # the broker retains the count
-                states["attempts"] = number
+                states["delivery_attempts"] = number
         return copy.automaton.put(copy.state, **states)
 
     # What the engine asks (the protocol Queues)
@@ -589,4 +589,4 @@ _PARTS: Mapping[str, tuple[tuple[type, ...], str]] = {
 }
 """What a broker is made of: the types of each part, and how an error describes them."""
 
-_COVERING = {"covers_those_after": "session", "covers_those_before": "up_to"}
+_COVERING = {"ack_covers_later": "session", "ack_covers_earlier": "up_to"}

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = ["UNSETTLED", "Browsed", "Browser", "copies_in"]
 
-UNSETTLED = frozenset({"dispatched", "settling"})
+UNSETTLED = frozenset({"dispatched", "acked_in_transaction"})
 """A message in these states is with a consumer, or acknowledged in a transaction that is open."""
 
 _THERE = frozenset({"ready"}) | UNSETTLED
@@ -93,7 +93,7 @@ def _browsed(copy: Copy) -> Browsed:
         id=message.id,
         body=message.body,
         headers=message.headers,
-        redelivered=copy.of("flag") == "flagged" if out else copy.of("redelivery") == "marked",
+        redelivered=copy.of("redelivered_flag") == "flagged" if out else copy.of("redelivery") == "marked",
         delivery_count=copy.mark,
         with_consumer=out,
         timestamp=message.timestamp,

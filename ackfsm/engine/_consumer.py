@@ -65,7 +65,7 @@ class Consumer(Closing):
         self.listener = listener
         self._broker = session.broker
         self._whose = self._broker.whose("acknowledge", incoming.configuration)
-        self._gives_back = self._broker.whose("give_back", incoming.configuration) == "library"
+        self._gives_back = self._broker.whose("requeue", incoming.configuration) == "library"
         self._scope = self._broker.scope_of_acknowledgement(incoming.configuration)
         self.closed = self.left = False
         self._arrived = Filed()
@@ -234,7 +234,7 @@ class Consumer(Closing):
         self._log(message, "failed", error=repr(error))
         self._broker.engine.perform("listener_exception", message.copy)
         if self._gives_back:
-            self._broker.engine.perform("give_back", message.copy)
+            self._broker.engine.perform("requeue", message.copy)
         self._acknowledge_by_session(message)
         self._broker.engine.settle()
 
@@ -260,9 +260,9 @@ class Consumer(Closing):
 
     def _acknowledge_by_session(self, message: Message) -> None:
         if self._whose == "library":
-            if message.copy.told.claimable:
+            if message.copy.received is message and message.copy.told.claimable:
                 self._acknowledge(message.copy)
-        elif self._whose == "leisure":
+        elif self._whose == "lazy":
             self._broker.lazily(self, message)
 
     def acknowledge(self, message: Message) -> None:
@@ -304,7 +304,7 @@ class Consumer(Closing):
         return last is not None and self._covers(last, rest=True)
 
     def acknowledge_lazily(self, message: Message) -> bool:
-        """At the session's leisure, unless it was given back meanwhile."""
+        """Lazily, unless it was given back meanwhile."""
         return self._covers(message, rest=False)
 
     def _covers(self, message: Message, *, rest: bool) -> bool:

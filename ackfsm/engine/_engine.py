@@ -21,7 +21,7 @@ from ackfsm.engine._wiring import Event, Role, State, View, Wiring
 __all__ = ["Engine", "Queues"]
 
 _DELIVERY = "broker_to_consumer"
-_EXECUTING = frozenset({"execute_commit", "execute_consumption"})
+_EXECUTING = frozenset({"execute_commit", "execute_consumer_commit"})
 _PUBLISHING = frozenset({PUBLISH, "broker_to_producer"})
 _DISK = frozenset({"disk"})
 _KNOWN = frozenset({"disk", "queue"})

@@ -30,7 +30,7 @@ __all__ = ["Session"]
 _ENDS = ("committed", "rolled_back", "commit_in_doubt")
 
 _UNSETTLED = frozenset(
-    {"with_application", "covered_with_application", "processed", "awaiting", "returning", "forgotten"}
+    {"processing", "processing_ack_sent", "done", "awaiting_ack_confirm", "failed_requeue", "failed_kept"}
 )
 """A delivery in these states is the application's, and the session may acknowledge it or have it delivered again."""
 
@@ -262,7 +262,7 @@ class Session(Closing):
         self.broker.engine.settle()
         self.alive()  # its process may have died in between
         sides = [(out.session, "commit_called") for out in self.outgoing.values() if _sending(out)]
-        sides += [(c.incoming.session, "commit_consumption") for c in self.consumers if _acknowledging(c.incoming)]
+        sides += [(c.incoming.session, "consumer_commit_called") for c in self.consumers if _acknowledging(c.incoming)]
         self.broker.log(self.process, "commit", session=self.name, transaction=self.transaction)
         if len(sides) > 1 and self._is_refused():
             self.ended("rolled_back")
@@ -296,7 +296,7 @@ class Session(Closing):
         self.broker.engine.wait(
             lambda: not any(copy.goes_to(execute) == REFUSED for out in sides for copy in core.copies_of(out.session))
         )
-        return any(out.parts[Role.PRODUCER].of("commit_request") == "doomed" for out in sides)
+        return any(out.parts[Role.PRODUCER].of("commit_frame") == "doomed" for out in sides)
 
     def _undo(self) -> None:
         self.ended("rolled_back")
@@ -311,7 +311,7 @@ class Session(Closing):
         """Have what is not acknowledged sent again, as soon as the frames before have been read."""
         engine = self.broker.engine
         engine.settle()
-        while not any(engine.happen(event, incoming.session) for event in ("rollback_consumption", "recover")):
+        while not any(engine.happen(event, incoming.session) for event in ("consumer_rollback", "recover")):
             row = self.broker.core.refusal()
             if row.error is not None:
                 return  # the connection is down, and so the broker has it all back
@@ -367,7 +367,7 @@ class Session(Closing):
     def connected(self, side: CoreSession) -> None:
         """A consuming side is connected again: what it had of a transaction that is over is not of the next."""
         if not self._began:
-            self.broker.engine.happen("rollback_consumption", side)
+            self.broker.engine.happen("consumer_rollback", side)
 
     # The end, and what goes wrong
 
@@ -439,4 +439,4 @@ def _sending(out: Outgoing) -> bool:
 
 
 def _acknowledging(incoming: Incoming) -> bool:
-    return incoming.parts[Role.CONSUMER].of("consumption") != "idle"
+    return incoming.parts[Role.CONSUMER].of("consumer_transaction") != "idle"

@@ -45,7 +45,7 @@ class Storage:
             "commit": self._commit,
             "move to the dead-letter queue": letters.move,
         }
-        core.arrivals.setdefault(("attempts", "undone"), []).append(self._unmark)
+        core.arrivals.setdefault(("delivery_attempts", "undone"), []).append(self._unmark)
         for row in core.wiring.table.journals:
             core.arrivals.setdefault((row.machine, row.state), []).append(asked[row.entry])
 
@@ -168,10 +168,10 @@ class Storage:
             todo = {event.name: event for event in part.told.todo if event.agent == "recovery"}
             for kind, side, machine, there in (
                 ("commit", _PRODUCER, "record", True),
-                ("consumption", _CONSUMER, "removal", False),
+                ("consumer_commit", _CONSUMER, "ack_record", False),
             ):
                 if f"{kind}_vanishes" in todo:
-                    mine = [c for c in copies if c.scopes[side] is session and c.of(machine) == "by_commit"]
+                    mine = [c for c in copies if c.scopes[side] is session and c.of(machine) == "with_commit"]
                     survived = f"{kind}_survives" in todo and any((c.key in live) is there for c in mine)
                     self.core.happen(todo[f"{kind}_survives" if survived else f"{kind}_vanishes"], session)
 
@@ -193,8 +193,8 @@ class Storage:
         """Which of the events that may be is the one that was."""
         if "record_survives" in todo:
             return todo["record_survives" if stored else "record_vanishes"]
-        if "removal_survives" in todo:
-            return todo["removal_vanishes" if stored else "removal_survives"]
+        if "ack_record_survives" in todo:
+            return todo["ack_record_vanishes" if stored else "ack_record_survives"]
         return next(iter(todo.values()))
 
     def _consistent(self, event: Event, copy: Copy, *, stored: bool) -> None:

@@ -1,4 +1,4 @@
-"""Read ``spec/engine.yaml``: which machines stand together, who brings an event about, what the journal is asked."""
+"""Read ``spec/execution.yaml``: which machines stand together, who brings an event about, what the journal is asked."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["Call", "EngineTable", "Journalled", "read_engine"]
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Call:
-    """Whose call an event is: ``library``, library at ``leisure``, or ``application``."""
+    """Whose call an event is: ``library``, the library, ``lazy``,, or ``application``."""
 
     who: str
     because: str
@@ -62,7 +62,7 @@ def read_engine(specification: Specification, directory: Path | None = None) -> 
     Raises :class:`ackfsm.terms.SpecError` naming file, line and remedy: a machine in no part or in two, an event
     without an agent, names that do not exist.
     """
-    document = read_form("engine.yaml", "engine", directory)
+    document = read_form("execution.yaml", "execution", directory)
     return _Reader(document, specification).table()
 
 

@@ -20,24 +20,24 @@ __all__ = ["Telling"]
 
 _OUTCOMES = {
     "confirmed": Outcome.CONFIRMED,
-    "implied": Outcome.CONFIRMED,
+    "confirmed_by_range": Outcome.CONFIRMED,
     "rejected": Outcome.REJECTED,
     "in_doubt": Outcome.IN_DOUBT,
-    "returned": Outcome.UNCONFIRMED,
+    "send_returned": Outcome.UNCONFIRMED,
     "send_in_transaction": Outcome.IN_TRANSACTION,
 }
 
-_CONCLUDED = frozenset({"implied"})
+_CONCLUDED = frozenset({"confirmed_by_range"})
 """Of these no event tells: they follow from that of a later message."""
 
 _ENDS = {
     "commit_failed": "commit_in_doubt",
-    "consumption_in_doubt": "commit_in_doubt",
+    "consumer_commit_failed": "commit_in_doubt",
     "rollback_returned": "rolled_back",
     "transaction_lost": "rolled_back",
 }
 
-_MAKES_ROOM = ("settle", "give_back")
+_MAKES_ROOM = ("settle", "requeue")
 _DELIVERED = {"delivered_clear": False, "delivered_flagged": True}
 """Whether the message has the redelivered flag."""
 
@@ -54,12 +54,12 @@ class Telling:
         arrivals = broker.core.arrivals
         for state in ("ready", "staged", "committing"):
             arrivals.setdefault(("entry", state), []).append(Queue.enter)
-        for state, leaving in {"removed": Queue.remove, "lost": Queue.lose, "refused": Queue.leave}.items():
+        for state, leaving in {"removed": Queue.remove, "not_recovered": Queue.lose, "discarded": Queue.leave}.items():
             arrivals.setdefault(("entry", state), []).append(leaving)
-        arrivals.setdefault(("removal", "durable"), []).append(letters.moved)
-        for state in ("unsafe", "safe"):
-            arrivals.setdefault(("known_id", state), []).append(self._known)
-        arrivals.setdefault(("known_id", "unknown"), []).append(self._unknown)
+        arrivals.setdefault(("ack_record", "durable"), []).append(letters.moved)
+        for state in ("unsynced", "known"):
+            arrivals.setdefault(("duplicate_id", state), []).append(self._known)
+        arrivals.setdefault(("duplicate_id", "unknown"), []).append(self._unknown)
 
     def _known(self, copy: Copy) -> None:
         if copy.message.duplicate_id is not None:
@@ -84,7 +84,7 @@ class Telling:
         yield from dict.fromkeys(_MAKES_ROOM, self._room_made).items()
         for event, flagged in _DELIVERED.items():
             yield event, self._handing_over(flagged)
-        yield from dict.fromkeys(("recover", "rollback_consumption"), self._there_again).items()
+        yield from dict.fromkeys(("recover", "consumer_rollback"), self._there_again).items()
         yield "consumer_link_up", self._connected
         yield "acknowledged", self._acknowledged
         yield "ack_in_doubt", self._ack_in_doubt
@@ -92,7 +92,7 @@ class Telling:
         yield "dead_lettered", self._dead_lettered
 
     def _resolving(self, event: str, outcome: Outcome) -> Callable[[Copy], None]:
-        said = {"implied": "confirmed", "returned": None, "send_in_transaction": None}.get(event, event)
+        said = {"confirmed_by_range": "confirmed", "send_returned": None, "send_in_transaction": None}.get(event, event)
 
         def resolved(copy: Copy) -> None:
             message: Sent = copy.message
@@ -187,7 +187,7 @@ class Telling:
     def _work_lost(self, session: Session) -> None:
         """A connection is gone, and with it what the consuming side of a transaction had acknowledged."""
         for side in self._core.sessions if session is self._core.broker else (session,):
-            if side.kind == "consumer" and side.parts[Role.CONSUMER].of("consumption") in {"open", "failed"}:
+            if side.kind == "consumer" and side.parts[Role.CONSUMER].of("consumer_transaction") in {"open", "failed"}:
                 side.face.owner.ended("rolled_back")
 
 

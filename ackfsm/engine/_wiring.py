@@ -33,7 +33,7 @@ class View(enum.IntEnum):
 
 
 class Role(enum.IntEnum):
-    """The parts that take part in an event of a copy, in the order of ``spec/engine.yaml``."""
+    """The parts that take part in an event of a copy, in the order of ``spec/execution.yaml``."""
 
     COPY = 0
     PRODUCER = 1
@@ -95,7 +95,7 @@ class State:
     Attributes:
         filed: the calls to which it reacts.
         todo: the events of its own machines that it would allow now and that nobody has to ask for, in the order of
-            ``spec/engine.yaml``.
+            ``spec/execution.yaml``.
         by: their agents.
         sending: the call that sent it has not returned (the next may not be sent).
         acknowledging: the call that acknowledges it has not (the session may not be recovered).
@@ -118,7 +118,7 @@ class Wiring:
     """All that an engine takes from the tables; automata are made once for each configuration that occurs."""
 
     def __init__(self, specification: Specification, table: EngineTable | None = None) -> None:
-        """Read ``spec/engine.yaml`` unless it is given."""
+        """Read ``spec/execution.yaml`` unless it is given."""
         self.specification = specification
         self.table = table or read_engine(specification)
         self._calls: dict[object, Call] = {}

@@ -54,7 +54,7 @@ def needs_every_line(specification: Specification, anomaly: Anomaly) -> bool:
 
 def window_of(specification: Specification, configuration: Configuration) -> int | None:
     """How many sends of a session may be open, ``None`` if no bound is set or no send is ever answered, hence open."""
-    answered = specification.conditions["answered_outside_transactions"]
+    answered = specification.conditions["confirms_plain_sends"]
     return configuration.publish_window if answered.holds(specification.environment(configuration)) else None
 
 

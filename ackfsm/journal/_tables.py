@@ -1,8 +1,8 @@
 """What the tables allow a journal to have lost: their machines, stepped beside a run.
 
 Every ``STORE``, ``MARK`` and ``REMEMBER`` is an instance of ``record``, every ``REMOVE`` one of ``removal``,
-every ``COMMIT`` one of ``commit_record`` and ``consumption_record``, under a configuration that waits for each sync.
-Nothing here says what may survive: a state of a key is legal if and only if the rows have a path to it.
+Every ``STORE``, ``MARK`` and ``REMEMBER`` is an instance of ``record``, every ``REMOVE`` one of ``ack_record``, every
+``COMMIT`` one of ``commit_record`` and ``consumer_commit_record``, under a configuration that waits for each sync.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ __all__ = ["Ledger", "Tables"]
 _Events: TypeAlias = tuple[str, ...]
 
 _RECORD = ("write_record", "sync_record", ("record_survives", "record_vanishes"))
-_REMOVAL = ("write_removal", "sync_removal", ("removal_survives", "removal_vanishes"))
+_REMOVAL = ("write_ack_record", "sync_ack_record", ("ack_record_survives", "ack_record_vanishes"))
 _COMMIT = (
-    ("write_commit", "write_consumption"),
-    ("sync_commit", "sync_consumption"),
-    (("commit_survives", "consumption_survives"), ("commit_vanishes", "consumption_vanishes")),
+    ("write_commit", "write_consumer_commit"),
+    ("sync_commit", "sync_consumer_commit"),
+    (("commit_survives", "consumer_commit_survives"), ("commit_vanishes", "consumer_commit_vanishes")),
 )
 
 
@@ -95,10 +95,13 @@ class Tables:
         together = self._environment(specification, AckMode.SESSION_TRANSACTED)
         machines = specification.machines
         self.record = {False: Steps(machines["record"].fsm(alone)), True: Steps(machines["record"].fsm(together))}
-        self.removal = {False: Steps(machines["removal"].fsm(alone)), True: Steps(machines["removal"].fsm(together))}
+        self.removal = {
+            False: Steps(machines["ack_record"].fsm(alone)),
+            True: Steps(machines["ack_record"].fsm(together)),
+        }
         self.commit = (
             Steps(machines["commit_record"].fsm(together)),
-            Steps(machines["consumption_record"].fsm(together)),
+            Steps(machines["consumer_commit_record"].fsm(together)),
         )
         self._ends: dict[tuple[int, str, tuple[_Events, ...]], frozenset[str]] = {}
 
@@ -145,7 +148,7 @@ class Ledger:
         fsms = self._tables.fsms(kind, transacted=bool(transaction))
         item = Item(kind, key, data, transaction, position, tuple(fsm.initial for fsm in fsms))
         if kind == Kind.COMMIT:
-            event: _Events = ("execute_commit", "execute_consumption")
+            event: _Events = ("execute_commit", "execute_consumer_commit")
             self._items = [self._step(each, event) if each.transaction == key else each for each in self._items]
         else:
             event = ("settle",) if kind == Kind.REMOVE else ("accept",)

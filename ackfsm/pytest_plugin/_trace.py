@@ -48,7 +48,7 @@ class Happening:
     Attributes:
         number: of the event in the run; ``None`` outside and after the fault.
         event: its name.
-        agent: who brings it about (``spec/engine.yaml``).
+        agent: who brings it about (``spec/execution.yaml``).
         side: ``producer``, ``broker`` or ``consumer``: where it happens.
         message: the id of the message, ``""`` if it is no message's event.
         word: whether it is the application's own word, not the engine's.

@@ -40,7 +40,7 @@ def systems_page(specification: Specification) -> str:
             table.system,
             _values(specification.offered(profile, "ack_mode")),
             _values(specification.offered(profile, "delivery_mode")),
-            str(len(table.refuses)),
+            str(len(table.unsupported)),
             str(len(table.deviates)),
         )
         for profile, table in specification.profiles.items()
@@ -65,7 +65,7 @@ def system_page(specification: Specification, profile: Profile, modes: Sequence[
     lines += _titled("What each single fault can cause", [*_causes(told), *_untold(modes)])
     lines += _titled("Defaults", _defaults(table))
     lines += _titled("Its own names", _names(table))
-    lines += _titled("What it does not have", _refusals(table.refuses))
+    lines += _titled("What it does not have", _refusals(table.unsupported))
     lines += _titled("Interfaces", _apis(table))
     lines += _titled("Where it deviates from JMS", _deviations(table))
     lines += _titled("Other numbers", _numbers(table))
@@ -301,7 +301,7 @@ def system_json(specification: Specification, profile: Profile, modes: Sequence[
             }
             for constant in table.constants
         ],
-        "refuses": [_refusal_json(row) for row in table.refuses],
+        "refuses": [_refusal_json(row) for row in table.unsupported],
         "apis": {api: [_refusal_json(row) for row in rows] for api, rows in table.apis.items()},
         "deviates": [
             {

@@ -278,13 +278,13 @@ def _cells(reading: _Reading, data: dict[str, Any]) -> dict[tuple[str, EventRef]
         for state, cells in data["states"].items()
         for place, rows in _state_cells(reading, state, cells or {}, ("states", state)).items()
     }
-    elsewhere: dict[EventRef, tuple[str, Any]] = {}
-    for key, cell in data.get("elsewhere", {}).items():
-        elsewhere |= dict.fromkeys(reading.events(key, (*reading.path, "elsewhere", key)), (key, cell))
-    alphabet = dict.fromkeys([event for _, event in stated] + list(elsewhere))
-    _elsewhere_is_used(reading, elsewhere, stated)
+    otherwise: dict[EventRef, tuple[str, Any]] = {}
+    for key, cell in data.get("otherwise", {}).items():
+        otherwise |= dict.fromkeys(reading.events(key, (*reading.path, "otherwise", key)), (key, cell))
+    alphabet = dict.fromkeys([event for _, event in stated] + list(otherwise))
+    _otherwise_is_used(reading, otherwise, stated)
     return {
-        (state, event): stated.get((state, event)) or _elsewhere(reading, state, event, elsewhere)
+        (state, event): stated.get((state, event)) or _otherwise(reading, state, event, otherwise)
         for event in alphabet
         for state in reading.states
     }
@@ -303,29 +303,29 @@ def _state_cells(
     return found
 
 
-def _elsewhere(
+def _otherwise(
     reading: _Reading,
     state: str,
     event: EventRef,
-    elsewhere: dict[EventRef, tuple[str, Any]],
+    otherwise: dict[EventRef, tuple[str, Any]],
 ) -> tuple[Row, ...]:
-    if event not in elsewhere:
+    if event not in otherwise:
         raise reading.document.error(
             (*reading.path, "states", state),
             f"{reading.name}.{state} does not decide {event}; give it a row, ignore or refuse",
         )
-    key, cell = elsewhere[event]
-    return _rows(reading, state, event, cell, (*reading.path, "elsewhere", key))
+    key, cell = otherwise[event]
+    return _rows(reading, state, event, cell, (*reading.path, "otherwise", key))
 
 
-def _elsewhere_is_used(
+def _otherwise_is_used(
     reading: _Reading,
-    elsewhere: dict[EventRef, tuple[str, Any]],
+    otherwise: dict[EventRef, tuple[str, Any]],
     stated: dict[tuple[str, EventRef], tuple[Row, ...]],
 ) -> None:
-    for event, (key, _) in elsewhere.items():
+    for event, (key, _) in otherwise.items():
         if all((state, event) in stated for state in reading.states):
-            place = (*reading.path, "elsewhere", key)
+            place = (*reading.path, "otherwise", key)
             raise reading.document.error(place, f"{reading.name}: every state decides {event}; delete it here")
 
 

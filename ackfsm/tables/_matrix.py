@@ -45,7 +45,7 @@ class Switch:
 def read_switches(
     document: Document, condition: Callable[[tuple[str | int, ...], str], Condition]
 ) -> tuple[Switch, ...]:
-    """Read ``matrix.yaml``; ``condition`` parses one, given its place.
+    """Read ``sweep.yaml``; ``condition`` parses one, given its place.
 
     Raises :class:`ackfsm.terms.SpecError` for settings and values that do not exist, for a setting
     that stands twice, and for conditions that read what is not a setting or a switch further down

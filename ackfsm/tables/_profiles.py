@@ -163,7 +163,7 @@ class ProfileTable:
     system: str
     defaults: tuple[Default, ...]
     stated: frozenset[str]
-    refuses: tuple[Refusal, ...]
+    unsupported: tuple[Refusal, ...]
     constants: tuple[Constant, ...]
     names: Mapping[str, OwnName]
     apis: Mapping[str, tuple[Refusal, ...]]
@@ -182,7 +182,7 @@ class ProfileTable:
 
     def refused(self, values: Mapping[str, Any], api: str | None = None) -> Iterator[Refusal]:
         """The rows that refuse these ``values`` (of every setting), first those of ``api``, if one is named."""
-        for row in (*(self.apis[api] if api else ()), *self.refuses):
+        for row in (*(self.apis[api] if api else ()), *self.unsupported):
             if self._holds(row, values):
                 yield row
 
@@ -203,7 +203,7 @@ class ProfileTable:
     def conditions(self) -> Iterator[Condition]:
         """Every condition of the file."""
         yield from (row.when for row in self.defaults if row.when)
-        refusals = [*self.refuses, *(row for rows in self.apis.values() for row in rows)]
+        refusals = [*self.unsupported, *(row for rows in self.apis.values() for row in rows)]
         yield from (row.when for row in refusals if row.when)
         yield from (row.when for row in self.deviates if row.when)
 
@@ -252,7 +252,7 @@ class _Reader:
             system=data["system"],
             defaults=(*own, *(default for default in base if default.key not in stated)),
             stated=stated,
-            refuses=tuple(self._refusals(("refuses",), data.get("refuses", ()))),
+            unsupported=tuple(self._refusals(("unsupported",), data.get("unsupported", ()))),
             constants=tuple(self._constant(name, row) for name, row in data.get("constants", {}).items()),
             names=self._names(),
             apis=MappingProxyType(
@@ -265,10 +265,10 @@ class _Reader:
 
     def _has_its_own_defaults(self, table: ProfileTable) -> None:
         values = table.settings({})
-        for i, row in enumerate(table.refuses):
+        for i, row in enumerate(table.unsupported):
             if row in table.refused(values):
                 raise self.document.error(
-                    ("refuses", i), "this refuses the profile's own defaults; correct one of them"
+                    ("unsupported", i), "this refuses the profile's own defaults; correct one of them"
                 )
 
     def _place(self, path: _Path) -> str:

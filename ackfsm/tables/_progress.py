@@ -39,7 +39,7 @@ class Progress:
 def read_progress(
     document: Document, machines: Mapping[str, Machine], watching: Mapping[str, Waiting]
 ) -> dict[str, Progress]:
-    """Read ``progress.yaml``; ``watching`` are the machines of properties, by ``anomaly.machine``.
+    """Read ``liveness.yaml``; ``watching`` are the machines of properties, by ``anomaly.machine``.
 
     Raises :class:`ackfsm.terms.SpecError` with the line of a machine or state that does not exist.
     """

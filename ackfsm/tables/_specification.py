@@ -423,7 +423,7 @@ class _Loader:
         )
 
     def _read_switches(self) -> tuple[Switch, ...]:
-        document = self._read("matrix.yaml", "switches")
+        document = self._read("sweep.yaml", "switches")
         return read_switches(document, lambda path, text: self._condition(document, path, text))
 
     def _read_progress(
@@ -434,7 +434,7 @@ class _Loader:
             for anomaly, definition in properties.items()
             for monitor in definition.monitors
         }
-        return read_progress(self._read("progress.yaml", "progress"), machines, watching)
+        return read_progress(self._read("liveness.yaml", "progress"), machines, watching)
 
     def _read_gaps(self) -> dict[str, Any]:
         document = self._read("gaps.yaml", "gaps")
