@@ -450,8 +450,8 @@ def test_without_graphviz_the_remedy_is_named_and_text_is_drawn_all_the_same(tmp
             draw(SPEC, "entry", form)
         assert str(refused.value) == "svg and png need Graphviz: pip install 'ackfsm[draw]'"
     with pytest.raises(InputError):
-        write_all(SPEC, tmp_path / "gallery")
-    assert not (tmp_path / "gallery").exists()
+        write_all(SPEC, tmp_path / "folder_of_pages")
+    assert not (tmp_path / "folder_of_pages").exists()
     for form in (Format.DOT, Format.MERMAID, Format.PLANTUML, Format.TABLE):
         assert draw(SPEC, "entry", form)
 
@@ -489,24 +489,24 @@ def test_a_graphviz_that_cannot_be_started_is_named(no_wheel: Path) -> None:
 
 
 @pytest.fixture(scope="module")
-def gallery(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("gallery")
+def folder_of_pages(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("folder_of_pages")
     written = write_all(SPEC, folder)
     assert sorted(written) == sorted(path for path in folder.rglob("*") if path.is_file())
     return folder
 
 
-def test_the_gallery_has_a_page_and_a_picture_of_everything(gallery: Path) -> None:
+def test_the_folder_has_a_page_and_a_picture_of_everything(folder_of_pages: Path) -> None:
     for name in SUBJECTS:
-        folder = gallery / ("machines" if name in SPEC.machines else "properties")
+        folder = folder_of_pages / ("machines" if name in SPEC.machines else "properties")
         ET.parse(folder / f"{name}.svg")  # noqa: S314 - made here
         page = (folder / f"{name}.md").read_text(encoding="utf-8")
         assert _text(name, Format.MERMAID) in page
         assert _table(page).items() == _table(_text(name, Format.TABLE)).items()
 
 
-def test_the_gallery_shows_every_mode_that_the_tables_have(gallery: Path) -> None:
-    shown = {path.stem for path in (gallery / "modes").glob("*.svg")}
+def test_the_folder_shows_every_mode_that_the_tables_have(folder_of_pages: Path) -> None:
+    shown = {path.stem for path in (folder_of_pages / "modes").glob("*.svg")}
     modes = [(key, value) for key in ("ack_mode", "send_mode", "delivery_mode") for value in _modelled(key)]
     assert shown == {f"{key}-{value}" for key, value in modes}
 
@@ -516,16 +516,16 @@ def _modelled(key: str) -> list[str]:
     return [value for value in type(getattr(SPEC.configure(), key)) if value not in missing]
 
 
-def test_every_link_of_the_gallery_leads_somewhere(gallery: Path) -> None:
+def test_every_link_of_the_folder_leads_somewhere(folder_of_pages: Path) -> None:
     targets = 0
-    for page in gallery.rglob("*.md"):
+    for page in folder_of_pages.rglob("*.md"):
         for link in re.findall(r"\]\(([^)#]+)", page.read_text(encoding="utf-8")):
             assert (page.parent / link).is_file(), f"{page}: {link}"
             targets += 1
     assert targets > 2 * len(SUBJECTS)
 
 
-def test_the_gallery_is_the_same_bytes_on_another_day_and_machine(gallery: Path, tmp_path: Path) -> None:
+def test_the_folder_is_the_same_bytes_on_another_day_and_machine(folder_of_pages: Path, tmp_path: Path) -> None:
     script = (
         "import sys, pathlib; from ackfsm import draw, tables; draw.write_all(tables.load(), pathlib.Path(sys.argv[1]))"
     )
@@ -538,13 +538,15 @@ def test_the_gallery_is_the_same_bytes_on_another_day_and_machine(gallery: Path,
     }
     environment["PYTHONPATH"] = str(Path(__file__).resolve().parent.parent)
     subprocess.run([sys.executable, "-c", script, str(tmp_path / "again")], cwd=tmp_path, env=environment, check=True)
-    first, second = ({p.relative_to(f): p.read_bytes() for p in f.rglob("*.*")} for f in (gallery, tmp_path / "again"))
+    first, second = (
+        {p.relative_to(f): p.read_bytes() for p in f.rglob("*.*")} for f in (folder_of_pages, tmp_path / "again")
+    )
     assert first == second
 
 
-def test_pages_of_machines_that_are_gone_are_removed_and_nothing_else(gallery: Path, tmp_path: Path) -> None:
-    folder = tmp_path / "gallery"
-    shutil.copytree(gallery, folder)
+def test_pages_of_machines_that_are_gone_are_removed_and_nothing_else(folder_of_pages: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "folder_of_pages"
+    shutil.copytree(folder_of_pages, folder)
     for suffix in (".md", ".svg"):
         shutil.copy(folder / f"machines/entry{suffix}", folder / f"machines/retired{suffix}")
     foreign = [folder / "notes.md", folder / "machines/photo.svg", folder / "data.json"]
@@ -555,7 +557,7 @@ def test_pages_of_machines_that_are_gone_are_removed_and_nothing_else(gallery: P
     assert all(path.read_text(encoding="utf-8") == "mine" for path in foreign)
 
 
-def test_a_gallery_of_a_configuration_is_drawn_for_it(tmp_path: Path) -> None:
+def test_the_pages_of_a_configuration_are_drawn_for_it(tmp_path: Path) -> None:
     write_all(SPEC, tmp_path, CONFIGURATIONS["pre"])
     assert "ack_mode=PRE_ACKNOWLEDGE" in (tmp_path / "machines/delivery.md").read_text(encoding="utf-8")
     assert not (tmp_path / "modes").exists()

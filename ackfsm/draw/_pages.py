@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterable, Iterator
 from enum import StrEnum
+from pathlib import Path
 from typing import Final
 
 from ackfsm.draw._diagram import Diagram, make_diagram
@@ -20,14 +21,14 @@ from ackfsm.draw._system import System, make_system
 from ackfsm.draw._system_dot import system_dot
 from ackfsm.draw._table import body, head, system_body, system_head
 from ackfsm.network import Bounds
-from ackfsm.pages import page_of, rows_of, sentence
+from ackfsm.pages import page_of, rows_of, sentence, write_folder
 from ackfsm.tables import Specification
 from ackfsm.terms import AckMode, Configuration, DeliveryMode, SendMode
 
-__all__ = ["MADE", "gallery"]
+__all__ = ["MADE", "generated_pages", "write_all"]
 
 MADE: Final = "<!-- Made from spec/ by ackfsm draw: change the tables, not this file. -->\n"
-"""What every file of the gallery says of itself."""
+"""What every file of the pages says of itself."""
 
 _MODES: Final[tuple[tuple[str, type[StrEnum], str], ...]] = (
     ("ack_mode", AckMode, "acknowledge"),
@@ -64,7 +65,28 @@ class _Section:
     entries: tuple[_Entry, ...]
 
 
-def gallery(specification: Specification, configuration: Configuration | None, bounds: Bounds | None) -> dict[str, str]:
+def write_all(
+    specification: Specification,
+    directory: Path,
+    configuration: Configuration | None = None,
+    bounds: Bounds | None = None,
+) -> tuple[Path, ...]:
+    """Write a page and a picture for every machine and property, the overview and an index into ``directory``.
+
+    With a ``configuration`` everything is drawn for it, as :func:`ackfsm.draw.draw` does; without one,
+    the machines that decide sends, acknowledgements and records are drawn in every mode besides.
+    All is made before the first file is written.  Then the files are removed that an earlier call has
+    made and this one has not; others are left alone.  Returns what was written, sorted.
+
+    Raises :class:`ackfsm.terms.InputError` if there is no Graphviz, if the tables have no rows for a setting, or if
+    ``directory`` cannot be written.
+    """
+    return write_folder(directory, generated_pages(specification, configuration, bounds), MADE)
+
+
+def generated_pages(
+    specification: Specification, configuration: Configuration | None, bounds: Bounds | None
+) -> dict[str, str]:
     """The text of every file by its name.  Raises :class:`ackfsm.terms.InputError` as :func:`ackfsm.draw.draw` does."""
     system = make_system(specification, configuration, bounds)
     sections = tuple(_sections(specification, system, configuration, bounds))

@@ -20,10 +20,10 @@ __all__ = [
     "KIND_MEANS",
     "MARK_MEANS",
     "OWNED_MEANS",
-    "Saying",
+    "EdgeLabel",
+    "edge_labels",
     "grouped",
     "identifier",
-    "sayings",
     "wrapped",
 ]
 
@@ -54,7 +54,7 @@ MARK_MEANS: Final[Mapping[Mark, str]] = MappingProxyType(
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Saying:
+class EdgeLabel:
     """One line of plain text on an edge."""
 
     text: str
@@ -70,7 +70,7 @@ def grouped(labels: Iterable[Label]) -> dict[str, list[Label]]:
     return groups
 
 
-def sayings(labels: Iterable[Label]) -> Iterator[Saying]:
+def edge_labels(labels: Iterable[Label]) -> Iterator[EdgeLabel]:
     """The labels of an edge as lines of plain text: those of one guard, kind and possibility together."""
     for guard, group in grouped(labels).items():
         groups: dict[tuple[bool, bool], list[str]] = {}
@@ -78,7 +78,7 @@ def sayings(labels: Iterable[Label]) -> Iterator[Saying]:
             groups.setdefault((label.kind is Kind.FAULT, label.possible), []).append(str(label.event))
         for (fault, possible), events in groups.items():
             said = " (fault)" * fault + " (cannot happen)" * (not possible) + f" [{guard}]" * bool(guard)
-            yield Saying(f"{', '.join(events)}{said}", fault, possible)
+            yield EdgeLabel(f"{', '.join(events)}{said}", fault, possible)
 
 
 def wrapped(text: str, width: int) -> Sequence[str]:

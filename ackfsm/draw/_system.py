@@ -1,4 +1,4 @@
-"""The whole system at a glance: which machines there are, in whose lane, and which events tie them together.
+"""The whole system at a glance: which machines there are, in whose lane, and on which events they synchronise.
 
 Every event has one owner, the machine that decides it; the others take part.  Of those, some are
 moved by it, and some only have to permit it, such as a connection that must stand.
@@ -18,7 +18,7 @@ from ackfsm.network import Bounds, compose
 from ackfsm.tables import Event, Machine, Move, Row, Specification
 from ackfsm.terms import Configuration
 
-__all__ = ["Shared", "System", "Tie", "make_system"]
+__all__ = ["Shared", "SyncEdge", "System", "make_system"]
 
 _LANES: Final = ("producer", "link", "broker", "journal", "consumer", "faults")
 
@@ -35,8 +35,8 @@ class Shared:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Tie:
-    """What ties one machine to another: of the events that it decides, those that move it, and those it permits."""
+class SyncEdge:
+    """Of the events that ``owner`` decides, those that move ``other``, and those that ``other`` only permits."""
 
     owner: str
     other: str
@@ -53,8 +53,8 @@ class System:
     events: tuple[Shared, ...]
     means: str = "the machines of a system, side by side, synchronised on the events that they share"
 
-    def ties(self) -> Iterator[Tie]:
-        """What ties each machine to each other one; faults are left out, since they touch nearly all."""
+    def sync_edges(self) -> Iterator[SyncEdge]:
+        """The edges between machines; faults are left out, since they touch nearly all."""
         kept = [shared for shared in self.events if shared.kind is not Kind.FAULT]
         names = [machine.name for lane in self.lanes.values() for machine in lane]
         for owner, other in itertools.permutations(names, 2):
@@ -62,11 +62,11 @@ class System:
             moves = tuple(shared.event.name for shared in mine if other in shared.moves)
             permits = tuple(shared.event.name for shared in mine if other in shared.permits)
             if moves or permits:
-                yield Tie(owner, other, moves, permits)
+                yield SyncEdge(owner, other, moves, permits)
 
     def needs(self, machine: str) -> tuple[str, ...]:
         """The machines that no event of ``machine`` moves, but that must permit one."""
-        return tuple(tie.other for tie in self.ties() if tie.owner == machine and not tie.moves)
+        return tuple(edge.other for edge in self.sync_edges() if edge.owner == machine and not edge.moves)
 
     def faults_of(self, machine: str) -> tuple[str, ...]:
         """The faults that move ``machine``."""
