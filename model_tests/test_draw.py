@@ -25,7 +25,7 @@ from hypothesis import strategies as st
 
 from ackfsm.draw import Format, draw, overview, write_all
 from ackfsm.network import Bounds, Network, compose
-from ackfsm.tables import Fsm, Monitor, Move, Row
+from ackfsm.tables import Fsm, Lane, Monitor, Move, Row, Specification
 from ackfsm.terms import Anomaly, Configuration, Fault, InputError
 from model_tests._tables import actions, bounds, configurations, shipped, small_spec
 
@@ -392,6 +392,149 @@ def _moved(network: Network) -> Iterator[tuple[str, str, str]]:
                 yield owner.name, instance.fsm.name, event.name
 
 
+SVG = "{http://www.w3.org/2000/svg}"
+OVERVIEWS = {"general": None, **CONFIGURATIONS}
+PAGE = 900
+LEGIBLE = 11
+
+
+def _overview_svg(configuration: Configuration | None = None, specification: Specification = SPEC) -> ET.Element:
+    return ET.fromstring(str(overview(specification, Format.SVG, configuration)))  # noqa: S314 - made here
+
+
+def _boxes(root: ET.Element) -> dict[str, list[float]]:
+    """Left, top, right and bottom of each machine."""
+    boxes = {}
+    for group in root.iter(f"{SVG}g"):
+        if name := group.get("id"):
+            x, y, width, height = (float(group.findall(f"{SVG}rect")[-1].get(key, "")) for key in _AREA)
+            boxes[name] = [x, y, x + width, y + height]
+    return boxes
+
+
+_AREA = ("x", "y", "width", "height")
+
+
+def _titles(root: ET.Element) -> list[str]:
+    """All lines of all titles."""
+    return [line for title in root.iter(f"{SVG}title") for line in (title.text or "").splitlines()]
+
+
+@pytest.mark.parametrize("configuration", OVERVIEWS.values(), ids=OVERVIEWS)
+def test_overview_fits_a_page_in_type_that_can_be_read(configuration: Configuration | None) -> None:
+    root = _overview_svg(configuration)
+    width, height = float(root.get("width", "inf")), float(root.get("height", "inf"))
+    assert width <= PAGE
+    assert root.get("viewBox") == f"0 0 {width:g} {height:g}"
+    assert min(int(text.get("font-size", 0)) for text in root.iter(f"{SVG}text")) >= LEGIBLE
+    for text in root.iter(f"{SVG}text"):
+        left = float(text.get("x", -1)) - float(text.get("textLength", "inf")) * _ANCHORS[text.get("text-anchor")]
+        assert 0 <= left <= left + float(text.get("textLength", "inf")) <= width, text.text
+        assert 0 < float(text.get("y", -1)) < height, text.text
+
+
+_ANCHORS = {None: 0, "middle": 0.5, "end": 1}
+
+
+@pytest.mark.parametrize("configuration", OVERVIEWS.values(), ids=OVERVIEWS)
+def test_overview_has_a_box_for_every_machine_and_none_covers_another(configuration: Configuration | None) -> None:
+    root = _overview_svg(configuration)
+    boxes = _boxes(root)
+    assert boxes.keys() == SPEC.machines.keys()
+    for (one, a), (other, b) in itertools.combinations(boxes.items(), 2):
+        assert a[2] <= b[0] or b[2] <= a[0] or a[3] <= b[1] or b[3] <= a[1], f"{one} and {other}"
+    names = [text.text for text in root.iter(f"{SVG}text") if text.get("font-weight") == "bold"]
+    assert all(names.count(name) >= 1 for name in SPEC.machines)
+
+
+@pytest.mark.parametrize("configuration", CONFIGURATIONS.values(), ids=CONFIGURATIONS)
+def test_overview_names_every_two_machines_that_share_an_event(configuration: Configuration) -> None:
+    """One line of some title has the event, the machine that decides it, and all others that take part."""
+    lines = [(set(re.findall(r"\w+", line)), line) for line in _titles(_overview_svg(configuration))]
+    network = _composed(configuration, EVERYTHING)
+    for event in network.events:
+        sharing = set(_sharing(network, event.name))
+        assert any(sharing <= words and f"{event.name}:" in line for words, line in lines), (event.name, sharing)
+    for owner, other, name in _moved(network):
+        assert any(re.match(rf"{name}: {owner} decides; moves .*\b{other}\b", line) for _, line in lines)
+
+
+def _sharing(network: Network, name: str) -> Iterator[str]:
+    for event in network.events:
+        for part in event.participants if event.name == name else ():
+            fsm = network.instances[part.instance].fsm
+            mine = network.instances[part.instance].anomaly is None
+            if mine and any(fsm.rows[state, part.event].move is not Move.IGNORE for state in fsm.states):
+                yield fsm.name
+
+
+@pytest.mark.parametrize("configuration", CONFIGURATIONS.values(), ids=CONFIGURATIONS)
+def test_overview_brackets_the_machines_of_a_lane_that_move_each_other(configuration: Configuration) -> None:
+    root = _overview_svg(configuration)
+    ends = {}
+    for group in root.iter(f"{SVG}g"):
+        path, title = group.find(f"{SVG}path"), group.findtext(f"{SVG}title", "")
+        if path is not None and "; moves " in title and " decides " in title.splitlines()[0]:
+            numbers = [float(number) for number in re.findall(r"[\d.]+", path.get("d", ""))]
+            ends[title] = (numbers[:2], numbers[-2:], path)
+    lanes = {machine.name: Path(machine.file).stem for machine in SPEC.machines.values()}
+    boxes = _boxes(root)
+    expected = {(a, b) for a, b, _ in _moved(_composed(configuration, EVERYTHING)) if lanes[a] == lanes[b] != "link"}
+    drawn = set()
+    for title, (_, _, path) in ends.items():
+        for owner, other in re.findall(r"^(\w+) decides .*; moves (\w+)$", title, re.MULTILINE):
+            drawn.add((owner, other))
+            last = max(owner, other, key=lambda name: (boxes[name][1], boxes[name][0]))
+            assert path.get("marker-end" if other == last else "marker-start"), title
+    assert drawn == expected
+
+
+def test_overview_draws_an_arrow_with_its_events_from_lane_to_lane() -> None:
+    root = _overview_svg()
+    shown: dict[str, set[str]] = {}
+    for group in root.iter(f"{SVG}g"):
+        words = {word.rstrip(",") for text in group.iter(f"{SVG}text") for word in (text.text or "").split()}
+        shown.setdefault(group.findtext(f"{SVG}title", "").partition("\n")[0], set()).update(words)
+    for event in SPEC.events.values():
+        if SPEC.owner(event.name) is not None:
+            way = event.start.value if event.start is event.end else f"{event.start} to {event.end}"
+            assert event.name in shown[way]
+    arrows = [path for path in root.iter(f"{SVG}path") if "flow" in path.get("marker-end", "")]
+    ways = {(e.start, e.end) for e in SPEC.events.values() if e.start is not e.end and e.lane is not Lane.FAULT}
+    owned = {(e.start, e.end) for e in SPEC.events.values() if SPEC.owner(e.name) is not None}
+    across = {(Lane.CONSUMER, Lane.BROKER), (Lane.BROKER, Lane.CONSUMER)}
+    assert len(arrows) == len(ways & owned) + len(ways & owned & across)
+
+
+def test_overview_takes_up_a_new_machine_without_a_change_of_code(tmp_path: Path) -> None:
+    """In tables that this package has never seen, also with more events between two lanes than it names."""
+    many = [f"send_{letter}" for letter in "abcdefghijkl"]
+    machine = f"""
+lamp:
+  means: a lamp
+  per: system
+  owns: [press, {", ".join(many)}]
+  states:
+    dark:
+      press: {{to: bright, because: x, source: model}}
+      {", ".join(many)}: {{ignore: x}}
+    bright:
+      press, {", ".join(many)}: {{ignore: x}}
+"""
+    ways = {"press": "broker", **dict.fromkeys(many, "producer, to: producer link")}
+    events = "".join(f"{name}: {{per: system, lane: {way}, means: x}}\n" for name, way in ways.items())
+    spec = small_spec(tmp_path, machine, events)
+    root = _overview_svg(None, spec)
+    assert _boxes(root).keys() == {"lamp"}
+    assert set(many) <= {line.partition(":")[0] for line in _titles(root)}
+    assert "and 5 more" in [text.text for text in root.iter(f"{SVG}text")]
+
+
+@pytest.mark.usefixtures("no_wheel")
+def test_overview_as_svg_needs_no_graphviz() -> None:
+    assert _overview_svg().tag == f"{SVG}svg"
+
+
 def test_overview_groups_machines_by_their_file() -> None:
     source = overview(SPEC, Format.DOT)
     assert isinstance(source, str)
@@ -523,6 +666,14 @@ def test_every_link_of_the_folder_leads_somewhere(folder_of_pages: Path) -> None
             assert (page.parent / link).is_file(), f"{page}: {link}"
             targets += 1
     assert targets > 2 * len(SUBJECTS)
+
+
+def test_the_machines_of_the_overview_lead_to_their_pages(folder_of_pages: Path) -> None:
+    root = ET.parse(folder_of_pages / "overview.svg").getroot()  # noqa: S314 - made here
+    links = {link.get("href", ""): link for link in root.iter(f"{SVG}a")}
+    assert {Path(link).stem for link in links} == SPEC.machines.keys()
+    assert all((folder_of_pages / link).is_file() for link in links)
+    assert not list(_overview_svg().iter(f"{SVG}a")), "a picture on its own has no pages beside it"
 
 
 def test_the_folder_is_the_same_bytes_on_another_day_and_machine(folder_of_pages: Path, tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from ackfsm.draw._mermaid import mermaid, system_mermaid
 from ackfsm.draw._render import svg
 from ackfsm.draw._style import KIND_MEANS, MARK_MEANS, OWNED_MEANS
 from ackfsm.draw._system import System, make_system
-from ackfsm.draw._system_dot import system_dot
+from ackfsm.draw._system_svg import system_svg
 from ackfsm.draw._table import body, head, system_body, system_head
 from ackfsm.network import Bounds
 from ackfsm.pages import page_of, rows_of, sentence, write_folder
@@ -46,6 +46,12 @@ every event in every state, also those that are ignored or refused, with the rea
 A machine exists once for the system, for each message, or for each copy of a message (a resend makes a second copy).
 An event happens in all machines that have it in their alphabet at once, and only if none of them refuses it; one of
 them decides it.
+"""
+
+
+_ON_ITS_OWN: Final = """
+Opened on its own, the picture shows the events of an arrow, a bracket or a machine where the mouse rests, and each
+machine leads to its page.
 """
 
 
@@ -93,7 +99,7 @@ def generated_pages(
     files = {
         "README.md": f"{MADE}\n{_index(specification, sections)}",
         "overview.md": f"{MADE}\n{_overview(system)}",
-        "overview.svg": _picture(system_dot(system)),
+        "overview.svg": f"{MADE}{system_svg(system, 'machines')}",
     }
     for entry in (entry for section in sections for entry in section.entries):
         files[f"{entry.path}.md"] = f"{MADE}\n{_page(entry)}"
@@ -145,8 +151,8 @@ def _page(entry: _Entry) -> str:
 
 
 def _overview(system: System) -> str:
-    picture = "\n![overview](overview.svg)\n"
-    return f"{system_head(system)}{picture}{system_body(system)}{_fenced(system_mermaid(system))}"
+    picture = "\n[![overview](overview.svg)](overview.svg)\n"
+    return f"{system_head(system)}{picture}{_ON_ITS_OWN}{system_body(system)}{_fenced(system_mermaid(system))}"
 
 
 def _fenced(source: str) -> str:

@@ -15,7 +15,7 @@ from typing import Final
 from ackfsm.draw._diagram import Kind, everything, kind_of, settings_shown
 from ackfsm.draw._plan import general
 from ackfsm.network import Bounds, compose
-from ackfsm.tables import Event, Machine, Move, Row, Specification
+from ackfsm.tables import Event, Lane, Machine, Move, Row, Specification
 from ackfsm.terms import Configuration
 
 __all__ = ["Shared", "SyncEdge", "System", "make_system"]
@@ -63,6 +63,25 @@ class System:
             permits = tuple(shared.event.name for shared in mine if other in shared.permits)
             if moves or permits:
                 yield SyncEdge(owner, other, moves, permits)
+
+    def flows(self) -> Mapping[tuple[Lane, Lane], tuple[Shared, ...]]:
+        """The events by the lanes where they start and end, which are the same for an event that stays in its lane."""
+        found: dict[tuple[Lane, Lane], list[Shared]] = {}
+        for shared in self.events:
+            found.setdefault((shared.event.start, shared.event.end), []).append(shared)
+        return {ends: tuple(events) for ends, events in found.items()}
+
+    def by_lane(self) -> Mapping[Lane, tuple[Machine, ...]]:
+        """The machines by lane: the one that their file is named after, else that of most events that they decide."""
+        found: dict[Lane, list[Machine]] = {lane: [] for lane in Lane}
+        for name, machines in self.lanes.items():
+            for machine in machines:
+                found[Lane(name) if name in set(Lane) else self._lane_of(machine)].append(machine)
+        return {lane: tuple(machines) for lane, machines in found.items()}
+
+    def _lane_of(self, machine: Machine) -> Lane:
+        decided = [shared.event.lane for shared in self.events if shared.owner == machine.name]
+        return max(Lane, key=decided.count) if decided else Lane.FAULT
 
     def needs(self, machine: str) -> tuple[str, ...]:
         """The machines that no event of ``machine`` moves, but that must permit one."""
