@@ -85,13 +85,23 @@ def _panels(name: str, network: Network) -> dict[str, Fsm]:
 
 
 def _moves(name: str, network: Network) -> Moves:
-    """What a drawing must show, from the composed system alone."""
+    """All moves of the machine, from the composed system alone."""
     return {
         (_state(panel, row.state), _state(panel, row.target), str(event))
         for panel, fsm in _panels(name, network).items()
         for (_, event), row in fsm.rows.items()
         if row.move is Move.TO
     }
+
+
+def _reached(fsm: Fsm, network: Network) -> set[str]:
+    """The states to which possible moves of this machine lead."""
+    possible = {event.name for event in network.events}
+    steps = {s: {r.target for (_, e), r in fsm.rows.items() if r.state == s and e.name in possible} for s in fsm.states}
+    reached = {fsm.initial}
+    for _ in fsm.states:
+        reached |= {target for state in reached for target in steps[state]}
+    return reached
 
 
 def _state(panel: str, state: str) -> str:
@@ -111,24 +121,37 @@ def _edges(parsed: Mapping[str, Any]) -> Iterator[tuple[str, str, dict[str, str]
         yield names[edge["tail"]], names[edge["head"]], edge
 
 
-def _labelled(label: str) -> list[tuple[str, str]]:
+def _notes(parsed: Mapping[str, Any]) -> dict[str, str]:
+    """The conditions that stand below a drawing, by the number that stands for them on its edges."""
+    (legend,) = (item["label"] for item in parsed["objects"] if item["name"] == "cluster_legend")
+    notes, number = dict[str, str](), ""
+    for line in legend.split('<br align="left"/>'):
+        if match := re.fullmatch(r"<i>(\[\d+\])</i>: (.*)", line):
+            number, notes[match[1]] = match[1], f"[{html.unescape(match[2])}]"
+        elif line.startswith("&#160;"):
+            notes[number] = f"{notes[number][:-1]} {html.unescape(line).strip()}]"
+    return notes
+
+
+def _labelled(label: str, notes: Mapping[str, str]) -> list[tuple[str, str]]:
     """The events of an edge with their guard, from its HTML-like label."""
     found = []
     for cell in re.findall(r"<td align=\"left\">(.*?)</td>", label):
         guard = " ".join(html.unescape(part) for part in re.findall(r"<i>(.*?)</i>", cell))
-        events = re.sub(r"<font point-size=\"9\"><i>.*?</i></font>", "", cell)
+        events = re.sub(r"<font point-size=\"10\"><i>.*?</i></font>", "", cell)
         words = re.split(r"<br align=\"left\"/>|, ", events)
-        found += [(html.unescape(re.sub(r"<.*?>", "", word)), guard) for word in words if word]
+        found += [(html.unescape(re.sub(r"<.*?>", "", word)), notes.get(guard, guard)) for word in words if word]
     return found
 
 
 def _drawn(source: str) -> list[tuple[str, str, str, str]]:
     """(from, to, event, guard) of every edge; the arrow to the initial state is left out."""
+    parsed = _parsed(source)
     return [
         (tail, head, event, guard)
-        for tail, head, edge in _edges(_parsed(source))
-        if not tail.endswith("initial")
-        for event, guard in _labelled(edge["label"])
+        for tail, head, edge in _edges(parsed)
+        if not tail.endswith("initial") and edge.get("style") != "invis"
+        for event, guard in _labelled(edge["label"], _notes(parsed))
     ]
 
 
@@ -137,7 +160,11 @@ def _drawn(source: str) -> list[tuple[str, str, str, str]]:
 def test_dot_has_the_moves_of_the_machine_and_no_others(name: str, configuration: Configuration) -> None:
     drawn = [(tail, head, event) for tail, head, event, _ in _drawn(_text(name, Format.DOT, configuration))]
     assert len(drawn) == len(set(drawn))
-    assert set(drawn) == _moves(name, _composed(configuration, EVERYTHING))
+    network = _composed(configuration, EVERYTHING)
+    reached = {
+        _state(panel, state) for panel, fsm in _panels(name, network).items() for state in _reached(fsm, network)
+    }
+    assert set(drawn) == {move for move in _moves(name, network) if {*move[:2]} <= reached}
 
 
 def _holds(condition: str, environment: Mapping[str, object]) -> bool:
@@ -208,13 +235,20 @@ def test_svg_shows_every_state_and_every_event_that_moves(name: str) -> None:
     root = ET.fromstring(_text(name, Format.SVG, configuration))  # noqa: S314 - made here
     assert root.tag == "{http://www.w3.org/2000/svg}svg"
     words = {
-        word.strip()
+        word.strip(", ")
         for text in root.iter("{http://www.w3.org/2000/svg}text")
-        for word in "".join(text.itertext()).split(", ")
+        for word in re.split(", |: ", "".join(text.itertext()))
     }
-    for fsm in _panels(name, _composed(configuration, EVERYTHING)).values():
-        assert set(fsm.states) <= words
-        assert {str(event) for (_, event), row in fsm.rows.items() if row.move is Move.TO} <= words
+    network = _composed(configuration, EVERYTHING)
+    for fsm in _panels(name, network).values():
+        assert set(fsm.states) <= words, "those that are never reached in the legend"
+        reached = _reached(fsm, network)
+        moves = {
+            str(event)
+            for (_, event), row in fsm.rows.items()
+            if row.move is Move.TO and {row.state, row.target} <= reached
+        }
+        assert moves <= words
 
 
 @pytest.mark.parametrize("name", SUBJECTS)
@@ -351,20 +385,46 @@ def test_marked_states_look_different_and_the_legend_says_so(anomaly: Anomaly) -
     assert ("anomaly:" in legend, "anomaly at rest:" in legend) == (bool(marked), bool(at_rest))
 
 
-def test_what_cannot_happen_in_a_configuration_is_dimmed() -> None:
-    configuration = CONFIGURATIONS["pre"]
-    parsed = _parsed(_text("delivery", Format.DOT, configuration))
-    network = _composed(configuration, EVERYTHING)
-    fsm = next(i.fsm for i in network.instances if i.fsm.name == "delivery")
+def test_what_cannot_happen_in_a_configuration_is_dimmed_or_named() -> None:
+    network = _composed(CONFIGURATIONS["pre"], EVERYTHING)
     possible = {event.name for event in network.events}
-    steps = {s: {r.target for (_, e), r in fsm.rows.items() if r.state == s and e.name in possible} for s in fsm.states}
-    reached = {fsm.initial}
-    for _ in fsm.states:
-        reached |= {target for state in reached for target in steps[state]}
-    grey = {item["name"] for item in parsed["objects"] if item.get("color") == "#999999"}
-    assert grey == set(fsm.states) - reached
-    assert "with_application" in grey
-    assert {tail for tail, _, edge in _edges(parsed) if edge.get("style") == "dotted"} == grey
+    dimmed, left_out = 0, set[str]()
+    for name in SPEC.machines:
+        parsed = _parsed(_text(name, Format.DOT, CONFIGURATIONS["pre"]))
+        fsm = next(i.fsm for i in network.instances if i.fsm.name == name)
+        (legend,) = (item["label"] for item in parsed["objects"] if item["name"] == "cluster_legend")
+        named = re.search(r"never reached in this configuration: (.*)", legend.replace('<br align="left"/>', " "))
+        missing = set(fsm.states) - _reached(fsm, network)
+        assert set(re.findall(r"[\w.]+", named[1] if named else "")) == missing
+        assert not missing & {item["name"] for item in parsed["objects"]}
+        left_out |= missing
+        for _, _, edge in _edges(parsed):
+            events = set(re.findall(r"\w+", re.sub(r"<.*?>|\(.*?\)", " ", edge.get("label", ""))))
+            assert (edge.get("style") == "dotted") == (bool(events) and not events & possible)
+            grey = set(re.findall(r'<font color="#999999">(?:<b>)?(\w+)', edge.get("label", "")))
+            assert grey == events - possible
+            dimmed += len(grey)
+    assert dimmed
+    assert "with_application" in left_out
+
+
+@pytest.mark.parametrize("name", SUBJECTS)
+def test_a_drawing_can_be_read_at_the_width_of_a_page(name: str) -> None:
+    """Of a machine with more states than this only a configuration can be."""
+    configuration = (
+        CONFIGURATIONS["jms"] if sum(len(m.machine.states) for m in _monitors(name)) > _MOST_STATES else None
+    )
+    root = ET.fromstring(_text(name, Format.SVG, configuration))  # noqa: S314 - made here
+    width = float(root.get("width", "").removesuffix("pt")) / _POINTS
+    smallest = min(float(text.get("font-size", 0)) for text in root.iter(f"{SVG}text")) / _POINTS
+    assert smallest * min(1, _COLUMN / width) >= LEGIBLE
+
+
+_MOST_STATES = 11
+_POINTS = 0.75
+"""Points of a pixel."""
+
+_COLUMN = 860
 
 
 @pytest.mark.parametrize("configuration", CONFIGURATIONS.values(), ids=CONFIGURATIONS)

@@ -70,8 +70,8 @@ def draw(
         specification: the tables.
         name: a key of ``specification.machines`` or ``specification.properties``.
         form: what to write it as.
-        configuration: draw only the rows that hold under it, and dim what cannot happen under it;
-            ``None`` draws every row, with its condition.
+        configuration: draw only the rows that hold under it, and dim what cannot happen under it (DOT, SVG and PNG
+            leave out the states that are never reached, and name them); ``None`` draws every row, with its condition.
         bounds: which faults and optional actions there are, and how many faults; ``None`` means every action
             and any one fault.  They count only with a configuration.
 
