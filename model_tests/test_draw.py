@@ -1,4 +1,4 @@
-"""Drawings say what the tables say: every format is read back by other means and held against the machines."""
+"""Drawings say what the tables say: every format is read back by other means and compared with the machines."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """The pages and pictures of all machines and properties, and the index that shows them.
 
 They are made from the tables and nothing else (no date, no version, everything in the order of the
-tables), so that whoever makes them again gets the same bytes, and a comparison tells whether they are fresh.
+tables), so they are the same bytes whenever they are made, and a comparison shows whether they are up to date.
 """
 
 from __future__ import annotations

@@ -46,7 +46,7 @@ def _panel(panel: Panel) -> Iterator[str]:
     yield from (f"[*] --> {identifier(panel.name, state.name)}" for state in panel.states if state.initial)
     for edge in panel.edges:
         ends = identifier(panel.name, edge.source), identifier(panel.name, edge.target)
-        label = "\\n".join(line for said in edge_labels(edge.labels) for line in _coloured(said))
+        label = "\\n".join(line for part in edge_labels(edge.labels) for line in _coloured(part))
         yield f"{ends[0]} {_arrow(edge)} {ends[1]} : {label}"
 
 

@@ -1,4 +1,4 @@
-"""How drawings look: few colours, which colour-blind eyes tell apart (Okabe and Ito), and never colour alone."""
+"""How drawings look: few colours, distinct for colour-blind readers (Okabe and Ito), and never colour alone."""
 
 from __future__ import annotations
 
@@ -77,8 +77,8 @@ def edge_labels(labels: Iterable[Label]) -> Iterator[EdgeLabel]:
         for label in group:
             groups.setdefault((label.kind is Kind.FAULT, label.possible), []).append(str(label.event))
         for (fault, possible), events in groups.items():
-            said = " (fault)" * fault + " (cannot happen)" * (not possible) + f" [{guard}]" * bool(guard)
-            yield EdgeLabel(f"{', '.join(events)}{said}", fault, possible)
+            remarks = " (fault)" * fault + " (cannot happen)" * (not possible) + f" [{guard}]" * bool(guard)
+            yield EdgeLabel(f"{', '.join(events)}{remarks}", fault, possible)
 
 
 def wrapped(text: str, width: int) -> Sequence[str]:

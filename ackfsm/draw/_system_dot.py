@@ -45,7 +45,7 @@ def _draw_sync_edges(graph: graphviz.Digraph, system: System) -> None:
         if edge.moves:
             label = padded([[coloured(event, COLOURS[kinds[event]]) for event in edge.moves]])
             constraint = "false" if {lanes[edge.owner], lanes[edge.other]} == _SIDE_BY_SIDE else "true"
-            # Drawn from left to right whoever decides, so that the lanes stay in their order.
+            # Drawn from left to right in either case, so that the lanes stay in their order.
             if order.index(edge.owner) < order.index(edge.other):
                 graph.edge(edge.owner, edge.other, label=label, constraint=constraint)
             else:

@@ -120,6 +120,7 @@ class _Overview:
         self.front = list[str]()
 
     def document(self) -> str:
+        """The processes and links in a row, the other lanes below."""
         self._title()
         row = self._widths()
         self._side_by_side(row, self._column)
@@ -204,11 +205,11 @@ class _Overview:
         self.y = top + height
 
     def _inside(self, lane: Lane, x: float, room: float) -> None:
-        """The events that stay in a lane, and the faults that strike it."""
-        for heading, start in (("local events:", lane), ("faults:", Lane.FAULT)):
-            if (start, lane) in self.flows and (start is lane) == (heading == "local events:"):
+        """The events that stay in a lane, and the faults that affect it."""
+        for start in dict.fromkeys((lane, Lane.FAULT)):
+            if (start, lane) in self.flows:
                 self.y += 6
-                self._names((start, lane), heading, x, room)
+                self._names((start, lane), "local events:" if start is lane else "faults:", x, room)
 
     def _names(self, ends: tuple[Lane, Lane], heading: str, x: float, room: float) -> None:
         """The names of the events of a flow in lines, each in the colour of its kind, after a heading."""
@@ -239,10 +240,10 @@ class _Overview:
             for ends in mine:
                 self._names(ends, f"{ends[0]} to {ends[1]}:", x, (centre if downward else _WIDTH) - 20 - x)
             bottom = max(bottom, self.y + 6)
-        for downward in {ends[1] not in _ROW for ends in flows}:
-            self.front.append(
-                _arrow(f"M{centre - 10:g},{top:g}V{bottom:g}" if downward else f"M{centre + 10:g},{bottom:g}V{top:g}")
-            )
+        if any(ends[1] not in _ROW for ends in flows):
+            self.front.append(_arrow(f"M{centre - 10:g},{top:g}V{bottom:g}"))
+        if any(ends[1] in _ROW for ends in flows):
+            self.front.append(_arrow(f"M{centre + 10:g},{bottom:g}V{top:g}"))
         self.y = bottom
 
     def _across(self, lane: Lane, x: float, width: float) -> None:
@@ -283,7 +284,7 @@ class _Overview:
         return "\n".join(lines)
 
     def _brackets(self, machines: Sequence[Machine]) -> list[_Bracket]:
-        """The edges among the machines of a lane; the shorter, the nearer to the machines."""
+        """The edges among the machines of a lane, the shorter nearer to the machines, none on top of another."""
         order = {machine.name: number for number, machine in enumerate(machines)}
         pairs: dict[tuple[int, int], list[SyncEdge]] = {}
         for edge in self.edges:
