@@ -35,7 +35,7 @@ def dot(diagram: Diagram) -> str:
     """``diagram`` as DOT source."""
     across, notes = _across(diagram), _notes(diagram)
     direction, ranksep = ("LR", "0.2") if across else ("TB", "0.4")
-    graph = canvas(diagram.name, _title(diagram), rankdir=direction, nodesep="0.2", ranksep=ranksep)
+    graph = canvas(diagram.name, _title(diagram), rankdir=direction, nodesep="0.1", ranksep=ranksep)
     with graph.subgraph(name="cluster_legend", graph_attr=legend(_explained(diagram, notes))) as body:
         # What stands first is drawn at the bottom where the drawing goes across.
         for panel in reversed(diagram.panels) if across else diagram.panels:

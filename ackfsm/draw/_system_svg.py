@@ -24,15 +24,15 @@ __all__ = ["system_svg"]
 
 _WIDTH: Final = 860
 _MARGIN: Final = 6
-_GAP: Final = 18
-_PAD: Final = 7
+_GAP: Final = 15
+_PAD: Final = 6
 _INSET: Final = 5
 _LINE: Final = 14
 _SMALL: Final = 11
 _NAME: Final = 12
 _HEAD: Final = 15
-_TRACK: Final = 6
-_MOST_BRACKETS: Final = 30
+_TRACK: Final = 5
+_MOST_BRACKETS: Final = 26
 """Pixels beside the machines of a lane that its brackets may take."""
 
 _NAMED: Final = 8
@@ -150,17 +150,18 @@ class _Overview:
             self._frame(lane, _Area(x, top, width, self.y - top))
 
     def _widths(self) -> Mapping[Lane, float]:
-        """A link is as wide as the longest name that it shows; the processes share what is left by what they need."""
+        """A link is as wide as the longest name that it shows; the processes have what they need and share the rest."""
         names = [s.event.name for ends, flow in self.flows.items() if frozenset(ends) in _CHANNELS for s in flow]
         link = min(max((width_of(name, _SMALL) for name in names), default=0) + 20, _WIDEST_LINK)
         needs = {lane: self._needed(lane) for lane in _ROW if lane not in _LINKS}
         room = _WIDTH - 2 * _MARGIN - (len(_ROW) - 1) * _GAP - len(_LINKS) * link
-        return {lane: link if lane in _LINKS else room * needs[lane] / sum(needs.values()) for lane in _ROW}
+        spare = (room - sum(needs.values())) / len(needs)
+        return {lane: link if lane in _LINKS else needs[lane] + spare for lane in _ROW}
 
     def _needed(self, lane: Lane) -> float:
         machines = self.machines[lane]
         longest = max((width_of(machine.name, _NAME, bold=True) for machine in machines), default=0)
-        return max(longest, _LEAST_BOX) + self._beside(self._brackets(machines)) + 2 * _PAD
+        return max(longest, _LEAST_BOX) + 2 * _INSET + self._beside(self._brackets(machines)) + 2 * _PAD
 
     def _column(self, lane: Lane, x: float, width: float) -> None:
         room = width - 2 * _PAD
