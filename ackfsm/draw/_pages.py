@@ -1,7 +1,7 @@
 """The pages and pictures of all machines and properties, and the index that shows them.
 
 They are made from the tables and nothing else (no date, no version, everything in the order of the
-tables), so that whoever makes them again gets the same bytes, and a comparison tells whether they are fresh.
+tables), so they are the same bytes whenever they are made, and a comparison shows whether they are up to date.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterable, Iterator
 from enum import StrEnum
+from pathlib import Path
 from typing import Final
 
 from ackfsm.draw._diagram import Diagram, make_diagram
@@ -17,17 +18,17 @@ from ackfsm.draw._mermaid import mermaid, system_mermaid
 from ackfsm.draw._render import svg
 from ackfsm.draw._style import KIND_MEANS, MARK_MEANS, OWNED_MEANS
 from ackfsm.draw._system import System, make_system
-from ackfsm.draw._system_dot import system_dot
+from ackfsm.draw._system_svg import system_svg
 from ackfsm.draw._table import body, head, system_body, system_head
 from ackfsm.network import Bounds
-from ackfsm.pages import page_of, rows_of, sentence
+from ackfsm.pages import page_of, rows_of, sentence, write_folder
 from ackfsm.tables import Specification
 from ackfsm.terms import AckMode, Configuration, DeliveryMode, SendMode
 
-__all__ = ["MADE", "gallery"]
+__all__ = ["MADE", "generated_pages", "write_all"]
 
 MADE: Final = "<!-- Made from spec/ by ackfsm draw: change the tables, not this file. -->\n"
-"""What every file of the gallery says of itself."""
+"""What every file of the pages says of itself."""
 
 _MODES: Final[tuple[tuple[str, type[StrEnum], str], ...]] = (
     ("ack_mode", AckMode, "acknowledge"),
@@ -48,6 +49,12 @@ them decides it.
 """
 
 
+_ON_ITS_OWN: Final = """
+Opened on its own, the picture shows the events of an arrow, a bracket or a machine where the mouse rests, and each
+machine leads to its page.
+"""
+
+
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Entry:
     """A page with its picture: where they are (without suffix), what the index calls them, what they show."""
@@ -64,14 +71,35 @@ class _Section:
     entries: tuple[_Entry, ...]
 
 
-def gallery(specification: Specification, configuration: Configuration | None, bounds: Bounds | None) -> dict[str, str]:
+def write_all(
+    specification: Specification,
+    directory: Path,
+    configuration: Configuration | None = None,
+    bounds: Bounds | None = None,
+) -> tuple[Path, ...]:
+    """Write a page and a picture for every machine and property, the overview and an index into ``directory``.
+
+    With a ``configuration`` everything is drawn for it, as :func:`ackfsm.draw.draw` does; without one,
+    the machines that decide sends, acknowledgements and records are drawn in every mode besides.
+    All is made before the first file is written.  Then the files are removed that an earlier call has
+    made and this one has not; others are left alone.  Returns what was written, sorted.
+
+    Raises :class:`ackfsm.terms.InputError` if there is no Graphviz, if the tables have no rows for a setting, or if
+    ``directory`` cannot be written.
+    """
+    return write_folder(directory, generated_pages(specification, configuration, bounds), MADE)
+
+
+def generated_pages(
+    specification: Specification, configuration: Configuration | None, bounds: Bounds | None
+) -> dict[str, str]:
     """The text of every file by its name.  Raises :class:`ackfsm.terms.InputError` as :func:`ackfsm.draw.draw` does."""
     system = make_system(specification, configuration, bounds)
     sections = tuple(_sections(specification, system, configuration, bounds))
     files = {
         "README.md": f"{MADE}\n{_index(specification, sections)}",
         "overview.md": f"{MADE}\n{_overview(system)}",
-        "overview.svg": _picture(system_dot(system)),
+        "overview.svg": f"{MADE}{system_svg(system, 'machines')}",
     }
     for entry in (entry for section in sections for entry in section.entries):
         files[f"{entry.path}.md"] = f"{MADE}\n{_page(entry)}"
@@ -123,8 +151,8 @@ def _page(entry: _Entry) -> str:
 
 
 def _overview(system: System) -> str:
-    picture = "\n![overview](overview.svg)\n"
-    return f"{system_head(system)}{picture}{system_body(system)}{_fenced(system_mermaid(system))}"
+    picture = "\n[![overview](overview.svg)](overview.svg)\n"
+    return f"{system_head(system)}{picture}{_ON_ITS_OWN}{system_body(system)}{_fenced(system_mermaid(system))}"
 
 
 def _fenced(source: str) -> str:
