@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 from rich.text import Text
 
 from ackfsm import tables
-from ackfsm.cli._codes import AS_PROMISED
-from ackfsm.cli._common import Commands, add_configuration, command, patience, say, settings_of
-from ackfsm.cli._output import hand_out, is_standard_output, put_json
+from ackfsm.cli._exit_codes import AS_PROMISED
+from ackfsm.cli._options import Commands, add_configuration, command, settings_of
+from ackfsm.cli._output import emit, is_standard_output, print_file, print_json, progress_line
 from ackfsm.files import check_place, make_folder, write_file
 from ackfsm.terms import InputError
 from ackfsm.text import shown
@@ -48,15 +48,15 @@ def _draw(arguments: argparse.Namespace) -> int:
     from ackfsm import draw
 
     specification = tables.load()
-    asked = arguments.profile is not None or bool(arguments.settings)
-    configuration = specification.configure(arguments.profile, settings_of(arguments)) if asked else None
+    configured = arguments.profile is not None or bool(arguments.settings)
+    configuration = specification.configure(arguments.profile, settings_of(arguments)) if configured else None
     if arguments.all:
         if arguments.machine or arguments.format or arguments.output is None:
             raise InputError("--all needs --output FOLDER and takes neither MACHINE nor --format")
         make_folder(arguments.output)
-        with patience("drawing"):
+        with progress_line("drawing"):
             written = [str(path) for path in draw.write_all(specification, arguments.output, configuration)]
-        say(
+        emit(
             arguments,
             {"written": written},
             lambda: Text(f"{len(written)} files written to {shown(str(arguments.output))}"),
@@ -71,7 +71,7 @@ def _draw(arguments: argparse.Namespace) -> int:
         drawing = draw.overview(specification, form, configuration)
     else:
         drawing = draw.draw(specification, arguments.machine, form, configuration)
-    _hand_out(arguments, form, drawing)
+    _write_or_print(arguments, form, drawing)
     return AS_PROMISED
 
 
@@ -87,14 +87,14 @@ def _format(name: str | None, output: Path | None) -> draw.Format:
         raise InputError(f"{shown(str(name or output))} names no format; --format is one of {forms}") from None
 
 
-def _hand_out(arguments: argparse.Namespace, form: draw.Format, drawing: str | bytes) -> None:
-    """Write ``drawing`` where it is wanted; a picture of bytes is not thrown at a terminal."""
+def _write_or_print(arguments: argparse.Namespace, form: draw.Format, drawing: str | bytes) -> None:
+    """Write ``drawing`` to ``--output`` or print it.  Raises :class:`InputError` for bytes on a terminal."""
     if arguments.output is not None:
         write_file(arguments.output, drawing if isinstance(drawing, bytes) else drawing.encode())
     elif isinstance(drawing, bytes) and (arguments.json or sys.stdout.isatty()):
         raise InputError(f"a {form} is not text; add --output FILE.{form}")
     if arguments.json:
         text = None if isinstance(drawing, bytes) else drawing
-        put_json({"machine": arguments.machine, "format": form, "drawing": text})
+        print_json({"machine": arguments.machine, "format": form, "drawing": text})
     elif arguments.output is None:
-        hand_out(drawing)
+        print_file(drawing)

@@ -6,9 +6,9 @@ import argparse
 from pathlib import Path
 
 from ackfsm import export
-from ackfsm.cli._codes import AS_PROMISED
-from ackfsm.cli._common import Commands, add_bounds, add_configuration, asked, command
-from ackfsm.cli._output import hand_out, is_standard_output, put_json
+from ackfsm.cli._exit_codes import AS_PROMISED
+from ackfsm.cli._options import Commands, add_bounds, add_configuration, command, query_from
+from ackfsm.cli._output import is_standard_output, print_file, print_json
 from ackfsm.export import Format
 from ackfsm.files import check_place, write_files
 from ackfsm.network import compose
@@ -43,7 +43,7 @@ def _export(arguments: argparse.Namespace) -> int:
     form = _format(arguments.format, output)
     if output is not None:
         check_place(output)
-    network = compose(*asked(arguments))
+    network = compose(*query_from(arguments))
     path = Path("System") if output is None else output
     first, *beside = export.files(network, form, path.stem).items()
     if beside and output is not None and output.suffix != first[0]:
@@ -52,9 +52,9 @@ def _export(arguments: argparse.Namespace) -> int:
     if output is not None:
         write_files({file: text.encode() for file, text in texts.items()})
     if arguments.json:
-        put_json({"format": form, "files": {file.name: text for file, text in texts.items()}})
+        print_json({"format": form, "files": {file.name: text for file, text in texts.items()}})
     elif output is None:
-        hand_out(first[1])
+        print_file(first[1])
     return AS_PROMISED
 
 

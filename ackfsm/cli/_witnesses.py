@@ -1,4 +1,4 @@
-"""Witnesses on request: which of them, written as what, and where to; the same for every command that explores."""
+"""The witnesses of a search: which of them, in which format, and where to."""
 
 from __future__ import annotations
 
@@ -9,28 +9,24 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Final, TypeAlias
 
-from ackfsm import explore
-from ackfsm.cli._codes import AS_PROMISED, UNDETERMINED, VIOLATION
-from ackfsm.cli._common import (
-    add_bounds,
-    add_configuration,
-    asked,
-    at_least,
+from ackfsm.cli._output import (
     console,
-    patience,
-    size,
-    written_first,
+    is_standard_output,
+    note,
+    print_file,
+    print_json,
+    print_text,
+    standard_output,
+    write_then_report,
     written_lines,
 )
-from ackfsm.cli._engine import add_search, search_of
-from ackfsm.cli._output import hand_out, is_standard_output, note, put, put_json, writing
 from ackfsm.explore import Answer, Witness
 from ackfsm.files import check_place, leads_out, write_files
 from ackfsm.tables import Specification
 from ackfsm.terms import Anomaly, InputError
 from ackfsm.text import quoted, shown
 
-__all__ = ["Form", "add_exploration", "exit_code", "explored", "form_of", "show"]
+__all__ = ["Form", "add_form", "form_of", "show"]
 
 
 class Form(StrEnum):
@@ -55,45 +51,12 @@ _ENDINGS: Final[Mapping[str, Form]] = MappingProxyType(
     }
 )
 
-_NONE: Final = "none"
-"""In place of a reduction: spare nothing."""
-
 _ONE_A_FILE: Final = frozenset({Form.MERMAID, Form.ITF})
 """A file of these holds one witness; one of the others as many as there are."""
 
 
-def add_exploration(parser: argparse.ArgumentParser) -> None:
-    """What to explore, and what to show of it."""
-    add_configuration(parser)
-    add_bounds(parser)
-    add_search(parser)
-    parser.add_argument(
-        "--max-states", metavar="N", type=at_least(1, or_any=True), help="stop, undetermined, after so many states"
-    )
-    parser.add_argument(
-        "--max-memory", metavar="M", type=size, help="stop, undetermined, before the states take more: 512MiB, 8GiB"
-    )
-    parser.add_argument(
-        "--reduce",
-        metavar="R",
-        dest="reductions",
-        action="append",
-        default=[],
-        choices=[_NONE, *(reduction.value for reduction in explore.Reduction)],
-        help=f"{', '.join(explore.Reduction)}: the same verdicts from fewer states, witnesses perhaps longer; "
-        f"{_NONE}: also take the steps that are otherwise only counted, as other orders of the same events lead there",
-    )
-    parser.add_argument("--workers", metavar="N", type=at_least(1), help="processors to use (default: all)")
-    parser.add_argument(
-        "--progress", action="store_true", help="tell also what happens in the end, or what may go on for ever instead"
-    )
-    parser.add_argument(
-        "--forever",
-        metavar="E",
-        action="append",
-        default=[],
-        help="--progress where this fault or action may happen without end, for example listener_exception",
-    )
+def add_form(parser: argparse.ArgumentParser) -> None:
+    """The options that :func:`form_of` and :func:`show` read."""
     parser.add_argument(
         "--as",
         metavar="F",
@@ -104,38 +67,8 @@ def add_exploration(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--output", metavar="FILE", type=Path, help="write the witnesses there (default: print)")
 
 
-def explored(arguments: argparse.Namespace) -> tuple[Specification, Answer, tuple[Witness, ...]]:
-    """The tables, what the search found, and its witnesses, each performed before anything is said of it."""
-    specification, configuration, bounds = asked(arguments)
-    every_step = _NONE in arguments.reductions
-    if every_step and set(arguments.reductions) != {_NONE}:
-        raise InputError(f"--reduce {_NONE} reduces nothing; leave it out, or the other --reduce")
-    with search_of(arguments) as search, patience("states found") as progress:
-        answer = explore.check(
-            specification,
-            configuration,
-            bounds,
-            max_states=arguments.max_states,
-            max_memory=arguments.max_memory,
-            workers=arguments.workers,
-            progress=progress,
-            search=search,
-            reductions=[explore.Reduction(name) for name in arguments.reductions if name != _NONE],
-            every_step=every_step,
-            forever=arguments.forever if arguments.progress or arguments.forever else None,
-        )
-    return specification, answer, answer.witnesses()
-
-
-def exit_code(answer: Answer) -> int:
-    """What the answer is, to the shell."""
-    if not answer.keeps_promises:
-        return VIOLATION
-    return AS_PROMISED if answer.exploration.complete else UNDETERMINED
-
-
 def form_of(arguments: argparse.Namespace) -> Form | None:
-    """What witnesses are asked for as; ``None`` if nobody asks.  Raises :class:`InputError` for what is none."""
+    """The format of the witnesses; ``None`` if none are to be shown.  Raises :class:`InputError` for an unknown one."""
     if arguments.anomaly is not None:
         _anomaly(arguments.anomaly)
     if arguments.form is not None:
@@ -172,28 +105,28 @@ def show(
     answer: Answer,
     witnesses: Sequence[Witness],
 ) -> None:
-    """Write the witnesses that are asked for where they are wanted, tell where, and say so if there is none."""
-    wanted = [one for one in witnesses if arguments.anomaly in {None, one.anomaly}]
+    """Write the chosen witnesses to ``--output`` or print them, and report the files, or why there is no witness."""
+    chosen = [one for one in witnesses if arguments.anomaly in {None, one.anomaly}]
     write, output = _writer(form), _output(arguments)
 
     def files() -> Sequence[Path]:
-        some = {} if output is None else _files(output, form, wanted)
+        some = {} if output is None else _files(output, form, chosen)
         write_files({path: write(specification, few).encode() for path, few in some.items()})
         return tuple(some)
 
-    def tell(written: Sequence[Path]) -> None:
+    def report(written: Sequence[Path]) -> None:
         if arguments.json:
-            texts = {one.anomaly: write(specification, [one]) for one in wanted}
-            told = {"as": form, "witnesses": texts, "written": [str(path) for path in written]}
-            put_json({**answer.as_json(), **told})
-        elif not wanted:
-            note(f"ackfsm {arguments.command}: {_none(answer, arguments.anomaly)}")
+            texts = {one.anomaly: write(specification, [one]) for one in chosen}
+            files_written = [str(path) for path in written]
+            print_json({**answer.as_json(), "as": form, "witnesses": texts, "written": files_written})
+        elif not chosen:
+            note(f"ackfsm {arguments.command}: {_why_none(answer, arguments.anomaly)}")
         elif not written:
-            _print(form, specification, wanted)
+            _print(form, specification, chosen)
         elif not any(map(leads_out, written)):
-            put("".join(f"{line.plain}\n" for line in written_lines(written)))
+            print_text("".join(f"{line.plain}\n" for line in written_lines(written)))
 
-    written_first(files, tell)
+    write_then_report(files, report)
 
 
 def _files(output: Path, form: Form, witnesses: Sequence[Witness]) -> dict[Path, Sequence[Witness]]:
@@ -207,29 +140,29 @@ def _files(output: Path, form: Form, witnesses: Sequence[Witness]) -> dict[Path,
     return {output.with_name(f"{stem}-{one.anomaly}{dot}{ending}"): [one] for one in witnesses}
 
 
-def _none(answer: Answer, name: str | None) -> str:
+def _why_none(answer: Answer, name: str | None) -> str:
     """Why there is nothing to be shown."""
-    from ackfsm.report.check import limit_of
+    from ackfsm.views.check import limit_of
 
-    states, told = f"{answer.exploration.states:,} states", name or "any anomaly"
+    states, anomaly = f"{answer.exploration.states:,} states", name or "any anomaly"
     if name is not None and name not in answer.findings:
         return f"{name} is counted on histories; no machine of the tables decides it"
     if not answer.exploration.complete:
-        return f"{told} was not reached in {states}, where the search stopped; raise {limit_of(answer)}"
-    return f"there is no way to {told}: all {states} are explored"
+        return f"{anomaly} was not reached in {states}, where the search stopped; raise {limit_of(answer)}"
+    return f"there is no way to {anomaly}: all {states} are explored"
 
 
 def _print(form: Form, specification: Specification, witnesses: Sequence[Witness]) -> None:
     if form is not Form.STEPS or not (screen := console()).is_terminal:
         text = _writer(form)(specification, witnesses)
-        (put if form is Form.STEPS else hand_out)(text)
+        (print_text if form is Form.STEPS else print_file)(text)
         return
-    from ackfsm.report.witness import witness_screen
+    from ackfsm.views.witness import witness_screen
 
     for witness in witnesses:
-        told = witness_screen(specification, witness)
-        with writing():
-            screen.print(told, "", sep="\n")
+        renderable = witness_screen(specification, witness)
+        with standard_output():
+            screen.print(renderable, "", sep="\n")
 
 
 _Writer: TypeAlias = Callable[[Specification, Sequence[Witness]], str]
@@ -237,7 +170,7 @@ _Writer: TypeAlias = Callable[[Specification, Sequence[Witness]], str]
 
 def _writer(form: Form) -> _Writer:
     from ackfsm import draw, export
-    from ackfsm.report.witness import witness_text
+    from ackfsm.views.witness import witness_text
 
     def drawn(write: Callable[[draw.SequenceDiagram], str]) -> _Writer:
         return lambda tables, some: "\n".join(write(draw.witness_diagram(tables, one)) for one in some)

@@ -20,9 +20,9 @@ from ackfsm.draw._system import System, make_system
 from ackfsm.draw._system_dot import system_dot
 from ackfsm.draw._table import body, head, system_body, system_head
 from ackfsm.network import Bounds
-from ackfsm.pages import page_of, rows_of, sentence
 from ackfsm.tables import Specification
 from ackfsm.terms import AckMode, Configuration, DeliveryMode, SendMode
+from ackfsm.views.markdown import page_of, rows_of, sentence
 
 __all__ = ["MADE", "gallery"]
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from ackfsm.draw._gallery import MADE, gallery
+from ackfsm.files import write_folder
 from ackfsm.network import Bounds
-from ackfsm.pages import write_folder
 from ackfsm.tables import Specification
 from ackfsm.terms import Configuration
 

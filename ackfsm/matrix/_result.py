@@ -22,6 +22,11 @@ class Outcome:
     complete: bool
     witnesses: Mapping[Anomaly, tuple[str, ...]]
 
+    @property
+    def anomalies(self) -> tuple[Anomaly, ...]:
+        """The anomalies that were reached, in the order in which they are defined."""
+        return tuple(anomaly for anomaly in Anomaly if anomaly in self.witnesses)
+
     def reachable(self, anomaly: Anomaly) -> bool | None:
         """Whether the anomaly can happen; ``None`` if the search stopped before it could tell."""
         if anomaly in self.witnesses:
@@ -63,8 +68,8 @@ class Broken:
 class Matrix:
     """The outcomes of a plan.
 
-    ``keys[c][s]`` names the network of configuration ``c`` in scenario ``s``; networks with the same
-    name are the same but for names, and were explored once.
+    ``keys[c][s]`` is the key of the network of configuration ``c`` in scenario ``s``; networks with the same
+    key are equal but for the names in them, and were explored once.
     """
 
     plan: Plan

@@ -8,12 +8,16 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from ackfsm.matrix._result import Broken, Matrix
-from ackfsm.matrix._summary import Entry, Happens, Line, Summary
+from ackfsm.matrix import Broken, Entry, Line, Matrix, Reachability, Summary
 
 __all__ = ["matrix_json", "matrix_screen"]
 
-_STYLE = {Happens.NEVER: "green", Happens.DEPENDS: "yellow", Happens.ALWAYS: "red", Happens.UNKNOWN: "bold yellow"}
+_STYLE = {
+    Reachability.NEVER: "green",
+    Reachability.DEPENDS: "yellow",
+    Reachability.ALWAYS: "red",
+    Reachability.UNKNOWN: "bold yellow",
+}
 
 
 def matrix_screen(matrix: Matrix, summary: Summary) -> RenderableType:
