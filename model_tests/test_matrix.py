@@ -27,6 +27,7 @@ from ackfsm.matrix import Matrix, Plan, Reachability, Scenario
 from ackfsm.network import Bounds
 from ackfsm.terms import Anomaly, Fault, HostError, InputError, Profile, SpecError
 from ackfsm.views import matrix_files
+from ackfsm.views.matrix import check_command
 from model_tests._tables import HERE, copy_of_spec, replace, shipped
 from model_tests.commands import nobody_is_left
 
@@ -390,7 +391,7 @@ def test_the_command_of_a_witness_finds_it(capsys: pytest.CaptureFixture[str], m
     for line in matrix.summarise(found).lines:
         for anomaly, entry in line.overall.items():
             if entry.configuration is not None and entry.scenario is not None:
-                command = shlex.split(found.command(entry.configuration, entry.scenario))
+                command = shlex.split(check_command(found, entry.configuration, entry.scenario))
                 assert command.pop(0) == "ackfsm"
                 cli.main([*command, "--json"])
                 answer = json.loads(capsys.readouterr().out)

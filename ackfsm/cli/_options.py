@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import argparse
 import re
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
+from collections.abc import Callable, Mapping, Sequence
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias, TypeVar
 
 from ackfsm import tables
 from ackfsm.cli._exit_codes import USAGE
@@ -13,7 +15,7 @@ from ackfsm.cli._output import note, print_text
 from ackfsm.network import Bounds
 from ackfsm.tables import Specification
 from ackfsm.terms import Configuration, Fault, InputError, Profile
-from ackfsm.text import printable, quoted
+from ackfsm.text import printable, quoted, shown
 
 if TYPE_CHECKING:
     from _typeshed import SupportsWrite
@@ -25,6 +27,7 @@ __all__ = [
     "add_configuration",
     "at_least",
     "command",
+    "format_of",
     "query_from",
     "settings_of",
     "size",
@@ -126,6 +129,26 @@ def query_from(arguments: argparse.Namespace) -> tuple[Specification, Configurat
         without=frozenset(arguments.without),
     )
     return specification, specification.configure(None, vocabulary), bounds
+
+
+_Format = TypeVar("_Format", bound=StrEnum)
+
+
+def format_of(
+    option: str, name: str | None, output: Path | None, endings: Mapping[str, _Format], default: _Format
+) -> _Format:
+    """The format that ``option`` names; without a ``name`` that of the ending of ``output``, without both ``default``.
+
+    Raises :class:`InputError` for an unknown one.
+    """
+    kinds = type(default)
+    if name is None:
+        found = default if output is None else endings.get(output.suffix)
+    else:
+        found = next((kind for kind in kinds if kind == name), None)
+    if found is None:
+        raise InputError(f"{shown(str(name or output))} names no format; {option} is one of {', '.join(kinds)}")
+    return found
 
 
 def at_least(least: int, *, or_any: bool = False) -> Callable[[str], int | None]:

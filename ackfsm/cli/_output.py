@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 __all__ = [
     "console",
     "emit",
+    "emit_folder",
     "flush",
     "flush_or_discard",
     "is_standard_output",
@@ -184,6 +185,13 @@ def emit(arguments: argparse.Namespace, document: object, screen: Callable[[], R
     renderable = screen()
     with standard_output():
         console().print(renderable)
+
+
+def emit_folder(arguments: argparse.Namespace, written: Sequence[Path]) -> None:
+    """Print that the files ``written`` are in the folder ``--output``.  Raises as :func:`print_text`."""
+    names = [str(path) for path in written]
+    sentence = f"{len(names)} files written to {shown(str(arguments.output))}"
+    emit(arguments, {"written": names}, lambda: Text(sentence))
 
 
 def write_then_report(write: Callable[[], Sequence[Path]], report: Callable[[Sequence[Path]], None]) -> None:

@@ -6,15 +6,12 @@ import argparse
 import os
 from pathlib import Path
 
-from rich.text import Text
-
 from ackfsm import tables
 from ackfsm.cli._exit_codes import AS_PROMISED, result_code
 from ackfsm.cli._options import Commands, at_least, command
-from ackfsm.cli._output import console, emit, print_file, progress_bars
+from ackfsm.cli._output import console, emit, emit_folder, print_file, progress_bars
 from ackfsm.files import make_folder, write_folder
 from ackfsm.terms import InputError, Profile, parse_value
-from ackfsm.text import shown
 
 __all__ = ["add_systems"]
 
@@ -55,13 +52,7 @@ def _systems(arguments: argparse.Namespace) -> int:
     with progress_bars() as progress_bar:
         modes = matrix.mode_sweep(specification, profiles, jobs=jobs, progress_bar=progress_bar)
     if arguments.output is not None:
-        pages = write_folder(arguments.output, systems.system_pages(specification, modes), systems.MADE)
-        written = [str(path) for path in pages]
-        emit(
-            arguments,
-            {"written": written},
-            lambda: Text(f"{len(written)} files written to {shown(str(arguments.output))}"),
-        )
+        emit_folder(arguments, write_folder(arguments.output, systems.system_pages(specification, modes), systems.MADE))
     for profile in [] if arguments.output is not None else profiles:
         answer = systems.system_json(specification, profile, modes[profile])
         _show(arguments, answer, systems.system_page(specification, profile, modes[profile]))

@@ -9,6 +9,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Final, TypeAlias
 
+from ackfsm.cli._options import format_of
 from ackfsm.cli._output import (
     console,
     is_standard_output,
@@ -24,7 +25,7 @@ from ackfsm.explore import Answer, Witness
 from ackfsm.files import check_place, leads_out, write_files
 from ackfsm.tables import Specification
 from ackfsm.terms import Anomaly, InputError
-from ackfsm.text import quoted, shown
+from ackfsm.text import quoted
 
 __all__ = ["Form", "add_form", "form_of", "show"]
 
@@ -71,16 +72,11 @@ def form_of(arguments: argparse.Namespace) -> Form | None:
     """The format of the witnesses; ``None`` if none are to be shown.  Raises :class:`InputError` for an unknown one."""
     if arguments.anomaly is not None:
         _anomaly(arguments.anomaly)
-    if arguments.form is not None:
-        form = next((form for form in Form if form == arguments.form), None)
-    elif arguments.output is not None:
-        form = Form.STEPS if is_standard_output(arguments.output) else _ENDINGS.get(arguments.output.suffix)
-    else:
+    if arguments.form is None and arguments.output is None:
         return None if arguments.anomaly is None else Form.STEPS
-    if form is None:
-        named = shown(str(arguments.form or arguments.output))
-        raise InputError(f"{named} names no format; --as is one of {', '.join(Form)}")
-    if (output := _output(arguments)) is not None:
+    output = _output(arguments)
+    form = format_of("--as", arguments.form, output, _ENDINGS, Form.STEPS)
+    if output is not None:
         check_place(output)
     return form
 

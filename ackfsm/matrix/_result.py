@@ -7,7 +7,7 @@ import functools
 from collections.abc import Iterator, Mapping, Sequence
 
 from ackfsm.matrix._plan import Plan, Scenario
-from ackfsm.tables import Promise, Specification, written
+from ackfsm.tables import Promise, Specification
 from ackfsm.terms import Anomaly, Configuration
 
 __all__ = ["Broken", "Cell", "Matrix", "Outcome"]
@@ -102,22 +102,6 @@ class Matrix:
     def anomalies(self) -> tuple[Anomaly, ...]:
         """The anomalies that the tables define."""
         return tuple(self.specification.properties)
-
-    def command(self, configuration: Configuration, scenario: Scenario) -> str:
-        """The command that checks this one cell."""
-        table = self.specification.profiles[configuration.profile]
-        settings: dict[str, object] = {}
-        for key, value in (
-            (field.name, getattr(configuration, field.name)) for field in dataclasses.fields(configuration)
-        ):
-            if table.settings(settings)[key] != value:
-                settings[key] = value
-        words = ["ackfsm check --profile", configuration.profile]
-        words += [f"--set {key}={written(value)}" for key, value in settings.items()]
-        words += [f"--fault {fault}" for fault in scenario.faults]
-        words += [f"--max-faults {scenario.max_faults}"] if scenario.max_faults != 1 else []
-        words += [f"--messages {self.plan.messages}"] if self.plan.messages > 1 else []
-        return " ".join(words)
 
     def outcome(self, configuration: int, scenario: int) -> Outcome:
         """The outcome of the configuration and the scenario with these numbers in the plan."""

@@ -12,6 +12,7 @@ from pathlib import Path
 from ackfsm import files
 from ackfsm.matrix import Entry, Line, Matrix, Reachability, Summary
 from ackfsm.terms import Anomaly
+from ackfsm.views.matrix import check_command
 
 __all__ = ["make_folder", "write"]
 
@@ -71,10 +72,11 @@ def _conclusion(matrix: Matrix) -> Iterator[str]:
     for broken in matrix.broken:
         settings = ", ".join(f"{key} = {value}" for key, value in broken.settings.items())
         where = f", all with {settings}" if settings else ""
+        command = check_command(matrix, broken.cell.configuration, broken.cell.scenario)
         witness = " → ".join(broken.cell.outcome.witnesses[broken.promise.absent])
         yield (
             f"Promise broken: {broken.promise.absent} ({broken.promise.source}) in {broken.configurations:,} "
-            f"configurations{where}: {witness} ({matrix.command(broken.cell.configuration, broken.cell.scenario)})"
+            f"configurations{where}: {witness} ({command})"
         )
     if not matrix.complete:
         yield "Undetermined: some searches stopped at their limit."
@@ -131,7 +133,7 @@ class _Page:
         link = ""
         if entry.configuration is not None and entry.scenario is not None:
             if entry.steps not in self.numbers:
-                command = self.matrix.command(entry.configuration, entry.scenario)
+                command = check_command(self.matrix, entry.configuration, entry.scenario)
                 self.numbers[entry.steps] = (len(self.numbers) + 1, command)
             number, _ = self.numbers[entry.steps]
             link = f' <a href="#w{number}">{number}</a>'

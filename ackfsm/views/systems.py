@@ -1,7 +1,7 @@
 """One page for each system: its modes, numbers, names, defaults, refusals, promises, deviations, and what faults cause.
 
 The pages are made from the profile and from complete searches, and from nothing else (no date, no version), so that
-whoever makes them again gets the same bytes.
+they are the same bytes whenever they are made.
 """
 
 from __future__ import annotations
@@ -60,9 +60,9 @@ def system_page(specification: Specification, profile: Profile, modes: Sequence[
     drawings = f"the machines are drawn in [diagrams]({_DRAWINGS}/README.md), where the sources are listed too"
     lines = [f"# {profile}: {table.system}", "", sentence(f"made from `spec/profiles/{profile}.yaml`; {drawings}")]
     lines += ["", "## Modes", "", *_modes(specification, table)]
-    told = [mode for mode in modes if not mode.gaps]
-    lines += _titled("What each mode promises", _promises(told))
-    lines += _titled("What each single fault can cause", [*_causes(told), *_untold(modes)])
+    covered = [mode for mode in modes if not mode.gaps]
+    lines += _titled("What each mode promises", _promises(covered))
+    lines += _titled("What each single fault can cause", [*_causes(covered), *_gaps(modes)])
     lines += _titled("Defaults", _defaults(table))
     lines += _titled("Its own names", _names(table))
     lines += _titled("What it does not have", _refusals(table.refuses))
@@ -110,8 +110,8 @@ def _promises(modes: Sequence[ModeResult]) -> Iterator[str]:
             if (promise := mode.promised.get(anomaly)) is not None:
                 given.setdefault((anomaly, promise.because, promise.source), []).append(mode)
     rows = [
-        (code(anomaly), _where(kept, modes), because, source)
-        for (anomaly, because, source), kept in sorted(given.items(), key=lambda item: list(Anomaly).index(item[0][0]))
+        (code(anomaly), _where(some, modes), because, source)
+        for (anomaly, because, source), some in sorted(given.items(), key=lambda item: list(Anomaly).index(item[0][0]))
     ]
     yield from rows_of(("never", "in", "because", "source"), rows)
 
@@ -153,8 +153,8 @@ def _causes(modes: Sequence[ModeResult]) -> Iterator[str]:
         yield from _table_of_causes(mine)
 
 
-def _untold(modes: Sequence[ModeResult]) -> Iterator[str]:
-    """The values for which the tables have no rows, so that nothing is said of them."""
+def _gaps(modes: Sequence[ModeResult]) -> Iterator[str]:
+    """The values for which the tables have no rows."""
     gaps = {(gap.key, gap.value): gap for mode in modes for gap in mode.gaps}
     for gap in gaps.values():
         yield from ("", f"Nothing is said of {code(f'{gap.key}={written(gap.value)}')}: {gap.because}.")
