@@ -86,7 +86,7 @@ def read(specification: Specification, directory: Path | None = None) -> tuple[C
     claims = tuple(_claim(specification, document, i, data) for i, data in enumerate(document.data))
     for i, claim in enumerate(claims):
         if claim.id in {other.id for other in claims[:i]}:
-            raise document.error((i, "id"), f"there are two claims {claim.id}; number one of them anew")
+            raise document.error((i, "id"), f"there are two claims {claim.id}; renumber one of them")
     return claims
 
 

@@ -167,7 +167,7 @@ def flush_or_discard() -> None:
 
 class _Console(Console):
     def on_broken_pipe(self) -> None:
-        """Raise the error; by default the process would end as if a promise were broken."""
+        """Raise the error; by default the process would end with the exit code of a violation."""
         raise BrokenPipeError(errno.EPIPE, os.strerror(errno.EPIPE))
 
 

@@ -138,7 +138,7 @@ def _sentence(error: BaseException) -> str:
         case MemoryError() | OSError(errno=errno.ENOMEM):
             return _NO_MEMORY
         case ImportError(name=name) if not (name or "").startswith("ackfsm"):
-            return f"a Python package cannot be loaded ({error}); install it anew"
+            return f"a Python package cannot be loaded ({error}); reinstall it"
         case OSError(strerror=str(reason), filename=None):
             return f"the machine failed ({reason})"
         case OSError(strerror=str(reason), filename=name):
