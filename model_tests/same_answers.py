@@ -24,12 +24,20 @@ from typing import Any
 
 _KEYS = ("complete", "states", "transitions")
 _HERE = Path(__file__).parent
-_FAULTS = (None, "broker_crash", "broker_kill", "consumer_crash", "consumer_link_loss", "listener_exception", "rejection")
+_FAULTS = (
+    None,
+    "broker_crash",
+    "broker_kill",
+    "consumer_crash",
+    "consumer_link_loss",
+    "listener_exception",
+    "rejection",
+)
 
 
 def questions(*, quick: bool) -> Iterator[list[str]]:
     """The command lines that both versions are asked."""
-    from ackfsm.terms import AckMode, Profile  # noqa: PLC0415 - of the version that is asked
+    from ackfsm.terms import AckMode, Profile
 
     for profile in Profile:
         for mode in AckMode:
@@ -48,7 +56,7 @@ def questions(*, quick: bool) -> Iterator[list[str]]:
 
 def answered(line: list[str]) -> Any:
     """What may be compared of the answer to a command line."""
-    from ackfsm import cli  # noqa: PLC0415 - of the version that is asked
+    from ackfsm import cli
 
     said = io.StringIO()
     with contextlib.redirect_stdout(said), contextlib.redirect_stderr(io.StringIO()):
@@ -61,7 +69,11 @@ def _comparable(command: str, answer: Any) -> Any:
         return None
     if command == "check":
         anomalies = {
-            name: {"reachable": found["reachable"], "promised_absent": bool(found["promised_absent"]), "steps": _long(found)}
+            name: {
+                "reachable": found["reachable"],
+                "promised_absent": bool(found["promised_absent"]),
+                "steps": _long(found),
+            }
             for name, found in answer["anomalies"].items()
         }
         return {key: answer[key] for key in _KEYS} | {"anomalies": anomalies}

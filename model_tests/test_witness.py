@@ -14,12 +14,12 @@ from typing import Any
 import pytest
 
 from ackfsm import cli, explore, tables
-from ackfsm.cli import _witness
+from ackfsm.cli import _witnesses
 from ackfsm.explore import Answer, Exploration, NotReplayedError, Refused, System, replay
 from ackfsm.network import Bounds, Network
-from ackfsm.report.witness import witness_screen, witness_text
 from ackfsm.tables import Lane
 from ackfsm.terms import AckMode, Anomaly, Fault, InputError, SpecError
+from ackfsm.views.witness import witness_screen, witness_text
 from model_tests._tables import copy_of_spec, replace, shipped
 from model_tests.plain_search import anomalies_in
 from model_tests.witnesses import LOSS, drawn, known
@@ -159,7 +159,7 @@ def test_there_are_colours_only_on_a_terminal(ackfsm: Command, monkeypatch: pyte
     from rich.console import Console
 
     assert "\x1b" not in ackfsm(f"explain {LOSS}")[1]
-    monkeypatch.setattr(_witness, "console", lambda: Console(force_terminal=True, color_system="standard", width=100))
+    monkeypatch.setattr(_witnesses, "console", lambda: Console(force_terminal=True, color_system="standard", width=100))
     assert "\x1b[1;31mbroker_crash" in ackfsm(f"explain {LOSS} --anomaly loss")[1]
     assert "\x1b" not in ackfsm(f"explain {LOSS} --anomaly loss --as mermaid")[1]
 

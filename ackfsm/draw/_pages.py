@@ -20,10 +20,11 @@ from ackfsm.draw._style import KIND_MEANS, MARK_MEANS, OWNED_MEANS
 from ackfsm.draw._system import System, make_system
 from ackfsm.draw._system_svg import system_svg
 from ackfsm.draw._table import body, head, system_body, system_head
+from ackfsm.files import write_folder
 from ackfsm.network import Bounds
-from ackfsm.pages import page_of, rows_of, sentence, write_folder
 from ackfsm.tables import Specification
 from ackfsm.terms import AckMode, Configuration, DeliveryMode, SendMode
+from ackfsm.views.markdown import page_of, rows_of, sentence
 
 __all__ = ["MADE", "generated_pages", "write_all"]
 

@@ -11,8 +11,8 @@ from collections.abc import Iterable, Iterator
 from ackfsm.draw._diagram import Diagram, Panel, State, Watched
 from ackfsm.draw._plan import Line
 from ackfsm.draw._system import System
-from ackfsm.pages import code, page_of, rows_of, sentence
 from ackfsm.tables import Move, Row
+from ackfsm.views.markdown import code, page_of, rows_of, sentence
 
 __all__ = ["body", "head", "system_body", "system_head"]
 

@@ -1,7 +1,7 @@
 """One page for each system: its modes, numbers, names, defaults, refusals, promises, deviations, and what faults cause.
 
 The pages are made from the profile and from complete searches, and from nothing else (no date, no version), so that
-whoever makes them again gets the same bytes.
+they are the same bytes whenever they are made.
 """
 
 from __future__ import annotations
@@ -10,12 +10,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from enum import StrEnum
 from typing import Final
 
-from ackfsm.pages import code, page_of, rows_of, sentence
-from ackfsm.report._survey import Surveyed, survey
+from ackfsm.matrix import ModeResult
 from ackfsm.tables import Default, OwnName, ProfileTable, Promise, Refusal, Specification, written
 from ackfsm.terms import Anomaly, Configuration, Fault, Profile, key_type
+from ackfsm.views.markdown import code, page_of, rows_of, sentence
 
-__all__ = ["MADE", "Surveyed", "survey", "system_json", "system_page", "system_pages", "systems_json", "systems_page"]
+__all__ = ["MADE", "system_json", "system_page", "system_pages", "systems_json", "systems_page"]
 
 MADE: Final = "<!-- Made from spec/ by ackfsm systems: change the tables, not this file. -->\n"
 """What every page says of itself."""
@@ -26,9 +26,9 @@ _MODES: Final = ("ack_mode", "delivery_mode", "send_mode")
 _DRAWINGS: Final = "../../diagrams"
 
 
-def system_pages(specification: Specification, surveyed: dict[Profile, tuple[Surveyed, ...]]) -> dict[str, str]:
+def system_pages(specification: Specification, modes: dict[Profile, tuple[ModeResult, ...]]) -> dict[str, str]:
     """The text of every page by its name: one for each profile, and the index."""
-    pages = {f"{profile}.md": system_page(specification, profile, modes) for profile, modes in surveyed.items()}
+    pages = {f"{profile}.md": system_page(specification, profile, some) for profile, some in modes.items()}
     return {"README.md": f"{MADE}\n{systems_page(specification)}", **pages}
 
 
@@ -54,15 +54,15 @@ def systems_page(specification: Specification) -> str:
     return page_of(["# Systems", "", text, "", *rows_of(names, rows)])
 
 
-def system_page(specification: Specification, profile: Profile, modes: Sequence[Surveyed]) -> str:
-    """The page of one system; ``modes`` is what :func:`survey` found."""
+def system_page(specification: Specification, profile: Profile, modes: Sequence[ModeResult]) -> str:
+    """The page of one system; ``modes`` are those of :func:`ackfsm.matrix.mode_sweep`."""
     table = specification.profiles[profile]
     drawings = f"the machines are drawn in [diagrams]({_DRAWINGS}/README.md), where the sources are listed too"
     lines = [f"# {profile}: {table.system}", "", sentence(f"made from `spec/profiles/{profile}.yaml`; {drawings}")]
     lines += ["", "## Modes", "", *_modes(specification, table)]
-    told = [mode for mode in modes if not mode.gaps]
-    lines += _titled("What each mode promises", _promises(told))
-    lines += _titled("What each single fault can cause", [*_causes(told), *_untold(modes)])
+    covered = [mode for mode in modes if not mode.gaps]
+    lines += _titled("What each mode promises", _promises(covered))
+    lines += _titled("What each single fault can cause", [*_causes(covered), *_gaps(modes)])
     lines += _titled("Defaults", _defaults(table))
     lines += _titled("Its own names", _names(table))
     lines += _titled("What it does not have", _refusals(table.unsupported))
@@ -101,22 +101,22 @@ def _numbers(table: ProfileTable) -> list[str]:
     return rows_of(("constant", "number", "means", "source"), rows) if rows else []
 
 
-def _promises(modes: Sequence[Surveyed]) -> Iterator[str]:
+def _promises(modes: Sequence[ModeResult]) -> Iterator[str]:
     yield "Promised never to happen, with all other settings at their defaults; `check` holds the tables to it."
     yield ""
-    given: dict[tuple[Anomaly, str, str], list[Surveyed]] = {}
+    given: dict[tuple[Anomaly, str, str], list[ModeResult]] = {}
     for mode in modes:
         for anomaly in Anomaly:
             if (promise := mode.promised.get(anomaly)) is not None:
                 given.setdefault((anomaly, promise.because, promise.source), []).append(mode)
     rows = [
-        (code(anomaly), _where(kept, modes), because, source)
-        for (anomaly, because, source), kept in sorted(given.items(), key=lambda item: list(Anomaly).index(item[0][0]))
+        (code(anomaly), _where(some, modes), because, source)
+        for (anomaly, because, source), some in sorted(given.items(), key=lambda item: list(Anomaly).index(item[0][0]))
     ]
     yield from rows_of(("never", "in", "because", "source"), rows)
 
 
-def _where(some: Sequence[Surveyed], modes: Sequence[Surveyed]) -> str:
+def _where(some: Sequence[ModeResult], modes: Sequence[ModeResult]) -> str:
     """The modes in ``some`` of all ``modes``, in as few words as may be."""
     if len(some) == len(modes):
         return "every mode"
@@ -130,17 +130,17 @@ def _where(some: Sequence[Surveyed], modes: Sequence[Surveyed]) -> str:
     return "; ".join(words)
 
 
-def _name(mode: Surveyed, some: Sequence[Surveyed], whole: Sequence[Surveyed]) -> str:
+def _name(mode: ModeResult, some: Sequence[ModeResult], whole: Sequence[ModeResult]) -> str:
     """The acknowledgement mode, with the way to consume where ``some`` has not both of the ``whole``."""
 
-    def ways(modes: Sequence[Surveyed]) -> int:
+    def ways(modes: Sequence[ModeResult]) -> int:
         return sum(other.configuration.ack_mode == mode.configuration.ack_mode for other in modes)
 
     config = mode.configuration
     return config.ack_mode if ways(some) == ways(whole) else f"{config.ack_mode} ({config.consumption})"
 
 
-def _causes(modes: Sequence[Surveyed]) -> Iterator[str]:
+def _causes(modes: Sequence[ModeResult]) -> Iterator[str]:
     found = [search for mode in modes for search in mode.causes.values()]
     yield (
         f"One message, one fault, all other settings at their defaults: {len(found)} complete searches,"
@@ -153,20 +153,20 @@ def _causes(modes: Sequence[Surveyed]) -> Iterator[str]:
         yield from _table_of_causes(mine)
 
 
-def _untold(modes: Sequence[Surveyed]) -> Iterator[str]:
-    """The values for which the tables have no rows, so that nothing is said of them."""
+def _gaps(modes: Sequence[ModeResult]) -> Iterator[str]:
+    """The values for which the tables have no rows."""
     gaps = {(gap.key, gap.value): gap for mode in modes for gap in mode.gaps}
     for gap in gaps.values():
         yield from ("", f"Nothing is said of {code(f'{gap.key}={written(gap.value)}')}: {gap.because}.")
 
 
-def _sends(modes: Sequence[Surveyed]) -> str:
+def _sends(modes: Sequence[ModeResult]) -> str:
     return ", ".join(dict.fromkeys(code(mode.configuration.send_mode) for mode in modes))
 
 
-def _table_of_causes(modes: Sequence[Surveyed]) -> list[str]:
+def _table_of_causes(modes: Sequence[ModeResult]) -> list[str]:
     faults = [fault for fault in (None, *Fault) if any(mode.causes[fault].anomalies for mode in modes)]
-    rows: dict[tuple[str, ...], list[Surveyed]] = {}
+    rows: dict[tuple[str, ...], list[ModeResult]] = {}
     for mode in modes:
         cells = [_cell(mode, fault) for fault in faults]
         rows.setdefault((mode.configuration.ack_mode, *cells), []).append(mode)
@@ -174,7 +174,7 @@ def _table_of_causes(modes: Sequence[Surveyed]) -> list[str]:
     return rows_of(names, ((_name(same[0], same, modes), *cells) for (_, *cells), same in rows.items()))
 
 
-def _cell(mode: Surveyed, fault: Fault | None) -> str:
+def _cell(mode: ModeResult, fault: Fault | None) -> str:
     reached = mode.causes[fault].anomalies
     return ", ".join(f"**{anomaly}**" if anomaly in mode.promised else anomaly for anomaly in reached)
 
@@ -262,7 +262,7 @@ def _offered_json(specification: Specification, profile: Profile) -> dict[str, l
     return {key: list(specification.offered(profile, key)) for key in keys if key != "profile"}
 
 
-def system_json(specification: Specification, profile: Profile, modes: Sequence[Surveyed]) -> dict[str, object]:
+def system_json(specification: Specification, profile: Profile, modes: Sequence[ModeResult]) -> dict[str, object]:
     """All that the page of a system says, as plain JSON values."""
     table = specification.profiles[profile]
     return {
@@ -326,7 +326,7 @@ def _refusal_json(row: Refusal) -> dict[str, object]:
     }
 
 
-def _mode_json(mode: Surveyed) -> dict[str, object]:
+def _mode_json(mode: ModeResult) -> dict[str, object]:
     return {
         "config": mode.configuration.as_dict(),
         "promised_absent": {anomaly.value: _promise_json(promise) for anomaly, promise in mode.promised.items()},

@@ -1,26 +1,17 @@
-"""What all commands share: options, exit codes, what is said to whom, and when."""
+"""Options that several commands have, and what they mean."""
 
 from __future__ import annotations
 
 import argparse
-import contextlib
-import errno
-import os
 import re
-import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
-
-from rich.console import Console, RenderableType
-from rich.progress import MofNCompleteColumn, TaskID
-from rich.progress import Progress as RichProgress
-from rich.status import Status
-from rich.text import Text
+from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias, TypeVar
 
 from ackfsm import tables
-from ackfsm.cli._codes import USAGE
-from ackfsm.cli._output import note, put, put_json, writing
+from ackfsm.cli._exit_codes import USAGE
+from ackfsm.cli._output import note, print_text
 from ackfsm.network import Bounds
 from ackfsm.tables import Specification
 from ackfsm.terms import Configuration, Fault, InputError, Profile
@@ -34,22 +25,13 @@ __all__ = [
     "Parser",
     "add_bounds",
     "add_configuration",
-    "asked",
     "at_least",
-    "bars",
     "command",
-    "console",
-    "patience",
-    "say",
+    "format_of",
+    "query_from",
     "settings_of",
     "size",
-    "written_first",
-    "written_lines",
 ]
-
-_PATIENCE = 2.0
-"""Seconds after which a person at a terminal is told that something is still going on."""
-
 
 Commands: TypeAlias = "argparse._SubParsersAction[Parser]"  # noqa: SLF001 - argparse names this type nowhere else
 
@@ -90,7 +72,7 @@ def add_configuration(parser: argparse.ArgumentParser) -> None:
 
 
 def settings_of(arguments: argparse.Namespace) -> dict[str, object]:
-    """What ``--set`` says.  Raises :class:`InputError` for a setting that is said twice, even if twice the same."""
+    """The settings of ``--set``.  Raises :class:`InputError` for one that is given twice, even with the same value."""
     settings: dict[str, object] = {}
     for setting in arguments.settings:
         name, equals, value = setting.partition("=")
@@ -135,8 +117,8 @@ def add_bounds(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--messages", metavar="N", type=at_least(1), default=1, help="how many messages (default: 1)")
 
 
-def asked(arguments: argparse.Namespace) -> tuple[Specification, Configuration, Bounds]:
-    """The tables, and the configuration and bounds that :func:`add_configuration` and :func:`add_bounds` ask for."""
+def query_from(arguments: argparse.Namespace) -> tuple[Specification, Configuration, Bounds]:
+    """The tables, and the configuration and bounds that the options of this module describe."""
     specification = tables.load()
     vocabulary = specification.in_vocabulary(arguments.profile, settings_of(arguments))
     bounds = Bounds(
@@ -149,75 +131,24 @@ def asked(arguments: argparse.Namespace) -> tuple[Specification, Configuration, 
     return specification, specification.configure(None, vocabulary), bounds
 
 
-class _Console(Console):
-    def on_broken_pipe(self) -> None:
-        """Leave the error to whoever tells it; by default the process would end as if a promise were broken."""
-        raise BrokenPipeError(errno.EPIPE, os.strerror(errno.EPIPE))
+_Format = TypeVar("_Format", bound=StrEnum)
 
 
-def console(*, errors: bool = False) -> Console:
-    """Colours only on a terminal; when the output goes elsewhere, lines are not cut.  Text is text, not markup."""
-    made = _Console(stderr=errors, highlight=False, markup=False, emoji=False)
-    return made if made.is_terminal else _Console(stderr=errors, highlight=False, markup=False, emoji=False, width=160)
+def format_of(
+    option: str, name: str | None, output: Path | None, endings: Mapping[str, _Format], default: _Format
+) -> _Format:
+    """The format that ``option`` names; without a ``name`` that of the ending of ``output``, without both ``default``.
 
-
-def say(arguments: argparse.Namespace, machine: object, person: Callable[[], RenderableType]) -> None:
-    if arguments.json:
-        put_json(machine)
-        return
-    told = person()
-    with writing():
-        console().print(told)
-
-
-def written_first(write: Callable[[], Sequence[Path]], tell: Callable[[Sequence[Path]], None]) -> None:
-    """``write`` files and ``tell`` the result and what was written; what cannot be written is told all the same."""
-    try:
-        written = write()
-    except Exception:
-        tell(())
-        raise
-    tell(written)
-
-
-def written_lines(written: Sequence[Path]) -> list[Text]:
-    """A line for each file that was written."""
-    return [Text(f"{shown(str(path))} written") for path in written]
-
-
-@contextlib.contextmanager
-def patience(what: str) -> Iterator[Callable[[int], None]]:
-    """On a terminal, after two seconds, a line that says what goes on; the function given updates it."""
-    screen, begun = console(errors=True), time.monotonic()
-    status = Status(what, console=screen)
-
-    def update(done: int) -> None:
-        if screen.is_terminal and time.monotonic() - begun > _PATIENCE:
-            status.update(f"{what}: {done:,}")
-            status.start()
-
-    try:
-        yield update
-    finally:
-        status.stop()
-
-
-@contextlib.contextmanager
-def bars() -> Iterator[Callable[[str, int, int], None]]:
-    """On a terminal a bar for each part of the work, with the time that it will still take."""
-    shown = RichProgress(
-        *RichProgress.get_default_columns(), MofNCompleteColumn(), console=console(errors=True), transient=True
-    )
-    shown.disable = not shown.console.is_terminal
-    tasks: dict[str, TaskID] = {}
-
-    def update(what: str, done: int, of: int) -> None:
-        if what not in tasks:
-            tasks[what] = shown.add_task(what, total=of)
-        shown.update(tasks[what], completed=done, total=of)
-
-    with shown:
-        yield update
+    Raises :class:`InputError` for an unknown one.
+    """
+    kinds = type(default)
+    if name is None:
+        found = default if output is None else endings.get(output.suffix)
+    else:
+        found = next((kind for kind in kinds if kind == name), None)
+    if found is None:
+        raise InputError(f"{shown(str(name or output))} names no format; {option} is one of {', '.join(kinds)}")
+    return found
 
 
 def at_least(least: int, *, or_any: bool = False) -> Callable[[str], int | None]:
@@ -235,7 +166,7 @@ def at_least(least: int, *, or_any: bool = False) -> Callable[[str], int | None]
 
 
 _DIGITS = 18
-"""Of numbers that fit into 64 bits."""
+"""A number with so many digits fits into 64 bits."""
 
 _SIZE = re.compile(r"(\d+) *(?:([KMGT])i?)?B?", re.IGNORECASE)
 
@@ -265,11 +196,11 @@ class _Once(argparse.Action):
 
 class Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
-        """One sentence, and where to read more."""
+        """Write one sentence that says where to read more."""
         note(f"{printable(f'{self.prog}: {message}')}; see {self.prog} --help")
         self.exit(USAGE)
 
     def _print_message(self, message: str, file: SupportsWrite[str] | None = None) -> None:
-        """Print help; argparse itself would not mind if it could not be written."""
+        """Print help; argparse itself ignores it if that cannot be written."""
         del file
-        put(message)
+        print_text(message)

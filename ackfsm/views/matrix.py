@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator
 
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from ackfsm.matrix._result import Broken, Matrix
-from ackfsm.matrix._summary import Entry, Happens, Line, Summary
+from ackfsm.matrix import Broken, Entry, Line, Matrix, Reachability, Scenario, Summary
+from ackfsm.tables import written
+from ackfsm.terms import Configuration
 
-__all__ = ["matrix_json", "matrix_screen"]
+__all__ = ["check_command", "matrix_json", "matrix_screen"]
 
-_STYLE = {Happens.NEVER: "green", Happens.DEPENDS: "yellow", Happens.ALWAYS: "red", Happens.UNKNOWN: "bold yellow"}
+_STYLE = {
+    Reachability.NEVER: "green",
+    Reachability.DEPENDS: "yellow",
+    Reachability.ALWAYS: "red",
+    Reachability.UNKNOWN: "bold yellow",
+}
 
 
 def matrix_screen(matrix: Matrix, summary: Summary) -> RenderableType:
@@ -88,7 +95,7 @@ def _broken(matrix: Matrix, broken: Broken) -> Text:
     where = f", all with {settings}" if settings else ""
     of = f"{broken.configurations:,} of {len(matrix.plan.configurations):,} configurations{where}"
     witness = " → ".join(cell.outcome.witnesses[promise.absent])
-    command = matrix.command(cell.configuration, cell.scenario)
+    command = check_command(matrix, cell.configuration, cell.scenario)
     return Text.assemble(
         (f"Promise broken: {promise.absent} ({promise.source})", "bold red"),
         f" in {of}\n  {witness}\n",
@@ -98,6 +105,21 @@ def _broken(matrix: Matrix, broken: Broken) -> Text:
 
 def _plain(value: object) -> object:
     return str(value).lower() if isinstance(value, bool) else value
+
+
+def check_command(matrix: Matrix, configuration: Configuration, scenario: Scenario) -> str:
+    """The command that checks one cell alone."""
+    table = matrix.specification.profiles[configuration.profile]
+    settings: dict[str, object] = {}
+    for field in dataclasses.fields(configuration):
+        if table.settings(settings)[field.name] != (value := getattr(configuration, field.name)):
+            settings[field.name] = value
+    words = ["ackfsm check --profile", configuration.profile]
+    words += [f"--set {key}={written(value)}" for key, value in settings.items()]
+    words += [f"--fault {fault}" for fault in scenario.faults]
+    words += [f"--max-faults {scenario.max_faults}"] if scenario.max_faults != 1 else []
+    words += [f"--messages {matrix.plan.messages}"] if matrix.plan.messages > 1 else []
+    return " ".join(words)
 
 
 def matrix_json(matrix: Matrix, summary: Summary) -> dict[str, object]:
@@ -132,15 +154,16 @@ def _line_json(matrix: Matrix, line: Line) -> dict[str, object]:
 
 
 def _entry_json(matrix: Matrix, entry: Entry) -> dict[str, object]:
+    configuration, scenario = entry.configuration, entry.scenario
     return {
         "happens": entry.happens.value,
         "decided_by": list(entry.decided_by),
-        "faults": None if entry.scenario is None else [fault.value for fault in entry.scenario.faults],
-        "max_faults": None if entry.scenario is None else entry.scenario.max_faults,
+        "faults": None if scenario is None else [fault.value for fault in scenario.faults],
+        "max_faults": None if scenario is None else scenario.max_faults,
         "promise_broken": entry.broken,
         "searched": entry.searched,
         "steps": list(entry.steps),
-        "command": entry.configuration and entry.scenario and matrix.command(entry.configuration, entry.scenario),
+        "command": configuration and scenario and check_command(matrix, configuration, scenario),
     }
 
 
@@ -155,5 +178,5 @@ def _broken_json(matrix: Matrix, broken: Broken) -> dict[str, object]:
         "faults": [fault.value for fault in cell.scenario.faults],
         "max_faults": cell.scenario.max_faults,
         "steps": list(cell.outcome.witnesses[promise.absent]),
-        "command": matrix.command(cell.configuration, cell.scenario),
+        "command": check_command(matrix, cell.configuration, cell.scenario),
     }

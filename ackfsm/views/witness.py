@@ -10,8 +10,8 @@ from rich.table import Table
 from rich.text import Text
 
 from ackfsm.explore import Step, Witness
-from ackfsm.report._asked import asked_lines
 from ackfsm.tables import Lane, Specification
+from ackfsm.views._lines import query_lines
 
 __all__ = ["witness_screen", "witness_text"]
 
@@ -21,16 +21,16 @@ _WIDTH = 140
 def witness_text(specification: Specification, witnesses: Sequence[Witness]) -> str:
     """The screens of ``witnesses`` one after the other as plain text, at most 140 characters wide."""
     console = Console(file=io.StringIO(), width=_WIDTH, highlight=False, color_system=None)
-    with console.capture() as said:
+    with console.capture() as captured:
         for number, witness in enumerate(witnesses):
             console.print(*[""][: bool(number)], witness_screen(specification, witness), sep="\n")
-    return "".join(f"{line.rstrip()}\n" for line in said.get().splitlines())
+    return "".join(f"{line.rstrip()}\n" for line in captured.get().splitlines())
 
 
 def witness_screen(specification: Specification, witness: Witness) -> RenderableType:
-    """What the anomaly is, where it was found, a line for every change of every step, and what has come of it."""
+    """What the anomaly is, where it was found, a line for every change of every step, and the outcome."""
     heading = Text.assemble((witness.anomaly, "bold"), f": {specification.meaning(witness.anomaly)}")
-    return Group(heading, asked_lines(witness.network), "", _steps(specification, witness), "", _ending(witness))
+    return Group(heading, query_lines(witness.network), "", _steps(specification, witness), "", _ending(witness))
 
 
 def _steps(specification: Specification, witness: Witness) -> Table:

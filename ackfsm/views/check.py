@@ -9,9 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from ackfsm.explore import Answer, Finding
-from ackfsm.report._asked import asked_lines
-from ackfsm.report._guarantees import guarantees_line
-from ackfsm.report._progress import progress_lines
+from ackfsm.views._lines import guarantees_line, liveness_lines, query_lines
 
 __all__ = ["check_screen", "limit_of"]
 
@@ -19,9 +17,9 @@ __all__ = ["check_screen", "limit_of"]
 def check_screen(answer: Answer) -> RenderableType:
     """Configuration, extent of the search, a line for each anomaly, the witnesses, the guarantees, the conclusion."""
     guarantees = guarantees_line(answer.guarantees, answer.strongest)
-    witnesses, progress = _witnesses(answer), progress_lines(answer.progress)
+    witnesses, liveness = _witnesses(answer), liveness_lines(answer.progress)
     return Group(
-        _heading(answer), "", _findings(answer), "", *witnesses, guarantees, "", *progress, _conclusion(answer)
+        _heading(answer), "", _findings(answer), "", *witnesses, guarantees, "", *liveness, _conclusion(answer)
     )
 
 
@@ -37,7 +35,7 @@ def _heading(answer: Answer) -> Text:
     if not found.compiled and found.states > _MANY:
         code += ", slowly, for want of Numba: pip install 'ackfsm[explore]'"
     states = f"{found.states:,} states and {found.transitions:,} transitions"
-    return Text.assemble(asked_lines(answer.network), f"\n{states}, {extent} ({answer.seconds:.2f} s, {code})")
+    return Text.assemble(query_lines(answer.network), f"\n{states}, {extent} ({answer.seconds:.2f} s, {code})")
 
 
 def limit_of(answer: Answer) -> str:

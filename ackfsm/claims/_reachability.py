@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from ackfsm.claims._evidence import Evidence
-from ackfsm.claims._questions import Answer, Question, Search, Searched, network_of
+from ackfsm.claims._questions import Answer, Question, Search, SearchResult, network_of
 from ackfsm.claims._scope import Scope, configurations, read_scope
 from ackfsm.explore import perform
 from ackfsm.tables import Specification
@@ -29,9 +29,9 @@ class _Cases:
         """Why some question has no answer."""
         return next((found for found in self.answers.values() if isinstance(found, str)), None)
 
-    def searched(self) -> dict[Configuration, Searched]:
+    def searched(self) -> dict[Configuration, SearchResult]:
         """The searches."""
-        return {config: found for config, found in self.answers.items() if isinstance(found, Searched)}
+        return {config: found for config, found in self.answers.items() if isinstance(found, SearchResult)}
 
     @property
     def complete(self) -> bool:
@@ -50,8 +50,8 @@ class _Cases:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class _Inquiry:
-    """One question about each configuration of a scope."""
+class _ReachabilityQuery:
+    """One search for each configuration of a scope."""
 
     scope: Scope
     watched: frozenset[str]
@@ -65,14 +65,14 @@ class _Inquiry:
         return [self._search(config) for config in configurations(specification, self.scope.groups)]
 
     def cases(self, specification: Specification, answers: Mapping[Question, Answer]) -> _Cases:
-        """What the answers to them are."""
+        """The answers to the questions."""
         settings = configurations(specification, self.scope.groups)
         return _Cases(settings, {config: answers[self._search(config)] for config in settings})
 
     def shortest(
         self, specification: Specification, cases: _Cases, names: Iterable[str]
     ) -> tuple[str, Configuration, tuple[str, ...]] | None:
-        """The shortest way to one of ``names``, where it leads, and in which configuration.
+        """A shortest run to one of ``names``: the name reached, the configuration and the steps.
 
         It was performed by the other executor.  Raises :class:`ackfsm.explore.NotReplayedError` if it cannot be.
         """
@@ -113,23 +113,23 @@ class Never:
         return cls(_names(data["never"]), _names(data.get("although", ())), read_scope(data))
 
     def questions(self, specification: Specification) -> list[Question]:
-        """One search for each configuration, and one for what has to happen there."""
-        asked = self._inquiry.questions(specification)
-        return asked + (self._happening.questions(specification) if self.although else [])
+        """One search for each configuration, and one for the events of ``although``."""
+        asked = self._query.questions(specification)
+        return asked + (self._happenings.questions(specification) if self.although else [])
 
     @property
-    def _inquiry(self) -> _Inquiry:
-        return _Inquiry(self.scope, frozenset(self.names), only_witnesses=False)
+    def _query(self) -> _ReachabilityQuery:
+        return _ReachabilityQuery(self.scope, frozenset(self.names), only_witnesses=False)
 
     @property
-    def _happening(self) -> _Inquiry:
-        return _Inquiry(self.scope, frozenset(map(_happens, self.although)), only_witnesses=True)
+    def _happenings(self) -> _ReachabilityQuery:
+        return _ReachabilityQuery(self.scope, frozenset(map(_happens, self.although)), only_witnesses=True)
 
     def evidence(self, specification: Specification, answers: Mapping[Question, Answer]) -> Evidence:
-        """Not reached, or the shortest way there."""
-        cases = self._inquiry.cases(specification, answers)
+        """Not reached, or a shortest run there."""
+        cases = self._query.cases(specification, answers)
         data = {"never": list(self.names), **self.scope.describe(), **cases.extent()}
-        if reached := self._inquiry.shortest(specification, cases, self.names):
+        if reached := self._query.shortest(specification, cases, self.names):
             name, config, steps = reached
             data |= {"configuration": dict(cases.settings[config]), "steps": list(steps)}
             return Evidence(self.kind, False, f"{name} can happen, by {' → '.join(steps)}", data)  # noqa: FBT003
@@ -145,8 +145,8 @@ class Never:
         sentence = f"{in_words(self.names, 'or')} is in none of the {_extent(data)}, which are all"
         if not self.although:
             return Evidence(self.kind, True, sentence, data)  # noqa: FBT003
-        cases = self._happening.cases(specification, answers)
-        happens = sorted(self._happening.watched)
+        cases = self._happenings.cases(specification, answers)
+        happens = sorted(self._happenings.watched)
         data["although"] = list(self.although)
         if (why := cases.unanswered) is not None:
             return Evidence(self.kind, None, why, data)
@@ -155,15 +155,15 @@ class Never:
                 data["configuration"] = dict(cases.settings[config])
                 hollow = f"{sentence}; but that says nothing, for {missing[0]} is in none of them either"
                 return Evidence(self.kind, False if found.complete else None, hollow, data)
-        told = f"{sentence}, although {in_words(self.although)} can happen"
-        return Evidence(self.kind, True, told, data)  # noqa: FBT003
+        text = f"{sentence}, although {in_words(self.although)} can happen"
+        return Evidence(self.kind, True, text, data)  # noqa: FBT003
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Possible:
     """Each of ``names`` is reached in every configuration.
 
-    The shortest way there has the steps ``by`` in this order, if any are given; a step without
+    A shortest run there has the steps ``by`` in this order, if any are given; a step without
     an index stands for any index.
     """
 
@@ -180,15 +180,15 @@ class Possible:
 
     def questions(self, specification: Specification) -> list[Question]:
         """One search for each configuration."""
-        return self._inquiry.questions(specification)
+        return self._query.questions(specification)
 
     @property
-    def _inquiry(self) -> _Inquiry:
-        return _Inquiry(self.scope, frozenset(self.names), only_witnesses=True)
+    def _query(self) -> _ReachabilityQuery:
+        return _ReachabilityQuery(self.scope, frozenset(self.names), only_witnesses=True)
 
     def evidence(self, specification: Specification, answers: Mapping[Question, Answer]) -> Evidence:
-        """A shortest way, or the configuration that has none."""
-        cases = self._inquiry.cases(specification, answers)
+        """A shortest run, or the configuration that has none."""
+        cases = self._query.cases(specification, answers)
         data = {"possible": list(self.names), **self.scope.describe(), **cases.extent()}
         if (why := cases.unanswered) is not None:
             return Evidence(self.kind, None, why, data)
@@ -201,7 +201,7 @@ class Possible:
         return self._witnesses(specification, cases, data)
 
     def _witnesses(self, specification: Specification, cases: _Cases, data: dict[str, Any]) -> Evidence:
-        ways = [self._inquiry.shortest(specification, cases, (name,)) for name in self.names]
+        ways = [self._query.shortest(specification, cases, (name,)) for name in self.names]
         data["witnesses"] = {
             name: {"configuration": dict(cases.settings[config]), "steps": list(steps)}
             for name, config, steps in filter(None, ways)
@@ -210,8 +210,8 @@ class Possible:
             if self.by and not _goes_by(steps, self.by):
                 sentence = f"{name} is possible, but its shortest way is not by {' → '.join(self.by)}"
                 return Evidence(self.kind, False, sentence, data)  # noqa: FBT003
-        told = "; ".join(f"{name} by {' → '.join(steps) or 'nothing at all'}" for name, _, steps in filter(None, ways))
-        return Evidence(self.kind, True, told, data)  # noqa: FBT003
+        text = "; ".join(f"{name} by {' → '.join(steps) or 'nothing at all'}" for name, _, steps in filter(None, ways))
+        return Evidence(self.kind, True, text, data)  # noqa: FBT003
 
 
 def _names(value: str | Sequence[str]) -> tuple[str, ...]:

@@ -1,24 +1,49 @@
-"""The matrix as one page that needs nothing else: no script to be read, no file from elsewhere."""
+"""The files of a matrix: Parquet, and one HTML page that needs no script and no other file."""
 
 from __future__ import annotations
 
+import importlib
 import importlib.resources
 import string
 from collections.abc import Iterable, Iterator, Mapping
 from html import escape
+from pathlib import Path
 
-from ackfsm.matrix._result import Matrix
-from ackfsm.matrix._summary import Entry, Happens, Line, Summary
+from ackfsm import files
+from ackfsm.matrix import Entry, Line, Matrix, Reachability, Summary
 from ackfsm.terms import Anomaly
+from ackfsm.views.matrix import check_command
 
-__all__ = ["html"]
+__all__ = ["make_folder", "write"]
 
-_CLASS = {Happens.NEVER: "n", Happens.DEPENDS: "d", Happens.ALWAYS: "a", Happens.UNKNOWN: "u"}
+_CLASS = {Reachability.NEVER: "n", Reachability.DEPENDS: "d", Reachability.ALWAYS: "a", Reachability.UNKNOWN: "u"}
 
 
-def html(matrix: Matrix, summary: Summary) -> str:
+def make_folder(folder: Path) -> None:
+    """Make ``folder`` unless it is there, so that a long search does not end in a file that cannot be written.
+
+    Raises :class:`ackfsm.terms.InputError` if it cannot be written to, :class:`ackfsm.terms.HostError` where the
+    machine fails, and :class:`ModuleNotFoundError` without pyarrow.
+    """
+    importlib.import_module("pyarrow.parquet")
+    files.make_folder(folder)
+
+
+def write(matrix: Matrix, summary: Summary, folder: Path) -> tuple[Path, Path]:
+    """Write ``matrix.parquet`` (everything) and ``matrix.html`` (a page to read) into ``folder``, both or neither.
+
+    Raises as :func:`make_folder`.
+    """
+    from ackfsm.matrix.parquet import parquet
+
+    table, page = folder / "matrix.parquet", folder / "matrix.html"
+    files.write_files({table: parquet(matrix), page: _html(matrix, summary).encode()})
+    return table, page
+
+
+def _html(matrix: Matrix, summary: Summary) -> str:
     """The page: every line, overall and in every scenario, and every witness."""
-    template = importlib.resources.files("ackfsm.matrix").joinpath("page.html").read_text(encoding="utf-8")
+    template = importlib.resources.files("ackfsm.views").joinpath("matrix.html").read_text(encoding="utf-8")
     page = _Page(matrix, summary)
     return string.Template(template).substitute(
         title=escape(f"Guarantee matrix of the profile {matrix.plan.configurations[0].profile}"),
@@ -47,10 +72,11 @@ def _conclusion(matrix: Matrix) -> Iterator[str]:
     for broken in matrix.broken:
         settings = ", ".join(f"{key} = {value}" for key, value in broken.settings.items())
         where = f", all with {settings}" if settings else ""
+        command = check_command(matrix, broken.cell.configuration, broken.cell.scenario)
         witness = " → ".join(broken.cell.outcome.witnesses[broken.promise.absent])
         yield (
             f"Promise broken: {broken.promise.absent} ({broken.promise.source}) in {broken.configurations:,} "
-            f"configurations{where}: {witness} ({matrix.command(broken.cell.configuration, broken.cell.scenario)})"
+            f"configurations{where}: {witness} ({command})"
         )
     if not matrix.complete:
         yield "Undetermined: some searches stopped at their limit."
@@ -66,7 +92,7 @@ def _words(matrix: Matrix) -> Iterator[str]:
 
 
 class _Page:
-    """Writes the tables and numbers the witnesses as they come up."""
+    """Writes the tables, and numbers the witnesses in the order in which they occur."""
 
     def __init__(self, matrix: Matrix, summary: Summary) -> None:
         self.matrix = matrix
@@ -107,12 +133,12 @@ class _Page:
         link = ""
         if entry.configuration is not None and entry.scenario is not None:
             if entry.steps not in self.numbers:
-                command = self.matrix.command(entry.configuration, entry.scenario)
+                command = check_command(self.matrix, entry.configuration, entry.scenario)
                 self.numbers[entry.steps] = (len(self.numbers) + 1, command)
             number, _ = self.numbers[entry.steps]
             link = f' <a href="#w{number}">{number}</a>'
         below = ", ".join(entry.decided_by)
-        if entry.happens is Happens.NEVER:
+        if entry.happens is Reachability.NEVER:
             below = f"{entry.searched:,}"
         return f'<td class="{kind}">{entry.happens}{link}{f"<small>{below}</small>" if below else ""}</td>'
 

@@ -9,12 +9,10 @@ from rich.table import Table
 from rich.text import Text
 
 from ackfsm.history import Finding, Findings, Result
-from ackfsm.report._guarantees import guarantees_line
-from ackfsm.report._layout import hanging, listed, titled
-from ackfsm.report._words import happened
 from ackfsm.tables import Specification
 from ackfsm.terms import Anomaly, Verdict
 from ackfsm.text import in_words, quoted, shown
+from ackfsm.views._lines import guarantees_line, hanging, listed, occurrence, titled
 
 __all__ = ["verify_screen"]
 
@@ -28,7 +26,7 @@ _MEANING = {
 
 
 def verify_screen(result: Result, specification: Specification) -> RenderableType:
-    """What must never be, what was read, a line for each anomaly with its meaning, what stood, the verdict and why."""
+    """``--never``, what was read, each anomaly with its meaning, the guarantees, the verdict and why."""
     guarantees = guarantees_line(result.guarantees, result.strongest)
     return Group(
         *_never(result), _heading(result), "", _anomalies(result, specification), "", guarantees, "", *_verdict(result)
@@ -39,7 +37,7 @@ _FOUND_STYLE = {True: "bold red", False: "bold green", None: "bold yellow"}
 
 
 def _never(result: Result) -> Iterator[RenderableType]:
-    """A sentence for each anomaly that shall never be there."""
+    """A sentence for each anomaly of ``--never``."""
     for anomaly, found in result.never.items():
         yield hanging(_answer(result, anomaly, found=found), _FOUND_STYLE[found])
     if result.never:
@@ -49,24 +47,24 @@ def _never(result: Result) -> Iterator[RenderableType]:
 def _answer(result: Result, anomaly: Anomaly, *, found: bool | None) -> str:
     finding = result.findings.anomalies[anomaly]
     if found is None:
-        return f"whether {happened(anomaly, None)} is unknown: {_why_unknown(result, finding)} (--never {anomaly})"
+        return f"whether {occurrence(anomaly, None)} is unknown: {_why_unknown(result, finding)} (--never {anomaly})"
     if not found:
-        return f"{happened(anomaly, 0)} (--never {anomaly})"
+        return f"{occurrence(anomaly, 0)} (--never {anomaly})"
     least = "" if finding.count == finding.certain else "at least "
-    told = f"{least}{happened(anomaly, finding.certain)}"
+    sentence = f"{least}{occurrence(anomaly, finding.certain)}"
     if result.findings.configuration is None:
-        return f"{told}; --never {anomaly} forbids it"
+        return f"{sentence}; --never {anomaly} forbids it"
     if result.allowed[anomaly] is False:
-        return f"{told}, which neither this configuration nor --never {anomaly} allows"
+        return f"{sentence}, which neither this configuration nor --never {anomaly} allows"
     allowed = "which this configuration allows" if result.allowed[anomaly] else "and it is open whether that is allowed"
-    return f"{told}, {allowed}; --never {anomaly} forbids it"
+    return f"{sentence}, {allowed}; --never {anomaly} forbids it"
 
 
 def _why_unknown(result: Result, finding: Finding) -> str:
     if not result.findings.messages:
         return "no message was sent"
-    told = [why for why in (finding.unknown, finding.doubt) if why is not None]
-    return "; ".join(told) or "lines could not be read"
+    reasons = [why for why in (finding.unknown, finding.doubt) if why is not None]
+    return "; ".join(reasons) or "lines could not be read"
 
 
 def _heading(result: Result) -> Table:
@@ -91,17 +89,17 @@ def _heading(result: Result) -> Table:
 
 
 _SHIFTS = 10
-"""So many processes are named whose clocks were put right."""
+"""At most so many processes are named whose clocks were corrected."""
 
 
 def _clocks(found: Findings) -> Iterator[tuple[str, str]]:
-    """By how much each clock was put right, the greatest first."""
+    """By how much each clock was corrected, the greatest correction first."""
     if not found.skew:
         return
     shifts = sorted(found.offsets.items(), key=lambda shift: (-shift[1], shift[0]))
-    told = [f"{quoted(name, 64)} +{_exactly(offset)}" for name, offset in shifts[:_SHIFTS]]
-    told += [f"{len(shifts) - _SHIFTS:,} more"] * (len(shifts) > _SHIFTS)
-    yield "clocks", f"may differ by {_exactly(found.skew)}; put right: {', '.join(told) or 'none'}"
+    corrections = [f"{quoted(name, 64)} +{_exactly(offset)}" for name, offset in shifts[:_SHIFTS]]
+    corrections += [f"{len(shifts) - _SHIFTS:,} more"] * (len(shifts) > _SHIFTS)
+    yield "clocks", f"may differ by {_exactly(found.skew)}; put right: {', '.join(corrections) or 'none'}"
 
 
 def _exactly(nanoseconds: int) -> str:
@@ -116,10 +114,10 @@ def _meaning(result: Result) -> str:
     unrecorded = [str(finding.anomaly) for finding in findings if finding.unrecorded]
     if result.verdict is not Verdict.VALID or not (found or unrecorded):
         return _MEANING[result.verdict]
-    told = [f"{in_words(found)}, all allowed by this configuration"] if found else []
+    sentences = [f"{in_words(found)}, all allowed by this configuration"] if found else []
     if unrecorded:
-        told.append(f"how much is {' or '.join(unrecorded)} is unknown, and allowed in any number")
-    return "; ".join(told)
+        sentences.append(f"how much is {' or '.join(unrecorded)} is unknown, and allowed in any number")
+    return "; ".join(sentences)
 
 
 def _anomalies(result: Result, specification: Specification) -> Table:

@@ -16,10 +16,10 @@ from ackfsm.terms import InputError
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["add_engine", "add_search", "search_of", "spark_session"]
+__all__ = ["add_backend", "add_search", "search_of", "spark_session"]
 
 
-def add_engine(parser: argparse.ArgumentParser) -> None:
+def add_backend(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--engine", choices=["local", "spark"], default="local", help="this machine alone, or Spark")
     parser.add_argument(
         "--master", metavar="URL", help="Spark's master, or sc://HOST for Spark Connect (default: local[*])"
@@ -27,8 +27,8 @@ def add_engine(parser: argparse.ArgumentParser) -> None:
 
 
 def add_search(parser: argparse.ArgumentParser) -> None:
-    """As :func:`add_engine`, for a search."""
-    add_engine(parser)
+    """As :func:`add_backend`, for a search."""
+    add_backend(parser)
     parser.add_argument(
         "--checkpoint",
         metavar="DIR",
@@ -39,7 +39,7 @@ def add_search(parser: argparse.ArgumentParser) -> None:
 
 @contextlib.contextmanager
 def spark_session(arguments: argparse.Namespace) -> Iterator[SparkSession | None]:
-    """What :func:`add_engine` asks for: a Spark session that lives as long as the command, ``None`` without Spark."""
+    """The Spark session that ``--engine spark`` asks for, as long as the command lives; ``None`` without Spark."""
     if arguments.engine != "spark":
         if arguments.master is not None:
             raise InputError("--master is for --engine spark; add it, or leave --master out")
@@ -57,8 +57,8 @@ def spark_session(arguments: argparse.Namespace) -> Iterator[SparkSession | None
 
 @contextlib.contextmanager
 def search_of(arguments: argparse.Namespace) -> Iterator[explore.SearchFunction | None]:
-    """What :func:`add_search` asks for: a search on Spark, ``None`` for that of this process."""
-    _refuse(arguments)
+    """For the options of :func:`add_search` a search on Spark, ``None`` for that of this process."""
+    _check_options(arguments)
     with spark_session(arguments) as session:
         if session is None:
             yield None
@@ -69,8 +69,8 @@ def search_of(arguments: argparse.Namespace) -> Iterator[explore.SearchFunction 
         yield functools.partial(spark.explore, session=session, checkpoint=arguments.checkpoint, resumed=resumed)
 
 
-def _refuse(arguments: argparse.Namespace) -> None:
-    """Raise :class:`InputError` for options that mean nothing to the engine that is asked for."""
+def _check_options(arguments: argparse.Namespace) -> None:
+    """Raise :class:`InputError` for options that do not apply to the chosen ``--engine``."""
     if arguments.engine == "local":
         if arguments.checkpoint is not None:
             raise InputError("--checkpoint is for --engine spark; add it, or leave --checkpoint out")

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from ackfsm.claims._evidence import Evidence
-from ackfsm.claims._questions import After, Answer, Between, Compared, Question, observable
+from ackfsm.claims._questions import Answer, ComparisonResult, EffectEquivalence, Question, TraceEquivalence, observable
 from ackfsm.claims._scope import Scope, configurations, read_scope
 from ackfsm.tables import Specification
 
@@ -49,7 +49,7 @@ class Equal:
         for settings in configurations(specification, self.scope.groups).values():
             left = specification.configure(None, {**settings, **self.left})
             right = specification.configure(None, {**settings, **self.right})
-            pairs.append((Between(left, right, self.scope.bounds, seen), settings))
+            pairs.append((TraceEquivalence(left, right, self.scope.bounds, seen), settings))
         return pairs
 
     def evidence(self, specification: Specification, answers: Mapping[Question, Answer]) -> Evidence:
@@ -82,7 +82,10 @@ class SameEffect:
     def _cases(self, specification: Specification) -> list[tuple[Question, dict[str, Any]]]:
         seen = _seen(specification, self.events)
         found = configurations(specification, self.scope.groups)
-        return [(After(config, self.scope.bounds, self.labels, seen), settings) for config, settings in found.items()]
+        return [
+            (EffectEquivalence(config, self.scope.bounds, self.labels, seen), settings)
+            for config, settings in found.items()
+        ]
 
     def evidence(self, specification: Specification, answers: Mapping[Question, Answer]) -> Evidence:
         """How much was compared, or the shortest trace that follows only one of them."""
@@ -96,7 +99,7 @@ def _seen(specification: Specification, events: Iterable[str]) -> frozenset[str]
 
 
 def _judged(kind: str, pairs: list[tuple[Answer, dict[str, Any]]], data: dict[str, Any], *, wanted: bool) -> Evidence:
-    compared = [(found, settings) for found, settings in pairs if isinstance(found, Compared)]
+    compared = [(found, settings) for found, settings in pairs if isinstance(found, ComparisonResult)]
     data |= {
         "comparisons": len(compared),
         "states": sum(sum(found.states) for found, _ in compared),
@@ -114,7 +117,7 @@ def _judged(kind: str, pairs: list[tuple[Answer, dict[str, Any]]], data: dict[st
     if not data["pairs"] or any(found.pairs == 0 for found, _ in compared):
         return Evidence(kind, False, "there is nothing to compare: the two events are never both possible", data)  # noqa: FBT003
     if different:
-        told = f"only {data['only']} can do {' → '.join(data['trace'])}"
+        text = f"only {data['only']} can do {' → '.join(data['trace'])}"
         holds = not wanted and len(different) == len(compared)
-        return Evidence(kind, holds, told if wanted or holds else f"{told}, but not in every configuration", data)
+        return Evidence(kind, holds, text if wanted or holds else f"{text}, but not in every configuration", data)
     return Evidence(kind, wanted, f"every trace of the one is a trace of the other; {extent}", data)
