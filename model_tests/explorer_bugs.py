@@ -17,8 +17,8 @@ from typing import Any
 
 import pytest
 
-from ackfsm.explore import _components, _kernel
-from ackfsm.explore._search import Search
+from ackfsm.explore.search import kernel, layout
+from ackfsm.explore.search.search import Search
 
 __all__ = ["BUGS", "Bug"]
 
@@ -78,28 +78,28 @@ BUGS = (
     ),
     Bug(
         "a component has more local states than its bits can number",
-        *(_kernel, "crowded"),
+        *(kernel, "crowded"),
         *("> layout.mask[component]", "> 2 * layout.mask[component] + 1"),
         seed=4,
         told=4,
     ),
     Bug(
         "what a state is laid out anew from goes to its old place",
-        *(_kernel, "widened"),
+        *(kernel, "widened"),
         *("<< new.shift[c]", "<< old.shift[c]"),
         seed=0,
         told=4,
     ),
     Bug(
         "the key of a step forgets where it came from",
-        *(_kernel, "describe_step"),
+        *(kernel, "describe_step"),
         *(" ^ rows.head[row * system.head + KEY]", ""),
         seed=0,
         told=0,
     ),
     Bug(
         "states that agree in their first word are taken for one",
-        *(_kernel, "insert"),
+        *(kernel, "insert"),
         *(
             "for w in range(words):\n                    differs |=",
             "for w in range(1):\n                    differs |=",
@@ -109,7 +109,7 @@ BUGS = (
     ),
     Bug(
         "local states that agree in their first word are taken for one",
-        *(_kernel, "entered"),
+        *(kernel, "entered"),
         *(
             "for w in range(words):\n            if rows.local[other",
             "for w in range(1):\n            if rows.local[other",
@@ -119,42 +119,42 @@ BUGS = (
     ),
     Bug(
         "what is refused is looked up in the first mask for all",
-        *(_kernel, "look_up"),
+        *(kernel, "look_up"),
         *("&= rows.head[row + HEAD + m]", "&= rows.head[row + HEAD]"),
         seed=8,
         told=10,
     ),
     Bug(
         "what a system at rest waits for is looked up in the first mask alone",
-        *(_kernel, "listed"),
+        *(kernel, "listed"),
         *("busy |= able & system.must[m]", "busy |= able & system.must[m] * (m == 0)"),
         seed=167,
         told=167,
     ),
     Bug(
         "an event that moves several components moves the first of them",
-        *(_kernel, "steps"),
+        *(kernel, "steps"),
         *("word += rows.step[at + 1]\n", "word += rows.step[at + 1] * (i == begin)\n"),
         seed=0,
         told=3,
     ),
     Bug(
         "events that cannot come before another are not taken after it",
-        *(_components, "worth_taking"),
+        *(layout, "worth_taking"),
         *("[(a | b) & c for", "[b & c for"),
         seed=0,
         told=0,
     ),
     Bug(
         "an event is spared that another one does not absorb",
-        *(_components, "worth_taking"),
+        *(layout, "worth_taking"),
         *("not_absorbing |= outside", "not_absorbing |= 0"),
         seed=5,
         told=5,
     ),
     Bug(
         "the first state spares events",
-        *(_components, "_worth"),
+        *(layout, "_worth"),
         *("for events in worth:", "for events in [*worth[:-1], worth[-2]]:"),
         seed=0,
         told=0,

@@ -28,7 +28,7 @@ import numpy.typing as npt
 import yaml
 
 from ackfsm import explore
-from ackfsm.explore._search import Search
+from ackfsm.explore.search.search import Search
 from ackfsm.network import Bounds, Network, NetworkEvent, compose, concerns, pack
 from ackfsm.tables import EventRef, Machine, Move, Row, Specification
 from ackfsm.terms import Anomaly, Fault, InputError, Profile

@@ -26,11 +26,11 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 import numpy as np
 
 from ackfsm.explore import reduced
-from ackfsm.explore._foresight import BLIND, Foresight
-from ackfsm.explore._preferred import foresight_of
-from ackfsm.explore._search import Limits, Pace, Search
-from ackfsm.explore._self_check import Origin, look_again
-from ackfsm.explore._step import Expander, StateSet
+from ackfsm.explore.reduction.ample import foresight_of
+from ackfsm.explore.search.distributed import Expander, StateSet
+from ackfsm.explore.search.kernel_ample import BLIND, Foresight
+from ackfsm.explore.search.search import Limits, Pace, Search
+from ackfsm.explore.search.self_check import Origin, look_again
 from ackfsm.network import Network, pack
 from ackfsm.terms import DefectError
 from model_tests.plain_search import Searched, State, TooLargeError, breadth_first, rests, shows

@@ -103,7 +103,7 @@ def test_a_folder_that_others_can_write_is_not_believed(
 ) -> None:
     first = _asked()
     cache.chmod(mode)
-    monkeypatch.setattr("ackfsm.explore._allowed.check", None)
+    monkeypatch.setattr("ackfsm.explore.questions.allowed.check", None)
     with pytest.raises(TypeError):
         _asked()
     cache.chmod(0o700)
@@ -115,11 +115,11 @@ def test_a_file_that_others_can_write_is_not_believed(cache: Path, mode: int, mo
     first = _asked()
     _kept(cache).chmod(mode)
     with monkeypatch.context() as patch:
-        patch.setattr("ackfsm.explore._allowed.check", None)
+        patch.setattr("ackfsm.explore.questions.allowed.check", None)
         with pytest.raises(TypeError):
             _asked()
     assert _asked() == first
-    monkeypatch.setattr("ackfsm.explore._allowed.check", None)
+    monkeypatch.setattr("ackfsm.explore.questions.allowed.check", None)
     assert _asked() == first, "it was replaced by one that is believed"
 
 
@@ -133,7 +133,7 @@ def test_what_is_kept_can_be_written_by_its_owner_alone_whatever_the_umask(
     finally:
         os.umask(before)
     assert _kept(cache).stat().st_mode & 0o022 == cache.stat().st_mode & 0o022 == 0
-    monkeypatch.setattr("ackfsm.explore._allowed.check", None)
+    monkeypatch.setattr("ackfsm.explore.questions.allowed.check", None)
     assert _asked() == first
 
 
@@ -142,7 +142,7 @@ def test_what_belongs_to_somebody_else_is_not_believed(cache: Path, monkeypatch:
     assert cache.is_dir()
     somebody = os.geteuid() + 1
     monkeypatch.setattr("os.geteuid", lambda: somebody)
-    monkeypatch.setattr("ackfsm.explore._allowed.check", None)
+    monkeypatch.setattr("ackfsm.explore.questions.allowed.check", None)
     with pytest.raises(TypeError):
         _asked()
 

@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 
 from ackfsm import cli, explore, tables
 from ackfsm.explore import Exploration, System
-from ackfsm.explore._kernel import Boxes
-from ackfsm.explore._room import Room, boxes_for
-from ackfsm.explore._search import USUAL, Pace, Search
+from ackfsm.explore.search.kernel import Boxes
+from ackfsm.explore.search.search import USUAL, Pace, Search
+from ackfsm.explore.search.shards import Room, boxes_for
 from ackfsm.network import Bounds, Instance, Network, NetworkEvent, Participant, compose, pack
 from ackfsm.tables import EventRef, Fsm
 from ackfsm.terms import AckMode, Anomaly, Configuration, Fault, HostError, InputError
@@ -33,9 +33,9 @@ from model_tests._tables import (
 from model_tests.plain_search import anomalies_in, breadth_first
 
 EVERY = frozenset(Fault)
-PACE = "ackfsm.explore._search.USUAL"
-LOADED = "ackfsm.explore._search._is_loaded"
-NUMBA = "ackfsm.explore._search._numba_is_there"
+PACE = "ackfsm.explore.search.search.USUAL"
+LOADED = "ackfsm.explore.search.search._is_loaded"
+NUMBA = "ackfsm.explore.search.search._numba_is_there"
 
 
 def system(
@@ -111,7 +111,7 @@ def test_a_system_without_events_is_one_state() -> None:
 
 
 def test_more_events_than_can_be_numbered_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ackfsm.explore._search.EVENT_OF_PAIR", 10)
+    monkeypatch.setattr("ackfsm.explore.search.search.EVENT_OF_PAIR", 10)
     with pytest.raises(InputError, match=r"events are more than a search can number \(9\); ask about fewer messages"):
         explore.explore(system())
 
@@ -362,7 +362,7 @@ def test_what_is_allowed_is_what_a_check_with_any_number_of_faults_reaches(cache
 
 def test_what_was_kept_is_not_searched_again(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     first = explore.allowed(shipped(), shipped().configure(), {Fault.CONSUMER_CRASH})
-    monkeypatch.setattr("ackfsm.explore._allowed.check", None)
+    monkeypatch.setattr("ackfsm.explore.questions.allowed.check", None)
     assert explore.allowed(shipped(), shipped().configure(), [Fault.CONSUMER_CRASH]) == first
     with pytest.raises(TypeError):
         explore.allowed(shipped(), shipped().configure(), {Fault.CONSUMER_LINK_LOSS})
@@ -459,8 +459,8 @@ def test_what_was_found_between_messages_is_searched_for_with_two(  # noqa: PLR0
 
 @pytest.mark.usefixtures("cache")
 def test_a_search_with_two_that_stops_early_says_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ackfsm.explore._allowed._FEW_STATES", (50,))
-    monkeypatch.setattr("ackfsm.explore._allowed._MOST_STATES", 200)
+    monkeypatch.setattr("ackfsm.explore.questions.allowed._FEW_STATES", (50,))
+    monkeypatch.setattr("ackfsm.explore.questions.allowed._MOST_STATES", 200)
     for _ in range(2):
         told = explore.allowed(shipped(), shipped().configure(), {Fault.BROKER_KILL}, found=[Anomaly.REORDER])
         assert told[Anomaly.REORDER] is None
@@ -616,7 +616,7 @@ def test_a_search_that_memory_leaves_undivided_goes_on(monkeypatch: pytest.Monke
             raise MemoryError
         return boxes_for(room, shards, capacity, words)
 
-    monkeypatch.setattr("ackfsm.explore._search.boxes_for", boxes)
+    monkeypatch.setattr("ackfsm.explore.search.search.boxes_for", boxes)
     undivided = explore.explore_packed(packed, network.events, pace=pace)
     assert undivided.complete
     assert (undivided.states, undivided.transitions) == (whole.states, whole.transitions)

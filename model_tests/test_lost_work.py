@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from ackfsm import explore, tables
-from ackfsm.explore._search import Search
+from ackfsm.explore.search.search import Search
 from ackfsm.network import Bounds, Network, compose, pack
 from ackfsm.tables import Specification
 from ackfsm.terms import Anomaly, Fault

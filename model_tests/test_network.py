@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ackfsm import explore
-from ackfsm.explore._search import Pace, Search
+from ackfsm.explore.search.search import Pace, Search
 from ackfsm.network import Bounds, Index, Network, compose, concerns, pack
 from ackfsm.tables import EventRef, Gap, Move, Specification
 from ackfsm.terms import Anomaly, Configuration, DeliveryMode, Fault, InputError

@@ -13,16 +13,16 @@ from hypothesis import strategies as st
 
 from ackfsm import cli, explore, tables
 from ackfsm.explore import Broken, ProgressFinding, System
-from ackfsm.explore._graph import Graph
-from ackfsm.explore._progress import find_progress
-from ackfsm.explore._search import Limits, Pace, Search
+from ackfsm.explore.questions.liveness import find_progress
+from ackfsm.explore.questions.liveness_graph import Graph
+from ackfsm.explore.search.search import Limits, Pace, Search
 from ackfsm.network import Bounds, Instance, Network, NetworkEvent, Participant, compose, pack
 from ackfsm.tables import EventRef, Fsm, Progress, Waiting
 from ackfsm.terms import Anomaly, Configuration, Fault, InputError, SpecError
 from model_tests._tables import HERE, bounds, configurations, copy_of_spec, networks, replace, row, shipped, unpacked
 
 EVERY = frozenset(Fault)
-PACE = "ackfsm.explore._search.USUAL"
+PACE = "ackfsm.explore.search.search.USUAL"
 LISTENER: dict[str, Any] = {"consumption": "listener", "listener_exception": "redeliver"}
 
 State = tuple[str, ...]
@@ -410,7 +410,7 @@ def test_a_search_of_many_states_in_several_shards_finds_the_same(monkeypatch: p
     limits = Bounds(faults=frozenset({Fault.LISTENER_EXCEPTION, Fault.CONSUMER_CRASH}), max_faults=None)
     network = compose(shipped(), configuration, limits)
     one = found_in(network, shipped().progress, ["listener_exception"])
-    monkeypatch.setattr("ackfsm.explore._graph._FIRST_ROOM", 1)
+    monkeypatch.setattr("ackfsm.explore.questions.liveness_graph._FIRST_ROOM", 1)
     with Search(pack(network), every_step=True, pace=Pace(plain_states=1, one_shard_states=50)) as search:
         while search.unfinished():
             search.go_on()

@@ -58,7 +58,7 @@ def test_compiled_code_from_the_first_state_finds_the_same() -> None:
 def test_without_numba_a_search_that_wants_compiled_code_is_plain(monkeypatch: pytest.MonkeyPatch) -> None:
     network = _whole(compose(shipped(), shipped().configure("jms"), Bounds(faults=frozenset(Fault))))
     expected = _searched(network)
-    monkeypatch.setattr("ackfsm.explore._search._numba_is_there", lambda: False)
+    monkeypatch.setattr("ackfsm.explore.search.search._numba_is_there", lambda: False)
     found = explore_packed(network.packed, network.events, compiled=True)
     assert not found.compiled
     assert found == expected

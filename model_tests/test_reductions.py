@@ -12,12 +12,12 @@ from hypothesis import given, settings
 
 from ackfsm import cli, explore
 from ackfsm.explore import Reduction, reduced
-from ackfsm.explore._columns import bits
-from ackfsm.explore._foresight import BLIND, Foresight
-from ackfsm.explore._independence import Phase, Tables, commute, counter_of, phases_of
-from ackfsm.explore._order import absorbs, comes_before
-from ackfsm.explore._preferred import Condition, eligible, foresight_of
-from ackfsm.explore._search import Pace, Search
+from ackfsm.explore.reduction.ample import Condition, eligible, foresight_of
+from ackfsm.explore.reduction.columns import bits
+from ackfsm.explore.reduction.independence import Phase, Tables, commute, counter_of, phases_of
+from ackfsm.explore.reduction.sleep import absorbs, comes_before
+from ackfsm.explore.search.kernel_ample import BLIND, Foresight
+from ackfsm.explore.search.search import Pace, Search
 from ackfsm.network import Bounds, Instance, Network, NetworkEvent, Participant, compose, pack
 from ackfsm.tables import EventRef, Fsm
 from ackfsm.terms import Anomaly, Fault, InputError
@@ -25,8 +25,8 @@ from model_tests._tables import networks, row, shipped, unpacked
 from model_tests.plain_search import breadth_first, rests
 from model_tests.reductions import PARTIAL_ORDER, cells, compared
 
-PACE = "ackfsm.explore._search.USUAL"
-NUMBA = "ackfsm.explore._search._numba_is_there"
+PACE = "ackfsm.explore.search.search.USUAL"
+NUMBA = "ackfsm.explore.search.search._numba_is_there"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -282,7 +282,7 @@ def test_a_step_that_is_spared_wrongly_is_noticed(monkeypatch: pytest.MonkeyPatc
     assert compared(network, small).difference is None
     for condition in ("comes_before", "absorbs"):
         with monkeypatch.context() as patch:
-            patch.setattr(f"ackfsm.explore._order.{condition}", lambda *_: True)
+            patch.setattr(f"ackfsm.explore.reduction.sleep.{condition}", lambda *_: True)
             assert "against" in str(compared(network, small).difference), condition
 
 

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ackfsm import explore
-from ackfsm.explore._search import Pace, Search
-from ackfsm.explore._self_check import _Again
+from ackfsm.explore.search.search import Pace, Search
+from ackfsm.explore.search.self_check import _Again
 from ackfsm.network import Bounds, Network, compose, pack
 from ackfsm.terms import DefectError, Fault, InputError
 from model_tests._tables import shipped
@@ -112,7 +112,7 @@ def _contradicts_itself(one: Network, bug: Bug) -> bool:
             pace = Pace(plain_states=1, one_shard_states=5, chunk=16)
         for every_step in (True, False):
             with pytest.MonkeyPatch.context() as patch:
-                patch.setattr("ackfsm.explore._search.USUAL", pace)
+                patch.setattr("ackfsm.explore.search.search.USUAL", pace)
                 try:
                     explore.explore(one, max_states=1_000, every_step=every_step)
                 except DefectError as error:
@@ -129,7 +129,7 @@ def test_what_was_missed_once_would_be_noticed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """A quarter to a half of the states were missing; "all of them" was said."""
-    monkeypatch.setattr("ackfsm.explore._search.USUAL", Pace(plain_states=plain_states))
+    monkeypatch.setattr("ackfsm.explore.search.search.USUAL", Pace(plain_states=plain_states))
     limits = Bounds(
         messages=messages, faults=frozenset({Fault.PRODUCER_LINK_LOSS}), max_faults=16, without=frozenset({"accept"})
     )
@@ -146,7 +146,7 @@ def test_every_state_of_a_search_passes_when_it_is_looked_at_again(
     reductions: tuple[explore.Reduction, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Also where not all events are expanded; a sample of all states is not chosen to be easy."""
-    monkeypatch.setattr("ackfsm.explore._self_check._FEW", 10**6)
+    monkeypatch.setattr("ackfsm.explore.search.self_check._FEW", 10**6)
     looked = set[object]()
     look_at = _Again.look_at
 
@@ -161,7 +161,7 @@ def test_every_state_of_a_search_passes_when_it_is_looked_at_again(
 
 
 def test_a_search_that_was_stopped_claims_nothing_and_is_not_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ackfsm.explore._search.look_again", None)
+    monkeypatch.setattr("ackfsm.explore.search.search.look_again", None)
     network = compose(shipped(), shipped().configure("jms"), Bounds(faults=frozenset(Fault)))
     assert not explore.explore(network, max_states=100).complete
     with pytest.raises(TypeError):
@@ -177,7 +177,7 @@ def test_a_search_of_many_components_finds_all_states(
     messages: int, states: int, transitions: int, plain_states: int | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With 16 components a state has two words at first and fewer later: steps were looked up where they had stood."""
-    monkeypatch.setattr("ackfsm.explore._search.USUAL", Pace(plain_states=plain_states))
+    monkeypatch.setattr("ackfsm.explore.search.search.USUAL", Pace(plain_states=plain_states))
     limits = Bounds(
         messages=messages,
         faults=frozenset({Fault.PRODUCER_LINK_LOSS}),

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import pytest
 
-from ackfsm.explore._columns import bits, parts_of, reach
+from ackfsm.explore.reduction.columns import bits, parts_of, reach
 from ackfsm.matrix import make_plan
 from ackfsm.network import Bounds, Index, Instance, Network, NetworkEvent, Participant, compose, concerns, pack
 from ackfsm.tables import EventRef, Fsm, Relation

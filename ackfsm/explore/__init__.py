@@ -1,14 +1,14 @@
 """Exhaustive exploration of a system's states."""
 
-from ackfsm.explore._allowed import allowed, why_undecided
-from ackfsm.explore._check import Answer, Finding, SearchFunction, check
-from ackfsm.explore._preferred import Reduction
-from ackfsm.explore._progress import Broken, ProgressFinding
-from ackfsm.explore._reduce import Reduced, reduced
-from ackfsm.explore._search import Exploration, explore, explore_packed
-from ackfsm.explore._system import Hook, Refused, System
-from ackfsm.explore._traces import Comparison, compare, compare_after
-from ackfsm.explore._witness import Change, NotReplayedError, Step, Way, Witness, perform, replay, replay_all
+from ackfsm.explore.questions.allowed import allowed, why_undecided
+from ackfsm.explore.questions.check import Answer, Finding, SearchFunction, check
+from ackfsm.explore.questions.equivalence import Comparison, compare, compare_after
+from ackfsm.explore.questions.liveness import Broken, ProgressFinding
+from ackfsm.explore.reduction.ample import Reduction
+from ackfsm.explore.reduction.slice import Reduced, reduced
+from ackfsm.explore.replay.interpreter import Hook, Refused, System
+from ackfsm.explore.replay.witness import Change, NotReplayedError, Step, Way, Witness, perform, replay, replay_all
+from ackfsm.explore.search.search import Exploration, explore, explore_packed
 
 __all__ = [
     "Answer",

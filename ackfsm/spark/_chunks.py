@@ -17,7 +17,7 @@ from typing import Final, TypeAlias
 import numpy as np
 import pyarrow as pa
 
-from ackfsm.explore._step import Expander, States, StateSet, least, signatures
+from ackfsm.explore.search.distributed import Expander, States, StateSet, least, signatures
 from ackfsm.network import Packed
 from ackfsm.spark._levels import MIXED, TOLD, known_states, states_in
 

@@ -14,8 +14,8 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession  # noqa: TC002 - Spark is there wherever this module is
 
 from ackfsm.explore import Exploration, reduced
-from ackfsm.explore._self_check import Origin, expanded_again
-from ackfsm.explore._step import event_between
+from ackfsm.explore.search.distributed import event_between
+from ackfsm.explore.search.self_check import Origin, expanded_again
 from ackfsm.network import Network, NetworkEvent
 from ackfsm.spark._chunks import DDL, SCHEMA, Batches, Question, expanding, fresh_among, hunting, meeting, rows_of
 from ackfsm.spark._failures import told_plainly

@@ -7,12 +7,12 @@ from collections.abc import Collection, Iterator, Sequence
 from itertools import accumulate, pairwise
 from typing import Any, TypeAlias
 
-from ackfsm.explore import _cycles
-from ackfsm.explore._components import masks_of, place_of
-from ackfsm.explore._cycles import APART, COMPONENT, FRAME, NEW, Desk, Space, Walk
-from ackfsm.explore._kernel import EMPTY, HEAD, MASK_BITS
-from ackfsm.explore._room import Shard
-from ackfsm.explore._search import Search
+from ackfsm.explore.search import kernel_scc
+from ackfsm.explore.search.kernel import EMPTY, HEAD, MASK_BITS
+from ackfsm.explore.search.kernel_scc import APART, COMPONENT, FRAME, NEW, Desk, Space, Walk
+from ackfsm.explore.search.layout import masks_of, place_of
+from ackfsm.explore.search.search import Search
+from ackfsm.explore.search.shards import Shard
 from ackfsm.network import Instance, Network, NetworkEvent
 
 __all__ = ["Graph", "Machine", "Run"]
@@ -235,7 +235,7 @@ class _Round:
 
 def _kernel(*, compiled: bool) -> Any:
     if not compiled:
-        return _cycles
-    from ackfsm.explore import _compiled_cycles
+        return kernel_scc
+    from ackfsm.explore.search import compiled_scc
 
-    return _compiled_cycles
+    return compiled_scc

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterable, Iterator, Sequence
 
-from ackfsm.explore._system import Refused, System
+from ackfsm.explore.replay.interpreter import Refused, System
 from ackfsm.network import Instance, Network, NetworkEvent
 from ackfsm.tables import Promise, Row
 from ackfsm.terms import Anomaly, DefectError, InputError

@@ -1,6 +1,6 @@
 """One step of an exploration that many processes share: states in, spelled out, and what they lead to out.
 
-The states are those of :mod:`ackfsm.explore._exchange`: arrays of 64-bit integers, a row for each state.
+The states are those of :mod:`ackfsm.explore.search.kernel_serialize`: arrays of 64-bit integers, a row for each state.
 Needs NumPy and Numba.
 """
 
@@ -12,10 +12,10 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from ackfsm.explore import _compiled
-from ackfsm.explore._components import machines_in
-from ackfsm.explore._kernel import ALWAYS, HEAD
-from ackfsm.explore._search import Search
+from ackfsm.explore.search import compiled
+from ackfsm.explore.search.kernel import ALWAYS, HEAD
+from ackfsm.explore.search.layout import machines_in
+from ackfsm.explore.search.search import Search
 from ackfsm.network import Packed
 
 __all__ = ["Expander", "StateSet", "States", "event_between", "least", "signatures"]
@@ -31,7 +31,7 @@ _SLOT_SEED = 3
 def signatures(states: States, seed: int) -> States:
     """A key of 31 bits for each state, the same in every process."""
     keys = np.empty(len(states), dtype=np.int64)
-    _compiled.signed(np.ascontiguousarray(states).ravel(), states.shape[1], seed, keys)
+    compiled.signed(np.ascontiguousarray(states).ravel(), states.shape[1], seed, keys)
     return keys
 
 
@@ -68,12 +68,12 @@ class StateSet:
         """The place of each state, -1 for those that are not there."""
         into = np.empty(len(states), dtype=np.int64)
         flat, keys = np.ascontiguousarray(states).ravel(), signatures(states, _SLOT_SEED)
-        _compiled.sought(flat, keys, self._words, self._known, self._slots, into)
+        compiled.sought(flat, keys, self._words, self._known, self._slots, into)
         return into
 
     def _add(self, states: States, count: int) -> int:
         flat, keys = np.ascontiguousarray(states).ravel(), signatures(states, _SLOT_SEED)
-        return int(_compiled.added(flat, keys, self._words, self._known, self._slots, count))
+        return int(compiled.added(flat, keys, self._words, self._known, self._slots, count))
 
     def _make_room(self, wanted: int) -> None:
         if wanted * self._words > len(self._known):
@@ -121,7 +121,7 @@ class Expander(Search):
             self._expand((0, min(shard.count, shard.head + _QUOTA)))
             count = int(self.boxes.fill[0])
             into = np.empty(count * self.words, dtype=np.int64)
-            _compiled.spelled(self.system, self.layout, self.rows, self.boxes.states, count, into)
+            compiled.spelled(self.system, self.layout, self.rows, self.boxes.states, count, into)
             yield into.reshape(count, self.words), self.boxes.parents[:count].astype(np.int64)
             self.boxes.fill[0] = 0
             self._resolve()
@@ -156,7 +156,7 @@ class Expander(Search):
         into = np.empty(len(states) * self.system.components, dtype=np.int64)
         flat, done = np.ascontiguousarray(states).ravel(), 0
         while True:
-            done = int(_compiled.recognised(self.system, self.layout, self.rows, flat, done, into, self._local))
+            done = int(compiled.recognised(self.system, self.layout, self.rows, flat, done, into, self._local))
             if done == len(states):
                 return into.reshape(done, self.system.components)
             self._grow_rows()

@@ -5,8 +5,8 @@ from __future__ import annotations
 import mmap
 from typing import TYPE_CHECKING, Any
 
-from ackfsm.explore import _kernel
-from ackfsm.explore._kernel import EMPTY, Boxes, Desk, Layout, Rows, System
+from ackfsm.explore.search import kernel
+from ackfsm.explore.search.kernel import EMPTY, Boxes, Desk, Layout, Rows, System
 
 if TYPE_CHECKING:
     import numpy as np
@@ -52,14 +52,14 @@ class Room:
     """Makes and fills what the kernel works on; :meth:`compiled` turns lists to arrays."""
 
     def __init__(self) -> None:
-        self.kernel: Any = _kernel
+        self.kernel: Any = kernel
         self.is_compiled = False
 
     def load(self) -> None:
         """Take the compiled kernel from now on."""
-        from ackfsm.explore import _compiled
+        from ackfsm.explore.search import compiled
 
-        self.kernel, self.is_compiled = _compiled, True
+        self.kernel, self.is_compiled = compiled, True
 
     def of(self, numbers: Any, name: str = "") -> Any:
         """``numbers`` in the present form, in that of the field ``name``."""
@@ -146,11 +146,11 @@ class Shard:
     @property
     def head(self) -> int:
         """The first state that was not looked at."""
-        return int(self.tally[_kernel.EXPANDED])
+        return int(self.tally[kernel.EXPANDED])
 
     @property
     def count(self) -> int:
-        return int(self.tally[_kernel.FOUND])
+        return int(self.tally[kernel.FOUND])
 
     def convert(self, room: Room) -> None:
         """Bring everything into the form that ``room`` has now."""

@@ -12,13 +12,13 @@ from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import suppress
 from typing import Any, Self
 
-from ackfsm.explore._components import Locals, first_rows, layout_for, machine_states, system_of
-from ackfsm.explore._foresight import BLIND, Foresight
-from ackfsm.explore._kernel import EMPTY, EVENT_OF_PAIR, FOUND, MASK_BITS, TRANSITIONS, UNKNOWN, Layout, Rows
-from ackfsm.explore._preferred import Reduction, check_reductions, foresight_of
-from ackfsm.explore._reduce import reduced
-from ackfsm.explore._room import Room, Shard, boxes_for, desk_for, pages
-from ackfsm.explore._self_check import Origin, look_again
+from ackfsm.explore.reduction.ample import Reduction, check_reductions, foresight_of
+from ackfsm.explore.reduction.slice import reduced
+from ackfsm.explore.search.kernel import EMPTY, EVENT_OF_PAIR, FOUND, MASK_BITS, TRANSITIONS, UNKNOWN, Layout, Rows
+from ackfsm.explore.search.kernel_ample import BLIND, Foresight
+from ackfsm.explore.search.layout import Locals, first_rows, layout_for, machine_states, system_of
+from ackfsm.explore.search.self_check import Origin, look_again
+from ackfsm.explore.search.shards import Room, Shard, boxes_for, desk_for, pages
 from ackfsm.network import Network, NetworkEvent, Packed, pack
 from ackfsm.terms import DefectError, HostError, InputError, check_number
 
@@ -630,4 +630,4 @@ def _numba_is_there() -> bool:
 
 def _is_loaded() -> bool:
     """Whether somebody has paid for compiled code already."""
-    return "ackfsm.explore._compiled" in sys.modules
+    return "ackfsm.explore.search.compiled" in sys.modules

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from ackfsm.explore._kernel import BASE, HEAD, KEY, MASK_BITS, Layout, Rows, System, key_of
+from ackfsm.explore.search.kernel import BASE, HEAD, KEY, MASK_BITS, Layout, Rows, System, key_of
 
 __all__ = [
     "APART",

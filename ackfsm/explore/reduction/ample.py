@@ -7,11 +7,11 @@ from enum import Enum, StrEnum, auto
 from itertools import accumulate
 from typing import cast
 
-from ackfsm.explore._columns import bits
-from ackfsm.explore._components import Locals, masks_of
-from ackfsm.explore._foresight import Foresight, tail_of
-from ackfsm.explore._independence import Counter, Phase, Tables, counter_of, phases_of
-from ackfsm.explore._kernel import HEAD, MASK_BITS
+from ackfsm.explore.reduction.columns import bits
+from ackfsm.explore.reduction.independence import Counter, Phase, Tables, counter_of, phases_of
+from ackfsm.explore.search.kernel import HEAD, MASK_BITS
+from ackfsm.explore.search.kernel_ample import Foresight, tail_of
+from ackfsm.explore.search.layout import Locals, masks_of
 from ackfsm.network import Packed
 from ackfsm.terms import InputError, check_names
 from ackfsm.text import quoted

@@ -12,8 +12,8 @@ import dataclasses
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from ackfsm.explore._columns import Part, bits, parts_of, reach
-from ackfsm.explore._self_check import Origin
+from ackfsm.explore.reduction.columns import Part, bits, parts_of, reach
+from ackfsm.explore.search.self_check import Origin
 from ackfsm.network import Network, NetworkEvent, Packed, components, pack
 
 __all__ = ["Reduced", "reduced"]

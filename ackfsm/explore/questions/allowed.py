@@ -15,7 +15,7 @@ from typing import Any
 
 import platformdirs
 
-from ackfsm.explore._check import check
+from ackfsm.explore.questions.check import check
 from ackfsm.files import write_file
 from ackfsm.network import Bounds
 from ackfsm.tables import COUNTED, Monitor, Per, Property, Relation, Specification
@@ -23,7 +23,7 @@ from ackfsm.terms import AckfsmError, Anomaly, Configuration, Fault
 
 __all__ = ["allowed", "why_undecided"]
 
-_PACKAGE = Path(__file__).parent.parent
+_PACKAGE = Path(__file__).parents[2]
 
 _MOST_STATES = 3_000_000
 """Where a search for two messages gives up: about 200 MB, and some seconds of compiled code."""
@@ -176,7 +176,7 @@ def _with_bounds_of_one(configuration: Configuration, definition: Property) -> C
 def _code() -> str:
     """A digest of the source of what decides the answer, so that a changed explorer does not believe an old one."""
     files = [_PACKAGE / "terms.py", _PACKAGE / "machines.py", _PACKAGE / "network.py"]
-    files += sorted((_PACKAGE / "tables").glob("*.py")) + sorted((_PACKAGE / "explore").glob("*.py"))
+    files += sorted((_PACKAGE / "tables").glob("*.py")) + sorted((_PACKAGE / "explore").rglob("*.py"))
     return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()
 
 

@@ -14,16 +14,16 @@ import functools
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from ackfsm.explore._columns import bits
-from ackfsm.explore._components import Locals, machines_in
-from ackfsm.explore._foresight import preferred
-from ackfsm.explore._kernel import HEAD, MASK_BITS, SHARD_SHIFT, mixed
+from ackfsm.explore.reduction.columns import bits
+from ackfsm.explore.search.kernel import HEAD, MASK_BITS, SHARD_SHIFT, mixed
+from ackfsm.explore.search.kernel_ample import preferred
+from ackfsm.explore.search.layout import Locals, machines_in
 from ackfsm.network import Network, NetworkEvent, Packed, Participant
 from ackfsm.tables import EventRef, Move
 from ackfsm.terms import DefectError
 
 if TYPE_CHECKING:
-    from ackfsm.explore._search import Search
+    from ackfsm.explore.search.search import Search
 
 __all__ = ["Origin", "expanded_again", "look_again"]
 

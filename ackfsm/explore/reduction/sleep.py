@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ackfsm.explore._columns import bits, columns_of, parts_of
+from ackfsm.explore.reduction.columns import bits, columns_of, parts_of
 from ackfsm.network import Packed
 
 __all__ = ["absorbs", "comes_before", "worth_taking"]

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from ackfsm.explore._foresight import Foresight, foresee, preferred
+from ackfsm.explore.search.kernel_ample import Foresight, foresee, preferred
 
 __all__ = [
     "ALWAYS",

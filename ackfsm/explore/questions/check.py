@@ -8,10 +8,10 @@ import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Protocol
 
-from ackfsm.explore._preferred import Reduction, check_reductions
-from ackfsm.explore._progress import ProgressFinding, find_progress, refuse_forever
-from ackfsm.explore._search import Exploration, Search, explore
-from ackfsm.explore._witness import Way, Witness, replay_all
+from ackfsm.explore.questions.liveness import ProgressFinding, find_progress, refuse_forever
+from ackfsm.explore.reduction.ample import Reduction, check_reductions
+from ackfsm.explore.replay.witness import Way, Witness, replay_all
+from ackfsm.explore.search.search import Exploration, Search, explore
 from ackfsm.network import Bounds, Network, NetworkEvent, compose
 from ackfsm.tables import Promise, Specification
 from ackfsm.terms import Anomaly, Configuration, Fault, InputError, check_number

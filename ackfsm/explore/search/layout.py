@@ -5,9 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate
 
-from ackfsm.explore._foresight import Foresight, tail_of
-from ackfsm.explore._kernel import EMPTY, HEAD, MASK_BITS, UNKNOWN, WORD_BITS, Layout, Rows, System, describe, enter
-from ackfsm.explore._order import worth_taking
+from ackfsm.explore.reduction.sleep import worth_taking
+from ackfsm.explore.search.kernel import (
+    EMPTY,
+    HEAD,
+    MASK_BITS,
+    UNKNOWN,
+    WORD_BITS,
+    Layout,
+    Rows,
+    System,
+    describe,
+    enter,
+)
+from ackfsm.explore.search.kernel_ample import Foresight, tail_of
 from ackfsm.network import Packed
 
 __all__ = [
@@ -200,7 +211,7 @@ def machine_states(local: Locals, system: System, rows: Rows, row: int) -> Itera
 
 
 def machines_in(packed: Packed, words: Sequence[int]) -> list[int]:
-    """The state of each machine, by its number, in a state that is spelled out (:mod:`ackfsm.explore._exchange`)."""
+    """The state of each machine, by its number, in a state that is spelled out (:mod:`ackfsm.explore.search.kernel_serialize`)."""
     local = Locals(packed)
     return [
         words[component * local.words + local.word[i]] >> local.shift[i] & local.mask[i]

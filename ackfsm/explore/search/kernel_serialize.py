@@ -1,7 +1,7 @@
 """States that processes exchange, in integers only: *spelled out* by their machines, not by numbers of local states.
 
 Which number a local state gets depends on when it is met, so numbers mean nothing to another process.  A state
-is therefore exchanged as the packed machines of each of its components (:attr:`ackfsm.explore._kernel.Rows.local`),
+is therefore exchanged as the packed machines of each of its components (:attr:`ackfsm.explore.search.kernel.Rows.local`),
 ``components * local_words`` words: the same everywhere, and exact.
 
 Written, as the kernel is, so that it means the same to Python and to Numba.
@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ackfsm.explore._kernel import Layout, Rows, System, entered, mixed
+from ackfsm.explore.search.kernel import Layout, Rows, System, entered, mixed
 
 __all__ = ["added", "recognised", "signed", "sought", "spelled"]
 

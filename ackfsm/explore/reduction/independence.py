@@ -10,7 +10,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
 
-from ackfsm.explore._columns import Part, bits, columns_of, parts_of, reach
+from ackfsm.explore.reduction.columns import Part, bits, columns_of, parts_of, reach
 from ackfsm.network import Packed
 
 __all__ = ["Counter", "Phase", "Tables", "commute", "counter_of", "phases_of"]

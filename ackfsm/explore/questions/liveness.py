@@ -10,8 +10,8 @@ import dataclasses
 from collections.abc import Collection, Mapping, Sequence
 from enum import StrEnum
 
-from ackfsm.explore._graph import Graph, Machine, Run
-from ackfsm.explore._search import Search
+from ackfsm.explore.questions.liveness_graph import Graph, Machine, Run
+from ackfsm.explore.search.search import Search
 from ackfsm.network import Bounds, Instance, Network, NetworkEvent
 from ackfsm.tables import Progress, Waiting
 from ackfsm.terms import Fault, InputError, check_names

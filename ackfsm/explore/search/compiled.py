@@ -8,8 +8,8 @@ from typing import Any
 import numba
 import numpy as np
 
-from ackfsm.explore import _exchange, _foresight, _kernel
-from ackfsm.explore._cache import cache_of
+from ackfsm.explore.search import kernel, kernel_ample, kernel_serialize
+from ackfsm.explore.search.cache import cache_of
 
 __all__ = [
     "added",
@@ -47,28 +47,28 @@ def compiled(function: Any) -> Any:
 _known: dict[str, Any] = {}
 
 for function in (
-    *(_foresight.foresee, _foresight.preferred),
-    *(_kernel.mixed, _kernel.describe, _kernel.crowded, _kernel.entered, _kernel.describe_step, _kernel.resolved),
-    *(_kernel.counted, _kernel.unfound, _kernel.first_of, _kernel.key_of),
-    *(_kernel.look_up, _kernel.sort, _kernel.listed, _kernel.find_out, _kernel.want, _kernel.steps, _kernel.put_away),
+    *(kernel_ample.foresee, kernel_ample.preferred),
+    *(kernel.mixed, kernel.describe, kernel.crowded, kernel.entered, kernel.describe_step, kernel.resolved),
+    *(kernel.counted, kernel.unfound, kernel.first_of, kernel.key_of),
+    *(kernel.look_up, kernel.sort, kernel.listed, kernel.find_out, kernel.want, kernel.steps, kernel.put_away),
 ):
     compiled(function)
 
-enter = compiled(_kernel.enter)
-expand = compiled(_kernel.expand)
-insert = compiled(_kernel.insert)
-laid = compiled(_kernel.laid)
-moved = compiled(_kernel.moved)
-noted = compiled(_kernel.noted)
-rehash = compiled(_kernel.rehash)
-resolve = compiled(_kernel.resolve)
-widened = compiled(_kernel.widened)
+enter = compiled(kernel.enter)
+expand = compiled(kernel.expand)
+insert = compiled(kernel.insert)
+laid = compiled(kernel.laid)
+moved = compiled(kernel.moved)
+noted = compiled(kernel.noted)
+rehash = compiled(kernel.rehash)
+resolve = compiled(kernel.resolve)
+widened = compiled(kernel.widened)
 
-signed = compiled(_exchange.signed)
-recognised = compiled(_exchange.recognised)
-spelled = compiled(_exchange.spelled)
-added = compiled(_exchange.added)
-sought = compiled(_exchange.sought)
+signed = compiled(kernel_serialize.signed)
+recognised = compiled(kernel_serialize.recognised)
+spelled = compiled(kernel_serialize.spelled)
+added = compiled(kernel_serialize.added)
+sought = compiled(kernel_serialize.sought)
 
 
 def array(numbers: Any, kind: str) -> Any:
