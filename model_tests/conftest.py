@@ -14,7 +14,7 @@ import pytest
 from hypothesis import settings
 
 from ackfsm import explore
-from ackfsm.explore.search.search import Pace
+from ackfsm.explore.search.options import Tuning
 from model_tests._tables import read_once
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ def no_waste() -> Iterator[None]:
     """Tables are read once; searches are compiled from the first state (``test_explore.py`` compares plain ones)."""
     with pytest.MonkeyPatch.context() as patch:
         read_once(patch)
-        patch.setattr("ackfsm.explore.search.search.USUAL", Pace(plain_states=1))
+        patch.setattr("ackfsm.explore.search.search.DEFAULT_TUNING", Tuning(plain_states=1))
         yield
 
 

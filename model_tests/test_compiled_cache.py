@@ -75,7 +75,7 @@ def test_the_kernel_is_kept_so() -> None:
     """What ``ackfsm.explore.search.compiled`` relies on is there in this Numba."""
     from ackfsm.explore.search import compiled
 
-    assert type(compiled.enter._cache).__module__ == cache_of.__module__  # noqa: SLF001 - this very thing
+    assert type(compiled.rehash_local_states._cache).__module__ == cache_of.__module__  # noqa: SLF001 - this very thing
     plain: Any = numba.njit(_Toy.compiled)
     assert type(plain._cache).__name__ == "NullCache"  # noqa: SLF001 - this is what is replaced
 
@@ -167,7 +167,7 @@ from ackfsm.cli import main
 load = tables.load
 def compiled(*given):
     from ackfsm.explore.search import cache, kernel
-    cache.cache_of(kernel.enter)
+    cache.cache_of(kernel.rehash_local_states)
     cache.cache_of(kernel.expand)
     return load(*given)
 tables.load = compiled
@@ -189,7 +189,7 @@ from ackfsm.cli import main
 
 def answer(*given, **named):
     from ackfsm.explore.search import cache, kernel
-    cache.cache_of(kernel.enter)
+    cache.cache_of(kernel.rehash_local_states)
     from ackfsm.claims._questions import answer
     return answer(*given, **named)
 

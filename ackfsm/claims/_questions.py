@@ -1,6 +1,6 @@
 """What claims ask of the explorer: searches and comparisons, as values, so that equal ones are asked once.
 
-A question names what it needs (settings, bounds, watchers) and nothing of the tables, so that it can be
+A question names what it needs (settings, bounds, observers) and nothing of the tables, so that it can be
 sent to another process, which reads the tables itself.
 """
 
@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from ackfsm import explore, tables
-from ackfsm.network import Bounds, Network, Watcher, compose
+from ackfsm.network import Bounds, Network, Observer, compose
 from ackfsm.tables import ALWAYS, EventRef, Machine, Monitor, Move, Row, Specification
 from ackfsm.terms import Anomaly, Configuration, Fault, InputError
 
@@ -117,20 +117,22 @@ def _tables(directory: Path | None) -> Specification:
 
 def network_of(specification: Specification, question: Search) -> Network:
     """The system that is searched, with the machines that watch for what is asked."""
-    watchers = [watcher for name in sorted(question.watched) for watcher in _watchers(specification, name)]
-    return compose(specification, question.configuration, question.bounds, watchers)
+    observers = [observer for name in sorted(question.watched) for observer in _observers(specification, name)]
+    return compose(specification, question.configuration, question.bounds, observers)
 
 
 def _search(specification: Specification, question: Search, max_states: int) -> Searched:
     network = network_of(specification, question)
-    found = explore.explore(network, max_states=max_states, only_witnesses=question.only_witnesses)
+    found = explore.explore(
+        network, explore.SearchOptions(max_states=max_states, only_witnesses=question.only_witnesses)
+    )
     witnesses = {name: tuple(event.label for event in steps) for name, steps in found.witnesses.items()}
     return Searched(found.states, found.transitions, found.complete, witnesses)
 
 
 def _compare(specification: Specification, question: Between | After, max_states: int) -> Compared:
     compared: Callable[[Configuration], Network] = functools.partial(
-        compose, specification, bounds=question.bounds, watchers=()
+        compose, specification, bounds=question.bounds, observers=()
     )
     if isinstance(question, After):
         network = compared(question.configuration)
@@ -141,7 +143,7 @@ def _compare(specification: Specification, question: Between | After, max_states
     return Compared(found.equal, found.pairs, found.states, found.trace, found.only)
 
 
-def _watchers(specification: Specification, name: str) -> list[Watcher]:
+def _observers(specification: Specification, name: str) -> list[Observer]:
     if name in specification.monitors:
         return [(name, specification.monitors[name])]
     if match := _HAPPENS.fullmatch(name):

@@ -1,7 +1,7 @@
 """Explore a plan: networks that are alike once, spread over processes.
 
 First every configuration is composed, and what is left of it in each scenario gets a name (see
-:func:`ackfsm.explore.reduced`).  Then one network of each name is searched.  Both are exact:
+:class:`ackfsm.explore.Slicer`).  Then one network of each name is searched.  Both are exact:
 every cell has the states, transitions and witnesses that it has when checked on its own.
 """
 
@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, Protocol, TypeAlias
 
 from ackfsm import tables
-from ackfsm.explore import Reduced, explore_packed, reduced
+from ackfsm.explore import SearchOptions, SlicedNetwork, Slicer, explore_packed
 from ackfsm.matrix._plan import Plan, Scenario
 from ackfsm.matrix._result import Matrix, Outcome
 from ackfsm.network import NetworkEvent, compose
@@ -175,27 +175,29 @@ def _explore(specification: Specification, asked: _Searching) -> list[Outcome]:
     return [_outcome(network, asked) for network in networks]
 
 
-def _outcome(network: Reduced, asked: _Searching) -> Outcome:
-    found = explore_packed(network.packed, network.events, max_states=asked.plan.max_states, compiled=asked.compiled)
+def _outcome(network: SlicedNetwork, asked: _Searching) -> Outcome:
+    found = explore_packed(
+        network.packed, network.events, SearchOptions(max_states=asked.plan.max_states, compiled=asked.compiled)
+    )
     witnesses = {Anomaly(anomaly): tuple(event.label for event in steps) for anomaly, steps in found.witnesses.items()}
     return Outcome(found.states, found.transitions, found.complete, witnesses)
 
 
 def _networks(
     specification: Specification, plan: Plan, configuration: Configuration, scenarios: Iterable[Scenario]
-) -> Iterator[Reduced]:
+) -> Iterator[SlicedNetwork]:
     """What each scenario leaves of the configuration.
 
     Only the machine that pays for faults reads which may happen: it is composed with all of them, and
     the faults of the others are taken away.  Where tables read it elsewhere each scenario is composed.
     """
     shared = _only_the_budget_reads_faults(specification)
-    composed: dict[object, Callable[[Callable[[NetworkEvent], bool]], Reduced]] = {}
+    composed: dict[object, Slicer] = {}
     for scenario in scenarios:
         asked = dataclasses.replace(scenario, faults=tuple(Fault)) if shared else scenario
         if asked not in composed:
-            composed[asked] = reduced(compose(specification, configuration, plan.bounds(asked)))
-        yield composed[asked](functools.partial(_admits, scenario))
+            composed[asked] = Slicer(compose(specification, configuration, plan.bounds(asked)))
+        yield composed[asked].slice(functools.partial(_admits, scenario))
 
 
 def _admits(scenario: Scenario, event: NetworkEvent) -> bool:

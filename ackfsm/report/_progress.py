@@ -6,13 +6,13 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from rich.text import Text
 
-from ackfsm.explore import ProgressFinding
+from ackfsm.explore import LivenessFinding
 from ackfsm.network import NetworkEvent
 
 __all__ = ["progress_lines"]
 
 
-def progress_lines(progress: Mapping[str, ProgressFinding]) -> Iterator[Text]:
+def progress_lines(progress: Mapping[str, LivenessFinding]) -> Iterator[Text]:
     """A line for each property, with the way to where it fails and the cycle; nothing if progress was not asked for."""
     if progress:
         yield Text("in the end", style="bold")
@@ -22,7 +22,7 @@ def progress_lines(progress: Mapping[str, ProgressFinding]) -> Iterator[Text]:
         yield Text("")
 
 
-def _told(finding: ProgressFinding) -> Iterator[tuple[str, str]]:
+def _told(finding: LivenessFinding) -> Iterator[tuple[str, str]]:
     if finding.holds is None:
         yield "unknown", "yellow"
     elif finding.holds:

@@ -1,4 +1,4 @@
-"""What of a packed network can ever move: the same search over less, and a name for networks that are alike.
+"""The slice of a network that a search can depend on: its cone of influence, over-approximated machine by machine.
 
 Each machine alone gives a bound on its states: those that are reached if an event happens as soon as every
 participant has, in *some* state reached so far, a row for it.  What lies beyond the bound is reached in no
@@ -9,136 +9,191 @@ Configurations that differ only beyond the bound become the same network and nee
 from __future__ import annotations
 
 import dataclasses
+import functools
 import hashlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from ackfsm.explore.reduction.columns import Part, bits, parts_of, reach
-from ackfsm.explore.search.self_check import Origin
-from ackfsm.network import Network, NetworkEvent, Packed, components, pack
+from ackfsm.explore.reduction.columns import ParticipantColumn, bits, over_approximate, participant_columns
+from ackfsm.explore.search.encode import ColumnTable, PackedNetwork, anomaly_marks, components, pack
+from ackfsm.network import Instance, Network, NetworkEvent, Participant
+from ackfsm.tables import EventRef, Fsm
 
-__all__ = ["Reduced", "reduced"]
+__all__ = ["Origin", "SlicedNetwork", "Slicer", "slice_network"]
+
+
+class Origin:
+    """What a search was made from: a network, those of its machines that are searched, and its events.
+
+    ``kept`` has for each such machine, in their order, the number of its instance and those of its states.
+    """
+
+    def __init__(self, network: Network, kept: Mapping[int, Sequence[int]], events: Sequence[NetworkEvent]) -> None:
+        self.network = network
+        self.events = events
+        self._kept = kept
+
+    @classmethod
+    def whole(cls, network: Network) -> Origin:
+        """The network as it is."""
+        kept = {i: range(len(instance.fsm.states)) for i, instance in enumerate(network.instances)}
+        return cls(network, kept, network.events)
+
+    @functools.cached_property
+    def numbers(self) -> Sequence[tuple[int, Mapping[str, int]]]:
+        """For each machine of the search its instance, and the numbers that its states have there, by their names."""
+        instances = self.network.instances
+        return [
+            (i, {instances[i].fsm.states[state]: number for number, state in enumerate(states)})
+            for i, states in self._kept.items()
+        ]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Reduced:
+class SlicedNetwork:
     """A packed network without what can never move; ``events`` are those that remain, in their order.
 
     ``origin`` tells which machines and states of the network remain.  ``key`` is the same for two networks exactly if
     they are the same but for the names of machines and states.
     """
 
-    packed: Packed
+    packed: PackedNetwork
     events: tuple[NetworkEvent, ...]
     key: str
     origin: Origin = dataclasses.field(compare=False, repr=False)
 
 
-def reduced(network: Network) -> Callable[[Callable[[NetworkEvent], bool]], Reduced]:
-    """A function that gives ``network`` reduced to what can move if only events that it is told to admit happen."""
-    columns = _Columns(network)
-    return lambda admitted: _reduced(columns, [e for e, event in enumerate(network.events) if admitted(event)])
-
-
-class _Columns:
-    """A network packed, with the column of every participant as a tuple of next states."""
+class Slicer:
+    """A network with the columns of all participants, to be sliced once or for several sets of events."""
 
     def __init__(self, network: Network) -> None:
         self.network = network
         self.packed = pack(network)
-        self.parts = parts_of(self.packed)
+        self.columns = participant_columns(self.packed)
+
+    def slice(self, admits: Callable[[NetworkEvent], bool] | None = None) -> SlicedNetwork:
+        """The slice of the network if only events that ``admits`` accepts happen, by default all."""
+        return self.parts(admits).packed()
+
+    def parts(self, admits: Callable[[NetworkEvent], bool] | None = None) -> _Slice:
+        """Which machines, states and events remain."""
+        events = self.network.events
+        candidates = [e for e, event in enumerate(events) if admits is None or admits(event)]
+        start = (1 << state for state in self.packed.initial)
+        reached, alive = over_approximate(self.columns, start, candidates)
+        kept = {i: list(bits(states)) for i, states in enumerate(reached) if self._matters(i, states)}
+        return _Slice(self, list(bits(alive)), kept)
+
+    def _matters(self, instance: int, reached: int) -> bool:
+        """Whether the machine ever moves or shows an anomaly; one that stays in its state never refuses an event."""
+        if reached & (reached - 1):
+            return True
+        machine = self.network.instances[instance]
+        return any(machine.fsm.states[state] in machine.marked | machine.at_rest for state in bits(reached))
 
 
-def _reduced(columns: _Columns, candidates: Sequence[int]) -> Reduced:
-    reached, alive = reach(columns.parts, (1 << state for state in columns.packed.initial), candidates)
-    kept = {i: list(bits(states)) for i, states in enumerate(reached) if _matters(columns, i, states)}
-    return _Laying(columns, list(bits(alive)), kept).reduced()
+def slice_network(network: Network) -> Network:
+    """The slice of ``network``, with the names of machines and states.
+
+    Without the states that are never reached, the events that never happen, the machines that neither move nor show an
+    anomaly, and from each event the participants that neither move by it nor may refuse it.
+    """
+    return Slicer(network).parts().network()
 
 
-def _matters(columns: _Columns, instance: int, reached: int) -> bool:
-    """Whether the machine ever moves or marks; one that stays in one state and takes part in an event lets it pass."""
-    if reached & (reached - 1):
-        return True
-    machine = columns.network.instances[instance]
-    return any(machine.fsm.states[state] in machine.marked | machine.at_rest for state in bits(reached))
+class _Slice:
+    """The events ``alive`` and the machines ``kept``, each with the numbers of the states that it may reach."""
 
-
-class _Laying:
-    """Lays out the machines of ``kept`` with the states that they may reach, numbered anew."""
-
-    def __init__(self, columns: _Columns, alive: Sequence[int], kept: dict[int, list[int]]) -> None:
-        self.columns = columns
+    def __init__(self, slicer: Slicer, alive: Sequence[int], kept: dict[int, list[int]]) -> None:
+        self.slicer = slicer
         self.alive = alive
         self.kept = kept
-        self.place = {instance: place for place, instance in enumerate(kept)}
-        self._left: dict[Part, tuple[int, ...] | None] = {}
-        self.number = {i: {state: n for n, state in enumerate(states)} for i, states in kept.items()}
+        self._index = {instance: index for index, instance in enumerate(kept)}
+        self._number = {i: {state: n for n, state in enumerate(states)} for i, states in kept.items()}
+        self._sliced: dict[ParticipantColumn, tuple[int, ...] | None] = {}
 
-    def reduced(self) -> Reduced:
+    def packed(self) -> SlicedNetwork:
+        """In integers."""
+        network = self.slicer.network
         packed = self._packed()
-        events = tuple(self.columns.network.events[event] for event in self.alive)
-        named = repr(([event.label for event in events], packed))
-        key = hashlib.sha256(named.encode()).hexdigest()
-        return Reduced(packed, events, key, Origin(self.columns.network, self.kept, events))
+        events = tuple(network.events[event] for event in self.alive)
+        values = [getattr(packed, field.name) for field in dataclasses.fields(packed)]
+        key = hashlib.sha256(repr(([event.label for event in events], values)).encode()).hexdigest()
+        return SlicedNetwork(packed, events, key, Origin(network, self.kept, events))
 
-    def _packed(self) -> Packed:
-        old = self.columns.packed
-        first, who, where, table = self._tables()
-        watchers = [i for i in old.watchers if i in self.kept]
-        mark, always, at_rest = self._marks(watchers)
-        return Packed(
+    def _packed(self) -> PackedNetwork:
+        whole, instances = self.slicer.packed, self.slicer.network.instances
+        table = self._table()
+        observers = [i for i in whole.observers if i in self.kept]
+        mark, always, at_rest = anomaly_marks(((instances[i], self._states(i)) for i in observers), whole.anomalies)
+        return PackedNetwork(
             size=[len(states) for states in self.kept.values()],
-            initial=[self.number[i][old.initial[i]] for i in self.kept],
-            component=components(self.columns.network.instances[i].index for i in self.kept),
-            first=first,
-            free=[old.free[event] for event in self.alive],
-            who=who,
-            where=where,
-            table=table,
-            watchers=[self.place[i] for i in watchers],
+            initial=[self._number[i][whole.initial[i]] for i in self.kept],
+            component=components(instances[i].index for i in self.kept),
+            first=table.first,
+            free=[whole.free[event] for event in self.alive],
+            instance=table.instance,
+            offset=table.offset,
+            table=table.table,
+            observers=[self._index[i] for i in observers],
             mark=mark,
             always=always,
             at_rest=at_rest,
-            anomalies=old.anomalies,
+            anomalies=whole.anomalies,
         )
 
-    def _tables(self) -> tuple[list[int], list[int], list[int], list[int]]:
-        first, who, where = [0], [], []
-        table: list[int] = []
-        laid: dict[tuple[int, ...], int] = {}
+    def _table(self) -> ColumnTable:
+        table = ColumnTable()
         for event in self.alive:
-            for instance, column in self._participants(event):
-                if column not in laid:
-                    laid[column] = len(table)
-                    table += column
-                who.append(self.place[instance])
-                where.append(laid[column])
-            first.append(len(who))
-        return first, who, where, table
-
-    def _participants(self, event: int) -> Iterator[tuple[int, tuple[int, ...]]]:
-        """The participants that the event moves, or that may refuse it, each with its column over the kept states."""
-        for part in self.columns.parts[event]:
-            if part.who in self.kept:
-                if part not in self._left:
-                    self._left[part] = self._column(part)
-                column = self._left[part]
+            for part in self.slicer.columns[event]:
+                column = self._column(part)
                 if column is not None:
-                    yield part.who, column
+                    if column not in table.known:
+                        table.store(column, column)
+                    table.add(self._index[part.instance], column)
+            table.end_event()
+        return table
 
-    def _column(self, part: Part) -> tuple[int, ...] | None:
-        """A column over the kept states; ``None`` if it is that of a machine that lets the event pass."""
-        number, kept = self.number[part.who], self.kept[part.who]
-        column = tuple(number.get(part.column[state], -1) for state in kept)
-        return None if column == tuple(range(len(kept))) else column
+    def _column(self, part: ParticipantColumn) -> tuple[int, ...] | None:
+        """A column over the kept states; ``None`` if the machine is not kept, or neither moves nor refuses."""
+        if part.instance not in self.kept:
+            return None
+        if part not in self._sliced:
+            number, kept = self._number[part.instance], self.kept[part.instance]
+            column = tuple(number.get(part.column[state], -1) for state in kept)
+            self._sliced[part] = None if column == tuple(range(len(kept))) else column
+        return self._sliced[part]
 
-    def _marks(self, watchers: Iterable[int]) -> tuple[list[int], list[int], list[int]]:
-        old = self.columns.packed
-        starts = dict(zip(old.watchers, old.mark, strict=True))
-        mark: list[int] = []
-        always: list[int] = []
-        at_rest: list[int] = []
-        for i in watchers:
-            mark.append(len(always))
-            always += [old.always[starts[i] + state] for state in self.kept[i]]
-            at_rest += [old.at_rest[starts[i] + state] for state in self.kept[i]]
-        return mark, always, at_rest
+    def _states(self, instance: int) -> list[str]:
+        states = self.slicer.network.instances[instance].fsm.states
+        return [states[state] for state in self.kept[instance]]
+
+    def network(self) -> Network:
+        """With the names."""
+        network = self.slicer.network
+        events = tuple(map(self._event, self.alive))
+        alphabets: dict[int, dict[EventRef, None]] = {i: {} for i in self._index.values()}
+        for event in events:
+            for part in event.participants:
+                alphabets[part.instance][part.event] = None
+        instances = tuple(self._instance(i, tuple(alphabets[index])) for i, index in self._index.items())
+        return dataclasses.replace(network, instances=instances, events=events)
+
+    def _event(self, number: int) -> NetworkEvent:
+        event = self.slicer.network.events[number]
+        return dataclasses.replace(event, participants=tuple(self._participants(event, number)))
+
+    def _participants(self, event: NetworkEvent, number: int) -> Iterator[Participant]:
+        for part, column in zip(event.participants, self.slicer.columns[number], strict=True):
+            if self._column(column) is not None:
+                yield Participant(self._index[part.instance], part.event)
+
+    def _instance(self, number: int, alphabet: tuple[EventRef, ...]) -> Instance:
+        instance, states = self.slicer.network.instances[number], tuple(self._states(number))
+        fsm = instance.fsm
+        rows = {(state, event): fsm.rows[state, event] for event in alphabet for state in states}
+        return dataclasses.replace(
+            instance,
+            fsm=Fsm(fsm.name, states, fsm.initial, alphabet, rows),
+            marked=instance.marked & frozenset(states),
+            at_rest=instance.at_rest & frozenset(states),
+        )

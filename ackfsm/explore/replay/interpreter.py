@@ -15,7 +15,7 @@ from ackfsm.network import Instance, Network, NetworkEvent
 from ackfsm.tables import Row
 from ackfsm.terms import AckfsmError, InputError
 
-__all__ = ["Hook", "Refused", "System"]
+__all__ = ["Hook", "Interpreter", "Refused"]
 
 
 class Hook(Protocol):
@@ -45,7 +45,7 @@ class _Machine:
     state: str
 
 
-class System:
+class Interpreter:
     """All machines of a network, each run by ``transitions``."""
 
     def __init__(self, network: Network, hook: Hook | None = None) -> None:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterable, Iterator, Sequence
 
-from ackfsm.explore.replay.interpreter import Refused, System
+from ackfsm.explore.replay.interpreter import Interpreter, Refused
 from ackfsm.network import Instance, Network, NetworkEvent
 from ackfsm.tables import Promise, Row
 from ackfsm.terms import Anomaly, DefectError, InputError
 
-__all__ = ["Change", "NotReplayedError", "Step", "Way", "Witness", "perform", "replay", "replay_all"]
+__all__ = ["Change", "NotReplayedError", "Step", "Trace", "Witness", "perform", "replay", "replay_all"]
 
 
 class NotReplayedError(DefectError):
@@ -102,7 +102,7 @@ class Witness:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Way:
+class Trace:
     """What a search has found: the labels of the events that lead to an anomaly, and what promises that none do."""
 
     anomaly: Anomaly
@@ -111,58 +111,58 @@ class Way:
 
 
 def replay(network: Network, anomaly: Anomaly, labels: Sequence[str], promise: Promise | None = None) -> Witness:
-    """Perform the events with these labels on a new :class:`System`; the end must be the anomaly.
+    """Perform the events with these labels on a new :class:`Interpreter`; the end must be the anomaly.
 
     ``promise`` says that it never happens.  Raises :class:`NotReplayedError` if an event cannot happen or if the end
     is no such anomaly.
     """
-    (witness,) = replay_all(network, [Way(anomaly, tuple(labels), promise)])
+    (witness,) = replay_all(network, [Trace(anomaly, tuple(labels), promise)])
     return witness
 
 
-def replay_all(network: Network, ways: Iterable[Way]) -> Iterator[Witness]:
+def replay_all(network: Network, traces: Iterable[Trace]) -> Iterator[Witness]:
     """As :func:`replay`, one way after the other from the first state; the machines are made once."""
     changes: list[Change] = []
-    system = System(network, lambda instance, row: changes.append(Change(instance, row)))
-    for way in ways:
-        system.reset()
-        steps = tuple(_performed(system, changes, way))
-        shown_by = _shown_by(system, way.anomaly, len(steps))
-        states = zip(network.instances, system.state, strict=True)
+    interpreter = Interpreter(network, lambda instance, row: changes.append(Change(instance, row)))
+    for trace in traces:
+        interpreter.reset()
+        steps = tuple(_performed(interpreter, changes, trace))
+        shown_by = _shown_by(interpreter, trace.anomaly, len(steps))
+        states = zip(network.instances, interpreter.state, strict=True)
         always = any(state in instance.marked for instance, state in states if instance in shown_by)
-        yield Witness(network, way.anomaly, way.promise, steps, shown_by, at_rest=not always)
+        yield Witness(network, trace.anomaly, trace.promise, steps, shown_by, at_rest=not always)
 
 
 def perform(network: Network, name: str, labels: Sequence[str]) -> None:
-    """Perform the events with these labels on a new :class:`System`; at the end some machine must show ``name``.
+    """Perform the events with these labels on a new :class:`Interpreter`; at the end some machine must show ``name``.
 
     Raises :class:`NotReplayedError` as :func:`replay`.
     """
-    system = System(network)
+    interpreter = Interpreter(network)
     for number, label in enumerate(labels, start=1):
-        _fire(system, name, number, label)
-    _shown_by(system, name, len(labels))
+        _fire(interpreter, name, number, label)
+    _shown_by(interpreter, name, len(labels))
 
 
-def _shown_by(system: System, name: str, steps: int) -> tuple[Instance, ...]:
+def _shown_by(interpreter: Interpreter, name: str, steps: int) -> tuple[Instance, ...]:
     """The machines that show what is watched for, after so many steps."""
-    found = system.anomalies()
+    found = interpreter.anomalies()
     if name not in found:
         raise NotReplayedError(name, f"its {steps} steps end elsewhere")
     return found[name]
 
 
-def _fire(system: System, name: str, number: int, label: str) -> None:
+def _fire(interpreter: Interpreter, name: str, number: int, label: str) -> None:
     try:
-        system.fire(label)
+        interpreter.fire(label)
     except (Refused, InputError) as error:
         raise NotReplayedError(name, f"step {number}: {error}") from None
 
 
-def _performed(system: System, changes: list[Change], way: Way) -> Iterator[Step]:
-    """The steps, each after it has happened; ``changes`` is where ``system`` tells what every machine does."""
-    events = {event.label: event for event in system.network.events}
-    for number, label in enumerate(way.labels, start=1):
+def _performed(interpreter: Interpreter, changes: list[Change], trace: Trace) -> Iterator[Step]:
+    """The steps, each after it has happened; ``changes`` is where ``interpreter`` tells what every machine does."""
+    events = {event.label: event for event in interpreter.network.events}
+    for number, label in enumerate(trace.labels, start=1):
         changes.clear()
-        _fire(system, way.anomaly, number, label)
-        yield Step(number, events[label], tuple(changes), system.state)
+        _fire(interpreter, trace.anomaly, number, label)
+        yield Step(number, events[label], tuple(changes), interpreter.state)

@@ -1,37 +1,38 @@
-"""What the kernel needs to expand a single event where that is enough: which events may still come, and disturb it.
+"""The part of the kernel that chooses ample sets of one event (``spec/reductions.md``).
 
-A row has, beside the mask of the events that its local state does not refuse, for each phase of the search a mask of
-those that may still come, and last the number of the phase that its component says the search is in.  An event that
-some component lets never come again disturbs nobody.  As in the kernel, all functions mean the
-same to Python, on lists, and to Numba, on arrays.
+The head of a local state has, beside the mask of the events that it does not refuse, for each phase of the search a
+mask of the events that may still happen, and last the number of the phase that its component is in.  An event depends
+only on events that every component may still let happen.  As in the kernel, all functions mean the same to Python, on
+lists, and to Numba, on arrays.
 """
 
 from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-__all__ = ["BLIND", "Foresight", "foresee", "preferred", "tail_of"]
+__all__ = ["NO_POR", "AmpleSets", "ample_event", "future_words", "write_future_mask"]
 
 
-class Foresight(NamedTuple):
-    """What is known of the events of a system before a search; nothing in it changes during one.
+class AmpleSets(NamedTuple):
+    """What is known of the events of a system before a search; constant during one.
 
-    There are as many ``phases``, 0 for a search that expands everything.  A mask of events has ``masks`` words of
-    ``bits`` bits.  In the head of a row what it does not refuse begins at ``able``, what is to come at ``tail``.
+    There are as many ``phases``, 0 for a search without partial-order reduction.  A mask of events has ``masks`` words
+    of ``bits`` bits.  In the head of a local state the mask of what it does not refuse begins at ``enabled``, those of
+    what may still happen at ``future``.
 
     Component ``c`` has the machines ``members[c] <= j < members[c + 1]``, from bit ``shift[j]`` of word ``word[j]`` of
-    its local state.  What state ``s`` of machine ``j`` says are the ``width`` numbers from
-    ``says[(first[j] + s) * width]``: the events that it may still let come, in each phase, then the phase; of a whole
-    state the component ``counter`` tells the phase.  ``eligible`` has the events that may be
-    preferred, in each phase, and ``conflicts``, from ``(phase * events + e) * masks``, those that disturb event ``e``.
+    its local state.  State ``s`` of machine ``j`` has the ``width`` numbers from ``futures[(first[j] + s) * width]``:
+    the events that it may still let happen, in each phase, then the phase; the component ``counter`` knows that of the
+    whole state.  ``candidates`` has the events that may be an ample set, in each phase, and ``dependent``, from
+    ``(phase * events + e) * masks``, those on which event ``e`` depends.
     """
 
     phases: int
     masks: int
     bits: int
     events: int
-    able: int
-    tail: int
+    enabled: int
+    future: int
     width: int
     counter: int
     members: Any
@@ -39,61 +40,61 @@ class Foresight(NamedTuple):
     shift: Any
     mask: Any
     first: Any
-    says: Any
-    eligible: Any
-    conflicts: Any
+    futures: Any
+    candidates: Any
+    dependent: Any
 
 
-BLIND = Foresight(0, 0, 1, 0, 0, 0, 0, 0, *(() for _ in range(8)))
-"""That of a search which expands everything."""
+NO_POR = AmpleSets(0, 0, 1, 0, 0, 0, 0, 0, *(() for _ in range(8)))
+"""Of a search without partial-order reduction."""
 
 
-def tail_of(phases: int, masks: int) -> int:
-    """How many numbers the head of a row has for what is to come."""
+def future_words(phases: int, masks: int) -> int:
+    """The length of the masks of future events in the head of a local state."""
     return phases * masks + 1 if phases else 0
 
 
-def foresee(  # noqa: PLR0913, PLR0917 - the arrays it works on
-    foresight: Foresight, component: int, local: Any, begin: int, head: Any, row: int
+def write_future_mask(  # noqa: PLR0913, PLR0917 - the arrays it works on
+    ample: AmpleSets, component: int, machines: Any, begin: int, head: Any, offset: int
 ) -> None:
-    """Write what is to come into the ``head`` of a row, from ``row``; its local state begins at ``local[begin]``."""
-    if foresight.phases == 0:
+    """Write the future events of the local state ``machines[begin:]`` into its ``head``, which begins at ``offset``."""
+    if ample.phases == 0:
         return
-    last = foresight.width - 1
-    at = row + foresight.tail
-    for j in range(foresight.members[component], foresight.members[component + 1]):
-        state = (local[begin + foresight.word[j]] >> foresight.shift[j]) & foresight.mask[j]
-        says = (foresight.first[j] + state) * foresight.width
-        first = j == foresight.members[component]
+    last = ample.width - 1
+    at = offset + ample.future
+    for j in range(ample.members[component], ample.members[component + 1]):
+        state = (machines[begin + ample.word[j]] >> ample.shift[j]) & ample.mask[j]
+        entry = (ample.first[j] + state) * ample.width
+        first = j == ample.members[component]
         for w in range(last):
-            head[at + w] = foresight.says[says + w] & (-1 if first else head[at + w])
-        head[at + last] = foresight.says[says + last] | (0 if first else head[at + last])
+            head[at + w] = ample.futures[entry + w] & (-1 if first else head[at + w])
+        head[at + last] = ample.futures[entry + last] | (0 if first else head[at + last])
 
 
-def preferred(  # noqa: PLR0913, PLR0917 - the arrays it works on
-    foresight: Foresight, head: Any, here: Any, begin: int, components: int, position: Any
+def ample_event(  # noqa: PLR0913, PLR0917 - the arrays it works on
+    ample: AmpleSets, head: Any, heads: Any, begin: int, components: int, lowest_bit: Any
 ) -> int:
-    """The first event that alone is enough to expand in a state, or -1; ``here[begin + c]`` begins its rows.
+    """The first event that is an ample set of a state, or -1; ``heads[begin + c]`` is the head of each local state.
 
-    It is one that is eligible, can happen, and conflicts with nothing that may still come.
+    It is a candidate, enabled, and depends on nothing that may still happen.
     """
-    if foresight.phases == 0:
+    if ample.phases == 0:
         return -1
-    masks, phase = foresight.masks, head[here[begin + foresight.counter] + foresight.tail + foresight.width - 1]
+    masks, phase = ample.masks, head[heads[begin + ample.counter] + ample.future + ample.width - 1]
     for m in range(masks):
-        able = foresight.eligible[phase * masks + m]
+        enabled = ample.candidates[phase * masks + m]
         for c in range(components):
-            able &= head[here[begin + c] + foresight.able + m]
-        while able > 0:
-            low = able & -able
-            able ^= low
-            event = m * foresight.bits + position[low % 67]
-            disturbed = 0
+            enabled &= head[heads[begin + c] + ample.enabled + m]
+        while enabled > 0:
+            low = enabled & -enabled
+            enabled ^= low
+            event = m * ample.bits + lowest_bit[low % 67]
+            conflicting = 0
             for w in range(masks):
-                conflicts = foresight.conflicts[(phase * foresight.events + event) * masks + w]
+                dependent = ample.dependent[(phase * ample.events + event) * masks + w]
                 for c in range(components):
-                    conflicts &= head[here[begin + c] + foresight.tail + phase * masks + w]
-                disturbed |= conflicts
-            if disturbed == 0:
+                    dependent &= head[heads[begin + c] + ample.future + phase * masks + w]
+                conflicting |= dependent
+            if conflicting == 0:
                 return int(event)
     return -1
