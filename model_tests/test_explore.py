@@ -644,6 +644,6 @@ def test_the_screen_says_that_memory_ended(monkeypatch: pytest.MonkeyPatch, caps
     def full(_: Search, __: object) -> None:
         raise MemoryError
 
-    monkeypatch.setattr(Search, "_grow", full)
+    monkeypatch.setattr(Search, "_grow_shard", full)
     assert cli.main(["check"]) == 3
     assert "the search stopped at the end of this machine's memory" in capsys.readouterr().out

@@ -161,7 +161,7 @@ def test_what_may_come_disturbs_and_not_only_what_can_happen_now(monkeypatch: py
     )
     assert breadth_first(network).anomalies.keys() == {Anomaly.LOSS}
     _agree(network)
-    monkeypatch.setattr(SearchPhase, "to_come_from", _possible_now)
+    monkeypatch.setattr(SearchPhase, "future_from", _possible_now)
     assert _searched(network, compute_ample_sets(pack(network)))[0] == set()
 
 
@@ -274,7 +274,7 @@ def test_a_reduction_that_is_not_sound_is_noticed(monkeypatch: pytest.MonkeyPatc
     network = _jms({"redelivery_mark_persisted": False, "journal_sync_non_transactional": False})
     small = Slicer(network).slice()
     assert compared(network, small).difference is None
-    monkeypatch.setattr(SearchPhase, "conflicts", lambda phase: [0] * len(phase.tables.parts))
+    monkeypatch.setattr(SearchPhase, "dependent", lambda phase: [0] * len(phase.tables.parts))
     assert compared(network, small).difference is not None
 
 
