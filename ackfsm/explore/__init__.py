@@ -12,10 +12,10 @@ from ackfsm.explore.questions.liveness import LivenessFailure, LivenessFinding
 from ackfsm.explore.reduction.slice import Origin, SlicedNetwork, Slicer, slice_network
 from ackfsm.explore.replay.interpreter import Hook, Interpreter, Refused
 from ackfsm.explore.replay.witness import (
+    CandidateWitness,
     Change,
     NotReplayedError,
     Step,
-    Trace,
     Witness,
     perform,
     replay,
@@ -28,6 +28,7 @@ from ackfsm.explore.search.self_check import successors_by_tables
 
 __all__ = [
     "Answer",
+    "CandidateWitness",
     "Change",
     "Comparison",
     "Exploration",
@@ -46,7 +47,6 @@ __all__ = [
     "SlicedNetwork",
     "Slicer",
     "Step",
-    "Trace",
     "Witness",
     "allowed",
     "check",

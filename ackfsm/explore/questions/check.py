@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Protocol
 
 from ackfsm.explore.questions.liveness import LivenessFinding, check_forever, find_liveness
-from ackfsm.explore.replay.witness import Trace, Witness, replay_all
+from ackfsm.explore.replay.witness import CandidateWitness, Witness, replay_all
 from ackfsm.explore.search.explore import Exploration, exploration_of, explore, finished_search
 from ackfsm.explore.search.options import Reduction, SearchOptions
 from ackfsm.network import Bounds, Network, NetworkEvent, compose
@@ -79,8 +79,8 @@ class Answer:
         Raises :class:`NotReplayedError` if one of them is none.
         """
         reached = sorted((f for f in self.findings.values() if f.reachable), key=lambda finding: not finding.violated)
-        traces = [Trace(f.anomaly, tuple(event.label for event in f.steps), f.promise) for f in reached]
-        return tuple(replay_all(self.network, traces)) if traces else ()
+        candidates = [CandidateWitness(f.anomaly, tuple(event.label for event in f.steps), f.promise) for f in reached]
+        return tuple(replay_all(self.network, candidates)) if candidates else ()
 
     @property
     def violations(self) -> tuple[Finding, ...]:

@@ -10,7 +10,7 @@ from ackfsm.network import Instance, Network, NetworkEvent
 from ackfsm.tables import Promise, Row
 from ackfsm.terms import Anomaly, DefectError, InputError
 
-__all__ = ["Change", "NotReplayedError", "Step", "Trace", "Witness", "perform", "replay", "replay_all"]
+__all__ = ["CandidateWitness", "Change", "NotReplayedError", "Step", "Witness", "perform", "replay", "replay_all"]
 
 
 class NotReplayedError(DefectError):
@@ -102,7 +102,7 @@ class Witness:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Trace:
+class CandidateWitness:
     """What a search has found: the labels of the events that lead to an anomaly, and what promises that none do."""
 
     anomaly: Anomaly
@@ -116,21 +116,21 @@ def replay(network: Network, anomaly: Anomaly, labels: Sequence[str], promise: P
     ``promise`` says that it never happens.  Raises :class:`NotReplayedError` if an event cannot happen or if the end
     is no such anomaly.
     """
-    (witness,) = replay_all(network, [Trace(anomaly, tuple(labels), promise)])
+    (witness,) = replay_all(network, [CandidateWitness(anomaly, tuple(labels), promise)])
     return witness
 
 
-def replay_all(network: Network, traces: Iterable[Trace]) -> Iterator[Witness]:
+def replay_all(network: Network, candidates: Iterable[CandidateWitness]) -> Iterator[Witness]:
     """As :func:`replay`, one way after the other from the first state; the machines are made once."""
     changes: list[Change] = []
     interpreter = Interpreter(network, lambda instance, row: changes.append(Change(instance, row)))
-    for trace in traces:
+    for candidate in candidates:
         interpreter.reset()
-        steps = tuple(_performed(interpreter, changes, trace))
-        shown_by = _shown_by(interpreter, trace.anomaly, len(steps))
+        steps = tuple(_performed(interpreter, changes, candidate))
+        shown_by = _shown_by(interpreter, candidate.anomaly, len(steps))
         states = zip(network.instances, interpreter.state, strict=True)
         always = any(state in instance.marked for instance, state in states if instance in shown_by)
-        yield Witness(network, trace.anomaly, trace.promise, steps, shown_by, at_rest=not always)
+        yield Witness(network, candidate.anomaly, candidate.promise, steps, shown_by, at_rest=not always)
 
 
 def perform(network: Network, name: str, labels: Sequence[str]) -> None:
@@ -159,10 +159,10 @@ def _fire(interpreter: Interpreter, name: str, number: int, label: str) -> None:
         raise NotReplayedError(name, f"step {number}: {error}") from None
 
 
-def _performed(interpreter: Interpreter, changes: list[Change], trace: Trace) -> Iterator[Step]:
+def _performed(interpreter: Interpreter, changes: list[Change], candidate: CandidateWitness) -> Iterator[Step]:
     """The steps, each after it has happened; ``changes`` is where ``interpreter`` tells what every machine does."""
     events = {event.label: event for event in interpreter.network.events}
-    for number, label in enumerate(trace.labels, start=1):
+    for number, label in enumerate(candidate.labels, start=1):
         changes.clear()
-        _fire(interpreter, trace.anomaly, number, label)
+        _fire(interpreter, candidate.anomaly, number, label)
         yield Step(number, events[label], tuple(changes), interpreter.state)
