@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from ackfsm import explore
+from ackfsm.explore.questions.allowed import _code_digest
 from ackfsm.terms import Anomaly, Fault
 from model_tests._tables import shipped
 
@@ -158,3 +159,18 @@ def test_something_else_in_the_place_of_an_answer_is_left_alone(cache: Path, pla
         kept.mkdir()
     assert _asked() == first
     assert kept.is_dir() or kept.is_fifo()
+
+
+def test_an_answer_depends_on_every_module_of_the_checker(monkeypatch: pytest.MonkeyPatch) -> None:
+    modules = set(Path(explore.__file__).parent.rglob("*.py"))
+    read = set[Path]()
+    read_bytes = Path.read_bytes
+
+    def noted(path: Path) -> bytes:
+        read.add(path)
+        return read_bytes(path)
+
+    monkeypatch.setattr(Path, "read_bytes", noted)
+    assert len(_code_digest()) == 64
+    assert read > modules
+    assert len(modules) > 20

@@ -48,9 +48,9 @@ class Finding:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Answer:
-    """What a check says of one configuration.
+    """What a check found about one configuration.
 
-    ``guarantees`` says of each whether it stands, ``None`` where the search or the tables leave that
+    ``guarantees`` has for each whether it stands, ``None`` where the search or the tables leave that
     open; ``strongest`` are those that stand and have none above them that stands.  ``liveness`` is empty if it was not
     asked for.
     """
@@ -89,7 +89,7 @@ class Answer:
 
     @property
     def keeps_promises(self) -> bool:
-        """Whether no promise is broken, by an anomaly or by a cycle that keeps the system from it for ever."""
+        """Whether no promise is broken, by an anomaly or by a deadlock or lasso."""
         return not self.violations and not any(finding.promised for finding in self.liveness.values())
 
     def as_json(self) -> dict[str, object]:
@@ -121,7 +121,7 @@ class Answer:
         }
 
 
-def check(  # noqa: PLR0913 - what a check can be told
+def check(  # noqa: PLR0913 - the options of a check
     specification: Specification,
     configuration: Configuration,
     bounds: Bounds,

@@ -1,10 +1,9 @@
-"""Whether two systems behave the same to whoever sees only some of their events.
+"""Whether two systems have the same traces over some of their events.
 
-Two systems are the same if they have the same traces: the same sequences of observable events, all other
-events being hidden.  That a system may come to rest counts as something that can be observed, so
-that of two equal systems neither can end in a silence that the other one cannot.
+A trace is a sequence of observable events, all other events being hidden.  That a system may become quiescent counts as
+an observable event, so of two equal systems neither can end where the other one cannot.
 
-Both systems are made deterministic as they are walked: after a trace a system may be in any of a *set*
+Both systems are determinised on the fly: after a trace a system may be in any of a *set*
 of states.  Pairs of such sets are visited breadth first, so that the first difference is found by a
 shortest trace; if every pair that can be reached allows the same events, there is none.
 """
@@ -194,7 +193,7 @@ def _after(state: _State, columns: Sequence[tuple[int, list[int]]]) -> _State | 
 
 
 class _DeterminizedProduct:
-    """Two graphs walked side by side."""
+    """The product of two determinised graphs, explored breadth first."""
 
     def __init__(self, graphs: tuple[_ObservableGraph, _ObservableGraph], max_states: int | None) -> None:
         self.left, self.right = graphs

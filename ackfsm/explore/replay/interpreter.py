@@ -1,8 +1,8 @@
 """All machines of a network, each run by the ``transitions`` library: the reference executor.
 
 An event happens if every participant has a transition for it, and is refused otherwise, with the
-reason that the table gives.  The integer kernel runs the same network; tests hold the two to
-equal answers.
+reason that the table gives.  The integer kernel runs the same network; tests compare
+the two.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Witnesses that were performed: what a search found, done again by the reference executor before anybody sees it."""
+"""Witnesses: what a search found, performed by the reference executor before it is shown."""
 
 from __future__ import annotations
 
@@ -55,17 +55,17 @@ class Step:
 
     @property
     def because(self) -> str:
-        """Why: the reason of whoever decides the event."""
+        """Why: the reason in the row of the machine that decides the event."""
         return self.changes[0].row.because
 
     def moved(self, anomaly: str | None = None) -> tuple[Change, ...]:
-        """The machines of the system that have moved, and with an ``anomaly`` those that watch for it."""
+        """The machines of the system that have moved, and with an ``anomaly`` those that observe it."""
         return tuple(change for change in self.changes if change.moves and change.instance.anomaly in {None, anomaly})
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Witness:
-    """A way from the first state to an anomaly, each step of which has been performed.
+    """A run from the first state to an anomaly, each step of which has been performed.
 
     ``shown_by`` are the machines whose last states are the anomaly; ``at_rest`` tells whether it is one only because
     nothing else can happen any more but faults and actions that no application has to take.  ``promise`` is the
@@ -81,7 +81,7 @@ class Witness:
 
     @property
     def ending(self) -> tuple[str, ...]:
-        """What has come of it: a few sentences."""
+        """The result: a few sentences."""
         shown = ", ".join(f"{instance.label} is in the state {state}" for instance, state in self.end)
         rest = ["At rest: nothing but faults and optional actions can happen any more."] if self.at_rest else []
         promise = "Nobody promises that it never happens."
@@ -121,7 +121,7 @@ def replay(network: Network, anomaly: Anomaly, labels: Sequence[str], promise: P
 
 
 def replay_all(network: Network, candidates: Iterable[CandidateWitness]) -> Iterator[Witness]:
-    """As :func:`replay`, one way after the other from the first state; the machines are made once."""
+    """As :func:`replay`, one candidate after the other from the first state; the machines are made once."""
     changes: list[Change] = []
     interpreter = Interpreter(network, lambda instance, row: changes.append(Change(instance, row)))
     for candidate in candidates:
@@ -145,7 +145,7 @@ def perform(network: Network, name: str, labels: Sequence[str]) -> None:
 
 
 def _shown_by(interpreter: Interpreter, name: str, steps: int) -> tuple[Instance, ...]:
-    """The machines that show what is watched for, after so many steps."""
+    """The machines that show what is observed, after so many steps."""
     found = interpreter.anomalies()
     if name not in found:
         raise NotReplayedError(name, f"its {steps} steps end elsewhere")
@@ -160,7 +160,7 @@ def _fire(interpreter: Interpreter, name: str, number: int, label: str) -> None:
 
 
 def _performed(interpreter: Interpreter, changes: list[Change], candidate: CandidateWitness) -> Iterator[Step]:
-    """The steps, each after it has happened; ``changes`` is where ``interpreter`` tells what every machine does."""
+    """The steps, each after it has happened; ``interpreter`` appends what every machine does to ``changes``."""
     events = {event.label: event for event in interpreter.network.events}
     for number, label in enumerate(candidate.labels, start=1):
         changes.clear()

@@ -48,7 +48,7 @@ def explore(network: Network, options: SearchOptions = _DEFAULT) -> Exploration:
 
     Raises :class:`ackfsm.terms.DefectError` if the tables and the search differ, :class:`ackfsm.terms.InputError` if
     the network is too large, and :class:`ackfsm.terms.HostError` where memory ends and not even what was found can be
-    told.
+    reported.
     """
     search, events = finished_search(network, options)
     return exploration_of(search, events)
