@@ -230,9 +230,8 @@ def fill_missing_successors(
     not suffice for one more local state.  ``machines`` is scratch for one local state.
     """
     while requested[0] > 0:
-        if not local_successor(
-            system, layout, interned, requested[2 * requested[0] - 1], requested[2 * requested[0]], machines
-        ):
+        last = 2 * requested[0]
+        if not local_successor(system, layout, interned, requested[last - 1], requested[last], machines):
             return False
         requested[0] -= 1
     return True
@@ -313,16 +312,13 @@ def add_local_state(system: EncodedSystem, layout: Layout, interned: LocalStates
     interned.shifted[new] = number << layout.shift[component]
     high, low = hash_mix(1, component), hash_mix(2, component)
     for w in range(words):
-        high, low = (
-            hash_mix(high, interned.machines[new * words + w]),
-            hash_mix(low, interned.machines[new * words + w]),
-        )
+        word = interned.machines[new * words + w]
+        high, low = hash_mix(high, word), hash_mix(low, word)
     interned.head[head + KEY] = high << 31 | low
     interned.head[head + BASE] = base
     for j in range(system.observed[component], system.observed[component + 1]):
-        state = (
-            interned.machines[new * words + system.observer_word[j]] >> system.observer_shift[j]
-        ) & system.observer_mask[j]
+        word = interned.machines[new * words + system.observer_word[j]]
+        state = (word >> system.observer_shift[j]) & system.observer_mask[j]
         interned.head[head + ALWAYS] |= system.always[system.mark[j] + state]
         interned.at_rest[new] |= system.at_rest[system.mark[j] + state]
     for m in range(system.masks):
