@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TypeAlias
 
 from ackfsm import explore
-from ackfsm.network import Bounds, Network, Watcher, compose
+from ackfsm.network import Bounds, Network, Observer, compose
 from ackfsm.tables import ALWAYS, EventRef, Machine, Monitor, Move, Row, Specification
 from ackfsm.terms import Anomaly, Configuration, Fault, InputError
 
@@ -113,13 +113,14 @@ def _answer(specification: Specification, question: Question, max_states: int) -
 
 def network_of(specification: Specification, question: Search) -> Network:
     """The system that is searched, with the observers of the question."""
-    watchers = [watcher for name in sorted(question.watched) for watcher in _watchers(specification, name)]
-    return compose(specification, question.configuration, question.bounds, watchers)
+    observers = [observer for name in sorted(question.watched) for observer in _observers(specification, name)]
+    return compose(specification, question.configuration, question.bounds, observers)
 
 
 def _search(specification: Specification, question: Search, max_states: int) -> SearchResult:
     network = network_of(specification, question)
-    found = explore.explore(network, max_states=max_states, only_witnesses=question.only_witnesses)
+    options = explore.SearchOptions(max_states=max_states, only_witnesses=question.only_witnesses)
+    found = explore.explore(network, options)
     witnesses = {name: tuple(event.label for event in steps) for name, steps in found.witnesses.items()}
     return SearchResult(found.states, found.transitions, found.complete, witnesses)
 
@@ -128,7 +129,7 @@ def _compare(
     specification: Specification, question: TraceEquivalence | EffectEquivalence, max_states: int
 ) -> ComparisonResult:
     compared: Callable[[Configuration], Network] = functools.partial(
-        compose, specification, bounds=question.bounds, watchers=()
+        compose, specification, bounds=question.bounds, observers=()
     )
     if isinstance(question, EffectEquivalence):
         network = compared(question.configuration)
@@ -139,7 +140,7 @@ def _compare(
     return ComparisonResult(found.equal, found.pairs, found.states, found.trace, found.only)
 
 
-def _watchers(specification: Specification, name: str) -> list[Watcher]:
+def _observers(specification: Specification, name: str) -> list[Observer]:
     if name in specification.monitors:
         return [(name, specification.monitors[name])]
     if match := _HAPPENS.fullmatch(name):

@@ -1,7 +1,7 @@
 """Explore a plan: equal networks once, in several processes.
 
 First every configuration is composed, and what is left of it in each scenario gets a key (see
-:func:`ackfsm.explore.reduced`).  Then one network of each key is searched.  Both are exact:
+:class:`ackfsm.explore.Slicer`).  Then one network of each key is searched.  Both are exact:
 every cell has the states, transitions and witnesses that it has when checked on its own.
 """
 
@@ -11,12 +11,12 @@ import dataclasses
 import functools
 import itertools
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TypeAlias
 
 from ackfsm.batch import Batch, ParallelMap, ProgressBar, batch, chunks
-from ackfsm.explore import Reduced, explore_packed, reduced
+from ackfsm.explore import SearchOptions, SlicedNetwork, Slicer, explore_packed
 from ackfsm.matrix._plan import Plan, Scenario
 from ackfsm.matrix._result import Matrix, Outcome
 from ackfsm.network import NetworkEvent, compose
@@ -99,27 +99,28 @@ def _outcomes(plan: Plan, specification: Specification, cells: Sequence[_Cell], 
     return [_outcome(network, plan.max_states, compiled=compiled) for network in networks]
 
 
-def _outcome(network: Reduced, max_states: int | None, *, compiled: bool) -> Outcome:
-    found = explore_packed(network.packed, network.events, max_states=max_states, compiled=compiled)
+def _outcome(network: SlicedNetwork, max_states: int | None, *, compiled: bool) -> Outcome:
+    options = SearchOptions(max_states=max_states, compiled=compiled)
+    found = explore_packed(network.packed, network.events, options)
     witnesses = {Anomaly(anomaly): tuple(event.label for event in steps) for anomaly, steps in found.witnesses.items()}
     return Outcome(found.states, found.transitions, found.complete, witnesses)
 
 
 def _networks(
     specification: Specification, plan: Plan, configuration: Configuration, scenarios: Iterable[Scenario]
-) -> Iterator[Reduced]:
+) -> Iterator[SlicedNetwork]:
     """What each scenario leaves of the configuration.
 
     Only the machine that counts faults reads which may happen: it is composed with all of them, and
     the faults of the others are taken away.  Where other tables read it each scenario is composed.
     """
     shared = _only_the_budget_reads_faults(specification)
-    composed: dict[object, Callable[[Callable[[NetworkEvent], bool]], Reduced]] = {}
+    composed: dict[object, Slicer] = {}
     for scenario in scenarios:
         composing = dataclasses.replace(scenario, faults=tuple(Fault)) if shared else scenario
         if composing not in composed:
-            composed[composing] = reduced(compose(specification, configuration, plan.bounds(composing)))
-        yield composed[composing](functools.partial(_admits, scenario))
+            composed[composing] = Slicer(compose(specification, configuration, plan.bounds(composing)))
+        yield composed[composing].slice(functools.partial(_admits, scenario))
 
 
 def _admits(scenario: Scenario, event: NetworkEvent) -> bool:

@@ -8,7 +8,7 @@ from types import MappingProxyType
 from rich.table import Table
 from rich.text import Text
 
-from ackfsm.explore import ProgressFinding
+from ackfsm.explore import LivenessFinding
 from ackfsm.network import Network, NetworkEvent
 from ackfsm.terms import Anomaly, Fault
 
@@ -40,7 +40,7 @@ def guarantees_line(standing: Mapping[str, bool | None], strongest: Sequence[str
     return line
 
 
-def liveness_lines(liveness: Mapping[str, ProgressFinding]) -> Iterator[Text]:
+def liveness_lines(liveness: Mapping[str, LivenessFinding]) -> Iterator[Text]:
     """A line for each liveness property, with a path to where it fails and the cycle; nothing if none was checked."""
     if liveness:
         yield Text("in the end", style="bold")
@@ -50,7 +50,7 @@ def liveness_lines(liveness: Mapping[str, ProgressFinding]) -> Iterator[Text]:
         yield Text("")
 
 
-def _liveness(finding: ProgressFinding) -> Iterator[tuple[str, str]]:
+def _liveness(finding: LivenessFinding) -> Iterator[tuple[str, str]]:
     if finding.holds is None:
         yield "unknown", "yellow"
     elif finding.holds:

@@ -17,7 +17,7 @@ __all__ = ["check_screen", "limit_of"]
 def check_screen(answer: Answer) -> RenderableType:
     """Configuration, extent of the search, a line for each anomaly, the witnesses, the guarantees, the conclusion."""
     guarantees = guarantees_line(answer.guarantees, answer.strongest)
-    witnesses, liveness = _witnesses(answer), liveness_lines(answer.progress)
+    witnesses, liveness = _witnesses(answer), liveness_lines(answer.liveness)
     return Group(
         _heading(answer), "", _findings(answer), "", *witnesses, guarantees, "", *liveness, _conclusion(answer)
     )
@@ -83,7 +83,7 @@ def _witnesses(answer: Answer) -> Iterator[Text]:
 def _conclusion(answer: Answer) -> Text:
     if not answer.keeps_promises:
         broken = [str(finding.anomaly) for finding in answer.violations]
-        broken += [name for name, finding in answer.progress.items() if finding.promised]
+        broken += [name for name, finding in answer.liveness.items() if finding.promised]
         names = ", ".join(dict.fromkeys(broken))
         return Text(f"Promise broken: {names}.", style="bold red")
     if not answer.exploration.complete:

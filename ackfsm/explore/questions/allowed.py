@@ -1,4 +1,4 @@
-"""What a configuration can reach under kinds of faults: the yardstick of recorded histories, kept between runs."""
+"""What a configuration can reach under kinds of faults: the yardstick of recorded histories, cached between runs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from typing import Any
 
 import platformdirs
 
-from ackfsm.explore._check import check
+from ackfsm.explore.questions.check import check
 from ackfsm.files import write_file
 from ackfsm.network import Bounds
 from ackfsm.tables import COUNTED, Monitor, Per, Property, Relation, Specification
@@ -23,7 +23,7 @@ from ackfsm.terms import AckfsmError, Anomaly, Configuration, Fault
 
 __all__ = ["allowed", "why_undecided"]
 
-_PACKAGE = Path(__file__).parent.parent
+_PACKAGE = Path(__file__).parents[2]
 
 _MOST_STATES = 3_000_000
 """Where a search for two messages gives up: about 200 MB, and some seconds of compiled code."""
@@ -54,17 +54,19 @@ def allowed(  # noqa: PLR0913 - it is one question
 
     ``None`` where that does not tell: a setting that the tables do not cover, an anomaly of which
     they have no property, one that needs two messages and was not found, or a search that was not
-    complete.  Answers are kept in the user's cache folder, each with its question (tables, code, configuration, faults,
-    actions), and believed only if they answer this very question, and nobody else could have written them.
+    complete.  Answers are cached in the user's cache folder, each with its question (tables, code, configuration,
+    faults, actions), and believed only if they answer this very question, and no other user could have written them.
     """
     verdicts: dict[Anomaly, bool | None] = dict.fromkeys(Anomaly)
     if specification.gaps_of(configuration):
         return verdicts
     question = _Question(specification, configuration, frozenset(faults), frozenset(actions), progress)
-    verdicts |= question.kept("one message", tuple(specification.properties), question.of_one)
+    verdicts |= question.cached("one message", tuple(specification.properties), question.single_message)
     for anomaly, definition in specification.properties.items():
         if _needs_two(definition) and not verdicts[anomaly]:
-            verdicts |= question.kept(anomaly, (anomaly,), question.of_two) if anomaly in found else {anomaly: None}
+            verdicts |= (
+                question.cached(anomaly, (anomaly,), question.two_messages) if anomaly in found else {anomaly: None}
+            )
     return verdicts
 
 
@@ -87,8 +89,8 @@ class _Question:
     actions: frozenset[str]
     progress: _Progress | None
 
-    def kept(self, about: str, anomalies: Collection[Anomaly], answer: Callable[[str], _Answer]) -> _Answer:
-        """What is kept ``about`` a part of the question, which is of ``anomalies``; else its ``answer``, then kept."""
+    def cached(self, about: str, anomalies: Collection[Anomaly], answer: Callable[[str], _Answer]) -> _Answer:
+        """The cached answer ``about`` a part of the question, that on ``anomalies``; else ``answer``, cached."""
         question = self._written(about)
         name = hashlib.sha256(json.dumps(question, sort_keys=True).encode()).hexdigest()
         file = Path(platformdirs.user_cache_dir("ackfsm")) / "allowed" / f"{name}.json"
@@ -102,23 +104,23 @@ class _Question:
         """All that the answer depends on, as plain JSON values."""
         return {
             "tables": self.specification.digest,
-            "code": _code(),
+            "code": _code_digest(),
             "configuration": self.configuration.as_dict(),
             "faults": sorted(fault.value for fault in self.faults),
             "actions": sorted(self.actions),
             "about": str(about),
         }
 
-    def of_one(self, _: str) -> _Answer:
+    def single_message(self, _: str) -> _Answer:
         """Everything that one message shows."""
         bounds = Bounds(faults=self.faults, max_faults=None, actions=self.actions)
         answer = check(self.specification, self.configuration, bounds, progress=self.progress)
         return {anomaly: finding.reachable for anomaly, finding in answer.findings.items()}
 
-    def of_two(self, name: str) -> _Answer:
+    def two_messages(self, name: str) -> _Answer:
         """Whether two messages show the anomaly ``name``.
 
-        The system is watched for nothing else, which leaves far fewer states.  Where a count above a bound is the
+        Nothing else is observed, which leaves far fewer states.  Where a count above a bound is the
         anomaly, the bound is taken as 1: two messages exceed no other.
         """
         anomaly = Anomaly(name)
@@ -173,47 +175,47 @@ def _with_bounds_of_one(configuration: Configuration, definition: Property) -> C
     return dataclasses.replace(configuration, **ones)
 
 
-def _code() -> str:
+def _code_digest() -> str:
     """A digest of the source of what decides the answer, so that a changed explorer does not believe an old one."""
     files = [_PACKAGE / "terms.py", _PACKAGE / "machines.py", _PACKAGE / "network.py"]
-    files += sorted((_PACKAGE / "tables").glob("*.py")) + sorted((_PACKAGE / "explore").glob("*.py"))
+    files += sorted((_PACKAGE / "tables").rglob("*.py")) + sorted((_PACKAGE / "explore").rglob("*.py"))
     return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()
 
 
 def _read(file: Path, question: Mapping[str, object], anomalies: Collection[Anomaly]) -> _Answer | None:
-    """The answer that is kept in ``file`` to this very ``question``; ``None`` if there is none to be believed."""
+    """The answer that is cached in ``file`` to this very ``question``; ``None`` if there is none to be believed."""
     try:
         if not _is_ours(file.parent) or not _is_ours(file):
             return None
-        held = json.loads(file.read_bytes())
-        answer = held["answer"]
-        if held != _held(question, answer) or answer.keys() != set(map(str, anomalies)):
+        entry = json.loads(file.read_bytes())
+        answer = entry["answer"]
+        if entry != _entry(question, answer) or answer.keys() != set(map(str, anomalies)):
             return None
     except (OSError, ValueError, RecursionError, LookupError, TypeError, AttributeError):
-        return None  # damaged, or never written by this program: it is found again
+        return None  # damaged, or never written by this program: it is computed again
     known = all(reachable is None or isinstance(reachable, bool) for reachable in answer.values())
     return {anomaly: answer[anomaly] for anomaly in anomalies} if known else None
 
 
-def _held(question: Mapping[str, object], answer: Mapping[str, object]) -> dict[str, object]:
+def _entry(question: Mapping[str, object], answer: Mapping[str, object]) -> dict[str, object]:
     """What is written: the question, its answer, and a check over both."""
-    told = json.dumps([question, answer], sort_keys=True)
-    return {"question": question, "answer": answer, "check": hashlib.sha256(told.encode()).hexdigest()}
+    text = json.dumps([question, answer], sort_keys=True)
+    return {"question": question, "answer": answer, "check": hashlib.sha256(text.encode()).hexdigest()}
 
 
 def _is_ours(path: Path) -> bool:
-    """Whether it is a file or folder that nobody but this user (and the superuser) can have written."""
+    """Whether it is a file or folder that only this user (and the superuser) can have written."""
     status = path.lstat()
     usual = stat.S_ISREG(status.st_mode) or stat.S_ISDIR(status.st_mode)
     return usual and status.st_uid == os.geteuid() and not status.st_mode & _OTHERS_CAN_WRITE
 
 
 def _write(file: Path, question: Mapping[str, object], found: _Answer) -> None:
-    """Keep ``found``, all of it or nothing; where nothing can be kept it is found again next time."""
-    held = _held(question, {anomaly.value: reachable for anomaly, reachable in found.items()})
+    """Cache ``found``, all of it or nothing; where nothing can be cached it is computed again next time."""
+    entry = _entry(question, {anomaly.value: reachable for anomaly, reachable in found.items()})
     with contextlib.suppress(OSError, AckfsmError):
         file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         if _is_ours(file.parent) and (file.is_file() or not file.exists()):
-            file.unlink(missing_ok=True)  # its mode would be kept, and others may have it open
-            write_file(file, json.dumps(held).encode())
+            file.unlink(missing_ok=True)  # its mode would stay, and others may have it open
+            write_file(file, json.dumps(entry).encode())
             file.chmod(0o600)

@@ -1,16 +1,16 @@
-"""Witnesses that were performed: what a search found, done again by the reference executor before anybody sees it."""
+"""Witnesses: what a search found, performed by the reference executor before it is shown."""
 
 from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterable, Iterator, Sequence
 
-from ackfsm.explore._system import Refused, System
+from ackfsm.explore.replay.interpreter import Interpreter, Refused
 from ackfsm.network import Instance, Network, NetworkEvent
 from ackfsm.tables import Promise, Row
 from ackfsm.terms import Anomaly, DefectError, InputError
 
-__all__ = ["Change", "NotReplayedError", "Step", "Way", "Witness", "perform", "replay", "replay_all"]
+__all__ = ["CandidateWitness", "Change", "NotReplayedError", "Step", "Witness", "perform", "replay", "replay_all"]
 
 
 class NotReplayedError(DefectError):
@@ -55,17 +55,17 @@ class Step:
 
     @property
     def because(self) -> str:
-        """Why: the reason of whoever decides the event."""
+        """Why: the reason in the row of the machine that decides the event."""
         return self.changes[0].row.because
 
     def moved(self, anomaly: str | None = None) -> tuple[Change, ...]:
-        """The machines of the system that have moved, and with an ``anomaly`` those that watch for it."""
+        """The machines of the system that have moved, and with an ``anomaly`` those that observe it."""
         return tuple(change for change in self.changes if change.moves and change.instance.anomaly in {None, anomaly})
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Witness:
-    """A way from the first state to an anomaly, each step of which has been performed.
+    """A run from the first state to an anomaly, each step of which has been performed.
 
     ``shown_by`` are the machines whose last states are the anomaly; ``at_rest`` tells whether it is one only because
     nothing else can happen any more but faults and actions that no application has to take.  ``promise`` is the
@@ -81,7 +81,7 @@ class Witness:
 
     @property
     def ending(self) -> tuple[str, ...]:
-        """What has come of it: a few sentences."""
+        """The result: a few sentences."""
         shown = ", ".join(f"{instance.label} is in the state {state}" for instance, state in self.end)
         rest = ["At rest: nothing but faults and optional actions can happen any more."] if self.at_rest else []
         promise = "Nobody promises that it never happens."
@@ -102,7 +102,7 @@ class Witness:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Way:
+class CandidateWitness:
     """What a search has found: the labels of the events that lead to an anomaly, and what promises that none do."""
 
     anomaly: Anomaly
@@ -111,58 +111,58 @@ class Way:
 
 
 def replay(network: Network, anomaly: Anomaly, labels: Sequence[str], promise: Promise | None = None) -> Witness:
-    """Perform the events with these labels on a new :class:`System`; the end must be the anomaly.
+    """Perform the events with these labels on a new :class:`Interpreter`; the end must be the anomaly.
 
     ``promise`` says that it never happens.  Raises :class:`NotReplayedError` if an event cannot happen or if the end
     is no such anomaly.
     """
-    (witness,) = replay_all(network, [Way(anomaly, tuple(labels), promise)])
+    (witness,) = replay_all(network, [CandidateWitness(anomaly, tuple(labels), promise)])
     return witness
 
 
-def replay_all(network: Network, ways: Iterable[Way]) -> Iterator[Witness]:
-    """As :func:`replay`, one way after the other from the first state; the machines are made once."""
+def replay_all(network: Network, candidates: Iterable[CandidateWitness]) -> Iterator[Witness]:
+    """As :func:`replay`, one candidate after the other from the first state; the machines are made once."""
     changes: list[Change] = []
-    system = System(network, lambda instance, row: changes.append(Change(instance, row)))
-    for way in ways:
-        system.reset()
-        steps = tuple(_performed(system, changes, way))
-        shown_by = _shown_by(system, way.anomaly, len(steps))
-        states = zip(network.instances, system.state, strict=True)
+    interpreter = Interpreter(network, lambda instance, row: changes.append(Change(instance, row)))
+    for candidate in candidates:
+        interpreter.reset()
+        steps = tuple(_performed(interpreter, changes, candidate))
+        shown_by = _shown_by(interpreter, candidate.anomaly, len(steps))
+        states = zip(network.instances, interpreter.state, strict=True)
         always = any(state in instance.marked for instance, state in states if instance in shown_by)
-        yield Witness(network, way.anomaly, way.promise, steps, shown_by, at_rest=not always)
+        yield Witness(network, candidate.anomaly, candidate.promise, steps, shown_by, at_rest=not always)
 
 
 def perform(network: Network, name: str, labels: Sequence[str]) -> None:
-    """Perform the events with these labels on a new :class:`System`; at the end some machine must show ``name``.
+    """Perform the events with these labels on a new :class:`Interpreter`; at the end some machine must show ``name``.
 
     Raises :class:`NotReplayedError` as :func:`replay`.
     """
-    system = System(network)
+    interpreter = Interpreter(network)
     for number, label in enumerate(labels, start=1):
-        _fire(system, name, number, label)
-    _shown_by(system, name, len(labels))
+        _fire(interpreter, name, number, label)
+    _shown_by(interpreter, name, len(labels))
 
 
-def _shown_by(system: System, name: str, steps: int) -> tuple[Instance, ...]:
-    """The machines that show what is watched for, after so many steps."""
-    found = system.anomalies()
+def _shown_by(interpreter: Interpreter, name: str, steps: int) -> tuple[Instance, ...]:
+    """The machines that show what is observed, after so many steps."""
+    found = interpreter.anomalies()
     if name not in found:
         raise NotReplayedError(name, f"its {steps} steps end elsewhere")
     return found[name]
 
 
-def _fire(system: System, name: str, number: int, label: str) -> None:
+def _fire(interpreter: Interpreter, name: str, number: int, label: str) -> None:
     try:
-        system.fire(label)
+        interpreter.fire(label)
     except (Refused, InputError) as error:
         raise NotReplayedError(name, f"step {number}: {error}") from None
 
 
-def _performed(system: System, changes: list[Change], way: Way) -> Iterator[Step]:
-    """The steps, each after it has happened; ``changes`` is where ``system`` tells what every machine does."""
-    events = {event.label: event for event in system.network.events}
-    for number, label in enumerate(way.labels, start=1):
+def _performed(interpreter: Interpreter, changes: list[Change], candidate: CandidateWitness) -> Iterator[Step]:
+    """The steps, each after it has happened; ``interpreter`` appends what every machine does to ``changes``."""
+    events = {event.label: event for event in interpreter.network.events}
+    for number, label in enumerate(candidate.labels, start=1):
         changes.clear()
-        _fire(system, way.anomaly, number, label)
-        yield Step(number, events[label], tuple(changes), system.state)
+        _fire(interpreter, candidate.anomaly, number, label)
+        yield Step(number, events[label], tuple(changes), interpreter.state)

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Protocol
 
-from ackfsm.explore._preferred import Reduction, check_reductions
-from ackfsm.explore._progress import ProgressFinding, find_progress, refuse_forever
-from ackfsm.explore._search import Exploration, Search, explore
-from ackfsm.explore._witness import Way, Witness, replay_all
+from ackfsm.explore.questions.liveness import LivenessFinding, check_forever, find_liveness
+from ackfsm.explore.replay.witness import CandidateWitness, Witness, replay_all
+from ackfsm.explore.search.explore import Exploration, exploration_of, explore, finished_search
+from ackfsm.explore.search.options import Reduction, SearchOptions
 from ackfsm.network import Bounds, Network, NetworkEvent, compose
 from ackfsm.tables import Promise, Specification
-from ackfsm.terms import Anomaly, Configuration, Fault, InputError, check_number
+from ackfsm.terms import Anomaly, Configuration, Fault, InputError
 
 __all__ = ["Answer", "Finding", "SearchFunction", "check"]
 
@@ -33,7 +32,7 @@ class Finding:
     """What is known of one anomaly.
 
     ``reachable`` is ``None`` where the search stopped before it could tell.  ``steps`` is a witness, empty without
-    one, and a shortest one unless the search was told to reduce; ``promise`` is the sentence that promises it absent.
+    one, and a shortest one unless the search used reductions; ``promise`` is the sentence that promises it absent.
     """
 
     anomaly: Anomaly
@@ -49,10 +48,10 @@ class Finding:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Answer:
-    """What a check says of one configuration.
+    """What a check found about one configuration.
 
-    ``guarantees`` says of each whether it stands, ``None`` where the search or the tables leave that
-    open; ``strongest`` are those that stand and have none above them that stands.  ``progress`` is empty if it was not
+    ``guarantees`` has for each whether it stands, ``None`` where the search or the tables leave that
+    open; ``strongest`` are those that stand and have none above them that stands.  ``liveness`` is empty if it was not
     asked for.
     """
 
@@ -62,7 +61,7 @@ class Answer:
     findings: Mapping[Anomaly, Finding]
     guarantees: Mapping[str, bool | None]
     strongest: tuple[str, ...]
-    progress: Mapping[str, ProgressFinding] = dataclasses.field(default_factory=dict)
+    liveness: Mapping[str, LivenessFinding] = dataclasses.field(default_factory=dict)
 
     @property
     def configuration(self) -> Configuration:
@@ -80,8 +79,8 @@ class Answer:
         Raises :class:`NotReplayedError` if one of them is none.
         """
         reached = sorted((f for f in self.findings.values() if f.reachable), key=lambda finding: not finding.violated)
-        ways = [Way(f.anomaly, tuple(event.label for event in f.steps), f.promise) for f in reached]
-        return tuple(replay_all(self.network, ways)) if ways else ()
+        candidates = [CandidateWitness(f.anomaly, tuple(event.label for event in f.steps), f.promise) for f in reached]
+        return tuple(replay_all(self.network, candidates)) if candidates else ()
 
     @property
     def violations(self) -> tuple[Finding, ...]:
@@ -90,8 +89,8 @@ class Answer:
 
     @property
     def keeps_promises(self) -> bool:
-        """Whether no promise is broken, by an anomaly or by a cycle that keeps the system from it for ever."""
-        return not self.violations and not any(finding.promised for finding in self.progress.values())
+        """Whether no promise is broken, by an anomaly or by a deadlock or lasso."""
+        return not self.violations and not any(finding.promised for finding in self.liveness.values())
 
     def as_json(self) -> dict[str, object]:
         """The answer as the command contract has it (``docs/commands.md``)."""
@@ -118,11 +117,11 @@ class Answer:
             },
             "guarantees": dict(self.guarantees),
             "strongest": list(self.strongest),
-            **({"progress": {n: f.as_json() for n, f in self.progress.items()}} if self.progress else {}),
+            **({"progress": {n: f.as_json() for n, f in self.liveness.items()}} if self.liveness else {}),
         }
 
 
-def check(  # noqa: PLR0913 - what a check can be told
+def check(  # noqa: PLR0913 - the options of a check
     specification: Specification,
     configuration: Configuration,
     bounds: Bounds,
@@ -138,38 +137,42 @@ def check(  # noqa: PLR0913 - what a check can be told
 ) -> Answer:
     """Explore everything that ``configuration`` can do within ``bounds``.
 
-    With ``forever`` (perhaps empty) the answer says also which progress is made; of the faults and
-    actions those named in it may go on for ever.  ``search`` searches in place of this process; it is told
-    ``max_states`` and ``progress`` alone, and what it finds cannot be looked at for ``forever``.
-    With ``reductions`` the verdicts are those of a search without them, of fewer states (``spec/reductions.md``); with
-    ``every_step`` not even the steps are spared that could lead to nothing new.
+    With ``forever`` (perhaps empty) liveness is checked too; of the faults and actions those named in it may go on for
+    ever.  ``search`` searches in place of this process; it gets ``max_states`` and ``progress`` alone, and liveness is
+    not checked.  The other arguments are those of :class:`~ackfsm.explore.SearchOptions`; with ``reductions`` the
+    verdicts are the same.
 
     Raises :class:`ackfsm.terms.InputError` for settings that the tables do not cover, and for ``reductions`` together
     with ``forever`` or ``search``.
     """
-    check_reductions(reductions)
-    check_number("max_states", max_states)
-    if reductions and search is not None:
-        raise InputError(f"only this process searches with {reductions[0]}; leave out the reductions, or the search")
-    refuse_forever(bounds, forever or ())
-    network = compose(specification, configuration, bounds)
-    promises = specification.promised_absent(configuration)
-    progressing: dict[str, ProgressFinding] = {}
-
-    def look(seen: Search) -> None:
-        found = find_progress(seen, network, specification.progress, forever=forever or (), promised=promises)
-        progressing.update(found)
-
-    search = search or functools.partial(
-        explore,
+    options = SearchOptions(
+        max_states=max_states,
         max_memory=max_memory,
         workers=workers,
-        look=None if forever is None else look,
+        progress=progress,
         reductions=reductions,
-        every_step=every_step,
+        every_step=every_step or forever is not None,
     )
+    if reductions and search is not None:
+        raise InputError(f"only this process searches with {reductions[0]}; leave out the reductions, or the search")
+    if forever is not None and reductions:
+        raise InputError(
+            f"a search with --reduce {reductions[0]} leaves out what may go on for ever; "
+            "leave --reduce out, or --progress and --forever"
+        )
+    check_forever(bounds, forever or ())
+    network = compose(specification, configuration, bounds)
+    promises = specification.promised_absent(configuration)
+    liveness: Mapping[str, LivenessFinding] = {}
     begun = time.perf_counter()
-    exploration = search(network, max_states=max_states, progress=progress)
+    if search is not None:
+        exploration = search(network, max_states=max_states, progress=progress)
+    elif forever is None:
+        exploration = explore(network, options)
+    else:
+        finished, events = finished_search(network, options)
+        liveness = find_liveness(finished, network, specification.progress, forever=forever, promised=promises)
+        exploration = exploration_of(finished, events)
     seconds = time.perf_counter() - begun
     findings = {
         anomaly: Finding(
@@ -183,4 +186,4 @@ def check(  # noqa: PLR0913 - what a check can be told
     lattice = specification.guarantees
     standing = lattice.standing({anomaly: finding.reachable for anomaly, finding in findings.items()})
     strongest = lattice.strongest(standing)
-    return Answer(network, exploration, seconds, findings, standing, strongest, progressing)
+    return Answer(network, exploration, seconds, findings, standing, strongest, liveness)

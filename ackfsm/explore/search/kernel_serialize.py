@@ -1,69 +1,69 @@
-"""States that processes exchange, in integers only: *spelled out* by their machines, not by numbers of local states.
+"""States that processes exchange, in integers only: serialised as states of machines, not as numbers of local states.
 
-Which number a local state gets depends on when it is met, so numbers mean nothing to another process.  A state
-is therefore exchanged as the packed machines of each of its components (:attr:`ackfsm.explore._kernel.Rows.local`),
+The number of a local state depends on when it is found, so it means nothing to another process.  A state is therefore
+exchanged as the packed machines of each of its components (``LocalStates.machines`` of the kernel),
 ``components * local_words`` words: the same everywhere, and exact.
 
-Written, as the kernel is, so that it means the same to Python and to Numba.
+As in the kernel, all functions mean the same to Python and to Numba.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from ackfsm.explore._kernel import Layout, Rows, System, entered, mixed
+from ackfsm.explore.search.kernel import EncodedSystem, Layout, LocalStates, hash_mix, intern
 
-__all__ = ["added", "recognised", "signed", "sought", "spelled"]
+__all__ = ["deserialize", "hash_states", "serialize", "set_find", "set_insert"]
 
 
-def signed(states: Any, words: int, seed: int, into: Any) -> None:
-    """Write a key of 31 bits of each of the ``states`` of so many ``words``; another ``seed`` gives unrelated keys."""
+def hash_states(states: Any, words: int, seed: int, into: Any) -> None:
+    """Hash each of the ``states`` of so many ``words`` to 31 bits; another ``seed`` gives unrelated hashes."""
     for state in range(len(into)):
         key = seed
         for w in range(words):
-            key = mixed(key, states[state * words + w])
+            key = hash_mix(key, states[state * words + w])
         into[state] = key
 
 
-def recognised(  # noqa: PLR0913, PLR0917 - the arrays it works on
-    system: System, layout: Layout, rows: Rows, states: Any, begin: int, into: Any, room: Any
+def deserialize(  # noqa: PLR0913, PLR0917 - the arrays it works on
+    system: EncodedSystem, layout: Layout, interned: LocalStates, states: Any, begin: int, into: Any, machines: Any
 ) -> int:
-    """Write the rows of the components of all ``states`` from ``begin``; local states that are new get one.
+    """Write the ids of the local states of all ``states`` from ``begin``; new local states are interned.
 
-    Returns the first state for which there may be no room, or their number.
+    Returns the first state for which memory may not suffice, or their number.
     """
     words, components = system.local_words, system.components
     for state in range(begin, len(into) // components):
         for c in range(components):
             base = (state * components + c) * words
             for w in range(words):
-                room[w] = states[base + w]
-            row = entered(system, layout, rows, c, room)
-            if row < 0:
+                machines[w] = states[base + w]
+            local_id = intern(system, layout, interned, c, machines)
+            if local_id < 0:
                 return state
-            into[state * components + c] = row
+            into[state * components + c] = local_id
     return len(into) // components
 
 
-def spelled(  # noqa: PLR0913, PLR0917 - as above
-    system: System, layout: Layout, rows: Rows, states: Any, count: int, into: Any
+def serialize(  # noqa: PLR0913, PLR0917 - as above
+    system: EncodedSystem, layout: Layout, interned: LocalStates, states: Any, count: int, into: Any
 ) -> None:
-    """Spell the first ``count`` of ``states`` out ``into`` words of machines."""
+    """Write the machines of the first ``count`` of ``states`` ``into`` words."""
     words, components = system.local_words, system.components
     for state in range(count):
         for c in range(components):
             number = (states[state * layout.words + layout.word[c]] >> layout.shift[c]) & layout.mask[c]
-            row = rows.row_of[c * rows.most + number]
+            local_id = interned.id_of[c * interned.most + number]
             for w in range(words):
-                into[(state * components + c) * words + w] = rows.local[row * words + w]
+                into[(state * components + c) * words + w] = interned.machines[local_id * words + w]
 
 
-def added(  # noqa: PLR0913, PLR0917 - as above
+def set_insert(  # noqa: PLR0913, PLR0917 - as above
     states: Any, keys: Any, words: int, known: Any, slots: Any, count: int
 ) -> int:
     """Append to the ``known`` states, ``count`` of them, those of ``states`` that are not among them; how many then.
 
-    ``slots`` is an open hash table of their places; it and ``known`` have room for all.
+    ``slots`` is an open hash table of their indices; it and ``known`` have room for all.
     """
     most = len(slots) - 1
     for state in range(len(keys)):
@@ -85,10 +85,10 @@ def added(  # noqa: PLR0913, PLR0917 - as above
     return count
 
 
-def sought(  # noqa: PLR0913, PLR0917 - as above
+def set_find(  # noqa: PLR0913, PLR0917 - as above
     states: Any, keys: Any, words: int, known: Any, slots: Any, into: Any
 ) -> None:
-    """Write the place of each of ``states`` among the ``known`` ones, -1 if it is not there."""
+    """Write the index of each of ``states`` among the ``known`` ones, -1 if it is not there."""
     most = len(slots) - 1
     for state in range(len(keys)):
         slot = keys[state] & most

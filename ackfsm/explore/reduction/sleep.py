@@ -1,29 +1,29 @@
-"""Which steps of a search lead nowhere new, because fewer of the same events lead there, or another order of them.
+"""Sleep sets: which events need not be taken after which, since another order, or fewer events, lead to the same state.
 
-After an event ``b`` a search need not take an earlier event ``a`` (by their numbers) that could as well have come
-before ``b``, for the state after both is reached by ``a`` first; nor any event that leads to the same without ``b``.
-Why no state is missed, nor found later than it might be, is shown in ``spec/reductions.md``.
+After an event ``b`` an earlier event ``a`` (by their numbers) sleeps if it could as well have come before ``b``: the
+state after both is reached by ``a`` first.  So does any event that leads to the same state without ``b``.  Why no state
+is missed, nor found later than it might be, is shown in ``spec/reductions.md``.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ackfsm.explore._columns import bits, columns_of, parts_of
-from ackfsm.network import Packed
+from ackfsm.explore.reduction.columns import bits, columns_by_machine, participant_columns
+from ackfsm.explore.search.encode import PackedNetwork
 
-__all__ = ["absorbs", "comes_before", "worth_taking"]
+__all__ = ["absorbs", "awake_events", "left_commutes"]
 
 
-def worth_taking(packed: Packed) -> list[int]:
-    """For each event, as bits, the events that are to be taken after it; last, those of the first state: all."""
+def awake_events(packed: PackedNetwork) -> list[int]:
+    """For each event, as bits, those outside the sleep set after it; last, those of the first state: all."""
     events = len(packed.free)
     everything = (1 << events) - 1
     after, needing = [0] * events, [0] * events  # what cannot come before the event, what does not absorb it
-    for machine in columns_of(parts_of(packed), len(packed.size)):
+    for machine in columns_by_machine(participant_columns(packed), len(packed.size)):
         outside = everything & ~sum(machine.values())
         for then, its_events in machine.items():
-            not_before = sum(others for first, others in machine.items() if not comes_before(first, then))
+            not_before = sum(others for first, others in machine.items() if not left_commutes(first, then))
             not_absorbing = sum(others for second, others in machine.items() if not absorbs(second, then))
             if any(state not in {-1, there} for there, state in enumerate(then)):
                 not_absorbing |= outside
@@ -34,7 +34,7 @@ def worth_taking(packed: Packed) -> list[int]:
     return [(a | b) & c for a, b, c in zip(after, later, needing, strict=True)] + [everything]
 
 
-def comes_before(first: Sequence[int], then: Sequence[int]) -> bool:
+def left_commutes(first: Sequence[int], then: Sequence[int]) -> bool:
     """Whether a machine can go by ``first`` and ``then`` (columns) wherever it can go by ``then`` and ``first``."""
     for state, after in enumerate(then):
         if after >= 0 and first[after] >= 0:

@@ -1,8 +1,8 @@
-"""Compiled code, kept between runs where it can be; where it cannot, it is compiled anew and that is said.
+"""Compiled code, cached between runs where it can be; where it cannot, it is compiled again with a warning.
 
 Numba refuses to compile with a cache when it finds no folder for it, and fails in the midst of a search when its files
-are damaged or the disk is full.  What it keeps is machine code, and it runs what it reads: so what was kept is believed
-only if its digest is right.
+are damaged or the disk is full.  It caches machine code, and runs what it reads: so a file is believed only if its
+digest is right.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ __all__ = ["CacheWarning", "cache_of"]
 
 
 class CacheWarning(RuntimeWarning):
-    """Compiled code cannot be kept, which costs nothing but time."""
+    """Compiled code cannot be cached, which costs nothing but time."""
 
 
 def cache_of(function: Any) -> Any:
@@ -71,7 +71,7 @@ class _Cache(FunctionCache):
 
 
 class _Sealed(IndexDataCacheFile):
-    """Keeps a digest of what it keeps, and of what that is for."""
+    """Stores each entry with a digest of it and of its key."""
 
     def save(self, key: Any, data: Any) -> None:
         kept = self._dump(data)

@@ -1,10 +1,9 @@
-"""Whether two systems behave the same to whoever sees only some of their events.
+"""Whether two systems have the same traces over some of their events.
 
-Two systems are the same if they have the same traces: the same sequences of observable events, all other
-events being hidden.  That a system may come to rest counts as something that can be observed, so
-that of two equal systems neither can end in a silence that the other one cannot.
+A trace is a sequence of observable events, all other events being hidden.  That a system may become quiescent counts as
+an observable event, so of two equal systems neither can end where the other one cannot.
 
-Both systems are made deterministic as they are walked: after a trace a system may be in any of a *set*
+Both systems are determinised on the fly: after a trace a system may be in any of a *set*
 of states.  Pairs of such sets are visited breadth first, so that the first difference is found by a
 shortest trace; if every pair that can be reached allows the same events, there is none.
 """
@@ -53,8 +52,8 @@ def compare(left: Network, right: Network, observable: Collection[str], *, max_s
     """
     check_names("observable", observable)
     check_number("max_states", max_states)
-    graphs = (_Graph(left, observable), _Graph(right, observable))
-    return _Lockstep(graphs, max_states).run([(graphs[0].closed([0]), graphs[1].closed([0]))])
+    graphs = (_ObservableGraph(left, observable), _ObservableGraph(right, observable))
+    return _DeterminizedProduct(graphs, max_states).run([(graphs[0].closed([0]), graphs[1].closed([0]))])
 
 
 def compare_after(
@@ -72,7 +71,7 @@ def compare_after(
     check_number("max_states", max_states)
     if strange := sorted(set(events) - {event.label for event in network.events}):
         raise InputError(f"this system has no event {quoted(strange[0])} to compare what follows it")
-    graph = _Graph(network, observable)
+    graph = _ObservableGraph(network, observable)
     found = graph.all_states(max_states)
     if not found:
         return Comparison(None, 0, (len(graph.states),) * 2)
@@ -82,10 +81,10 @@ def compare_after(
         for after in [dict(graph.labelled(state))]
         if set(events) <= after.keys()
     ]
-    return _Lockstep((graph, graph), max_states).run(starts)
+    return _DeterminizedProduct((graph, graph), max_states).run(starts)
 
 
-class _Graph:
+class _ObservableGraph:
     """The states of a network, numbered as they are met, and where its events lead."""
 
     def __init__(self, network: Network, observable: Collection[str]) -> None:
@@ -193,10 +192,10 @@ def _after(state: _State, columns: Sequence[tuple[int, list[int]]]) -> _State | 
     return tuple(after)
 
 
-class _Lockstep:
-    """Two graphs walked side by side."""
+class _DeterminizedProduct:
+    """The product of two determinised graphs, explored breadth first."""
 
-    def __init__(self, graphs: tuple[_Graph, _Graph], max_states: int | None) -> None:
+    def __init__(self, graphs: tuple[_ObservableGraph, _ObservableGraph], max_states: int | None) -> None:
         self.left, self.right = graphs
         self.max_states = max_states
         self.reached: dict[tuple[_Set, _Set], tuple[tuple[_Set, _Set], str] | None] = {}

@@ -1,7 +1,7 @@
-"""Progress: what has to happen in the end, and a run in which it does not.
+"""Liveness: what has to happen in the end, and a run in which it does not.
 
-The run comes to rest while a machine waits (``halts``), or it goes round in a cycle that is fair (``lasso``): the
-shortest way to the cycle, then the cycle.
+The run ends in a deadlock, quiescent while a machine waits, or in a lasso: the shortest run to a fair cycle, then the
+cycle.
 """
 
 from __future__ import annotations
@@ -10,34 +10,34 @@ import dataclasses
 from collections.abc import Collection, Mapping, Sequence
 from enum import StrEnum
 
-from ackfsm.explore._graph import Graph, Machine, Run
-from ackfsm.explore._search import Search
+from ackfsm.explore.questions.liveness_graph import LivenessGraph, LivenessViolation, WaitingMachine
+from ackfsm.explore.search.search import Search
 from ackfsm.network import Bounds, Instance, Network, NetworkEvent
 from ackfsm.tables import Progress, Waiting
 from ackfsm.terms import Fault, InputError, check_names
 
-__all__ = ["Broken", "ProgressFinding", "find_progress", "refuse_forever"]
+__all__ = ["LivenessFailure", "LivenessFinding", "check_forever", "find_liveness"]
 
 
-class Broken(StrEnum):
-    """How progress fails: the system comes to rest, or goes round in a cycle."""
+class LivenessFailure(StrEnum):
+    """How liveness fails: the system is quiescent while a machine waits, or waits through a fair cycle."""
 
-    HALTS = "halts"
+    DEADLOCK = "halts"
     LASSO = "lasso"
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class ProgressFinding:
-    """What is known of one progress property.
+class LivenessFinding:
+    """What is known of one liveness property.
 
     ``holds`` is ``None`` where the search stopped before it could tell.  Where it is false, ``waiting`` is the machine
-    that waits for ever, ``steps`` lead to where it stays so: to rest, or to the ``cycle``.  ``promised`` is true
+    that waits for ever, ``steps`` lead to the deadlock, or to the ``cycle``.  ``promised`` is true
     if the configuration promises the anomaly absent to which that machine belongs, and faults have stopped.
     """
 
     progress: Progress
     holds: bool | None
-    kind: Broken | None = None
+    kind: LivenessFailure | None = None
     steps: tuple[NetworkEvent, ...] = ()
     cycle: tuple[NetworkEvent, ...] = ()
     waiting: Instance | None = None
@@ -54,7 +54,7 @@ class ProgressFinding:
         }
 
 
-def refuse_forever(bounds: Bounds, forever: Collection[str]) -> None:
+def check_forever(bounds: Bounds, forever: Collection[str]) -> None:
     """Raise :class:`InputError` for an event that cannot go on for ever within ``bounds``."""
     check_names("forever", forever)
     known = {*bounds.faults, *bounds.actions}
@@ -70,35 +70,40 @@ def refuse_forever(bounds: Bounds, forever: Collection[str]) -> None:
             )
 
 
-def find_progress(
+def find_liveness(
     search: Search,
     network: Network,
     properties: Mapping[str, Progress],
     *,
     forever: Collection[str] = (),
     promised: Collection[str] = (),
-) -> dict[str, ProgressFinding]:
+) -> dict[str, LivenessFinding]:
     """What the states that ``search`` has found in ``network`` tell of ``properties``.
 
     Events with a name in ``forever`` may happen again and again, though they need not; of all others that
     may never happen there is an end.  ``promised`` are the anomalies that are promised absent.
     """
-    graph = Graph(search, network, forever)
+    graph = LivenessGraph(search, network, forever)
     machines = [_machines(network, progress.waiting) for progress in properties.values()]
-    runs = [halt or graph.lasso(those) for halt, those in zip(graph.halts(machines), machines, strict=True)]
+    runs = [
+        deadlock or graph.find_lasso(those)
+        for deadlock, those in zip(graph.find_deadlocks(machines), machines, strict=True)
+    ]
     return {
         name: _finding(progress, run, promised if not forever else (), complete=search.complete)
         for (name, progress), run in zip(properties.items(), runs, strict=True)
     }
 
 
-def _finding(progress: Progress, run: Run | None, promised: Collection[str], *, complete: bool) -> ProgressFinding:
+def _finding(
+    progress: Progress, run: LivenessViolation | None, promised: Collection[str], *, complete: bool
+) -> LivenessFinding:
     if run is None:
-        return ProgressFinding(progress, holds=True if complete else None)
-    return ProgressFinding(
+        return LivenessFinding(progress, holds=True if complete else None)
+    return LivenessFinding(
         progress,
         holds=False,
-        kind=Broken.LASSO if run.cycle else Broken.HALTS,
+        kind=LivenessFailure.LASSO if run.cycle else LivenessFailure.DEADLOCK,
         steps=run.steps,
         cycle=run.cycle,
         waiting=run.waiting,
@@ -106,7 +111,7 @@ def _finding(progress: Progress, run: Run | None, promised: Collection[str], *, 
     )
 
 
-def _machines(network: Network, waiting: Sequence[Waiting]) -> list[Machine]:
+def _machines(network: Network, waiting: Sequence[Waiting]) -> list[WaitingMachine]:
     """The instances in ``network`` that wait, each with the states in which it does."""
     return [
         (number, machine.pending)

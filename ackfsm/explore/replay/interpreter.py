@@ -1,8 +1,8 @@
 """All machines of a network, each run by the ``transitions`` library: the reference executor.
 
 An event happens if every participant has a transition for it, and is refused otherwise, with the
-reason that the table gives.  The integer kernel runs the same network; tests hold the two to
-equal answers.
+reason that the table gives.  The integer kernel runs the same network; tests compare
+the two.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from ackfsm.network import Instance, Network, NetworkEvent
 from ackfsm.tables import Row
 from ackfsm.terms import AckfsmError, InputError
 
-__all__ = ["Hook", "Refused", "System"]
+__all__ = ["Hook", "Interpreter", "Refused"]
 
 
 class Hook(Protocol):
@@ -45,7 +45,7 @@ class _Machine:
     state: str
 
 
-class System:
+class Interpreter:
     """All machines of a network, each run by ``transitions``."""
 
     def __init__(self, network: Network, hook: Hook | None = None) -> None:
