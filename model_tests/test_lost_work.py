@@ -91,8 +91,8 @@ def test_but_for_a_library_that_waits_for_an_answer_and_gets_none(messages: int)
     ("old", "new"),
     [
         pytest.param(
-            '{refuse: "the library acknowledges in the order in which it hands over",',
-            '{ignore: "the library acknowledges in any order",',
+            "{refuse: the library acknowledges in the order in which it delivers,",
+            "{ignore: the library acknowledges in any order,",
             id="acknowledged out of order",
         ),
         pytest.param(

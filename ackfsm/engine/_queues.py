@@ -158,7 +158,7 @@ class Incoming:
         """What the session before still has of the copy stays with it: its application may be busy with it."""
         names, fresh = {name: copy.of(name) for name in core.wiring.table.handed}, _fresh(core)
         came = copy.route
-        if came.kept is not None and names["delivery"] != fresh["delivery"]:
+        if came.kept is not None and copy.is_with_consumer():
             route = core.route(
                 automaton=core.wiring.handed(came.kept, copy.number),
                 roles=came.incoming.parts,
