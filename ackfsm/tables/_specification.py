@@ -15,7 +15,7 @@ from ackfsm.tables._conditions import COUNTED, Condition, parse_condition
 from ackfsm.tables._events import Event, read_events
 from ackfsm.tables._guarantees import Guarantees, read_guarantees
 from ackfsm.tables._held import is_kept, keep, stamp_of
-from ackfsm.tables._machine import Machine, Move, Per, Relation, read_machine
+from ackfsm.tables._machine import Machine, Move, Per, Relation, read_machine, read_twin
 from ackfsm.tables._matrix import Switch, read_switches
 from ackfsm.tables._profiles import ProfileTable, Refusal, read_profiles
 from ackfsm.tables._progress import Progress, Waiting, read_progress
@@ -367,7 +367,10 @@ class _Loader:
             for name, data in document.data.items():
                 if name in machines:
                     raise document.error((name,), f"there are two machines {name!r}; rename one")
-                machines[name] = read_machine(document, name, (name,), data, self.conditions)
+                if "like" in data:
+                    machines[name] = read_twin(document, name, (name,), data, machines)
+                else:
+                    machines[name] = read_machine(document, name, (name,), data, self.conditions)
         return machines
 
     def _read_properties(self) -> dict[Anomaly, Property]:
