@@ -190,7 +190,7 @@ class Configuration:
     """One system with every switch set.
 
     There are no defaults here: a profile (``spec/profiles``) supplies them, see
-    :func:`ackfsm.tables.configure`.  ``publish_window`` and ``confirm_threshold`` count
+    :meth:`ackfsm.tables.Specification.configure`.  ``publish_window`` and ``confirm_threshold`` count
     messages, ``None`` means that there is none; ``prefetch`` counts messages, 0 means no
     bound; ``max_delivery_attempts`` 0 means no limit.
     """

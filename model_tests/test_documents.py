@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import pkgutil
 import re
+import subprocess
+import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from model_tests import documents
+from model_tests import architecture, documents
 from model_tests._tables import shipped
 from model_tests.engine_calls import shared_wiring
 
@@ -59,3 +63,70 @@ def test_the_python_of_the_page_of_witnesses_runs(capsys: pytest.CaptureFixture[
     shown = capsys.readouterr().out
     assert "loss ['send(m1)', 'accept(m1)', " in shown
     assert printed.partition("def test_loss")[2] in shown
+
+
+# What documents say of the project is so.
+
+PAGES = sorted(path for path in documents.ROOT.rglob("*.md") if not {".venv", "node_modules"} & {*path.parts})
+
+
+def test_the_picture_of_the_packages_is_that_of_the_imports() -> None:
+    assert architecture.PICTURE.read_text(encoding="utf-8") == architecture.picture(), (
+        "run python -m model_tests.architecture"
+    )
+
+
+def test_no_package_imports_one_above_it() -> None:
+    """What the picture is made of agrees with import-linter."""
+    depth = {name: i for i, layer in enumerate(architecture.layers()) for name in layer}
+    upwards = {
+        (name, other) for name, used in architecture.imports().items() for other in used if depth[other] <= depth[name]
+    }
+    assert not upwards
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda path: str(path.relative_to(documents.ROOT)))
+def test_links_lead_somewhere(page: Path) -> None:
+    text = re.sub(r"```.*?```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
+    for target in re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", text):
+        assert "://" in target or (page.parent / target).exists(), f"{page.name} links to {target}"
+
+
+def test_every_command_has_a_section() -> None:
+    text = (documents.ROOT / "docs" / "commands.md").read_text(encoding="utf-8")
+    sections = set(re.findall(r"^## ackfsm (\w+)", text, flags=re.MULTILINE))
+    usage = subprocess.run(
+        [sys.executable, "-m", "ackfsm.cli", "--help"], capture_output=True, text=True, check=True, cwd=documents.ROOT
+    ).stdout
+    assert sections == set(re.findall(r"^    (\w+) ", usage, flags=re.MULTILINE))
+
+
+def test_the_page_of_the_tables_names_every_file() -> None:
+    spec = documents.ROOT / "spec"
+    text = (spec / "README.md").read_text(encoding="utf-8")
+    for path in spec.iterdir():
+        name = f"`{path.name}/*.yaml`" if path.is_dir() else f"`{path.name}`"
+        assert path.name == "README.md" or name in text, f"spec/README.md does not name {path.name}"
+
+
+def test_the_index_of_the_documents_names_each() -> None:
+    text = (documents.ROOT / "docs" / "README.md").read_text(encoding="utf-8")
+    for path in (documents.ROOT / "docs").glob("*.md"):
+        assert path.name == "README.md" or f"({path.name})" in text
+    decisions = documents.ROOT / "docs" / "decisions"
+    text = (decisions / "README.md").read_text(encoding="utf-8")
+    for path in decisions.glob("*.md"):
+        assert path.name == "README.md" or f"({path.name})" in text
+
+
+def _references() -> Iterator[tuple[str, str]]:
+    for path in sorted((documents.ROOT / "ackfsm").rglob("*.py")):
+        for target in re.findall(
+            r":(?:func|class|meth|mod|data|exc|attr):`~?(ackfsm[\w.]*)`", path.read_text(encoding="utf-8")
+        ):
+            yield str(path.relative_to(documents.ROOT)), target
+
+
+@pytest.mark.parametrize(("file", "target"), sorted(set(_references())))
+def test_what_a_docstring_refers_to_exists(file: str, target: str) -> None:
+    assert pkgutil.resolve_name(target) is not None, file
