@@ -13,6 +13,7 @@ from ackfsm.cli._journal import add_journal
 from ackfsm.cli._matrix import add_matrix
 from ackfsm.cli._systems import add_systems
 from ackfsm.cli._verify import add_verify
+from ackfsm.cli._where import add_where
 
 __all__ = ["make_parser"]
 
@@ -30,5 +31,6 @@ def make_parser() -> Parser:
     add_draw(commands)
     add_export(commands)
     add_systems(commands)
+    add_where(commands)
     add_journal(commands)
     return parser

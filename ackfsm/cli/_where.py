@@ -1,0 +1,74 @@
+"""``ackfsm where``."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Final
+
+from rich.text import Text
+
+from ackfsm import tables
+from ackfsm.cli._codes import AS_PROMISED
+from ackfsm.cli._common import Commands, command, say, written_lines
+from ackfsm.cli._output import hand_out, is_standard_output
+from ackfsm.files import write_file
+from ackfsm.terms import InputError, Profile, parse_value
+
+__all__ = ["add_where"]
+
+_EXAMPLES: Final = ("redelivery_mark_persisted", "confirm", "DUPS_OK_ACKNOWLEDGE", "record.written")
+
+
+def add_where(commands: Commands) -> None:
+    parser = command(
+        commands,
+        "where",
+        _where,
+        words=(
+            "find the rows of the tables that decide, each with its file and line",
+            "\n  ".join(f"ackfsm where {word}" for word in _EXAMPLES),
+        ),
+        extra="draw",
+    )
+    parser.add_argument(
+        "word",
+        metavar="WORD",
+        nargs="?",
+        help="a setting (also by a system's own name), an event, a mode, a row (machine[.state[.event]]), a condition, "
+        "an anomaly (default: the index of all of them)",
+    )
+    profiles = ", ".join(profile.value for profile in Profile)
+    parser.add_argument("--profile", metavar="P", help=f"leave out rows that it never has (default: jms): {profiles}")
+    parser.add_argument("--output", metavar="FILE", type=Path, help="write the index of everything there")
+
+
+def _where(arguments: argparse.Namespace) -> int:
+    from ackfsm.lookup import Lookup, index_page
+    from ackfsm.report import where
+
+    lookup = Lookup(tables.load())
+    if arguments.word is None:
+        if arguments.profile is not None or arguments.json:
+            raise InputError("the index is of all profiles, and no JSON; name a WORD, or leave the option out")
+        _hand_out(arguments, index_page(lookup))
+        return AS_PROMISED
+    if arguments.output is not None:
+        raise InputError("--output is for the index of everything; leave WORD out, or leave --output out")
+    profile = Profile(str(parse_value("profile", arguments.profile or Profile.JMS)))
+    answers = lookup.find(arguments.word, profile)
+    say(
+        arguments,
+        where.answers_json(arguments.word, profile, answers),
+        lambda: Text(where.screen(answers)),
+    )
+    return AS_PROMISED
+
+
+def _hand_out(arguments: argparse.Namespace, page: str) -> None:
+    if arguments.output is None or is_standard_output(arguments.output):
+        hand_out(page)
+        return
+    write_file(arguments.output, page.encode())
+    (line,) = written_lines([arguments.output])
+    say(arguments, None, lambda: line)
