@@ -11,7 +11,7 @@ from rich.text import Text
 from ackfsm import tables
 from ackfsm.cli._codes import AS_PROMISED
 from ackfsm.cli._common import Commands, command, say, written_lines
-from ackfsm.cli._output import hand_out, is_standard_output
+from ackfsm.cli._output import hand_out, is_standard_output, put_json
 from ackfsm.files import write_file
 from ackfsm.terms import InputError, Profile, parse_value
 
@@ -49,8 +49,8 @@ def _where(arguments: argparse.Namespace) -> int:
 
     lookup = Lookup(tables.load())
     if arguments.word is None:
-        if arguments.profile is not None or arguments.json:
-            raise InputError("the index is of all profiles, and no JSON; name a WORD, or leave the option out")
+        if arguments.profile is not None:
+            raise InputError("the index is of all profiles; name a WORD, or leave --profile out")
         _hand_out(arguments, index_page(lookup))
         return AS_PROMISED
     if arguments.output is not None:
@@ -66,9 +66,11 @@ def _where(arguments: argparse.Namespace) -> int:
 
 
 def _hand_out(arguments: argparse.Namespace, page: str) -> None:
-    if arguments.output is None or is_standard_output(arguments.output):
+    if arguments.output is not None and not is_standard_output(arguments.output):
+        write_file(arguments.output, page.encode())
+        (line,) = written_lines([arguments.output])
+        say(arguments, {"written": [str(arguments.output)]}, lambda: line)
+    elif arguments.json:
+        put_json({"index": page})
+    else:
         hand_out(page)
-        return
-    write_file(arguments.output, page.encode())
-    (line,) = written_lines([arguments.output])
-    say(arguments, None, lambda: line)

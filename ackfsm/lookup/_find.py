@@ -466,8 +466,9 @@ class Lookup:
             if key in table.stated:
                 rows = [row for row in table.defaults if row.key == key]
                 values = [f"a third of {row.third_of}" if row.third_of else written(row.value) for row in rows]
-                file, _, line = rows[0].place.rpartition(":")
-                yield Reference("profile", profile, " or ".join(dict.fromkeys(values)), Place(file, int(line)))
+                document = self._profile(profile)
+                place = Place(document.name, document.line(("defaults", key)))
+                yield Reference("profile", profile, " or ".join(dict.fromkeys(values)), place)
 
     def _sweep(self, key: str) -> Iterator[Reference]:
         for number, switch in enumerate(self.specification.switches):
