@@ -15,6 +15,7 @@ from ackfsm import tables
 from ackfsm.network import Bounds
 from ackfsm.tables import EventRef, Fsm, Gap, Machine, Move, Relation, Specification
 from ackfsm.tables._conditions import ALWAYS
+from ackfsm.tables._specification import UNSOURCED
 from ackfsm.terms import Anomaly, Configuration, DeliveryMode, Fault, InputError, Profile
 from model_tests._tables import SPEC, bounds, configurations, copy_of_spec, replace, shipped, small_spec
 
@@ -29,6 +30,20 @@ def test_the_digest_names_the_tables(tmp_path: Path) -> None:
     spec = copy_of_spec(tmp_path)
     replace(spec, "machines/broker.yaml", ("one copy of a message in the queue", "one copy of a message in a queue"))
     assert tables.load(spec).digest != shipped().digest
+
+
+def _without_a_source(machine: Machine) -> list[str]:
+    """The decisions of nobody: one of several rows, or an error that an application sees."""
+    rows = (row for cell in machine.cells.values() for row in cell if len(cell) > 1 or row.error)
+    return sorted({row.place for row in rows if row.source is None})
+
+
+def test_every_decision_has_a_source() -> None:
+    spec = shipped()
+    watching = [monitor.machine for definition in spec.properties.values() for monitor in definition.monitors]
+    machines = [*spec.machines.values(), *watching, *(monitor.machine for monitor in spec.monitors.values())]
+    unsourced = {machine.name for machine in machines if _without_a_source(machine)}
+    assert unsourced == UNSOURCED, "delete from UNSOURCED what has its sources, or is no machine any more"
 
 
 # What the tables mean: read a second time by a reader of ten lines, with Python's own evaluation of the conditions.
@@ -267,7 +282,7 @@ def test_a_counter_takes_the_last_one_back_unless_something_has_kept_it(
     undoes: bool,  # noqa: FBT001 - a case
     tmp_path: Path,
 ) -> None:
-    when = f"{{when: confirm_timer == {not undoes}, because: x, source: model}}, {{ignore: x}}"
+    when = f"{{when: confirm_timer == {not undoes}, because: x, source: model}}, {{ignore: x, source: model}}"
     cells = (("up", "up", ""), ("reset", "over", ""), ("undo", "back", f"[{when}]"), ("keep", "seen", ""))
     rows = "".join(
         f"  {heading}: {{{event}: {row or '{because: x, source: model}'}}}\n" for heading, event, row in cells
