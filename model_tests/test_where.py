@@ -14,10 +14,11 @@ from hypothesis import strategies as st
 
 from ackfsm.cli import main
 from ackfsm.lookup import CALLS, Answer, Cell, Lookup, Place, Space, TableRow, index_page
+from ackfsm.lookup._cells import cells_of
 from ackfsm.report import where
-from ackfsm.tables import ALWAYS, Fsm, Value, load, parse_condition
+from ackfsm.tables import ALWAYS, Fsm, Specification, Value, load, parse_condition
 from ackfsm.terms import AckMode, Configuration, DeliveryMode, Fault, InputError, Profile, SendMode
-from model_tests._tables import configurations, copy_of_spec, replace, shipped
+from model_tests._tables import configurations, copy_of_spec, replace, shipped, small_spec
 
 ROOT = Path(__file__).resolve().parent.parent
 MODES = (("ack_mode", AckMode), ("delivery_mode", DeliveryMode), ("send_mode", SendMode))
@@ -25,7 +26,10 @@ MODES = (("ack_mode", AckMode), ("delivery_mode", DeliveryMode), ("send_mode", S
 
 @pytest.fixture(autouse=True)
 def tables_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ackfsm.tables.load", shipped)
+    def read(directory: Path | None = None) -> Specification:
+        return shipped() if directory is None else load(directory)
+
+    monkeypatch.setattr("ackfsm.tables.load", read)
 
 
 @functools.cache
@@ -250,6 +254,34 @@ def test_rows_that_a_profile_never_has_are_left_out() -> None:
     cell = Cell("x", ("y",), ("z",), (never, direct, last))
     assert Space(shipped(), Profile.JMS).living(cell) == (direct, last)
     assert Space(shipped(), Profile.ARTEMIS).living(cell) == (last,), "Artemis has no DIRECT"
+
+
+def test_the_cells_of_a_machine_are_its_cells() -> None:
+    for machine in shipped().machines.values():
+        cells = [cell for cell in lookup().machines if cell.table == machine.name]
+        placed = [((s, e), cell) for cell in cells for s in cell.states for e in cell.events]
+        assert len(placed) == len(dict(placed)) == len(machine.cells)
+        for (state, event), rows in machine.cells.items():
+            found = dict(placed)[state, str(event)].rows
+            assert [(row.place.line, row.because) for row in found] == [(row.line, row.because) for row in rows]
+
+
+def test_a_state_that_decides_one_event_of_a_line_takes_the_other_from_otherwise(tmp_path: Path) -> None:
+    machine = """
+lamp:
+  per: system
+  means: a lamp
+  owns: [press, tap]
+  states:
+    dark:
+      press: {to: bright, because: x, source: model}
+    bright:
+  otherwise:
+    press, tap: {ignore: it shines}
+"""
+    events = "".join(f"{name}: {{per: system, lane: producer, means: x}}\n" for name in ("press", "tap"))
+    shown = {(cell.states, cell.events) for cell in cells_of(small_spec(tmp_path, machine, events).machines["lamp"])}
+    assert shown == {(("dark",), ("press",)), (("bright",), ("press",)), (("dark", "bright"), ("tap",))}
 
 
 # words
