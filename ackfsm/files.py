@@ -27,7 +27,11 @@ __all__ = [
     "make_folder",
     "write_file",
     "write_files",
+    "write_folder",
 ]
+
+_BEGINNING = 200
+"""Bytes of a page in which it says what made it."""
 
 _HOST = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EMFILE, errno.ENFILE, errno.ENOMEM})
 """Errors that no other name would avoid."""
@@ -167,3 +171,33 @@ def _mode_for(place: Path) -> int:
         mask = os.umask(0o077)
         os.umask(mask)
         return 0o666 & ~mask
+
+
+def write_folder(directory: Path, texts: Mapping[str, str], made: str) -> tuple[Path, ...]:
+    """Write ``texts`` (by file name) into ``directory``, all or none; what was written, sorted.
+
+    Then the pages and pictures below it are removed that say ``made`` of themselves near their beginning, so that an
+    earlier call has made them, and that are not among ``texts``; others are left alone.
+
+    Raises :class:`ackfsm.terms.InputError` if ``directory`` cannot be written, and :class:`ackfsm.terms.HostError`
+    where the machine fails.
+    """
+    make_folder(directory)
+    paths = {directory / name: text.encode() for name, text in texts.items()}
+    for folder in {path.parent for path in paths} - {directory}:
+        make_folder(folder)
+    write_files(paths)
+    for path in sorted(directory.rglob("*.*")):
+        if path not in paths and path.suffix in {".md", ".svg"} and path.is_file():
+            _remove_if_made(path, made.encode())
+    return tuple(sorted(paths))
+
+
+def _remove_if_made(path: Path, made: bytes) -> None:
+    try:
+        with path.open("rb") as file:
+            stale = made in file.read(_BEGINNING)
+        if stale:
+            path.unlink()
+    except OSError as error:
+        raise cannot_write(path, error) from None

@@ -1,7 +1,7 @@
 """The tables as machines of the ``transitions`` library, to read, to hook into, to embed.
 
 :func:`machine` makes one table an ordinary ``transitions.Machine`` for any model object.  All
-machines of a configuration side by side are a :class:`ackfsm.explore.System`.
+machines of a configuration side by side are a :class:`ackfsm.explore.Interpreter`.
 """
 
 from __future__ import annotations

@@ -1,9 +1,7 @@
 """Composition: the machines of a configuration, side by side, synchronised on the events that they share.
 
 :func:`compose` makes every instance of every machine (once for the system, for each message,
-for each copy of a message) and every event with its participants.  :func:`pack` turns the
-result into flat lists of integers, on which the kernel of :mod:`ackfsm.explore` runs; the
-state of the whole system is a few words of 63 bits.
+for each copy of a message) and every event with its participants.
 """
 
 from __future__ import annotations
@@ -11,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from ackfsm.tables import EventRef, Fsm, Machine, Monitor, Move, Per, Relation, Row, Specification
 from ackfsm.terms import Configuration, Fault, InputError, check_names, check_number
@@ -23,25 +21,22 @@ __all__ = [
     "Instance",
     "Network",
     "NetworkEvent",
-    "Packed",
+    "Observer",
     "Participant",
-    "Watcher",
-    "components",
     "compose",
     "concerns",
     "environments",
-    "pack",
-    "watchers_of",
+    "observers_of",
 ]
 
 Index = tuple[int, ...]
 """``()`` for the system, ``(message,)``, or ``(message, copy)``; both count from 1."""
 
-Watcher = tuple[str, Monitor]
-"""What a machine watches for (an anomaly, or a name of one's own), and the machine."""
+Observer = tuple[str, Monitor]
+"""An anomaly, or a name of one's own, and the machine that observes it."""
 
 _MOST_FAULTS = 1000
-"""A budget is a machine with one state for each fault left; whoever wants more wants no limit."""
+"""A budget is a machine with one state for each fault left; more are as good as no limit."""
 
 
 _MOST_EVENTS = 60_000
@@ -93,7 +88,7 @@ def _fault(name: str) -> Fault:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Instance:
-    """One machine at one index; ``marked`` and ``at_rest`` name states of a machine that watches for ``anomaly``."""
+    """One machine at one index; ``marked`` and ``at_rest`` name states of a machine that observes ``anomaly``."""
 
     fsm: Fsm
     index: Index
@@ -171,7 +166,7 @@ def _label(name: str, index: Index) -> str:
     return f"{name}(m{index[0]}{copy})"
 
 
-def watchers_of(specification: Specification) -> tuple[Watcher, ...]:
+def observers_of(specification: Specification) -> tuple[Observer, ...]:
     """The property machines, each with its anomaly."""
     return tuple((prop.anomaly, monitor) for prop in specification.properties.values() for monitor in prop.monitors)
 
@@ -180,9 +175,9 @@ def compose(
     specification: Specification,
     configuration: Configuration,
     bounds: Bounds,
-    watchers: Collection[Watcher] | None = None,
+    observers: Collection[Observer] | None = None,
 ) -> Network:
-    """The system that ``configuration`` leaves of the tables, with ``watchers`` beside it: by default all properties.
+    """The system that ``configuration`` leaves of the tables, with ``observers`` beside it: by default all properties.
 
     Raises :class:`InputError` if the tables have no rows for a setting, or no event of a name in ``bounds``.
     """
@@ -194,7 +189,7 @@ def compose(
     for gap in specification.gaps_of(configuration):
         value = getattr(gap.value, "value", gap.value)
         raise InputError(f"{gap.key}={value} cannot be checked: {gap.because}; choose another value")
-    chosen = watchers_of(specification) if watchers is None else watchers
+    chosen = observers_of(specification) if observers is None else observers
     return _Composer(specification, configuration, bounds, chosen).network()
 
 
@@ -227,12 +222,12 @@ class _Composer:
         specification: Specification,
         configuration: Configuration,
         bounds: Bounds,
-        watchers: Collection[Watcher],
+        observers: Collection[Observer],
     ) -> None:
         self.specification = specification
         self.configuration = configuration
         self.bounds = bounds
-        self.watchers = watchers
+        self.observers = observers
         self.copies = _copies(configuration)
         self.environments = environments(specification, configuration, bounds)
         self._composed: dict[tuple[str, str], dict[Index, Fsm]] = {}
@@ -247,7 +242,7 @@ class _Composer:
         of_message = [e for e in self.specification.events.values() if e.per is not Per.SYSTEM]
         most = _MOST_EVENTS // max(1, len(of_message) * self.copies)
         machines = [m for m in self.specification.machines.values() if m.per is not Per.SYSTEM]
-        machines += [monitor.machine for _, monitor in self.watchers if monitor.machine.per is not Per.SYSTEM]
+        machines += [monitor.machine for _, monitor in self.observers if monitor.machine.per is not Per.SYSTEM]
         heard = sum(event.relation is not Relation.OWN for machine in machines for event in machine.alphabet)
         most = min(most, math.isqrt(_MOST_PARTICIPANTS // max(1, heard * self.copies**2)))
         if self.bounds.messages > most:
@@ -277,12 +272,12 @@ class _Composer:
                 yield Instance(fsm, index)
 
     def _monitors(self) -> Iterator[Instance]:
-        for name, monitor in self.watchers:
+        for name, monitor in self.observers:
             for index, fsm in self._fsms(monitor.machine).items():
                 yield Instance(fsm, index, name, monitor.marked, monitor.at_rest)
 
     def _events(self, instances: tuple[Instance, ...]) -> Iterator[NetworkEvent]:
-        hearing = _hearing(instances)
+        listeners = _listeners(instances)
         for machine in self.specification.machines.values():
             for name in machine.owns:
                 declared = self.specification.events[name]
@@ -290,7 +285,7 @@ class _Composer:
                     continue
                 for index in self._indices(declared.per):
                     if self._owner_has_a_row(machine, EventRef(name), index):
-                        event = self._event(machine, name, index, instances, hearing[name])
+                        event = self._event(machine, name, index, instances, listeners[name])
                         if all(part.event in instances[part.instance].fsm.possible for part in event.participants):
                             yield event
 
@@ -304,16 +299,16 @@ class _Composer:
         name: str,
         index: Index,
         instances: tuple[Instance, ...],
-        hearing: _Hearing,
+        listeners: _Listeners,
     ) -> NetworkEvent:
-        parts = hearing.of(index)
+        parts = listeners.of(index)
         parts.sort(key=lambda part: instances[part.instance].fsm.name != owner.name)
         may_never_happen = name in set(Fault) or self.specification.events[name].optional
         return NetworkEvent(name, index, may_never_happen, tuple(parts))
 
 
-class _Hearing:
-    """Who hears the events of one name; those that hear of their own message alone, by that message."""
+class _Listeners:
+    """Which machines hear the events of one name; those that hear only events of their own message, by that message."""
 
     def __init__(self) -> None:
         self._own: dict[Index, list[tuple[int, Index, Participant]]] = defaultdict(list)
@@ -321,13 +316,13 @@ class _Hearing:
         self._count = 0
 
     def add(self, index: Index, part: Participant) -> None:
-        """Let a machine at ``index`` hear of the events."""
+        """Add a machine at ``index``."""
         among = self._own[index[:1]] if part.event.relation is Relation.OWN else self._others
         among.append((self._count, index, part))
         self._count += 1
 
     def of(self, its: Index) -> list[Participant]:
-        """Who hears the event at the index ``its``, in the order in which they were added."""
+        """Which machines hear the event at the index ``its``, in the order in which they were added."""
         own = [*self._own[()], *self._own[its[:1]]] if its else [mine for group in self._own.values() for mine in group]
         found = sorted(
             (number, part) for number, index, part in (*own, *self._others) if concerns(part.event.relation, index, its)
@@ -335,9 +330,9 @@ class _Hearing:
         return [part for _, part in found]
 
 
-def _hearing(instances: tuple[Instance, ...]) -> Mapping[str, _Hearing]:
-    """Who hears the events of each name."""
-    found: dict[str, _Hearing] = defaultdict(_Hearing)
+def _listeners(instances: tuple[Instance, ...]) -> Mapping[str, _Listeners]:
+    """Which machines hear the events of each name."""
+    found: dict[str, _Listeners] = defaultdict(_Listeners)
     for number, instance in enumerate(instances):
         for name, events in instance.fsm.heard.items():
             for event in events:
@@ -359,98 +354,3 @@ def concerns(relation: Relation, mine: Index, its: Index) -> bool:
         case Relation.LATER:
             return its > mine
     raise AssertionError(relation)
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Packed:
-    """A network as flat lists of integers.
-
-    Instance ``i`` has ``size[i]`` states, begins in ``initial[i]``, and belongs to ``component[i]``.
-    Event ``e`` has the participants ``first[e]`` to ``first[e+1]``; participant ``p`` is instance
-    ``who[p]``, and its next state from state ``s`` is ``table[where[p] + s]``, -1 if it refuses.
-    ``free[e]`` is 1 for an event that a system at rest does not wait for.
-    ``always[mark[i] + s]`` and ``at_rest[mark[i] + s]`` are the anomalies, as bits in the order of
-    ``anomalies``, that state ``s`` of instance ``i`` of ``watchers`` marks.
-    """
-
-    size: list[int]
-    initial: list[int]
-    component: list[int]
-    first: list[int]
-    free: list[int]
-    who: list[int]
-    where: list[int]
-    table: list[int]
-    watchers: list[int]
-    mark: list[int]
-    always: list[int]
-    at_rest: list[int]
-    anomalies: tuple[str, ...]
-
-
-def pack(network: Network) -> Packed:
-    """Lay ``network`` out for the kernel."""
-    first, who, where, table = _tables(network)
-    anomalies = tuple(dict.fromkeys(i.anomaly for i in network.instances if i.anomaly is not None))
-    watchers, mark, always, at_rest = _marks(network.instances, anomalies)
-    return Packed(
-        size=[len(instance.fsm.states) for instance in network.instances],
-        initial=[instance.fsm.states.index(instance.fsm.initial) for instance in network.instances],
-        component=components(instance.index for instance in network.instances),
-        first=first,
-        free=[int(event.may_never_happen) for event in network.events],
-        who=who,
-        where=where,
-        table=table,
-        watchers=watchers,
-        mark=mark,
-        always=always,
-        at_rest=at_rest,
-        anomalies=anomalies,
-    )
-
-
-def components(indices: Iterable[Index]) -> list[int]:
-    """For each index the number of its component: the system, or a message with its copy.
-
-    The two copies of a message are components of their own, and so is a copy of the only one: together they are in
-    about as many states as the system.
-    """
-    given = list(indices)
-    copies = {index for index in given if len(index) > 1}
-    messages = {index[:1] for index in given if index}
-    apart = len(copies) > len(messages) or len(messages) == 1
-    numbers: dict[Index, int] = {}
-    return [numbers.setdefault(index if apart else index[:1], len(numbers)) for index in given]
-
-
-def _tables(network: Network) -> tuple[list[int], list[int], list[int], list[int]]:
-    first, who, where = [0], [], []
-    table: list[int] = []
-    laid: dict[tuple[int, EventRef], int] = {}
-    for event in network.events:
-        for part in event.participants:
-            fsm = network.instances[part.instance].fsm
-            if (id(fsm), part.event) not in laid:
-                laid[id(fsm), part.event] = len(table)
-                table += fsm.column(part.event)
-            who.append(part.instance)
-            where.append(laid[id(fsm), part.event])
-        first.append(len(who))
-    return first, who, where, table
-
-
-def _marks(
-    instances: Iterable[Instance], anomalies: Collection[str]
-) -> tuple[list[int], list[int], list[int], list[int]]:
-    bit = {anomaly: 1 << i for i, anomaly in enumerate(anomalies)}
-    watchers, mark = [], []
-    always: list[int] = []
-    at_rest: list[int] = []
-    for number, instance in enumerate(instances):
-        if instance.anomaly is not None:
-            watchers.append(number)
-            mark.append(len(always))
-            always += [bit[instance.anomaly] * (state in instance.marked) for state in instance.fsm.states]
-            at_rest += [bit[instance.anomaly] * (state in instance.at_rest) for state in instance.fsm.states]
-    return watchers, mark, always, at_rest

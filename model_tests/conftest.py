@@ -14,7 +14,7 @@ import pytest
 from hypothesis import settings
 
 from ackfsm import explore
-from ackfsm.explore._search import Pace
+from ackfsm.explore.search.options import Tuning
 from model_tests._tables import read_once
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ settings.load_profile("ackfsm")
 
 def pytest_configure(config: pytest.Config) -> None:
     """Where neither the package nor the home can keep compiled code, it is kept as long as the tests run."""
-    kept = (Path(explore.__file__).parent / "__pycache__", Path(platformdirs.user_cache_dir()))
+    kept = (Path(explore.__file__).parent / "search" / "__pycache__", Path(platformdirs.user_cache_dir()))
     if "NUMBA_CACHE_DIR" not in os.environ and not any(map(_keeps, kept)):
         folder = tempfile.mkdtemp(prefix="ackfsm-tests-")
         os.environ["NUMBA_CACHE_DIR"] = folder
@@ -50,7 +50,7 @@ def no_waste() -> Iterator[None]:
     """Tables are read once; searches are compiled from the first state (``test_explore.py`` compares plain ones)."""
     with pytest.MonkeyPatch.context() as patch:
         read_once(patch)
-        patch.setattr("ackfsm.explore._search.USUAL", Pace(plain_states=1))
+        patch.setattr("ackfsm.explore.search.search.DEFAULT_TUNING", Tuning(plain_states=1))
         yield
 
 

@@ -17,8 +17,8 @@ from typing import Any
 
 import pytest
 
-from ackfsm.explore import _components, _kernel
-from ackfsm.explore._search import Search
+from ackfsm.explore.search import kernel, layout
+from ackfsm.explore.search.search import Search
 
 __all__ = ["BUGS", "Bug"]
 
@@ -63,43 +63,43 @@ class Bug:
 
 BUGS = (
     Bug(
-        "steps stay where they were when a state has fewer words",
-        *(Search, "_lay_out"),
+        "deltas stay where they were when a state has fewer words",
+        *(Search, "_change_layout"),
         *("if layout.words != before.words:  #", "if layout.words > before.words:  #"),
         seed=12,
         told=28,
     ),
     Bug(
-        "boxes are not made anew for states of more words",
-        *(Search, "_lay_out"),
-        *('!= before.words and hasattr(self, "boxes")', '< before.words and hasattr(self, "boxes")'),
+        "buffers stay as they are for states of more words",
+        *(Search, "_change_layout"),
+        *('!= before.words and hasattr(self, "buffers")', '< before.words and hasattr(self, "buffers")'),
         seed=38,
         told=None,
     ),
     Bug(
         "a component has more local states than its bits can number",
-        *(_kernel, "crowded"),
+        *(kernel, "is_full"),
         *("> layout.mask[component]", "> 2 * layout.mask[component] + 1"),
         seed=4,
         told=4,
     ),
     Bug(
-        "what a state is laid out anew from goes to its old place",
-        *(_kernel, "widened"),
+        "what a state is repacked from goes to its old place",
+        *(kernel, "repack"),
         *("<< new.shift[c]", "<< old.shift[c]"),
         seed=0,
         told=4,
     ),
     Bug(
         "the key of a step forgets where it came from",
-        *(_kernel, "describe_step"),
-        *(" ^ rows.head[row * system.head + KEY]", ""),
+        *(kernel, "write_delta"),
+        *(" ^ interned.head[local_id * system.head + KEY]", ""),
         seed=0,
         told=0,
     ),
     Bug(
         "states that agree in their first word are taken for one",
-        *(_kernel, "insert"),
+        *(kernel, "insert_visited"),
         *(
             "for w in range(words):\n                    differs |=",
             "for w in range(1):\n                    differs |=",
@@ -109,84 +109,84 @@ BUGS = (
     ),
     Bug(
         "local states that agree in their first word are taken for one",
-        *(_kernel, "entered"),
+        *(kernel, "intern"),
         *(
-            "for w in range(words):\n            if rows.local[other",
-            "for w in range(1):\n            if rows.local[other",
+            "for w in range(words):\n            if interned.machines[other",
+            "for w in range(1):\n            if interned.machines[other",
         ),
         seed=2,
         told=49,
     ),
     Bug(
         "what is refused is looked up in the first mask for all",
-        *(_kernel, "look_up"),
-        *("&= rows.head[row + HEAD + m]", "&= rows.head[row + HEAD]"),
+        *(kernel, "look_up_block"),
+        *("&= interned.head[head + HEAD + m]", "&= interned.head[head + HEAD]"),
         seed=8,
         told=10,
     ),
     Bug(
         "what a system at rest waits for is looked up in the first mask alone",
-        *(_kernel, "listed"),
-        *("busy |= able & system.must[m]", "busy |= able & system.must[m] * (m == 0)"),
+        *(kernel, "enumerate_enabled"),
+        *("busy |= enabled & system.must[m]", "busy |= enabled & system.must[m] * (m == 0)"),
         seed=167,
         told=167,
     ),
     Bug(
         "an event that moves several components moves the first of them",
-        *(_kernel, "steps"),
-        *("word += rows.step[at + 1]\n", "word += rows.step[at + 1] * (i == begin)\n"),
+        *(kernel, "compute_successors"),
+        *("word += interned.delta[at + 1]\n", "word += interned.delta[at + 1] * (i == begin)\n"),
         seed=0,
         told=3,
     ),
     Bug(
         "events that cannot come before another are not taken after it",
-        *(_components, "worth_taking"),
+        *(layout, "awake_events"),
         *("[(a | b) & c for", "[b & c for"),
         seed=0,
         told=0,
     ),
     Bug(
         "an event is spared that another one does not absorb",
-        *(_components, "worth_taking"),
+        *(layout, "awake_events"),
         *("not_absorbing |= outside", "not_absorbing |= 0"),
         seed=5,
         told=5,
     ),
     Bug(
         "the first state spares events",
-        *(_components, "_worth"),
-        *("for events in worth:", "for events in [*worth[:-1], worth[-2]]:"),
+        *(layout, "_awake_masks"),
+        *("for events in awake:", "for events in [*awake[:-1], awake[-2]]:"),
         seed=0,
         told=0,
     ),
     Bug(
         "shards forget the parents",
-        *(Search, "_divide"),
-        *("shard.parent[: len(place)] = parents[place]", "shard.parent[: len(place)] = 0"),
+        *(Search, "_split_into_shards"),
+        *("shard.parent[: len(mine)] = parents[mine]", "shard.parent[: len(mine)] = 0"),
         seed=0,
         told=0,
         divided=True,
     ),
     Bug(
         "shards keep the parents' numbers as they were",
-        *(Search, "_divide"),
-        *("(number * self.pace.shards + owner)[whole.parent[:count]]", "whole.parent[:count]"),
+        *(Search, "_split_into_shards"),
+        *("(number * self.tuning.shards + owner)[whole.parent[:count]]", "whole.parent[:count]"),
         seed=0,
         told=0,
         divided=True,
     ),
     Bug(
         "shards take all that they have for expanded",
-        *(Search, "_divide"),
-        *("np.count_nonzero(place < whole.expanded)", "len(place)"),
+        *(Search, "_split_into_shards"),
+        *("np.count_nonzero(mine < whole.expanded)", "len(mine)"),
         seed=0,
         told=0,
         divided=True,
     ),
     Bug(
         "the nearest state of an anomaly is replaced by a later one",
-        *(Search, "_note"),
-        *("place < nearest", "place > nearest"),
+        *(Search, "_record_violations"),
+        *("found < nearest", "found > nearest"),
         seed=0,
         told=None,
         divided=True,

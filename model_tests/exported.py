@@ -93,7 +93,7 @@ def _small(draw: random.Random, number: int, fixed: Mapping[str, object]) -> Sys
             actions=frozenset(draw.sample(actions(), draw.choice((0, 0, 1)))),
         )
         network = compose(shipped(), Configuration(**chosen), bounds)
-        small = explore.explore(network, max_states=_MOST_STATES)
+        small = explore.explore(network, explore.SearchOptions(max_states=_MOST_STATES))
         if small.complete and small.states >= _FEWEST_STATES:
             return System(
                 f"{number}-{chosen['ack_mode']}-{chosen['delivery_mode']}-{bounds.messages}", network, _told(small)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from hypothesis import strategies as st
 
-from ackfsm import draw, engine, explore, export, history, journal, matrix, network, tables, timing
+from ackfsm import draw, engine, explore, export, history, journal, matrix, network, tables, throughput
 from ackfsm.terms import AckfsmError, Anomaly, Fault, Profile, parse_value
 from model_tests._tables import shipped
 from model_tests.fuzz_files import Laboratory
@@ -69,8 +69,8 @@ PUBLIC: Mapping[str, Callable[..., object]] = {
     "parse_run": journal.parse_run,
     "inspect_file": journal.inspect_file,
     "inspect_sqlite": journal.inspect_sqlite,
-    "parse_bandwidth": timing.parse_bandwidth,
-    "parse_duration": timing.parse_duration,
+    "parse_bandwidth": throughput.parse_bandwidth,
+    "parse_duration": throughput.parse_duration,
     "Broker": lambda profile, **named: engine.Broker(profile, **named).close(),
 }
 

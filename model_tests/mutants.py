@@ -28,8 +28,9 @@ import numpy.typing as npt
 import yaml
 
 from ackfsm import explore
-from ackfsm.explore._search import Search
-from ackfsm.network import Bounds, Network, NetworkEvent, compose, concerns, pack
+from ackfsm.explore import pack
+from ackfsm.explore.search.search import Search
+from ackfsm.network import Bounds, Network, NetworkEvent, compose, concerns
 from ackfsm.tables import EventRef, Machine, Move, Row, Specification
 from ackfsm.terms import Anomaly, Fault, InputError, Profile
 from model_tests._tables import shipped
@@ -261,7 +262,7 @@ Signature: TypeAlias = tuple[int, int, frozenset[str]]
 
 def signature(specification: Specification, system: System, limit: int | None = None) -> Signature:
     """States, transitions and anomalies of a search that ends at ``limit`` states."""
-    found = explore.explore(system.network(specification), max_states=limit)
+    found = explore.explore(system.network(specification), explore.SearchOptions(max_states=limit))
     return found.states, found.transitions, frozenset(Anomaly(name) for name in found.witnesses)
 
 
@@ -269,14 +270,14 @@ def deciding(network: Network) -> set[tuple[str, int, str]]:
     """The rows (machine, line, event) that decide something: no other participant refuses the event there."""
     packed = pack(network)
     with Search(packed) as search:
-        while search.unfinished():
-            search.go_on()
+        while search.has_work():
+            search.expand_batch()
         columns = list(np.asarray(list(search.all_states()), np.int64).T)
     table = np.asarray(packed.table, np.int64)
     found: set[tuple[str, int, str]] = set()
     for number, event in enumerate(network.events):
         places = range(packed.first[number], packed.first[number + 1])
-        refusals = [table[packed.where[p] + columns[packed.who[p]]] < 0 for p in places]
+        refusals = [table[packed.offset[p] + columns[packed.instance[p]]] < 0 for p in places]
         total = np.sum(refusals, axis=0)
         for refused, part in zip(refusals, event.participants, strict=True):
             fsm = network.instances[part.instance].fsm

@@ -1,4 +1,4 @@
-"""Reduced searches against full ones, over the whole matrix: ``python -m model_tests.reductions``.
+"""SlicedNetwork searches against full ones, over the whole matrix: ``python -m model_tests.reductions``.
 
 Every network of the matrix of ``jms`` (one message, no fault and every single fault), and a sample with two messages,
 is searched as a whole, without what leads to nothing new, and with the partial order.  The first two have to find the
@@ -15,9 +15,9 @@ import time
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
-from ackfsm.explore import Exploration, Reduced, Reduction, explore_packed, reduced
+from ackfsm.explore import Exploration, Reduction, SearchOptions, SlicedNetwork, Slicer, explore_packed, pack
 from ackfsm.matrix import make_plan
-from ackfsm.network import Bounds, Network, compose, pack
+from ackfsm.network import Bounds, Network, compose
 from ackfsm.terms import Configuration, Fault
 from model_tests._tables import shipped
 from model_tests.plain_search import shows
@@ -54,13 +54,13 @@ class Compared:
         return f"no way to {false}" if false else None
 
 
-def compared(network: Network, small: Reduced, *, compiled: bool = False) -> Compared:
+def compared(network: Network, small: SlicedNetwork, *, compiled: bool = False) -> Compared:
     """Search ``network``, of which ``small`` is what can move, in three ways."""
     return Compared(
         network,
-        explore_packed(pack(network), network.events, compiled=compiled, every_step=True),
-        explore_packed(small.packed, small.events, compiled=compiled),
-        explore_packed(small.packed, small.events, compiled=compiled, reductions=PARTIAL_ORDER),
+        explore_packed(pack(network), network.events, SearchOptions(compiled=compiled, every_step=True)),
+        explore_packed(small.packed, small.events, SearchOptions(compiled=compiled)),
+        explore_packed(small.packed, small.events, SearchOptions(compiled=compiled, reductions=PARTIAL_ORDER)),
     )
 
 
@@ -84,7 +84,7 @@ def _distinct(chosen: Sequence[tuple[Configuration, Bounds]]) -> Iterator[Compar
     known: set[str] = set()
     for configuration, bounds in chosen:
         network = compose(shipped(), configuration, bounds)
-        small = reduced(network)(lambda _: True)
+        small = Slicer(network).slice()
         if small.key not in known:
             known.add(small.key)
             yield compared(network, small, compiled=True)

@@ -25,13 +25,14 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 
 import numpy as np
 
-from ackfsm.explore import reduced
-from ackfsm.explore._foresight import BLIND, Foresight
-from ackfsm.explore._preferred import foresight_of
-from ackfsm.explore._search import Limits, Pace, Search
-from ackfsm.explore._self_check import Origin, look_again
-from ackfsm.explore._step import Expander, StateSet
-from ackfsm.network import Network, pack
+from ackfsm.explore import Origin, SearchOptions, Slicer, pack
+from ackfsm.explore.reduction.ample import compute_ample_sets
+from ackfsm.explore.search.distributed import StateSet, SuccessorWorker
+from ackfsm.explore.search.kernel_ample import NO_POR, AmpleSets
+from ackfsm.explore.search.options import Tuning
+from ackfsm.explore.search.search import Search
+from ackfsm.explore.search.self_check import self_check
+from ackfsm.network import Network
 from ackfsm.terms import DefectError
 from model_tests.plain_search import Searched, State, TooLargeError, breadth_first, rests, shows
 from model_tests.shapes import Shape, drawn, network
@@ -57,8 +58,9 @@ class Way:
     """Also the machines and events that can never move."""
     partial_order: bool = False
     workers: int = 1
-    pace: Pace = dataclasses.field(default_factory=Pace)
-    limits: Limits = dataclasses.field(default_factory=Limits)
+    tuning: Tuning = dataclasses.field(default_factory=Tuning)
+    max_states: int | None = None
+    max_memory: int | None = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -86,8 +88,8 @@ def ways(shape: Shape, expected: Searched) -> Iterator[Way]:
     draw = random.Random(shape.seed)
     states = len(expected.depth)
 
-    def pace() -> Pace:
-        return Pace(
+    def tuning() -> Tuning:
+        return Tuning(
             plain_states=draw.choice([1, 10]),
             one_shard_states=draw.choice([1, 2, 30, 10**9]),
             shards=draw.choice([2, 8]),
@@ -95,41 +97,41 @@ def ways(shape: Shape, expected: Searched) -> Iterator[Way]:
             chunk=draw.choice([16, 100, 1 << 12]),
             plain_block=draw.choice([1, 16]),
             block=draw.choice([1, 3, 128]),
-            waiting=draw.choice([1, 2, 30, 1000]),
+            deferrable=draw.choice([1, 2, 30, 1000]),
             first_bits=draw.choice([1, 2, 4, 4]),
         )
 
-    plain = dataclasses.replace(pace(), plain_states=None)
-    yield Way(pace=plain)
-    yield Way(pace=plain, every_step=False)
-    yield Way(pace=plain, whole=False, every_step=False)
-    yield Way(pace=plain, partial_order=True)
+    plain = dataclasses.replace(tuning(), plain_states=None)
+    yield Way(tuning=plain)
+    yield Way(tuning=plain, every_step=False)
+    yield Way(tuning=plain, whole=False, every_step=False)
+    yield Way(tuning=plain, partial_order=True)
     for workers in (1, 2):
-        yield Way(compiled=True, pace=dataclasses.replace(pace(), one_shard_states=1), workers=workers)
-        yield Way(compiled=True, pace=dataclasses.replace(pace(), one_shard_states=10), every_step=False)
-        yield Way(pace=pace(), whole=False, every_step=False, workers=workers)
-    yield Way(compiled=True, pace=pace(), partial_order=True, workers=2)
-    yield Way(compiled=True, pace=Pace(), whole=False, every_step=False)
+        yield Way(compiled=True, tuning=dataclasses.replace(tuning(), one_shard_states=1), workers=workers)
+        yield Way(compiled=True, tuning=dataclasses.replace(tuning(), one_shard_states=10), every_step=False)
+        yield Way(tuning=tuning(), whole=False, every_step=False, workers=workers)
+    yield Way(compiled=True, tuning=tuning(), partial_order=True, workers=2)
+    yield Way(compiled=True, tuning=Tuning(), whole=False, every_step=False)
     for compiled in (False, True):
         some = draw.randint(1, max(1, states))
-        limited = dataclasses.replace(pace(), plain_states=1 if compiled else None)
-        yield Way(compiled=compiled, pace=limited, limits=Limits(max_states=some), every_step=draw.random() < 0.5)
+        limited = dataclasses.replace(tuning(), plain_states=1 if compiled else None)
+        yield Way(compiled=compiled, tuning=limited, max_states=some, every_step=draw.random() < 0.5)
         memory = draw.randint(1, 40 * states + 10_000)
-        yield Way(compiled=compiled, pace=limited, limits=Limits(max_memory=memory), whole=False)
+        yield Way(compiled=compiled, tuning=limited, max_memory=memory, whole=False)
 
 
 class Made:
     """A network as it is searched: its machines, what they are packed to, and its events."""
 
     def __init__(self, one: Network) -> None:
-        least = reduced(one)(lambda _: True)
+        least = Slicer(one).slice()
         self.whole = Origin.whole(one), pack(one)
         self.least = least.origin, least.packed
 
     @functools.cached_property
-    def foresight(self) -> Foresight:
-        """What may be expanded alone."""
-        return foresight_of(self.whole[1])
+    def ample(self) -> AmpleSets:
+        """The ample sets."""
+        return compute_ample_sets(self.whole[1])
 
 
 class Seen:
@@ -138,48 +140,48 @@ class Seen:
     def __init__(self, made: Made, way: Way, tally: Tally) -> None:
         self.states: list[tuple[int, ...]] = []
         self.origin, packed = made.whole if way.whole else made.least
-        foresight = made.foresight if way.partial_order else BLIND
-        with Search(
-            packed,
-            way.limits,
+        ample = made.ample if way.partial_order else NO_POR
+        options = SearchOptions(
+            max_states=way.max_states,
+            max_memory=way.max_memory,
             workers=way.workers,
             compiled=way.compiled,
-            foresight=foresight,
             every_step=way.every_step,
-            pace=way.pace,
-        ) as search:
+            tuning=way.tuning,
+        )
+        with Search(packed, options, ample) as search:
             rounds = 0
-            while search.unfinished() and search.found_states <= 2 * MOST_STATES:
+            while search.has_work() and search.found_states <= 2 * MOST_STATES:
                 words, shards = search.layout.words, len(search.shards)
-                search.go_on()
+                search.expand_batch()
                 rounds += 1
                 if rounds > 1_000 + 100 * search.found_states:
                     raise AssertionError("the search does not get on")
                 tally["fewer words"] += search.layout.words < words
                 tally["more words"] += search.layout.words > words
                 tally["divided"] += len(search.shards) > shards
-                tally["late states"] += any(shard.late[0] for shard in search.shards)
-            self.defect = _looked_again(search, self.origin) if search.complete else None
+                tally["deferred states"] += any(shard.deferred[0] for shard in search.shards)
+            self.defect = _self_checked(search, self.origin) if search.complete else None
             self.states = [*search.all_states()]
             self.count, self.transitions, self.depth = search.found_states, search.transitions, search.depth
             self.complete, self.stopped_by = search.complete, search.stopped_by
             self.witnesses = {
                 anomaly: tuple(self.origin.events[event] for event in search.path(place))
-                for anomaly, place in zip(packed.anomalies, search.nearest, strict=True)
+                for anomaly, place in zip(packed.anomalies, search.first_violations, strict=True)
                 if place is not None
             }
             tally["several words"] += search.layout.words > 1
             tally["several masks"] += search.system.masks > 1
             tally["local states of several words"] += search.system.local_words > 1
-            tally["plain, then compiled"] += search.room.is_compiled and not way.compiled
+            tally["plain, then compiled"] += search.arrays.is_compiled and not way.compiled
             tally[f"stopped by {self.stopped_by}"] += self.stopped_by is not None
             tally["searches"] += 1
 
 
-def _looked_again(search: Search, origin: Origin) -> str | None:
+def _self_checked(search: Search, origin: Origin) -> str | None:
     """What the search itself has to say against what it found."""
     try:
-        look_again(search, origin)
+        self_check(search, origin)
     except DefectError as error:
         return str(error)
     return None
@@ -230,10 +232,10 @@ def _reduced(one: Network, expected: Searched, seen: Seen, found: Collection[Sta
 
 
 def _stopped(expected: Searched, way: Way, seen: Seen) -> Iterator[str]:
-    most = way.limits.max_states
+    most = way.max_states
     if seen.count > len(expected.depth) or (most is not None and seen.count <= most):
-        yield f"stopped with {seen.count} states by {way.limits}"
-    if way.limits == Limits():
+        yield f"stopped with {seen.count} states by {way}"
+    if way.max_states is None and way.max_memory is None:
         yield f"stopped by {seen.stopped_by} without a limit"
     for anomaly, steps in seen.witnesses.items():
         if len(steps) < expected.anomalies.get(anomaly, 0):
@@ -243,7 +245,7 @@ def _stopped(expected: Searched, way: Way, seen: Seen) -> Iterator[str]:
 def by_levels(made: Made, expected: Searched) -> Iterator[str]:
     """What is wrong with what is found as Spark finds it: batches of states, spelled out, to what they lead to."""
     _, packed = made.least
-    step = Expander(packed)
+    step = SuccessorWorker(packed)
     known = StateSet(step.words)
     known.add(step.first())
     begin, depth, transitions = 0, 0, 0
@@ -251,7 +253,7 @@ def by_levels(made: Made, expected: Searched) -> Iterator[str]:
     while begin < len(known):
         level, begin = known.states[begin:].copy(), len(known)
         step.load(level)
-        for anomaly, _ in step.marked((1 << len(packed.anomalies)) - 1):
+        for anomaly, _ in step.anomalies_among((1 << len(packed.anomalies)) - 1):
             nearest.setdefault(packed.anomalies[anomaly], depth)
         for states, parents in step.successors():
             if len(parents) and not (parents.min() >= 0 and parents.max() < len(level)):

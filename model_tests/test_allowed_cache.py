@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from ackfsm import explore
+from ackfsm.explore.questions.allowed import _code_digest
 from ackfsm.terms import Anomaly, Fault
 from model_tests._tables import shipped
 
@@ -103,7 +104,7 @@ def test_a_folder_that_others_can_write_is_not_believed(
 ) -> None:
     first = _asked()
     cache.chmod(mode)
-    monkeypatch.setattr("ackfsm.explore._allowed.check", None)
+    monkeypatch.setattr("ackfsm.explore.questions.allowed.check", None)
     with pytest.raises(TypeError):
         _asked()
     cache.chmod(0o700)
@@ -115,11 +116,11 @@ def test_a_file_that_others_can_write_is_not_believed(cache: Path, mode: int, mo
     first = _asked()
     _kept(cache).chmod(mode)
     with monkeypatch.context() as patch:
-        patch.setattr("ackfsm.explore._allowed.check", None)
+        patch.setattr("ackfsm.explore.questions.allowed.check", None)
         with pytest.raises(TypeError):
             _asked()
     assert _asked() == first
-    monkeypatch.setattr("ackfsm.explore._allowed.check", None)
+    monkeypatch.setattr("ackfsm.explore.questions.allowed.check", None)
     assert _asked() == first, "it was replaced by one that is believed"
 
 
@@ -133,7 +134,7 @@ def test_what_is_kept_can_be_written_by_its_owner_alone_whatever_the_umask(
     finally:
         os.umask(before)
     assert _kept(cache).stat().st_mode & 0o022 == cache.stat().st_mode & 0o022 == 0
-    monkeypatch.setattr("ackfsm.explore._allowed.check", None)
+    monkeypatch.setattr("ackfsm.explore.questions.allowed.check", None)
     assert _asked() == first
 
 
@@ -142,7 +143,7 @@ def test_what_belongs_to_somebody_else_is_not_believed(cache: Path, monkeypatch:
     assert cache.is_dir()
     somebody = os.geteuid() + 1
     monkeypatch.setattr("os.geteuid", lambda: somebody)
-    monkeypatch.setattr("ackfsm.explore._allowed.check", None)
+    monkeypatch.setattr("ackfsm.explore.questions.allowed.check", None)
     with pytest.raises(TypeError):
         _asked()
 
@@ -158,3 +159,18 @@ def test_something_else_in_the_place_of_an_answer_is_left_alone(cache: Path, pla
         kept.mkdir()
     assert _asked() == first
     assert kept.is_dir() or kept.is_fifo()
+
+
+def test_an_answer_depends_on_every_module_of_the_checker(monkeypatch: pytest.MonkeyPatch) -> None:
+    modules = set(Path(explore.__file__).parent.rglob("*.py"))
+    read = set[Path]()
+    read_bytes = Path.read_bytes
+
+    def noted(path: Path) -> bytes:
+        read.add(path)
+        return read_bytes(path)
+
+    monkeypatch.setattr(Path, "read_bytes", noted)
+    assert len(_code_digest()) == 64
+    assert read > modules
+    assert len(modules) > 20

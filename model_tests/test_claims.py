@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ackfsm import claims, cli, explore, tables, timing
-from ackfsm.claims import Decided, Status
+from ackfsm import claims, cli, explore, tables, throughput
+from ackfsm.claims import ClaimResult, Status
 from ackfsm.claims._questions import Search
 from ackfsm.network import Bounds, Network, compose
 from ackfsm.terms import Fault, InputError, SpecError
@@ -37,7 +37,7 @@ def written(folder: Path, claim: str) -> Path:
     return folder
 
 
-def decided(folder: Path, check: str, max_states: int = claims.MAX_STATES) -> Decided:
+def decided(folder: Path, check: str, max_states: int = claims.MAX_STATES) -> ClaimResult:
     """What the shipped tables say of a claim with this one check (YAML in flow style)."""
     read = claims.read(shipped(), written(folder, f"  checks:\n  - {check}"))
     return claims.decide(shipped(), read, max_states=max_states)[0]
@@ -266,7 +266,7 @@ def test_a_way_is_performed_before_it_is_shown(tmp_path: Path, monkeypatch: pyte
     def without_faults(specification: tables.Specification, question: Search) -> Network:
         return compose(specification, question.configuration, Bounds())
 
-    monkeypatch.setattr("ackfsm.claims._searches.network_of", without_faults)
+    monkeypatch.setattr("ackfsm.claims._reachability.network_of", without_faults)
     for check in ("{possible: duplicate}", "{never: duplicate}"):
         with pytest.raises(explore.NotReplayedError, match="witness of duplicate cannot be performed"):
             decided(tmp_path, check)
@@ -325,10 +325,10 @@ def test_quick_claims_are_proved_with_evidence() -> None:
 
 def test_several_processes_find_what_one_finds() -> None:
     chosen = claims.choose(claims.read(shipped()), ["C12", "C28", "C37"])
-    asked: list[tuple[int, int]] = []
-    several = claims.decide(shipped(), chosen, jobs=2, progress=lambda done, total: asked.append((done, total)))
+    asked: list[tuple[str, int, int]] = []
+    several = claims.decide(shipped(), chosen, jobs=2, progress_bar=lambda *part: asked.append(part))
     assert [one.as_json() for one in several] == [one.as_json() for one in claims.decide(shipped(), chosen)]
-    assert [done for done, _ in asked] == list(range(1, asked[-1][1] + 1)), "one step for each question"
+    assert [done for _, done, _ in asked] == list(range(1, asked[-1][2] + 1)), "one step for each question"
 
 
 def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
@@ -459,29 +459,31 @@ def test_a_difference_is_told_by_a_shortest_trace() -> None:
 
 
 def test_the_arithmetic_is_exact() -> None:
-    rtt, gibibit = timing.parse_duration("0.25 ms"), timing.parse_bandwidth("1 Gib/s")
-    assert timing.blocking_rate(rtt) == 4000
-    assert timing.bandwidth_bound(gibibit, 1500) == Fraction(2**30, 8 * 1500)
-    assert int(timing.bandwidth_bound(gibibit, 1500)) == 89478
-    assert timing.window_rate(2, rtt, gibibit, 1500) == 8000
-    assert timing.window_rate(10**6, rtt, gibibit, 1500) == timing.bandwidth_bound(gibibit, 1500)
-    assert timing.transaction_rate(1, rtt, gibibit, 1500) < timing.blocking_rate(rtt), "the message has to be sent too"
+    rtt, gibibit = throughput.parse_duration("0.25 ms"), throughput.parse_bandwidth("1 Gib/s")
+    assert throughput.blocking_rate(rtt) == 4000
+    assert throughput.bandwidth_bound(gibibit, 1500) == Fraction(2**30, 8 * 1500)
+    assert int(throughput.bandwidth_bound(gibibit, 1500)) == 89478
+    assert throughput.window_rate(2, rtt, gibibit, 1500) == 8000
+    assert throughput.window_rate(10**6, rtt, gibibit, 1500) == throughput.bandwidth_bound(gibibit, 1500)
+    assert throughput.transaction_rate(1, rtt, gibibit, 1500) < throughput.blocking_rate(rtt), (
+        "the message has to be sent too"
+    )
 
 
 @settings(max_examples=50)
 @given(st.integers(1, 10**6), st.integers(1, 10**6))
 def test_a_larger_batch_is_never_slower_and_never_faster_than_the_line(batch: int, more: int) -> None:
     given_ = (Fraction(1, 1000), Fraction(2**30), 1500)
-    rates = [timing.transaction_rate(size, *given_) for size in (batch, batch + more)]
-    assert rates[0] < rates[1] < timing.bandwidth_bound(given_[1], given_[2])
+    rates = [throughput.transaction_rate(size, *given_) for size in (batch, batch + more)]
+    assert rates[0] < rates[1] < throughput.bandwidth_bound(given_[1], given_[2])
 
 
 @pytest.mark.parametrize("text", ["1", "ms", "-1 ms", "0 ms", "1 h", "1 Gib"])
 def test_what_is_no_duration_is_refused_with_the_units(text: str) -> None:
     with pytest.raises(InputError, match="s, ms, us, ns"):
-        timing.parse_duration(text)
+        throughput.parse_duration(text)
 
 
 def test_a_gibibit_is_no_gigabit() -> None:
-    assert timing.parse_bandwidth("1Gib") == 2**30
-    assert timing.parse_bandwidth("1 Gb/s") == 10**9
+    assert throughput.parse_bandwidth("1Gib") == 2**30
+    assert throughput.parse_bandwidth("1 Gb/s") == 10**9

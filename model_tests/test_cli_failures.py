@@ -5,6 +5,7 @@ from __future__ import annotations
 import concurrent.futures
 import errno
 import json
+import multiprocessing
 import os
 import resource
 import signal
@@ -16,8 +17,9 @@ from typing import Any
 
 import pytest
 
-from ackfsm import claims, cli, explore, matrix, tables
+from ackfsm import cli, explore, matrix, tables
 from ackfsm.terms import AckfsmError, HostError, InputError, SpecError
+from ackfsm.views import matrix_files
 from model_tests._tables import SPEC, shipped
 from model_tests.commands import (
     AS_PROMISED,
@@ -250,7 +252,7 @@ def test_too_little_memory_is_one_sentence() -> None:
     program = """
 import resource, sys
 from ackfsm import tables
-from ackfsm.cli import _outermost, main
+from ackfsm.cli import _run, main
 tables.load()
 with open("/proc/self/statm") as told:
     taken = int(told.read().split()[0]) * resource.getpagesize()
@@ -331,8 +333,8 @@ def on_a_full_disk(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[
 UNSEARCHED = """
 import sys
 from ackfsm.cli import main
-from ackfsm.report import systems
-systems.survey = lambda _, profiles, **__: dict.fromkeys(profiles, ())
+from ackfsm import matrix
+matrix.mode_sweep = lambda _, profiles, **__: dict.fromkeys(profiles, ())
 sys.exit(main())
 """
 
@@ -366,7 +368,7 @@ def never(monkeypatch: pytest.MonkeyPatch) -> None:
     def begun(*_: object, **__: object) -> None:
         raise AssertionError("it has begun")
 
-    for place in ("ackfsm.explore.check", "ackfsm.matrix.run", "ackfsm.report.systems.survey", "ackfsm.draw.write_all"):
+    for place in ("ackfsm.explore.check", "ackfsm.matrix.run", "ackfsm.matrix.mode_sweep", "ackfsm.draw.write_all"):
         monkeypatch.setattr(place, begun)
     monkeypatch.setattr("ackfsm.cli._export.compose", begun)
     monkeypatch.setattr(tables, "load", shipped)
@@ -457,7 +459,7 @@ def test_others_files_among_the_pages_are_left_alone(tmp_path: Path, monkeypatch
     """Also a pipe, which would be read for ever, and a folder."""
     os.mkfifo(tmp_path / "pipe.md")
     (tmp_path / "folder.svg").mkdir()
-    monkeypatch.setattr("ackfsm.report.systems.survey", lambda _, profiles, **__: dict.fromkeys(profiles, ()))
+    monkeypatch.setattr("ackfsm.matrix.mode_sweep", lambda _, profiles, **__: dict.fromkeys(profiles, ()))
     assert cli.main(["systems", "--output", str(tmp_path)]) == AS_PROMISED
     assert (tmp_path / "pipe.md").is_fifo()
 
@@ -540,23 +542,28 @@ def test_no_limit_can_be_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def _killed(*_: object, **__: object) -> None:
+    assert multiprocessing.parent_process() is not None, "it is done in this process"
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-def test_claims_whose_process_is_killed_say_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ackfsm.claims._run.answer", _killed)
-    chosen = claims.read(shipped())[:3]
-    with pytest.raises(HostError, match="a worker process was killed, probably for want of memory"):
-        claims.decide(shipped(), chosen, jobs=2)
+KILLED = {
+    "claims --id C01 --id C02 --jobs 2": "ackfsm.claims._run.answer",
+    "systems solace --jobs 2": "ackfsm.matrix._run._canonical_keys",
+    f"{TINY_MATRIX} --jobs 2": "ackfsm.matrix._run._outcomes",
+}
+"""Commands whose work is done in processes, and the task in which one of these is killed."""
 
 
-def test_systems_whose_process_is_killed_say_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    from ackfsm.report import systems
-    from ackfsm.terms import Profile
-
-    monkeypatch.setattr("ackfsm.report._survey._search_shipped", _killed)
-    with pytest.raises(HostError, match="a worker process was killed, probably for want of memory"):
-        systems.survey(shipped(), [Profile.SOLACE], jobs=2)
+@pytest.mark.parametrize("line", KILLED)
+def test_a_worker_that_is_killed_is_one_sentence(
+    line: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(tables, "load", shipped)
+    monkeypatch.setattr(KILLED[line], _killed)
+    assert cli.main(line.split()) == FAILED
+    told = capsys.readouterr()
+    sentence = "a worker process was killed, probably for want of memory; use fewer with --jobs, or search less"
+    assert (told.out, told.err) == ("", f"ackfsm {line.split(maxsplit=1)[0]}: {sentence}\n")
 
 
 def test_violations_alone_end_with_1() -> None:
@@ -572,7 +579,7 @@ def test_a_matrix_is_written_whole_or_not_at_all(tmp_path: Path) -> None:
     plan = matrix.make_plan(shipped(), "solace", settings, pairs=False, max_states=3)
     found = matrix.run(plan, shipped())
     with pytest.raises(InputError, match=r"matrix\.html: cannot be written"):
-        matrix.write(found, matrix.summarise(found), tmp_path)
+        matrix_files.write(found, matrix.summarise(found), tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["matrix.html"]
 
 

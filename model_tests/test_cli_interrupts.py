@@ -66,22 +66,16 @@ def test_an_interrupt_while_the_command_is_being_loaded_ends_it_at_once() -> Non
         assert (run.returncode, err) == (INTERRUPTED, "ackfsm: interrupted\n")
 
 
+PRINTED = """
+import {package}
+run = {package}.{function}
+printing = lambda *part: print(*part, flush=True)
+{package}.{function} = lambda *given, **named: run(*given, **named | {{"progress_bar": printing}})
+"""
 TELLING = {
-    "claims --jobs 2": """
-from ackfsm import claims
-decide = claims.decide
-claims.decide = lambda *given, **named: decide(*given, **named | {"progress": lambda *part: print(*part, flush=True)})
-""",
-    "systems ems --jobs 2": """
-from ackfsm.report import systems
-survey = systems.survey
-systems.survey = lambda *given, **named: survey(*given, **named | {"progress": lambda *part: print(*part, flush=True)})
-""",
-    "matrix --messages 2 --jobs 2": """
-from ackfsm import matrix
-run = matrix.run
-matrix.run = lambda *given, **named: run(*given, **named | {"progress": lambda *part: print(*part, flush=True)})
-""",
+    "claims --jobs 2": PRINTED.format(package="ackfsm.claims", function="decide"),
+    "systems ems --jobs 2": PRINTED.format(package="ackfsm.matrix", function="mode_sweep"),
+    "matrix --messages 2 --jobs 2": PRINTED.format(package="ackfsm.matrix", function="run"),
 }
 """Commands that spread their work, and what makes each print a line as soon as its workers have done some."""
 

@@ -17,7 +17,7 @@ from typing import Any
 import numba
 import pytest
 
-from ackfsm.explore._cache import CacheWarning, cache_of
+from ackfsm.explore.search.cache import CacheWarning, cache_of
 from model_tests._tables import SPEC, to_be_changed
 from model_tests.commands import AS_PROMISED, ended, environment
 
@@ -42,7 +42,7 @@ class _Toy:
         module = importlib.util.module_from_spec(spec)
         spec.loader.exec_module(module)
         made: Any = numba.njit(nogil=True)(module.add)
-        made._cache = cache_of(module.add)  # noqa: SLF001 - as ackfsm.explore._compiled does it
+        made._cache = cache_of(module.add)  # noqa: SLF001 - as ackfsm.explore.search.compiled does it
         return made
 
     def run(self) -> bool:
@@ -72,10 +72,10 @@ def test_what_is_compiled_is_kept(toy: _Toy) -> None:
 
 
 def test_the_kernel_is_kept_so() -> None:
-    """What ``ackfsm.explore._compiled`` relies on is there in this Numba."""
-    from ackfsm.explore import _compiled
+    """What ``ackfsm.explore.search.compiled`` relies on is there in this Numba."""
+    from ackfsm.explore.search import compiled
 
-    assert type(_compiled.enter._cache).__module__ == cache_of.__module__  # noqa: SLF001 - this very thing
+    assert type(compiled.rehash_local_states._cache).__module__ == cache_of.__module__  # noqa: SLF001 - this very thing
     plain: Any = numba.njit(_Toy.compiled)
     assert type(plain._cache).__name__ == "NullCache"  # noqa: SLF001 - this is what is replaced
 
@@ -150,7 +150,7 @@ def elsewhere(tmp_path: Path) -> tuple[Path, dict[str, str]]:
     copy = tmp_path / "copy"
     to_be_changed(SPEC.parent / "ackfsm", copy / "ackfsm")
     (copy / "spec").symlink_to(SPEC)
-    _without_a_place(copy / "ackfsm" / "explore", tmp_path / "home")
+    _without_a_place(copy / "ackfsm" / "explore" / "search", tmp_path / "home")
     caches = {"HOME": str(tmp_path / "home"), "XDG_CACHE_HOME": str(tmp_path / "home" / "caches")}
     return copy, {**environment(PYTHONPATH=str(copy), **caches), "NUMBA_CACHE_DIR": ""}
 
@@ -166,9 +166,9 @@ from ackfsm import tables
 from ackfsm.cli import main
 load = tables.load
 def compiled(*given):
-    from ackfsm.explore import _cache, _kernel
-    _cache.cache_of(_kernel.enter)
-    _cache.cache_of(_kernel.expand)
+    from ackfsm.explore.search import cache, kernel
+    cache.cache_of(kernel.rehash_local_states)
+    cache.cache_of(kernel.expand)
     return load(*given)
 tables.load = compiled
 sys.exit(main())
@@ -188,8 +188,8 @@ from ackfsm.claims import _run
 from ackfsm.cli import main
 
 def answer(*given, **named):
-    from ackfsm.explore import _cache, _kernel
-    _cache.cache_of(_kernel.enter)
+    from ackfsm.explore.search import cache, kernel
+    cache.cache_of(kernel.rehash_local_states)
     from ackfsm.claims._questions import answer
     return answer(*given, **named)
 

@@ -1,4 +1,4 @@
-"""Drawings say what the tables say: every format is read back by other means and held against the machines."""
+"""Drawings say what the tables say: every format is read back by other means and compared with the machines."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from hypothesis import strategies as st
 
 from ackfsm.draw import Format, draw, overview, write_all
 from ackfsm.network import Bounds, Network, compose
-from ackfsm.tables import Fsm, Monitor, Move, Row
+from ackfsm.tables import Fsm, Lane, Monitor, Move, Row, Specification
 from ackfsm.terms import Anomaly, Configuration, Fault, InputError
 from model_tests._tables import actions, bounds, configurations, shipped, small_spec
 
@@ -85,13 +85,23 @@ def _panels(name: str, network: Network) -> dict[str, Fsm]:
 
 
 def _moves(name: str, network: Network) -> Moves:
-    """What a drawing must show, from the composed system alone."""
+    """All moves of the machine, from the composed system alone."""
     return {
         (_state(panel, row.state), _state(panel, row.target), str(event))
         for panel, fsm in _panels(name, network).items()
         for (_, event), row in fsm.rows.items()
         if row.move is Move.TO
     }
+
+
+def _reached(fsm: Fsm, network: Network) -> set[str]:
+    """The states to which possible moves of this machine lead."""
+    possible = {event.name for event in network.events}
+    steps = {s: {r.target for (_, e), r in fsm.rows.items() if r.state == s and e.name in possible} for s in fsm.states}
+    reached = {fsm.initial}
+    for _ in fsm.states:
+        reached |= {target for state in reached for target in steps[state]}
+    return reached
 
 
 def _state(panel: str, state: str) -> str:
@@ -111,24 +121,37 @@ def _edges(parsed: Mapping[str, Any]) -> Iterator[tuple[str, str, dict[str, str]
         yield names[edge["tail"]], names[edge["head"]], edge
 
 
-def _labelled(label: str) -> list[tuple[str, str]]:
+def _notes(parsed: Mapping[str, Any]) -> dict[str, str]:
+    """The conditions that stand below a drawing, by the number that stands for them on its edges."""
+    (legend,) = (item["label"] for item in parsed["objects"] if item["name"] == "cluster_legend")
+    notes, number = dict[str, str](), ""
+    for line in legend.split('<br align="left"/>'):
+        if match := re.fullmatch(r"<i>(\[\d+\])</i>: (.*)", line):
+            number, notes[match[1]] = match[1], f"[{html.unescape(match[2])}]"
+        elif line.startswith("&#160;"):
+            notes[number] = f"{notes[number][:-1]} {html.unescape(line).strip()}]"
+    return notes
+
+
+def _labelled(label: str, notes: Mapping[str, str]) -> list[tuple[str, str]]:
     """The events of an edge with their guard, from its HTML-like label."""
     found = []
     for cell in re.findall(r"<td align=\"left\">(.*?)</td>", label):
         guard = " ".join(html.unescape(part) for part in re.findall(r"<i>(.*?)</i>", cell))
-        events = re.sub(r"<font point-size=\"9\"><i>.*?</i></font>", "", cell)
+        events = re.sub(r"<font point-size=\"10\"><i>.*?</i></font>", "", cell)
         words = re.split(r"<br align=\"left\"/>|, ", events)
-        found += [(html.unescape(re.sub(r"<.*?>", "", word)), guard) for word in words if word]
+        found += [(html.unescape(re.sub(r"<.*?>", "", word)), notes.get(guard, guard)) for word in words if word]
     return found
 
 
 def _drawn(source: str) -> list[tuple[str, str, str, str]]:
     """(from, to, event, guard) of every edge; the arrow to the initial state is left out."""
+    parsed = _parsed(source)
     return [
         (tail, head, event, guard)
-        for tail, head, edge in _edges(_parsed(source))
-        if not tail.endswith("initial")
-        for event, guard in _labelled(edge["label"])
+        for tail, head, edge in _edges(parsed)
+        if not tail.endswith("initial") and edge.get("style") != "invis"
+        for event, guard in _labelled(edge["label"], _notes(parsed))
     ]
 
 
@@ -137,7 +160,11 @@ def _drawn(source: str) -> list[tuple[str, str, str, str]]:
 def test_dot_has_the_moves_of_the_machine_and_no_others(name: str, configuration: Configuration) -> None:
     drawn = [(tail, head, event) for tail, head, event, _ in _drawn(_text(name, Format.DOT, configuration))]
     assert len(drawn) == len(set(drawn))
-    assert set(drawn) == _moves(name, _composed(configuration, EVERYTHING))
+    network = _composed(configuration, EVERYTHING)
+    reached = {
+        _state(panel, state) for panel, fsm in _panels(name, network).items() for state in _reached(fsm, network)
+    }
+    assert set(drawn) == {move for move in _moves(name, network) if {*move[:2]} <= reached}
 
 
 def _holds(condition: str, environment: Mapping[str, object]) -> bool:
@@ -212,13 +239,20 @@ def test_svg_shows_every_state_and_every_event_that_moves(name: str) -> None:
     root = ET.fromstring(_text(name, Format.SVG, configuration))  # noqa: S314 - made here
     assert root.tag == "{http://www.w3.org/2000/svg}svg"
     words = {
-        word.strip()
+        word.strip(", ")
         for text in root.iter("{http://www.w3.org/2000/svg}text")
-        for word in "".join(text.itertext()).split(", ")
+        for word in re.split(", |: ", "".join(text.itertext()))
     }
-    for fsm in _panels(name, _composed(configuration, EVERYTHING)).values():
-        assert set(fsm.states) <= words
-        assert {str(event) for (_, event), row in fsm.rows.items() if row.move is Move.TO} <= words
+    network = _composed(configuration, EVERYTHING)
+    for fsm in _panels(name, network).values():
+        assert set(fsm.states) <= words, "those that are never reached in the legend"
+        reached = _reached(fsm, network)
+        moves = {
+            str(event)
+            for (_, event), row in fsm.rows.items()
+            if row.move is Move.TO and {row.state, row.target} <= reached
+        }
+        assert moves <= words
 
 
 @pytest.mark.parametrize("name", SUBJECTS)
@@ -355,20 +389,46 @@ def test_marked_states_look_different_and_the_legend_says_so(anomaly: Anomaly) -
     assert ("anomaly:" in legend, "anomaly at rest:" in legend) == (bool(marked), bool(at_rest))
 
 
-def test_what_cannot_happen_in_a_configuration_is_dimmed() -> None:
-    configuration = CONFIGURATIONS["pre"]
-    parsed = _parsed(_text("delivery", Format.DOT, configuration))
-    network = _composed(configuration, EVERYTHING)
-    fsm = next(i.fsm for i in network.instances if i.fsm.name == "delivery")
+def test_what_cannot_happen_in_a_configuration_is_dimmed_or_named() -> None:
+    network = _composed(CONFIGURATIONS["pre"], EVERYTHING)
     possible = {event.name for event in network.events}
-    steps = {s: {r.target for (_, e), r in fsm.rows.items() if r.state == s and e.name in possible} for s in fsm.states}
-    reached = {fsm.initial}
-    for _ in fsm.states:
-        reached |= {target for state in reached for target in steps[state]}
-    grey = {item["name"] for item in parsed["objects"] if item.get("color") == "#999999"}
-    assert grey == set(fsm.states) - reached
-    assert "processing" in grey
-    assert {tail for tail, _, edge in _edges(parsed) if edge.get("style") == "dotted"} == grey
+    dimmed, left_out = 0, set[str]()
+    for name in SPEC.machines:
+        parsed = _parsed(_text(name, Format.DOT, CONFIGURATIONS["pre"]))
+        fsm = next(i.fsm for i in network.instances if i.fsm.name == name)
+        (legend,) = (item["label"] for item in parsed["objects"] if item["name"] == "cluster_legend")
+        named = re.search(r"never reached in this configuration: (.*)", legend.replace('<br align="left"/>', " "))
+        missing = set(fsm.states) - _reached(fsm, network)
+        assert set(re.findall(r"[\w.]+", named[1] if named else "")) == missing
+        assert not missing & {item["name"] for item in parsed["objects"]}
+        left_out |= missing
+        for _, _, edge in _edges(parsed):
+            events = set(re.findall(r"\w+", re.sub(r"<.*?>|\(.*?\)", " ", edge.get("label", ""))))
+            assert (edge.get("style") == "dotted") == (bool(events) and not events & possible)
+            grey = set(re.findall(r'<font color="#999999">(?:<b>)?(\w+)', edge.get("label", "")))
+            assert grey == events - possible
+            dimmed += len(grey)
+    assert dimmed
+    assert left_out
+
+
+@pytest.mark.parametrize("name", SUBJECTS)
+def test_a_drawing_can_be_read_at_the_width_of_a_page(name: str) -> None:
+    """Of a machine with more states than this only a configuration can be."""
+    configuration = (
+        CONFIGURATIONS["jms"] if sum(len(m.machine.states) for m in _monitors(name)) > _MOST_STATES else None
+    )
+    root = ET.fromstring(_text(name, Format.SVG, configuration))  # noqa: S314 - made here
+    width = float(root.get("width", "").removesuffix("pt")) / _POINTS
+    smallest = min(float(text.get("font-size", 0)) for text in root.iter(f"{SVG}text")) / _POINTS
+    assert smallest * min(1, _COLUMN / width) >= LEGIBLE
+
+
+_MOST_STATES = 11
+_POINTS = 0.75
+"""Points of a pixel."""
+
+_COLUMN = 860
 
 
 @pytest.mark.parametrize("configuration", CONFIGURATIONS.values(), ids=CONFIGURATIONS)
@@ -394,6 +454,149 @@ def _moved(network: Network) -> Iterator[tuple[str, str, str]]:
             moves = any(row.move is Move.TO and row.target != row.state for row in rows)
             if moves and event.name not in set(Fault) and instance.anomaly is None and instance.fsm.name != owner.name:
                 yield owner.name, instance.fsm.name, event.name
+
+
+SVG = "{http://www.w3.org/2000/svg}"
+OVERVIEWS = {"general": None, **CONFIGURATIONS}
+PAGE = 900
+LEGIBLE = 11
+
+
+def _overview_svg(configuration: Configuration | None = None, specification: Specification = SPEC) -> ET.Element:
+    return ET.fromstring(str(overview(specification, Format.SVG, configuration)))  # noqa: S314 - made here
+
+
+def _boxes(root: ET.Element) -> dict[str, list[float]]:
+    """Left, top, right and bottom of each machine."""
+    boxes = {}
+    for group in root.iter(f"{SVG}g"):
+        if name := group.get("id"):
+            x, y, width, height = (float(group.findall(f"{SVG}rect")[-1].get(key, "")) for key in _AREA)
+            boxes[name] = [x, y, x + width, y + height]
+    return boxes
+
+
+_AREA = ("x", "y", "width", "height")
+
+
+def _titles(root: ET.Element) -> list[str]:
+    """All lines of all titles."""
+    return [line for title in root.iter(f"{SVG}title") for line in (title.text or "").splitlines()]
+
+
+@pytest.mark.parametrize("configuration", OVERVIEWS.values(), ids=OVERVIEWS)
+def test_overview_fits_a_page_in_type_that_can_be_read(configuration: Configuration | None) -> None:
+    root = _overview_svg(configuration)
+    width, height = float(root.get("width", "inf")), float(root.get("height", "inf"))
+    assert width <= PAGE
+    assert root.get("viewBox") == f"0 0 {width:g} {height:g}"
+    assert min(int(text.get("font-size", 0)) for text in root.iter(f"{SVG}text")) >= LEGIBLE
+    for text in root.iter(f"{SVG}text"):
+        left = float(text.get("x", -1)) - float(text.get("textLength", "inf")) * _ANCHORS[text.get("text-anchor")]
+        assert 0 <= left <= left + float(text.get("textLength", "inf")) <= width, text.text
+        assert 0 < float(text.get("y", -1)) < height, text.text
+
+
+_ANCHORS = {None: 0, "middle": 0.5, "end": 1}
+
+
+@pytest.mark.parametrize("configuration", OVERVIEWS.values(), ids=OVERVIEWS)
+def test_overview_has_a_box_for_every_machine_and_none_covers_another(configuration: Configuration | None) -> None:
+    root = _overview_svg(configuration)
+    boxes = _boxes(root)
+    assert boxes.keys() == SPEC.machines.keys()
+    for (one, a), (other, b) in itertools.combinations(boxes.items(), 2):
+        assert a[2] <= b[0] or b[2] <= a[0] or a[3] <= b[1] or b[3] <= a[1], f"{one} and {other}"
+    names = [text.text for text in root.iter(f"{SVG}text") if text.get("font-weight") == "bold"]
+    assert all(names.count(name) >= 1 for name in SPEC.machines)
+
+
+@pytest.mark.parametrize("configuration", CONFIGURATIONS.values(), ids=CONFIGURATIONS)
+def test_overview_names_every_two_machines_that_share_an_event(configuration: Configuration) -> None:
+    """One line of some title has the event, the machine that decides it, and all others that take part."""
+    lines = [(set(re.findall(r"\w+", line)), line) for line in _titles(_overview_svg(configuration))]
+    network = _composed(configuration, EVERYTHING)
+    for event in network.events:
+        sharing = set(_sharing(network, event.name))
+        assert any(sharing <= words and f"{event.name}:" in line for words, line in lines), (event.name, sharing)
+    for owner, other, name in _moved(network):
+        assert any(re.match(rf"{name}: {owner} decides; moves .*\b{other}\b", line) for _, line in lines)
+
+
+def _sharing(network: Network, name: str) -> Iterator[str]:
+    for event in network.events:
+        for part in event.participants if event.name == name else ():
+            fsm = network.instances[part.instance].fsm
+            mine = network.instances[part.instance].anomaly is None
+            if mine and any(fsm.rows[state, part.event].move is not Move.IGNORE for state in fsm.states):
+                yield fsm.name
+
+
+@pytest.mark.parametrize("configuration", CONFIGURATIONS.values(), ids=CONFIGURATIONS)
+def test_overview_brackets_the_machines_of_a_lane_that_move_each_other(configuration: Configuration) -> None:
+    root = _overview_svg(configuration)
+    ends = {}
+    for group in root.iter(f"{SVG}g"):
+        path, title = group.find(f"{SVG}path"), group.findtext(f"{SVG}title", "")
+        if path is not None and "; moves " in title and " decides " in title.splitlines()[0]:
+            numbers = [float(number) for number in re.findall(r"[\d.]+", path.get("d", ""))]
+            ends[title] = (numbers[:2], numbers[-2:], path)
+    lanes = {machine.name: Path(machine.file).stem for machine in SPEC.machines.values()}
+    boxes = _boxes(root)
+    expected = {(a, b) for a, b, _ in _moved(_composed(configuration, EVERYTHING)) if lanes[a] == lanes[b] != "link"}
+    drawn = set()
+    for title, (_, _, path) in ends.items():
+        for owner, other in re.findall(r"^(\w+) decides .*; moves (\w+)$", title, re.MULTILINE):
+            drawn.add((owner, other))
+            last = max(owner, other, key=lambda name: (boxes[name][1], boxes[name][0]))
+            assert path.get("marker-end" if other == last else "marker-start"), title
+    assert drawn == expected
+
+
+def test_overview_draws_an_arrow_with_its_events_from_lane_to_lane() -> None:
+    root = _overview_svg()
+    shown: dict[str, set[str]] = {}
+    for group in root.iter(f"{SVG}g"):
+        words = {word.rstrip(",") for text in group.iter(f"{SVG}text") for word in (text.text or "").split()}
+        shown.setdefault(group.findtext(f"{SVG}title", "").partition("\n")[0], set()).update(words)
+    for event in SPEC.events.values():
+        if SPEC.owner(event.name) is not None:
+            way = event.start.value if event.start is event.end else f"{event.start} to {event.end}"
+            assert event.name in shown[way]
+    arrows = [path for path in root.iter(f"{SVG}path") if "flow" in path.get("marker-end", "")]
+    ways = {(e.start, e.end) for e in SPEC.events.values() if e.start is not e.end and e.lane is not Lane.FAULT}
+    owned = {(e.start, e.end) for e in SPEC.events.values() if SPEC.owner(e.name) is not None}
+    across = {(Lane.CONSUMER, Lane.BROKER), (Lane.BROKER, Lane.CONSUMER)}
+    assert len(arrows) == len(ways & owned) + len(ways & owned & across)
+
+
+def test_overview_takes_up_a_new_machine_without_a_change_of_code(tmp_path: Path) -> None:
+    """In tables that this package has never seen, also with more events between two lanes than it names."""
+    many = [f"send_{letter}" for letter in "abcdefghijkl"]
+    machine = f"""
+lamp:
+  means: a lamp
+  per: system
+  owns: [press, {", ".join(many)}]
+  states:
+    dark:
+      press: {{to: bright, because: x, source: model}}
+      {", ".join(many)}: {{ignore: x}}
+    bright:
+      press, {", ".join(many)}: {{ignore: x}}
+"""
+    ways = {"press": "broker", **dict.fromkeys(many, "producer, to: producer link")}
+    events = "".join(f"{name}: {{per: system, lane: {way}, means: x}}\n" for name, way in ways.items())
+    spec = small_spec(tmp_path, machine, events)
+    root = _overview_svg(None, spec)
+    assert _boxes(root).keys() == {"lamp"}
+    assert set(many) <= {line.partition(":")[0] for line in _titles(root)}
+    assert "and 5 more" in [text.text for text in root.iter(f"{SVG}text")]
+
+
+@pytest.mark.usefixtures("no_wheel")
+def test_overview_as_svg_needs_no_graphviz() -> None:
+    assert _overview_svg().tag == f"{SVG}svg"
 
 
 def test_overview_groups_machines_by_their_file() -> None:
@@ -454,8 +657,8 @@ def test_without_graphviz_the_remedy_is_named_and_text_is_drawn_all_the_same(tmp
             draw(SPEC, "entry", form)
         assert str(refused.value) == "svg and png need Graphviz: pip install 'ackfsm[draw]'"
     with pytest.raises(InputError):
-        write_all(SPEC, tmp_path / "gallery")
-    assert not (tmp_path / "gallery").exists()
+        write_all(SPEC, tmp_path / "folder_of_pages")
+    assert not (tmp_path / "folder_of_pages").exists()
     for form in (Format.DOT, Format.MERMAID, Format.PLANTUML, Format.TABLE):
         assert draw(SPEC, "entry", form)
 
@@ -493,24 +696,24 @@ def test_a_graphviz_that_cannot_be_started_is_named(no_wheel: Path) -> None:
 
 
 @pytest.fixture(scope="module")
-def gallery(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("gallery")
+def folder_of_pages(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("folder_of_pages")
     written = write_all(SPEC, folder)
     assert sorted(written) == sorted(path for path in folder.rglob("*") if path.is_file())
     return folder
 
 
-def test_the_gallery_has_a_page_and_a_picture_of_everything(gallery: Path) -> None:
+def test_the_folder_has_a_page_and_a_picture_of_everything(folder_of_pages: Path) -> None:
     for name in SUBJECTS:
-        folder = gallery / ("machines" if name in SPEC.machines else "properties")
+        folder = folder_of_pages / ("machines" if name in SPEC.machines else "properties")
         ET.parse(folder / f"{name}.svg")  # noqa: S314 - made here
         page = (folder / f"{name}.md").read_text(encoding="utf-8")
         assert _text(name, Format.MERMAID) in page
         assert _table(page).items() == _table(_text(name, Format.TABLE)).items()
 
 
-def test_the_gallery_shows_every_mode_that_the_tables_have(gallery: Path) -> None:
-    shown = {path.stem for path in (gallery / "modes").glob("*.svg")}
+def test_the_folder_shows_every_mode_that_the_tables_have(folder_of_pages: Path) -> None:
+    shown = {path.stem for path in (folder_of_pages / "modes").glob("*.svg")}
     modes = [(key, value) for key in ("ack_mode", "send_mode", "delivery_mode") for value in _modelled(key)]
     assert shown == {f"{key}-{value}" for key, value in modes}
 
@@ -520,16 +723,24 @@ def _modelled(key: str) -> list[str]:
     return [value for value in type(getattr(SPEC.configure(), key)) if value not in missing]
 
 
-def test_every_link_of_the_gallery_leads_somewhere(gallery: Path) -> None:
+def test_every_link_of_the_folder_leads_somewhere(folder_of_pages: Path) -> None:
     targets = 0
-    for page in gallery.rglob("*.md"):
+    for page in folder_of_pages.rglob("*.md"):
         for link in re.findall(r"\]\(([^)#]+)", page.read_text(encoding="utf-8")):
             assert (page.parent / link).is_file(), f"{page}: {link}"
             targets += 1
     assert targets > 2 * len(SUBJECTS)
 
 
-def test_the_gallery_is_the_same_bytes_on_another_day_and_machine(gallery: Path, tmp_path: Path) -> None:
+def test_the_machines_of_the_overview_lead_to_their_pages(folder_of_pages: Path) -> None:
+    root = ET.parse(folder_of_pages / "overview.svg").getroot()  # noqa: S314 - made here
+    links = {link.get("href", ""): link for link in root.iter(f"{SVG}a")}
+    assert {Path(link).stem for link in links} == SPEC.machines.keys()
+    assert all((folder_of_pages / link).is_file() for link in links)
+    assert not list(_overview_svg().iter(f"{SVG}a")), "a picture on its own has no pages beside it"
+
+
+def test_the_folder_is_the_same_bytes_on_another_day_and_machine(folder_of_pages: Path, tmp_path: Path) -> None:
     script = (
         "import sys, pathlib; from ackfsm import draw, tables; draw.write_all(tables.load(), pathlib.Path(sys.argv[1]))"
     )
@@ -542,13 +753,15 @@ def test_the_gallery_is_the_same_bytes_on_another_day_and_machine(gallery: Path,
     }
     environment["PYTHONPATH"] = str(Path(__file__).resolve().parent.parent)
     subprocess.run([sys.executable, "-c", script, str(tmp_path / "again")], cwd=tmp_path, env=environment, check=True)
-    first, second = ({p.relative_to(f): p.read_bytes() for p in f.rglob("*.*")} for f in (gallery, tmp_path / "again"))
+    first, second = (
+        {p.relative_to(f): p.read_bytes() for p in f.rglob("*.*")} for f in (folder_of_pages, tmp_path / "again")
+    )
     assert first == second
 
 
-def test_pages_of_machines_that_are_gone_are_removed_and_nothing_else(gallery: Path, tmp_path: Path) -> None:
-    folder = tmp_path / "gallery"
-    shutil.copytree(gallery, folder)
+def test_pages_of_machines_that_are_gone_are_removed_and_nothing_else(folder_of_pages: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "folder_of_pages"
+    shutil.copytree(folder_of_pages, folder)
     for suffix in (".md", ".svg"):
         shutil.copy(folder / f"machines/entry{suffix}", folder / f"machines/retired{suffix}")
     foreign = [folder / "notes.md", folder / "machines/photo.svg", folder / "data.json"]
@@ -559,7 +772,7 @@ def test_pages_of_machines_that_are_gone_are_removed_and_nothing_else(gallery: P
     assert all(path.read_text(encoding="utf-8") == "mine" for path in foreign)
 
 
-def test_a_gallery_of_a_configuration_is_drawn_for_it(tmp_path: Path) -> None:
+def test_the_pages_of_a_configuration_are_drawn_for_it(tmp_path: Path) -> None:
     write_all(SPEC, tmp_path, CONFIGURATIONS["pre"])
     assert "ack_mode=PRE_ACKNOWLEDGE" in (tmp_path / "machines/delivery.md").read_text(encoding="utf-8")
     assert not (tmp_path / "modes").exists()

@@ -7,15 +7,15 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from ackfsm.explore import Refused, System
-from ackfsm.network import Bounds, Network, NetworkEvent, compose, pack
+from ackfsm.explore import Interpreter, Refused, pack
+from ackfsm.network import Bounds, Network, NetworkEvent, compose
 from ackfsm.tables import Move
 from ackfsm.terms import Configuration
 from model_tests._tables import bounds, configurations, shipped, unpacked
 
 
 class _Interpreter:
-    """The packed tables, run by the description of :class:`~ackfsm.network.Packed` alone."""
+    """The packed tables, run by the description of :class:`~ackfsm.explore.PackedNetwork` alone."""
 
     def __init__(self, network: Network) -> None:
         self.network = network
@@ -33,8 +33,8 @@ class _Interpreter:
         """The next state of each instance that takes part; ``None`` if one of them refuses."""
         packed, after = self.packed, dict[int, int]()
         for participant in range(packed.first[event], packed.first[event + 1]):
-            instance = packed.who[participant]
-            after[instance] = packed.table[packed.where[participant] + self.numbers[instance]]
+            instance = packed.instance[participant]
+            after[instance] = packed.table[packed.offset[participant] + self.numbers[instance]]
         return None if -1 in after.values() else after
 
     def fire(self, event: int) -> bool:
@@ -48,14 +48,14 @@ class _Executors(RuleBasedStateMachine):
     """A random system under a random sequence of events, most of which can happen."""
 
     network: Network
-    system: System
+    system: Interpreter
     integers: _Interpreter
     state: tuple[str, ...]
 
     @initialize(configuration=configurations(), limits=bounds())
     def compose(self, configuration: Configuration, limits: Bounds) -> None:
         self.network = compose(shipped(), configuration, limits)
-        self.system = System(self.network)
+        self.system = Interpreter(self.network)
         self.integers = _Interpreter(self.network)
         self.state = self.network.initial
 

@@ -15,11 +15,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ackfsm import cli, explore, tables
-from ackfsm.explore import Exploration, System
-from ackfsm.explore._kernel import Boxes
-from ackfsm.explore._room import Room, boxes_for
-from ackfsm.explore._search import USUAL, Pace, Search
-from ackfsm.network import Bounds, Instance, Network, NetworkEvent, Participant, compose, pack
+from ackfsm.explore import Exploration, Interpreter, pack
+from ackfsm.explore.search.kernel import SuccessorBuffers
+from ackfsm.explore.search.options import DEFAULT_TUNING, Tuning
+from ackfsm.explore.search.search import Search
+from ackfsm.explore.search.shards import Arrays, make_buffers
+from ackfsm.network import Bounds, Instance, Network, NetworkEvent, Participant, compose
 from ackfsm.tables import EventRef, Fsm
 from ackfsm.terms import AckMode, Anomaly, Configuration, Fault, HostError, InputError
 from model_tests._tables import (
@@ -33,9 +34,9 @@ from model_tests._tables import (
 from model_tests.plain_search import anomalies_in, breadth_first
 
 EVERY = frozenset(Fault)
-PACE = "ackfsm.explore._search.USUAL"
-LOADED = "ackfsm.explore._search._is_loaded"
-NUMBA = "ackfsm.explore._search._numba_is_there"
+TUNING = "ackfsm.explore.search.search.DEFAULT_TUNING"
+LOADED = "ackfsm.explore.search.search._is_loaded"
+NUMBA = "ackfsm.explore.search.search._numba_is_there"
 
 
 def system(
@@ -48,8 +49,8 @@ def system(
 def states_of(network: Network) -> list[tuple[str, ...]]:
     """Every state that the kernel has found, by the names of the tables."""
     with Search(pack(network)) as search:
-        while search.unfinished():
-            search.go_on()
+        while search.has_work():
+            search.expand_batch()
         return [unpacked(network, numbers) for numbers in search.all_states()]
 
 
@@ -111,7 +112,7 @@ def test_a_system_without_events_is_one_state() -> None:
 
 
 def test_more_events_than_can_be_numbered_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ackfsm.explore._search.EVENT_OF_PAIR", 10)
+    monkeypatch.setattr("ackfsm.explore.search.search.EVENT_OF_PAIR", 10)
     with pytest.raises(InputError, match=r"events are more than a search can number \(9\); ask about fewer messages"):
         explore.explore(system())
 
@@ -132,7 +133,7 @@ def test_compiled_and_plain_code_find_the_same(chosen: dict[str, Any], monkeypat
     network, found = system(**chosen), {}
     monkeypatch.setattr(LOADED, lambda: False)
     for limit in (10**9, 1, 100):
-        monkeypatch.setattr(PACE, Pace(plain_states=limit))
+        monkeypatch.setattr(TUNING, Tuning(plain_states=limit))
         found[limit] = explore.explore(network)
     assert [found[limit].compiled for limit in (10**9, 1, 100)] == [False, True, True]
     assert dataclasses.replace(found[1], compiled=False) == found[10**9]
@@ -140,7 +141,7 @@ def test_compiled_and_plain_code_find_the_same(chosen: dict[str, Any], monkeypat
 
 
 def test_a_large_space_is_compiled_and_a_small_one_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(PACE, Pace())
+    monkeypatch.setattr(TUNING, Tuning())
     monkeypatch.setattr(LOADED, lambda: False)
     assert not explore.explore(system()).compiled
     assert explore.explore(system(messages=2)).compiled
@@ -153,7 +154,7 @@ def test_a_large_space_is_compiled_and_a_small_one_is_not(monkeypatch: pytest.Mo
 def test_compiled_code_searches_random_systems_to_the_end(network: Network) -> None:
     expected = breadth_first(network)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(PACE, Pace(plain_states=1))
+        patch.setattr(TUNING, Tuning(plain_states=1))
         found = explore.explore(network)
     assert found.complete
     assert (found.states, found.transitions) == (len(expected.depth), expected.transitions)
@@ -163,7 +164,7 @@ def test_compiled_code_searches_random_systems_to_the_end(network: Network) -> N
 def test_a_system_that_nobody_watches_is_compiled_too(monkeypatch: pytest.MonkeyPatch) -> None:
     network = without_properties(system())
     expected = breadth_first(network)
-    monkeypatch.setattr(PACE, Pace(plain_states=1))
+    monkeypatch.setattr(TUNING, Tuning(plain_states=1))
     found = explore.explore(network)
     assert found.compiled
     assert (found.states, found.transitions, found.witnesses) == (len(expected.depth), expected.transitions, {})
@@ -195,9 +196,9 @@ def test_without_numba_plain_code_goes_all_the_way(monkeypatch: pytest.MonkeyPat
 def test_the_room_grows_with_the_space(limit: int, monkeypatch: pytest.MonkeyPatch) -> None:
     network = system()
     expected = breadth_first(network)
-    monkeypatch.setattr(PACE, Pace(plain_states=limit, plain_chunk=1, chunk=1))
+    monkeypatch.setattr(TUNING, Tuning(plain_states=limit, plain_chunk=1, chunk=1))
     progress: list[int] = []
-    found = explore.explore(network, progress=progress.append)
+    found = explore.explore(network, explore.SearchOptions(progress=progress.append))
     assert (found.states, found.transitions) == (len(expected.depth), expected.transitions)
     assert len(progress) > 2, "the room was too small more than once"
     assert progress == sorted(progress)
@@ -208,7 +209,7 @@ def test_the_room_grows_with_the_space(limit: int, monkeypatch: pytest.MonkeyPat
 @given(st.integers(1, 1200))
 def test_a_search_that_is_stopped_does_not_claim_what_it_has_not_seen(limit: int) -> None:
     network = system(ack_mode="PRE_ACKNOWLEDGE", block_on_acknowledge=False)
-    whole, stopped = explore.explore(network), explore.explore(network, max_states=limit)
+    whole, stopped = explore.explore(network), explore.explore(network, explore.SearchOptions(max_states=limit))
     assert stopped.complete == (limit >= whole.states)
     assert stopped.states <= whole.states
     assert stopped.states >= min(limit, whole.states)
@@ -222,8 +223,8 @@ def test_a_search_that_is_stopped_does_not_claim_what_it_has_not_seen(limit: int
 @pytest.mark.parametrize("compiled", [False, True])
 def test_a_limit_stops_plain_and_compiled_code(limit: int, compiled: bool, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: FBT001
     network = system(messages=2)
-    monkeypatch.setattr(PACE, Pace(plain_states=1 if compiled else 10**9))
-    stopped = explore.explore(network, max_states=limit)
+    monkeypatch.setattr(TUNING, Tuning(plain_states=1 if compiled else 10**9))
+    stopped = explore.explore(network, explore.SearchOptions(max_states=limit))
     assert not stopped.complete
     assert limit <= stopped.states < limit + len(network.events)
 
@@ -231,8 +232,11 @@ def test_a_limit_stops_plain_and_compiled_code(limit: int, compiled: bool, monke
 def test_a_limit_of_exactly_the_space_is_enough() -> None:
     for network in (system(), system(messages=2)):
         whole = explore.explore(network)
-        assert explore.explore(network, max_states=whole.states) == whole
-        assert not explore.explore(network, max_states=whole.states - 1).complete or whole.states - 1 < 1
+        assert explore.explore(network, explore.SearchOptions(max_states=whole.states)) == whole
+        assert (
+            not explore.explore(network, explore.SearchOptions(max_states=whole.states - 1)).complete
+            or whole.states - 1 < 1
+        )
 
 
 @pytest.mark.parametrize("compiled", [False, True])
@@ -241,13 +245,13 @@ def test_a_limit_of_memory_stops_a_search_before_its_states_take_more(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     network = system(messages=2)
-    monkeypatch.setattr(PACE, Pace(plain_states=1 if compiled else 10**9))
+    monkeypatch.setattr(TUNING, Tuning(plain_states=1 if compiled else 10**9))
     whole = explore.explore(network)
-    stopped = explore.explore(network, max_memory=whole.bytes // 3)
+    stopped = explore.explore(network, explore.SearchOptions(max_memory=whole.bytes // 3))
     assert (stopped.complete, stopped.stopped_by) == (False, "max_memory")
     assert 0 < stopped.bytes <= whole.bytes // 3
     assert 0 < stopped.states < whole.states
-    assert explore.explore(network, max_memory=whole.bytes) == whole
+    assert explore.explore(network, explore.SearchOptions(max_memory=whole.bytes)) == whole
 
 
 def test_shards_and_processors_change_nothing_but_the_choice_among_shortest_ways(
@@ -255,8 +259,11 @@ def test_shards_and_processors_change_nothing_but_the_choice_among_shortest_ways
 ) -> None:
     network = system(messages=2)
     one_queue = explore.explore(network)
-    monkeypatch.setattr(PACE, Pace(plain_states=1, one_shard_states=5_000, chunk=64))
-    alone, together = explore.explore(network, workers=1), explore.explore(network, workers=2)
+    monkeypatch.setattr(TUNING, Tuning(plain_states=1, one_shard_states=5_000, chunk=64))
+    alone, together = (
+        explore.explore(network, explore.SearchOptions(workers=1)),
+        explore.explore(network, explore.SearchOptions(workers=2)),
+    )
     assert alone == together
     assert dataclasses.replace(alone, witnesses={}) == dataclasses.replace(one_queue, witnesses={})
     assert {a: len(steps) for a, steps in alone.witnesses.items()} == {
@@ -283,8 +290,8 @@ def test_what_a_stopped_check_has_not_reached_is_unknown_and_what_it_has_reached
 # witnesses
 
 
-def replayed(network: Network, steps: Collection[NetworkEvent]) -> System:
-    executor = System(network)
+def replayed(network: Network, steps: Collection[NetworkEvent]) -> Interpreter:
+    executor = Interpreter(network)
     for event in steps:
         executor.fire(event.label)
     return executor
@@ -362,7 +369,7 @@ def test_what_is_allowed_is_what_a_check_with_any_number_of_faults_reaches(cache
 
 def test_what_was_kept_is_not_searched_again(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     first = explore.allowed(shipped(), shipped().configure(), {Fault.CONSUMER_CRASH})
-    monkeypatch.setattr("ackfsm.explore._allowed.check", None)
+    monkeypatch.setattr("ackfsm.explore.questions.allowed.check", None)
     assert explore.allowed(shipped(), shipped().configure(), [Fault.CONSUMER_CRASH]) == first
     with pytest.raises(TypeError):
         explore.allowed(shipped(), shipped().configure(), {Fault.CONSUMER_LINK_LOSS})
@@ -459,8 +466,8 @@ def test_what_was_found_between_messages_is_searched_for_with_two(  # noqa: PLR0
 
 @pytest.mark.usefixtures("cache")
 def test_a_search_with_two_that_stops_early_says_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ackfsm.explore._allowed._FEW_STATES", (50,))
-    monkeypatch.setattr("ackfsm.explore._allowed._MOST_STATES", 200)
+    monkeypatch.setattr("ackfsm.explore.questions.allowed._FEW_STATES", (50,))
+    monkeypatch.setattr("ackfsm.explore.questions.allowed._MOST_STATES", 200)
     for _ in range(2):
         told = explore.allowed(shipped(), shipped().configure(), {Fault.BROKER_KILL}, found=[Anomaly.REORDER])
         assert told[Anomaly.REORDER] is None
@@ -522,8 +529,8 @@ STRANGE: list[tuple[dict[str, Any], str]] = [
 def test_what_a_search_does_not_know_is_refused(chosen: dict[str, Any], sentence: str) -> None:
     network = system()
     for search in (
-        lambda: explore.explore(network, **chosen),
-        lambda: explore.explore_packed(pack(network), network.events, **chosen),
+        lambda: explore.explore(network, explore.SearchOptions(**chosen)),
+        lambda: explore.explore_packed(pack(network), network.events, explore.SearchOptions(**chosen)),
         lambda: explore.check(shipped(), shipped().configure("jms"), Bounds(), **chosen),
     ):
         with pytest.raises(InputError, match=f"^{re.escape(sentence)}$"):
@@ -556,8 +563,8 @@ def test_a_comparison_of_what_does_not_exist_is_refused() -> None:
 
 def test_reductions_may_be_given_by_their_names() -> None:
     named: Any = ["partial-order"]
-    assert explore.explore(system(), reductions=named) == explore.explore(
-        system(), reductions=[explore.Reduction.PARTIAL_ORDER]
+    assert explore.explore(system(), explore.SearchOptions(reductions=named)) == explore.explore(
+        system(), explore.SearchOptions(reductions=[explore.Reduction.PARTIAL_ORDER])
     )
 
 
@@ -575,7 +582,8 @@ configuration = specification.configure("jms", {"resend_in_doubt": True})
 small = Bounds(faults=frozenset(Fault))
 large = Bounds(messages=2, faults=frozenset(Fault), max_faults=None, actions=frozenset({"recover"}))
 network = compose(specification, configuration, small)
-assert explore.explore_packed(explore.reduced(network)(lambda _: True).packed, network.events, compiled=True).complete
+sliced = explore.Slicer(network).slice()
+assert explore.explore_packed(sliced.packed, sliced.events, explore.SearchOptions(compiled=True)).complete
 taken = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
 resource.setrlimit(resource.RLIMIT_AS, (taken + (160 << 20), taken + (160 << 20)))
 answer = explore.check(specification, configuration, large, workers=int(sys.argv[1]), max_states=10_000_000)
@@ -606,18 +614,18 @@ def test_a_search_that_memory_stops_tells_what_it_found(workers: int, tmp_path: 
 
 
 def test_a_search_that_memory_leaves_undivided_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    pace = dataclasses.replace(USUAL, plain_states=0, one_shard_states=50)
+    pace = dataclasses.replace(DEFAULT_TUNING, plain_states=0, one_shard_states=50)
     network = system(messages=2)
     packed = pack(network)
-    whole = explore.explore_packed(packed, network.events, pace=pace)
+    whole = explore.explore_packed(packed, network.events, explore.SearchOptions(tuning=pace))
 
-    def boxes(room: Room, shards: int, capacity: int, words: int) -> Boxes:
+    def buffers(arrays: Arrays, shards: int, capacity: int, words: int) -> SuccessorBuffers:
         if shards > 1:
             raise MemoryError
-        return boxes_for(room, shards, capacity, words)
+        return make_buffers(arrays, shards, capacity, words)
 
-    monkeypatch.setattr("ackfsm.explore._search.boxes_for", boxes)
-    undivided = explore.explore_packed(packed, network.events, pace=pace)
+    monkeypatch.setattr("ackfsm.explore.search.search.make_buffers", buffers)
+    undivided = explore.explore_packed(packed, network.events, explore.SearchOptions(tuning=pace))
     assert undivided.complete
     assert (undivided.states, undivided.transitions) == (whole.states, whole.transitions)
     assert undivided.witnesses.keys() == whole.witnesses.keys()
@@ -627,7 +635,7 @@ def test_where_memory_ends_in_the_midst_it_is_said_in_one_sentence(monkeypatch: 
     def nothing_left(_: Search) -> None:
         raise MemoryError
 
-    monkeypatch.setattr(Search, "_grow_rows", nothing_left)
+    monkeypatch.setattr(Search, "_grow_local_states", nothing_left)
     with pytest.raises(HostError, match=r"^there is not enough memory to go on after [\d,]+ states in \d+ steps; to"):
         explore.explore(system())
 
@@ -636,6 +644,6 @@ def test_the_screen_says_that_memory_ended(monkeypatch: pytest.MonkeyPatch, caps
     def full(_: Search, __: object) -> None:
         raise MemoryError
 
-    monkeypatch.setattr(Search, "_grow", full)
+    monkeypatch.setattr(Search, "_grow_shard", full)
     assert cli.main(["check"]) == 3
     assert "the search stopped at the end of this machine's memory" in capsys.readouterr().out

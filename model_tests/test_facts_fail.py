@@ -134,8 +134,8 @@ MUTATIONS = {
     ),
     "delivery: in doubt, it is handed over nevertheless": Mutation(
         CONSUMER,
-        'ack_in_doubt: {to: absent, because: "the broker may',
-        'ack_in_doubt: {to: acked_undelivered, because: "the broker may',
+        'ack_in_doubt:\n        to: absent\n        because: "the broker may',
+        'ack_in_doubt:\n        to: acked_undelivered\n        because: "the broker may',
         at_most_once(KILL),
         KILL,
         PRE_BLOCKING,

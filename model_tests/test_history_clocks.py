@@ -17,7 +17,7 @@ from ackfsm.history import Findings, _clocks, judge
 from ackfsm.history._clocks import clocks_of
 from ackfsm.history._recording import span
 from ackfsm.terms import Anomaly, InputError, Verdict
-from ackfsm.timing import parse_duration
+from ackfsm.throughput import parse_duration
 from model_tests._tables import shipped
 from model_tests.notation import events_of
 

@@ -15,9 +15,9 @@ from rich.console import Console
 from ackfsm import history
 from ackfsm.cli import main
 from ackfsm.history import Finding, Findings, Unreadable, judge
-from ackfsm.report._words import happened
-from ackfsm.report.verify import verify_screen
 from ackfsm.terms import Anomaly, Configuration, Fault, Verdict
+from ackfsm.views._lines import occurrence
+from ackfsm.views.verify import verify_screen
 from model_tests._tables import shipped
 from model_tests.notation import events_of, write
 
@@ -361,7 +361,7 @@ def _screen(result: history.Result) -> list[str]:
 
 def test_every_anomaly_of_a_history_has_its_words() -> None:
     for anomaly in history.shown_anomalies(SPEC):
-        told = [happened(anomaly, number) for number in (None, 0, 1, 2, 3_000)]
+        told = [occurrence(anomaly, number) for number in (None, 0, 1, 2, 3_000)]
         assert len(set(told)) == 5
         assert told[3].startswith("2 transactions were " if anomaly is Anomaly.TORN_TRANSACTION else "2 messages were ")
         assert told[4].startswith("3,000 ")

@@ -6,7 +6,7 @@ import pytest
 import transitions
 from hypothesis import given, settings
 
-from ackfsm.explore import Refused, System
+from ackfsm.explore import Interpreter, Refused
 from ackfsm.machines import Model, machine, trigger
 from ackfsm.network import Bounds, Instance, Network, compose
 from ackfsm.tables import EventRef, Fsm, Move, Relation, Row, Specification
@@ -141,7 +141,7 @@ def test_an_event_of_another_index_has_a_method_of_its_own() -> None:
 
 
 def test_a_system_moves_every_participant(network: Network) -> None:
-    system = System(network)
+    system = Interpreter(network)
     assert system.state == network.initial == ("shut", "outside")
     system.fire("open")
     assert system.state == ("ajar", "inside")
@@ -149,7 +149,7 @@ def test_a_system_moves_every_participant(network: Network) -> None:
 
 
 def test_a_refusal_names_the_event_the_machine_the_state_the_reason_the_error_and_the_place(network: Network) -> None:
-    system = System(network)
+    system = Interpreter(network)
     with pytest.raises(Refused) as error:
         system.fire("close")
     assert str(error.value) == (
@@ -165,7 +165,7 @@ def test_a_refusal_names_the_event_the_machine_the_state_the_reason_the_error_an
 
 def test_a_refusal_by_any_participant_leaves_all_of_them_where_they_were(network: Network) -> None:
     heard: list[str] = []
-    system = System(network, lambda instance, _row: heard.append(instance.label))
+    system = Interpreter(network, lambda instance, _row: heard.append(instance.label))
     system.fire("open")
     system.fire("close")
     with pytest.raises(Refused, match=r"^open is refused by guest in state inside: the guest is inside already, "):
@@ -180,7 +180,7 @@ def test_the_hook_hears_of_every_row_that_decides(network: Network) -> None:
     def hook(instance: Instance, row: Row) -> None:
         heard.append((instance.label, row.state, row.because))
 
-    System(network, hook).fire("open")
+    Interpreter(network, hook).fire("open")
     assert heard == [("door", "shut", "the handle turns"), ("guest", "outside", "in one goes")]
 
 
@@ -190,20 +190,20 @@ def test_a_hook_sees_the_machine_in_its_new_state(network: Network) -> None:
     def hook(instance: Instance, _row: Row) -> None:
         seen.append(system.state[network.instances.index(instance)])
 
-    system = System(network, hook)
+    system = Interpreter(network, hook)
     system.fire("open")
     assert seen == ["ajar", "inside"]
 
 
 def test_the_models_are_typed_for_the_reader(network: Network) -> None:
-    model: Model = System(network).models[0]
+    model: Model = Interpreter(network).models[0]
     assert model.trigger("open")
     assert model.state == "ajar"
 
 
 def test_a_message_goes_all_the_way_by_the_names_of_the_tables() -> None:
     specification = shipped()
-    system = System(compose(specification, specification.configure("jms"), Bounds()))
+    system = Interpreter(compose(specification, specification.configure("jms"), Bounds()))
     sent = ["send", "accept", "write_record", "sync_record", "confirm", "confirmed"]
     consumed = ["dispatch_first", "arrive", "delivered_clear", "processed"]
     settled = ["acknowledge", "settle", "write_ack_record", "sync_ack_record"]
@@ -218,7 +218,7 @@ def test_a_message_goes_all_the_way_by_the_names_of_the_tables() -> None:
 @settings(max_examples=10)
 @given(configurations(), bounds())
 def test_every_refusal_can_be_explained(configuration: Configuration, limits: Bounds) -> None:
-    system = System(compose(shipped(), configuration, limits))
+    system = Interpreter(compose(shipped(), configuration, limits))
     enabled = {event.label for event in system.enabled()}
     for event in system.network.events:
         if event.label not in enabled:

@@ -23,9 +23,11 @@ import pytest
 from rich.console import Console
 
 from ackfsm import cli, explore, matrix, tables
-from ackfsm.matrix import Happens, Matrix, Plan, Scenario
+from ackfsm.matrix import Matrix, Plan, Reachability, Scenario
 from ackfsm.network import Bounds
 from ackfsm.terms import Anomaly, Fault, HostError, InputError, Profile, SpecError
+from ackfsm.views import matrix_files
+from ackfsm.views.matrix import check_command
 from model_tests._tables import HERE, copy_of_spec, replace, shipped
 from model_tests.commands import nobody_is_left
 
@@ -235,7 +237,7 @@ import signal, sys
 from ackfsm import cli, matrix
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell starts what runs in the background with it ignored
 run = matrix.run
-matrix.run = lambda *given, **named: run(*given, **named | {"progress": lambda *part: print(*part, flush=True)})
+matrix.run = lambda *given, **named: run(*given, **named | {"progress_bar": lambda *part: print(*part, flush=True)})
 sys.exit(cli.main(["matrix", "--messages", "2", "--jobs", "2"]))
 """
 """A long matrix that prints a line as soon as its processes work."""
@@ -267,7 +269,7 @@ def test_processes_do_not_outlive_the_first_one() -> None:
 
 def test_a_process_that_is_killed_is_an_error_with_a_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
     plan = matrix.make_plan(shipped(), "jms", TINY, pairs=False)
-    monkeypatch.setattr("ackfsm.matrix._run._names", _die)
+    monkeypatch.setattr("ackfsm.matrix._run._canonical_keys", _die)
     with pytest.raises(HostError, match="killed, probably for want of memory; use fewer with --jobs"):
         matrix.run(plan, shipped(), jobs=2)
 
@@ -304,7 +306,7 @@ def test_tables_that_read_faults_elsewhere_are_composed_for_each_scenario(tmp_pa
 def test_progress_is_told_to_its_end() -> None:
     told: list[tuple[str, int, int]] = []
     matrix.run(
-        matrix.make_plan(shipped(), "jms", TINY, pairs=False), shipped(), progress=lambda *part: told.append(part)
+        matrix.make_plan(shipped(), "jms", TINY, pairs=False), shipped(), progress_bar=lambda *part: told.append(part)
     )
     last = {what: (done, of) for what, done, of in told}
     assert len(last) == 2
@@ -357,9 +359,9 @@ def test_what_decides_is_named() -> None:
     """PERSISTENT with a listener loses a message if and only if the confirmation does not wait for the disk."""
     lines = {(line.delivery_mode, line.consumption): line for line in matrix.summarise(_small()).lines}
     loss = lines["PERSISTENT", "listener"].overall[Anomaly.LOSS]  # type: ignore[index]
-    assert (loss.happens, loss.decided_by) == (Happens.DEPENDS, ("journal_sync_non_transactional",))
+    assert (loss.happens, loss.decided_by) == (Reachability.DEPENDS, ("journal_sync_non_transactional",))
     assert loss.broken
-    assert lines["NON_PERSISTENT", "listener"].overall[Anomaly.LOSS].happens is Happens.ALWAYS  # type: ignore[index]
+    assert lines["NON_PERSISTENT", "listener"].overall[Anomaly.LOSS].happens is Reachability.ALWAYS  # type: ignore[index]
 
 
 def test_a_guarantee_of_a_line_stands_in_each_of_its_configurations() -> None:
@@ -389,7 +391,7 @@ def test_the_command_of_a_witness_finds_it(capsys: pytest.CaptureFixture[str], m
     for line in matrix.summarise(found).lines:
         for anomaly, entry in line.overall.items():
             if entry.configuration is not None and entry.scenario is not None:
-                command = shlex.split(found.command(entry.configuration, entry.scenario))
+                command = shlex.split(check_command(found, entry.configuration, entry.scenario))
                 assert command.pop(0) == "ackfsm"
                 cli.main([*command, "--json"])
                 answer = json.loads(capsys.readouterr().out)
@@ -402,8 +404,8 @@ def test_a_search_that_stopped_is_unknown_unless_it_had_found_something() -> Non
     found = matrix.run(plan, shipped())
     assert not found.complete
     entries = [entry for line in matrix.summarise(found).lines for entry in line.overall.values()]
-    assert {entry.happens for entry in entries} <= {Happens.UNKNOWN, Happens.ALWAYS}
-    assert Happens.UNKNOWN in {entry.happens for entry in entries}
+    assert {entry.happens for entry in entries} <= {Reachability.UNKNOWN, Reachability.ALWAYS}
+    assert Reachability.UNKNOWN in {entry.happens for entry in entries}
 
 
 # Parquet
@@ -411,7 +413,7 @@ def test_a_search_that_stopped_is_unknown_unless_it_had_found_something() -> Non
 
 def test_parquet_reads_back_with_every_cell(tmp_path: Path) -> None:
     found = _small()
-    matrix.write(found, matrix.summarise(found), tmp_path)
+    matrix_files.write(found, matrix.summarise(found), tmp_path)
     table = pq.read_table(tmp_path / "matrix.parquet")
     assert table.num_rows == found.cells * len(found.anomalies)
     assert str(table.schema.field("witness").type) == "list<element: string not null>"
@@ -437,7 +439,7 @@ def test_parquet_reads_back_with_every_cell(tmp_path: Path) -> None:
 def test_parquet_leaves_open_what_a_stopped_search_left_open(tmp_path: Path) -> None:
     plan = matrix.make_plan(shipped(), "jms", TINY, pairs=False, max_states=20)
     found = matrix.run(plan, shipped())
-    matrix.write(found, matrix.summarise(found), tmp_path)
+    matrix_files.write(found, matrix.summarise(found), tmp_path)
     table = pq.read_table(tmp_path / "matrix.parquet", columns=["reachable", "complete"])
     assert None in table["reachable"].to_pylist()
     assert False in table["complete"].to_pylist()
@@ -474,7 +476,7 @@ class _Reader(html.parser.HTMLParser):
 def test_the_page_has_every_row_and_needs_nothing_else(tmp_path: Path) -> None:
     found = _small()
     summary = matrix.summarise(found)
-    matrix.write(found, summary, tmp_path)
+    matrix_files.write(found, summary, tmp_path)
     text = (tmp_path / "matrix.html").read_text(encoding="utf-8")
     page = _Reader()
     page.feed(text)
@@ -491,12 +493,12 @@ def test_the_page_has_every_row_and_needs_nothing_else(tmp_path: Path) -> None:
 def test_the_page_has_every_witness_and_every_extent(tmp_path: Path) -> None:
     found = _small()
     summary = matrix.summarise(found)
-    matrix.write(found, summary, tmp_path)
+    matrix_files.write(found, summary, tmp_path)
     text = (tmp_path / "matrix.html").read_text(encoding="utf-8")
     for line in summary.lines:
         for entries in (line.overall, *line.scenarios):
             for entry in entries.values():
-                if entry.happens is Happens.NEVER:
+                if entry.happens is Reachability.NEVER:
                     assert f"never<small>{entry.searched:,}</small>" in text
                 else:
                     assert " → ".join(entry.steps) in text
@@ -564,7 +566,7 @@ def test_on_a_terminal_a_bar_shows_how_far_it_is(
 ) -> None:
     shown = io.StringIO()
     consoles = {True: Console(file=shown, force_terminal=True, width=100), False: Console()}
-    monkeypatch.setattr("ackfsm.cli._common.console", lambda *, errors=False: consoles[errors])
+    monkeypatch.setattr("ackfsm.cli._output.console", lambda *, errors=False: consoles[errors])
     _run(f"--no-pairs {_line(TINY)} --json", capsys, monkeypatch)
     assert "searching" in shown.getvalue()
     assert "composing configurations" in shown.getvalue()

@@ -71,7 +71,7 @@ def test_acknowledging_the_first_covers_the_second_in_scope_session_only(scope: 
 @pytest.mark.parametrize(("scope", "enough"), [("session", True), ("up_to", True), ("message", False)])
 def test_one_acknowledgement_of_the_last_message_settles_both(scope: str, enough: bool) -> None:  # noqa: FBT001
     """An application that acknowledges only once: with scope message the first stays in flight for ever."""
-    network = explore.System(_network(CLIENT | {"client_ack_scope": scope}))
+    network = explore.Interpreter(_network(CLIENT | {"client_ack_scope": scope}))
     for message in ("m1", "m2"):
         for event in ("send", "accept", "write_record", "sync_record", "confirm", "confirmed"):
             network.fire(f"{event}({message})")
@@ -91,7 +91,7 @@ def _network(chosen: Mapping[str, object]) -> Network:
 def test_a_lazy_session_may_repeat_several_messages_and_sends_fewer_acknowledgements() -> None:
     chosen: dict[str, object] = {"ack_mode": "DUPS_OK_ACKNOWLEDGE"}
     assert Anomaly.REPROCESSED in reached(chosen, faults=[Fault.CONSUMER_CRASH])
-    system = explore.System(_network(chosen))
+    system = explore.Interpreter(_network(chosen))
     for message in ("m1", "m2"):
         for event in ("send", "accept", "write_record", "sync_record", "confirm", "confirmed"):
             system.fire(f"{event}({message})")

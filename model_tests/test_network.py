@@ -11,8 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ackfsm import explore
-from ackfsm.explore._search import Pace, Search
-from ackfsm.network import Bounds, Index, Network, compose, concerns, pack
+from ackfsm.explore import pack
+from ackfsm.explore.search.options import SearchOptions, Tuning
+from ackfsm.explore.search.search import Search
+from ackfsm.network import Bounds, Index, Network, compose, concerns
 from ackfsm.tables import EventRef, Gap, Move, Specification
 from ackfsm.terms import Anomaly, Configuration, DeliveryMode, Fault, InputError
 from model_tests._tables import bounds, configurations, networks, shipped, small_spec, unpacked
@@ -303,13 +305,13 @@ def test_composing_many_messages_looks_at_little_more_than_it_makes(monkeypatch:
 
 
 def test_what_a_search_of_many_messages_works_on_grows_with_its_steps_and_not_with_the_square() -> None:
-    """A desk had room for a step of every event in every number of components: gigabytes for 200 messages."""
+    """A scratch had room for a step of every event in every number of components: gigabytes for 200 messages."""
     network = compose(shipped(), shipped().configure("jms"), Bounds(messages=30, faults=frozenset(Fault)))
     packed = pack(network)
-    with Search(packed, every_step=True, pace=Pace(plain_states=None)) as search:
-        rooms = {name: len(numbers) for name, numbers in search._desks[0]._asdict().items()}  # noqa: SLF001
+    with Search(packed, SearchOptions(every_step=True, tuning=Tuning(plain_states=None))) as search:
+        rooms = {name: len(numbers) for name, numbers in search._scratches[0]._asdict().items()}  # noqa: SLF001
         assert max(rooms.values()) <= 16 * len(packed.free) * search.layout.words
-        assert len(search.rows.step) == len(search.system.mover) * (search.layout.words + 1)
+        assert len(search.interned.delta) == len(search.system.mover) * (search.layout.words + 1)
 
 
 def test_faults_may_be_given_by_their_names() -> None:
@@ -475,9 +477,9 @@ def test_the_machines_of_one_index_are_in_one_component(network: Network) -> Non
 def test_the_marks_of_a_packed_system_are_those_of_its_watchers(network: Network) -> None:
     packed = pack(network)
     watching = [number for number, instance in enumerate(network.instances) if instance.anomaly is not None]
-    assert packed.watchers == watching
+    assert packed.observers == watching
     assert set(packed.anomalies) == {network.instances[number].anomaly for number in watching}
-    for number, offset in zip(packed.watchers, packed.mark, strict=True):
+    for number, offset in zip(packed.observers, packed.mark, strict=True):
         instance = network.instances[number]
         for place, state in enumerate(instance.fsm.states):
             assert marks(packed.always[offset + place], packed.anomalies) == marked(

@@ -12,17 +12,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ackfsm import cli, explore, tables
-from ackfsm.explore import Broken, ProgressFinding, System
-from ackfsm.explore._graph import Graph
-from ackfsm.explore._progress import find_progress
-from ackfsm.explore._search import Limits, Pace, Search
-from ackfsm.network import Bounds, Instance, Network, NetworkEvent, Participant, compose, pack
+from ackfsm.explore import Interpreter, LivenessFailure, LivenessFinding, pack
+from ackfsm.explore.questions.liveness import find_liveness
+from ackfsm.explore.questions.liveness_graph import LivenessGraph
+from ackfsm.explore.search.options import SearchOptions, Tuning
+from ackfsm.explore.search.search import Search
+from ackfsm.network import Bounds, Instance, Network, NetworkEvent, Participant, compose
 from ackfsm.tables import EventRef, Fsm, Progress, Waiting
 from ackfsm.terms import Anomaly, Configuration, Fault, InputError, SpecError
 from model_tests._tables import HERE, bounds, configurations, copy_of_spec, networks, replace, row, shipped, unpacked
 
 EVERY = frozenset(Fault)
-PACE = "ackfsm.explore._search.USUAL"
+TUNING = "ackfsm.explore.search.search.DEFAULT_TUNING"
 LISTENER: dict[str, Any] = {"consumption": "listener", "listener_exception": "redeliver"}
 
 State = tuple[str, ...]
@@ -116,16 +117,16 @@ class Plain:
 
 def found_in(
     network: Network, properties: Mapping[str, Progress], forever: Collection[str] = (), max_states: int | None = None
-) -> dict[str, ProgressFinding]:
-    with Search(pack(network), Limits(max_states=max_states), every_step=True) as search:
-        while search.unfinished():
-            search.go_on()
-        return find_progress(search, network, properties, forever=forever)
+) -> dict[str, LivenessFinding]:
+    with Search(pack(network), SearchOptions(max_states=max_states, every_step=True)) as search:
+        while search.has_work():
+            search.expand_batch()
+        return find_liveness(search, network, properties, forever=forever)
 
 
-def replayed(network: Network, finding: ProgressFinding) -> None:
+def replayed(network: Network, finding: LivenessFinding) -> None:
     """Perform a witness on the other executor, its cycle twice, and hold it to the definition."""
-    executor = System(network)
+    executor = Interpreter(network)
     for event in finding.steps:
         executor.fire(event.label)
     start = executor.state
@@ -139,7 +140,7 @@ def replayed(network: Network, finding: ProgressFinding) -> None:
         enabled.append(labels(executor))
     assert executor.state == start
     assert executor.state[number] in pending
-    if finding.kind is Broken.HALTS:
+    if finding.kind is LivenessFailure.DEADLOCK:
         assert not finding.cycle
         assert not enabled[0]
     else:
@@ -147,17 +148,21 @@ def replayed(network: Network, finding: ProgressFinding) -> None:
         assert set.intersection(*enabled) <= {event.label for event in finding.cycle}, "fair"
 
 
-def labels(executor: System) -> set[str]:
+def labels(executor: Interpreter) -> set[str]:
     return {event.label for event in executor.enabled() if not event.may_never_happen}
 
 
-def agree(network: Network, properties: Mapping[str, Progress], forever: Collection[str]) -> set[Broken | None]:
+def agree(
+    network: Network, properties: Mapping[str, Progress], forever: Collection[str]
+) -> set[LivenessFailure | None]:
     plain, found = Plain(network, forever), found_in(network, properties, forever)
     assert found.keys() == properties.keys()
     for name, finding in found.items():
         halts = plain.halts(properties[name])
         round_ = plain.goes_round(properties[name]) if halts is None else None
-        assert finding.kind == (Broken.HALTS if halts is not None else Broken.LASSO if round_ is not None else None)
+        assert finding.kind == (
+            LivenessFailure.DEADLOCK if halts is not None else LivenessFailure.LASSO if round_ is not None else None
+        )
         assert finding.holds is (finding.kind is None)
         if finding.kind is not None:
             assert len(finding.steps) == (halts if halts is not None else round_)
@@ -205,8 +210,8 @@ def test_random_systems_make_the_progress_that_the_definition_says(network: Netw
 @pytest.mark.parametrize("compiled", [False, True])
 def test_random_systems_show_every_outcome(*, compiled: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """Neither search is compared on systems that always rest, or never go round."""
-    monkeypatch.setattr(PACE, Pace(plain_states=1 if compiled else 10**9))
-    seen: dict[Broken | None, int] = dict.fromkeys([*Broken, None], 0)
+    monkeypatch.setattr(TUNING, Tuning(plain_states=1 if compiled else 10**9))
+    seen: dict[LivenessFailure | None, int] = dict.fromkeys([*LivenessFailure, None], 0)
 
     @settings(max_examples=50, derandomize=True, database=None)
     @given(networks())
@@ -222,15 +227,15 @@ def test_random_systems_show_every_outcome(*, compiled: bool, monkeypatch: pytes
 @pytest.mark.parametrize(
     ("may_never_happen", "forever", "kind"),
     [
-        pytest.param(True, ["leave"], Broken.LASSO, id="it may go on for ever but need not happen"),
-        pytest.param(True, [], Broken.LASSO, id="it has stopped"),
+        pytest.param(True, ["leave"], LivenessFailure.LASSO, id="it may go on for ever but need not happen"),
+        pytest.param(True, [], LivenessFailure.LASSO, id="it has stopped"),
         pytest.param(False, [], None, id="it is always enabled and so it happens"),
     ],
 )
 def test_who_waits_in_a_cycle_is_saved_only_by_what_must_happen(
     may_never_happen: bool,  # noqa: FBT001
     forever: list[str],
-    kind: Broken | None,
+    kind: LivenessFailure | None,
 ) -> None:
     tick, leave = EventRef("tick"), EventRef("leave")
     rows = {("in", tick): "in", ("in", leave): "out", ("out", tick): None, ("out", leave): None}
@@ -264,19 +269,19 @@ def test_what_goes_on_for_ever_does_what_the_definition_says(configuration: Conf
 
 def answered(
     forever: Collection[str] = (), *, profile: str = "jms", limits: Bounds | None = None, **chosen: object
-) -> tuple[Network, Mapping[str, ProgressFinding]]:
+) -> tuple[Network, Mapping[str, LivenessFinding]]:
     """What a check tells; every witness is performed."""
     limits = limits or Bounds(faults=frozenset(map(Fault, forever)), max_faults=None)
     configuration = shipped().configure(profile, chosen)
     answer = explore.check(shipped(), configuration, limits, forever=forever)
     network = compose(shipped(), configuration, limits)
-    for finding in answer.progress.values():
+    for finding in answer.liveness.values():
         if finding.kind is not None:
             replayed(network, finding)
-    return network, answer.progress
+    return network, answer.liveness
 
 
-def kinds(progress: Mapping[str, ProgressFinding]) -> dict[str, str | None]:
+def kinds(progress: Mapping[str, LivenessFinding]) -> dict[str, str | None]:
     return {name: finding.kind and finding.kind.value for name, finding in progress.items()}
 
 
@@ -307,7 +312,7 @@ def test_an_application_that_recovers_for_ever_settles_nothing() -> None:
     limits = Bounds(actions=frozenset({"recover"}))
     chosen: dict[str, Any] = {"ack_mode": "CLIENT_ACKNOWLEDGE", "max_delivery_attempts": 0}
     _, progress = answered(["recover"], limits=limits, **chosen)
-    assert progress["settled"].kind is Broken.LASSO
+    assert progress["settled"].kind is LivenessFailure.LASSO
     assert "recover" in [event.name for event in progress["settled"].cycle]
     _, progress = answered([], limits=limits, **chosen)
     assert kinds(progress) == MAKES_PROGRESS, "and one that does so as often as it likes, but not for ever, settles all"
@@ -337,7 +342,7 @@ def test_an_application_that_never_acknowledges_settles_nothing() -> None:
 def test_a_message_behind_one_that_comes_again_for_ever_is_not_owed_a_turn() -> None:
     limits = Bounds(messages=2, faults=frozenset({Fault.LISTENER_EXCEPTION}), max_faults=None)
     _, progress = answered(["listener_exception"], limits=limits, **LISTENER, max_delivery_attempts=0)
-    assert progress["delivered"].kind is Broken.LASSO
+    assert progress["delivered"].kind is LivenessFailure.LASSO
     assert progress["delivered"].waiting is not None
     assert progress["delivered"].waiting.label == "owed_to_the_application(m2)"
 
@@ -348,7 +353,7 @@ def test_once_faults_stop_nothing_goes_round() -> None:
         configuration = shipped().configure("jms", {"ack_mode": mode, "consumption": "listener"})
         limits = Bounds(faults=EVERY, max_faults=1)
         answer = explore.check(shipped(), configuration, limits, forever=())
-        assert Broken.LASSO not in {finding.kind for finding in answer.progress.values()}
+        assert LivenessFailure.LASSO not in {finding.kind for finding in answer.liveness.values()}
 
 
 # a livelock that somebody has put into the tables
@@ -377,8 +382,8 @@ def test_a_livelock_in_the_tables_is_caught(livelock: Path) -> None:
     configuration = specification.configure("jms")
     answer = explore.check(specification, configuration, Bounds(), forever=())
     network = compose(specification, configuration, Bounds())
-    finding = answer.progress["delivered"]
-    assert finding.kind is Broken.LASSO
+    finding = answer.liveness["delivered"]
+    assert finding.kind is LivenessFailure.LASSO
     assert sorted(event.name for event in finding.cycle) == ["dispatch_again", "requeue"]
     replayed(network, finding)
     assert finding.promised, "loss is promised never to happen, and the message never comes"
@@ -397,7 +402,7 @@ def test_a_search_that_is_stopped_does_not_claim_what_it_has_not_seen(limit: int
     network = compose(shipped(), configuration, limits)
     whole = found_in(network, shipped().progress, ["listener_exception"])
     stopped = found_in(network, shipped().progress, ["listener_exception"], max_states=limit)
-    complete = explore.explore(network, max_states=limit).complete
+    complete = explore.explore(network, explore.SearchOptions(max_states=limit)).complete
     for name, finding in stopped.items():
         assert (finding.holds is None) == (not complete and finding.kind is None)
         if finding.kind is not None:
@@ -410,12 +415,14 @@ def test_a_search_of_many_states_in_several_shards_finds_the_same(monkeypatch: p
     limits = Bounds(faults=frozenset({Fault.LISTENER_EXCEPTION, Fault.CONSUMER_CRASH}), max_faults=None)
     network = compose(shipped(), configuration, limits)
     one = found_in(network, shipped().progress, ["listener_exception"])
-    monkeypatch.setattr("ackfsm.explore._graph._FIRST_ROOM", 1)
-    with Search(pack(network), every_step=True, pace=Pace(plain_states=1, one_shard_states=50)) as search:
-        while search.unfinished():
-            search.go_on()
+    monkeypatch.setattr("ackfsm.explore.questions.liveness_graph._FIRST_CAPACITY", 1)
+    with Search(
+        pack(network), SearchOptions(every_step=True, tuning=Tuning(plain_states=1, one_shard_states=50))
+    ) as search:
+        while search.has_work():
+            search.expand_batch()
         assert len(search.shards) == 8
-        eight = find_progress(search, network, shipped().progress, forever=["listener_exception"])
+        eight = find_liveness(search, network, shipped().progress, forever=["listener_exception"])
     for name, finding in eight.items():
         assert (finding.kind, len(finding.steps)) == (one[name].kind, len(one[name].steps))
         if finding.kind is not None:
@@ -426,11 +433,11 @@ def test_a_search_of_many_states_in_several_shards_finds_the_same(monkeypatch: p
 def test_a_search_in_several_shards_knows_only_steps_that_there_are(limit: int | None) -> None:
     """Where a search is stopped there are states, to be expanded late, of which not every step is known."""
     network = compose(shipped(), shipped().configure("jms", LISTENER), Bounds(faults=EVERY, max_faults=1))
-    pace = Pace(plain_states=1, one_shard_states=20)
-    with Search(pack(network), Limits(max_states=limit), every_step=True, pace=pace) as search:
-        while search.unfinished():
-            search.go_on()
-        graph = Graph(search, network, EVERY)
+    pace = Tuning(plain_states=1, one_shard_states=20)
+    with Search(pack(network), SearchOptions(max_states=limit, every_step=True, tuning=pace)) as search:
+        while search.has_work():
+            search.expand_batch()
+        graph = LivenessGraph(search, network, EVERY)
         states = [unpacked(network, numbers) for numbers in search.all_states()]
         for number, state in enumerate(states):
             steps = {(event.label, after) for event in network.events if (after := network.step(state, event))}

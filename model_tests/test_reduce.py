@@ -10,23 +10,23 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ackfsm import explore
-from ackfsm.explore import Exploration, Reduced, explore_packed, reduced
+from ackfsm.explore import Exploration, SearchOptions, SlicedNetwork, Slicer, explore_packed
 from ackfsm.network import Bounds, Network, compose
 from ackfsm.terms import Configuration, Fault
 from model_tests._tables import bounds, configurations, networks, shipped
 
 
-def _whole(network: Network) -> Reduced:
-    return reduced(network)(lambda _: True)
+def _whole(network: Network) -> SlicedNetwork:
+    return Slicer(network).slice()
 
 
-def _searched(network: Reduced, *, compiled: bool = False) -> Exploration:
-    found = explore_packed(network.packed, network.events, compiled=compiled, max_states=20_000)
+def _searched(network: SlicedNetwork, *, compiled: bool = False) -> Exploration:
+    found = explore_packed(network.packed, network.events, SearchOptions(compiled=compiled, max_states=20_000))
     return dataclasses.replace(found, compiled=False)
 
 
 def _plainly(network: Network) -> Exploration:
-    return dataclasses.replace(explore.explore(network, max_states=20_000), compiled=False)
+    return dataclasses.replace(explore.explore(network, explore.SearchOptions(max_states=20_000)), compiled=False)
 
 
 @given(networks())
@@ -51,15 +51,15 @@ def test_two_messages_reduced_have_the_same_states_transitions_and_witnesses() -
 
 def test_compiled_code_from_the_first_state_finds_the_same() -> None:
     network = _whole(compose(shipped(), shipped().configure("jms"), Bounds(faults=frozenset(Fault))))
-    assert explore_packed(network.packed, network.events, compiled=True).compiled
+    assert explore_packed(network.packed, network.events, SearchOptions(compiled=True)).compiled
     assert _searched(network, compiled=True) == _searched(network)
 
 
 def test_without_numba_a_search_that_wants_compiled_code_is_plain(monkeypatch: pytest.MonkeyPatch) -> None:
     network = _whole(compose(shipped(), shipped().configure("jms"), Bounds(faults=frozenset(Fault))))
     expected = _searched(network)
-    monkeypatch.setattr("ackfsm.explore._search._numba_is_there", lambda: False)
-    found = explore_packed(network.packed, network.events, compiled=True)
+    monkeypatch.setattr("ackfsm.explore.search.search._numba_is_there", lambda: False)
+    found = explore_packed(network.packed, network.events, SearchOptions(compiled=True))
     assert not found.compiled
     assert found == expected
 
@@ -72,7 +72,8 @@ def test_faults_taken_away_are_faults_that_were_never_there(
     everything = compose(shipped(), configuration, Bounds(faults=frozenset(Fault), max_faults=budget))
     some = compose(shipped(), configuration, Bounds(faults=faults, max_faults=budget))
     assert (
-        reduced(everything)(lambda event: event.name not in set(Fault) or event.name in faults).key == _whole(some).key
+        Slicer(everything).slice(lambda event: event.name not in set(Fault) or event.name in faults).key
+        == _whole(some).key
     )
 
 
@@ -111,12 +112,12 @@ def _renamed(instance, draw: random.Random):  # type: ignore[no-untyped-def] # n
 )
 def test_what_can_never_move_does_not_matter(usual: dict[str, object], other: dict[str, object], fault: Fault) -> None:
     everything = Bounds(faults=frozenset(Fault), max_faults=1)
-    one = reduced(compose(shipped(), shipped().configure("jms", usual), everything))
-    two = reduced(compose(shipped(), shipped().configure("jms", usual | other), everything))
-    assert one(lambda event: event.name not in set(Fault) - {fault}).key == (
-        two(lambda event: event.name not in set(Fault) - {fault}).key
+    one = Slicer(compose(shipped(), shipped().configure("jms", usual), everything))
+    two = Slicer(compose(shipped(), shipped().configure("jms", usual | other), everything))
+    assert one.slice(lambda event: event.name not in set(Fault) - {fault}).key == (
+        two.slice(lambda event: event.name not in set(Fault) - {fault}).key
     )
-    assert {one(lambda _: True).key == two(lambda _: True).key} == {fault is Fault.LISTENER_EXCEPTION}
+    assert {one.slice().key == two.slice().key} == {fault is Fault.LISTENER_EXCEPTION}
 
 
 @pytest.mark.parametrize(

@@ -11,22 +11,23 @@ import pytest
 from hypothesis import given, settings
 
 from ackfsm import cli, explore
-from ackfsm.explore import Reduction, reduced
-from ackfsm.explore._columns import bits
-from ackfsm.explore._foresight import BLIND, Foresight
-from ackfsm.explore._independence import Phase, Tables, commute, counter_of, phases_of
-from ackfsm.explore._order import absorbs, comes_before
-from ackfsm.explore._preferred import Condition, eligible, foresight_of
-from ackfsm.explore._search import Pace, Search
-from ackfsm.network import Bounds, Instance, Network, NetworkEvent, Participant, compose, pack
+from ackfsm.explore import Reduction, Slicer, pack
+from ackfsm.explore.reduction.ample import AmpleCondition, ample_candidates, compute_ample_sets
+from ackfsm.explore.reduction.columns import bits
+from ackfsm.explore.reduction.independence import EventTables, SearchPhase, commute, phase_counter, phases_of
+from ackfsm.explore.reduction.sleep import absorbs, left_commutes
+from ackfsm.explore.search.kernel_ample import NO_POR, AmpleSets
+from ackfsm.explore.search.options import Tuning
+from ackfsm.explore.search.search import Search
+from ackfsm.network import Bounds, Instance, Network, NetworkEvent, Participant, compose
 from ackfsm.tables import EventRef, Fsm
 from ackfsm.terms import Anomaly, Fault, InputError
 from model_tests._tables import networks, row, shipped, unpacked
 from model_tests.plain_search import breadth_first, rests
 from model_tests.reductions import PARTIAL_ORDER, cells, compared
 
-PACE = "ackfsm.explore._search.USUAL"
-NUMBA = "ackfsm.explore._search._numba_is_there"
+TUNING = "ackfsm.explore.search.search.DEFAULT_TUNING"
+NUMBA = "ackfsm.explore.search.search._numba_is_there"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -61,19 +62,21 @@ def _event(name: str, instances: Collection[Instance], free: str) -> NetworkEven
     return NetworkEvent(name, (), name in free.split(), tuple(parts))
 
 
-def _searched(network: Network, foresight: Foresight = BLIND) -> tuple[set[str], set[tuple[str, ...]]]:
+def _searched(network: Network, ample: AmpleSets = NO_POR) -> tuple[set[str], set[tuple[str, ...]]]:
     """The anomalies and the states that are found."""
     packed = pack(network)
-    with Search(packed, foresight=foresight) as search:
-        while search.unfinished():
-            search.go_on()
-        found = {name for name, place in zip(packed.anomalies, search.nearest, strict=True) if place is not None}
+    with Search(packed, ample=ample) as search:
+        while search.has_work():
+            search.expand_batch()
+        found = {
+            name for name, found in zip(packed.anomalies, search.first_violations, strict=True) if found is not None
+        }
         return found, {unpacked(network, numbers) for numbers in search.all_states()}
 
 
 def _agree(network: Network) -> int:
     """How many states are spared, once the same anomalies were found in them."""
-    (expected, states), (found, some) = _searched(network), _searched(network, foresight_of(pack(network)))
+    (expected, states), (found, some) = _searched(network), _searched(network, compute_ample_sets(pack(network)))
     assert found == expected
     assert some <= states
     assert _resting(network, some) == _resting(network, states)
@@ -122,29 +125,29 @@ def _forward(draw: random.Random, events: list[str]) -> _Machine:
 
 _PAIR = _Machine("0 first 1"), _Machine("0 second 1")
 
-_NEEDED: Mapping[Condition, Network] = {
-    Condition.MUST_HAPPEN: _system(
+_NEEDED: Mapping[AmpleCondition, Network] = {
+    AmpleCondition.MUST_HAPPEN: _system(
         "first second",
         *_PAIR,
         _Machine("- first x, - second y, x second x, y first x", at_rest="y"),
         free="first",
     ),
-    Condition.AT_PEACE: _system(
+    AmpleCondition.INDEPENDENT: _system(
         "first second", *_PAIR, _Machine("- first x, - second y, x second x, y first !", marked="!")
     ),
-    Condition.KEEPS_MARKS: _system(
+    AmpleCondition.INVISIBLE: _system(
         "first second", *_PAIR, _Machine("- first x, - second !, x second y, ! first y", marked="!")
     ),
-    Condition.NO_CIRCLE: _system("first second", _Machine("0 first 0"), _Machine("- second !", marked="!")),
+    AmpleCondition.CYCLE_PROVISO: _system("first second", _Machine("0 first 0"), _Machine("- second !", marked="!")),
 }
 
 
-@pytest.mark.parametrize("condition", Condition)
-def test_each_condition_is_needed(condition: Condition) -> None:
+@pytest.mark.parametrize("condition", AmpleCondition)
+def test_each_condition_is_needed(condition: AmpleCondition) -> None:
     network = _NEEDED[condition]
     assert breadth_first(network).anomalies.keys() == {Anomaly.LOSS}
     _agree(network)
-    found, _ = _searched(network, foresight_of(pack(network), set(Condition) - {condition}))
+    found, _ = _searched(network, compute_ample_sets(pack(network), set(AmpleCondition) - {condition}))
     assert found == set(), "it is missed without the condition"
 
 
@@ -158,11 +161,11 @@ def test_what_may_come_disturbs_and_not_only_what_can_happen_now(monkeypatch: py
     )
     assert breadth_first(network).anomalies.keys() == {Anomaly.LOSS}
     _agree(network)
-    monkeypatch.setattr(Phase, "to_come_from", _possible_now)
-    assert _searched(network, foresight_of(pack(network)))[0] == set()
+    monkeypatch.setattr(SearchPhase, "future_from", _possible_now)
+    assert _searched(network, compute_ample_sets(pack(network)))[0] == set()
 
 
-def _possible_now(phase: Phase, machine: int) -> list[int]:
+def _possible_now(phase: SearchPhase, machine: int) -> list[int]:
     everything = (1 << len(phase.tables.parts)) - 1
     sizes = range(phase.tables.packed.size[machine])
     return [everything & ~sum(e for column, e in phase.columns(machine) if column[state] < 0) for state in sizes]
@@ -173,7 +176,7 @@ def test_a_chain_of_independent_steps_is_one_line() -> None:
     machines = [_Machine(f"0 a{n} 1, 1 b{n} 2, 2 c{n} 3") for n in range(3)]
     network = _system(" ".join(f"{x}{n}" for x in "abc" for n in range(3)), *machines)
     assert len(_searched(network)[1]) == 64
-    assert len(_searched(network, foresight_of(pack(network)))[1]) == 10
+    assert len(_searched(network, compute_ample_sets(pack(network)))[1]) == 10
 
 
 def test_events_that_must_happen_and_go_round_are_not_put_off_for_ever() -> None:
@@ -181,8 +184,8 @@ def test_events_that_must_happen_and_go_round_are_not_put_off_for_ever() -> None
     round_and_round = _Machine("0 there 1, 1 back 0")
     network = _system("there back other", round_and_round, _Machine("- other !", marked="!"))
     _agree(network)
-    (phase,) = phases_of(Tables(pack(network)), None)
-    assert [network.events[event].name for event in bits(eligible(phase))] == ["there", "other"]
+    (phase,) = phases_of(EventTables(pack(network)), None)
+    assert [network.events[event].name for event in bits(ample_candidates(phase))] == ["there", "other"]
 
 
 def test_columns_commute_where_either_order_leads_to_the_same_state() -> None:
@@ -197,8 +200,8 @@ def test_columns_commute_where_either_order_leads_to_the_same_state() -> None:
 
 def test_the_budget_of_faults_is_what_ends() -> None:
     network = compose(shipped(), shipped().configure("jms"), Bounds(faults=frozenset(Fault), max_faults=2))
-    tables = Tables(pack(network))
-    counter = counter_of(tables)
+    tables = EventTables(pack(network))
+    counter = phase_counter(tables)
     assert counter is not None
     budget = network.instances[counter.machine]
     assert budget.fsm.name == "fault_budget"
@@ -206,14 +209,14 @@ def test_the_budget_of_faults_is_what_ends() -> None:
     before, after = phases_of(tables, counter)
     faults = sum(1 << n for n, event in enumerate(network.events) if event.name in set(Fault))
     assert before.alive & faults
-    assert after.to_come & faults == 0
-    assert after.to_come & ~before.to_come == 0
+    assert after.future & faults == 0
+    assert after.future & ~before.future == 0
 
 
 def test_where_nothing_can_fail_there_is_one_phase() -> None:
     network = compose(shipped(), shipped().configure("jms"), Bounds(max_faults=0))
-    packed = reduced(network)(lambda _: True).packed
-    assert foresight_of(packed).phases == 1
+    packed = Slicer(network).slice().packed
+    assert compute_ample_sets(packed).phases == 1
 
 
 # the tables
@@ -228,7 +231,7 @@ def test_a_sample_of_the_matrix_has_the_same_verdicts() -> None:
     """All of it: ``python -m model_tests.reductions``."""
     for configuration, bounds in random.Random(3).sample([*cells(1)], 60):
         network = compose(shipped(), configuration, bounds)
-        one = compared(network, reduced(network)(lambda _: True), compiled=True)
+        one = compared(network, Slicer(network).slice(), compiled=True)
         assert one.difference is None, (configuration, bounds)
 
 
@@ -261,7 +264,7 @@ def test_larger_systems_have_the_same_verdicts(
     chosen: Mapping[str, object], bounds: Mapping[str, object], states: tuple[int, int] | None
 ) -> None:
     network = _jms(chosen, **bounds)
-    one = compared(network, reduced(network)(lambda _: True), compiled=True)
+    one = compared(network, Slicer(network).slice(), compiled=True)
     assert one.difference is None
     assert states in {None, (one.full.states, one.small.states)}
 
@@ -269,20 +272,20 @@ def test_larger_systems_have_the_same_verdicts(
 def test_a_reduction_that_is_not_sound_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     """The comparison can fail: if every two events were at peace, the tables would show less."""
     network = _jms({"redelivery_mark_persisted": False, "journal_sync_non_transactional": False})
-    small = reduced(network)(lambda _: True)
+    small = Slicer(network).slice()
     assert compared(network, small).difference is None
-    monkeypatch.setattr(Phase, "conflicts", lambda phase: [0] * len(phase.tables.parts))
+    monkeypatch.setattr(SearchPhase, "dependent", lambda phase: [0] * len(phase.tables.parts))
     assert compared(network, small).difference is not None
 
 
 def test_a_step_that_is_spared_wrongly_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     """If any event might come before any other, or absorbed it, states would be missed."""
     network = _jms({})
-    small = reduced(network)(lambda _: True)
+    small = Slicer(network).slice()
     assert compared(network, small).difference is None
-    for condition in ("comes_before", "absorbs"):
+    for condition in ("left_commutes", "absorbs"):
         with monkeypatch.context() as patch:
-            patch.setattr(f"ackfsm.explore._order.{condition}", lambda *_: True)
+            patch.setattr(f"ackfsm.explore.reduction.sleep.{condition}", lambda *_: True)
             assert "against" in str(compared(network, small).difference), condition
 
 
@@ -301,7 +304,7 @@ def test_an_event_comes_before_another_only_where_both_orders_lead_to_the_same(
     then: tuple[int, ...],
     may: bool,  # noqa: FBT001
 ) -> None:
-    assert comes_before(first, then) is may
+    assert left_commutes(first, then) is may
 
 
 STEPS = 45_196
@@ -314,17 +317,17 @@ def test_steps_that_lead_nowhere_new_are_spared(monkeypatch: pytest.MonkeyPatch)
     for every_step in (False, True):
         with monkeypatch.context() as patch:
             fills: list[int] = []
-            patch.setattr(Search, "_make_room", _counting(Search._make_room, fills))  # noqa: SLF001
-            found = explore.explore(network, every_step=every_step)
+            patch.setattr(Search, "_grow_shards", _counting(Search._grow_shards, fills))  # noqa: SLF001
+            found = explore.explore(network, explore.SearchOptions(every_step=every_step))
             taken.append(sum(fills))
             assert found.transitions == STEPS
     assert 2 * taken[0] < STEPS <= taken[1]
 
 
-def _counting(make_room: Callable[[Search], bool], fills: list[int]) -> Callable[[Search], bool]:
+def _counting(grow: Callable[[Search], bool], fills: list[int]) -> Callable[[Search], bool]:
     def counted(search: Search) -> bool:
-        fills.append(sum(int(fill) for fill in search.boxes.fill))
-        return make_room(search)
+        fills.append(sum(int(fill) for fill in search.buffers.fill))
+        return grow(search)
 
     return counted
 
@@ -333,10 +336,10 @@ def test_compiled_and_plain_code_and_any_number_of_shards_find_the_same(monkeypa
     network, found = _jms({}, messages=2), []
     with monkeypatch.context() as without_numba:
         without_numba.setattr(NUMBA, lambda: False)
-        found.append(explore.explore(network, reductions=PARTIAL_ORDER))
+        found.append(explore.explore(network, explore.SearchOptions(reductions=PARTIAL_ORDER)))
     for one_shard, workers in ((1 << 18, 1), (100, 1), (100, 2)):
-        monkeypatch.setattr(PACE, Pace(plain_states=1, one_shard_states=one_shard))
-        found.append(explore.explore(network, reductions=PARTIAL_ORDER, workers=workers))
+        monkeypatch.setattr(TUNING, Tuning(plain_states=1, one_shard_states=one_shard))
+        found.append(explore.explore(network, explore.SearchOptions(reductions=PARTIAL_ORDER, workers=workers)))
     assert [one.compiled for one in found] == [False, True, True, True]
     counts = {(one.states, one.transitions, one.depth, frozenset(one.witnesses)) for one in found}
     assert len(counts) == 1

@@ -10,9 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ackfsm import explore
-from ackfsm.explore._search import Pace, Search
-from ackfsm.explore._self_check import _Again
-from ackfsm.network import Bounds, Network, compose, pack
+from ackfsm.explore import pack
+from ackfsm.explore.search.options import SearchOptions, Tuning
+from ackfsm.explore.search.search import Search
+from ackfsm.explore.search.self_check import _SelfCheck
+from ackfsm.network import Bounds, Network, compose
 from ackfsm.terms import DefectError, Fault, InputError
 from model_tests._tables import shipped
 from model_tests.explorer_bugs import BUGS, Bug
@@ -55,7 +57,7 @@ def test_drawn_networks_have_every_shape_and_are_searched_to_the_end_in_every_wa
         "fewer words": 5,
         "more words": 5,
         "divided": 30,
-        "late states": 30,
+        "deferred states": 30,
         "stopped by max_states": 10,
         "stopped by max_memory": 10,
         "several words": 25,
@@ -72,11 +74,11 @@ def test_drawn_networks_have_every_shape_and_are_searched_to_the_end_in_every_wa
 
 
 def _plain(way: Way) -> bool:
-    return way.pace.plain_states is None
+    return way.tuning.plain_states is None
 
 
 def _divided(way: Way) -> bool:
-    return way.compiled and way.pace.one_shard_states < 100
+    return way.compiled and way.tuning.one_shard_states < 100
 
 
 @pytest.mark.parametrize("bug", BUGS, ids=str)
@@ -107,14 +109,14 @@ def test_a_search_that_a_bug_misleads_says_so_and_gives_no_answer(bug: Bug) -> N
 def _contradicts_itself(one: Network, bug: Bug) -> bool:
     """Whether some way of searching does; and then with one sentence."""
     for first_bits in (4, 1):
-        pace = Pace(plain_states=None, first_bits=first_bits)
+        pace = Tuning(plain_states=None, first_bits=first_bits)
         if bug.divided:
-            pace = Pace(plain_states=1, one_shard_states=5, chunk=16)
+            pace = Tuning(plain_states=1, one_shard_states=5, chunk=16)
         for every_step in (True, False):
             with pytest.MonkeyPatch.context() as patch:
-                patch.setattr("ackfsm.explore._search.USUAL", pace)
+                patch.setattr("ackfsm.explore.search.search.DEFAULT_TUNING", pace)
                 try:
-                    explore.explore(one, max_states=1_000, every_step=every_step)
+                    explore.explore(one, explore.SearchOptions(max_states=1_000, every_step=every_step))
                 except DefectError as error:
                     return "\n" not in str(error)
     return False
@@ -129,7 +131,7 @@ def test_what_was_missed_once_would_be_noticed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """A quarter to a half of the states were missing; "all of them" was said."""
-    monkeypatch.setattr("ackfsm.explore._search.USUAL", Pace(plain_states=plain_states))
+    monkeypatch.setattr("ackfsm.explore.search.search.DEFAULT_TUNING", Tuning(plain_states=plain_states))
     limits = Bounds(
         messages=messages, faults=frozenset({Fault.PRODUCER_LINK_LOSS}), max_faults=16, without=frozenset({"accept"})
     )
@@ -138,7 +140,7 @@ def test_what_was_missed_once_would_be_noticed(
         BUGS[0].planted(),
         pytest.raises(DefectError, match="a search and the tables differ: after producer_link_loss"),
     ):
-        explore.explore(network, every_step=every_step, max_states=5_000)
+        explore.explore(network, explore.SearchOptions(every_step=every_step, max_states=5_000))
 
 
 @pytest.mark.parametrize("reductions", [(), (explore.Reduction.PARTIAL_ORDER,)], ids=["all", "partial order"])
@@ -146,24 +148,24 @@ def test_every_state_of_a_search_passes_when_it_is_looked_at_again(
     reductions: tuple[explore.Reduction, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Also where not all events are expanded; a sample of all states is not chosen to be easy."""
-    monkeypatch.setattr("ackfsm.explore._self_check._FEW", 10**6)
+    monkeypatch.setattr("ackfsm.explore.search.self_check._MIN_SAMPLE", 10**6)
     looked = set[object]()
-    look_at = _Again.look_at
+    check_state = _SelfCheck.check_state
 
-    def counted(again: _Again, place: tuple[int, int]) -> None:
+    def counted(again: _SelfCheck, place: tuple[int, int]) -> None:
         looked.add(place)
-        look_at(again, place)
+        check_state(again, place)
 
-    monkeypatch.setattr(_Again, "look_at", counted)
+    monkeypatch.setattr(_SelfCheck, "check_state", counted)
     network = compose(shipped(), shipped().configure("jms"), Bounds(faults=frozenset(Fault)))
-    found = explore.explore(network, reductions=reductions)
+    found = explore.explore(network, explore.SearchOptions(reductions=reductions))
     assert len(looked) == found.states > 300
 
 
 def test_a_search_that_was_stopped_claims_nothing_and_is_not_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ackfsm.explore._search.look_again", None)
+    monkeypatch.setattr("ackfsm.explore.search.explore.self_check", None)
     network = compose(shipped(), shipped().configure("jms"), Bounds(faults=frozenset(Fault)))
-    assert not explore.explore(network, max_states=100).complete
+    assert not explore.explore(network, explore.SearchOptions(max_states=100)).complete
     with pytest.raises(TypeError):
         explore.explore(network)
 
@@ -177,7 +179,7 @@ def test_a_search_of_many_components_finds_all_states(
     messages: int, states: int, transitions: int, plain_states: int | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With 16 components a state has two words at first and fewer later: steps were looked up where they had stood."""
-    monkeypatch.setattr("ackfsm.explore._search.USUAL", Pace(plain_states=plain_states))
+    monkeypatch.setattr("ackfsm.explore.search.search.DEFAULT_TUNING", Tuning(plain_states=plain_states))
     limits = Bounds(
         messages=messages,
         faults=frozenset({Fault.PRODUCER_LINK_LOSS}),
@@ -188,7 +190,7 @@ def test_a_search_of_many_components_finds_all_states(
     expected = breadth_first(network)
     assert (len(expected.depth), expected.transitions) == (states, transitions)
     for every_step in (False, True):
-        found = explore.explore(network, every_step=every_step, max_states=5_000)
+        found = explore.explore(network, explore.SearchOptions(every_step=every_step, max_states=5_000))
         assert (found.states, found.transitions, found.complete) == (states, transitions, True)
         assert {anomaly: len(steps) for anomaly, steps in found.witnesses.items()} == expected.anomalies
 
@@ -216,11 +218,11 @@ def test_states_that_wait_for_a_step_are_taken_again_however_many_they_are() -> 
     """There is room for so many of them in a list; where it was full nothing was ever taken from it."""
     network = compose(shipped(), shipped().configure("jms"), Bounds(faults=frozenset(Fault)))
     expected = breadth_first(network)
-    pace = Pace(plain_states=1, one_shard_states=100, waiting=3)
-    with Search(pack(network), pace=pace, workers=1) as search:
+    pace = Tuning(plain_states=1, one_shard_states=100, deferrable=3)
+    with Search(pack(network), SearchOptions(tuning=pace, workers=1)) as search:
         for _ in range(20_000):
-            if search.unfinished():
-                search.go_on()
+            if search.has_work():
+                search.expand_batch()
         assert (search.found_states, search.transitions) == (len(expected.depth), expected.transitions)
 
 

@@ -204,8 +204,8 @@ def test_damage_that_a_worker_sees_is_told_as_its_own(
 def test_a_matrix_on_spark_is_that_of_this_machine(spark_session: SparkSession) -> None:
     settings = {switch.key: getattr(DEFAULT, switch.key) for switch in SPEC.switches if switch.key != "send_mode"}
     plan = matrix.make_plan(SPEC, "jms", settings, pairs=False)
-    spreading = functools.partial(spark.spread, session=spark_session)
-    found, local = matrix.run(plan, SPEC, spread=spreading), matrix.run(plan, SPEC)
+    parallel_map = functools.partial(spark.spread, session=spark_session)
+    found, local = matrix.run(plan, SPEC, parallel_map=parallel_map), matrix.run(plan, SPEC)
     assert len(found.plan.configurations) > 1
     assert (found.keys, found.outcomes) == (local.keys, local.outcomes)
 
@@ -214,7 +214,7 @@ def test_what_a_task_raises_is_told_as_its_own(spark_session: SparkSession) -> N
     plan = matrix.make_plan(SPEC, "jms", {"ack_mode": "AUTO_ACKNOWLEDGE"}, pairs=False)
     other = dataclasses.replace(SPEC, digest="of other tables")
     with pytest.raises(SpecError, match="the tables were changed while they were being explored; start again"):
-        matrix.run(plan, other, spread=functools.partial(spark.spread, session=spark_session))
+        matrix.run(plan, other, parallel_map=functools.partial(spark.spread, session=spark_session))
 
 
 @pytest.fixture

@@ -9,9 +9,10 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import pytest
 
-from ackfsm.explore._columns import bits, parts_of, reach
+from ackfsm.explore import pack
+from ackfsm.explore.reduction.columns import bits, over_approximate, participant_columns
 from ackfsm.matrix import make_plan
-from ackfsm.network import Bounds, Index, Instance, Network, NetworkEvent, Participant, compose, concerns, pack
+from ackfsm.network import Bounds, Index, Instance, Network, NetworkEvent, Participant, compose, concerns
 from ackfsm.tables import EventRef, Fsm, Relation
 from model_tests._tables import row, shipped
 
@@ -34,10 +35,12 @@ def _places(things: Sequence[tuple[object, Index]]) -> list[int]:
 def _columns(network: Network) -> _Columns:
     """What can ever be of the network: machines and events that never move are in no row."""
     packed = pack(network)
-    parts = parts_of(packed)
-    reached, alive = reach(parts, (1 << state for state in packed.initial), range(len(parts)))
+    parts = participant_columns(packed)
+    reached, alive = over_approximate(parts, (1 << state for state in packed.initial), range(len(parts)))
     return {
-        (event, part.who): tuple(after if reached[part.who] >> s & 1 else -1 for s, after in enumerate(part.column))
+        (event, part.instance): tuple(
+            after if reached[part.instance] >> s & 1 else -1 for s, after in enumerate(part.column)
+        )
         for event in bits(alive)
         for part in parts[event]
     }

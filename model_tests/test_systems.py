@@ -10,14 +10,14 @@ from pathlib import Path
 
 import pytest
 
-from ackfsm import explore, tables
+from ackfsm import explore, matrix, tables
 from ackfsm.cli import main
+from ackfsm.matrix import ModeResult
 from ackfsm.network import Bounds
-from ackfsm.report import systems
-from ackfsm.report.systems import Surveyed
 from ackfsm.tables import Promise
 from ackfsm.tables._conditions import ALWAYS
 from ackfsm.terms import Anomaly, Fault, Profile
+from ackfsm.views import systems
 from model_tests._tables import shipped
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -26,9 +26,9 @@ SMALL = Profile.SOLACE
 
 
 @functools.cache
-def surveyed() -> tuple[Surveyed, ...]:
+def surveyed() -> tuple[ModeResult, ...]:
     """The modes of the small system."""
-    return systems.survey(shipped(), [SMALL])[SMALL]
+    return matrix.mode_sweep(shipped(), [SMALL])[SMALL]
 
 
 @functools.cache
@@ -63,20 +63,21 @@ def test_what_is_surveyed_is_what_a_check_says() -> None:
 
 def test_systems_that_share_searches_get_the_answers_that_each_gets_alone() -> None:
     other = Profile.RABBITMQ
-    asked: list[int] = []
-    found = systems.survey(shipped(), [SMALL, other], progress=asked.append)
+    asked: list[tuple[str, int, int]] = []
+    found = matrix.mode_sweep(shipped(), [SMALL, other], progress_bar=lambda *part: asked.append(part))
     assert found[SMALL] == surveyed()
-    assert found[other] == systems.survey(shipped(), [other])[other]
-    assert asked == list(range(1, len(asked) + 1))
-    assert len(asked) < sum(len(mode.causes) for modes in found.values() for mode in modes)
+    assert found[other] == matrix.mode_sweep(shipped(), [other])[other]
+    what, done, total = asked[-1]
+    assert (what, done) == ("searching", total)
+    assert total < sum(len(mode.causes) for modes in found.values() for mode in modes)
 
 
 def test_processes_find_what_one_finds() -> None:
-    assert systems.survey(shipped(), [SMALL], jobs=2)[SMALL] == surveyed()
+    assert matrix.mode_sweep(shipped(), [SMALL], jobs=2)[SMALL] == surveyed()
 
 
 def test_a_page_is_the_same_every_time() -> None:
-    assert systems.system_page(tables.load(), SMALL, systems.survey(tables.load(), [SMALL])[SMALL]) == page()
+    assert systems.system_page(tables.load(), SMALL, matrix.mode_sweep(tables.load(), [SMALL])[SMALL]) == page()
 
 
 @pytest.mark.parametrize("profile", Profile)
@@ -135,7 +136,7 @@ def test_a_page_says_who_promises_what_and_where() -> None:
 def test_a_broken_promise_stands_out() -> None:
     never = Promise(Anomaly.DUPLICATE, ALWAYS, "a test", "model")
     strict = dataclasses.replace(shipped(), promises=(never,))
-    modes = systems.survey(strict, [SMALL])[SMALL]
+    modes = matrix.mode_sweep(strict, [SMALL])[SMALL]
     assert any(mode.broken == {Anomaly.DUPLICATE} for mode in modes)
     assert "**duplicate**" in systems.system_page(strict, SMALL, modes)
     assert "**" not in page().replace("**bold**", "")
@@ -158,7 +159,7 @@ def test_the_drawings_that_a_page_links_to_are_those_of_the_modes_with_rows(prof
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """The tables are read once, and nothing is searched."""
     monkeypatch.setattr(tables, "load", shipped)
-    monkeypatch.setattr(systems, "survey", lambda _, profiles, **__: dict.fromkeys(profiles, ()))
+    monkeypatch.setattr(matrix, "mode_sweep", lambda _, profiles, **__: dict.fromkeys(profiles, ()))
 
 
 def ackfsm(line: str) -> int:
@@ -192,7 +193,7 @@ def test_the_systems_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_one_system_is_told(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tables, "load", shipped)
-    monkeypatch.setattr(systems, "survey", lambda *_, **__: {SMALL: surveyed()})
+    monkeypatch.setattr(matrix, "mode_sweep", lambda *_, **__: {SMALL: surveyed()})
     assert ackfsm(f"systems {SMALL}") == 0
     assert capsys.readouterr().out == page()
     assert ackfsm(f"systems {SMALL} --json") == 0

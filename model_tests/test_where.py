@@ -9,15 +9,17 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
+import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ackfsm.cli import main
-from ackfsm.lookup import CALLS, Answer, Cell, Lookup, Place, Space, TableRow, index_page
+from ackfsm.lookup import CALLS, Answer, Cell, Lookup, Place, Space, TableRow
 from ackfsm.lookup._cells import cells_of
-from ackfsm.report import where
 from ackfsm.tables import ALWAYS, Fsm, Specification, Value, load, parse_condition
 from ackfsm.terms import AckMode, Configuration, DeliveryMode, Fault, InputError, Profile, SendMode
+from ackfsm.views import where
+from ackfsm.views.index import index_page
 from model_tests._tables import configurations, copy_of_spec, replace, shipped, small_spec
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -96,8 +98,17 @@ def test_what_dups_ok_does_lazily(capsys: pytest.CaptureFixture[str]) -> None:
 # what is shown is there
 
 
+@functools.cache
+def other_words() -> tuple[tuple[str, str], ...]:
+    """What machines that are like another have in the names of their events, and what stands there in the file."""
+    tables = [yaml.safe_load(file.read_text(encoding="utf-8")) for file in (ROOT / "spec" / "machines").glob("*.yaml")]
+    twins = [machine for table in tables for machine in table.values() if "like" in machine]
+    return tuple((other, original) for twin in twins for original, other in twin["with"].items())
+
+
 def stands(row: TableRow, events: tuple[str, ...]) -> bool:
     """Whether at the row's line the file has one of the events, or one of several rows, and then its reason."""
+    events = (*events, *(event.replace(other, original) for event in events for other, original in other_words()))
     text = lines_of(row.place.file)[row.place.line - 1 : row.place.line + 5]
     first = text[0].strip()
     if not first.startswith("- ") and not any(event in first for event in events):

@@ -9,17 +9,16 @@ import re
 import shlex
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from ackfsm import cli, explore, tables
-from ackfsm.cli import _witness
-from ackfsm.explore import Answer, Exploration, NotReplayedError, Refused, System, replay
+from ackfsm.cli import _witnesses
+from ackfsm.explore import Answer, Exploration, Interpreter, NotReplayedError, Refused, replay
 from ackfsm.network import Bounds, Network
-from ackfsm.report.witness import witness_screen, witness_text
 from ackfsm.tables import Lane
 from ackfsm.terms import AckMode, Anomaly, Fault, InputError, SpecError
+from ackfsm.views.witness import witness_screen, witness_text
 from model_tests._tables import copy_of_spec, replace, shipped
 from model_tests.plain_search import anomalies_in
 from model_tests.witnesses import LOSS, drawn, known
@@ -90,7 +89,7 @@ def test_a_way_that_lacks_a_step_is_no_witness() -> None:
 def test_an_anomaly_at_rest_is_none_as_long_as_something_can_happen() -> None:
     witness = known()[Anomaly.LOSS]
     assert witness.at_rest
-    system = System(witness.network)
+    system = Interpreter(witness.network)
     for step in witness.steps:
         assert "loss" not in system.anomalies()
         system.fire(step.event.label)
@@ -105,7 +104,7 @@ def test_those_that_break_a_promise_come_first() -> None:
 
 
 def test_an_event_that_a_system_does_not_have_is_one_sentence() -> None:
-    system = System(known()[Anomaly.LOSS].network)
+    system = Interpreter(known()[Anomaly.LOSS].network)
     with pytest.raises(InputError, match=r"^this system has no event 'send\(m9\)'; "):
         system.fire("send(m9)")
 
@@ -115,11 +114,11 @@ def test_an_event_that_a_system_does_not_have_is_one_sentence() -> None:
 def test_what_cannot_be_performed_is_an_internal_error_and_never_shown(
     ackfsm: Command, monkeypatch: pytest.MonkeyPatch, line: str, harm: slice
 ) -> None:
-    def harmed(network: Network, **options: Any) -> Exploration:
-        found = explore.explore(network, **options)
+    def harmed(network: Network, options: explore.SearchOptions) -> Exploration:
+        found = explore.explore(network, options)
         return dataclasses.replace(found, witnesses={a: steps[harm] for a, steps in found.witnesses.items()})
 
-    monkeypatch.setattr("ackfsm.explore._check.explore", harmed)
+    monkeypatch.setattr("ackfsm.explore.questions.check.explore", harmed)
     code, out, err = ackfsm(f"{line} {LOSS}")
     assert (code, out) == (70, "")
     assert re.fullmatch(r"ackfsm \w+: the search's witness of loss cannot be performed .*\n", err)
@@ -159,7 +158,7 @@ def test_there_are_colours_only_on_a_terminal(ackfsm: Command, monkeypatch: pyte
     from rich.console import Console
 
     assert "\x1b" not in ackfsm(f"explain {LOSS}")[1]
-    monkeypatch.setattr(_witness, "console", lambda: Console(force_terminal=True, color_system="standard", width=100))
+    monkeypatch.setattr(_witnesses, "console", lambda: Console(force_terminal=True, color_system="standard", width=100))
     assert "\x1b[1;31mbroker_crash" in ackfsm(f"explain {LOSS} --anomaly loss")[1]
     assert "\x1b" not in ackfsm(f"explain {LOSS} --anomaly loss --as mermaid")[1]
 
@@ -273,4 +272,4 @@ def test_answers_carry_the_network_they_are_about() -> None:
     assert isinstance(answer, Answer)
     assert (answer.bounds, answer.configuration) == (bounds, shipped().configure("ems"))
     with pytest.raises(Refused):
-        System(answer.network).fire("accept(m1)")
+        Interpreter(answer.network).fire("accept(m1)")

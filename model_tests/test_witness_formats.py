@@ -16,7 +16,7 @@ import pytest
 
 from ackfsm import explore, export, tables
 from ackfsm.draw import sequence_mermaid, sequence_plantuml, sequence_svg, witness_diagram
-from ackfsm.explore import NotReplayedError, Refused, System, Witness
+from ackfsm.explore import Interpreter, NotReplayedError, Refused, Witness
 from ackfsm.export._model import model
 from ackfsm.export._tla import RESERVED
 from ackfsm.network import Bounds, Network, compose
@@ -230,11 +230,11 @@ def test_a_printed_test_composes_the_same_system(
     source = export.pytest_file(shipped(), witnesses)
     composed: list[Network] = []
 
-    def system(network: Network) -> System:
+    def system(network: Network) -> Interpreter:
         composed.append(network)
-        return System(network)
+        return Interpreter(network)
 
-    monkeypatch.setattr("ackfsm.explore.System", system)
+    monkeypatch.setattr("ackfsm.explore.Interpreter", system)
     for witness in witnesses:
         run(source, witness.anomaly, shipped(), monkeypatch)
     assert {(network.configuration, network.bounds) for network in composed} == {(answer.configuration, bounds)}
@@ -302,7 +302,7 @@ def test_a_trace_is_replayed_from_its_json_alone() -> None:
     for name, witness in drawn()[::3]:
         trace = json.loads(export.itf(witness))
         network = network_of(trace["#meta"])
-        system = System(network)
+        system = Interpreter(network)
         where = {variable.name: variable.instance for variable in model(network, RESERVED).variables}
         places = {(instance.anomaly, instance.label): i for i, instance in enumerate(network.instances)}
         for state in trace["states"]:

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ackfsm import explore
-from ackfsm.explore import Way, Witness
+from ackfsm.explore import CandidateWitness, Witness
 from ackfsm.network import Bounds, Network, compose
 from ackfsm.terms import AckMode, Anomaly, Configuration, DeliveryMode, Fault
 from model_tests._tables import actions, shipped, values
@@ -33,9 +33,9 @@ def drawn() -> tuple[tuple[str, Witness], ...]:
     )
 
 
-def _ways(network: Network) -> Iterator[Way]:
-    for anomaly, steps in explore.explore(network, max_states=_MOST_STATES).witnesses.items():
-        yield Way(Anomaly(anomaly), tuple(event.label for event in steps), None)
+def _ways(network: Network) -> Iterator[CandidateWitness]:
+    for anomaly, steps in explore.explore(network, explore.SearchOptions(max_states=_MOST_STATES)).witnesses.items():
+        yield CandidateWitness(Anomaly(anomaly), tuple(event.label for event in steps), None)
 
 
 def _networks(draw: random.Random) -> Iterator[Network]:

@@ -2,14 +2,14 @@
 
 from ackfsm.claims._evidence import Evidence, Status
 from ackfsm.claims._read import Claim, Contradiction, choose, read
-from ackfsm.claims._run import MAX_STATES, Contradicted, Decided, decide
+from ackfsm.claims._run import MAX_STATES, ClaimResult, ContradictionResult, decide
 
 __all__ = [
     "MAX_STATES",
     "Claim",
-    "Contradicted",
+    "ClaimResult",
     "Contradiction",
-    "Decided",
+    "ContradictionResult",
     "Evidence",
     "Status",
     "choose",

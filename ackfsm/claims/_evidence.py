@@ -1,4 +1,4 @@
-"""What is said of a claim, and why."""
+"""The status of a claim, and the evidence for it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["Evidence", "Status", "conclude"]
 
 
 class Status(StrEnum):
-    """What the tables say of a sentence.  ``unknown`` is never a pass."""
+    """Whether the tables prove a sentence.  ``unknown`` is never a pass."""
 
     PROVED = "proved"
     REFUTED = "refuted"
@@ -22,8 +22,8 @@ class Status(StrEnum):
 class Evidence:
     """What one check has shown.
 
-    ``holds`` is ``None`` if it could not tell.  ``sentence`` is for a person; ``data`` is what the
-    sentence rests on, as JSON values.
+    ``holds`` is ``None`` if it is undecided.  ``sentence`` is for a person; ``data`` has what the
+    sentence is based on, as JSON values.
     """
 
     check: str
@@ -32,13 +32,13 @@ class Evidence:
     data: Mapping[str, Any] = dataclasses.field(default_factory=dict)
 
     def as_json(self) -> dict[str, Any]:
-        """The evidence as the command contract has it."""
+        """The evidence as ``docs/commands.md`` has it."""
         return {"check": self.check, "holds": self.holds, "sentence": self.sentence, **self.data}
 
 
 def conclude(evidence: Iterable[Evidence]) -> Status:
     """Refuted by one check that fails; proved if all hold (and there are any); otherwise unknown."""
-    held = [one.holds for one in evidence]
-    if False in held:
+    holds = [one.holds for one in evidence]
+    if False in holds:
         return Status.REFUTED
-    return Status.PROVED if held and all(held) else Status.UNKNOWN
+    return Status.PROVED if holds and all(holds) else Status.UNKNOWN

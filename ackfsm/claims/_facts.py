@@ -12,11 +12,11 @@ from ackfsm.claims._scope import Scope, configurations, read_scope
 from ackfsm.tables import Move, Row, Specification, written
 from ackfsm.terms import InputError, Profile, parse_value
 
-__all__ = ["Decides", "Has", "HasConstant", "HasDefault", "Unchangeable"]
+__all__ = ["HasConstant", "HasDefault", "RowIs", "SettingSupported", "Unchangeable"]
 
 
 class _Fact:
-    """A check that asks the explorer nothing."""
+    """A check that needs no search."""
 
     __slots__ = ()
 
@@ -28,7 +28,7 @@ class _Fact:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class HasDefault(_Fact):
-    """In ``profile``, with the settings ``given``, the setting ``key`` is ``value`` unless somebody chooses."""
+    """In ``profile``, with the settings ``given``, the setting ``key`` is ``value`` by default."""
 
     profile: str
     key: str
@@ -63,7 +63,7 @@ class HasDefault(_Fact):
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Has(_Fact):
+class SettingSupported(_Fact):
     """Whether the system has these settings (through one of its programming interfaces, if ``api`` names one)."""
 
     profile: str
@@ -77,7 +77,7 @@ class Has(_Fact):
         return "accepted" if self.wanted else "refused"
 
     @classmethod
-    def read(cls, data: Mapping[str, Any]) -> Has:
+    def read(cls, data: Mapping[str, Any]) -> SettingSupported:
         """From its form in ``spec/claims.yaml``."""
         wanted = "accepted" in data
         fact = data["accepted" if wanted else "refused"]
@@ -102,8 +102,8 @@ class Has(_Fact):
         gaps = [gap for gap in specification.gaps if values[gap.key] == gap.value]
         for gap in gaps:
             return Evidence(self.kind, None, f"the tables have no rows for it: {gap.because}", data)
-        said = ", ".join(f"{key}={written(value)}" for key, value in self.settings.items())
-        return Evidence(self.kind, self.wanted, f"{who} takes {said}", data)
+        text = ", ".join(f"{key}={written(value)}" for key, value in self.settings.items())
+        return Evidence(self.kind, self.wanted, f"{who} takes {text}", data)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -133,14 +133,14 @@ class HasConstant(_Fact):
             self.key: self.value,
             "constants": [{"name": one.name, "number": one.number, "source": one.source} for one in found],
         }
-        told = ", ".join(f"{one.name} = {one.number} ({one.source})" for one in found) or "no constant"
+        text = ", ".join(f"{one.name} = {one.number} ({one.source})" for one in found) or "no constant"
         holds = any(one.number == self.number for one in found)
-        return Evidence(self.kind, holds, f"{self.value} is {told} in {self.profile}", data)
+        return Evidence(self.kind, holds, f"{self.value} is {text} in {self.profile}", data)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Decides(_Fact):
-    """In ``state``, at ``event``, the machine moves as it is said to, in every configuration of the scope."""
+class RowIs(_Fact):
+    """In ``state``, at ``event``, the machine has this row, in every configuration of the scope."""
 
     machine: str
     state: str
@@ -152,7 +152,7 @@ class Decides(_Fact):
     kind = "row"
 
     @classmethod
-    def read(cls, data: Mapping[str, Any]) -> Decides:
+    def read(cls, data: Mapping[str, Any]) -> RowIs:
         """From its form in ``spec/claims.yaml``."""
         row = data["row"]
         move = next(move for move in Move if move in row)
@@ -169,11 +169,11 @@ class Decides(_Fact):
             "rows": [_row(row) for row in rows],
         }
         other = [row for row in rows if (row.move, row.target) != (self.move, self.target)]
-        told = "; ".join(f"{row.because} ({row.place}, {row.source or 'no source'})" for row in other or rows)
+        text = "; ".join(f"{row.because} ({row.place}, {row.source or 'no source'})" for row in other or rows)
         at = f"{self.machine}.{self.state} at {self.event}"
         if other:
-            return Evidence(self.kind, False, f"{at} does not {self._does()}: {told}", data)  # noqa: FBT003
-        return Evidence(self.kind, True, f"{at} does {self._does()}: {told}", data)  # noqa: FBT003
+            return Evidence(self.kind, False, f"{at} does not {self._does()}: {text}", data)  # noqa: FBT003
+        return Evidence(self.kind, True, f"{at} does {self._does()}: {text}", data)  # noqa: FBT003
 
     def _does(self) -> str:
         return f"go to {self.target}" if self.move is Move.TO else self.move.value

@@ -1,7 +1,7 @@
-"""What claims ask of the explorer: searches and comparisons, as values, so that equal ones are asked once.
+"""What claims ask of the checker: searches and comparisons, as values, so that equal ones are answered once.
 
-A question names what it needs (settings, bounds, watchers) and nothing of the tables, so that it can be
-sent to another process, which reads the tables itself.
+A question has settings, bounds and names, and nothing of the tables, so that it is small enough to be sent to
+another process, which reads the tables itself.
 """
 
 from __future__ import annotations
@@ -9,23 +9,22 @@ from __future__ import annotations
 import dataclasses
 import functools
 import re
-from collections.abc import Callable, Mapping
-from pathlib import Path
+from collections.abc import Callable, Mapping, Sequence
 from typing import TypeAlias
 
-from ackfsm import explore, tables
-from ackfsm.network import Bounds, Network, Watcher, compose
+from ackfsm import explore
+from ackfsm.network import Bounds, Network, Observer, compose
 from ackfsm.tables import ALWAYS, EventRef, Machine, Monitor, Move, Row, Specification
 from ackfsm.terms import Anomaly, Configuration, Fault, InputError
 
 __all__ = [
-    "After",
     "Answer",
-    "Between",
-    "Compared",
+    "ComparisonResult",
+    "EffectEquivalence",
     "Question",
     "Search",
-    "Searched",
+    "SearchResult",
+    "TraceEquivalence",
     "answer",
     "network_of",
     "observable",
@@ -36,9 +35,9 @@ _HAPPENS = re.compile(r"happens\((?P<event>[a-z_]+)\)")
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Search:
-    """Which of the things watched for can be reached: anomalies, monitors, ``happens(event)``.
+    """Which of the ``watched`` can be reached: anomalies, monitors, ``happens(event)``.
 
-    With ``only_witnesses`` the rest of the space does not matter once all were reached.
+    With ``only_witnesses`` the search may end as soon as all were reached.
     """
 
     configuration: Configuration
@@ -48,7 +47,7 @@ class Search:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Between:
+class TraceEquivalence:
     """Whether two configurations have the same traces over the ``observable`` events."""
 
     left: Configuration
@@ -58,7 +57,7 @@ class Between:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class After:
+class EffectEquivalence:
     """Whether the traces after one event are those after another, wherever both can happen."""
 
     configuration: Configuration
@@ -68,8 +67,8 @@ class After:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Searched:
-    """What a search has found; ``witnesses`` has a shortest way to each thing that was reached."""
+class SearchResult:
+    """What a search has found; ``witnesses`` has the labels of a shortest run to each name that was reached."""
 
     states: int
     transitions: int
@@ -78,7 +77,7 @@ class Searched:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Compared:
+class ComparisonResult:
     """What a comparison has found, see :class:`ackfsm.explore.Comparison`."""
 
     equal: bool | None
@@ -88,19 +87,22 @@ class Compared:
     only: str | None
 
 
-Question: TypeAlias = "Search | Between | After"
-Answer: TypeAlias = "Searched | Compared | str"
+Question: TypeAlias = "Search | TraceEquivalence | EffectEquivalence"
+Answer: TypeAlias = "SearchResult | ComparisonResult | str"
 """An answer, or the sentence that says why there is none."""
 
 
 def observable(specification: Specification) -> frozenset[str]:
-    """The events that somebody outside can see: those that a history shows, and faults."""
+    """The events that can be seen from outside: those that a history shows, and faults."""
     return frozenset(event.name for event in specification.events.values() if event.recorded) | frozenset(Fault)
 
 
-def answer(question: Question, directory: Path | None, max_states: int) -> Answer:
-    """Ask the tables in ``directory`` (the shipped ones if ``None``)."""
-    specification = _tables(directory)
+def answer(specification: Specification, questions: Sequence[Question], *, max_states: int) -> list[Answer]:
+    """The answers of the tables to ``questions``; a search gives up after ``max_states``."""
+    return [_answer(specification, question, max_states) for question in questions]
+
+
+def _answer(specification: Specification, question: Question, max_states: int) -> Answer:
     try:
         if isinstance(question, Search):
             return _search(specification, question, max_states)
@@ -109,39 +111,36 @@ def answer(question: Question, directory: Path | None, max_states: int) -> Answe
         return str(error)
 
 
-@functools.lru_cache(maxsize=1)
-def _tables(directory: Path | None) -> Specification:
-    """The tables, read once in each process."""
-    return tables.load(directory)
-
-
 def network_of(specification: Specification, question: Search) -> Network:
-    """The system that is searched, with the machines that watch for what is asked."""
-    watchers = [watcher for name in sorted(question.watched) for watcher in _watchers(specification, name)]
-    return compose(specification, question.configuration, question.bounds, watchers)
+    """The system that is searched, with the observers of the question."""
+    observers = [observer for name in sorted(question.watched) for observer in _observers(specification, name)]
+    return compose(specification, question.configuration, question.bounds, observers)
 
 
-def _search(specification: Specification, question: Search, max_states: int) -> Searched:
+def _search(specification: Specification, question: Search, max_states: int) -> SearchResult:
     network = network_of(specification, question)
-    found = explore.explore(network, max_states=max_states, only_witnesses=question.only_witnesses)
+    options = explore.SearchOptions(max_states=max_states, only_witnesses=question.only_witnesses)
+    found = explore.explore(network, options)
     witnesses = {name: tuple(event.label for event in steps) for name, steps in found.witnesses.items()}
-    return Searched(found.states, found.transitions, found.complete, witnesses)
+    return SearchResult(found.states, found.transitions, found.complete, witnesses)
 
 
-def _compare(specification: Specification, question: Between | After, max_states: int) -> Compared:
+def _compare(
+    specification: Specification, question: TraceEquivalence | EffectEquivalence, max_states: int
+) -> ComparisonResult:
     compared: Callable[[Configuration], Network] = functools.partial(
-        compose, specification, bounds=question.bounds, watchers=()
+        compose, specification, bounds=question.bounds, observers=()
     )
-    if isinstance(question, After):
+    if isinstance(question, EffectEquivalence):
         network = compared(question.configuration)
         found = explore.compare_after(network, question.events, question.observable, max_states=max_states)
     else:
         left, right = compared(question.left), compared(question.right)
         found = explore.compare(left, right, question.observable, max_states=max_states)
-    return Compared(found.equal, found.pairs, found.states, found.trace, found.only)
+    return ComparisonResult(found.equal, found.pairs, found.states, found.trace, found.only)
 
 
-def _watchers(specification: Specification, name: str) -> list[Watcher]:
+def _observers(specification: Specification, name: str) -> list[Observer]:
     if name in specification.monitors:
         return [(name, specification.monitors[name])]
     if match := _HAPPENS.fullmatch(name):

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any
 
-from ackfsm import timing
+from ackfsm import throughput
 from ackfsm.claims._evidence import Evidence
 from ackfsm.claims._questions import Answer, Question
 from ackfsm.tables import Specification
@@ -68,26 +68,26 @@ class Rate:
         holds = self.at_most is None or all(math.floor(rate) == self.at_most for rate in rates)
         if self.grows:
             holds = holds and all(one < other for one, other in itertools.pairwise(rates)) and len(rates) > 1
-        told = ", ".join(
+        text = ", ".join(
             f"{math.floor(rate):,}" + (f" with {size}" if len(self.sizes) > 1 else "")
             for size, rate in zip(self.sizes, rates, strict=True)
         )
-        return Evidence(self.kind, holds, f"{self._formula()} gives {told} messages a second", data)
+        return Evidence(self.kind, holds, f"{self._formula()} gives {text} messages a second", data)
 
     def _read(self) -> tuple[str, ...]:
         return {"blocking": ("rtt",), "unblocked": ("bandwidth", "size")}.get(self.send, ("rtt", "bandwidth", "size"))
 
     def _rate(self, size: int) -> Fraction:
-        rtt, bandwidth = timing.parse_duration(self.rtt), timing.parse_bandwidth(self.bandwidth)
+        rtt, bandwidth = throughput.parse_duration(self.rtt), throughput.parse_bandwidth(self.bandwidth)
         match self.send:
             case "blocking":
-                return timing.blocking_rate(rtt)
+                return throughput.blocking_rate(rtt)
             case "unblocked":
-                return timing.bandwidth_bound(bandwidth, self.size)
+                return throughput.bandwidth_bound(bandwidth, self.size)
             case "window":
-                return timing.window_rate(size, rtt, bandwidth, self.size)
+                return throughput.window_rate(size, rtt, bandwidth, self.size)
             case _:
-                return timing.transaction_rate(size, rtt, bandwidth, self.size)
+                return throughput.transaction_rate(size, rtt, bandwidth, self.size)
 
     def _formula(self) -> str:
         carried = f"{self.bandwidth} / (8 * {self.size} bytes)"

@@ -8,12 +8,12 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Protocol
 
-from ackfsm.claims._equality import Equal, SameEffect
+from ackfsm.claims._equivalence import Equal, SameEffect
 from ackfsm.claims._evidence import Evidence
-from ackfsm.claims._facts import Decides, Has, HasConstant, HasDefault, Unchangeable
+from ackfsm.claims._facts import HasConstant, HasDefault, RowIs, SettingSupported, Unchangeable
 from ackfsm.claims._questions import Answer, Question
 from ackfsm.claims._rates import Rate
-from ackfsm.claims._searches import Never, Possible
+from ackfsm.claims._reachability import Never, Possible
 from ackfsm.tables import Document, Specification, read_form
 from ackfsm.terms import InputError
 
@@ -28,10 +28,10 @@ class Check(Protocol):
         """The name of its form in ``spec/claims.yaml``."""
 
     def questions(self, specification: Specification) -> list[Question]:
-        """What it asks of the explorer; raises :class:`InputError` if it cannot be asked."""
+        """What it asks of the checker; raises :class:`InputError` if it cannot be asked."""
 
     def evidence(self, specification: Specification, answers: Mapping[Question, Answer]) -> Evidence:
-        """What the answers show; ``answers`` has all that was asked."""
+        """What the answers show; ``answers`` has those of its questions."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -67,10 +67,10 @@ _KINDS: Mapping[str, Callable[[Mapping[str, Any]], Check]] = MappingProxyType(
         "differ": Equal.read,
         "same_effect": SameEffect.read,
         "default": HasDefault.read,
-        "refused": Has.read,
-        "accepted": Has.read,
+        "refused": SettingSupported.read,
+        "accepted": SettingSupported.read,
         "constant": HasConstant.read,
-        "row": Decides.read,
+        "row": RowIs.read,
         "unchangeable": Unchangeable.read,
         "rate": Rate.read,
     }
@@ -86,7 +86,7 @@ def read(specification: Specification, directory: Path | None = None) -> tuple[C
     claims = tuple(_claim(specification, document, i, data) for i, data in enumerate(document.data))
     for i, claim in enumerate(claims):
         if claim.id in {other.id for other in claims[:i]}:
-            raise document.error((i, "id"), f"there are two claims {claim.id}; number one of them anew")
+            raise document.error((i, "id"), f"there are two claims {claim.id}; renumber one of them")
     return claims
 
 

@@ -1,30 +1,29 @@
-"""Decide claims: ask every question once, in as many processes as there are processors, and judge the answers."""
+"""Decide claims: answer every question once, in several processes, and judge the answers."""
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import functools
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from ackfsm.batch import ProgressBar, batch, chunks
 from ackfsm.claims._evidence import Evidence, Status, conclude
 from ackfsm.claims._questions import Answer, Question, answer
 from ackfsm.claims._read import Check, Claim, Contradiction
 from ackfsm.tables import Specification
 from ackfsm.terms import InputError
-from ackfsm.workers import workers
 
-__all__ = ["MAX_STATES", "Contradicted", "Decided", "decide"]
+__all__ = ["MAX_STATES", "ClaimResult", "ContradictionResult", "decide"]
 
 MAX_STATES = 8_000_000
-"""Where a search gives up, so that a claim ends as unknown and not for want of memory."""
+"""Where a search gives up, so that a claim is unknown instead of the process out of memory."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Contradicted:
-    """What the tables say of a contradicting source."""
+class ContradictionResult:
+    """The status of what a contradicting source says."""
 
     says: str
     source: str
@@ -38,20 +37,20 @@ class Contradicted:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Decided:
-    """A claim with its status and what shows it."""
+class ClaimResult:
+    """A claim with its status and the evidence."""
 
     claim: Claim
     status: Status
     evidence: tuple[Evidence, ...]
-    contradictions: tuple[Contradicted, ...]
+    contradictions: tuple[ContradictionResult, ...]
 
     @property
     def sentence(self) -> str:
-        """The evidence in words: of what refutes it, of what leaves it open, or of everything."""
-        held = {Status.REFUTED: False, Status.UNKNOWN: None}
-        told = [one for one in self.evidence if self.status is Status.PROVED or one.holds is held[self.status]]
-        return "; ".join(one.sentence for one in told)
+        """The evidence in words: what refutes the claim, what leaves it undecided, or everything that proves it."""
+        holds = {Status.REFUTED: False, Status.UNKNOWN: None}
+        some = [one for one in self.evidence if self.status is Status.PROVED or one.holds is holds[self.status]]
+        return "; ".join(one.sentence for one in some)
 
     def as_json(self) -> dict[str, Any]:
         """The claim as the command contract has it (``docs/commands.md``)."""
@@ -77,26 +76,20 @@ def decide(  # noqa: PLR0913 - all but the first two have defaults that fit
     directory: Path | None = None,
     jobs: int = 1,
     max_states: int = MAX_STATES,
-    progress: Callable[[int, int], None] | None = None,
-) -> list[Decided]:
-    """Decide each of ``claims`` on the tables in ``directory`` (those that ship with the package if ``None``).
+    progress_bar: ProgressBar | None = None,
+) -> list[ClaimResult]:
+    """Decide each of ``claims`` on ``specification``, in ``jobs`` processes (1: this one).
 
-    ``specification`` is what those tables say.  ``progress`` is called with the number of questions that
-    are answered and the number of all.
+    ``directory`` is where the tables were loaded from, so that other processes load the same (those that ship with
+    the package if ``None``).  Raises :class:`ackfsm.terms.HostError` if a process is killed, and
+    :class:`ackfsm.terms.SpecError` if the tables there are not ``specification``.
     """
-    questions = list(dict.fromkeys(question for claim in claims for question in _asked(specification, claim)))
-    answers: dict[Question, Answer] = {}
-    find = functools.partial(answer, directory=directory, max_states=max_states)
+    questions = list(dict.fromkeys(question for claim in claims for question in _questions(specification, claim)))
     jobs = min(jobs, len(questions))
-    with contextlib.ExitStack() as stack:
-        answering: Iterator[tuple[int, Answer]] = enumerate(map(find, questions))
-        if jobs > 1:
-            answering = stack.enter_context(workers(jobs)).map(find, questions)
-        for place, found in answering:
-            answers[questions[place]] = found
-            if progress is not None:
-                progress(len(answers), len(questions))
-    return [_decided(specification, claim, answers) for claim in claims]
+    with batch(specification, jobs, directory=directory, progress_bar=progress_bar) as work:
+        found = work.run("questions", functools.partial(answer, max_states=max_states), chunks(questions, 1))
+    answers = dict(zip(questions, found, strict=True))
+    return [_result(specification, claim, answers) for claim in claims]
 
 
 def _checks(claim: Claim) -> Iterator[Check]:
@@ -105,25 +98,25 @@ def _checks(claim: Claim) -> Iterator[Check]:
         yield from contradiction.checks
 
 
-def _asked(specification: Specification, claim: Claim) -> Iterator[Question]:
+def _questions(specification: Specification, claim: Claim) -> Iterator[Question]:
     for check in _checks(claim):
         try:
             yield from check.questions(specification)
         except InputError:
-            continue  # what cannot be asked is said by _evidence, which meets the same refusal
+            continue  # _evidence meets the same error and reports it
 
 
-def _decided(specification: Specification, claim: Claim, answers: Mapping[Question, Answer]) -> Decided:
+def _result(specification: Specification, claim: Claim, answers: Mapping[Question, Answer]) -> ClaimResult:
     evidence = _evidence(specification, claim.checks, answers)
     contradictions = tuple(_contradicted(specification, one, answers) for one in claim.contradictions)
-    return Decided(claim, conclude(evidence), evidence, contradictions)
+    return ClaimResult(claim, conclude(evidence), evidence, contradictions)
 
 
 def _contradicted(
     specification: Specification, contradiction: Contradiction, answers: Mapping[Question, Answer]
-) -> Contradicted:
+) -> ContradictionResult:
     evidence = _evidence(specification, contradiction.checks, answers)
-    return Contradicted(contradiction.says, contradiction.source, conclude(evidence), evidence)
+    return ContradictionResult(contradiction.says, contradiction.source, conclude(evidence), evidence)
 
 
 def _evidence(

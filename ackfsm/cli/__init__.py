@@ -1,9 +1,9 @@
 """The command line: ``ackfsm check``, ``explain``, ``claims``, ``matrix``, ``verify``, ``draw`` and the others.
 
 Exit codes: 0 as promised, 1 a violation, 2 the input is at fault, 3 undetermined, 70 the machine or this package
-failed, 130 interrupted.  Whatever is not 0, 1 or 3 is told in one sentence on standard error.
+failed, 130 interrupted.  With any but 0, 1 and 3 there is one sentence on standard error.
 
-This module loads next to nothing, so that an interrupt while the rest is being loaded is told as any other is.
+This module loads next to nothing, so that an interrupt while the rest is being loaded is reported as any other is.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from collections.abc import Iterator, Sequence
 from types import FrameType
 from typing import NoReturn
 
-from ackfsm.cli._codes import INTERRUPTED
+from ackfsm.cli._exit_codes import INTERRUPTED
 
 __all__ = ["main"]
 
@@ -25,24 +25,24 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; the return value is the exit code.
 
     Without ``argv`` the command line is that of the process, and the process is taken to have nothing else to do: its
-    streams are made fit to be written to, and a second interrupt ends it on the spot.
+    streams are prepared for any text, and a second interrupt ends it at once.
     """
     try:
         if argv is not None:
-            from ackfsm.cli._outermost import ended
+            from ackfsm.cli._run import run_command
 
-            return ended(argv)
-        with _nothing_to_undo():
-            from ackfsm.cli._outermost import ended_process
-        return ended_process()
-    except KeyboardInterrupt:  # before anything could be said, or while it was
-        _say_interrupted()
+            return run_command(argv)
+        with _interrupt_ends():
+            from ackfsm.cli._run import run_process
+        return run_process()
+    except KeyboardInterrupt:  # before it could be reported, or meanwhile
+        _report_interrupt()
         return INTERRUPTED
 
 
 @contextlib.contextmanager
-def _nothing_to_undo() -> Iterator[None]:
-    """An interrupt ends the process at once: as an exception in the midst of an import it can be lost, or be loud."""
+def _interrupt_ends() -> Iterator[None]:
+    """An interrupt ends the process at once: as an exception during an import it can be lost, or print a traceback."""
     ours = threading.current_thread() is threading.main_thread()
     if not ours or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
         yield
@@ -55,10 +55,10 @@ def _nothing_to_undo() -> Iterator[None]:
 
 
 def _end(_number: int, _frame: FrameType | None) -> NoReturn:
-    _say_interrupted()
+    _report_interrupt()
     os._exit(INTERRUPTED)
 
 
-def _say_interrupted() -> None:
+def _report_interrupt() -> None:
     with contextlib.suppress(OSError):
         os.write(2, b"ackfsm: interrupted\n")

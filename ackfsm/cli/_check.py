@@ -1,13 +1,24 @@
-"""``ackfsm check``."""
+"""``ackfsm check`` and ``ackfsm explain``: explore a configuration, and show the result or its witnesses."""
 
 from __future__ import annotations
 
 import argparse
+from typing import Final
 
-from ackfsm.cli._common import Commands, command, say
-from ackfsm.cli._witness import add_exploration, exit_code, explored, form_of, show
+from ackfsm import explore
+from ackfsm.cli._backend import add_search, search_of
+from ackfsm.cli._exit_codes import result_code
+from ackfsm.cli._options import Commands, add_bounds, add_configuration, at_least, command, query_from, size
+from ackfsm.cli._output import emit, progress_line
+from ackfsm.cli._witnesses import Form, add_form, form_of, show
+from ackfsm.explore import Answer, Witness
+from ackfsm.tables import Specification
+from ackfsm.terms import InputError
 
-__all__ = ["add_check"]
+__all__ = ["add_check", "add_explain"]
+
+_NONE: Final = "none"
+"""The value of ``--reduce`` that reduces nothing."""
 
 
 def add_check(commands: Commands) -> None:
@@ -21,16 +32,99 @@ def add_check(commands: Commands) -> None:
         ),
         extra="explore",
     )
-    add_exploration(parser)
+    _add_exploration(parser)
+
+
+def add_explain(commands: Commands) -> None:
+    parser = command(
+        commands,
+        "explain",
+        _explain,
+        words=(
+            "show the shortest ways to anomalies step by step, each with its reason",
+            "ackfsm explain --set ack_mode=CLIENT_ACKNOWLEDGE --fault consumer_crash --anomaly duplicate",
+        ),
+        extra="explore",
+    )
+    _add_exploration(parser)
+
+
+def _add_exploration(parser: argparse.ArgumentParser) -> None:
+    """The options of both commands."""
+    add_configuration(parser)
+    add_bounds(parser)
+    add_search(parser)
+    parser.add_argument(
+        "--max-states", metavar="N", type=at_least(1, or_any=True), help="stop, undetermined, after so many states"
+    )
+    parser.add_argument(
+        "--max-memory", metavar="M", type=size, help="stop, undetermined, before the states take more: 512MiB, 8GiB"
+    )
+    parser.add_argument(
+        "--reduce",
+        metavar="R",
+        dest="reductions",
+        action="append",
+        default=[],
+        choices=[_NONE, *(reduction.value for reduction in explore.Reduction)],
+        help=f"{', '.join(explore.Reduction)}: the same verdicts from fewer states, witnesses perhaps longer; "
+        f"{_NONE}: also take the steps that are otherwise only counted, as other orders of the same events lead there",
+    )
+    parser.add_argument("--workers", metavar="N", type=at_least(1), help="processors to use (default: all)")
+    parser.add_argument(
+        "--progress", action="store_true", help="tell also what happens in the end, or what may go on for ever instead"
+    )
+    parser.add_argument(
+        "--forever",
+        metavar="E",
+        action="append",
+        default=[],
+        help="--progress where this fault or action may happen without end, for example listener_exception",
+    )
+    add_form(parser)
 
 
 def _check(arguments: argparse.Namespace) -> int:
     form = form_of(arguments)
-    specification, answer, witnesses = explored(arguments)
-    if form is not None:
-        show(arguments, form, specification, answer, witnesses)
-        return exit_code(answer)
-    from ackfsm.report.check import check_screen
+    specification, answer, witnesses = _run_check(arguments)
+    if form is None:
+        from ackfsm.views.check import check_screen
 
-    say(arguments, answer.as_json(), lambda: check_screen(answer))
-    return exit_code(answer)
+        emit(arguments, answer.as_json(), lambda: check_screen(answer))
+    else:
+        show(arguments, form, specification, answer, witnesses)
+    return _exit_code(answer)
+
+
+def _explain(arguments: argparse.Namespace) -> int:
+    form = form_of(arguments) or Form.STEPS
+    specification, answer, witnesses = _run_check(arguments)
+    show(arguments, form, specification, answer, witnesses)
+    return _exit_code(answer)
+
+
+def _exit_code(answer: Answer) -> int:
+    return result_code(violated=not answer.keeps_promises, undetermined=not answer.exploration.complete)
+
+
+def _run_check(arguments: argparse.Namespace) -> tuple[Specification, Answer, tuple[Witness, ...]]:
+    """The tables, the answer, and its witnesses, each replayed before anything is shown."""
+    specification, configuration, bounds = query_from(arguments)
+    every_step = _NONE in arguments.reductions
+    if every_step and set(arguments.reductions) != {_NONE}:
+        raise InputError(f"--reduce {_NONE} reduces nothing; leave it out, or the other --reduce")
+    with search_of(arguments) as search, progress_line("states found") as progress:
+        answer = explore.check(
+            specification,
+            configuration,
+            bounds,
+            max_states=arguments.max_states,
+            max_memory=arguments.max_memory,
+            workers=arguments.workers,
+            progress=progress,
+            search=search,
+            reductions=[explore.Reduction(name) for name in arguments.reductions if name != _NONE],
+            every_step=every_step,
+            forever=arguments.forever if arguments.progress or arguments.forever else None,
+        )
+    return specification, answer, answer.witnesses()

@@ -6,8 +6,9 @@ import argparse
 import os
 
 from ackfsm import tables
-from ackfsm.cli._codes import AS_PROMISED, UNDETERMINED, VIOLATION
-from ackfsm.cli._common import Commands, at_least, bars, command, say
+from ackfsm.cli._exit_codes import result_code
+from ackfsm.cli._options import Commands, at_least, command
+from ackfsm.cli._output import emit, progress_bars
 
 __all__ = ["add_claims"]
 
@@ -32,20 +33,18 @@ def add_claims(commands: Commands) -> None:
 
 def _claims(arguments: argparse.Namespace) -> int:
     from ackfsm import claims
-    from ackfsm.report.claims import claims_screen
+    from ackfsm.views.claims import claims_screen
 
     specification = tables.load()
     chosen = claims.choose(claims.read(specification), arguments.ids)
-    with bars() as progress:
-        decided = claims.decide(
+    with progress_bars() as progress_bar:
+        results = claims.decide(
             specification,
             chosen,
             jobs=arguments.jobs or os.cpu_count() or 1,
             max_states=arguments.max_states or claims.MAX_STATES,
-            progress=lambda done, of: progress("questions", done, of),
+            progress_bar=progress_bar,
         )
-    say(arguments, [one.as_json() for one in decided], lambda: claims_screen(decided))
-    found = {one.status for one in decided}
-    if claims.Status.REFUTED in found:
-        return VIOLATION
-    return UNDETERMINED if claims.Status.UNKNOWN in found else AS_PROMISED
+    emit(arguments, [one.as_json() for one in results], lambda: claims_screen(results))
+    found = {one.status for one in results}
+    return result_code(violated=claims.Status.REFUTED in found, undetermined=claims.Status.UNKNOWN in found)

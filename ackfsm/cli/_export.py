@@ -6,14 +6,13 @@ import argparse
 from pathlib import Path
 
 from ackfsm import export
-from ackfsm.cli._codes import AS_PROMISED
-from ackfsm.cli._common import Commands, add_bounds, add_configuration, asked, command
-from ackfsm.cli._output import hand_out, is_standard_output, put_json
+from ackfsm.cli._exit_codes import AS_PROMISED
+from ackfsm.cli._options import Commands, add_bounds, add_configuration, command, format_of, query_from
+from ackfsm.cli._output import is_standard_output, print_file, print_json
 from ackfsm.export import Format
 from ackfsm.files import check_place, write_files
 from ackfsm.network import compose
 from ackfsm.terms import InputError
-from ackfsm.text import shown
 
 __all__ = ["add_export"]
 
@@ -40,10 +39,10 @@ def add_export(commands: Commands) -> None:
 
 def _export(arguments: argparse.Namespace) -> int:
     output = None if arguments.output is None or is_standard_output(arguments.output) else arguments.output
-    form = _format(arguments.format, output)
+    form = format_of("--format", arguments.format, output, _ENDINGS, Format.PROMELA)
     if output is not None:
         check_place(output)
-    network = compose(*asked(arguments))
+    network = compose(*query_from(arguments))
     path = Path("System") if output is None else output
     first, *beside = export.files(network, form, path.stem).items()
     if beside and output is not None and output.suffix != first[0]:
@@ -52,17 +51,7 @@ def _export(arguments: argparse.Namespace) -> int:
     if output is not None:
         write_files({file: text.encode() for file, text in texts.items()})
     if arguments.json:
-        put_json({"format": form, "files": {file.name: text for file, text in texts.items()}})
+        print_json({"format": form, "files": {file.name: text for file, text in texts.items()}})
     elif output is None:
-        hand_out(first[1])
+        print_file(first[1])
     return AS_PROMISED
-
-
-def _format(name: str | None, output: Path | None) -> Format:
-    if name is None:
-        form = Format.PROMELA if output is None else _ENDINGS.get(output.suffix)
-    else:
-        form = next((form for form in Format if form == name), None)
-    if form is None:
-        raise InputError(f"{shown(str(name or output))} names no format; --format is one of {', '.join(Format)}")
-    return form

@@ -5,7 +5,9 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from ackfsm.cli._common import Commands, command, say
+from ackfsm.cli._exit_codes import result_code
+from ackfsm.cli._options import Commands, command
+from ackfsm.cli._output import emit
 from ackfsm.terms import InputError
 
 __all__ = ["add_journal"]
@@ -32,13 +34,20 @@ def add_journal(commands: Commands) -> None:
 
 
 def _journal(arguments: argparse.Namespace) -> int:
-    from ackfsm.journal import JournalFailure
-    from ackfsm.report import journal
+    from ackfsm import journal
+    from ackfsm.views.journal import journal_json, journal_screen
 
-    asked = {"inspect": journal.inspect, "verify": journal.verify, "compact": journal.compact}
+    actions = {
+        "inspect": journal.inspect_journal,
+        "verify": journal.verify_journal,
+        "compact": journal.compact_journal,
+    }
     try:
-        checked = asked[arguments.action](arguments.path)
-    except JournalFailure as failure:
+        found = actions[arguments.action](arguments.path)
+    except journal.JournalFailure as failure:
         raise InputError(str(failure)) from None
-    say(arguments, journal.checked_json(checked), lambda: journal.journal_screen(checked))
-    return checked.exit_code
+    emit(arguments, journal_json(found), lambda: journal_screen(found))
+    return result_code(
+        violated=found.integrity is journal.Integrity.DAMAGED,
+        undetermined=found.integrity is journal.Integrity.UNDETERMINED,
+    )

@@ -13,23 +13,14 @@ from typing import TYPE_CHECKING
 from rich.console import Group
 
 from ackfsm import tables
-from ackfsm.cli._codes import AS_PROMISED, UNDETERMINED, VIOLATION
-from ackfsm.cli._common import (
-    Commands,
-    add_configuration,
-    at_least,
-    bars,
-    command,
-    say,
-    settings_of,
-    written_first,
-    written_lines,
-)
-from ackfsm.cli._engine import add_engine, spark_session
+from ackfsm.cli._backend import add_backend, spark_session
+from ackfsm.cli._exit_codes import result_code
+from ackfsm.cli._options import Commands, add_configuration, at_least, command, settings_of
+from ackfsm.cli._output import emit, progress_bars, write_then_report, written_lines
 from ackfsm.terms import InputError
 
 if TYPE_CHECKING:
-    from ackfsm.matrix import Spread
+    from ackfsm.batch import ParallelMap
 
 __all__ = ["add_matrix"]
 
@@ -50,7 +41,7 @@ def add_matrix(commands: Commands) -> None:
     parser.add_argument(
         "--pairs", action=argparse.BooleanOptionalAction, default=True, help="two faults as well (default: yes)"
     )
-    add_engine(parser)
+    add_backend(parser)
     parser.add_argument("--jobs", metavar="N", type=at_least(1), help="processes (default: one for each processor)")
     parser.add_argument(
         "--output", metavar="DIR", type=Path, help="write matrix.parquet and matrix.html into this folder"
@@ -65,6 +56,8 @@ def add_matrix(commands: Commands) -> None:
 
 def _matrix(arguments: argparse.Namespace) -> int:
     from ackfsm import matrix
+    from ackfsm.views import matrix_files
+    from ackfsm.views.matrix import matrix_json, matrix_screen
 
     specification, settings = tables.load(), settings_of(arguments)
     plan = matrix.make_plan(
@@ -76,25 +69,26 @@ def _matrix(arguments: argparse.Namespace) -> int:
         max_states=arguments.max_states,
     )
     if arguments.output is not None:
-        matrix.make_folder(arguments.output)
+        matrix_files.make_folder(arguments.output)
     jobs = os.cpu_count() if arguments.jobs is None else arguments.jobs
-    with _spread(arguments) as spread, bars() as progress:
-        found = matrix.run(plan, specification, jobs=jobs or 1, spread=spread, progress=progress)
+    with _parallel_map(arguments) as parallel_map, progress_bars() as progress_bar:
+        found = matrix.run(plan, specification, jobs=jobs or 1, parallel_map=parallel_map, progress_bar=progress_bar)
     summary = matrix.summarise(found)
 
-    def tell(written: Sequence[Path]) -> None:
-        answer = {**matrix.matrix_json(found, summary), "written": [str(path) for path in written]}
-        say(arguments, answer, lambda: Group(matrix.matrix_screen(found, summary), *written_lines(written)))
+    def write() -> Sequence[Path]:
+        return () if arguments.output is None else matrix_files.write(found, summary, arguments.output)
 
-    written_first(lambda: () if arguments.output is None else matrix.write(found, summary, arguments.output), tell)
-    if found.broken:
-        return VIOLATION
-    return AS_PROMISED if found.complete else UNDETERMINED
+    def report(written: Sequence[Path]) -> None:
+        document = {**matrix_json(found, summary), "written": [str(path) for path in written]}
+        emit(arguments, document, lambda: Group(matrix_screen(found, summary), *written_lines(written)))
+
+    write_then_report(write, report)
+    return result_code(violated=bool(found.broken), undetermined=not found.complete)
 
 
 @contextlib.contextmanager
-def _spread(arguments: argparse.Namespace) -> Iterator[Spread | None]:
-    """What explores the cells, if not this machine alone."""
+def _parallel_map(arguments: argparse.Namespace) -> Iterator[ParallelMap | None]:
+    """Spark, if that is to explore the cells; ``None`` for this machine."""
     if arguments.jobs is not None and arguments.engine == "spark":
         raise InputError("--jobs is for --engine local; Spark's master says how many tasks it runs: leave --jobs out")
     with spark_session(arguments) as session:

@@ -2,20 +2,51 @@
 
 from __future__ import annotations
 
+import argparse
 import codecs
 import contextlib
+import errno
 import io
 import json
 import os
 import sys
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Final, TextIO
+from typing import TYPE_CHECKING, Final, TextIO
+
+from rich.console import Console, RenderableType
+from rich.progress import MofNCompleteColumn, Progress, TaskID
+from rich.status import Status
+from rich.text import Text
 
 from ackfsm.terms import HostError
-from ackfsm.text import printable
+from ackfsm.text import printable, shown
 
-__all__ = ["flush", "hand_out", "is_standard_output", "make_fit", "note", "put", "put_json", "settle", "writing"]
+if TYPE_CHECKING:
+    from ackfsm.batch import ProgressBar
+
+__all__ = [
+    "console",
+    "emit",
+    "emit_folder",
+    "flush",
+    "flush_or_discard",
+    "is_standard_output",
+    "note",
+    "prepare_streams",
+    "print_file",
+    "print_json",
+    "print_text",
+    "progress_bars",
+    "progress_line",
+    "standard_output",
+    "write_then_report",
+    "written_lines",
+]
+
+_DELAY: Final = 2.0
+"""Seconds after which a progress line is shown on a terminal."""
 
 _PLAIN: Final = {
     "→": "->",
@@ -42,21 +73,21 @@ def is_standard_output(path: Path) -> bool:
     return str(path) in _NAMES
 
 
-def put(text: str) -> None:
+def print_text(text: str) -> None:
     """Print ``text`` for a person or a program.  Raises :class:`HostError` if it cannot be written."""
-    with writing() as out:
+    with standard_output() as out:
         out.write(text)
 
 
-def put_json(value: object) -> None:
-    """Print ``value`` as JSON.  Raises as :func:`put`."""
-    put(f"{json.dumps(value, indent=2)}\n")
+def print_json(value: object) -> None:
+    """Print ``value`` as JSON.  Raises as :func:`print_text`."""
+    print_text(f"{json.dumps(value, indent=2)}\n")
 
 
-def hand_out(file: str | bytes) -> None:
-    """Print what could stand in a file: as UTF-8, whatever the terminal has.  Raises as :func:`put`."""
-    with writing() as out:
-        if isinstance(out, io.StringIO) and isinstance(file, str):  # a program has us print into its own text
+def print_file(file: str | bytes) -> None:
+    """Print the contents of a file: as UTF-8, whatever the terminal has.  Raises as :func:`print_text`."""
+    with standard_output() as out:
+        if isinstance(out, io.StringIO) and isinstance(file, str):  # a caller that captures text
             out.write(file)
             return
         out.flush()
@@ -64,13 +95,13 @@ def hand_out(file: str | bytes) -> None:
 
 
 def flush() -> None:
-    """Have everything written by now, while there is still somebody to tell.  Raises as :func:`put`."""
-    with writing() as out:
+    """Write what is buffered, while an error can still be reported.  Raises as :func:`print_text`."""
+    with standard_output() as out:
         out.flush()
 
 
 @contextlib.contextmanager
-def writing() -> Iterator[TextIO]:
+def standard_output() -> Iterator[TextIO]:
     """Standard output.  Raises :class:`HostError` if it cannot be written."""
     if sys.stdout is None:
         raise HostError("standard output is closed; what was to be written is lost")
@@ -83,14 +114,14 @@ def writing() -> Iterator[TextIO]:
 
 
 def note(sentence: str) -> None:
-    """Say one line on standard error; if nobody can hear it that changes nothing."""
+    """Write one line to standard error; it is ignored if that fails."""
     if sys.stderr is not None:
         with contextlib.suppress(OSError):
             print(printable(sentence), file=sys.stderr, flush=True)
 
 
-def make_fit() -> None:
-    """Make the streams of this process such that writing to them ends in nothing but an :class:`OSError`.
+def prepare_streams() -> None:
+    """Make the streams of this process such that writing to them raises nothing but an :class:`OSError`.
 
     Where the encoding lacks a character another one replaces it.  A stream that is closed becomes one that refuses what
     is written (standard output) or drops it (standard error), so that no file that is opened later gets its number.
@@ -122,8 +153,8 @@ def _instead(error: UnicodeError) -> tuple[str | bytes, int]:
     return "".join(plain), error.end
 
 
-def settle() -> None:
-    """Let nothing be left that Python would try to write, in vain and aloud, when the process ends."""
+def flush_or_discard() -> None:
+    """Flush both streams, or drop what they hold, so that Python has nothing to write when the process ends."""
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()
@@ -132,3 +163,80 @@ def settle() -> None:
             os.dup2(nowhere, stream.fileno())
             os.close(nowhere)
             stream.flush()
+
+
+class _Console(Console):
+    def on_broken_pipe(self) -> None:
+        """Raise the error; by default the process would end with the exit code of a violation."""
+        raise BrokenPipeError(errno.EPIPE, os.strerror(errno.EPIPE))
+
+
+def console(*, errors: bool = False) -> Console:
+    """Colours only on a terminal; when the output goes elsewhere, lines are not cut.  Text is text, not markup."""
+    made = _Console(stderr=errors, highlight=False, markup=False, emoji=False)
+    return made if made.is_terminal else _Console(stderr=errors, highlight=False, markup=False, emoji=False, width=160)
+
+
+def emit(arguments: argparse.Namespace, document: object, screen: Callable[[], RenderableType]) -> None:
+    """Print ``document`` as JSON with ``--json``, otherwise ``screen``.  Raises as :func:`print_text`."""
+    if arguments.json:
+        print_json(document)
+        return
+    renderable = screen()
+    with standard_output():
+        console().print(renderable)
+
+
+def emit_folder(arguments: argparse.Namespace, written: Sequence[Path]) -> None:
+    """Print that the files ``written`` are in the folder ``--output``.  Raises as :func:`print_text`."""
+    names = [str(path) for path in written]
+    sentence = f"{len(names)} files written to {shown(str(arguments.output))}"
+    emit(arguments, {"written": names}, lambda: Text(sentence))
+
+
+def write_then_report(write: Callable[[], Sequence[Path]], report: Callable[[Sequence[Path]], None]) -> None:
+    """``write`` files, then ``report`` the result and what was written; the result also where writing fails."""
+    try:
+        written = write()
+    except Exception:
+        report(())
+        raise
+    report(written)
+
+
+def written_lines(written: Sequence[Path]) -> list[Text]:
+    """A line for each file that was written."""
+    return [Text(f"{shown(str(path))} written") for path in written]
+
+
+@contextlib.contextmanager
+def progress_line(what: str) -> Iterator[Callable[[int], None]]:
+    """On a terminal, after two seconds, a line that says ``what`` goes on; the function yielded updates it."""
+    screen, begun = console(errors=True), time.monotonic()
+    status = Status(what, console=screen)
+
+    def update(done: int) -> None:
+        if screen.is_terminal and time.monotonic() - begun > _DELAY:
+            status.update(f"{what}: {done:,}")
+            status.start()
+
+    try:
+        yield update
+    finally:
+        status.stop()
+
+
+@contextlib.contextmanager
+def progress_bars() -> Iterator[ProgressBar]:
+    """On a terminal a progress bar for each part of the work, with the time that it will still take."""
+    bars = Progress(*Progress.get_default_columns(), MofNCompleteColumn(), console=console(errors=True), transient=True)
+    bars.disable = not bars.console.is_terminal
+    tasks: dict[str, TaskID] = {}
+
+    def update(what: str, done: int, of: int, /) -> None:
+        if what not in tasks:
+            tasks[what] = bars.add_task(what, total=of)
+        bars.update(tasks[what], completed=done, total=of)
+
+    with bars:
+        yield update

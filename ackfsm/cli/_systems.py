@@ -6,16 +6,12 @@ import argparse
 import os
 from pathlib import Path
 
-from rich.text import Text
-
 from ackfsm import tables
-from ackfsm.cli._codes import AS_PROMISED, VIOLATION
-from ackfsm.cli._common import Commands, at_least, command, console, patience, say
-from ackfsm.cli._output import hand_out
-from ackfsm.files import make_folder
-from ackfsm.pages import write_folder
+from ackfsm.cli._exit_codes import AS_PROMISED, result_code
+from ackfsm.cli._options import Commands, at_least, command
+from ackfsm.cli._output import console, emit, emit_folder, print_file, progress_bars
+from ackfsm.files import make_folder, write_folder
 from ackfsm.terms import InputError, Profile, parse_value
-from ackfsm.text import shown
 
 __all__ = ["add_systems"]
 
@@ -40,7 +36,8 @@ def add_systems(commands: Commands) -> None:
 
 
 def _systems(arguments: argparse.Namespace) -> int:
-    from ackfsm.report import systems
+    from ackfsm import matrix
+    from ackfsm.views import systems
 
     if arguments.profile is not None and arguments.output is not None:
         raise InputError("--output is for the pages of all systems; leave PROFILE out, or leave --output out")
@@ -52,31 +49,25 @@ def _systems(arguments: argparse.Namespace) -> int:
     jobs = arguments.jobs or os.cpu_count() or 1
     if arguments.output is not None:
         make_folder(arguments.output)
-    with patience("searches done") as progress:
-        surveyed = systems.survey(specification, profiles, jobs=jobs, progress=progress)
+    with progress_bars() as progress_bar:
+        modes = matrix.mode_sweep(specification, profiles, jobs=jobs, progress_bar=progress_bar)
     if arguments.output is not None:
-        pages = write_folder(arguments.output, systems.system_pages(specification, surveyed), systems.MADE)
-        written = [str(path) for path in pages]
-        say(
-            arguments,
-            {"written": written},
-            lambda: Text(f"{len(written)} files written to {shown(str(arguments.output))}"),
-        )
+        emit_folder(arguments, write_folder(arguments.output, systems.system_pages(specification, modes), systems.MADE))
     for profile in [] if arguments.output is not None else profiles:
-        answer = systems.system_json(specification, profile, surveyed[profile])
-        _show(arguments, answer, systems.system_page(specification, profile, surveyed[profile]))
-    return VIOLATION if any(mode.broken for modes in surveyed.values() for mode in modes) else AS_PROMISED
+        answer = systems.system_json(specification, profile, modes[profile])
+        _show(arguments, answer, systems.system_page(specification, profile, modes[profile]))
+    return result_code(violated=any(mode.broken for some in modes.values() for mode in some))
 
 
 def _profile(name: str) -> Profile:
     return Profile(str(parse_value("profile", name)))
 
 
-def _show(arguments: argparse.Namespace, machine: object, page: str) -> None:
-    """JSON, or a page of Markdown: set on a terminal, as it stands elsewhere."""
+def _show(arguments: argparse.Namespace, document: object, page: str) -> None:
+    """JSON, or a page of Markdown: rendered on a terminal, as it is elsewhere."""
     if arguments.json or console().is_terminal:
         from rich.markdown import Markdown
 
-        say(arguments, machine, lambda: Markdown(page))
+        emit(arguments, document, lambda: Markdown(page))
     else:
-        hand_out(page)
+        print_file(page)

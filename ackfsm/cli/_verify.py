@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from rich.console import Group
 
-from ackfsm import explore, tables, timing
-from ackfsm.cli._codes import AS_PROMISED, FAILED, UNDETERMINED, USAGE, VIOLATION
-from ackfsm.cli._common import Commands, add_configuration, command, patience, say, settings_of
-from ackfsm.cli._engine import add_engine, spark_session
-from ackfsm.cli._output import note
+from ackfsm import explore, tables, throughput
+from ackfsm.cli._backend import add_backend, spark_session
+from ackfsm.cli._exit_codes import error_code, result_code
+from ackfsm.cli._options import Commands, add_configuration, command, settings_of
+from ackfsm.cli._output import emit, note, progress_line
 from ackfsm.terms import AckfsmError, Anomaly, Configuration, HostError, InputError, Verdict
 from ackfsm.text import quoted, shown
 
@@ -55,31 +55,30 @@ def add_verify(commands: Commands) -> None:
         default="0",
         help="by how much the clocks of two processes may differ: 100us, 2ms, 1s (default: 0)",
     )
-    add_engine(parser)
+    add_backend(parser)
 
 
 def _verify(arguments: argparse.Namespace) -> int:
-    from ackfsm.report.verify import verify_screen
+    from ackfsm.views.verify import verify_screen
 
     specification = tables.load()
     settings_of(arguments)
     never, skew = _never(arguments.never, specification), _skew(arguments.skew)
-    with _engine(arguments, specification, skew) as examine:
+    with _examiner(arguments, specification, skew) as examine:
         answers = [_answer(arguments, specification, path, examine, never) for path in arguments.histories]
     results = [each for each in answers if not isinstance(each, AckfsmError)]
     failed = [each for each in answers if isinstance(each, AckfsmError)]
     answer = [_as_json(path, each) for path, each in zip(arguments.histories, answers, strict=True)]
     screens = [verify_screen(result, specification) for result in results]
-    say(arguments, answer[0] if len(answer) == 1 else answer, lambda: Group(*screens))
+    emit(arguments, answer[0] if len(answer) == 1 else answer, lambda: Group(*screens))
     for sentence in dict.fromkeys(map(str, failed)):
         note(f"ackfsm verify: {sentence}")
     verdicts = {result.verdict for result in results}
     found = {found for result in results for found in result.never.values()}
-    if Verdict.INVALID in verdicts or True in found:
-        return VIOLATION
-    if failed:
-        return FAILED if any(isinstance(error, HostError) for error in failed) else USAGE
-    return UNDETERMINED if Verdict.UNKNOWN in verdicts or None in found else AS_PROMISED
+    violated = Verdict.INVALID in verdicts or True in found
+    if failed and not violated:
+        return max(map(error_code, failed))
+    return result_code(violated=violated, undetermined=Verdict.UNKNOWN in verdicts or None in found)
 
 
 _MOST_SKEW = 10**9
@@ -87,7 +86,7 @@ _MOST_SKEW = 10**9
 
 
 def _never(options: Sequence[str], specification: tables.Specification) -> tuple[Anomaly, ...]:
-    """The anomalies that ``--never`` names, each once.  Raises :class:`InputError` for what no history can show."""
+    """The anomalies of ``--never``, each once.  Raises :class:`InputError` for one that no history can show."""
     if not options:
         return ()
     from ackfsm import history
@@ -96,17 +95,17 @@ def _never(options: Sequence[str], specification: tables.Specification) -> tuple
     showable = history.shown_anomalies(specification)
     for name in names:
         if name not in showable:
-            told = f"a history does not show {name}" if name in set(Anomaly) else f"there is no anomaly {quoted(name)}"
-            raise InputError(f"--never: {told}; it is one of {', '.join(showable)}")
+            why = f"a history does not show {name}" if name in set(Anomaly) else f"there is no anomaly {quoted(name)}"
+            raise InputError(f"--never: {why}; it is one of {', '.join(showable)}")
     return tuple(dict.fromkeys(map(Anomaly, names)))
 
 
 def _skew(text: str) -> int:
-    """``--skew`` in nanoseconds.  Raises :class:`InputError` for what is no duration."""
+    """``--skew`` in nanoseconds.  Raises :class:`InputError` if it is not a duration."""
     if text.strip() == "0":
         return 0
     try:
-        seconds = timing.parse_duration(text)
+        seconds = throughput.parse_duration(text)
     except InputError as error:
         raise InputError(f"--skew: {error}") from None
     if seconds > _MOST_SKEW:
@@ -139,8 +138,8 @@ _Examine: TypeAlias = "Callable[[str, _Configure], history.Findings]"
 
 
 @contextlib.contextmanager
-def _engine(arguments: argparse.Namespace, specification: tables.Specification, skew: int) -> Iterator[_Examine]:
-    """What examines one history: this process, or Spark."""
+def _examiner(arguments: argparse.Namespace, specification: tables.Specification, skew: int) -> Iterator[_Examine]:
+    """What examines one history: this process, or Spark, as ``--engine`` says."""
     from ackfsm import history
 
     with spark_session(arguments) as session:
@@ -170,13 +169,13 @@ def _judged(
 ) -> history.Result:
     from ackfsm import history
 
-    with patience("reading"):
+    with progress_line("reading"):
         findings = examine(path, lambda header: _configuration(specification, arguments, header, path))
     configuration = findings.configuration
     allowed: dict[Anomaly, bool | None] = {}
     why: dict[Anomaly, str | None] = {}
     if configuration is not None:
-        with patience("states found") as progress:
+        with progress_line("states found") as progress:
             allowed = explore.allowed(
                 specification,
                 configuration,

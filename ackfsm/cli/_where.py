@@ -9,9 +9,9 @@ from typing import Final
 from rich.text import Text
 
 from ackfsm import tables
-from ackfsm.cli._codes import AS_PROMISED
-from ackfsm.cli._common import Commands, command, say, written_lines
-from ackfsm.cli._output import hand_out, is_standard_output, put_json
+from ackfsm.cli._exit_codes import AS_PROMISED
+from ackfsm.cli._options import Commands, command
+from ackfsm.cli._output import emit, is_standard_output, print_file, print_json, written_lines
 from ackfsm.files import write_file
 from ackfsm.terms import InputError, Profile, parse_value
 
@@ -44,8 +44,9 @@ def add_where(commands: Commands) -> None:
 
 
 def _where(arguments: argparse.Namespace) -> int:
-    from ackfsm.lookup import Lookup, index_page
-    from ackfsm.report import where
+    from ackfsm.lookup import Lookup
+    from ackfsm.views import where
+    from ackfsm.views.index import index_page
 
     lookup = Lookup(tables.load())
     if arguments.word is None:
@@ -57,7 +58,7 @@ def _where(arguments: argparse.Namespace) -> int:
         raise InputError("--output is for the index of everything; leave WORD out, or leave --output out")
     profile = Profile(str(parse_value("profile", arguments.profile or Profile.JMS)))
     answers = lookup.find(arguments.word, profile)
-    say(
+    emit(
         arguments,
         where.answers_json(arguments.word, profile, answers),
         lambda: Text(where.screen(answers)),
@@ -69,8 +70,8 @@ def _hand_out(arguments: argparse.Namespace, page: str) -> None:
     if arguments.output is not None and not is_standard_output(arguments.output):
         write_file(arguments.output, page.encode())
         (line,) = written_lines([arguments.output])
-        say(arguments, {"written": [str(arguments.output)]}, lambda: line)
+        emit(arguments, {"written": [str(arguments.output)]}, lambda: line)
     elif arguments.json:
-        put_json({"index": page})
+        print_json({"index": page})
     else:
-        hand_out(page)
+        print_file(page)

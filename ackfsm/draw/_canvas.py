@@ -48,7 +48,7 @@ def _lines(lines: Iterable[str]) -> str:
 
 def small(text: str) -> str:
     """HTML-like text in small type."""
-    return f'<font point-size="9">{text}</font>'
+    return f'<font point-size="10">{text}</font>'
 
 
 def coloured(text: str, colour: str) -> str:

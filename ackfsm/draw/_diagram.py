@@ -160,10 +160,10 @@ def make_diagram(
     """
     chosen = bounds or everything(specification)
     network = compose(specification, configuration, chosen) if configuration else None
-    return _Drafter(specification, network).diagram(name)
+    return _DiagramBuilder(specification, network).diagram(name)
 
 
-class _Drafter:
+class _DiagramBuilder:
     def __init__(self, specification: Specification, network: Network | None) -> None:
         self.specification = specification
         self.network = network

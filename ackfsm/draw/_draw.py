@@ -14,6 +14,7 @@ from ackfsm.draw._plantuml import plantuml, system_plantuml
 from ackfsm.draw._render import png, svg
 from ackfsm.draw._system import System, make_system
 from ackfsm.draw._system_dot import system_dot
+from ackfsm.draw._system_svg import system_svg
 from ackfsm.draw._table import body, head, system_body, system_head
 from ackfsm.network import Bounds
 from ackfsm.tables import Specification
@@ -47,7 +48,7 @@ _DIAGRAM: Final[Mapping[Format, Callable[[Diagram], str | bytes]]] = MappingProx
 _SYSTEM: Final[Mapping[Format, Callable[[System], str | bytes]]] = MappingProxyType(
     {
         Format.DOT: system_dot,
-        Format.SVG: lambda system: svg(system_dot(system)),
+        Format.SVG: system_svg,
         Format.PNG: lambda system: png(system_dot(system)),
         Format.MERMAID: system_mermaid,
         Format.PLANTUML: system_plantuml,
@@ -69,8 +70,8 @@ def draw(
         specification: the tables.
         name: a key of ``specification.machines`` or ``specification.properties``.
         form: what to write it as.
-        configuration: draw only the rows that hold under it, and dim what cannot happen under it;
-            ``None`` draws every row, with its condition.
+        configuration: draw only the rows that hold under it, and dim what cannot happen under it (DOT, SVG and PNG
+            leave out the states that are never reached, and name them); ``None`` draws every row, with its condition.
         bounds: which faults and optional actions there are, and how many faults; ``None`` means every action
             and any one fault.  They count only with a configuration.
 
@@ -89,6 +90,6 @@ def overview(
 ) -> str | bytes:
     """The whole system: every machine in its lane, and the events by which one moves another.
 
-    Arguments, result and errors are those of :func:`draw`.
+    Arguments, result and errors are those of :func:`draw`, but SVG needs no Graphviz here.
     """
     return _SYSTEM[form](make_system(specification, configuration, bounds))

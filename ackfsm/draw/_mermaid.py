@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from ackfsm.draw._diagram import Diagram, Mark, Panel, State
-from ackfsm.draw._style import DIM, FILLS, identifier, sayings
+from ackfsm.draw._style import DIM, FILLS, edge_labels, identifier
 from ackfsm.draw._system import System
 
 __all__ = ["mermaid", "system_mermaid"]
@@ -42,7 +42,7 @@ def _panel(panel: Panel) -> Iterator[str]:
         yield f'state "{_caption(state)}" as {identifier(panel.name, state.name)}'
     yield from (f"[*] --> {identifier(panel.name, state.name)}" for state in panel.states if state.initial)
     for edge in panel.edges:
-        label = "<br/>".join(saying.text for saying in sayings(edge.labels))
+        label = "<br/>".join(line.text for line in edge_labels(edge.labels))
         yield f"{identifier(panel.name, edge.source)} --> {identifier(panel.name, edge.target)}: {label}"
 
 
@@ -70,8 +70,8 @@ def system_mermaid(system: System) -> str:
         lines.append(f'    subgraph {identifier("lane", lane)}["{lane}"]')
         lines += [f'        {identifier("machine", machine.name)}["{machine.name}"]' for machine in machines]
         lines.append("    end")
-    for tie in system.ties():
-        if tie.moves:
-            ends = identifier("machine", tie.owner), identifier("machine", tie.other)
-            lines.append(f'    {ends[0]} -->|"{"<br/>".join(tie.moves)}"| {ends[1]}')
+    for edge in system.sync_edges():
+        if edge.moves:
+            ends = identifier("machine", edge.owner), identifier("machine", edge.other)
+            lines.append(f'    {ends[0]} -->|"{"<br/>".join(edge.moves)}"| {ends[1]}')
     return _text(lines)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from ackfsm.draw._diagram import Diagram, Edge, Kind, Mark, Panel, State
-from ackfsm.draw._style import COLOURS, DIM, FILLS, KIND_MEANS, MARK_MEANS, Saying, identifier, sayings, wrapped
+from ackfsm.draw._style import COLOURS, DIM, FILLS, KIND_MEANS, MARK_MEANS, EdgeLabel, edge_labels, identifier, wrapped
 from ackfsm.draw._system import System
 
 __all__ = ["plantuml", "system_plantuml"]
@@ -46,7 +46,7 @@ def _panel(panel: Panel) -> Iterator[str]:
     yield from (f"[*] --> {identifier(panel.name, state.name)}" for state in panel.states if state.initial)
     for edge in panel.edges:
         ends = identifier(panel.name, edge.source), identifier(panel.name, edge.target)
-        label = "\\n".join(line for saying in sayings(edge.labels) for line in _coloured(saying))
+        label = "\\n".join(line for part in edge_labels(edge.labels) for line in _coloured(part))
         yield f"{ends[0]} {_arrow(edge)} {ends[1]} : {label}"
 
 
@@ -68,10 +68,10 @@ def _arrow(edge: Edge) -> str:
     return f"-[{COLOURS[Kind.FAULT]},dashed]->" if kinds == {Kind.FAULT} else "-->"
 
 
-def _coloured(saying: Saying) -> Iterator[str]:
-    colour = COLOURS[Kind.FAULT] if saying.fault else ""
-    for line in wrapped(saying.text, _LABEL_WIDTH):
-        yield f"<color:{colour if saying.possible else DIM}>{line}</color>" if colour or not saying.possible else line
+def _coloured(label: EdgeLabel) -> Iterator[str]:
+    colour = COLOURS[Kind.FAULT] if label.fault else ""
+    for line in wrapped(label.text, _LABEL_WIDTH):
+        yield f"<color:{colour if label.possible else DIM}>{line}</color>" if colour or not label.possible else line
 
 
 def _legend(diagram: Diagram) -> Iterator[str]:
@@ -89,9 +89,9 @@ def system_plantuml(system: System) -> str:
         lines.append(f'package "{lane}" {{')
         lines += [f'  component "{machine.name}" as {identifier("machine", machine.name)}' for machine in machines]
         lines.append("}")
-    for tie in system.ties():
-        if tie.moves:
-            ends = identifier("machine", tie.owner), identifier("machine", tie.other)
-            label = "\\n".join(tie.moves)
+    for edge in system.sync_edges():
+        if edge.moves:
+            ends = identifier("machine", edge.owner), identifier("machine", edge.other)
+            label = "\\n".join(edge.moves)
             lines.append(f"{ends[0]} --> {ends[1]} : {label}")
     return _document("overview", lines)

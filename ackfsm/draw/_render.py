@@ -45,8 +45,8 @@ def _run(source: str, *options: str) -> bytes:
     except OSError as error:
         raise InputError(f"{program} cannot be started ({error.strerror}); {_REMEDY}") from None
     if done.returncode != 0 or not done.stdout:
-        said = done.stderr.decode(errors="replace").strip().partition("\n")[0]
-        raise InputError(f"{program} cannot draw ({said or f'exit code {done.returncode}'}); {_REMEDY}")
+        reason = done.stderr.decode(errors="replace").strip().partition("\n")[0]
+        raise InputError(f"{program} cannot draw ({reason or f'exit code {done.returncode}'}); {_REMEDY}")
     return done.stdout
 
 

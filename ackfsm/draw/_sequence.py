@@ -8,9 +8,11 @@ from collections.abc import Iterator
 from typing import Final
 
 from ackfsm.draw._style import identifier, wrapped
+from ackfsm.explore import Step, Witness
+from ackfsm.tables import Lane, Specification
 from ackfsm.text import printable
 
-__all__ = ["Arrow", "SequenceDiagram", "sequence_mermaid", "sequence_plantuml"]
+__all__ = ["Arrow", "SequenceDiagram", "sequence_mermaid", "sequence_plantuml", "witness_diagram"]
 
 _WIDTH: Final = 60
 _MERMAID: Final = re.compile(r"[#;<>]")
@@ -113,3 +115,18 @@ def _span(diagram: SequenceDiagram, comma: str) -> str:
 
 def _name(lane: str) -> str:
     return lane if re.fullmatch(r"\w+", lane) else identifier("lane", lane)
+
+
+def witness_diagram(specification: Specification, witness: Witness) -> SequenceDiagram:
+    """``witness`` between the lanes that ``spec/events.yaml`` gives its events, each step with its reason in words."""
+    arrows = tuple(_arrow(specification, step) for step in witness.steps)
+    used = {lane for arrow in arrows for lane in (arrow.start, arrow.end)}
+    lanes = tuple(lane.value for lane in Lane if lane in used)
+    title = f"{witness.anomaly}: {specification.meaning(witness.anomaly)}"
+    return SequenceDiagram(title, lanes or (Lane.BROKER.value,), arrows, witness.ending)
+
+
+def _arrow(specification: Specification, step: Step) -> Arrow:
+    event = specification.events[step.event.name]
+    fault = event.lane is Lane.FAULT
+    return Arrow(step.number, event.start.value, event.end.value, step.event.label, step.because, fault)

@@ -5,24 +5,29 @@ from __future__ import annotations
 import dataclasses
 import html
 from collections.abc import Iterator, Sequence
+from math import ceil
 from typing import Final
 
 from ackfsm.draw._diagram import Kind, Mark
 from ackfsm.draw._sequence import Arrow, SequenceDiagram
-from ackfsm.draw._style import COLOURS, DIM, FILLS, FONT, INK, wrapped
+from ackfsm.draw._style import COLOURS, DIM, FILLS, INK, wrapped
+from ackfsm.draw._svg import document, width_of
 from ackfsm.text import printable
 
 __all__ = ["sequence_svg"]
 
-_COLUMN: Final = 130
-_LEFT: Final = 70
-_RIGHT: Final = 330
-"""Room for the words at the last lane."""
+_WIDTH: Final = 860
+"""That of a page, so that the text is as large there as it is here."""
 
+_WIDEST_COLUMN: Final = 130
+_LEFT: Final = 62
 _LINE: Final = 15
+_SIZE: Final = 12
+_WIDER: Final = 1.15
+"""How much wider than Helvetica a font may be that a browser puts in its place."""
+
 _WORDS: Final = 56
 _TITLE_WORDS: Final = 100
-_CHARACTER: Final = 7
 _HEAD: Final = 26
 _LOOP: Final = 24
 
@@ -38,18 +43,12 @@ def sequence_svg(diagrams: Sequence[SequenceDiagram]) -> str:
     """``diagrams``, one below the other, as one SVG document."""
     sheets = [_Sheet(diagram) for diagram in diagrams]
     drawn = [(sheet, list(sheet.elements())) for sheet in sheets]
-    width, height = max(sheet.width for sheet in sheets), sum(sheet.y for sheet in sheets)
-    size = f'width="{width}" height="{height}" viewBox="0 0 {width} {height}"'
-    lines = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" {size} font-family="{FONT}, sans-serif" font-size="12" fill="{INK}">',
-        _MARKERS,
-        f'<rect width="{width}" height="{height}" fill="white"/>',
-    ]
-    top = 0
-    for sheet, elements in drawn:
-        lines += [f'<g transform="translate(0,{top})">', *elements, "</g>"]
+    height = sum(sheet.y for sheet in sheets)
+    elements, top = [_MARKERS], 0
+    for sheet, drawn_elements in drawn:
+        elements += [f'<g transform="translate(0,{top})">', *drawn_elements, "</g>"]
         top += sheet.y
-    return "".join(f"{line}\n" for line in (*lines, "</svg>"))
+    return document(_WIDTH, height, elements)
 
 
 @dataclasses.dataclass
@@ -58,11 +57,6 @@ class _Sheet:
 
     diagram: SequenceDiagram
     y: int = 0
-
-    @property
-    def width(self) -> int:
-        lanes = _LEFT + _COLUMN * (len(self.diagram.lanes) - 1) + _RIGHT
-        return max(lanes, _TITLE_WORDS * _CHARACTER + _LEFT)
 
     def elements(self) -> Iterator[str]:
         """Heading, lanes, arrows, ending."""
@@ -78,7 +72,9 @@ class _Sheet:
         self.y += 20
 
     def _x(self, lane: str) -> int:
-        return _LEFT + _COLUMN * self.diagram.lanes.index(lane)
+        between = max(len(self.diagram.lanes) - 1, 1)
+        column = min(_WIDEST_COLUMN, (_WIDTH - 2 * _LEFT) // between)
+        return _LEFT + column * self.diagram.lanes.index(lane)
 
     def _head(self, lane: str) -> str:
         x, fill = self._x(lane), FILLS[Mark.NONE]
@@ -107,15 +103,17 @@ class _Sheet:
             return
         self.y += 8
         height = _LINE * len(lines) + 12
-        size = f'width="{self.width - 20}" height="{height}"'
+        size = f'width="{_WIDTH - 20}" height="{height}"'
         yield f'<rect x="10" y="{self.y}" {size} rx="4" fill="{FILLS[Mark.ANOMALY]}" stroke="{INK}"/>'
         yield from self._words(lines, 20)
         self.y += 12
 
     def _words(self, lines: Sequence[str], x: int, **look: str | int) -> Iterator[str]:
-        """Lines of text on a white ground, so that they can be read across a lane."""
+        """Lines of text on a white ground, so that they can be read across a lane, all of them inside the picture."""
         attributes = "".join(f' {_ATTRIBUTES[name]}="{value}"' for name, value in look.items())
         halo = "" if not look else ' stroke="white" stroke-width="3" paint-order="stroke"'
+        longest = max((_WIDER * width_of(line, _SIZE, bold=True) for line in lines), default=0)
+        x = max(min(x, _WIDTH - 8 - ceil(longest)), 8)
         for line in lines:
             self.y += _LINE
             yield f'<text x="{x}" y="{self.y}"{attributes}{halo}>{html.escape(printable(line))}</text>'

@@ -1,4 +1,4 @@
-"""How drawings look: few colours, which colour-blind eyes tell apart (Okabe and Ito), and never colour alone."""
+"""How drawings look: few colours, distinct for colour-blind readers (Okabe and Ito), and never colour alone."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ __all__ = [
     "KIND_MEANS",
     "MARK_MEANS",
     "OWNED_MEANS",
-    "Saying",
+    "EdgeLabel",
+    "edge_labels",
     "grouped",
     "identifier",
-    "sayings",
     "wrapped",
 ]
 
@@ -54,7 +54,7 @@ MARK_MEANS: Final[Mapping[Mark, str]] = MappingProxyType(
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Saying:
+class EdgeLabel:
     """One line of plain text on an edge."""
 
     text: str
@@ -70,15 +70,15 @@ def grouped(labels: Iterable[Label]) -> dict[str, list[Label]]:
     return groups
 
 
-def sayings(labels: Iterable[Label]) -> Iterator[Saying]:
+def edge_labels(labels: Iterable[Label]) -> Iterator[EdgeLabel]:
     """The labels of an edge as lines of plain text: those of one guard, kind and possibility together."""
     for guard, group in grouped(labels).items():
         groups: dict[tuple[bool, bool], list[str]] = {}
         for label in group:
             groups.setdefault((label.kind is Kind.FAULT, label.possible), []).append(str(label.event))
         for (fault, possible), events in groups.items():
-            said = " (fault)" * fault + " (cannot happen)" * (not possible) + f" [{guard}]" * bool(guard)
-            yield Saying(f"{', '.join(events)}{said}", fault, possible)
+            remarks = " (fault)" * fault + " (cannot happen)" * (not possible) + f" [{guard}]" * bool(guard)
+            yield EdgeLabel(f"{', '.join(events)}{remarks}", fault, possible)
 
 
 def wrapped(text: str, width: int) -> Sequence[str]:

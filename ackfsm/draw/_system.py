@@ -1,4 +1,4 @@
-"""The whole system at a glance: which machines there are, in whose lane, and which events tie them together.
+"""The whole system at a glance: which machines there are, in whose lane, and on which events they synchronise.
 
 Every event has one owner, the machine that decides it; the others take part.  Of those, some are
 moved by it, and some only have to permit it, such as a connection that must stand.
@@ -15,10 +15,10 @@ from typing import Final
 from ackfsm.draw._diagram import Kind, everything, kind_of, settings_shown
 from ackfsm.draw._plan import general
 from ackfsm.network import Bounds, compose
-from ackfsm.tables import Event, Machine, Move, Row, Specification
+from ackfsm.tables import Event, Lane, Machine, Move, Row, Specification
 from ackfsm.terms import Configuration
 
-__all__ = ["Shared", "System", "Tie", "make_system"]
+__all__ = ["Shared", "SyncEdge", "System", "make_system"]
 
 _LANES: Final = ("producer", "link", "broker", "journal", "consumer", "faults")
 
@@ -35,8 +35,8 @@ class Shared:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Tie:
-    """What ties one machine to another: of the events that it decides, those that move it, and those it permits."""
+class SyncEdge:
+    """Of the events that ``owner`` decides, those that move ``other``, and those that ``other`` only permits."""
 
     owner: str
     other: str
@@ -53,8 +53,8 @@ class System:
     events: tuple[Shared, ...]
     means: str = "the machines of a system, side by side, synchronised on the events that they share"
 
-    def ties(self) -> Iterator[Tie]:
-        """What ties each machine to each other one; faults are left out, since they touch nearly all."""
+    def sync_edges(self) -> Iterator[SyncEdge]:
+        """The edges between machines; faults are left out, since they touch nearly all."""
         kept = [shared for shared in self.events if shared.kind is not Kind.FAULT]
         names = [machine.name for lane in self.lanes.values() for machine in lane]
         for owner, other in itertools.permutations(names, 2):
@@ -62,11 +62,30 @@ class System:
             moves = tuple(shared.event.name for shared in mine if other in shared.moves)
             permits = tuple(shared.event.name for shared in mine if other in shared.permits)
             if moves or permits:
-                yield Tie(owner, other, moves, permits)
+                yield SyncEdge(owner, other, moves, permits)
+
+    def flows(self) -> Mapping[tuple[Lane, Lane], tuple[Shared, ...]]:
+        """The events by the lanes where they start and end, which are the same for an event that stays in its lane."""
+        found: dict[tuple[Lane, Lane], list[Shared]] = {}
+        for shared in self.events:
+            found.setdefault((shared.event.start, shared.event.end), []).append(shared)
+        return {ends: tuple(events) for ends, events in found.items()}
+
+    def by_lane(self) -> Mapping[Lane, tuple[Machine, ...]]:
+        """The machines by lane: the one that their file is named after, else that of most events that they decide."""
+        found: dict[Lane, list[Machine]] = {lane: [] for lane in Lane}
+        for name, machines in self.lanes.items():
+            for machine in machines:
+                found[Lane(name) if name in set(Lane) else self._lane_of(machine)].append(machine)
+        return {lane: tuple(machines) for lane, machines in found.items()}
+
+    def _lane_of(self, machine: Machine) -> Lane:
+        decided = [shared.event.lane for shared in self.events if shared.owner == machine.name]
+        return max(Lane, key=decided.count) if decided else Lane.FAULT
 
     def needs(self, machine: str) -> tuple[str, ...]:
         """The machines that no event of ``machine`` moves, but that must permit one."""
-        return tuple(tie.other for tie in self.ties() if tie.owner == machine and not tie.moves)
+        return tuple(edge.other for edge in self.sync_edges() if edge.owner == machine and not edge.moves)
 
     def faults_of(self, machine: str) -> tuple[str, ...]:
         """The faults that move ``machine``."""

@@ -33,23 +33,23 @@ def system_dot(system: System) -> str:
                 for machine in machines:
                     box = left(_box(system, machine))
                     frame.node(machine.name, label=box, fillcolor="white", tooltip=machine.means)
-    _draw_ties(graph, system)
+    _draw_sync_edges(graph, system)
     return str(graph.source)
 
 
-def _draw_ties(graph: graphviz.Digraph, system: System) -> None:
+def _draw_sync_edges(graph: graphviz.Digraph, system: System) -> None:
     order = [machine.name for lane in system.lanes.values() for machine in lane]
     lanes = {machine.name: lane for lane, machines in system.lanes.items() for machine in machines}
     kinds = {shared.event.name: shared.kind for shared in system.events}
-    for tie in system.ties():
-        if tie.moves:
-            label = padded([[coloured(event, COLOURS[kinds[event]]) for event in tie.moves]])
-            constraint = "false" if {lanes[tie.owner], lanes[tie.other]} == _SIDE_BY_SIDE else "true"
-            # Drawn from left to right whoever decides, so that the lanes stay in their order.
-            if order.index(tie.owner) < order.index(tie.other):
-                graph.edge(tie.owner, tie.other, label=label, constraint=constraint)
+    for edge in system.sync_edges():
+        if edge.moves:
+            label = padded([[coloured(event, COLOURS[kinds[event]]) for event in edge.moves]])
+            constraint = "false" if {lanes[edge.owner], lanes[edge.other]} == _SIDE_BY_SIDE else "true"
+            # Drawn from left to right in either case, so that the lanes stay in their order.
+            if order.index(edge.owner) < order.index(edge.other):
+                graph.edge(edge.owner, edge.other, label=label, constraint=constraint)
             else:
-                graph.edge(tie.other, tie.owner, label=label, constraint=constraint, dir="back")
+                graph.edge(edge.other, edge.owner, label=label, constraint=constraint, dir="back")
 
 
 def _box(system: System, machine: Machine) -> Iterator[str]:

@@ -1,7 +1,7 @@
 """Diagrams and the overview as Markdown tables: here nothing is left out, so that a reader sees totality.
 
 A diagram has no room for what is ignored and refused.  The table of a state has every event of
-the alphabet, with the reason; events that the state treats alike share a line.
+the alphabet, with the reason; events with the same outcome share a line.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from collections.abc import Iterable, Iterator
 from ackfsm.draw._diagram import Diagram, Panel, State, Watched
 from ackfsm.draw._plan import Line
 from ackfsm.draw._system import System
-from ackfsm.pages import code, page_of, rows_of, sentence
 from ackfsm.tables import Move, Row
+from ackfsm.views.markdown import code, page_of, rows_of, sentence
 
 __all__ = ["body", "head", "system_body", "system_head"]
 
@@ -57,14 +57,14 @@ def _remark(state: State) -> str:
 
 
 def _state(lines: Iterable[Line], *, conditional: bool) -> Iterator[tuple[str, ...]]:
-    """The rows of one state: for each set of events that it treats alike, the alternatives in their order."""
+    """The rows of one state: for each set of events with the same outcomes, the alternatives in their order."""
     cells: dict[str, list[Line]] = {}
     for line in lines:
         cells.setdefault(code(str(line.row.event)), []).append(line)
-    alike: dict[tuple[tuple[object, ...], ...], list[str]] = {}
+    same: dict[tuple[tuple[object, ...], ...], list[str]] = {}
     for event, cell in cells.items():
-        alike.setdefault(tuple(map(_alternative, cell)), []).append(event)
-    for events in sorted(alike.values(), key=lambda events: _rank(cells[events[0]])):
+        same.setdefault(tuple(map(_alternative, cell)), []).append(event)
+    for events in sorted(same.values(), key=lambda events: _rank(cells[events[0]])):
         for line in cells[events[0]]:
             when = (_when(line),) if conditional else ()
             yield (", ".join(events), _outcome(line.row), *when, line.row.because, line.row.source or "")

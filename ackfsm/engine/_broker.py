@@ -328,7 +328,7 @@ class Broker(Closing):
         for copy in self.core.copies_of(self.core.broker):
             if copy.message.queue is not queue or not copy.counted:
                 continue
-            if (copy.of("entry"), copy.of("delivery")) == ("dispatched", "absent"):
+            if copy.of("entry") == "dispatched" and not copy.is_with_consumer():
                 raise Stuck(f"{copy.message.id} is in flight for ever: the consumer it went to has nothing of it")
 
     def observe(self, observer: Observer | None) -> None:

@@ -308,6 +308,11 @@ class Copy(Part):
         """How many of the times that it has been sent count: what was given back unseen may not."""
         return self.mark - self.unseen
 
+    def is_with_consumer(self) -> bool:
+        """Whether a session has to do with it: its library holds it, its application is busy, or it acknowledges."""
+        initial = {fsm.name: fsm.initial for fsm in self.automaton.fsms}
+        return any(self.of(name) != initial[name] for name in ("delivery", "processing", "ack_call"))
+
     def give_back_unseen(self) -> None:
         """The last time that it was sent does not count; that it was marked then stays."""
         if self.mark == 1:

@@ -156,9 +156,8 @@ class Incoming:
     @staticmethod
     def _leave_behind(core: Core, copy: Copy) -> None:
         """What the session before still has of the copy stays with it: its application may be busy with it."""
-        names, fresh = {name: copy.of(name) for name in core.wiring.table.handed}, _fresh(core)
-        came = copy.route
-        if came.kept is not None and names["delivery"] != fresh["delivery"]:
+        names, came = {name: copy.of(name) for name in core.wiring.table.handed}, copy.route
+        if came.kept is not None and copy.is_with_consumer():
             route = core.route(
                 automaton=core.wiring.handed(came.kept, copy.number),
                 roles=came.incoming.parts,

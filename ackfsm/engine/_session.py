@@ -29,11 +29,6 @@ __all__ = ["Session"]
 
 _ENDS = ("committed", "rolled_back", "commit_in_doubt")
 
-_UNSETTLED = frozenset(
-    {"processing", "processing_ack_sent", "done", "awaiting_ack_confirm", "failed_requeue", "failed_kept"}
-)
-"""A delivery in these states is the application's, and the session may acknowledge it or have it delivered again."""
-
 
 class Session(Closing):
     """A session.  ``Connection.session`` makes it; it is closed when it is left as a context."""
@@ -220,7 +215,7 @@ class Session(Closing):
     def _owes(self, incoming: Incoming) -> bool:
         """Whether something is to be settled of what the application was given by that consumer."""
         copies = self.broker.core.copies_of(incoming.session)
-        return _acknowledging(incoming) or any(copy.of("delivery") in _UNSETTLED for copy in copies)
+        return _acknowledging(incoming) or any(copy.of("ack_call") != "none" for copy in copies)
 
     def _retire(self, consumer: Consumer) -> None:
         if self.closed:

@@ -269,7 +269,7 @@ class Wiring:
                 todo=todo,
                 by=frozenset(event.agent for event in todo),
                 sending=refuses(names, "publication", sent),
-                acknowledging=refuses(names, "delivery", EventRef("recover")),
+                acknowledging=any(refuses(names, machine, EventRef("recover")) for machine in ("delivery", "ack_call")),
                 goes=next((event for event in todo if event.agent == "queue"), None),
                 hands=next((event for event in may if event.name != "acknowledge"), None),
                 claimable=any(event.name == "acknowledge" for event in may),

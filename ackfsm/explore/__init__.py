@@ -1,32 +1,52 @@
-"""Exhaustive exploration of a system's states."""
+"""The model checker: exhaustive exploration of a system's states, and what can be asked of them.
 
-from ackfsm.explore._allowed import allowed, why_undecided
-from ackfsm.explore._check import Answer, Finding, SearchFunction, check
-from ackfsm.explore._preferred import Reduction
-from ackfsm.explore._progress import Broken, ProgressFinding
-from ackfsm.explore._reduce import Reduced, reduced
-from ackfsm.explore._search import Exploration, explore, explore_packed
-from ackfsm.explore._system import Hook, Refused, System
-from ackfsm.explore._traces import Comparison, compare, compare_after
-from ackfsm.explore._witness import Change, NotReplayedError, Step, Way, Witness, perform, replay, replay_all
+``questions`` are what a check asks (anomalies, liveness, equality), ``search`` is the search of a state space,
+``reduction`` what need not be searched, ``replay`` performs what was found.  Other packages import from here, and
+``search.distributed`` for a search in many processes, which needs NumPy and Numba.
+"""
+
+from ackfsm.explore.questions.allowed import allowed, why_undecided
+from ackfsm.explore.questions.check import Answer, Finding, SearchFunction, check
+from ackfsm.explore.questions.equivalence import Comparison, compare, compare_after
+from ackfsm.explore.questions.liveness import LivenessFailure, LivenessFinding
+from ackfsm.explore.reduction.slice import Origin, SlicedNetwork, Slicer, slice_network
+from ackfsm.explore.replay.interpreter import Hook, Interpreter, Refused
+from ackfsm.explore.replay.witness import (
+    CandidateWitness,
+    Change,
+    NotReplayedError,
+    Step,
+    Witness,
+    perform,
+    replay,
+    replay_all,
+)
+from ackfsm.explore.search.encode import PackedNetwork, pack
+from ackfsm.explore.search.explore import Exploration, explore, explore_packed
+from ackfsm.explore.search.options import Reduction, SearchOptions
+from ackfsm.explore.search.self_check import successors_by_tables
 
 __all__ = [
     "Answer",
-    "Broken",
+    "CandidateWitness",
     "Change",
     "Comparison",
     "Exploration",
     "Finding",
     "Hook",
+    "Interpreter",
+    "LivenessFailure",
+    "LivenessFinding",
     "NotReplayedError",
-    "ProgressFinding",
-    "Reduced",
+    "Origin",
+    "PackedNetwork",
     "Reduction",
     "Refused",
     "SearchFunction",
+    "SearchOptions",
+    "SlicedNetwork",
+    "Slicer",
     "Step",
-    "System",
-    "Way",
     "Witness",
     "allowed",
     "check",
@@ -34,9 +54,11 @@ __all__ = [
     "compare_after",
     "explore",
     "explore_packed",
+    "pack",
     "perform",
-    "reduced",
     "replay",
     "replay_all",
+    "slice_network",
+    "successors_by_tables",
     "why_undecided",
 ]

@@ -1,4 +1,4 @@
-"""What every format writes: a trimmed network with a plain identifier for each machine, event and property."""
+"""What every format writes: a slice of a network with a plain identifier for each machine, event and property."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import dataclasses
 import re
 from collections.abc import Collection, Iterator, Sequence
 
-from ackfsm.export._trim import trim
+from ackfsm.explore import slice_network
 from ackfsm.network import Instance, Network, NetworkEvent
 from ackfsm.tables import Move, Row
 
@@ -90,7 +90,7 @@ class Property:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Model:
-    """A system ready to be written down; ``network`` is what was exported, trimmed."""
+    """A system ready to be written down; ``network`` is the slice that is exported."""
 
     network: Network
     variables: tuple[Variable, ...]
@@ -115,15 +115,15 @@ class Names:
 
 def model(network: Network, reserved: Collection[str] = ()) -> Model:
     """Trim ``network`` and name what is left; no name is one of ``reserved``."""
-    trimmed, names = trim(network), Names(reserved)
+    sliced, names = slice_network(network), Names(reserved)
     variables = tuple(
         Variable(names.new(_words(i, i.label)), _words(i, i.fsm.name), i.fsm.states, i.fsm.initial, i)
-        for i in trimmed.instances
+        for i in sliced.instances
     )
-    actions = tuple(Action(names.new(event.label), event, tuple(_parts(event, variables))) for event in trimmed.events)
+    actions = tuple(Action(names.new(event.label), event, tuple(_parts(event, variables))) for event in sliced.events)
     anomalies = dict.fromkeys(i.anomaly for i in network.instances if i.anomaly is not None)
     properties = tuple(_property(names, anomaly, variables) for anomaly in anomalies)
-    return Model(trimmed, variables, actions, properties)
+    return Model(sliced, variables, actions, properties)
 
 
 def _words(instance: Instance, name: str) -> str:

@@ -47,7 +47,7 @@ def _test(specification: Specification, witness: Witness) -> Iterator[str]:
     yield from _comment(4, specification.meaning(witness.anomaly))
     for sentence in witness.ending:
         yield from _comment(4, sentence)
-    yield from ("    system = explore.System(composed())", "    for event in (")
+    yield from ("    system = explore.Interpreter(composed())", "    for event in (")
     for step in witness.steps:
         yield from _step(specification, step)
     yield from ("    ):", "        system.fire(event)")

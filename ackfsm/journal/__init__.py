@@ -9,7 +9,16 @@ from ackfsm.journal._damage import Damages, enumerate_damage
 from ackfsm.journal._disk import Disk, OsDisk
 from ackfsm.journal._entry import ATTEMPTS, JournalDamaged, JournalFailure, Kind
 from ackfsm.journal._file import FileJournal
-from ackfsm.journal._inspect import inspect_file, inspect_sqlite, kind_of
+from ackfsm.journal._inspect import (
+    Inspection,
+    Integrity,
+    compact_journal,
+    inspect_file,
+    inspect_journal,
+    inspect_sqlite,
+    kind_of,
+    verify_journal,
+)
 from ackfsm.journal._memory import MemoryJournal
 from ackfsm.journal._postgres import PostgresJournal
 from ackfsm.journal._protocol import REMEMBERED, Compaction, Crashable, Journal
@@ -30,6 +39,8 @@ __all__ = [
     "Enumeration",
     "FileJournal",
     "Image",
+    "Inspection",
+    "Integrity",
     "Journal",
     "JournalDamaged",
     "JournalFailure",
@@ -44,13 +55,16 @@ __all__ = [
     "SqliteJournal",
     "Torn",
     "Violation",
+    "compact_journal",
     "enumerate_crashes",
     "enumerate_damage",
     "every_run",
     "inspect_file",
+    "inspect_journal",
     "inspect_sqlite",
     "kind_of",
     "parse_run",
     "random_crashes",
     "random_run",
+    "verify_journal",
 ]

@@ -1,19 +1,108 @@
-"""Reading a journal without opening it: nothing is changed or made, and it may be in use."""
+"""Reading a journal without opening it (nothing is changed or made, and it may be in use), and compacting it."""
 
 from __future__ import annotations
 
+import dataclasses
+from enum import StrEnum
 from pathlib import Path
 from typing import Literal
 
 from ackfsm.journal._disk import OsDisk
-from ackfsm.journal._protocol import REMEMBERED
+from ackfsm.journal._entry import JournalDamaged
+from ackfsm.journal._file import FileJournal
+from ackfsm.journal._protocol import REMEMBERED, Compaction
 from ackfsm.journal._recovery import Recovery
 from ackfsm.journal._scan import WATERMARK, is_segment, name_of, scan
-from ackfsm.journal._sqlite import MAGIC, read_sqlite, sqlite_in_use
+from ackfsm.journal._sqlite import MAGIC, SqliteJournal, read_sqlite, sqlite_in_use
 from ackfsm.terms import InputError
 from ackfsm.text import shown
 
-__all__ = ["inspect_file", "inspect_sqlite", "kind_of"]
+__all__ = [
+    "Inspection",
+    "Integrity",
+    "compact_journal",
+    "inspect_file",
+    "inspect_journal",
+    "inspect_sqlite",
+    "kind_of",
+    "verify_journal",
+]
+
+_ALL = 2**31
+"""No duplicate id is dropped here; how many are kept is the broker's setting."""
+
+
+class Integrity(StrEnum):
+    """Whether a journal is whole.
+
+    ``undetermined`` is a journal with something torn, or wrong, while another process writes to it.
+    """
+
+    WHOLE = "whole"
+    DAMAGED = "damaged"
+    UNDETERMINED = "undetermined"
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Inspection:
+    """What was found in a journal.
+
+    Attributes:
+        path: of the journal.
+        kind: ``file`` or ``sqlite``.
+        recovery: what opening it would find; ``None`` if it is damaged.
+        damage: what is wrong with it, and where.
+        in_use: another process has it open, so that its end may have been read while it was written.
+        compaction: what was done to it.
+    """
+
+    path: Path
+    kind: str
+    recovery: Recovery | None
+    damage: str | None = None
+    in_use: bool = False
+    compaction: Compaction | None = None
+
+    @property
+    def integrity(self) -> Integrity:
+        """The verdict."""
+        if self.in_use and (self.damage is not None or (self.recovery is not None and self.recovery.torn is not None)):
+            return Integrity.UNDETERMINED
+        return Integrity.WHOLE if self.damage is None else Integrity.DAMAGED
+
+
+def inspect_journal(path: Path) -> Inspection:
+    """What the journal at ``path`` holds.
+
+    Raises :class:`ackfsm.terms.InputError` if there is none, :class:`JournalDamaged` if it is damaged.
+    """
+    kind = kind_of(path)
+    recovery, in_use = (inspect_sqlite if kind == "sqlite" else inspect_file)(path, remembered=_ALL)
+    return Inspection(path, kind, recovery, in_use=in_use)
+
+
+def verify_journal(path: Path) -> Inspection:
+    """As :func:`inspect_journal`, with damage as an answer.
+
+    Raises :class:`ackfsm.terms.InputError` if there is no journal.
+    """
+    try:
+        return inspect_journal(path)
+    except JournalDamaged as damaged:
+        return Inspection(path, kind_of(path), None, str(damaged))
+
+
+def compact_journal(path: Path) -> Inspection:
+    """Drop what no recovery of the journal at ``path`` needs.
+
+    Raises :class:`ackfsm.terms.InputError` if there is none or it is in use, :class:`JournalDamaged`,
+    :class:`ackfsm.journal.JournalFailure`.
+    """
+    kind = kind_of(path)
+    journal = (SqliteJournal if kind == "sqlite" else FileJournal)(path, remembered=_ALL)
+    done = journal.compact()
+    journal.close()
+    return Inspection(path, kind, journal.recovery, compaction=done)
 
 
 def kind_of(path: Path) -> Literal["file", "sqlite"]:

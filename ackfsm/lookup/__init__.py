@@ -2,7 +2,6 @@
 
 from ackfsm.lookup._cells import CALLS, Cell, Place, TableRow
 from ackfsm.lookup._find import BASELINES, Answer, Lookup, Reference
-from ackfsm.lookup._pages import difference_rows, index_page
 from ackfsm.lookup._space import Difference, Space
 
 __all__ = [
@@ -16,6 +15,4 @@ __all__ = [
     "Reference",
     "Space",
     "TableRow",
-    "difference_rows",
-    "index_page",
 ]

@@ -6,13 +6,14 @@ import collections
 import dataclasses
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 from ackfsm.network import Bounds
-from ackfsm.tables import Specification, Switch, written
+from ackfsm.tables import Condition, Refusal, Specification, Switch, written
 from ackfsm.terms import Configuration, Fault, InputError, parse_value
 
-__all__ = ["LeftOut", "Plan", "Scenario", "make_plan"]
+__all__ = ["LeftOut", "Plan", "Scenario", "make_plan", "refusal", "scenarios", "span"]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -78,7 +79,9 @@ def make_plan(  # noqa: PLR0913 - what the command lets a person choose
     switches = [switch for switch in specification.switches if switch.key not in fixed]
     covered: list[Configuration] = []
     refused: collections.Counter[str] = collections.Counter()
-    for configuration in _span(specification, fixed, switches):
+    factors = {switch.key: switch.values for switch in switches}
+    matters = {switch.key: switch.when for switch in switches}
+    for configuration in span(specification, fixed, factors, matters):
         reason = _reason(specification, configuration) or _too_long(specification, configuration, switches, messages)
         if reason is None:
             covered.append(configuration)
@@ -87,30 +90,41 @@ def make_plan(  # noqa: PLR0913 - what the command lets a person choose
     left_out = tuple(LeftOut(count, because) for because, count in refused.items())
     if not covered:
         raise InputError(f"no configuration is left to be explored: {left_out[0].because}; choose another value")
-    varied = tuple(s.key for s in switches if len({getattr(config, s.key) for config in covered}) > 1)
-    return Plan(tuple(covered), varied, left_out, _scenarios(pairs=pairs), messages, max_states)
+    varied = tuple(key for key in factors if len({getattr(config, key) for config in covered}) > 1)
+    return Plan(tuple(covered), varied, left_out, scenarios(pairs=pairs), messages, max_states)
 
 
-def _span(
-    specification: Specification, chosen: Mapping[str, Any], switches: Sequence[Switch]
+def span(
+    specification: Specification,
+    fixed: Mapping[str, Any],
+    factors: Mapping[str, Sequence[Any]],
+    matters: Mapping[str, Condition] = MappingProxyType({}),
 ) -> Iterator[Configuration]:
-    """Every configuration, also those that the system refuses or that take too long."""
-    table = specification.profiles[chosen["profile"]]
-    configuration = Configuration(**table.settings(chosen))
-    if not switches:
+    """Every configuration with the settings ``fixed`` and a value of each of ``factors``, also those that are refused.
+
+    A factor takes its default alone where what ``matters`` says of it does not hold of those before it.
+    """
+    configuration = Configuration(**specification.profiles[fixed["profile"]].settings(fixed))
+    if not factors:
         yield configuration
         return
-    switch, *others = switches
-    matters = switch.when.holds(specification.environment(configuration))
-    for value in switch.values if matters else (getattr(configuration, switch.key),):
-        yield from _span(specification, {**chosen, switch.key: value}, others)
+    (key, values), *others = factors.items()
+    if key in matters and not matters[key].holds(specification.environment(configuration)):
+        values = (getattr(configuration, key),)
+    for value in values:
+        yield from span(specification, {**fixed, key: value}, dict(others), matters)
+
+
+def refusal(specification: Specification, configuration: Configuration) -> Refusal | None:
+    """The first row of the profile that refuses the configuration."""
+    values = {field.name: getattr(configuration, field.name) for field in dataclasses.fields(configuration)}
+    return next(iter(specification.profiles[configuration.profile].refused(values)), None)
 
 
 def _reason(specification: Specification, configuration: Configuration) -> str | None:
     """Why a configuration is not explored, ``None`` if it is."""
-    values = {field.name: getattr(configuration, field.name) for field in dataclasses.fields(configuration)}
-    for refusal in specification.profiles[configuration.profile].refused(values):
-        return f"{' and '.join(sorted(refusal.settings()))}: {refusal.because}"
+    if (refused := refusal(specification, configuration)) is not None:
+        return f"{' and '.join(sorted(refused.settings()))}: {refused.because}"
     for gap in specification.gaps_of(configuration):
         return f"{gap.key}={written(gap.value)}: {gap.because}"
     return None
@@ -130,7 +144,7 @@ def _too_long(
     return None
 
 
-def _scenarios(*, pairs: bool) -> tuple[Scenario, ...]:
+def scenarios(*, pairs: bool) -> tuple[Scenario, ...]:
     """No fault, each kind once, and (with ``pairs``) each kind twice and every two kinds."""
     single = [Scenario((fault,), 1) for fault in Fault]
     double = [Scenario((fault,), 2) for fault in Fault]

@@ -7,7 +7,7 @@ import functools
 from collections.abc import Iterator, Mapping, Sequence
 
 from ackfsm.matrix._plan import Plan, Scenario
-from ackfsm.tables import Promise, Specification, written
+from ackfsm.tables import Promise, Specification
 from ackfsm.terms import Anomaly, Configuration
 
 __all__ = ["Broken", "Cell", "Matrix", "Outcome"]
@@ -21,6 +21,11 @@ class Outcome:
     transitions: int
     complete: bool
     witnesses: Mapping[Anomaly, tuple[str, ...]]
+
+    @property
+    def anomalies(self) -> tuple[Anomaly, ...]:
+        """The anomalies that were reached, in the order in which they are defined."""
+        return tuple(anomaly for anomaly in Anomaly if anomaly in self.witnesses)
 
     def reachable(self, anomaly: Anomaly) -> bool | None:
         """Whether the anomaly can happen; ``None`` if the search stopped before it could tell."""
@@ -63,8 +68,8 @@ class Broken:
 class Matrix:
     """The outcomes of a plan.
 
-    ``keys[c][s]`` names the network of configuration ``c`` in scenario ``s``; networks with the same
-    name are the same but for names, and were explored once.
+    ``keys[c][s]`` is the key of the network of configuration ``c`` in scenario ``s``; networks with the same
+    key are equal but for the names in them, and were explored once.
     """
 
     plan: Plan
@@ -97,22 +102,6 @@ class Matrix:
     def anomalies(self) -> tuple[Anomaly, ...]:
         """The anomalies that the tables define."""
         return tuple(self.specification.properties)
-
-    def command(self, configuration: Configuration, scenario: Scenario) -> str:
-        """The command that checks this one cell."""
-        table = self.specification.profiles[configuration.profile]
-        settings: dict[str, object] = {}
-        for key, value in (
-            (field.name, getattr(configuration, field.name)) for field in dataclasses.fields(configuration)
-        ):
-            if table.settings(settings)[key] != value:
-                settings[key] = value
-        words = ["ackfsm check --profile", configuration.profile]
-        words += [f"--set {key}={written(value)}" for key, value in settings.items()]
-        words += [f"--fault {fault}" for fault in scenario.faults]
-        words += [f"--max-faults {scenario.max_faults}"] if scenario.max_faults != 1 else []
-        words += [f"--messages {self.plan.messages}"] if self.plan.messages > 1 else []
-        return " ".join(words)
 
     def outcome(self, configuration: int, scenario: int) -> Outcome:
         """The outcome of the configuration and the scenario with these numbers in the plan."""

@@ -1,31 +1,29 @@
-"""Explore a plan: networks that are alike once, spread over processes.
+"""Explore a plan: equal networks once, in several processes.
 
-First every configuration is composed, and what is left of it in each scenario gets a name (see
-:func:`ackfsm.explore.reduced`).  Then one network of each name is searched.  Both are exact:
+First every configuration is composed, and what is left of it in each scenario gets a key (see
+:class:`ackfsm.explore.Slicer`).  Then one network of each key is searched.  Both are exact:
 every cell has the states, transitions and witnesses that it has when checked on its own.
 """
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import functools
 import itertools
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, Protocol, TypeAlias
+from typing import TypeAlias
 
-from ackfsm import tables
-from ackfsm.explore import Reduced, explore_packed, reduced
+from ackfsm.batch import Batch, ParallelMap, ProgressBar, batch, chunks
+from ackfsm.explore import SearchOptions, SlicedNetwork, Slicer, explore_packed
 from ackfsm.matrix._plan import Plan, Scenario
 from ackfsm.matrix._result import Matrix, Outcome
 from ackfsm.network import NetworkEvent, compose
 from ackfsm.tables import Row, Specification
-from ackfsm.terms import Anomaly, Configuration, Fault, SpecError
-from ackfsm.workers import workers
+from ackfsm.terms import Anomaly, Configuration, Fault
 
-__all__ = ["Progress", "Spread", "run"]
+__all__ = ["run"]
 
 _COMPILED_FROM = 200
 """With so many searches it pays to load compiled code in every process (half a second each)."""
@@ -33,19 +31,7 @@ _COMPILED_FROM = 200
 _CONFIGURATIONS_A_TASK = 8
 _SEARCHES_A_TASK = 8
 
-
-class Progress(Protocol):
-    """Called whenever part of the work is done."""
-
-    def __call__(self, what: str, done: int, of: int, /) -> None:
-        """``what`` goes on, ``done`` of its ``of`` parts are finished."""
-
-
-class Spread(Protocol):
-    """Calls a function for many arguments, in other processes that have this package."""
-
-    def __call__(self, function: Callable[[Any], Any], arguments: Sequence[Any], /) -> Iterator[tuple[int, Any]]:
-        """The results in any order, each with the place of its argument; all of it can be pickled."""
+_Cell: TypeAlias = tuple[Configuration, Scenario]
 
 
 def run(  # noqa: PLR0913 - where and how to do it
@@ -54,148 +40,87 @@ def run(  # noqa: PLR0913 - where and how to do it
     *,
     jobs: int = 1,
     directory: Path | None = None,
-    spread: Spread | None = None,
-    progress: Progress | None = None,
+    parallel_map: ParallelMap | None = None,
+    progress_bar: ProgressBar | None = None,
 ) -> Matrix:
-    """Explore every cell of ``plan`` in ``jobs`` processes (1: in this one), or wherever ``spread`` does it.
+    """Explore every cell of ``plan`` in ``jobs`` processes (1: in this one), or wherever ``parallel_map`` does it.
 
-    ``directory`` is where the tables were loaded from, so that other processes load the same.
+    ``directory`` is where the tables were loaded from, so that other processes load the same.  Raises
+    :class:`ackfsm.terms.HostError` if a process is killed, and :class:`ackfsm.terms.SpecError` if the tables there
+    are not ``specification``.
     """
     begun = time.perf_counter()
-    tell = progress or _silent
-    with _mapping(specification, jobs, directory, spread) as mapped:
-        keys = _name(mapped, plan, tell)
-        outcomes = _search(mapped, plan, keys, tell)
+    with batch(specification, jobs, directory=directory, parallel_map=parallel_map, progress_bar=progress_bar) as work:
+        task = functools.partial(_canonical_keys, dataclasses.replace(plan, configurations=()))
+        keys = work.run("composing configurations", task, chunks(plan.configurations, _CONFIGURATIONS_A_TASK))
+        outcomes = _search(work, plan, keys)
     return Matrix(plan, specification, keys, outcomes, time.perf_counter() - begun)
 
 
-def _silent(what: str, done: int, of: int, /) -> None:
-    """Tell nobody."""
-
-
-_Task: TypeAlias = "Callable[[Specification, Any], Any]"
-
-_Map: TypeAlias = "Callable[[_Task, Sequence[Any]], Iterator[tuple[int, Any]]]"
-"""The results of a task for all arguments, with their places, as they come."""
-
-
-@contextlib.contextmanager
-def _mapping(specification: Specification, jobs: int, directory: Path | None, spread: Spread | None) -> Iterator[_Map]:
-    """What does the tasks; processes other than this one read the tables once each."""
-    with contextlib.ExitStack() as stack:
-        if spread is None and jobs > 1:
-            spread = stack.enter_context(workers(jobs)).map
-        if spread is None:
-            yield lambda task, arguments: enumerate(map(functools.partial(task, specification), arguments))
-        else:
-            yield functools.partial(_spread_out, spread, (directory, specification.digest))
-
-
-def _spread_out(
-    spread: Spread, which: tuple[Path | None, str], task: _Task, arguments: Sequence[Any]
-) -> Iterator[tuple[int, Any]]:
-    return spread(functools.partial(_elsewhere, which, task), arguments)
-
-
-def _elsewhere(which: tuple[Path | None, str], task: _Task, argument: Any) -> Any:
-    return task(_loaded(*which), argument)
-
-
-@functools.cache
-def _loaded(directory: Path | None, digest: str) -> Specification:
-    specification = tables.load(directory)
-    if specification.digest != digest:
-        raise SpecError("the tables were changed while they were being explored; start again")
-    return specification
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class _Naming:
-    plan: Plan
-    configurations: tuple[Configuration, ...]
-
-
-def _name(mapped: _Map, plan: Plan, tell: Progress) -> list[tuple[str, ...]]:
-    """The name of every cell's network."""
-    without = dataclasses.replace(plan, configurations=())
-    chunks = [_Naming(without, chunk) for chunk in _chunks(plan.configurations, _CONFIGURATIONS_A_TASK)]
-    named: dict[int, list[tuple[str, ...]]] = {}
-    for place, keys in mapped(_names, chunks):
-        named[place] = keys
-        tell("composing configurations", sum(map(len, named.values())), len(plan.configurations))
-    return [keys for place in range(len(chunks)) for keys in named[place]]
-
-
-def _names(specification: Specification, asked: _Naming) -> list[tuple[str, ...]]:
+def _canonical_keys(
+    plan: Plan, specification: Specification, configurations: Sequence[Configuration]
+) -> list[tuple[str, ...]]:
+    """For each configuration the key of its network in every scenario."""
     return [
-        tuple(network.key for network in _networks(specification, asked.plan, configuration, asked.plan.scenarios))
-        for configuration in asked.configurations
+        tuple(network.key for network in _networks(specification, plan, configuration, plan.scenarios))
+        for configuration in configurations
     ]
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class _Searching:
-    plan: Plan
-    configuration: Configuration
-    scenarios: tuple[Scenario, ...]
-    compiled: bool
-
-
-def _search(mapped: _Map, plan: Plan, keys: Sequence[Sequence[str]], tell: Progress) -> dict[str, Outcome]:
-    """The outcome of every network, by its name."""
-    tasks, names = _tasks(plan, keys)
-    outcomes: dict[str, Outcome] = {}
-    total = sum(map(len, names))
-    for place, found in mapped(_explore, tasks):
-        outcomes.update(zip(names[place], found, strict=True))
-        tell("searching", len(outcomes), total)
-    return outcomes
-
-
-def _tasks(plan: Plan, keys: Sequence[Sequence[str]]) -> tuple[list[_Searching], list[tuple[str, ...]]]:
-    """One cell for each name, those of one configuration together; the large ones first, so that none is left over."""
+def _search(work: Batch, plan: Plan, keys: Sequence[Sequence[str]]) -> dict[str, Outcome]:
+    """The outcome of every network, by its key."""
     first: dict[str, tuple[int, int]] = {}
     for c, row in enumerate(keys):
         for s, key in enumerate(row):
             first.setdefault(key, (c, s))
-    compiled, size = len(first) >= _COMPILED_FROM, _SEARCHES_A_TASK if plan.messages == 1 else 1
+    groups = _groups(plan, first)
+    cells = [[(plan.configurations[c], plan.scenarios[s]) for _, (c, s) in group] for group in groups]
     without = dataclasses.replace(plan, configurations=())
-    tasks, names = [], []
-    for c, cells in itertools.groupby(first.items(), key=lambda item: item[1][0]):
-        for chunk in _chunks([*cells], size):
-            scenarios = tuple(plan.scenarios[s] for _, (_, s) in chunk)
-            tasks.append(_Searching(without, plan.configurations[c], scenarios, compiled))
-            names.append(tuple(key for key, _ in chunk))
-    order = sorted(range(len(tasks)), key=lambda i: not tasks[i].configuration.resend_in_doubt)
-    return [tasks[i] for i in order], [names[i] for i in order]
+    task = functools.partial(_outcomes, without, compiled=len(first) >= _COMPILED_FROM)
+    found = work.run("searching", task, cells)
+    return dict(zip((key for group in groups for key, _ in group), found, strict=True))
 
 
-def _explore(specification: Specification, asked: _Searching) -> list[Outcome]:
-    networks = _networks(specification, asked.plan, asked.configuration, asked.scenarios)
-    return [_outcome(network, asked) for network in networks]
+_Keyed: TypeAlias = tuple[str, tuple[int, int]]
 
 
-def _outcome(network: Reduced, asked: _Searching) -> Outcome:
-    found = explore_packed(network.packed, network.events, max_states=asked.plan.max_states, compiled=asked.compiled)
+def _groups(plan: Plan, first: dict[str, tuple[int, int]]) -> list[Sequence[_Keyed]]:
+    """One cell for each key, those of one configuration together, and the large searches first."""
+    size = _SEARCHES_A_TASK if plan.messages == 1 else 1
+    of_one = (list(cells) for _, cells in itertools.groupby(first.items(), key=lambda item: item[1][0]))
+    groups = [group for cells in of_one for group in chunks(cells, size)]
+    return sorted(groups, key=lambda group: not plan.configurations[group[0][1][0]].resend_in_doubt)
+
+
+def _outcomes(plan: Plan, specification: Specification, cells: Sequence[_Cell], *, compiled: bool) -> list[Outcome]:
+    """The outcomes of cells that share a configuration."""
+    scenarios = [scenario for _, scenario in cells]
+    networks = _networks(specification, plan, cells[0][0], scenarios)
+    return [_outcome(network, plan.max_states, compiled=compiled) for network in networks]
+
+
+def _outcome(network: SlicedNetwork, max_states: int | None, *, compiled: bool) -> Outcome:
+    options = SearchOptions(max_states=max_states, compiled=compiled)
+    found = explore_packed(network.packed, network.events, options)
     witnesses = {Anomaly(anomaly): tuple(event.label for event in steps) for anomaly, steps in found.witnesses.items()}
     return Outcome(found.states, found.transitions, found.complete, witnesses)
 
 
 def _networks(
     specification: Specification, plan: Plan, configuration: Configuration, scenarios: Iterable[Scenario]
-) -> Iterator[Reduced]:
+) -> Iterator[SlicedNetwork]:
     """What each scenario leaves of the configuration.
 
-    Only the machine that pays for faults reads which may happen: it is composed with all of them, and
-    the faults of the others are taken away.  Where tables read it elsewhere each scenario is composed.
+    Only the machine that counts faults reads which may happen: it is composed with all of them, and
+    the faults of the others are taken away.  Where other tables read it each scenario is composed.
     """
     shared = _only_the_budget_reads_faults(specification)
-    composed: dict[object, Callable[[Callable[[NetworkEvent], bool]], Reduced]] = {}
+    composed: dict[object, Slicer] = {}
     for scenario in scenarios:
-        asked = dataclasses.replace(scenario, faults=tuple(Fault)) if shared else scenario
-        if asked not in composed:
-            composed[asked] = reduced(compose(specification, configuration, plan.bounds(asked)))
-        yield composed[asked](functools.partial(_admits, scenario))
+        composing = dataclasses.replace(scenario, faults=tuple(Fault)) if shared else scenario
+        if composing not in composed:
+            composed[composing] = Slicer(compose(specification, configuration, plan.bounds(composing)))
+        yield composed[composing].slice(functools.partial(_admits, scenario))
 
 
 def _admits(scenario: Scenario, event: NetworkEvent) -> bool:
@@ -203,7 +128,7 @@ def _admits(scenario: Scenario, event: NetworkEvent) -> bool:
 
 
 def _only_the_budget_reads_faults(specification: Specification) -> bool:
-    """Whether faults are read only by the rows that pay for them, each for its own: ``'broker_kill' in faults``."""
+    """Whether faults are read only by the rows that count them, each for its own: ``'broker_kill' in faults``."""
     if any("faults" in condition.settings() for condition in specification.conditions.values()):
         return False
     monitors = (monitor.machine for prop in specification.properties.values() for monitor in prop.monitors)
@@ -214,7 +139,3 @@ def _only_the_budget_reads_faults(specification: Specification) -> bool:
 
 def _reads_its_own(row: Row) -> bool:
     return {fault for fault in Fault if repr(fault.value) in row.when.text} == {row.event.name}
-
-
-def _chunks(items: Sequence[Any], size: int) -> Iterator[tuple[Any, ...]]:
-    return (tuple(items[start : start + size]) for start in range(0, len(items), size))

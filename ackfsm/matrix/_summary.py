@@ -1,4 +1,4 @@
-"""A matrix told in few lines: one for each acknowledgement mode, delivery mode and way of consuming."""
+"""A matrix in few lines: one for each acknowledgement mode, delivery mode and way of consuming."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from ackfsm.matrix._plan import Scenario
 from ackfsm.matrix._result import Matrix
 from ackfsm.terms import AckMode, Anomaly, Configuration, Consumption, DeliveryMode
 
-__all__ = ["Entry", "Happens", "Line", "Summary", "summarise"]
+__all__ = ["Entry", "Line", "Reachability", "Summary", "summarise"]
 
 _LINE = ("ack_mode", "delivery_mode", "consumption")
 """The settings of a line; the other switches are summarised in it."""
 
 
-class Happens(StrEnum):
+class Reachability(StrEnum):
     """In how many of the configurations of a line an anomaly can happen."""
 
     NEVER = "never"
@@ -29,13 +29,13 @@ class Happens(StrEnum):
 class Entry:
     """What a line says of one anomaly.
 
-    ``decided_by`` are the settings of which one alone, the others unchanged, decides whether it can
-    happen.  ``configuration``, ``scenario`` and ``steps`` are those of a shortest witness with the fewest
-    faults (``None`` and empty without one); ``broken`` tells whether a configuration that promises it absent
-    can reach it; ``searched`` is how many states the searches had that did not reach it, each counted once.
+    Each setting in ``decided_by`` decides, with the others unchanged, whether the anomaly can happen.
+    ``configuration``, ``scenario`` and ``steps`` are those of a shortest witness with the fewest faults (``None`` and
+    empty without one); ``broken`` tells whether a configuration that promises it absent can reach it; ``searched`` is
+    how many states the searches had that did not reach it, each counted once.
     """
 
-    happens: Happens
+    happens: Reachability
     decided_by: tuple[str, ...]
     configuration: Configuration | None
     scenario: Scenario | None
@@ -71,17 +71,17 @@ class Summary:
 
 
 def summarise(matrix: Matrix) -> Summary:
-    """Tell ``matrix`` line by line."""
+    """Summarise ``matrix`` line by line."""
     numbers: dict[tuple[object, ...], list[int]] = {}
     for number, configuration in enumerate(matrix.plan.configurations):
         numbers.setdefault(tuple(getattr(configuration, key) for key in _LINE), []).append(number)
-    lines = tuple(_Lining(matrix, group).line() for group in numbers.values())
-    nowhere = tuple(a for a in matrix.anomalies if all(line.overall[a].happens is Happens.NEVER for line in lines))
+    lines = tuple(_SummaryBuilder(matrix, group).line() for group in numbers.values())
+    nowhere = tuple(a for a in matrix.anomalies if all(line.overall[a].happens is Reachability.NEVER for line in lines))
     return Summary(lines, matrix.anomalies, nowhere)
 
 
-class _Lining:
-    """Makes one line of the configurations with these numbers."""
+class _SummaryBuilder:
+    """Makes the line of the configurations with these numbers."""
 
     def __init__(self, matrix: Matrix, numbers: Sequence[int]) -> None:
         self.matrix = matrix
@@ -91,23 +91,23 @@ class _Lining:
         self.variants = {key: self._differing_in(key) for key in matrix.plan.varied if key not in _LINE}
 
     def _differing_in(self, key: str) -> list[list[int]]:
-        """The places of configurations that differ in ``key`` alone."""
+        """The indices of configurations that differ in ``key`` alone."""
         groups: dict[Configuration, list[int]] = {}
         some = getattr(self.configurations[0], key)
-        for place, configuration in enumerate(self.configurations):
-            groups.setdefault(dataclasses.replace(configuration, **{key: some}), []).append(place)
+        for index, configuration in enumerate(self.configurations):
+            groups.setdefault(dataclasses.replace(configuration, **{key: some}), []).append(index)
         return [group for group in groups.values() if len(group) > 1]
 
     def line(self) -> Line:
-        places, first = range(len(self.matrix.plan.scenarios)), self.configurations[0]
+        scenarios, first = range(len(self.matrix.plan.scenarios)), self.configurations[0]
         return Line(
             first.ack_mode,
             first.delivery_mode,
             first.consumption,
             len(self.configurations),
-            self._entries(places),
-            tuple(self._entries((place,)) for place in places),
-            tuple(self._guarantees(place) for place in places),
+            self._entries(scenarios),
+            tuple(self._entries((scenario,)) for scenario in scenarios),
+            tuple(self._guarantees(scenario) for scenario in scenarios),
         )
 
     def _entries(self, scenarios: Sequence[int]) -> dict[Anomaly, Entry]:
@@ -118,10 +118,10 @@ class _Lining:
         reached = [(c, s) for c, s in self._cells(scenarios) if self._steps(c, s, anomaly) is not None]
         plan = self.matrix.plan
         best = min(reached, key=lambda cell: self._rank(cell, anomaly), default=None)
-        happens = _happens(set(reachable))
+        happens = _reachability(set(reachable))
         return Entry(
             happens,
-            tuple(self._decided_by(reachable)) if happens is Happens.DEPENDS else (),
+            tuple(self._decided_by(reachable)) if happens is Reachability.DEPENDS else (),
             plan.configurations[best[0]] if best else None,
             plan.scenarios[best[1]] if best else None,
             (self._steps(*best, anomaly) or ()) if best else (),
@@ -144,7 +144,7 @@ class _Lining:
 
     def _decided_by(self, reachable: Sequence[bool | None]) -> Iterator[str]:
         for key, groups in self.variants.items():
-            if any({True, False} <= {reachable[place] for place in group} for group in groups):
+            if any({True, False} <= {reachable[index] for index in group} for group in groups):
                 yield key
 
     def _searched(self, anomaly: Anomaly, scenarios: Sequence[int]) -> int:
@@ -163,9 +163,9 @@ class _Lining:
         return True if True in found else None if None in found else False
 
 
-def _happens(reachable: set[bool | None]) -> Happens:
+def _reachability(reachable: set[bool | None]) -> Reachability:
     if {True, False} <= reachable:
-        return Happens.DEPENDS
+        return Reachability.DEPENDS
     if None in reachable:
-        return Happens.UNKNOWN
-    return Happens.ALWAYS if True in reachable else Happens.NEVER
+        return Reachability.UNKNOWN
+    return Reachability.ALWAYS if True in reachable else Reachability.NEVER

@@ -17,8 +17,8 @@ from typing import Final, TypeAlias
 import numpy as np
 import pyarrow as pa
 
-from ackfsm.explore._step import Expander, States, StateSet, least, signatures
-from ackfsm.network import Packed
+from ackfsm.explore import PackedNetwork
+from ackfsm.explore.search.distributed import States, StateSet, SuccessorWorker, lexicographic_min, state_hashes
 from ackfsm.spark._levels import MIXED, TOLD, known_states, states_in
 
 __all__ = ["DDL", "SCHEMA", "Batches", "Question", "expanding", "fresh_among", "hunting", "meeting", "row", "rows_of"]
@@ -44,16 +44,16 @@ class Question:
     """The network that is explored; equal if the name of the reduced network (``key``) is."""
 
     key: str
-    packed: Packed = dataclasses.field(compare=False, repr=False)
+    packed: PackedNetwork = dataclasses.field(compare=False, repr=False)
 
-    def step(self) -> Expander:
+    def step(self) -> SuccessorWorker:
         """What expands its states: one in each process, with all that it has learnt."""
         return _step(self)
 
 
 @functools.lru_cache(maxsize=1)
-def _step(question: Question) -> Expander:
-    return Expander(question.packed)
+def _step(question: Question) -> SuccessorWorker:
+    return SuccessorWorker(question.packed)
 
 
 def row(
@@ -84,8 +84,8 @@ def expanding(
         transitions, nearest = 0, dict[int, States]()
         for states in _together(batches, step.words):
             step.load(states)
-            for anomaly, state in step.marked(among):
-                nearest[anomaly] = least(np.stack([state, nearest.get(anomaly, state)]))
+            for anomaly, state in step.anomalies_among(among):
+                nearest[anomaly] = lexicographic_min(np.stack([state, nearest.get(anomaly, state)]))
             if not marks_only:
                 yield from _divided(_successors(step), buckets)
                 transitions += step.transitions
@@ -109,7 +109,7 @@ def fresh_among(words: int, folder: Path, levels: int) -> Callable[[Batches], Ba
                 found.add(_states(chunk, words))
             new = np.ones(len(found), dtype=bool)
             for known in known_states(folder, levels, bucket, words):
-                places = found.places(known)
+                places = found.index(known)
                 new[places[places >= 0]] = False
             yield from rows_of(found.states[new], bucket)
 
@@ -125,10 +125,10 @@ def hunting(question: Question, targets: States) -> Callable[[Batches], Batches]
         for states in _together(batches, step.words):
             step.load(states)
             for successors, parents in step.successors():
-                places = prey.places(successors)
+                places = prey.index(successors)
                 for place in np.unique(places[places >= 0]):
                     own = states[parents[places == place]]
-                    first[place] = least(np.vstack([own, first.get(place, own[0])]))
+                    first[place] = lexicographic_min(np.vstack([own, first.get(place, own[0])]))
         for place, parent in first.items():
             yield row(TOLD, place=int(place), states=parent)
 
@@ -142,7 +142,7 @@ def meeting(targets: States) -> Callable[[Batches], Batches]:
         wanted, found = StateSet(targets.shape[1]), set[int]()
         wanted.add(targets)
         for one in _rows(batches):
-            places = wanted.places(_states(one, targets.shape[1]))
+            places = wanted.index(_states(one, targets.shape[1]))
             found.update(places[places >= 0].tolist())
         for place in sorted(found):
             yield row(TOLD, place=place)
@@ -150,7 +150,7 @@ def meeting(targets: States) -> Callable[[Batches], Batches]:
     return met
 
 
-def _successors(step: Expander) -> States:
+def _successors(step: SuccessorWorker) -> States:
     found = StateSet(step.words)
     for successors, _ in step.successors():
         found.add(successors)
@@ -161,7 +161,7 @@ def _divided(states: States, buckets: int) -> Batches:
     if not buckets:
         yield from rows_of(states, MIXED)
         return
-    bucket = signatures(states, _BUCKET_SEED) % buckets
+    bucket = state_hashes(states, _BUCKET_SEED) % buckets
     order = np.argsort(bucket, kind="stable")
     ends = np.searchsorted(bucket[order], np.arange(buckets + 1))
     for number, (begin, end) in enumerate(itertools.pairwise(ends)):

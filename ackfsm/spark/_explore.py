@@ -13,9 +13,8 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession  # noqa: TC002 - Spark is there wherever this module is
 
-from ackfsm.explore import Exploration, reduced
-from ackfsm.explore._self_check import Origin, expanded_again
-from ackfsm.explore._step import event_between
+from ackfsm.explore import Exploration, Origin, Slicer, successors_by_tables
+from ackfsm.explore.search.distributed import event_between
 from ackfsm.network import Network, NetworkEvent
 from ackfsm.spark._chunks import DDL, SCHEMA, Batches, Question, expanding, fresh_among, hunting, meeting, rows_of
 from ackfsm.spark._failures import told_plainly
@@ -70,7 +69,7 @@ def explore(  # noqa: PLR0913 - as the search in one process, and where to keep 
     """
     check_number("max_states", max_states)
     check_number("small", small, 0)
-    whole = reduced(network)(lambda _: True)
+    whole = Slicer(network).slice()
     question = Question(whole.key, whole.packed)
     with _folder(checkpoint) as folder, _batches_of_few_rows(session), told_plainly("the exploration"):
         levels = Levels.opened(folder, whole.key)
@@ -161,7 +160,7 @@ class _Run:
         found = {packed.anomalies[anomaly] for anomaly in self.nearest}
         sought: dict[tuple[int, ...], int] = {}
         for depth in range(0, len(levels) - 1, max(1, len(levels) // _LOOKED_AT)):
-            for after in expanded_again(origin, packed, _one_of(self.levels, depth, self.words), found):
+            for after in successors_by_tables(origin, packed, _one_of(self.levels, depth, self.words), found):
                 sought[tuple(after)] = min(depth + 1, sought.get(tuple(after), depth + 1))
         for depth in range(len(levels) - 1, -1, -1):
             wanted = [state for state, latest in sought.items() if latest >= depth]

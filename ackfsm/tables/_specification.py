@@ -9,13 +9,13 @@ from collections.abc import Collection, Iterator, Mapping
 from enum import StrEnum
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Any
 
 from ackfsm.tables._conditions import COUNTED, Condition, parse_condition
 from ackfsm.tables._events import Event, read_events
 from ackfsm.tables._guarantees import Guarantees, read_guarantees
 from ackfsm.tables._held import is_kept, keep, stamp_of
-from ackfsm.tables._machine import Machine, Move, Per, Relation, read_machine
+from ackfsm.tables._machine import Machine, Move, Per, Relation, read_machine, read_twin
 from ackfsm.tables._matrix import Switch, read_switches
 from ackfsm.tables._profiles import ProfileTable, Refusal, read_profiles
 from ackfsm.tables._progress import Progress, Waiting, read_progress
@@ -24,9 +24,6 @@ from ackfsm.terms import Anomaly, Configuration, Fault, InputError, Profile, Spe
 from ackfsm.text import shown
 
 __all__ = ["Gap", "Monitor", "Promise", "Property", "Specification", "Undecided", "load", "read_form"]
-
-UNSOURCED: Final = frozenset({"delivery", "commit_record", "consumer_commit_record"})
-"""Machines some of whose decisions have no source yet; nothing may be added here."""
 
 _KEYS = frozenset(field.name for field in dataclasses.fields(Configuration))
 
@@ -370,7 +367,10 @@ class _Loader:
             for name, data in document.data.items():
                 if name in machines:
                     raise document.error((name,), f"there are two machines {name!r}; rename one")
-                machines[name] = read_machine(document, name, (name,), data, self.conditions)
+                if "like" in data:
+                    machines[name] = read_twin(document, name, (name,), data, machines)
+                else:
+                    machines[name] = read_machine(document, name, (name,), data, self.conditions)
         return machines
 
     def _read_properties(self) -> dict[Anomaly, Property]:
@@ -509,8 +509,6 @@ class _Check:
     def _decisions_have_sources(self) -> None:
         """A choice between rows, and an error that an application sees, is somebody's decision."""
         for machine in self.machines:
-            if machine.name in UNSOURCED:
-                continue
             for (state, event), cell in machine.cells.items():
                 for row in cell:
                     if row.source is not None:

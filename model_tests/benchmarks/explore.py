@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from ackfsm import explore, tables
-from ackfsm.explore import explore_packed, reduced
+from ackfsm.explore import SearchOptions, Slicer, explore_packed
 from ackfsm.export import promela, tla, tla_configuration
 from ackfsm.network import Bounds, Network, compose
 from ackfsm.terms import Fault
@@ -64,8 +64,8 @@ def ackfsm(network: Network, workers: int) -> Search:
     """The kernel; seconds by the clock if there are several workers."""
     clock = time.process_time if workers == 1 else time.perf_counter
     begun = clock()
-    whole = reduced(network)(lambda _: True)
-    found = explore_packed(whole.packed, whole.events, workers=workers)
+    whole = Slicer(network).slice()
+    found = explore_packed(whole.packed, whole.events, SearchOptions(workers=workers))
     return Search(found.states, found.transitions, clock() - begun, found.bytes / found.states)
 
 
@@ -148,9 +148,9 @@ def minicheck(network: Network) -> Callable[[], Search] | None:
         return None
     from minicheck import Protocol, check_safety
 
-    counted, packed = 0, reduced(network)(lambda _: True).packed
+    counted, packed = 0, Slicer(network).slice().packed
     columns = [
-        [(packed.who[p], packed.table[packed.where[p] :]) for p in range(packed.first[e], packed.first[e + 1])]
+        [(packed.instance[p], packed.table[packed.offset[p] :]) for p in range(packed.first[e], packed.first[e + 1])]
         for e in range(len(packed.free))
     ]
 

@@ -1,0 +1,95 @@
+"""Where the work is done: in this machine alone, or on Spark; the same for every command that can do both."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import functools
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ackfsm import explore
+from ackfsm.cli._output import note
+from ackfsm.terms import InputError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["add_backend", "add_search", "search_of", "spark_session"]
+
+
+def add_backend(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--engine", choices=["local", "spark"], default="local", help="this machine alone, or Spark")
+    parser.add_argument(
+        "--master", metavar="URL", help="Spark's master, or sc://HOST for Spark Connect (default: local[*])"
+    )
+
+
+def add_search(parser: argparse.ArgumentParser) -> None:
+    """As :func:`add_backend`, for a search."""
+    add_backend(parser)
+    parser.add_argument(
+        "--checkpoint",
+        metavar="DIR",
+        type=Path,
+        help="with Spark: keep each level here, and go on after an interruption",
+    )
+
+
+@contextlib.contextmanager
+def spark_session(arguments: argparse.Namespace) -> Iterator[SparkSession | None]:
+    """The Spark session that ``--engine spark`` asks for, as long as the command lives; ``None`` without Spark."""
+    if arguments.engine != "spark":
+        if arguments.master is not None:
+            raise InputError("--master is for --engine spark; add it, or leave --master out")
+        yield None
+        return
+    arguments.extra = "all"
+    from ackfsm import spark
+
+    session = spark.session(arguments.master)
+    try:
+        yield session
+    finally:
+        session.stop()
+
+
+@contextlib.contextmanager
+def search_of(arguments: argparse.Namespace) -> Iterator[explore.SearchFunction | None]:
+    """For the options of :func:`add_search` a search on Spark, ``None`` for that of this process."""
+    _check_options(arguments)
+    with spark_session(arguments) as session:
+        if session is None:
+            yield None
+            return
+        from ackfsm import spark
+
+        resumed = functools.partial(_resumed, arguments.command)
+        yield functools.partial(spark.explore, session=session, checkpoint=arguments.checkpoint, resumed=resumed)
+
+
+def _check_options(arguments: argparse.Namespace) -> None:
+    """Raise :class:`InputError` for options that do not apply to the chosen ``--engine``."""
+    if arguments.engine == "local":
+        if arguments.checkpoint is not None:
+            raise InputError("--checkpoint is for --engine spark; add it, or leave --checkpoint out")
+        return
+    given = {
+        "--progress": arguments.progress,
+        "--forever": arguments.forever,
+        "--max-memory": arguments.max_memory is not None,
+        "--workers": arguments.workers is not None,
+        "--reduce": arguments.reductions,
+    }
+    for option, is_given in given.items():
+        if is_given:
+            raise InputError(f"{option} is for --engine local; leave it out, or leave --engine spark out")
+    if arguments.checkpoint is None and not (arguments.master or "local").startswith("local"):
+        raise InputError(
+            "workers on other machines exchange states through a folder; name one that all see with --checkpoint"
+        )
+
+
+def _resumed(command: str, level: int, states: int) -> None:
+    note(f"ackfsm {command}: resumed at level {level}, with {states:,} states")

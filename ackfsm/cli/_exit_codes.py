@@ -1,0 +1,43 @@
+"""The exit codes of every command, and what decides them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from ackfsm.terms import AckfsmError
+
+__all__ = [
+    "AS_PROMISED",
+    "FAILED",
+    "INTERRUPTED",
+    "UNDETERMINED",
+    "USAGE",
+    "VIOLATION",
+    "error_code",
+    "result_code",
+]
+
+AS_PROMISED: Final = 0
+VIOLATION: Final = 1
+"""A promise is broken, a claim refuted, a history invalid, a journal damaged; nothing else ends with this code."""
+USAGE: Final = 2
+"""The input is at fault: an option, a setting, a file."""
+UNDETERMINED: Final = 3
+FAILED: Final = 70
+"""The machine failed (a full disk, no memory, a worker that was killed), or this package did."""
+INTERRUPTED: Final = 130
+
+
+def result_code(*, violated: bool, undetermined: bool = False) -> int:
+    """The exit code of a command that has a result; a violation outweighs what is undetermined."""
+    if violated:
+        return VIOLATION
+    return UNDETERMINED if undetermined else AS_PROMISED
+
+
+def error_code(error: AckfsmError) -> int:
+    """The exit code of a command that this error has ended."""
+    from ackfsm.terms import InputError, SpecError
+
+    return USAGE if isinstance(error, InputError | SpecError) else FAILED

@@ -1,0 +1,206 @@
+"""Options that several commands have, and what they mean."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from collections.abc import Callable, Mapping, Sequence
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias, TypeVar
+
+from ackfsm import tables
+from ackfsm.cli._exit_codes import USAGE
+from ackfsm.cli._output import note, print_text
+from ackfsm.network import Bounds
+from ackfsm.tables import Specification
+from ackfsm.terms import Configuration, Fault, InputError, Profile
+from ackfsm.text import printable, quoted, shown
+
+if TYPE_CHECKING:
+    from _typeshed import SupportsWrite
+
+__all__ = [
+    "Commands",
+    "Parser",
+    "add_bounds",
+    "add_configuration",
+    "at_least",
+    "command",
+    "format_of",
+    "query_from",
+    "settings_of",
+    "size",
+]
+
+Commands: TypeAlias = "argparse._SubParsersAction[Parser]"  # noqa: SLF001 - argparse names this type nowhere else
+
+
+def command(
+    commands: Commands,
+    name: str,
+    run: Callable[[argparse.Namespace], int],
+    *,
+    words: tuple[str, str],
+    extra: str,
+) -> argparse.ArgumentParser:
+    """A subcommand with the options that all have; ``words`` are its summary and an example of it."""
+    summary, example = words
+    made = commands.add_parser(
+        name,
+        help=summary,
+        description=f"{summary[0].upper()}{summary[1:]}.",
+        epilog=f"example:\n  {example}",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    made.set_defaults(run=run, extra=extra)
+    made.add_argument("--json", action="store_true", help="print JSON")
+    return made
+
+
+def add_configuration(parser: argparse.ArgumentParser) -> None:
+    profiles = ", ".join(profile.value for profile in Profile)
+    parser.add_argument("--profile", metavar="P", action=_Once, help=f"the system whose defaults apply: {profiles}")
+    parser.add_argument(
+        "--set",
+        metavar="KEY=VALUE",
+        action="append",
+        default=[],
+        dest="settings",
+        help="one setting, by its key or by the system's own name of it; may be repeated",
+    )
+
+
+def settings_of(arguments: argparse.Namespace) -> dict[str, object]:
+    """The settings of ``--set``.  Raises :class:`InputError` for one that is given twice, even with the same value."""
+    settings: dict[str, object] = {}
+    for setting in arguments.settings:
+        name, equals, value = setting.partition("=")
+        key = name.strip()
+        if not equals:
+            raise InputError(f"--set {quoted(setting)} is not KEY=VALUE, for example --set ack_mode=CLIENT_ACKNOWLEDGE")
+        if key in settings:
+            raise InputError(f"--set says {quoted(key)} more than once; say it once")
+        settings[key] = value.strip()
+    if "profile" in settings and arguments.profile is not None:
+        raise InputError("--profile and --set profile= say the same thing; leave one of them out")
+    return settings
+
+
+def add_bounds(parser: argparse.ArgumentParser) -> None:
+    faults = ", ".join(fault.value for fault in Fault)
+    parser.add_argument(
+        "--fault", metavar="F", action="append", dest="faults", help=f"what may fail (default: anything): {faults}"
+    )
+    parser.add_argument(
+        "--max-faults",
+        metavar="K",
+        type=at_least(0, or_any=True),
+        default=1,
+        help="how many faults in all, or any (default: 1)",
+    )
+    parser.add_argument(
+        "--action",
+        metavar="A",
+        action="append",
+        default=[],
+        dest="actions",
+        help="what else applications do: recover, rollback, taken_elsewhere",
+    )
+    parser.add_argument(
+        "--without",
+        metavar="E",
+        action="append",
+        default=[],
+        help="an event that never happens, for example acknowledge or timer_fires",
+    )
+    parser.add_argument("--messages", metavar="N", type=at_least(1), default=1, help="how many messages (default: 1)")
+
+
+def query_from(arguments: argparse.Namespace) -> tuple[Specification, Configuration, Bounds]:
+    """The tables, and the configuration and bounds that the options of this module describe."""
+    specification = tables.load()
+    vocabulary = specification.in_vocabulary(arguments.profile, settings_of(arguments))
+    bounds = Bounds(
+        messages=arguments.messages,
+        faults=frozenset(Fault if arguments.faults is None else arguments.faults),
+        max_faults=arguments.max_faults,
+        actions=frozenset(arguments.actions),
+        without=frozenset(arguments.without),
+    )
+    return specification, specification.configure(None, vocabulary), bounds
+
+
+_Format = TypeVar("_Format", bound=StrEnum)
+
+
+def format_of(
+    option: str, name: str | None, output: Path | None, endings: Mapping[str, _Format], default: _Format
+) -> _Format:
+    """The format that ``option`` names; without a ``name`` that of the ending of ``output``, without both ``default``.
+
+    Raises :class:`InputError` for an unknown one.
+    """
+    kinds = type(default)
+    if name is None:
+        found = default if output is None else endings.get(output.suffix)
+    else:
+        found = next((kind for kind in kinds if kind == name), None)
+    if found is None:
+        raise InputError(f"{shown(str(name or output))} names no format; {option} is one of {', '.join(kinds)}")
+    return found
+
+
+def at_least(least: int, *, or_any: bool = False) -> Callable[[str], int | None]:
+    """A parser of whole numbers from ``least``; with ``or_any`` also of ``any``, which is ``None``."""
+    legal = f"a whole number from {least}" + (", or any" if or_any else "")
+
+    def number(text: str) -> int | None:
+        if or_any and text == "any":
+            return None
+        if not (text.isascii() and text.isdecimal() and len(text) <= _DIGITS and int(text) >= least):
+            raise argparse.ArgumentTypeError(f"{quoted(text)} is not {legal}")
+        return int(text)
+
+    return number
+
+
+_DIGITS = 18
+"""A number with so many digits fits into 64 bits."""
+
+_SIZE = re.compile(r"(\d+) *(?:([KMGT])i?)?B?", re.IGNORECASE)
+
+
+def size(text: str) -> int:
+    """Bytes, with a prefix of 1,024: ``512MiB``, ``8G``."""
+    found = _SIZE.fullmatch(text)
+    if found is None or len(found[1]) > _DIGITS or int(found[1]) < 1:
+        raise argparse.ArgumentTypeError(f"{quoted(text)} is not a size, as 512MiB or 8GiB are")
+    return int(found[1]) << 10 * (" KMGT".index(found[2].upper()) if found[2] else 0)
+
+
+class _Once(argparse.Action):
+    """An option that must not be given twice."""
+
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,
+        namespace: argparse.Namespace,
+        values: str | Sequence[Any] | None,
+        option_string: str | None = None,
+    ) -> None:
+        if getattr(namespace, self.dest) is not None:
+            parser.error(f"{option_string} is given more than once; give it once")
+        setattr(namespace, self.dest, values)
+
+
+class Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        """Write one sentence that says where to read more."""
+        note(f"{printable(f'{self.prog}: {message}')}; see {self.prog} --help")
+        self.exit(USAGE)
+
+    def _print_message(self, message: str, file: SupportsWrite[str] | None = None) -> None:
+        """Print help; argparse itself ignores it if that cannot be written."""
+        del file
+        print_text(message)

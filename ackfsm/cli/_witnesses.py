@@ -1,0 +1,182 @@
+"""The witnesses of a search: which of them, in which format, and where to."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Mapping, Sequence
+from enum import StrEnum
+from pathlib import Path
+from types import MappingProxyType
+from typing import Final, TypeAlias
+
+from ackfsm.cli._options import format_of
+from ackfsm.cli._output import (
+    console,
+    is_standard_output,
+    note,
+    print_file,
+    print_json,
+    print_text,
+    standard_output,
+    write_then_report,
+    written_lines,
+)
+from ackfsm.explore import Answer, Witness
+from ackfsm.files import check_place, leads_out, write_files
+from ackfsm.tables import Specification
+from ackfsm.terms import Anomaly, InputError
+from ackfsm.text import quoted
+
+__all__ = ["Form", "add_form", "form_of", "show"]
+
+
+class Form(StrEnum):
+    """What a witness is written as."""
+
+    STEPS = "steps"
+    MERMAID = "mermaid"
+    PLANTUML = "plantuml"
+    SVG = "svg"
+    PYTEST = "pytest"
+    ITF = "itf"
+
+
+_ENDINGS: Final[Mapping[str, Form]] = MappingProxyType(
+    {
+        ".txt": Form.STEPS,
+        ".mmd": Form.MERMAID,
+        ".puml": Form.PLANTUML,
+        ".svg": Form.SVG,
+        ".py": Form.PYTEST,
+        ".json": Form.ITF,
+    }
+)
+
+_ONE_A_FILE: Final = frozenset({Form.MERMAID, Form.ITF})
+"""A file of these holds one witness; one of the others as many as there are."""
+
+
+def add_form(parser: argparse.ArgumentParser) -> None:
+    """The options that :func:`form_of` and :func:`show` read."""
+    parser.add_argument(
+        "--as",
+        metavar="F",
+        dest="form",
+        help=f"show the witnesses as {', '.join(Form)} (default: what --output ends with, else steps)",
+    )
+    parser.add_argument("--anomaly", metavar="A", help="only the witness of this anomaly")
+    parser.add_argument("--output", metavar="FILE", type=Path, help="write the witnesses there (default: print)")
+
+
+def form_of(arguments: argparse.Namespace) -> Form | None:
+    """The format of the witnesses; ``None`` if none are to be shown.  Raises :class:`InputError` for an unknown one."""
+    if arguments.anomaly is not None:
+        _anomaly(arguments.anomaly)
+    if arguments.form is None and arguments.output is None:
+        return None if arguments.anomaly is None else Form.STEPS
+    output = _output(arguments)
+    form = format_of("--as", arguments.form, output, _ENDINGS, Form.STEPS)
+    if output is not None:
+        check_place(output)
+    return form
+
+
+def _output(arguments: argparse.Namespace) -> Path | None:
+    """The file to write, if it is another than standard output."""
+    output: Path | None = arguments.output
+    return None if output is None or is_standard_output(output) else output
+
+
+def _anomaly(name: str) -> Anomaly:
+    try:
+        return Anomaly(name)
+    except ValueError:
+        raise InputError(f"there is no anomaly {quoted(name)}; the anomalies are {', '.join(Anomaly)}") from None
+
+
+def show(
+    arguments: argparse.Namespace,
+    form: Form,
+    specification: Specification,
+    answer: Answer,
+    witnesses: Sequence[Witness],
+) -> None:
+    """Write the chosen witnesses to ``--output`` or print them, and report the files, or why there is no witness."""
+    chosen = [one for one in witnesses if arguments.anomaly in {None, one.anomaly}]
+    write, output = _writer(form), _output(arguments)
+
+    def files() -> Sequence[Path]:
+        some = {} if output is None else _files(output, form, chosen)
+        write_files({path: write(specification, few).encode() for path, few in some.items()})
+        return tuple(some)
+
+    def report(written: Sequence[Path]) -> None:
+        if arguments.json:
+            texts = {one.anomaly: write(specification, [one]) for one in chosen}
+            files_written = [str(path) for path in written]
+            print_json({**answer.as_json(), "as": form, "witnesses": texts, "written": files_written})
+        elif not chosen:
+            note(f"ackfsm {arguments.command}: {_why_none(answer, arguments.anomaly)}")
+        elif not written:
+            _print(form, specification, chosen)
+        elif not any(map(leads_out, written)):
+            print_text("".join(f"{line.plain}\n" for line in written_lines(written)))
+
+    write_then_report(files, report)
+
+
+def _files(output: Path, form: Form, witnesses: Sequence[Witness]) -> dict[Path, Sequence[Witness]]:
+    """What goes into which file: ``way.mmd``, or ``way-loss.mmd`` and others where a file holds one of several.
+
+    A pipe or a device gets them all.
+    """
+    if len(witnesses) < 2 or form not in _ONE_A_FILE or leads_out(output):  # noqa: PLR2004 - several
+        return {output: witnesses} if witnesses else {}
+    stem, dot, ending = output.name.partition(".")
+    return {output.with_name(f"{stem}-{one.anomaly}{dot}{ending}"): [one] for one in witnesses}
+
+
+def _why_none(answer: Answer, name: str | None) -> str:
+    """Why there is nothing to be shown."""
+    from ackfsm.views.check import limit_of
+
+    states, anomaly = f"{answer.exploration.states:,} states", name or "any anomaly"
+    if name is not None and name not in answer.findings:
+        return f"{name} is counted on histories; no machine of the tables decides it"
+    if not answer.exploration.complete:
+        return f"{anomaly} was not reached in {states}, where the search stopped; raise {limit_of(answer)}"
+    return f"there is no way to {anomaly}: all {states} are explored"
+
+
+def _print(form: Form, specification: Specification, witnesses: Sequence[Witness]) -> None:
+    if form is not Form.STEPS or not (screen := console()).is_terminal:
+        text = _writer(form)(specification, witnesses)
+        (print_text if form is Form.STEPS else print_file)(text)
+        return
+    from ackfsm.views.witness import witness_screen
+
+    for witness in witnesses:
+        renderable = witness_screen(specification, witness)
+        with standard_output():
+            screen.print(renderable, "", sep="\n")
+
+
+_Writer: TypeAlias = Callable[[Specification, Sequence[Witness]], str]
+
+
+def _writer(form: Form) -> _Writer:
+    from ackfsm import draw, export
+    from ackfsm.views.witness import witness_text
+
+    def drawn(write: Callable[[draw.SequenceDiagram], str]) -> _Writer:
+        return lambda tables, some: "\n".join(write(draw.witness_diagram(tables, one)) for one in some)
+
+    writers: dict[Form, _Writer] = {
+        Form.STEPS: witness_text,
+        Form.MERMAID: drawn(draw.sequence_mermaid),
+        Form.PLANTUML: drawn(draw.sequence_plantuml),
+        Form.SVG: lambda tables, some: draw.sequence_svg([draw.witness_diagram(tables, one) for one in some]),
+        Form.PYTEST: export.pytest_file,
+        Form.ITF: lambda _, some: "".join(map(export.itf, some)),
+    }
+    return writers[form]

@@ -1,0 +1,189 @@
+"""``check``: which anomalies a configuration can reach, and which of them it promised never to."""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Protocol
+
+from ackfsm.explore.questions.liveness import LivenessFinding, check_forever, find_liveness
+from ackfsm.explore.replay.witness import CandidateWitness, Witness, replay_all
+from ackfsm.explore.search.explore import Exploration, exploration_of, explore, finished_search
+from ackfsm.explore.search.options import Reduction, SearchOptions
+from ackfsm.network import Bounds, Network, NetworkEvent, compose
+from ackfsm.tables import Promise, Specification
+from ackfsm.terms import Anomaly, Configuration, Fault, InputError
+
+__all__ = ["Answer", "Finding", "SearchFunction", "check"]
+
+
+class SearchFunction(Protocol):
+    """Searches a whole state space, as :func:`ackfsm.explore.explore` does in one process."""
+
+    def __call__(
+        self, network: Network, /, *, max_states: int | None, progress: Callable[[int], None] | None
+    ) -> Exploration:
+        """What is found in ``network``; the limit and the progress are those of :func:`ackfsm.explore.explore`."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Finding:
+    """What is known of one anomaly.
+
+    ``reachable`` is ``None`` where the search stopped before it could tell.  ``steps`` is a witness, empty without
+    one, and a shortest one unless the search used reductions; ``promise`` is the sentence that promises it absent.
+    """
+
+    anomaly: Anomaly
+    reachable: bool | None
+    promise: Promise | None
+    steps: tuple[NetworkEvent, ...]
+
+    @property
+    def violated(self) -> bool:
+        """Promised absent, and yet there is a witness."""
+        return self.reachable is True and self.promise is not None
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Answer:
+    """What a check found about one configuration.
+
+    ``guarantees`` has for each whether it stands, ``None`` where the search or the tables leave that
+    open; ``strongest`` are those that stand and have none above them that stands.  ``liveness`` is empty if it was not
+    asked for.
+    """
+
+    network: Network
+    exploration: Exploration
+    seconds: float
+    findings: Mapping[Anomaly, Finding]
+    guarantees: Mapping[str, bool | None]
+    strongest: tuple[str, ...]
+    liveness: Mapping[str, LivenessFinding] = dataclasses.field(default_factory=dict)
+
+    @property
+    def configuration(self) -> Configuration:
+        """What was checked."""
+        return self.network.configuration
+
+    @property
+    def bounds(self) -> Bounds:
+        """Within what."""
+        return self.network.bounds
+
+    def witnesses(self) -> tuple[Witness, ...]:
+        """Every witness, performed by the reference executor; those that break a promise come first.
+
+        Raises :class:`NotReplayedError` if one of them is none.
+        """
+        reached = sorted((f for f in self.findings.values() if f.reachable), key=lambda finding: not finding.violated)
+        candidates = [CandidateWitness(f.anomaly, tuple(event.label for event in f.steps), f.promise) for f in reached]
+        return tuple(replay_all(self.network, candidates)) if candidates else ()
+
+    @property
+    def violations(self) -> tuple[Finding, ...]:
+        """The findings that break a promise."""
+        return tuple(finding for finding in self.findings.values() if finding.violated)
+
+    @property
+    def keeps_promises(self) -> bool:
+        """Whether no promise is broken, by an anomaly or by a deadlock or lasso."""
+        return not self.violations and not any(finding.promised for finding in self.liveness.values())
+
+    def as_json(self) -> dict[str, object]:
+        """The answer as the command contract has it (``docs/commands.md``)."""
+        return {
+            "config": self.configuration.as_dict(),
+            "messages": self.bounds.messages,
+            "faults": [fault.value for fault in Fault if fault in self.bounds.faults],
+            "max_faults": self.bounds.max_faults,
+            **({"actions": sorted(self.bounds.actions)} if self.bounds.actions else {}),
+            **({"without": sorted(self.bounds.without)} if self.bounds.without else {}),
+            "complete": self.exploration.complete,
+            **({} if self.exploration.stopped_by is None else {"stopped_by": self.exploration.stopped_by}),
+            "states": self.exploration.states,
+            "transitions": self.exploration.transitions,
+            **({"reductions": list(self.exploration.reductions)} if self.exploration.reductions else {}),
+            "seconds": round(self.seconds, 3),
+            "anomalies": {
+                anomaly.value: {
+                    "reachable": finding.reachable,
+                    "promised_absent": finding.promise is not None,
+                    "steps": [event.label for event in finding.steps],
+                }
+                for anomaly, finding in self.findings.items()
+            },
+            "guarantees": dict(self.guarantees),
+            "strongest": list(self.strongest),
+            **({"progress": {n: f.as_json() for n, f in self.liveness.items()}} if self.liveness else {}),
+        }
+
+
+def check(  # noqa: PLR0913 - the options of a check
+    specification: Specification,
+    configuration: Configuration,
+    bounds: Bounds,
+    *,
+    max_states: int | None = None,
+    max_memory: int | None = None,
+    workers: int | None = None,
+    progress: Callable[[int], None] | None = None,
+    forever: Collection[str] | None = None,
+    search: SearchFunction | None = None,
+    reductions: Sequence[Reduction] = (),
+    every_step: bool = False,
+) -> Answer:
+    """Explore everything that ``configuration`` can do within ``bounds``.
+
+    With ``forever`` (perhaps empty) liveness is checked too; of the faults and actions those named in it may go on for
+    ever.  ``search`` searches in place of this process; it gets ``max_states`` and ``progress`` alone, and liveness is
+    not checked.  The other arguments are those of :class:`~ackfsm.explore.SearchOptions`; with ``reductions`` the
+    verdicts are the same.
+
+    Raises :class:`ackfsm.terms.InputError` for settings that the tables do not cover, and for ``reductions`` together
+    with ``forever`` or ``search``.
+    """
+    options = SearchOptions(
+        max_states=max_states,
+        max_memory=max_memory,
+        workers=workers,
+        progress=progress,
+        reductions=reductions,
+        every_step=every_step or forever is not None,
+    )
+    if reductions and search is not None:
+        raise InputError(f"only this process searches with {reductions[0]}; leave out the reductions, or the search")
+    if forever is not None and reductions:
+        raise InputError(
+            f"a search with --reduce {reductions[0]} leaves out what may go on for ever; "
+            "leave --reduce out, or --progress and --forever"
+        )
+    check_forever(bounds, forever or ())
+    network = compose(specification, configuration, bounds)
+    promises = specification.promised_absent(configuration)
+    liveness: Mapping[str, LivenessFinding] = {}
+    begun = time.perf_counter()
+    if search is not None:
+        exploration = search(network, max_states=max_states, progress=progress)
+    elif forever is None:
+        exploration = explore(network, options)
+    else:
+        finished, events = finished_search(network, options)
+        liveness = find_liveness(finished, network, specification.progress, forever=forever, promised=promises)
+        exploration = exploration_of(finished, events)
+    seconds = time.perf_counter() - begun
+    findings = {
+        anomaly: Finding(
+            anomaly,
+            True if anomaly in exploration.witnesses else (False if exploration.complete else None),
+            promises.get(anomaly),
+            exploration.witnesses.get(anomaly, ()),
+        )
+        for anomaly in specification.properties
+    }
+    lattice = specification.guarantees
+    standing = lattice.standing({anomaly: finding.reachable for anomaly, finding in findings.items()})
+    strongest = lattice.strongest(standing)
+    return Answer(network, exploration, seconds, findings, standing, strongest, liveness)

@@ -1,0 +1,1 @@
+"""What a search has found, performed by machines of the transitions library."""

@@ -1,0 +1,91 @@
+"""Compiled code, cached between runs where it can be; where it cannot, it is compiled again with a warning.
+
+Numba refuses to compile with a cache when it finds no folder for it, and fails in the midst of a search when its files
+are damaged or the disk is full.  It caches machine code, and runs what it reads: so a file is believed only if its
+digest is right.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import pickle
+import warnings
+from typing import Any
+
+from numba.core.caching import FunctionCache, IndexDataCacheFile, NullCache
+
+__all__ = ["CacheWarning", "cache_of"]
+
+
+class CacheWarning(RuntimeWarning):
+    """Compiled code cannot be cached, which costs nothing but time."""
+
+
+def cache_of(function: Any) -> Any:
+    """The cache of a compiled ``function``: what :mod:`numba` takes for one, with an answer to every failure."""
+    try:
+        return _Cache(function)
+    except (OSError, RuntimeError):
+        _warn("neither the folder of this package nor that of the user's caches can be written")
+        return NullCache()
+
+
+def _warn(why: str) -> None:
+    remedy = "set NUMBA_CACHE_DIR to a folder that can be written"
+    warnings.warn(f"compiled code cannot be kept ({why}), so it takes longer; {remedy}", CacheWarning, stacklevel=2)
+
+
+class _Cache(FunctionCache):
+    def __init__(self, function: Any) -> None:
+        super().__init__(function)
+        plain = self._cache_file
+        self._cache_file = _Sealed(plain._cache_path, self._impl.filename_base, plain._source_stamp)  # noqa: SLF001 - nothing else tells
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        try:
+            return super().load_overload(sig, target_context)
+        except MemoryError:
+            raise
+        except OSError as error:
+            self._give_up(error)
+        except Exception:  # noqa: BLE001 - reading what is damaged may raise anything
+            self._forget()
+        return None
+
+    def save_overload(self, sig: Any, data: Any) -> None:
+        try:
+            super().save_overload(sig, data)
+        except OSError as error:
+            self._give_up(error)
+
+    def _forget(self) -> None:
+        """What is damaged is replaced when the function has been compiled."""
+        try:
+            self.flush()
+        except OSError as error:
+            self._give_up(error)
+
+    def _give_up(self, error: OSError) -> None:
+        self.disable()
+        _warn(f"{self.cache_path}: {error.strerror}")
+
+
+class _Sealed(IndexDataCacheFile):
+    """Stores each entry with a digest of it and of its key."""
+
+    def save(self, key: Any, data: Any) -> None:
+        kept = self._dump(data)
+        super().save(key, (_digest(key, kept), kept))
+
+    def load(self, key: Any) -> Any:
+        found = super().load(key)
+        if found is None:
+            return None
+        digest, kept = found
+        if digest != _digest(key, kept):
+            raise pickle.UnpicklingError("damaged")
+        return pickle.loads(kept)  # noqa: S301 - Numba keeps nothing else, in a folder of the user alone
+
+
+def _digest(key: Any, kept: bytes) -> bytes:
+    return hashlib.sha256(repr(key).encode() + kept).digest()

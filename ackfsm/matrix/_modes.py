@@ -1,0 +1,79 @@
+"""The mode sweep: what every mode of a system promises, and what each single fault can cause in it."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Collection, Iterator, Mapping
+from types import MappingProxyType
+from typing import Final
+
+from ackfsm.batch import ProgressBar
+from ackfsm.matrix._plan import Plan, refusal, scenarios, span
+from ackfsm.matrix._result import Outcome
+from ackfsm.matrix._run import run
+from ackfsm.tables import Gap, Promise, Specification
+from ackfsm.terms import AckMode, Anomaly, Configuration, Consumption, DeliveryMode, Fault, Profile
+
+__all__ = ["ModeResult", "mode_sweep"]
+
+_FACTORS: Final[Mapping[str, tuple[object, ...]]] = MappingProxyType(
+    {"delivery_mode": tuple(DeliveryMode), "ack_mode": tuple(AckMode), "consumption": tuple(Consumption)}
+)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class ModeResult:
+    """One mode of a system: the configuration, what it promises, and what can happen in it.
+
+    ``causes`` has the outcome for no fault (``None``) and for each kind of fault, which may happen once; it is empty
+    where the tables have ``gaps``.
+    """
+
+    configuration: Configuration
+    promised: Mapping[Anomaly, Promise]
+    gaps: tuple[Gap, ...]
+    causes: Mapping[Fault | None, Outcome]
+
+    @property
+    def broken(self) -> frozenset[Anomaly]:
+        """The anomalies that are promised never to happen and happen."""
+        return frozenset(anomaly for found in self.causes.values() for anomaly in found.witnesses) & set(self.promised)
+
+
+def mode_sweep(
+    specification: Specification,
+    profiles: Collection[Profile],
+    *,
+    jobs: int = 1,
+    progress_bar: ProgressBar | None = None,
+) -> dict[Profile, tuple[ModeResult, ...]]:
+    """Every acknowledgement mode x delivery mode x way to consume that each profile has, all else at its defaults.
+
+    One message is sent.  The searches are those of a matrix, see :func:`ackfsm.matrix.run`; with more than one of
+    ``jobs`` processes read the tables that ship with the package.
+    """
+    modes = {profile: tuple(_modes(specification, profile)) for profile in profiles}
+    covered = tuple(mode for some in modes.values() for mode in some if not specification.gaps_of(mode))
+    plan = Plan(covered, tuple(_FACTORS), (), scenarios(pairs=False), messages=1, max_states=None)
+    matrix = run(plan, specification, jobs=jobs, progress_bar=progress_bar)
+    causes = {
+        row[0].configuration: MappingProxyType({_fault(cell.scenario.faults): cell.outcome for cell in row})
+        for row in matrix.rows()
+    }
+
+    def result(mode: Configuration) -> ModeResult:
+        found = causes.get(mode, MappingProxyType({}))
+        return ModeResult(mode, specification.promised_absent(mode), specification.gaps_of(mode), found)
+
+    return {profile: tuple(map(result, some)) for profile, some in modes.items()}
+
+
+def _modes(specification: Specification, profile: Profile) -> Iterator[Configuration]:
+    """Every mode that the profile has, delivery mode by delivery mode."""
+    for mode in span(specification, {"profile": profile}, _FACTORS):
+        if refusal(specification, mode) is None:
+            yield mode
+
+
+def _fault(faults: tuple[Fault, ...]) -> Fault | None:
+    return faults[0] if faults else None

@@ -1,0 +1,125 @@
+"""Lines that several screens have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
+
+from rich.table import Table
+from rich.text import Text
+
+from ackfsm.explore import LivenessFinding
+from ackfsm.network import Network, NetworkEvent
+from ackfsm.terms import Anomaly, Fault
+
+__all__ = ["guarantees_line", "hanging", "listed", "liveness_lines", "occurrence", "query_lines", "titled"]
+
+
+def query_lines(network: Network) -> Text:
+    """The configuration of ``network``, and within which bounds it was composed."""
+    config, bounds = network.configuration, network.bounds
+    names = "any fault" if bounds.faults == set(Fault) else ", ".join(sorted(bounds.faults)) or "no fault"
+    times = "any number of times" if bounds.max_faults is None else f"at most {bounds.max_faults} in all"
+    messages = f"{bounds.messages} message" + "s" * (bounds.messages > 1)
+    return Text.assemble(
+        (f"{config.profile}", "bold"),
+        f": {config.delivery_mode}, {config.send_mode} send, {config.ack_mode}, {config.consumption}\n",
+        f"{messages}; {names}, {times}",
+    )
+
+
+def guarantees_line(standing: Mapping[str, bool | None], strongest: Sequence[str]) -> Text:
+    """The strongest guarantees that hold, then those that do not, then those that are undecided."""
+    excluded = [name for name, stands in standing.items() if stands is False]
+    undecided = [name for name, stands in standing.items() if stands is None]
+    line = Text.assemble(("strongest guarantee: ", "bold"), (", ".join(strongest) or "none", "bold"))
+    if excluded:
+        line.append(f"\nexcluded: {', '.join(excluded)}")
+    if undecided:
+        line.append(f"\nleft open: {', '.join(undecided)}", style="dim")
+    return line
+
+
+def liveness_lines(liveness: Mapping[str, LivenessFinding]) -> Iterator[Text]:
+    """A line for each liveness property, with a path to where it fails and the cycle; nothing if none was checked."""
+    if liveness:
+        yield Text("in the end", style="bold")
+    for name, finding in liveness.items():
+        yield Text.assemble((f"{name}: ", "bold"), *_liveness(finding))
+    if liveness:
+        yield Text("")
+
+
+def _liveness(finding: LivenessFinding) -> Iterator[tuple[str, str]]:
+    if finding.holds is None:
+        yield "unknown", "yellow"
+    elif finding.holds:
+        yield "yes", "green"
+    else:
+        yield "no", "red" if finding.promised else "yellow"
+        end = ", for ever: " + _steps(finding.cycle) if finding.cycle else ", then nothing"
+        yield f", {finding.waiting.label if finding.waiting else ''} waits: {_steps(finding.steps)}{end}", ""
+
+
+def _steps(events: Iterable[NetworkEvent]) -> str:
+    return " → ".join(event.label for event in events)
+
+
+# lines whose continuations are indented: a text from outside never begins a line of a screen
+
+
+def titled(rows: Iterable[tuple[str, str]]) -> Table:
+    """A line for each pair of a title and what belongs to it."""
+    return _indented((Text(f"{title}  ", style="bold"), Text(text)) for title, text in rows)
+
+
+def listed(sentences: Iterable[str]) -> Table:
+    """A line for each sentence, after a dash."""
+    return _indented((Text("  - "), Text(sentence)) for sentence in sentences)
+
+
+def hanging(sentence: str, style: str) -> Table:
+    """One sentence that begins its line."""
+    head, _, rest = sentence.partition(" ")
+    return _indented([(Text(f"{head} ", style=style), Text(rest, style=style))])
+
+
+def _indented(rows: Iterable[tuple[Text, Text]]) -> Table:
+    table = Table.grid()
+    table.add_column(no_wrap=True)
+    table.add_column(overflow="fold")
+    for row in rows:
+        table.add_row(*row)
+    return table
+
+
+_OCCURRENCES: Mapping[Anomaly, str] = MappingProxyType(
+    {
+        Anomaly.LOSS: "lost",
+        Anomaly.UNPROCESSED: "delivered and never processed",
+        Anomaly.DUPLICATE: "delivered again, flagged as redelivered",
+        Anomaly.UNFLAGGED_DUPLICATE: "delivered again with the flag clear",
+        Anomaly.REPROCESSED: "processed more than once",
+        Anomaly.RESURRECTION: "delivered again after an acknowledgement was confirmed",
+        Anomaly.PHANTOM: "delivered with no send before",
+        Anomaly.DIRTY_DELIVERY: "delivered out of a transaction that nobody had asked to commit",
+        Anomaly.TORN_TRANSACTION: "carried out in part",
+        Anomaly.REORDER: "overtaken",
+        Anomaly.WINDOW_OVERRUN: "sent beyond the publish window",
+        Anomaly.PREFETCH_OVERRUN: "delivered beyond the prefetch bound",
+        Anomaly.DOUBLE_OUTCOME: "given two outcomes",
+        Anomaly.MISSING_OUTCOME: "left without an outcome",
+        Anomaly.EARLY_CONFIRM: "confirmed before the journal had synced",
+        Anomaly.COUNT_REGRESSION: "delivered with counts that contradict each other",
+        Anomaly.STUCK: "stuck",
+    }
+)
+
+
+def occurrence(anomaly: Anomaly, number: int | None) -> str:
+    """``2 messages were lost``; ``no message was lost`` for 0, ``a message was lost`` for ``None``."""
+    kind = "transaction" if anomaly is Anomaly.TORN_TRANSACTION else "message"
+    if number is None or number < 2:  # noqa: PLR2004 - several
+        count = {None: "a", 0: "no", 1: "1"}[number]
+        return f"{count} {kind} was {_OCCURRENCES[anomaly]}"
+    return f"{number:,} {kind}s were {_OCCURRENCES[anomaly]}"

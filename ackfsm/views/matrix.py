@@ -1,0 +1,182 @@
+"""The matrix on a terminal, and as JSON."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from ackfsm.matrix import Broken, Entry, Line, Matrix, Reachability, Scenario, Summary
+from ackfsm.tables import written
+from ackfsm.terms import Configuration
+
+__all__ = ["check_command", "matrix_json", "matrix_screen"]
+
+_STYLE = {
+    Reachability.NEVER: "green",
+    Reachability.DEPENDS: "yellow",
+    Reachability.ALWAYS: "red",
+    Reachability.UNKNOWN: "bold yellow",
+}
+
+
+def matrix_screen(matrix: Matrix, summary: Summary) -> RenderableType:
+    """Extent, a line for each acknowledgement mode, delivery mode and way of consuming, and the conclusion."""
+    return Group(_heading(matrix), "", _table(summary), *_legend(summary), "", *_left_out(matrix), _conclusion(matrix))
+
+
+def _heading(matrix: Matrix) -> Text:
+    plan, config = matrix.plan, matrix.plan.configurations[0]
+    messages = f"{plan.messages} message" + "s" * (plan.messages > 1)
+    pairs = any(scenario.max_faults > 1 for scenario in plan.scenarios)
+    faults = "no fault, every single fault" + (", every two faults" if pairs else "")
+    extent = "" if matrix.complete else "; NOT all states: some searches stopped at their limit"
+    return Text.assemble(
+        (f"{config.profile}", "bold"),
+        f": {len(plan.configurations):,} configurations of {', '.join(plan.varied) or 'nothing that varies'}\n",
+        f"{messages}; {faults}: {matrix.cells:,} cells, {len(matrix.outcomes):,} of them different\n",
+        f"{matrix.states:,} states and {matrix.transitions:,} transitions ({matrix.seconds:.1f} s){extent}",
+    )
+
+
+def _table(summary: Summary) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for name in ("acknowledgement", "delivery", "consumption"):
+        table.add_column(name, no_wrap=True)
+    shown = [anomaly for anomaly in summary.anomalies if anomaly not in summary.nowhere]
+    for anomaly in shown:
+        table.add_column(anomaly.replace("_", "\n"), no_wrap=True, vertical="bottom")
+    before: Line | None = None
+    for line in summary.lines:
+        mode, delivery = line.ack_mode.removesuffix("_ACKNOWLEDGE"), line.delivery_mode.value
+        same_mode = before is not None and before.ack_mode is line.ack_mode
+        same_delivery = same_mode and before is not None and before.delivery_mode is line.delivery_mode
+        cells = [_entry(line.overall[anomaly]) for anomaly in shown]
+        table.add_row("" if same_mode else mode, "" if same_delivery else delivery, line.consumption, *cells)
+        before = line
+    return table
+
+
+def _entry(entry: Entry) -> Text:
+    faults = "" if entry.scenario is None else f" {entry.scenario.max_faults}"
+    style = "bold red" if entry.broken else _STYLE[entry.happens]
+    return Text(f"{entry.happens}{faults}{'!' if entry.broken else ''}", style=style)
+
+
+def _legend(summary: Summary) -> Iterator[Text]:
+    if summary.nowhere:
+        yield Text(f"never anywhere: {', '.join(summary.nowhere)}", style="green")
+    yield Text(
+        "the number is how many faults it takes; depends: on the other switches; !: a promise is broken", style="dim"
+    )
+
+
+def _left_out(matrix: Matrix) -> Iterator[Text]:
+    for left in matrix.plan.left_out:
+        yield Text(f"left out: {left.count:,} configurations, {left.because}", style="dim")
+    if matrix.plan.left_out:
+        yield Text("")
+
+
+def _conclusion(matrix: Matrix) -> RenderableType:
+    if matrix.broken:
+        return Group(*(_broken(matrix, broken) for broken in matrix.broken))
+    if not matrix.complete:
+        return Text("Undetermined: some searches stopped at their limit; raise --max-states.", style="bold yellow")
+    return Text("As promised: nothing that is promised never to happen can happen.", style="bold green")
+
+
+def _broken(matrix: Matrix, broken: Broken) -> Text:
+    promise, cell = broken.promise, broken.cell
+    settings = " ".join(f"{key}={_plain(value)}" for key, value in broken.settings.items())
+    where = f", all with {settings}" if settings else ""
+    of = f"{broken.configurations:,} of {len(matrix.plan.configurations):,} configurations{where}"
+    witness = " → ".join(cell.outcome.witnesses[promise.absent])
+    command = check_command(matrix, cell.configuration, cell.scenario)
+    return Text.assemble(
+        (f"Promise broken: {promise.absent} ({promise.source})", "bold red"),
+        f" in {of}\n  {witness}\n",
+        (f"  {command}", "dim"),
+    )
+
+
+def _plain(value: object) -> object:
+    return str(value).lower() if isinstance(value, bool) else value
+
+
+def check_command(matrix: Matrix, configuration: Configuration, scenario: Scenario) -> str:
+    """The command that checks one cell alone."""
+    table = matrix.specification.profiles[configuration.profile]
+    settings: dict[str, object] = {}
+    for field in dataclasses.fields(configuration):
+        if table.settings(settings)[field.name] != (value := getattr(configuration, field.name)):
+            settings[field.name] = value
+    words = ["ackfsm check --profile", configuration.profile]
+    words += [f"--set {key}={written(value)}" for key, value in settings.items()]
+    words += [f"--fault {fault}" for fault in scenario.faults]
+    words += [f"--max-faults {scenario.max_faults}"] if scenario.max_faults != 1 else []
+    words += [f"--messages {matrix.plan.messages}"] if matrix.plan.messages > 1 else []
+    return " ".join(words)
+
+
+def matrix_json(matrix: Matrix, summary: Summary) -> dict[str, object]:
+    """The matrix as ``docs/commands.md`` has it: its extent, its lines, and the promises that are broken."""
+    plan = matrix.plan
+    return {
+        "profile": plan.configurations[0].profile.value,
+        "varied": list(plan.varied),
+        "messages": plan.messages,
+        "scenarios": [str(scenario) for scenario in plan.scenarios],
+        "configurations": len(plan.configurations),
+        "left_out": [{"count": left.count, "because": left.because} for left in plan.left_out],
+        "cells": matrix.cells,
+        "explored": len(matrix.outcomes),
+        "complete": matrix.complete,
+        "states": matrix.states,
+        "transitions": matrix.transitions,
+        "seconds": round(matrix.seconds, 3),
+        "lines": [_line_json(matrix, line) for line in summary.lines],
+        "broken": [_broken_json(matrix, broken) for broken in matrix.broken],
+    }
+
+
+def _line_json(matrix: Matrix, line: Line) -> dict[str, object]:
+    return {
+        "ack_mode": line.ack_mode.value,
+        "delivery_mode": line.delivery_mode.value,
+        "consumption": line.consumption.value,
+        "configurations": line.configurations,
+        "anomalies": {anomaly.value: _entry_json(matrix, entry) for anomaly, entry in line.overall.items()},
+    }
+
+
+def _entry_json(matrix: Matrix, entry: Entry) -> dict[str, object]:
+    configuration, scenario = entry.configuration, entry.scenario
+    return {
+        "happens": entry.happens.value,
+        "decided_by": list(entry.decided_by),
+        "faults": None if scenario is None else [fault.value for fault in scenario.faults],
+        "max_faults": None if scenario is None else scenario.max_faults,
+        "promise_broken": entry.broken,
+        "searched": entry.searched,
+        "steps": list(entry.steps),
+        "command": configuration and scenario and check_command(matrix, configuration, scenario),
+    }
+
+
+def _broken_json(matrix: Matrix, broken: Broken) -> dict[str, object]:
+    cell, promise = broken.cell, broken.promise
+    return {
+        "anomaly": promise.absent.value,
+        "source": promise.source,
+        "configurations": broken.configurations,
+        "settings": {key: getattr(value, "value", value) for key, value in broken.settings.items()},
+        "config": cell.configuration.as_dict(),
+        "faults": [fault.value for fault in cell.scenario.faults],
+        "max_faults": cell.scenario.max_faults,
+        "steps": list(cell.outcome.witnesses[promise.absent]),
+        "command": check_command(matrix, cell.configuration, cell.scenario),
+    }

@@ -1,0 +1,342 @@
+"""One page for each system: its modes, numbers, names, defaults, refusals, promises, deviations, and what faults cause.
+
+The pages are made from the profile and from complete searches, and from nothing else (no date, no version), so that
+they are the same bytes whenever they are made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from enum import StrEnum
+from typing import Final
+
+from ackfsm.matrix import ModeResult
+from ackfsm.tables import Default, OwnName, ProfileTable, Promise, Refusal, Specification, written
+from ackfsm.terms import Anomaly, Configuration, Fault, Profile, key_type
+from ackfsm.views.markdown import code, page_of, rows_of, sentence
+
+__all__ = ["MADE", "system_json", "system_page", "system_pages", "systems_json", "systems_page"]
+
+MADE: Final = "<!-- Made from spec/ by ackfsm systems: change the tables, not this file. -->\n"
+"""What every page says of itself."""
+
+_MODES: Final = ("ack_mode", "delivery_mode", "send_mode")
+"""The settings whose values are a system's modes; each value is drawn in diagrams/modes."""
+
+_DRAWINGS: Final = "../../diagrams"
+
+
+def system_pages(specification: Specification, modes: dict[Profile, tuple[ModeResult, ...]]) -> dict[str, str]:
+    """The text of every page by its name: one for each profile, and the index."""
+    pages = {f"{profile}.md": system_page(specification, profile, some) for profile, some in modes.items()}
+    return {"README.md": f"{MADE}\n{systems_page(specification)}", **pages}
+
+
+def systems_page(specification: Specification) -> str:
+    """All systems, one line each: the modes that they have, and how much there is to know of them."""
+    rows = [
+        (
+            f"[{profile}]({profile}.md)",
+            table.system,
+            _values(specification.offered(profile, "ack_mode")),
+            _values(specification.offered(profile, "delivery_mode")),
+            str(len(table.unsupported)),
+            str(len(table.deviates)),
+        )
+        for profile, table in specification.profiles.items()
+    ]
+    names = ("profile", "system", "acknowledgement modes", "delivery modes", "refusals", "deviations")
+    text = (
+        "Each page is made from the profile in `spec/profiles` and from complete searches of the machines: what a"
+        " system has, calls its own, sets by default and refuses; what each of its modes promises, and what each fault"
+        " can cause in it."
+    )
+    return page_of(["# Systems", "", text, "", *rows_of(names, rows)])
+
+
+def system_page(specification: Specification, profile: Profile, modes: Sequence[ModeResult]) -> str:
+    """The page of one system; ``modes`` are those of :func:`ackfsm.matrix.mode_sweep`."""
+    table = specification.profiles[profile]
+    drawings = f"the machines are drawn in [diagrams]({_DRAWINGS}/README.md), where the sources are listed too"
+    lines = [f"# {profile}: {table.system}", "", sentence(f"made from `spec/profiles/{profile}.yaml`; {drawings}")]
+    lines += ["", "## Modes", "", *_modes(specification, table)]
+    covered = [mode for mode in modes if not mode.gaps]
+    lines += _titled("What each mode promises", _promises(covered))
+    lines += _titled("What each single fault can cause", [*_causes(covered), *_gaps(modes)])
+    lines += _titled("Defaults", _defaults(table))
+    lines += _titled("Its own names", _names(table))
+    lines += _titled("What it does not have", _refusals(table.unsupported))
+    lines += _titled("Interfaces", _apis(table))
+    lines += _titled("Where it deviates from JMS", _deviations(table))
+    lines += _titled("Other numbers", _numbers(table))
+    return f"{MADE}\n{page_of(lines)}"
+
+
+def _titled(title: str, lines: Iterable[str]) -> list[str]:
+    """A section, if there is anything in it."""
+    body = list(lines)
+    return ["", f"## {title}", "", *body] if body else []
+
+
+def _values(values: Iterable[object]) -> str:
+    return ", ".join(code(written(value)) for value in values)
+
+
+def _modes(specification: Specification, table: ProfileTable) -> list[str]:
+    gaps = {(gap.key, gap.value) for gap in specification.gaps}
+    rows = []
+    for key in _MODES:
+        for value in specification.offered(table.profile, key):
+            constants = table.constants_of(key, value)
+            numbers = ", ".join(f"{code(constant.name)} = {constant.written}" for constant in constants)
+            sources = "; ".join(dict.fromkeys(constant.source for constant in constants))
+            drawn = "no rows yet" if (key, value) in gaps else f"[drawing]({_DRAWINGS}/modes/{key}-{value}.md)"
+            rows.append((code(key), code(value), numbers, sources, drawn))
+    return rows_of(("setting", "value", "its own constant", "source", "machine"), rows)
+
+
+def _numbers(table: ProfileTable) -> list[str]:
+    others = [constant for constant in table.constants if constant.means]
+    rows = [(code(constant.name), constant.written, constant.means or "", constant.source) for constant in others]
+    return rows_of(("constant", "number", "means", "source"), rows) if rows else []
+
+
+def _promises(modes: Sequence[ModeResult]) -> Iterator[str]:
+    yield "Promised never to happen, with all other settings at their defaults; `check` holds the tables to it."
+    yield ""
+    given: dict[tuple[Anomaly, str, str], list[ModeResult]] = {}
+    for mode in modes:
+        for anomaly in Anomaly:
+            if (promise := mode.promised.get(anomaly)) is not None:
+                given.setdefault((anomaly, promise.because, promise.source), []).append(mode)
+    rows = [
+        (code(anomaly), _where(some, modes), because, source)
+        for (anomaly, because, source), some in sorted(given.items(), key=lambda item: list(Anomaly).index(item[0][0]))
+    ]
+    yield from rows_of(("never", "in", "because", "source"), rows)
+
+
+def _where(some: Sequence[ModeResult], modes: Sequence[ModeResult]) -> str:
+    """The modes in ``some`` of all ``modes``, in as few words as may be."""
+    if len(some) == len(modes):
+        return "every mode"
+    words = []
+    for delivery_mode in dict.fromkeys(mode.configuration.delivery_mode for mode in modes):
+        mine = [mode for mode in some if mode.configuration.delivery_mode == delivery_mode]
+        whole = [mode for mode in modes if mode.configuration.delivery_mode == delivery_mode]
+        if mine:
+            names = ", ".join(dict.fromkeys(_name(mode, mine, whole) for mode in mine))
+            words.append(f"{delivery_mode}: {'every mode' if len(mine) == len(whole) else names}")
+    return "; ".join(words)
+
+
+def _name(mode: ModeResult, some: Sequence[ModeResult], whole: Sequence[ModeResult]) -> str:
+    """The acknowledgement mode, with the way to consume where ``some`` has not both of the ``whole``."""
+
+    def ways(modes: Sequence[ModeResult]) -> int:
+        return sum(other.configuration.ack_mode == mode.configuration.ack_mode for other in modes)
+
+    config = mode.configuration
+    return config.ack_mode if ways(some) == ways(whole) else f"{config.ack_mode} ({config.consumption})"
+
+
+def _causes(modes: Sequence[ModeResult]) -> Iterator[str]:
+    found = [search for mode in modes for search in mode.causes.values()]
+    yield (
+        f"One message, one fault, all other settings at their defaults: {len(found)} complete searches,"
+        f" {sum(search.states for search in found):,} states in all. An empty cell means that none of the states is an"
+        " anomaly; **bold** is promised never to happen. A fault without a column causes nothing in any of these modes."
+    )
+    for delivery_mode in dict.fromkeys(mode.configuration.delivery_mode for mode in modes):
+        mine = [mode for mode in modes if mode.configuration.delivery_mode == delivery_mode]
+        yield from ("", f"### {delivery_mode}", "", f"Sends are {_sends(mine)}.", "")
+        yield from _table_of_causes(mine)
+
+
+def _gaps(modes: Sequence[ModeResult]) -> Iterator[str]:
+    """The values for which the tables have no rows."""
+    gaps = {(gap.key, gap.value): gap for mode in modes for gap in mode.gaps}
+    for gap in gaps.values():
+        yield from ("", f"Nothing is said of {code(f'{gap.key}={written(gap.value)}')}: {gap.because}.")
+
+
+def _sends(modes: Sequence[ModeResult]) -> str:
+    return ", ".join(dict.fromkeys(code(mode.configuration.send_mode) for mode in modes))
+
+
+def _table_of_causes(modes: Sequence[ModeResult]) -> list[str]:
+    faults = [fault for fault in (None, *Fault) if any(mode.causes[fault].anomalies for mode in modes)]
+    rows: dict[tuple[str, ...], list[ModeResult]] = {}
+    for mode in modes:
+        cells = [_cell(mode, fault) for fault in faults]
+        rows.setdefault((mode.configuration.ack_mode, *cells), []).append(mode)
+    names = ("mode", *(code(fault) if fault else "no fault" for fault in faults))
+    return rows_of(names, ((_name(same[0], same, modes), *cells) for (_, *cells), same in rows.items()))
+
+
+def _cell(mode: ModeResult, fault: Fault | None) -> str:
+    reached = mode.causes[fault].anomalies
+    return ", ".join(f"**{anomaly}**" if anomaly in mode.promised else anomaly for anomaly in reached)
+
+
+def _defaults(table: ProfileTable) -> Iterator[str]:
+    if table.profile is not Profile.JMS:
+        yield "Settings that it does not state are as in [jms](jms.md), below its own."
+        yield ""
+    order = list(Configuration.__dataclass_fields__)
+    rows = sorted(table.defaults, key=lambda row: (row.key not in table.stated, order.index(row.key)))
+    own = table.profile is Profile.JMS
+    cells = [
+        (
+            code(row.key),
+            _default(row),
+            code(row.when.text) if row.when else "",
+            _reason(row, table, own=own),
+            row.source,
+        )
+        for row in rows
+    ]
+    yield from rows_of(("setting", "default", "where", "because", "source"), cells)
+
+
+def _default(row: Default) -> str:
+    return code(written(row.value)) if row.third_of is None else f"a third of {code(row.third_of)}, rounded up"
+
+
+def _reason(row: Default, table: ProfileTable, *, own: bool) -> str:
+    return row.because if own or row.key in table.stated else f"(jms) {row.because}"
+
+
+def _names(table: ProfileTable) -> Iterator[str]:
+    if not table.names:
+        return
+    yield "`--set` takes a name that means the same as the setting; of the others it says what to set."
+    yield ""
+    rows = [
+        (code(name.name), ", ".join(map(code, name.keys)), _difference(name), name.source)
+        for name in table.names.values()
+    ]
+    yield from rows_of(("name", "setting", "difference", "source"), rows)
+
+
+def _difference(name: OwnName) -> str:
+    if name.differs is not None:
+        return name.differs
+    return ", ".join(f"{code(text)} is {code(written(value))}" for text, value in name.values.items()) or "none"
+
+
+def _refusals(refusals: Iterable[Refusal]) -> list[str]:
+    rows = [(_refused(row), row.because, row.instead, row.source) for row in refusals]
+    return rows_of(("refused", "because", "instead", "source"), rows) if rows else []
+
+
+def _refused(row: Refusal) -> str:
+    return code(row.when.text) if row.when else f"any {code(row.fixed or '')} but the default"
+
+
+def _apis(table: ProfileTable) -> Iterator[str]:
+    for number, (api, refusals) in enumerate(table.apis.items()):
+        yield from [""] * bool(number)
+        yield from (f"### {api}", "")
+        yield from _refusals(refusals) or ["All that the system has."]
+
+
+def _deviations(table: ProfileTable) -> list[str]:
+    rows = [
+        (row.what, code(row.when.text) if row.when else f"not in the tables: {row.unmodelled}", row.source)
+        for row in table.deviates
+    ]
+    return rows_of(("what", "shown by the tables where", "source"), rows) if rows else []
+
+
+def systems_json(specification: Specification) -> list[dict[str, object]]:
+    """Every system with its modes, as plain JSON values."""
+    return [
+        {"profile": profile.value, "system": table.system, "modes": _offered_json(specification, profile)}
+        for profile, table in specification.profiles.items()
+    ]
+
+
+def _offered_json(specification: Specification, profile: Profile) -> dict[str, list[object]]:
+    keys = [key for key in Configuration.__dataclass_fields__ if issubclass(key_type(key), StrEnum | bool)]
+    return {key: list(specification.offered(profile, key)) for key in keys if key != "profile"}
+
+
+def system_json(specification: Specification, profile: Profile, modes: Sequence[ModeResult]) -> dict[str, object]:
+    """All that the page of a system says, as plain JSON values."""
+    table = specification.profiles[profile]
+    return {
+        "profile": profile.value,
+        "system": table.system,
+        "modes": _offered_json(specification, profile),
+        "defaults": [
+            {
+                "key": row.key,
+                **({"value": row.value} if row.third_of is None else {"third_of": row.third_of}),
+                "when": row.when.text if row.when else None,
+                "because": row.because,
+                "source": row.source,
+                "own": row.key in table.stated,
+            }
+            for row in table.defaults
+        ],
+        "names": [
+            {
+                "name": name.name,
+                "keys": list(name.keys),
+                "synonym": name.is_synonym,
+                "values": dict(name.values),
+                "differs": name.differs,
+                "source": name.source,
+            }
+            for name in table.names.values()
+        ],
+        "constants": [
+            {
+                "name": constant.name,
+                "number": constant.number,
+                "setting": dict([constant.setting]) if constant.setting else None,
+                "means": constant.means,
+                "source": constant.source,
+            }
+            for constant in table.constants
+        ],
+        "refuses": [_refusal_json(row) for row in table.unsupported],
+        "apis": {api: [_refusal_json(row) for row in rows] for api, rows in table.apis.items()},
+        "deviates": [
+            {
+                "what": row.what,
+                "when": row.when.text if row.when else None,
+                "unmodelled": row.unmodelled,
+                "source": row.source,
+            }
+            for row in table.deviates
+        ],
+        "checked": [_mode_json(mode) for mode in modes],
+    }
+
+
+def _refusal_json(row: Refusal) -> dict[str, object]:
+    return {
+        "when": row.when.text if row.when else None,
+        "fixed": row.fixed,
+        "because": row.because,
+        "source": row.source,
+        "instead": row.instead,
+    }
+
+
+def _mode_json(mode: ModeResult) -> dict[str, object]:
+    return {
+        "config": mode.configuration.as_dict(),
+        "promised_absent": {anomaly.value: _promise_json(promise) for anomaly, promise in mode.promised.items()},
+        "gaps": [gap.because for gap in mode.gaps],
+        "causes": {
+            (fault.value if fault else "none"): {"anomalies": list(found.anomalies), "states": found.states}
+            for fault, found in mode.causes.items()
+        },
+    }
+
+
+def _promise_json(promise: Promise) -> dict[str, str]:
+    return {"because": promise.because, "source": promise.source}

@@ -1,0 +1,150 @@
+"""The screen of ``ackfsm verify``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from ackfsm.history import Finding, Findings, Result
+from ackfsm.tables import Specification
+from ackfsm.terms import Anomaly, Verdict
+from ackfsm.text import in_words, quoted, shown
+from ackfsm.views._lines import guarantees_line, hanging, listed, occurrence, titled
+
+__all__ = ["verify_screen"]
+
+_STYLE = {Verdict.VALID: "bold green", Verdict.INVALID: "bold red", Verdict.UNKNOWN: "bold yellow"}
+
+_MEANING = {
+    Verdict.VALID: "no anomaly was found",
+    Verdict.INVALID: "something was found that the configuration does not allow",
+    Verdict.UNKNOWN: "something is left open, so this is not a pass",
+}
+
+
+def verify_screen(result: Result, specification: Specification) -> RenderableType:
+    """``--never``, what was read, each anomaly with its meaning, the guarantees, the verdict and why."""
+    guarantees = guarantees_line(result.guarantees, result.strongest)
+    return Group(
+        *_never(result), _heading(result), "", _anomalies(result, specification), "", guarantees, "", *_verdict(result)
+    )
+
+
+_FOUND_STYLE = {True: "bold red", False: "bold green", None: "bold yellow"}
+
+
+def _never(result: Result) -> Iterator[RenderableType]:
+    """A sentence for each anomaly of ``--never``."""
+    for anomaly, found in result.never.items():
+        yield hanging(_answer(result, anomaly, found=found), _FOUND_STYLE[found])
+    if result.never:
+        yield ""
+
+
+def _answer(result: Result, anomaly: Anomaly, *, found: bool | None) -> str:
+    finding = result.findings.anomalies[anomaly]
+    if found is None:
+        return f"whether {occurrence(anomaly, None)} is unknown: {_why_unknown(result, finding)} (--never {anomaly})"
+    if not found:
+        return f"{occurrence(anomaly, 0)} (--never {anomaly})"
+    least = "" if finding.count == finding.certain else "at least "
+    sentence = f"{least}{occurrence(anomaly, finding.certain)}"
+    if result.findings.configuration is None:
+        return f"{sentence}; --never {anomaly} forbids it"
+    if result.allowed[anomaly] is False:
+        return f"{sentence}, which neither this configuration nor --never {anomaly} allows"
+    allowed = "which this configuration allows" if result.allowed[anomaly] else "and it is open whether that is allowed"
+    return f"{sentence}, {allowed}; --never {anomaly} forbids it"
+
+
+def _why_unknown(result: Result, finding: Finding) -> str:
+    if not result.findings.messages:
+        return "no message was sent"
+    reasons = [why for why in (finding.unknown, finding.doubt) if why is not None]
+    return "; ".join(reasons) or "lines could not be read"
+
+
+def _heading(result: Result) -> Table:
+    found = result.findings
+    config = found.configuration
+    setting = "unknown"
+    if config is not None:
+        setting = f"{config.profile}: {config.delivery_mode}, {config.ack_mode}, {config.consumption}"
+    faults = ", ".join(found.faults) or "none recorded"
+    counts = ((found.events, "event"), (found.messages, "message"), (found.parse_errors, "line"))
+    events, messages, lines = (f"{number:,} {kind}{'' if number == 1 else 's'}" for number, kind in counts)
+    read = f"{events} of {messages}; {lines} unread"
+    return titled(
+        [
+            ("history", shown(found.history)),
+            ("configuration", setting),
+            ("read", f"{read} ({found.engine})"),
+            ("faults", faults),
+            *_clocks(found),
+        ]
+    )
+
+
+_SHIFTS = 10
+"""At most so many processes are named whose clocks were corrected."""
+
+
+def _clocks(found: Findings) -> Iterator[tuple[str, str]]:
+    """By how much each clock was corrected, the greatest correction first."""
+    if not found.skew:
+        return
+    shifts = sorted(found.offsets.items(), key=lambda shift: (-shift[1], shift[0]))
+    corrections = [f"{quoted(name, 64)} +{_exactly(offset)}" for name, offset in shifts[:_SHIFTS]]
+    corrections += [f"{len(shifts) - _SHIFTS:,} more"] * (len(shifts) > _SHIFTS)
+    yield "clocks", f"may differ by {_exactly(found.skew)}; put right: {', '.join(corrections) or 'none'}"
+
+
+def _exactly(nanoseconds: int) -> str:
+    size, unit = (1_000, "us") if nanoseconds < 10**6 else (10**6, "ms")
+    return f"{nanoseconds / size:.15g}{unit}"
+
+
+def _meaning(result: Result) -> str:
+    """What the verdict means; a pass says what it passes."""
+    findings = result.findings.anomalies.values()
+    found = [f"{finding.found:,} {finding.anomaly}" for finding in findings if finding.found]
+    unrecorded = [str(finding.anomaly) for finding in findings if finding.unrecorded]
+    if result.verdict is not Verdict.VALID or not (found or unrecorded):
+        return _MEANING[result.verdict]
+    sentences = [f"{in_words(found)}, all allowed by this configuration"] if found else []
+    if unrecorded:
+        sentences.append(f"how much is {' or '.join(unrecorded)} is unknown, and allowed in any number")
+    return "; ".join(sentences)
+
+
+def _anomalies(result: Result, specification: Specification) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    table.add_column("anomaly", no_wrap=True)
+    table.add_column("count", justify="right", no_wrap=True)
+    table.add_column("allowed here", no_wrap=True)
+    table.add_column("what it means")
+    for anomaly, finding in result.findings.anomalies.items():
+        allowed = _allowed(finding, allowed=result.allowed[anomaly])
+        table.add_row(anomaly, _count(finding), allowed, specification.meaning(anomaly))
+    return table
+
+
+def _count(finding: Finding) -> str:
+    if finding.count is not None:
+        return f"{finding.count:,}"
+    return f"{finding.found:,} or more" if finding.found else "unknown"
+
+
+def _allowed(finding: Finding, *, allowed: bool | None) -> Text:
+    if allowed is None:
+        return Text("undecided", style="yellow" if finding.found else "dim")
+    return Text("yes") if allowed else Text("no", style="red" if finding.found else "")
+
+
+def _verdict(result: Result) -> Iterator[RenderableType]:
+    yield Text(f"{result.verdict}: {_meaning(result)}", style=_STYLE[result.verdict])
+    if result.reasons:
+        yield listed(result.reasons)
