@@ -9,7 +9,8 @@ INSTALLED := $(VENV)/installed
 SERVERS := $(VENV)/servers
 DRAWINGS := diagrams
 PAGES := docs/systems
-GENERATED := $(DRAWINGS) $(PAGES)
+INDEX := spec/INDEX.md
+GENERATED := $(DRAWINGS) $(PAGES) $(INDEX)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
@@ -75,8 +76,9 @@ lint: $(INSTALLED) ## style, format, types, floors
 draw: $(INSTALLED) pages ## make the generated files again
 	$(BIN)/python -m ackfsm.cli draw --all --output $(DRAWINGS)
 
-pages: $(INSTALLED) ## of these only the pages of the systems
+pages: $(INSTALLED) ## of these only the pages of the systems and the index of the tables
 	$(BIN)/python -m ackfsm.cli systems --output $(PAGES)
+	$(BIN)/python -m ackfsm.cli where --output $(INDEX)
 
 fresh: draw ## fail unless the generated files are those in the index
 	@git diff --exit-code --stat -- $(GENERATED) && test -z "$$(git ls-files --others --exclude-standard $(GENERATED))" || \

@@ -74,6 +74,8 @@ def command_lines(draw_: st.DrawFn, laboratory: Laboratory) -> list[str]:
         "claims",
         "matrix",
         "systems",
+        "where",
+        "where",
         "odd",
     ]
     return _LINES[draw_(st.sampled_from(kinds))](draw_, laboratory)
@@ -133,6 +135,23 @@ def _systems_line(draw_: st.DrawFn, _: Laboratory) -> list[str]:
     ]
 
 
+def _where_line(draw_: st.DrawFn, laboratory: Laboratory) -> list[str]:
+    words = (
+        "ack_mode",
+        "AUTO",
+        "prefetch=2",
+        "confirm",
+        "entry.ready",
+        "loss",
+        "acks_lazily",
+        "blockOnAcknowledge",
+        "a.b",
+    )
+    word = draw_(st.one_of(st.just([]), mostly(words).map(lambda name: [name])))
+    profile = mostly(("jms", "artemis", "rabbitmq"))
+    return ["where", *word, *draw_(_options(2, profile=profile, output=laboratory.output(), json=None))]
+
+
 def _odd_line(draw_: st.DrawFn, _: Laboratory) -> list[str]:
     names = ("check", "verify", "draw", "journal", "--help", "--version", "explain", "--json")
     return draw_(st.lists(mostly(names), max_size=3).filter(lambda words: words != ["check"]))
@@ -148,5 +167,6 @@ _LINES: Mapping[str, Callable[[st.DrawFn, Laboratory], list[str]]] = {
     "claims": _claims_line,
     "matrix": _matrix_line,
     "systems": _systems_line,
+    "where": _where_line,
     "odd": _odd_line,
 }

@@ -51,6 +51,7 @@ COMMANDS = {
     "draw": ("draw delivery", AS_PROMISED),
     "export": ("export --max-faults 0", AS_PROMISED),
     "systems": ("systems", AS_PROMISED),
+    "where": ("where confirm", AS_PROMISED),
     "journal": ("journal verify {journal}", AS_PROMISED),
     "help": ("--help", AS_PROMISED),
 }

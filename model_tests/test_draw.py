@@ -363,15 +363,15 @@ lamp:
   owns: [press, tap, pull]
   states:
     dark:
-      press, tap: [{first}, {{ignore: never mind}}]
-      pull: [{first}, {{refuse: no such thing}}]
+      press, tap: [{first}, {{ignore: never mind, source: model}}]
+      pull: [{first}, {{refuse: no such thing, source: model}}]
     bright:
       press, tap, pull: {{ignore: it shines}}
 """
     events = "".join(f"{name}: {{per: system, lane: producer, means: x}}\n" for name in ("press", "tap", "pull"))
     text = str(draw(small_spec(tmp_path, machine, events), "lamp", Format.TABLE))
     assert "| `press`, `tap` | to `bright` | `send_mode == 'blocking'` | x | model |\n" in text
-    assert "| `press`, `tap` | ignored | else | never mind |  |\n" in text
+    assert "| `press`, `tap` | ignored | else | never mind | model |\n" in text
     assert _table(text)["lamp", "dark", "pull"] == ["to `bright`", "refused"]
 
 

@@ -164,7 +164,7 @@ MUTATIONS = {
     "fault_budget: there is no power loss": Mutation(
         FAULTS,
         "- {when: \"'broker_crash' in faults\",",
-        "- {refuse: never, when: \"'broker_crash' in faults\"} #",
+        "- {refuse: never, when: \"'broker_crash' in faults\", source: model} #",
         flagged,
         CRASH,
         IN_MEMORY,

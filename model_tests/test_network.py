@@ -190,7 +190,7 @@ worker:
     idle:
       work:
         - {to: done, when: queue_durable, because: x, source: model}
-        - {refuse: there is no work in this configuration}
+        - {refuse: there is no work in this configuration, source: model}
     done:
       work: {refuse: once}
 """
@@ -219,7 +219,7 @@ sender:
           when: copy == 2 and messages == 1 and 'rejection' in faults and max_faults == None
           because: x
           source: model
-        - {refuse: x}
+        - {refuse: x, source: model}
     b: {put: {refuse: x}}
 """
     (tmp_path / "a").mkdir()

@@ -32,6 +32,19 @@ def test_the_digest_names_the_tables(tmp_path: Path) -> None:
     assert tables.load(spec).digest != shipped().digest
 
 
+def _without_a_source(machine: Machine) -> list[str]:
+    """The decisions of nobody: one of several rows, or an error that an application sees."""
+    rows = (row for cell in machine.cells.values() for row in cell if len(cell) > 1 or row.error)
+    return sorted({row.place for row in rows if row.source is None})
+
+
+def test_every_decision_has_a_source() -> None:
+    spec = shipped()
+    watching = [monitor.machine for definition in spec.properties.values() for monitor in definition.monitors]
+    machines = [*spec.machines.values(), *watching, *(monitor.machine for monitor in spec.monitors.values())]
+    assert [place for machine in machines for place in _without_a_source(machine)] == []
+
+
 # What the tables mean: read a second time by a reader of ten lines, with Python's own evaluation of the conditions.
 
 
@@ -283,7 +296,7 @@ def test_a_counter_takes_the_last_one_back_unless_something_has_kept_it(
     undoes: bool,  # noqa: FBT001 - a case
     tmp_path: Path,
 ) -> None:
-    when = f"{{when: confirm_timer == {not undoes}, because: x, source: model}}, {{ignore: x}}"
+    when = f"{{when: confirm_timer == {not undoes}, because: x, source: model}}, {{ignore: x, source: model}}"
     cells = (("up", "up", ""), ("reset", "over", ""), ("undo", "back", f"[{when}]"), ("keep", "seen", ""))
     rows = "".join(
         f"  {heading}: {{{event}: {row or '{because: x, source: model}'}}}\n" for heading, event, row in cells

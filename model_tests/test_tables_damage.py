@@ -17,6 +17,8 @@ EXECUTE = (
     "      execute_consumer_commit: {to: removed, because: the transaction that acknowledged it has committed, "
     "source: JMS 6.2.7}"
 )
+WAITS = "{refuse: the response waits for the sync, when: journal_sync_non_transactional"
+NO_SESSION = "recover, consumer_rollback: {refuse: there is no session to recover, error: IllegalStateException"
 DISPATCHED = "        - {to: dispatched, because: kept until acknowledged, source: JMS 6.2.10}"
 
 
@@ -34,6 +36,30 @@ def damage(file: str, says: str, *edits: tuple[str, str]) -> Damage:
 
 
 DAMAGES = {
+    # decisions of nobody
+    "an alternative without a source": damage(
+        BROKER,
+        "redelivery.marked: which row decides requeue is a matter of the configuration, and this one has no source",
+        ("        - {ignore: it stays marked, source: JMS 3.4.7}", f"        {HERE}- {{ignore: it stays marked}}"),
+    ),
+    "a condition without a source": damage(
+        JOURNAL,
+        "ack_record.written: which row decides confirm_acknowledgement is a matter of the configuration",
+        (f"        - {WAITS}, source: ART persistence}}", f"        {HERE}- {WAITS}}}"),
+    ),
+    "an alternative of a property without a source": damage(
+        "properties/stuck.yaml",
+        "blocked_acknowledge.free: which row decides acknowledge is a matter of the configuration",
+        (
+            "          - {ignore: the call does not wait, source: 004 non-transactional acknowledgements}",
+            f"          {HERE}- {{ignore: the call does not wait}}",
+        ),
+    ),
+    "an error that the application sees without a source": damage(
+        "machines/link.yaml",
+        "consumer_link.down: recover ends in IllegalStateException, and the row has no source",
+        (f"      {NO_SESSION}, source: JMS 6.2.10}}", f"      {HERE}{NO_SESSION}}}"),
+    ),
     # holes and rows that cannot be
     "a hole": damage(
         BROKER,

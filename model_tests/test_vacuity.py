@@ -108,9 +108,7 @@ WAYS: dict[Anomaly, Way] = {
             (
                 PRODUCER,
                 UP,
-                UP.replace("- {when", "- {ignore: x, when").replace(
-                    ", because: one more is open, source: 002 step 1", ""
-                ),
+                UP.replace("- {when", "- {ignore: x, when").replace(", because: one more is open", ""),
             ),
         ),
     ),

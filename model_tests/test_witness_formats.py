@@ -179,7 +179,7 @@ def test_they_fail_once_the_tables_keep_the_promise(
     """An answer that waits for the sync, whatever the setting says: what is confirmed is stored."""
     spec = copy_of_spec(tmp_path)
     answers = "{to: written, because: the response does not wait for the sync, source: 004 non-transactional sends; "
-    replace(spec, "machines/journal.yaml", (answers + "EMS-STORE}", "{refuse: it waits}"))
+    replace(spec, "machines/journal.yaml", (answers + "EMS-STORE}", "{refuse: it waits, source: model}"))
     changed = tables.load(spec)
     monkeypatch.setattr("ackfsm.tables.load", lambda: changed)
     pytester.makepyfile(export.pytest_file(shipped(), list(known().values())))

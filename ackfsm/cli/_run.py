@@ -30,6 +30,7 @@ from ackfsm.cli._options import Parser
 from ackfsm.cli._output import flush, flush_or_discard, note, prepare_streams
 from ackfsm.cli._systems import add_systems
 from ackfsm.cli._verify import add_verify
+from ackfsm.cli._where import add_where
 from ackfsm.terms import AckfsmError
 from ackfsm.text import shown
 
@@ -89,6 +90,7 @@ def _make_parser() -> Parser:
     add_draw(commands)
     add_export(commands)
     add_systems(commands)
+    add_where(commands)
     add_journal(commands)
     return parser
 

@@ -21,9 +21,11 @@ from ackfsm.draw._system import System, make_system
 from ackfsm.draw._system_svg import system_svg
 from ackfsm.draw._table import body, head, system_body, system_head
 from ackfsm.files import write_folder
+from ackfsm.lookup import Lookup
 from ackfsm.network import Bounds
 from ackfsm.tables import Specification
 from ackfsm.terms import AckMode, Configuration, DeliveryMode, SendMode
+from ackfsm.views.index import difference_rows
 from ackfsm.views.markdown import page_of, rows_of, sentence
 
 __all__ = ["MADE", "generated_pages", "write_all"]
@@ -58,11 +60,15 @@ machine leads to its page.
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Entry:
-    """A page with its picture: where they are (without suffix), what the index calls them, what they show."""
+    """A page with its picture: where they are (without suffix), what the index calls them, what they show.
+
+    ``differences`` is what the page of a mode begins with: the lines of Markdown that compare it with another.
+    """
 
     path: str
     title: str
     diagram: Diagram
+    differences: tuple[str, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -121,21 +127,36 @@ def _sections(
     text = "A property is one more machine. It only watches; some of its states are the anomaly."
     yield _Section("Properties", text, entries("properties", specification.properties))
     if configuration is None:
+        lookup = Lookup(specification)
         for key, kind, event in _MODES:
             if (owner := specification.owner(event)) is not None:
-                yield _modes(specification, key, kind, owner.name, bounds)
+                yield _modes(lookup, key, kind, owner.name, bounds)
 
 
-def _modes(specification: Specification, key: str, kind: type[StrEnum], name: str, bounds: Bounds | None) -> _Section:
+def _modes(lookup: Lookup, key: str, kind: type[StrEnum], name: str, bounds: Bounds | None) -> _Section:
     """The machine ``name`` under each value of a setting for which the tables have rows."""
-    entries = []
+    specification, entries = lookup.specification, list[_Entry]()
     for value in kind:
         chosen = specification.configure(settings={key: value})
         if not specification.gaps_of(chosen):
             diagram = make_diagram(specification, name, chosen, bounds)
-            entries.append(_Entry(f"modes/{key}-{value}", f"{key}={value}", diagram))
+            entries.append(_Entry(f"modes/{key}-{value}", f"{key}={value}", diagram, _compared(lookup, key, value)))
     text = f"What each value leaves of [{name}](machines/{name}.md), with all else as the profile `jms` has it."
     return _Section(f"Every {key}", text, tuple(entries))
+
+
+def _compared(lookup: Lookup, key: str, value: StrEnum) -> tuple[str, ...]:
+    """What all machines do otherwise than under the value that the others are compared with."""
+    other = lookup.baseline(key)
+    if value == other:
+        return ("", f"The other values of `{key}` are compared with this one.")
+    title = (
+        "",
+        f"## What differs from {other}",
+        "",
+        "All else is as the profile `jms` has it, but for what *if also* says.",
+    )
+    return (*title, "", *difference_rows(lookup.differences(key, value), str(other)), "", "## The machine")
 
 
 def _picture(source: str) -> str:
@@ -148,7 +169,8 @@ def _page(entry: _Entry) -> str:
     file = entry.path.rpartition("/")[2]
     picture = f"\n![{entry.title}]({file}.svg)\n"
     sources = "\nWhat the sources stand for: see the [index](../README.md#sources).\n"
-    return f"{head(entry.diagram)}{picture}{body(entry.diagram)}{sources}{_fenced(mermaid(entry.diagram))}"
+    first = f"{head(entry.diagram)}{page_of(entry.differences)}{picture}"
+    return f"{first}{body(entry.diagram)}{sources}{_fenced(mermaid(entry.diagram))}"
 
 
 def _overview(system: System) -> str:

@@ -503,7 +503,23 @@ class _Check:
         self._one_owner()
         self._nothing_unused(self.events, self._used_events(), "event", "no machine has it in its alphabet")
         self._nothing_unused(self.conditions, self._used_conditions(), "condition", "no row reads it")
+        self._decisions_have_sources()
         self._sources()
+
+    def _decisions_have_sources(self) -> None:
+        """A choice between rows, and an error that an application sees, is somebody's decision."""
+        for machine in self.machines:
+            for (state, event), cell in machine.cells.items():
+                for row in cell:
+                    if row.source is not None:
+                        continue
+                    where, remedy = f"{row.place}: {machine.name}.{state}", "say whose decision it is, or model"
+                    if len(cell) > 1:
+                        what = f"which row decides {event} is a matter of the configuration, and this one has no source"
+                        raise SpecError(f"{where}: {what}; {remedy}")
+                    if row.error is not None:
+                        what = f"{event} ends in {row.error}, and the row has no source"
+                        raise SpecError(f"{where}: {what}; {remedy}")
 
     def _known_events(self, machine: Machine) -> None:
         places = {row.event: row.place for row in sorted(machine.rows(), key=lambda row: row.line, reverse=True)}

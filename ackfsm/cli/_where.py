@@ -1,0 +1,77 @@
+"""``ackfsm where``."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Final
+
+from rich.text import Text
+
+from ackfsm import tables
+from ackfsm.cli._exit_codes import AS_PROMISED
+from ackfsm.cli._options import Commands, command
+from ackfsm.cli._output import emit, is_standard_output, print_file, print_json, written_lines
+from ackfsm.files import write_file
+from ackfsm.terms import InputError, Profile, parse_value
+
+__all__ = ["add_where"]
+
+_EXAMPLES: Final = ("redelivery_mark_persisted", "confirm", "DUPS_OK_ACKNOWLEDGE", "record.written")
+
+
+def add_where(commands: Commands) -> None:
+    parser = command(
+        commands,
+        "where",
+        _where,
+        words=(
+            "find the rows of the tables that decide, each with its file and line",
+            "\n  ".join(f"ackfsm where {word}" for word in _EXAMPLES),
+        ),
+        extra="draw",
+    )
+    parser.add_argument(
+        "word",
+        metavar="WORD",
+        nargs="?",
+        help="a setting (also by a system's own name), an event, a mode, a row (machine[.state[.event]]), a condition, "
+        "an anomaly (default: the index of all of them)",
+    )
+    profiles = ", ".join(profile.value for profile in Profile)
+    parser.add_argument("--profile", metavar="P", help=f"leave out rows that it never has (default: jms): {profiles}")
+    parser.add_argument("--output", metavar="FILE", type=Path, help="write the index of everything there")
+
+
+def _where(arguments: argparse.Namespace) -> int:
+    from ackfsm.lookup import Lookup
+    from ackfsm.views import where
+    from ackfsm.views.index import index_page
+
+    lookup = Lookup(tables.load())
+    if arguments.word is None:
+        if arguments.profile is not None:
+            raise InputError("the index is of all profiles; name a WORD, or leave --profile out")
+        _hand_out(arguments, index_page(lookup))
+        return AS_PROMISED
+    if arguments.output is not None:
+        raise InputError("--output is for the index of everything; leave WORD out, or leave --output out")
+    profile = Profile(str(parse_value("profile", arguments.profile or Profile.JMS)))
+    answers = lookup.find(arguments.word, profile)
+    emit(
+        arguments,
+        where.answers_json(arguments.word, profile, answers),
+        lambda: Text(where.screen(answers)),
+    )
+    return AS_PROMISED
+
+
+def _hand_out(arguments: argparse.Namespace, page: str) -> None:
+    if arguments.output is not None and not is_standard_output(arguments.output):
+        write_file(arguments.output, page.encode())
+        (line,) = written_lines([arguments.output])
+        emit(arguments, {"written": [str(arguments.output)]}, lambda: line)
+    elif arguments.json:
+        print_json({"index": page})
+    else:
+        print_file(page)

@@ -1,0 +1,146 @@
+"""The cells of the tables as they stand in their files: for these states and events, these rows decide."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from ackfsm.tables import ALWAYS, COUNTED, Condition, Document, Machine, Move, Row, parse_condition
+
+__all__ = ["CALLS", "Cell", "Place", "TableRow", "calls_of", "cells_of"]
+
+CALLS: Final = "calls"
+"""Where the cells of ``spec/execution.yaml`` belong that say whose call an event is."""
+
+_COUNTS: Final[Mapping[str, str]] = {
+    "up": "counts up",
+    "down": "counts down",
+    "reset": "starts again",
+    "full": "at the bound only",
+    "some": "above 0 only",
+    "undo": "takes the last count back",
+    "keep": "keeps the count",
+}
+"""What a row of a counter does, by the heading that it stands under."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True, order=True)
+class Place:
+    """A line of a file."""
+
+    file: str
+    line: int
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}"
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class TableRow:
+    """One row of a cell: what it does (``to marked``, ``refused``), under which condition, why, where it stands."""
+
+    outcome: str
+    when: Condition
+    because: str
+    source: str | None
+    place: Place
+
+    @property
+    def condition(self) -> str | None:
+        """The text of the condition; ``None`` for the last row of a cell, which has none."""
+        return None if self.when is ALWAYS else self.when.text
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Cell:
+    """What a table decides for these states and events, which are written together; the first row that holds counts.
+
+    ``table`` is a machine, or :data:`CALLS`, which has no states.
+    """
+
+    table: str
+    states: tuple[str, ...]
+    events: tuple[str, ...]
+    rows: tuple[TableRow, ...]
+
+    @property
+    def state(self) -> str:
+        """The state, or ``otherwise`` where several share the cell."""
+        return self.states[0] if len(self.states) == 1 else "otherwise" if self.states else ""
+
+    @property
+    def name(self) -> str:
+        """``machine.state``."""
+        return f"{self.table}.{self.state}" if self.states else self.table
+
+    @property
+    def place(self) -> Place:
+        """The line of the first row."""
+        return self.rows[0].place
+
+    def settings(self) -> frozenset[str]:
+        """The settings that decide between the rows, also through named conditions and the bounds of a check."""
+        return frozenset(COUNTED.get(name, name) for row in self.rows for name in row.when.settings())
+
+    def names(self) -> frozenset[str]:
+        """Every name that stands in a condition of a row."""
+        return frozenset(name for row in self.rows for name in row.when.names())
+
+    def decide(self, environment: Mapping[str, Any]) -> TableRow:
+        """The row that counts for these settings."""
+        return next(row for row in self.rows if row.when.holds(environment))
+
+
+def cells_of(machine: Machine) -> Iterator[Cell]:
+    """The cells of a machine in the order of its file, states and events together that are written together."""
+    written: dict[tuple[object, ...], dict[str, list[str]]] = {}
+    rows: dict[tuple[object, ...], tuple[TableRow, ...]] = {}
+    for (state, event), cell in machine.cells.items():
+        key = tuple((row.line, row.move, row.because, row.when.text) for row in cell)
+        rows.setdefault(key, tuple(_row(machine, row) for row in cell))
+        written.setdefault(key, {}).setdefault(str(event), []).append(state)
+    cells = [
+        Cell(machine.name, states, tuple(events), rows[key])
+        for key, by_event in written.items()
+        for states, events in _alike(by_event).items()
+    ]
+    yield from sorted(cells, key=lambda cell: cell.place)
+
+
+def _alike(states: Mapping[str, list[str]]) -> dict[tuple[str, ...], list[str]]:
+    """The events by the states in which the cell decides them: a state may decide one of the events otherwise."""
+    events: dict[tuple[str, ...], list[str]] = {}
+    for event, where in states.items():
+        events.setdefault(tuple(where), []).append(event)
+    return events
+
+
+def _row(machine: Machine, row: Row) -> TableRow:
+    return TableRow(_outcome(machine, row), row.when, row.because, row.source, Place(row.file, row.line))
+
+
+def _outcome(machine: Machine, row: Row) -> str:
+    if row.move is Move.IGNORE:
+        return "ignored"
+    if row.move is Move.REFUSE:
+        return f"refused ({row.error})" if row.error else "refused"
+    if machine.counter is not None:
+        return _COUNTS[row.state]
+    return "stays" if row.target == row.state else f"to {row.target}"
+
+
+def calls_of(document: Document, conditions: Mapping[str, Condition]) -> Iterator[Cell]:
+    """The cells of ``spec/execution.yaml`` that say whose call an event is."""
+    for event, cell in document.data["calls"].items():
+        rows = (
+            TableRow(
+                f"called by the {row['who']}" if row["who"] != "lazy" else "called lazily",
+                parse_condition(row["when"], conditions) if "when" in row else ALWAYS,
+                row["because"],
+                row["source"],
+                Place(document.name, document.line(("calls", event, i))),
+            )
+            for i, row in enumerate(cell)
+        )
+        yield Cell(CALLS, (), (event,), tuple(rows))
