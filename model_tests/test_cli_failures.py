@@ -553,7 +553,7 @@ def test_systems_whose_process_is_killed_say_so(monkeypatch: pytest.MonkeyPatch)
     from ackfsm.report import systems
     from ackfsm.terms import Profile
 
-    monkeypatch.setattr("ackfsm.report._survey._search_shipped", _killed)
+    monkeypatch.setattr("ackfsm.report._survey._search_elsewhere", _killed)
     with pytest.raises(HostError, match="a worker process was killed, probably for want of memory"):
         systems.survey(shipped(), [Profile.SOLACE], jobs=2)
 

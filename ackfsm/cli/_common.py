@@ -43,6 +43,7 @@ __all__ = [
     "say",
     "settings_of",
     "size",
+    "tables_of",
     "written_first",
     "written_lines",
 ]
@@ -78,7 +79,12 @@ def command(
 
 def add_configuration(parser: argparse.ArgumentParser) -> None:
     profiles = ", ".join(profile.value for profile in Profile)
-    parser.add_argument("--profile", metavar="P", action=_Once, help=f"the system whose defaults apply: {profiles}")
+    parser.add_argument(
+        "--profile",
+        metavar="P",
+        action=_Once,
+        help=f"the system whose defaults apply: {profiles}, or a YAML file that describes another one",
+    )
     parser.add_argument(
         "--set",
         metavar="KEY=VALUE",
@@ -87,6 +93,15 @@ def add_configuration(parser: argparse.ArgumentParser) -> None:
         dest="settings",
         help="one setting, by its key or by the system's own name of it; may be repeated",
     )
+
+
+def tables_of(arguments: argparse.Namespace) -> Specification:
+    """The tables; if ``--profile`` is a file, that profile is among them, and ``arguments.profile`` is its name.
+
+    Raises :class:`InputError` or :class:`ackfsm.terms.SpecError` for a file that is missing or wrong.
+    """
+    specification, arguments.profile = tables.load().of_profile(arguments.profile)
+    return specification
 
 
 def settings_of(arguments: argparse.Namespace) -> dict[str, object]:
@@ -137,7 +152,7 @@ def add_bounds(parser: argparse.ArgumentParser) -> None:
 
 def asked(arguments: argparse.Namespace) -> tuple[Specification, Configuration, Bounds]:
     """The tables, and the configuration and bounds that :func:`add_configuration` and :func:`add_bounds` ask for."""
-    specification = tables.load()
+    specification = tables_of(arguments)
     vocabulary = specification.in_vocabulary(arguments.profile, settings_of(arguments))
     bounds = Bounds(
         messages=arguments.messages,

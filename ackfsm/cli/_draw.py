@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING
 
 from rich.text import Text
 
-from ackfsm import tables
 from ackfsm.cli._codes import AS_PROMISED
-from ackfsm.cli._common import Commands, add_configuration, command, patience, say, settings_of
+from ackfsm.cli._common import Commands, add_configuration, command, patience, say, settings_of, tables_of
 from ackfsm.cli._output import hand_out, is_standard_output, put_json
 from ackfsm.files import check_place, make_folder, write_file
 from ackfsm.terms import InputError
@@ -47,7 +46,7 @@ def add_draw(commands: Commands) -> None:
 def _draw(arguments: argparse.Namespace) -> int:
     from ackfsm import draw
 
-    specification = tables.load()
+    specification = tables_of(arguments)
     asked = arguments.profile is not None or bool(arguments.settings)
     configuration = specification.configure(arguments.profile, settings_of(arguments)) if asked else None
     if arguments.all:

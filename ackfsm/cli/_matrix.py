@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 
 from rich.console import Group
 
-from ackfsm import tables
 from ackfsm.cli._codes import AS_PROMISED, UNDETERMINED, VIOLATION
 from ackfsm.cli._common import (
     Commands,
@@ -22,6 +21,7 @@ from ackfsm.cli._common import (
     command,
     say,
     settings_of,
+    tables_of,
     written_first,
     written_lines,
 )
@@ -66,7 +66,7 @@ def add_matrix(commands: Commands) -> None:
 def _matrix(arguments: argparse.Namespace) -> int:
     from ackfsm import matrix
 
-    specification, settings = tables.load(), settings_of(arguments)
+    specification, settings = tables_of(arguments), settings_of(arguments)
     plan = matrix.make_plan(
         specification,
         arguments.profile,

@@ -8,13 +8,12 @@ from pathlib import Path
 
 from rich.text import Text
 
-from ackfsm import tables
 from ackfsm.cli._codes import AS_PROMISED, VIOLATION
-from ackfsm.cli._common import Commands, at_least, command, console, patience, say
+from ackfsm.cli._common import Commands, at_least, command, console, patience, say, tables_of
 from ackfsm.cli._output import hand_out
 from ackfsm.files import make_folder
 from ackfsm.pages import write_folder
-from ackfsm.terms import InputError, Profile, parse_value
+from ackfsm.terms import InputError, Profile
 from ackfsm.text import shown
 
 __all__ = ["add_systems"]
@@ -32,7 +31,12 @@ def add_systems(commands: Commands) -> None:
         extra="explore",
     )
     profiles = ", ".join(profile.value for profile in Profile)
-    parser.add_argument("profile", metavar="PROFILE", nargs="?", help=f"one of {profiles} (default: all of them)")
+    parser.add_argument(
+        "profile",
+        metavar="PROFILE",
+        nargs="?",
+        help=f"one of {profiles}, or a YAML file that describes another one (default: all of them)",
+    )
     parser.add_argument("--output", metavar="DIR", type=Path, help="write a page for each system there")
     parser.add_argument(
         "--jobs", metavar="N", type=at_least(1), help="processes that search (default: one for each CPU)"
@@ -44,11 +48,11 @@ def _systems(arguments: argparse.Namespace) -> int:
 
     if arguments.profile is not None and arguments.output is not None:
         raise InputError("--output is for the pages of all systems; leave PROFILE out, or leave --output out")
-    specification = tables.load()
+    specification = tables_of(arguments)
     if arguments.profile is None and arguments.output is None:
         _show(arguments, systems.systems_json(specification), systems.systems_page(specification))
         return AS_PROMISED
-    profiles = list(Profile) if arguments.profile is None else [_profile(arguments.profile)]
+    profiles = list(Profile) if arguments.profile is None else [specification.profile_of(arguments.profile)]
     jobs = arguments.jobs or os.cpu_count() or 1
     if arguments.output is not None:
         make_folder(arguments.output)
@@ -66,10 +70,6 @@ def _systems(arguments: argparse.Namespace) -> int:
         answer = systems.system_json(specification, profile, surveyed[profile])
         _show(arguments, answer, systems.system_page(specification, profile, surveyed[profile]))
     return VIOLATION if any(mode.broken for modes in surveyed.values() for mode in modes) else AS_PROMISED
-
-
-def _profile(name: str) -> Profile:
-    return Profile(str(parse_value("profile", name)))
 
 
 def _show(arguments: argparse.Namespace, machine: object, page: str) -> None:

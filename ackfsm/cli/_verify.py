@@ -12,7 +12,7 @@ from rich.console import Group
 
 from ackfsm import explore, tables, timing
 from ackfsm.cli._codes import AS_PROMISED, FAILED, UNDETERMINED, USAGE, VIOLATION
-from ackfsm.cli._common import Commands, add_configuration, command, patience, say, settings_of
+from ackfsm.cli._common import Commands, add_configuration, command, patience, say, settings_of, tables_of
 from ackfsm.cli._engine import add_engine, spark_session
 from ackfsm.cli._output import note
 from ackfsm.terms import AckfsmError, Anomaly, Configuration, HostError, InputError, Verdict
@@ -61,7 +61,7 @@ def add_verify(commands: Commands) -> None:
 def _verify(arguments: argparse.Namespace) -> int:
     from ackfsm.report.verify import verify_screen
 
-    specification = tables.load()
+    specification = tables_of(arguments)
     settings_of(arguments)
     never, skew = _never(arguments.never, specification), _skew(arguments.skew)
     with _engine(arguments, specification, skew) as examine:
@@ -185,7 +185,7 @@ def _judged(
                 found=[anomaly for anomaly, finding in findings.anomalies.items() if finding.found],
                 progress=progress,
             )
-            why = {anomaly: explore.why_undecided(specification, configuration, anomaly) for anomaly in Anomaly}
+            why = {anomaly: explore.why_undecided(specification, anomaly) for anomaly in Anomaly}
     return history.judge(findings, allowed, why, specification.guarantees, never)
 
 

@@ -98,13 +98,12 @@ def _sections(
 
 
 def _modes(specification: Specification, key: str, kind: type[StrEnum], name: str, bounds: Bounds | None) -> _Section:
-    """The machine ``name`` under each value of a setting for which the tables have rows."""
+    """The machine ``name`` under each value of a setting."""
     entries = []
     for value in kind:
         chosen = specification.configure(settings={key: value})
-        if not specification.gaps_of(chosen):
-            diagram = make_diagram(specification, name, chosen, bounds)
-            entries.append(_Entry(f"modes/{key}-{value}", f"{key}={value}", diagram))
+        diagram = make_diagram(specification, name, chosen, bounds)
+        entries.append(_Entry(f"modes/{key}-{value}", f"{key}={value}", diagram))
     text = f"What each value leaves of [{name}](machines/{name}.md), with all else as the profile `jms` has it."
     return _Section(f"Every {key}", text, tuple(entries))
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from ackfsm.network import Bounds
 from ackfsm.tables import Specification, Switch, written
-from ackfsm.terms import Configuration, Fault, InputError, parse_value
+from ackfsm.terms import Configuration, Fault, InputError
 
 __all__ = ["LeftOut", "Plan", "Scenario", "make_plan"]
 
@@ -73,8 +73,7 @@ def make_plan(  # noqa: PLR0913 - what the command lets a person choose
 
     Raises :class:`InputError` for settings that do not exist, or if nothing is left to be explored.
     """
-    fixed = specification.in_vocabulary(profile, settings or {})
-    fixed = {key: parse_value(key, value) for key, value in fixed.items()}
+    fixed = specification.given(profile, settings)
     switches = [switch for switch in specification.switches if switch.key not in fixed]
     covered: list[Configuration] = []
     refused: collections.Counter[str] = collections.Counter()
@@ -111,8 +110,6 @@ def _reason(specification: Specification, configuration: Configuration) -> str |
     values = {field.name: getattr(configuration, field.name) for field in dataclasses.fields(configuration)}
     for refusal in specification.profiles[configuration.profile].refused(values):
         return f"{' and '.join(sorted(refusal.settings()))}: {refusal.because}"
-    for gap in specification.gaps_of(configuration):
-        return f"{gap.key}={written(gap.value)}: {gap.because}"
     return None
 
 

@@ -107,7 +107,7 @@ class Matrix:
         ):
             if table.settings(settings)[key] != value:
                 settings[key] = value
-        words = ["ackfsm check --profile", configuration.profile]
+        words = ["ackfsm check --profile", self.specification.profile_option(configuration.profile)]
         words += [f"--set {key}={written(value)}" for key, value in settings.items()]
         words += [f"--fault {fault}" for fault in scenario.faults]
         words += [f"--max-faults {scenario.max_faults}"] if scenario.max_faults != 1 else []

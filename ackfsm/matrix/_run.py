@@ -73,6 +73,9 @@ def _silent(what: str, done: int, of: int, /) -> None:
     """Tell nobody."""
 
 
+_Which: TypeAlias = "tuple[Path | None, tuple[Path, ...], str]"
+"""Which tables: their folder, the profiles beside them, their digest."""
+
 _Task: TypeAlias = "Callable[[Specification, Any], Any]"
 
 _Map: TypeAlias = "Callable[[_Task, Sequence[Any]], Iterator[tuple[int, Any]]]"
@@ -88,22 +91,22 @@ def _mapping(specification: Specification, jobs: int, directory: Path | None, sp
         if spread is None:
             yield lambda task, arguments: enumerate(map(functools.partial(task, specification), arguments))
         else:
-            yield functools.partial(_spread_out, spread, (directory, specification.digest))
+            yield functools.partial(
+                _spread_out, spread, (directory, tuple(specification.own.values()), specification.digest)
+            )
 
 
-def _spread_out(
-    spread: Spread, which: tuple[Path | None, str], task: _Task, arguments: Sequence[Any]
-) -> Iterator[tuple[int, Any]]:
+def _spread_out(spread: Spread, which: _Which, task: _Task, arguments: Sequence[Any]) -> Iterator[tuple[int, Any]]:
     return spread(functools.partial(_elsewhere, which, task), arguments)
 
 
-def _elsewhere(which: tuple[Path | None, str], task: _Task, argument: Any) -> Any:
+def _elsewhere(which: _Which, task: _Task, argument: Any) -> Any:
     return task(_loaded(*which), argument)
 
 
 @functools.cache
-def _loaded(directory: Path | None, digest: str) -> Specification:
-    specification = tables.load(directory)
+def _loaded(directory: Path | None, own: tuple[Path, ...], digest: str) -> Specification:
+    specification = tables.load(directory, own)
     if specification.digest != digest:
         raise SpecError("the tables were changed while they were being explored; start again")
     return specification

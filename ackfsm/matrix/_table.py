@@ -104,7 +104,7 @@ def matrix_json(matrix: Matrix, summary: Summary) -> dict[str, object]:
     """The matrix as ``docs/commands.md`` has it: its extent, its lines, and the promises that are broken."""
     plan = matrix.plan
     return {
-        "profile": plan.configurations[0].profile.value,
+        "profile": str(plan.configurations[0].profile),
         "varied": list(plan.varied),
         "messages": plan.messages,
         "scenarios": [str(scenario) for scenario in plan.scenarios],

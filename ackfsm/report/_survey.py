@@ -6,13 +6,14 @@ import contextlib
 import dataclasses
 import functools
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from pathlib import Path
 from types import MappingProxyType
 from typing import TypeAlias
 
 from ackfsm import explore, tables
 from ackfsm.network import Bounds, environments
-from ackfsm.tables import Gap, Promise, Specification
-from ackfsm.terms import Anomaly, Configuration, Fault, Profile
+from ackfsm.tables import Promise, Specification
+from ackfsm.terms import Anomaly, Configuration, Fault
 from ackfsm.workers import workers
 
 __all__ = ["Searched", "Surveyed", "survey"]
@@ -36,13 +37,11 @@ class Searched:
 class Surveyed:
     """One mode of a system: the configuration, what it promises, and what can happen in it.
 
-    ``causes`` has a search for no fault (``None``) and for each kind of fault, which may happen once; it is empty
-    where the tables have ``gaps``.
+    ``causes`` has a search for no fault (``None``) and for each kind of fault, which may happen once.
     """
 
     configuration: Configuration
     promised: Mapping[Anomaly, Promise]
-    gaps: tuple[Gap, ...]
     causes: Mapping[Fault | None, Searched]
 
     @property
@@ -53,11 +52,11 @@ class Surveyed:
 
 def survey(
     specification: Specification,
-    profiles: Collection[Profile],
+    profiles: Collection[str],
     *,
     jobs: int = 1,
     progress: Callable[[int], None] | None = None,
-) -> dict[Profile, tuple[Surveyed, ...]]:
+) -> dict[str, tuple[Surveyed, ...]]:
     """Every acknowledgement mode x delivery mode x way to consume that each profile has, all else at its defaults.
 
     One message is sent.  Configurations that are the same machines are explored once.  With more than one of
@@ -68,21 +67,18 @@ def survey(
     same = _Sameness(specification)
     questions: dict[_Key, _Question] = {}
     for configuration in (mode for several in modes.values() for mode in several):
-        if not specification.gaps_of(configuration):
-            for fault in (None, *Fault):
-                questions.setdefault(same.key(configuration, fault), (configuration, fault))
+        for fault in (None, *Fault):
+            questions.setdefault(same.key(configuration, fault), (configuration, fault))
     found = dict(zip(questions, _answers(specification, list(questions.values()), jobs, progress), strict=True))
 
     def surveyed(configuration: Configuration) -> Surveyed:
-        gaps = specification.gaps_of(configuration)
-        faults = () if gaps else (None, *Fault)
-        causes = {fault: found[same.key(configuration, fault)] for fault in faults}
-        return Surveyed(configuration, specification.promised_absent(configuration), gaps, MappingProxyType(causes))
+        causes = {fault: found[same.key(configuration, fault)] for fault in (None, *Fault)}
+        return Surveyed(configuration, specification.promised_absent(configuration), MappingProxyType(causes))
 
     return {profile: tuple(map(surveyed, several)) for profile, several in modes.items()}
 
 
-def _configurations(specification: Specification, profile: Profile) -> Iterator[Configuration]:
+def _configurations(specification: Specification, profile: str) -> Iterator[Configuration]:
     """Every mode that the profile has, delivery mode by delivery mode."""
     for delivery_mode in specification.offered(profile, "delivery_mode"):
         for ack_mode in specification.offered(profile, "ack_mode", {"delivery_mode": delivery_mode}):
@@ -130,7 +126,9 @@ def _answers(
         if jobs == 1:
             searched = ((place, _search_all(specification, chunk)) for place, chunk in enumerate(chunks))
         else:
-            searched = stack.enter_context(workers(jobs)).map(_search_shipped, chunks)
+            searched = stack.enter_context(workers(jobs)).map(
+                functools.partial(_search_elsewhere, tuple(specification.own.values())), chunks
+            )
         for place, answers in searched:
             found[place] = answers
             tell(sum(map(len, found.values())))
@@ -142,13 +140,13 @@ def _silent(_: int) -> None:
 
 
 @functools.cache
-def _shipped() -> Specification:
+def _shipped(own: tuple[Path, ...]) -> Specification:
     """The tables, read once in each process."""
-    return tables.load()
+    return tables.load(own=own)
 
 
-def _search_shipped(questions: Sequence[_Question]) -> list[Searched]:
-    return _search_all(_shipped(), questions)
+def _search_elsewhere(own: tuple[Path, ...], questions: Sequence[_Question]) -> list[Searched]:
+    return _search_all(_shipped(own), questions)
 
 
 def _search_all(specification: Specification, questions: Sequence[_Question]) -> list[Searched]:
