@@ -104,7 +104,8 @@ class Batch:
     def _results(self, task: Callable[..., Any], groups: Sequence[Any]) -> Iterator[tuple[int, Any]]:
         if self._parallel_map is None:
             return enumerate(map(functools.partial(task, self._specification), groups))
-        run = functools.partial(_run_in_worker, self._directory, self._specification.digest, task)
+        which = (self._directory, tuple(self._specification.own.values()), self._specification.digest)
+        run = functools.partial(_run_in_worker, which, task)
         return self._parallel_map(run, groups)
 
 
@@ -113,14 +114,18 @@ def chunks(items: Sequence[_Argument], size: int) -> list[Sequence[_Argument]]:
     return [items[start : start + size] for start in range(0, len(items), size)]
 
 
-def _run_in_worker(directory: Path | None, digest: str, task: Callable[..., Any], group: Any) -> Any:
-    return task(_loaded(directory, digest), group)
+_Which: TypeAlias = "tuple[Path | None, tuple[Path, ...], str]"
+"""Which tables: their folder, the profiles beside them, their digest."""
+
+
+def _run_in_worker(which: _Which, task: Callable[..., Any], group: Any) -> Any:
+    return task(_loaded(*which), group)
 
 
 @functools.lru_cache(maxsize=1)
-def _loaded(directory: Path | None, digest: str) -> Specification:
+def _loaded(directory: Path | None, own: tuple[Path, ...], digest: str) -> Specification:
     """The tables, read once in each process."""
-    specification = tables.load(directory)
+    specification = tables.load(directory, own)
     if specification.digest != digest:
         raise SpecError("the tables were changed while they were being explored; start again")
     return specification

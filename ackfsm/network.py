@@ -179,16 +179,13 @@ def compose(
 ) -> Network:
     """The system that ``configuration`` leaves of the tables, with ``observers`` beside it: by default all properties.
 
-    Raises :class:`InputError` if the tables have no rows for a setting, or no event of a name in ``bounds``.
+    Raises :class:`InputError` if the tables have no event of a name in ``bounds``.
     """
     known = {event.name for event in specification.events.values() if event.optional}
     if strange := sorted(bounds.actions - known):
         raise InputError(f"there is no action {quoted(strange[0])}; the actions are {', '.join(sorted(known))}")
     if strange := sorted(bounds.without - specification.events.keys()):
         raise InputError(f"there is no event {quoted(strange[0])} to go without; spec/events.yaml lists the events")
-    for gap in specification.gaps_of(configuration):
-        value = getattr(gap.value, "value", gap.value)
-        raise InputError(f"{gap.key}={value} cannot be checked: {gap.because}; choose another value")
     chosen = observers_of(specification) if observers is None else observers
     return _Composer(specification, configuration, bounds, chosen).network()
 

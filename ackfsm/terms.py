@@ -24,14 +24,21 @@ __all__ = [
     "Configuration",
     "Consumption",
     "DefectError",
+    "DeliveryCountFrom",
     "DeliveryMode",
+    "DupsOkAcknowledge",
     "Fault",
     "HostError",
     "InputError",
     "ListenerException",
+    "NonPersistentHandling",
+    "PreAcknowledgeBy",
+    "PrefetchFreed",
     "Profile",
     "SendMode",
     "SpecError",
+    "TransactionJournalling",
+    "UnwindowedConfirm",
     "Verdict",
     "check_names",
     "check_number",
@@ -141,6 +148,61 @@ class ListenerException(StrEnum):
     ACKNOWLEDGE = "acknowledge"
 
 
+class NonPersistentHandling(StrEnum):
+    """What the broker does with a NON_PERSISTENT message: keep it in memory, store it, or pass it on unacknowledged."""
+
+    VOLATILE = "volatile"
+    STORED = "stored"
+    DIRECT = "direct"
+
+
+class TransactionJournalling(StrEnum):
+    """Whether one journal record makes a transaction count, or each of its messages is stored by itself."""
+
+    ATOMIC = "atomic"
+    PER_MESSAGE = "per_message"
+
+
+class UnwindowedConfirm(StrEnum):
+    """What completes an asynchronous send where there is no window: the broker's answer, or the write to the socket."""
+
+    BROKER = "broker"
+    SOCKET_WRITE = "socket_write"
+
+
+class PreAcknowledgeBy(StrEnum):
+    """Who settles a message of PRE_ACKNOWLEDGE: the client before it delivers, or the broker as it dispatches."""
+
+    CLIENT = "client"
+    BROKER = "broker"
+
+
+class DupsOkAcknowledge(StrEnum):
+    """How a DUPS_OK_ACKNOWLEDGE session acknowledges: lazily, a batch at a time, or each message as AUTO does."""
+
+    LAZY = "lazy"
+    AUTOMATIC = "automatic"
+
+
+class PrefetchFreed(StrEnum):
+    """What makes room within the prefetch bound: the delivery to the application, its acknowledgement, or either.
+
+    ``on_either`` counts what the client's buffer holds: a delivery leaves it, and so does an acknowledgement that
+    comes before.  ``on_acknowledge`` counts an unacknowledged delivery where the application acknowledges or commits.
+    """
+
+    ON_DELIVERY = "on_delivery"
+    ON_ACKNOWLEDGE = "on_acknowledge"
+    ON_EITHER = "on_either"
+
+
+class DeliveryCountFrom(StrEnum):
+    """What raises the count of delivery attempts: the broker's dispatch, or the delivery to the application."""
+
+    DISPATCH = "dispatch"
+    DELIVERY = "delivery"
+
+
 class Fault(StrEnum):
     """What may go wrong, one at a time or several (``spec/machines/faults.yaml``)."""
 
@@ -192,10 +254,16 @@ class Configuration:
     There are no defaults here: a profile (``spec/profiles``) supplies them, see
     :meth:`ackfsm.tables.Specification.configure`.  ``publish_window`` and ``confirm_threshold`` count
     messages, ``None`` means that there is none; ``prefetch`` counts messages, 0 means no
-    bound; ``max_delivery_attempts`` 0 means no limit.
+    bound; ``max_delivery_attempts`` 0 means no limit.  ``delivery_count_persisted`` says
+    whether the count outlives the broker (where the redelivered mark does),
+    ``undelivered_marks_redelivered`` whether a dispatch that reached no application marks
+    the message, ``requeue_clears_mark`` whether a requeue takes the mark away.
+
+    ``profile`` is a :class:`Profile`, or the name of a profile that somebody has written
+    himself (:meth:`ackfsm.tables.Specification.with_profile`).
     """
 
-    profile: Profile
+    profile: str
     delivery_mode: DeliveryMode
     ack_mode: AckMode
     consumption: Consumption
@@ -216,6 +284,16 @@ class Configuration:
     prefetch: int
     max_delivery_attempts: int
     listener_exception: ListenerException
+    non_persistent_handling: NonPersistentHandling
+    transaction_journalling: TransactionJournalling
+    unwindowed_confirm: UnwindowedConfirm
+    pre_acknowledge_by: PreAcknowledgeBy
+    dups_ok_acknowledge: DupsOkAcknowledge
+    prefetch_freed: PrefetchFreed
+    delivery_count_persisted: bool
+    delivery_count_from: DeliveryCountFrom
+    undelivered_marks_redelivered: bool
+    requeue_clears_mark: bool
 
     def as_dict(self) -> dict[str, str | int | bool | None]:
         """The configuration as plain JSON values, in the order of the fields."""
@@ -244,7 +322,7 @@ def check_names(what: str, value: object) -> None:
             raise InputError(f"{what} cannot have {_told(name)}; all that is in it are names")
 
 
-_TYPES: Mapping[str, object] = types.MappingProxyType(typing.get_type_hints(Configuration))
+_TYPES: Mapping[str, object] = types.MappingProxyType({**typing.get_type_hints(Configuration), "profile": Profile})
 
 
 def key_type(key: str) -> type[StrEnum | bool | int]:

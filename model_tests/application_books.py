@@ -16,10 +16,16 @@ from ackfsm.terms import (
     AckScope,
     Configuration,
     Consumption,
+    DeliveryCountFrom,
     DeliveryMode,
+    DupsOkAcknowledge,
     ListenerException,
+    NonPersistentHandling,
+    PreAcknowledgeBy,
     Profile,
     SendMode,
+    TransactionJournalling,
+    UnwindowedConfirm,
 )
 
 __all__ = ["Books", "Item", "Terms", "Transaction", "Wrong"]
@@ -50,13 +56,13 @@ class Terms:
     @property
     def atomic(self) -> bool:
         """Whether a transaction is one record (RabbitMQ: "atomicity is not guaranteed")."""
-        return self.configuration.profile is not Profile.RABBITMQ
+        return self.configuration.transaction_journalling is TransactionJournalling.ATOMIC
 
     @property
     def automatic(self) -> bool:
         """Whether the session acknowledges each message by itself."""
-        mode, profile = self.configuration.ack_mode, self.configuration.profile
-        eager = mode is AckMode.DUPS_OK_ACKNOWLEDGE and profile in {Profile.QPID, Profile.ACTIVEMQ}
+        mode, dups_ok = self.configuration.ack_mode, self.configuration.dups_ok_acknowledge
+        eager = mode is AckMode.DUPS_OK_ACKNOWLEDGE and dups_ok is DupsOkAcknowledge.AUTOMATIC
         return mode is AckMode.AUTO_ACKNOWLEDGE or eager
 
     @property
@@ -70,7 +76,7 @@ class Terms:
         """Whether the broker forgets a message as it sends it, or nobody can tell when."""
         mode = self.configuration.ack_mode
         return mode is AckMode.NO_ACKNOWLEDGE or (
-            mode is AckMode.PRE_ACKNOWLEDGE and self.configuration.profile in {Profile.ARTEMIS, Profile.QPID_JMS}
+            mode is AckMode.PRE_ACKNOWLEDGE and self.configuration.pre_acknowledge_by is PreAcknowledgeBy.BROKER
         )
 
     @property
@@ -94,18 +100,18 @@ class Terms:
     def proves(self) -> bool:
         """Whether a confirmation comes from the broker (Artemis' library gives one as it writes to the socket)."""
         settings = self.configuration
-        by_library = settings.profile is Profile.ARTEMIS and settings.send_mode is SendMode.ASYNCHRONOUS
-        return not (by_library and settings.publish_window is None)
+        by_library = settings.unwindowed_confirm is UnwindowedConfirm.SOCKET_WRITE and settings.publish_window is None
+        return not (by_library and settings.send_mode is SendMode.ASYNCHRONOUS)
 
     def forgets(self, mode: DeliveryMode) -> bool:
         """Whether the broker passes messages of this delivery mode on to who is there and keeps nothing."""
-        by_direct_transport = self.configuration.profile is Profile.SOLACE_JMS and not self.transacted
-        return mode is DeliveryMode.DIRECT or (mode is DeliveryMode.NON_PERSISTENT and by_direct_transport)
+        directly = self.configuration.non_persistent_handling is NonPersistentHandling.DIRECT and not self.transacted
+        return mode is DeliveryMode.DIRECT or (mode is DeliveryMode.NON_PERSISTENT and directly)
 
     def stores(self, mode: DeliveryMode) -> bool:
         """Whether messages of this delivery mode outlive the broker's process, in a durable queue."""
-        native = mode is DeliveryMode.NON_PERSISTENT and self.configuration.profile is Profile.SOLACE
-        return mode is DeliveryMode.PERSISTENT or native
+        stored = self.configuration.non_persistent_handling is NonPersistentHandling.STORED
+        return mode is DeliveryMode.PERSISTENT or (mode is DeliveryMode.NON_PERSISTENT and stored)
 
 
 @dataclasses.dataclass(eq=False)
@@ -397,8 +403,10 @@ class Books:
             return
         if settings.profile in _FLAGGING and not message.redelivered:
             self._says(f"{item.id} came again with the redelivered flag clear")
-        counts = settings.profile is not Profile.EMS or not stopped
-        repeats = stopped and settings.profile in _COUNTING_WHAT_IS_SEEN  # a journal has the attempts alone
+        counts = settings.delivery_count_persisted or not stopped
+        repeats = (
+            stopped and settings.delivery_count_from is DeliveryCountFrom.DELIVERY
+        )  # a journal has the attempts alone
         if settings.profile in _FLAGGING and counts and message.delivery_count < item.last_count + (not repeats):
             self._says(f"{item.id} came again as delivery {message.delivery_count} after {item.last_count}")
 
@@ -461,7 +469,6 @@ class Books:
                 yield f"{item.id} had its effect twice: {', '.join(output.id for output in seen)}"
 
 
-_COUNTING_WHAT_IS_SEEN = frozenset({Profile.ARTEMIS, Profile.ACTIVEMQ})
 _FLAGGING = frozenset({Profile.JMS, Profile.EMS, Profile.SOLACE_JMS, Profile.ARTEMIS, Profile.ACTIVEMQ})
 
 

@@ -112,7 +112,7 @@ class Testbed:
     def _keeps_order(self) -> bool:
         settings = programs.configured(self.program.profile, self.program.settings)
         assert settings is not None
-        return self.program.profile != "activemq" and settings.redelivery_mark_persisted
+        return settings.undelivered_marks_redelivered and settings.redelivery_mark_persisted
 
     def _configuration(self, mode: str, consumption: str) -> Configuration:
         found = programs.configured(

@@ -289,7 +289,7 @@ def test_a_way_is_performed_before_it_is_shown(tmp_path: Path, monkeypatch: pyte
             "conditions.yaml",
             (
                 "acks_automatically and consumption == 'receive'",
-                "acks_automatically and profile == 'jms'",
+                "acks_automatically and not queue_durable",
             ),
         ),
     ],

@@ -264,7 +264,7 @@ def test_the_example_of_check_can_be_run(ackfsm: _Ackfsm) -> None:
 
 def test_the_help_of_check_names_every_profile_fault_and_action(ackfsm: _Ackfsm) -> None:
     text = " ".join(ackfsm("check --help").out.replace("-\n", "-").split()).replace("- ", "-")
-    names = [*(profile.value for profile in shipped().profiles), *Fault]
+    names = [*shipped().profiles, *Fault]
     names += [event.name for event in shipped().events.values() if event.optional]
     assert [name for name in names if name not in text] == []
 

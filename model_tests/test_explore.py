@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ackfsm import cli, explore, tables
+from ackfsm import cli, explore
 from ackfsm.explore import Exploration, Interpreter, pack
 from ackfsm.explore.search.kernel import SuccessorBuffers
 from ackfsm.explore.search.options import DEFAULT_TUNING, Tuning
@@ -22,7 +22,7 @@ from ackfsm.explore.search.search import Search
 from ackfsm.explore.search.shards import Arrays, make_buffers
 from ackfsm.network import Bounds, Instance, Network, NetworkEvent, Participant, compose
 from ackfsm.tables import EventRef, Fsm
-from ackfsm.terms import AckMode, Anomaly, Configuration, Fault, HostError, InputError
+from ackfsm.terms import Anomaly, Configuration, Fault, HostError, InputError
 from model_tests._tables import (
     bounds,
     configurations,
@@ -386,17 +386,6 @@ def test_a_damaged_answer_is_found_again(cache: Path, text: str) -> None:
     assert json.loads(kept.read_text(encoding="utf-8")) == good
 
 
-def test_nothing_is_known_of_what_the_tables_do_not_cover(cache: Path) -> None:
-    gap = tables.Gap("ack_mode", AckMode.SESSION_TRANSACTED, "nobody has written its rows")
-    specification = dataclasses.replace(shipped(), gaps=(gap,))
-    configuration = specification.configure("jms", {"ack_mode": "SESSION_TRANSACTED"})
-    assert explore.allowed(specification, configuration, list(Fault)) == dict.fromkeys(Anomaly)
-    assert explore.why_undecided(specification, configuration, Anomaly.LOSS) == (
-        "ack_mode=SESSION_TRANSACTED cannot be checked, nobody has written its rows"
-    )
-    assert not cache.exists()
-
-
 BETWEEN_MESSAGES = (
     Anomaly.TORN_TRANSACTION,
     Anomaly.REORDER,
@@ -471,9 +460,9 @@ def test_a_search_with_two_that_stops_early_says_nothing(monkeypatch: pytest.Mon
     for _ in range(2):
         told = explore.allowed(shipped(), shipped().configure(), {Fault.BROKER_KILL}, found=[Anomaly.REORDER])
         assert told[Anomaly.REORDER] is None
-    why = explore.why_undecided(shipped(), shipped().configure(), Anomaly.REORDER)
+    why = explore.why_undecided(shipped(), Anomaly.REORDER)
     assert why == "the search with two messages was not complete after 200 states"
-    assert explore.why_undecided(shipped(), shipped().configure(), Anomaly.LOSS) is None
+    assert explore.why_undecided(shipped(), Anomaly.LOSS) is None
 
 
 @pytest.mark.usefixtures("cache")

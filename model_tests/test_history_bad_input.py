@@ -306,9 +306,9 @@ BAD_FILES: dict[str, tuple[Callable[[Path], Path], str]] = {
         _jsonl('{"ackfsm_history": 1, "config": {"send_mode": "fast"}}', SEND),
         "{}, line 1: send_mode cannot be 'fast'; it is one of blocking, asynchronous, unconfirmed; correct the header",
     ),
-    "unknown profile": (
-        _jsonl('{"ackfsm_history": 1, "config": {"profile": "kafka"}}', SEND),
-        "{}, line 1: profile cannot be 'kafka'; it is one of jms, *; correct the header",
+    "a profile that is no name": (
+        _jsonl('{"ackfsm_history": 1, "config": {"profile": 3}}', SEND),
+        "{}, line 1: profile cannot be 3; it is one of jms, *; correct the header",
     ),
     "a setting of a wrong type": (
         _jsonl('{"ackfsm_history": 1, "config": {"prefetch": [1]}}', SEND),

@@ -1,6 +1,5 @@
 """Composition: which machines there are, who takes part in what, who decides what exists, and how a state is packed."""
 
-import dataclasses
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -15,8 +14,8 @@ from ackfsm.explore import pack
 from ackfsm.explore.search.options import SearchOptions, Tuning
 from ackfsm.explore.search.search import Search
 from ackfsm.network import Bounds, Index, Network, compose, concerns
-from ackfsm.tables import EventRef, Gap, Move, Specification
-from ackfsm.terms import Anomaly, Configuration, DeliveryMode, Fault, InputError
+from ackfsm.tables import EventRef, Move, Specification
+from ackfsm.terms import Anomaly, Configuration, Fault, InputError
 from model_tests._tables import bounds, configurations, networks, shipped, small_spec, unpacked
 
 
@@ -318,15 +317,6 @@ def test_faults_may_be_given_by_their_names() -> None:
     named: Any = ["broker_crash", "consumer_crash"]
     assert Bounds(faults=named) == Bounds(faults=frozenset({Fault.BROKER_CRASH, Fault.CONSUMER_CRASH}))
     assert all(isinstance(fault, Fault) for fault in Bounds(faults=named).faults)
-
-
-def test_a_setting_without_rows_is_refused_with_the_reason() -> None:
-    gap = Gap("delivery_mode", DeliveryMode.RELIABLE, "its rows are not written")
-    with pytest.raises(InputError) as error:
-        compose(dataclasses.replace(shipped(), gaps=(gap,)), shipped().configure("jms", {gap.key: gap.value}), Bounds())
-    assert (
-        str(error.value) == "delivery_mode=RELIABLE cannot be checked: its rows are not written; choose another value"
-    )
 
 
 def test_what_a_check_goes_without_never_happens() -> None:

@@ -16,11 +16,18 @@ from ackfsm.terms import (
     Anomaly,
     Configuration,
     Consumption,
+    DeliveryCountFrom,
     DeliveryMode,
+    DupsOkAcknowledge,
     Fault,
     ListenerException,
+    NonPersistentHandling,
+    PreAcknowledgeBy,
+    PrefetchFreed,
     Profile,
     SendMode,
+    TransactionJournalling,
+    UnwindowedConfirm,
 )
 from model_tests.oracle import ACK_MODES, Answer, Event, Seen, Setting, System, at_rest, explore, observe
 
@@ -324,5 +331,15 @@ def test_a_configuration_is_read_whole(setting: Setting) -> None:
         client_ack_scope=AckScope.SESSION,
         prefetch=0,
         max_delivery_attempts=0,
+        non_persistent_handling=NonPersistentHandling.VOLATILE,
+        transaction_journalling=TransactionJournalling.ATOMIC,
+        unwindowed_confirm=UnwindowedConfirm.BROKER,
+        pre_acknowledge_by=PreAcknowledgeBy.CLIENT,
+        dups_ok_acknowledge=DupsOkAcknowledge.LAZY,
+        prefetch_freed=PrefetchFreed.ON_ACKNOWLEDGE,
+        delivery_count_persisted=True,
+        delivery_count_from=DeliveryCountFrom.DISPATCH,
+        undelivered_marks_redelivered=True,
+        requeue_clears_mark=False,
     )
     assert Setting.of(configuration) == setting

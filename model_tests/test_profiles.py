@@ -328,7 +328,7 @@ DAMAGES = {
     "a refusal of an unknown value": (EMS, "'PRE_ACK' is not one of AUTO", PRE, f"{HERE}when: ack_mode == 'PRE_ACK'"),
     "a refusal by an unknown name": (EMS, "'mode' is neither a setting", PRE, f"{HERE}when: mode == 'PRE'"),
     "a refusal by the bounds of a check": (EMS, "not messages", PRE, f"{HERE}when: messages == 1"),
-    "a refusal by the profile": (EMS, "not profile", PRE, f"{HERE}when: profile == 'ems'"),
+    "a refusal by the profile": (EMS, "not the profile", PRE, f"{HERE}when: profile == 'ems'"),
     "a refusal of its own default": (
         EMS,
         "this refuses the profile's own defaults",

@@ -14,7 +14,7 @@ from ackfsm import explore, matrix, tables
 from ackfsm.cli import main
 from ackfsm.matrix import ModeResult
 from ackfsm.network import Bounds
-from ackfsm.tables import Promise
+from ackfsm.tables import Promise, Specification
 from ackfsm.tables._conditions import ALWAYS
 from ackfsm.terms import Anomaly, Fault, Profile
 from ackfsm.views import systems
@@ -53,7 +53,7 @@ def test_every_mode_that_the_system_has_is_surveyed_once() -> None:
 def test_what_is_surveyed_is_what_a_check_says() -> None:
     for mode in surveyed():
         assert mode.promised == shipped().promised_absent(mode.configuration)
-        assert mode.causes.keys() == (set() if mode.gaps else {None, *Fault})
+        assert mode.causes.keys() == {None, *Fault}
         for fault, found in mode.causes.items():
             bounds = Bounds(faults=frozenset({fault} if fault else ()), max_faults=1 if fault else 0)
             answer = explore.check(shipped(), mode.configuration, bounds)
@@ -99,9 +99,6 @@ def test_a_page_says_all_that_the_profile_does(profile: Profile) -> None:
 
 def test_a_page_says_what_faults_cause() -> None:
     for mode in surveyed():
-        if mode.gaps:
-            assert all(f"Nothing is said of `{gap.key}={gap.value}`: {gap.because}." in page() for gap in mode.gaps)
-            continue
         section = page().split(f"### {mode.configuration.delivery_mode}\n")[1].split("\n#")[0]
         (head, _, *rows) = [cells(line) for line in section.splitlines() if line.startswith("|")]
         config = mode.configuration
@@ -118,7 +115,7 @@ def cells(line: str) -> list[str]:
 
 
 def test_a_page_says_who_promises_what_and_where() -> None:
-    told = [mode for mode in surveyed() if not mode.gaps]
+    told = surveyed()
     section = page().split("## What each mode promises")[1].split("\n## ")[0]
     (_, _, *rows) = [cells(line) for line in section.splitlines() if line.startswith("|")]
     given = {
@@ -133,9 +130,14 @@ def test_a_page_says_who_promises_what_and_where() -> None:
     assert loss.startswith("PERSISTENT: AUTO_ACKNOWLEDGE (listener), CLIENT_ACKNOWLEDGE")
 
 
+def promising_never_a_duplicate() -> Specification:
+    never = Promise("never", Anomaly.DUPLICATE, ALWAYS, "a test", "model")
+    small = dataclasses.replace(shipped().profiles[SMALL], promises=frozenset({"never"}))
+    return dataclasses.replace(shipped(), promises={"never": never}, profiles={**shipped().profiles, SMALL: small})
+
+
 def test_a_broken_promise_stands_out() -> None:
-    never = Promise(Anomaly.DUPLICATE, ALWAYS, "a test", "model")
-    strict = dataclasses.replace(shipped(), promises=(never,))
+    strict = promising_never_a_duplicate()
     modes = matrix.mode_sweep(strict, [SMALL])[SMALL]
     assert any(mode.broken == {Anomaly.DUPLICATE} for mode in modes)
     assert "**duplicate**" in systems.system_page(strict, SMALL, modes)
@@ -144,12 +146,11 @@ def test_a_broken_promise_stands_out() -> None:
 
 @pytest.mark.parametrize("profile", Profile)
 def test_the_drawings_that_a_page_links_to_are_those_of_the_modes_with_rows(profile: Profile) -> None:
-    gaps = {f"{gap.key}-{gap.value}" for gap in shipped().gaps}
     links = re.findall(r"\(\.\./\.\./diagrams/modes/(.*?)\.md\)", systems.system_page(shipped(), profile, ()))
     modes = {
         f"{key}-{v}" for key in ("ack_mode", "delivery_mode", "send_mode") for v in shipped().offered(profile, key)
     }
-    assert set(links) == modes - gaps
+    assert set(links) == modes
 
 
 # the command
@@ -207,15 +208,15 @@ def test_one_system_is_told(capsys: pytest.CaptureFixture[str], monkeypatch: pyt
         "ADPublishWindowSize",
     ]
     assert found["constants"][3]["number"] == 16
-    told = [mode for mode in found["checked"] if not mode["gaps"]]
+    told = found["checked"]
     assert told
+    assert all(mode["gaps"] == [] for mode in told)
     assert all(mode["causes"]["none"]["anomalies"] == [] for mode in told)
     assert told[0]["causes"]["consumer_crash"]["anomalies"]
 
 
 def test_a_broken_promise_ends_with_1(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    strict = dataclasses.replace(shipped(), promises=(Promise(Anomaly.DUPLICATE, ALWAYS, "a test", "model"),))
-    monkeypatch.setattr(tables, "load", lambda: strict)
+    monkeypatch.setattr(tables, "load", promising_never_a_duplicate)
     assert ackfsm(f"systems {SMALL} --jobs 1") == 1
     assert "**duplicate**" in capsys.readouterr().out
 

@@ -1,4 +1,4 @@
-"""What the tables mean once they are read: machines, counters, profiles, promises, gaps."""
+"""What the tables mean once they are read: machines, counters, profiles, promises."""
 
 import dataclasses
 import math
@@ -14,10 +14,10 @@ from hypothesis import given, settings
 
 from ackfsm import tables
 from ackfsm.network import Bounds
-from ackfsm.tables import EventRef, Fsm, Gap, Machine, Move, Relation, Specification
+from ackfsm.tables import EventRef, Fsm, Machine, Move, Relation, Specification
 from ackfsm.tables._conditions import ALWAYS
-from ackfsm.terms import Anomaly, Configuration, DeliveryMode, Fault, InputError, Profile
-from model_tests._tables import SPEC, bounds, configurations, copy_of_spec, replace, shipped, small_spec
+from ackfsm.terms import Anomaly, Configuration, Fault, InputError, Profile, SpecError
+from model_tests._tables import HERE, SPEC, bounds, configurations, copy_of_spec, replace, shipped, small_spec
 
 
 def test_an_undamaged_copy_is_read_like_the_original(tmp_path: Path) -> None:
@@ -342,7 +342,7 @@ def test_what_a_check_cannot_reach_is_not_counted(
     assert tuple(found[name] for name in ("window", "threshold", "prefetched", "attempts")) == counted
 
 
-# profiles, promises, gaps
+# profiles, promises
 
 
 @pytest.mark.parametrize("profile", Profile)
@@ -379,40 +379,88 @@ def test_a_profile_that_does_not_exist_is_answered_with_those_that_do() -> None:
 
 def test_what_is_promised_depends_on_the_configuration() -> None:
     promised = shipped().promised_absent(shipped().configure("jms"))
-    assert promised[Anomaly.LOSS] == shipped().promises[0]
+    assert promised[Anomaly.LOSS] == shipped().promises["no_loss_of_persistent"]
     assert {Anomaly.LOSS, Anomaly.PHANTOM, Anomaly.DOUBLE_OUTCOME, Anomaly.STUCK} <= promised.keys()
     assert Anomaly.DUPLICATE not in promised
     assert Anomaly.LOSS not in shipped().promised_absent(shipped().configure("jms", {"ack_mode": "PRE_ACKNOWLEDGE"}))
 
 
 def test_of_two_promises_the_first_in_the_file_is_cited() -> None:
-    two = [dataclasses.replace(shipped().promises[0], when=ALWAYS, because=because) for because in ("first", "second")]
-    specification = dataclasses.replace(shipped(), promises=tuple(two))
-    assert specification.promised_absent(specification.configure()) == {Anomaly.LOSS: two[0]}
+    one = shipped().promises["no_loss_of_persistent"]
+    two = {name: dataclasses.replace(one, name=name, when=ALWAYS) for name in ("first", "second")}
+    jms = dataclasses.replace(shipped().profiles["jms"], promises=frozenset(two))
+    specification = dataclasses.replace(shipped(), promises=two, profiles={**shipped().profiles, "jms": jms})
+    assert specification.promised_absent(specification.configure()) == {Anomaly.LOSS: two["first"]}
+
+
+VENDORS = [
+    "non_persistent_handling",
+    "transaction_journalling",
+    "unwindowed_confirm",
+    "pre_acknowledge_by",
+    "dups_ok_acknowledge",
+    "prefetch_freed",
+    "delivery_count_persisted",
+    "delivery_count_from",
+    "undelivered_marks_redelivered",
+    "requeue_clears_mark",
+]
+"""The settings by which vendors differ."""
+
+
+def test_no_table_outside_the_profiles_names_one_in_a_condition() -> None:
+    named = [
+        f"{file.relative_to(SPEC)}: {text}"
+        for file in SPEC.rglob("*.yaml")
+        if file.parent.name != "profiles"
+        for text in _conditions(yaml.safe_load(file.read_text(encoding="utf-8")))
+        if re.search(r"\bprofile\b", text)
+    ]
+    assert named == []
+
+
+def _conditions(data: object) -> Iterator[str]:
+    if isinstance(data, dict):
+        yield from (text for key, text in data.items() if key == "when" and isinstance(text, str))
+    for value in data.values() if isinstance(data, dict) else data if isinstance(data, list) else ():
+        yield from _conditions(value)
+
+
+@pytest.mark.parametrize("key", VENDORS)
+def test_a_setting_by_which_vendors_differ_is_read_by_a_row_and_set_by_a_profile(key: str) -> None:
+    assert key in {name for condition in shipped().conditions_of_machines() for name in condition.settings()}
+    assert len({getattr(shipped().configure(profile), key) for profile in Profile}) > 1
+
+
+def test_a_row_that_compares_the_profile_is_refused(tmp_path: Path) -> None:
+    spec = copy_of_spec(tmp_path)
+    line = replace(
+        spec, "conditions.yaml", ("  when: transaction_journalling == 'atomic'", f"  {HERE}when: profile != 'rabbitmq'")
+    )
+    with pytest.raises(SpecError) as error:
+        tables.load(spec)
+    assert str(error.value).startswith(
+        f"{spec / 'conditions.yaml'}:{line}: condition \"profile != 'rabbitmq'\": a table reads"
+    )
+
+
+@pytest.mark.parametrize("promise", shipped().promises)
+def test_a_promise_is_made_by_a_profile(promise: str) -> None:
+    assert [table for table in shipped().profiles.values() if promise in table.promises]
 
 
 @given(configurations())
 def test_a_promise_holds_exactly_where_its_condition_does(configuration: Configuration) -> None:
     environment = shipped().environment(configuration)
-    held = {promise.absent for promise in shipped().promises if promise.when.holds(environment)}
+    made = [shipped().promises[name] for name in shipped().profiles[configuration.profile].promises]
+    held = {promise.absent for promise in made if promise.when.holds(environment)}
     assert shipped().promised_absent(configuration).keys() == held
 
 
-def test_the_gaps_are_the_values_without_rows() -> None:
-    configure, gaps_of = shipped().configure, shipped().gaps_of
-    assert gaps_of(configure()) == ()
-    assert shipped().gaps == ()
-    gap = Gap("delivery_mode", DeliveryMode.RELIABLE, "its rows are not written")
-    without = dataclasses.replace(shipped(), gaps=(gap,))
-    assert without.gaps_of(configure("ems", {"delivery_mode": "RELIABLE"})) == (gap,)
-
-
-def test_an_anomaly_is_decided_by_a_property_or_said_to_be_undecided_and_never_both() -> None:
-    specification = shipped()
-    assert not specification.properties.keys() & specification.undecided.keys()
-    for anomaly in Anomaly:
-        known = anomaly in specification.properties.keys() | specification.undecided.keys()
-        assert bool(specification.meaning(anomaly)) == known
+def test_an_anomaly_has_a_meaning_where_a_property_decides_it() -> None:
+    assert [
+        anomaly for anomaly in Anomaly if bool(shipped().meaning(anomaly)) != (anomaly in shipped().properties)
+    ] == []
 
 
 def test_the_settings_that_are_read_are_those_of_the_rows() -> None:

@@ -8,8 +8,9 @@ import pytest
 
 from ackfsm import tables
 from ackfsm.tables import _source
+from ackfsm.tables._cross_check import check_claims
 from ackfsm.terms import SpecError
-from model_tests._tables import HERE, copy_of_spec, replace
+from model_tests._tables import HERE, copy_of_spec, replace, shipped
 
 BROKER, JOURNAL, PRODUCER = "machines/broker.yaml", "machines/journal.yaml", "machines/producer.yaml"
 CONSUMER, FAULTS, LOSS = "machines/consumer.yaml", "machines/faults.yaml", "properties/loss.yaml"
@@ -373,7 +374,7 @@ DAMAGES = {
         ("entry:\n", f"{HERE}entry:\n"),
         ("  means: one copy of", "  marked: [lost]\n  means: one copy of"),
     ),
-    # profiles, promises, gaps
+    # profiles, promises
     "a default that reads a later setting": damage(
         "profiles/ems.yaml",
         "the default of send_mode may only read settings before it, not prefetch",
@@ -419,18 +420,13 @@ DAMAGES = {
             f"  {HERE}when: awaits and journal_sync_non_transactional\n",
         ),
     ),
+    "a promise that nobody makes": damage(
+        "promises.yaml",
+        "the promise peace is unused (no profile makes it); delete it",
+        ("no_phantom:\n", f'{HERE}peace: {{absent: stuck, when: "True", because: x, source: model}}\nno_phantom:\n'),
+    ),
     "a promise of an unknown anomaly": damage(
-        "promises.yaml", "'struck' is not one of", ("- absent: stuck", f"- {HERE}absent: struck")
-    ),
-    "a gap of an unknown setting": damage(
-        "gaps.yaml",
-        "there is no setting 'delivery'",
-        ("[]", f"- {HERE}{{key: delivery, value: RELIABLE, because: it is a test}}"),
-    ),
-    "a gap of an unknown value": damage(
-        "gaps.yaml",
-        "delivery_mode cannot be 'RELIBLE'; it is one of PERSISTENT",
-        ("[]", f"- {HERE}{{key: delivery_mode, value: RELIBLE, because: it is a test}}"),
+        "promises.yaml", "'struck' is not one of", ("  absent: stuck", f"  {HERE}absent: struck")
     ),
 }
 
@@ -488,7 +484,107 @@ def test_a_file_that_is_not_text_is_named(tmp_path: Path) -> None:
     assert str(error.value).startswith(f"{spec / BROKER}:1: not YAML: ")
 
 
-@pytest.mark.parametrize("file", ["sources.yaml", "events.yaml", "conditions.yaml", "promises.yaml", "gaps.yaml"])
+UNKNOWN = {
+    "an event that has to happen": (
+        "never: loss\n      although: [confirmed,\n        «here»no_such_event]",
+        "there is no event 'no_such_event'; events.yaml lists the events",
+    ),
+    "an event that never happens": ("never: loss\n      without: [«here»gone]", "there is no event 'gone'"),
+    "an event that is seen": (
+        "equal: {left: {prefetch: 1}, right: {prefetch: 2}}\n      events: [«here»gone]",
+        "there is no event 'gone'",
+    ),
+    "an event of a witness": ("possible: loss\n      by: [«here»gone(m1)]", "there is no event 'gone'"),
+    "one of two events": ("same_effect: [acknowledge(m1), «here»gone(m2)]", "there is no event 'gone'"),
+    "an action": ("never: loss\n      actions: [«here»gone]", "there is no event 'gone'"),
+    "an action that everybody does": ("never: loss\n      actions: [«here»send]", "only optional events are actions"),
+    "a monitor": ("never: «here»lossy", "there is nothing called 'lossy' to watch for"),
+    "an event to watch for": ("possible: happens(«here»gone)", "there is no event 'gone'"),
+    "an event that no machine decides": ("possible: happens(«here»expired)", "no machine decides expired"),
+    "a setting of a group": ("never: loss\n      in: {«here»mode: any}", "there is no setting 'mode'"),
+    "a value of a group": ("never: loss\n      in: {ack_mode: «here»LAZY}", "ack_mode cannot be 'LAZY'"),
+    "a setting of a side": ("differ: {left: {prefetch: 1}, right: {«here»mode: 2}}", "there is no setting 'mode'"),
+    "a setting with a default": ("default: {profile: jms, key: «here»mode, value: 1}", "there is no setting 'mode'"),
+    "a setting that is refused": ("refused: {profile: jms, settings: {«here»mode: 1}}", "there is no setting 'mode'"),
+    "an interface": ("accepted: {profile: jms, api: «here»AMQP, settings: {prefetch: 1}}", "jms has no API 'AMQP'"),
+    "a setting that nothing changes": ("unchangeable: «here»mode", "there is no setting 'mode'"),
+    "a machine": ("row: {machine: «here»desk, state: ready, event: settle, to: gone}", "there is no machine 'desk'"),
+    "a state": ("row: {machine: entry, state: «here»red, event: settle, to: removed}", "entry has no state 'red'"),
+    "a target": ("row: {machine: entry, state: ready, event: settle, to: «here»red}", "entry has no state 'red'"),
+    "an event of a machine": (
+        "row: {machine: entry, state: ready, event: «here»confirmed, to: removed}",
+        "entry does not react to 'confirmed'",
+    ),
+}
+"""Checks of a claim, each with a name that the tables do not have, and what is said of it."""
+
+
+@pytest.mark.parametrize(("check", "says"), UNKNOWN.values(), ids=UNKNOWN.keys())
+def test_an_unknown_name_in_a_claim_is_told_with_its_line(check: str, says: str, tmp_path: Path) -> None:
+    spec = copy_of_spec(tmp_path)
+    line = replace(spec, "claims.yaml", ("    - unchangeable: ack_mode\n", f"    - {check}\n"))
+    with pytest.raises(SpecError) as error:
+        check_claims(shipped(), tables.read_form("claims.yaml", "claims", spec))
+    assert str(error.value).startswith(f"{spec / 'claims.yaml'}:{line}: ")
+    assert says in str(error.value)
+
+
+CONTRADICTED = """    - unchangeable: ack_mode
+  contradiction:
+    - says: "no"
+      source: {}
+      checks:
+        - never: {}
+"""
+"""A claim with what another source says instead, and a check of that."""
+
+BESIDE = {
+    "a source of a claim": (
+        "claims.yaml",
+        ("    - unchangeable: ack_mode\n", CONTRADICTED.format(f"{HERE}hearsay", "loss")),
+        "source 'hearsay' begins with no tag of sources.yaml; add the tag",
+    ),
+    "an event of a contradiction": (
+        "claims.yaml",
+        ("    - unchangeable: ack_mode\n", CONTRADICTED.format("model", f"happens({HERE}gone)")),
+        "there is no event 'gone'",
+    ),
+    "a source of a call": (
+        "execution.yaml",
+        ("because: the application calls acknowledge(), source: JMS", f"because: x, {HERE}source: hearsay"),
+        "source 'hearsay 6.2.10' begins with no tag of sources.yaml; add the tag",
+    ),
+    "a condition of a call": (
+        "execution.yaml",
+        ("{who: lazy, when: acks_lazily,", f"{{who: lazy, {HERE}when: lazily,"),
+        "'lazily' is neither a setting nor a condition of conditions.yaml",
+    ),
+}
+
+
+@pytest.mark.parametrize(("file", "edit", "says"), BESIDE.values(), ids=BESIDE.keys())
+def test_what_others_read_is_checked_with_the_tables(
+    file: str, edit: tuple[str, str], says: str, tmp_path: Path
+) -> None:
+    spec = copy_of_spec(tmp_path)
+    line = replace(spec, file, edit)
+    with pytest.raises(SpecError) as error:
+        tables.load(spec)
+    assert str(error.value).startswith(f"{spec / file}:{line}: ")
+    assert says in str(error.value)
+
+
+def test_a_condition_that_only_the_engine_asks_for_is_used(tmp_path: Path) -> None:
+    spec = copy_of_spec(tmp_path)
+    leisure = "at_leisure:\n  when: acks_lazily\n  because: x\n  source: model\n\n"
+    replace(spec, "conditions.yaml", ("confirms_acks:\n", f"{leisure}confirms_acks:\n"))
+    with pytest.raises(SpecError, match="the condition at_leisure is unused"):
+        tables.load(spec)
+    replace(spec, "execution.yaml", ("{who: lazy, when: acks_lazily,", "{who: lazy, when: at_leisure,"))
+    assert "at_leisure" in tables.load(spec).conditions
+
+
+@pytest.mark.parametrize("file", ["sources.yaml", "events.yaml", "conditions.yaml", "promises.yaml"])
 def test_a_missing_file_is_named(file: str, tmp_path: Path) -> None:
     spec = copy_of_spec(tmp_path)
     (spec / file).unlink()

@@ -86,7 +86,7 @@ class SettingSupported(_Fact):
     def evidence(self, specification: Specification, answers: Mapping[Question, Answer]) -> Evidence:
         """The row that refuses, or that none does and that the tables have rows for it."""
         del answers
-        table = specification.profiles[Profile(self.profile)]
+        table = specification.profiles[self.profile]
         given = {key: parse_value(key, value) for key, value in self.settings.items()}
         values = table.settings(given)
         if self.api is not None and self.api not in table.apis:
@@ -99,9 +99,6 @@ class SettingSupported(_Fact):
             return Evidence(self.kind, not self.wanted, f"{row.sentence(who, values, given)} ({row.place})", data)
         if row is not None:
             return Evidence(self.kind, None, f"what refuses it is another setting: {row.because} ({row.place})", data)
-        gaps = [gap for gap in specification.gaps if values[gap.key] == gap.value]
-        for gap in gaps:
-            return Evidence(self.kind, None, f"the tables have no rows for it: {gap.because}", data)
         text = ", ".join(f"{key}={written(value)}" for key, value in self.settings.items())
         return Evidence(self.kind, self.wanted, f"{who} takes {text}", data)
 
@@ -127,7 +124,7 @@ class HasConstant(_Fact):
         """The constant with its source."""
         del answers
         value = parse_value(self.key, self.value)
-        found = specification.profiles[Profile(self.profile)].constants_of(self.key, value)
+        found = specification.profiles[self.profile].constants_of(self.key, value)
         data = {
             "profile": self.profile,
             self.key: self.value,

@@ -14,7 +14,7 @@ from ackfsm.claims._facts import HasConstant, HasDefault, RowIs, SettingSupporte
 from ackfsm.claims._questions import Answer, Question
 from ackfsm.claims._rates import Rate
 from ackfsm.claims._reachability import Never, Possible
-from ackfsm.tables import Document, Specification, read_form
+from ackfsm.tables import Specification, check_sources, read_form
 from ackfsm.terms import InputError
 
 __all__ = ["Check", "Claim", "Contradiction", "choose", "read"]
@@ -83,7 +83,8 @@ def read(specification: Specification, directory: Path | None = None) -> tuple[C
     Raises :class:`ackfsm.terms.SpecError` naming file, line and remedy.
     """
     document = read_form("claims.yaml", "claims", directory)
-    claims = tuple(_claim(specification, document, i, data) for i, data in enumerate(document.data))
+    check_sources([document], specification.sources)
+    claims = tuple(_claim(data) for data in document.data)
     for i, claim in enumerate(claims):
         if claim.id in {other.id for other in claims[:i]}:
             raise document.error((i, "id"), f"there are two claims {claim.id}; renumber one of them")
@@ -102,21 +103,13 @@ def choose(claims: tuple[Claim, ...], ids: list[str]) -> tuple[Claim, ...]:
     return tuple(claim for claim in claims if not ids or claim.id in ids)
 
 
-def _claim(specification: Specification, document: Document, place: int, data: dict[str, Any]) -> Claim:
-    contradictions = tuple(
-        _contradiction(specification, document, (place, "contradiction", i), one)
-        for i, one in enumerate(data.get("contradiction", ()))
-    )
+def _claim(data: dict[str, Any]) -> Claim:
+    contradictions = tuple(_contradiction(one) for one in data.get("contradiction", ()))
     checks = tuple(_check(one) for one in data["checks"])
     return Claim(data["id"], data["seed"], data["kind"], data["statement"], checks, contradictions)
 
 
-def _contradiction(
-    specification: Specification, document: Document, path: tuple[str | int, ...], data: dict[str, Any]
-) -> Contradiction:
-    for part in data["source"].split(";"):
-        if not any(f"{part.strip()} ".startswith(f"{tag} ") for tag in specification.sources):
-            raise document.error(path, f"source {part.strip()!r} begins with no tag of sources.yaml; add the tag")
+def _contradiction(data: dict[str, Any]) -> Contradiction:
     return Contradiction(data["says"], data["source"], tuple(_check(one) for one in data["checks"]))
 
 

@@ -7,9 +7,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ackfsm import tables
 from ackfsm.cli._exit_codes import AS_PROMISED
-from ackfsm.cli._options import Commands, add_configuration, command, format_of, settings_of
+from ackfsm.cli._options import Commands, add_configuration, command, format_of, settings_of, tables_of
 from ackfsm.cli._output import emit_folder, is_standard_output, print_file, print_json, progress_line
 from ackfsm.files import check_place, make_folder, write_file
 from ackfsm.terms import InputError
@@ -44,7 +43,7 @@ def add_draw(commands: Commands) -> None:
 def _draw(arguments: argparse.Namespace) -> int:
     from ackfsm import draw
 
-    specification = tables.load()
+    specification = tables_of(arguments)
     configured = arguments.profile is not None or bool(arguments.settings)
     configuration = specification.configure(arguments.profile, settings_of(arguments)) if configured else None
     if arguments.all:

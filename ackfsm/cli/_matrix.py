@@ -12,10 +12,9 @@ from typing import TYPE_CHECKING
 
 from rich.console import Group
 
-from ackfsm import tables
 from ackfsm.cli._backend import add_backend, spark_session
 from ackfsm.cli._exit_codes import result_code
-from ackfsm.cli._options import Commands, add_configuration, at_least, command, settings_of
+from ackfsm.cli._options import Commands, add_configuration, at_least, command, settings_of, tables_of
 from ackfsm.cli._output import emit, progress_bars, write_then_report, written_lines
 from ackfsm.terms import InputError
 
@@ -59,7 +58,7 @@ def _matrix(arguments: argparse.Namespace) -> int:
     from ackfsm.views import matrix_files
     from ackfsm.views.matrix import matrix_json, matrix_screen
 
-    specification, settings = tables.load(), settings_of(arguments)
+    specification, settings = tables_of(arguments), settings_of(arguments)
     plan = matrix.make_plan(
         specification,
         arguments.profile,

@@ -31,6 +31,7 @@ __all__ = [
     "query_from",
     "settings_of",
     "size",
+    "tables_of",
 ]
 
 Commands: TypeAlias = "argparse._SubParsersAction[Parser]"  # noqa: SLF001 - argparse names this type nowhere else
@@ -60,7 +61,12 @@ def command(
 
 def add_configuration(parser: argparse.ArgumentParser) -> None:
     profiles = ", ".join(profile.value for profile in Profile)
-    parser.add_argument("--profile", metavar="P", action=_Once, help=f"the system whose defaults apply: {profiles}")
+    parser.add_argument(
+        "--profile",
+        metavar="P",
+        action=_Once,
+        help=f"the system whose defaults apply: {profiles}, or a YAML file that describes another one",
+    )
     parser.add_argument(
         "--set",
         metavar="KEY=VALUE",
@@ -69,6 +75,15 @@ def add_configuration(parser: argparse.ArgumentParser) -> None:
         dest="settings",
         help="one setting, by its key or by the system's own name of it; may be repeated",
     )
+
+
+def tables_of(arguments: argparse.Namespace) -> Specification:
+    """The tables; if ``--profile`` is a file, that profile is among them, and ``arguments.profile`` is its name.
+
+    Raises :class:`InputError` or :class:`ackfsm.terms.SpecError` for a file that is missing or wrong.
+    """
+    specification, arguments.profile = tables.load().of_profile(arguments.profile)
+    return specification
 
 
 def settings_of(arguments: argparse.Namespace) -> dict[str, object]:
@@ -119,7 +134,7 @@ def add_bounds(parser: argparse.ArgumentParser) -> None:
 
 def query_from(arguments: argparse.Namespace) -> tuple[Specification, Configuration, Bounds]:
     """The tables, and the configuration and bounds that the options of this module describe."""
-    specification = tables.load()
+    specification = tables_of(arguments)
     vocabulary = specification.in_vocabulary(arguments.profile, settings_of(arguments))
     bounds = Bounds(
         messages=arguments.messages,

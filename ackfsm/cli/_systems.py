@@ -6,12 +6,11 @@ import argparse
 import os
 from pathlib import Path
 
-from ackfsm import tables
 from ackfsm.cli._exit_codes import AS_PROMISED, result_code
-from ackfsm.cli._options import Commands, at_least, command
+from ackfsm.cli._options import Commands, at_least, command, tables_of
 from ackfsm.cli._output import console, emit, emit_folder, print_file, progress_bars
 from ackfsm.files import make_folder, write_folder
-from ackfsm.terms import InputError, Profile, parse_value
+from ackfsm.terms import InputError, Profile
 
 __all__ = ["add_systems"]
 
@@ -28,7 +27,12 @@ def add_systems(commands: Commands) -> None:
         extra="explore",
     )
     profiles = ", ".join(profile.value for profile in Profile)
-    parser.add_argument("profile", metavar="PROFILE", nargs="?", help=f"one of {profiles} (default: all of them)")
+    parser.add_argument(
+        "profile",
+        metavar="PROFILE",
+        nargs="?",
+        help=f"one of {profiles}, or a YAML file that describes another one (default: all of them)",
+    )
     parser.add_argument("--output", metavar="DIR", type=Path, help="write a page for each system there")
     parser.add_argument(
         "--jobs", metavar="N", type=at_least(1), help="processes that search (default: one for each CPU)"
@@ -41,11 +45,11 @@ def _systems(arguments: argparse.Namespace) -> int:
 
     if arguments.profile is not None and arguments.output is not None:
         raise InputError("--output is for the pages of all systems; leave PROFILE out, or leave --output out")
-    specification = tables.load()
+    specification = tables_of(arguments)
     if arguments.profile is None and arguments.output is None:
         _show(arguments, systems.systems_json(specification), systems.systems_page(specification))
         return AS_PROMISED
-    profiles = list(Profile) if arguments.profile is None else [_profile(arguments.profile)]
+    profiles: list[str] = list(Profile) if arguments.profile is None else [specification.profile_of(arguments.profile)]
     jobs = arguments.jobs or os.cpu_count() or 1
     if arguments.output is not None:
         make_folder(arguments.output)
@@ -57,10 +61,6 @@ def _systems(arguments: argparse.Namespace) -> int:
         answer = systems.system_json(specification, profile, modes[profile])
         _show(arguments, answer, systems.system_page(specification, profile, modes[profile]))
     return result_code(violated=any(mode.broken for some in modes.values() for mode in some))
-
-
-def _profile(name: str) -> Profile:
-    return Profile(str(parse_value("profile", name)))
 
 
 def _show(arguments: argparse.Namespace, document: object, page: str) -> None:

@@ -13,7 +13,7 @@ from rich.console import Group
 from ackfsm import explore, tables, throughput
 from ackfsm.cli._backend import add_backend, spark_session
 from ackfsm.cli._exit_codes import error_code, result_code
-from ackfsm.cli._options import Commands, add_configuration, command, settings_of
+from ackfsm.cli._options import Commands, add_configuration, command, settings_of, tables_of
 from ackfsm.cli._output import emit, note, progress_line
 from ackfsm.terms import AckfsmError, Anomaly, Configuration, HostError, InputError, Verdict
 from ackfsm.text import quoted, shown
@@ -61,7 +61,7 @@ def add_verify(commands: Commands) -> None:
 def _verify(arguments: argparse.Namespace) -> int:
     from ackfsm.views.verify import verify_screen
 
-    specification = tables.load()
+    specification = tables_of(arguments)
     settings_of(arguments)
     never, skew = _never(arguments.never, specification), _skew(arguments.skew)
     with _examiner(arguments, specification, skew) as examine:
@@ -184,7 +184,7 @@ def _judged(
                 found=[anomaly for anomaly, finding in findings.anomalies.items() if finding.found],
                 progress=progress,
             )
-            why = {anomaly: explore.why_undecided(specification, configuration, anomaly) for anomaly in Anomaly}
+            why = {anomaly: explore.why_undecided(specification, anomaly) for anomaly in Anomaly}
     return history.judge(findings, allowed, why, specification.guarantees, never)
 
 

@@ -138,9 +138,8 @@ def _modes(lookup: Lookup, key: str, kind: type[StrEnum], name: str, bounds: Bou
     specification, entries = lookup.specification, list[_Entry]()
     for value in kind:
         chosen = specification.configure(settings={key: value})
-        if not specification.gaps_of(chosen):
-            diagram = make_diagram(specification, name, chosen, bounds)
-            entries.append(_Entry(f"modes/{key}-{value}", f"{key}={value}", diagram, _compared(lookup, key, value)))
+        diagram = make_diagram(specification, name, chosen, bounds)
+        entries.append(_Entry(f"modes/{key}-{value}", f"{key}={value}", diagram, _compared(lookup, key, value)))
     text = f"What each value leaves of [{name}](machines/{name}.md), with all else as the profile `jms` has it."
     return _Section(f"Every {key}", text, tuple(entries))
 

@@ -58,7 +58,8 @@ class Broker(Closing):
     after :meth:`close`.  It is deterministic by its seed.
 
     Args:
-        profile: the system whose defaults and refusals hold (``jms``, ``artemis`` …).
+        profile: the system whose defaults and refusals hold (``jms``, ``artemis`` …), or the path of a YAML file that
+            describes another one, in the form of ``spec/profiles``.
         journal: where messages are kept; by default a :class:`MemoryJournal`.  What it has is in the queues again.
         pace: when things happen: :class:`AtOnce` (the default), :class:`Timed`, :class:`Shuffled`.
         seed: of everything that is left to chance.
@@ -72,7 +73,8 @@ class Broker(Closing):
         like: a broker that was made before, whose tables this one takes as it has read them, which is much quicker.
         settings: settings of the vocabulary, defaults of all connections.
 
-    Raises :class:`ackfsm.terms.InputError` for settings that the system does not have, or where tables are given twice.
+    Raises :class:`ackfsm.terms.InputError` for settings that the system does not have, or where tables are given twice,
+    and :class:`ackfsm.terms.SpecError` for a file of a profile that is wrong.
     """
 
     def __init__(  # noqa: PLR0913 - each has a default, and is given by name
@@ -100,8 +102,10 @@ class Broker(Closing):
         flag_of("repairs", repairs)
         self.thread = get_ident()
         wiring = like.core.wiring if like is not None else Wiring(specification or tables.load())
-        self.specification: Specification = wiring.specification
-        self.profile = profile
+        read = wiring.specification if like is None else like.specification
+        known, own = read.of_profile(profile)
+        self.specification: Specification = known
+        self.profile = own or profile
         self.settings: dict[str, object] = dict(settings)
         self.configuration = self.configure({})
         self.engine: Engine = Engine(wiring, self, AtOnce() if pace is None else pace)

@@ -23,20 +23,25 @@ def pytest_file(specification: Specification, witnesses: Sequence[Witness]) -> s
     Raises :class:`ackfsm.terms.InputError` for a configuration that its own profile refuses.
     """
     (network,) = {id(witness.network): witness.network for witness in witnesses}.values()
-    lines = [_HEAD, *_imports(network.bounds), "", "", *_composed(specification, network)]
+    lines = [_HEAD, *_imports(specification, network), "", "", *_composed(specification, network)]
     for witness in witnesses:
         lines += ["", "", *_test(specification, witness)]
     return "".join(f"{line}\n" for line in lines)
 
 
-def _imports(bounds: Bounds) -> Iterator[str]:
-    yield from ("", "import functools", "", "from ackfsm import explore, network, tables")
-    if bounds.faults:
+def _imports(specification: Specification, network: Network) -> Iterator[str]:
+    yield from ("", "import functools")
+    if network.configuration.profile in specification.own:
+        yield "import pathlib"
+    yield from ("", "from ackfsm import explore, network, tables")
+    if network.bounds.faults:
         yield "from ackfsm.terms import Fault"
 
 
 def _composed(specification: Specification, network: Network) -> Iterator[str]:
-    yield from ("@functools.cache", "def composed() -> network.Network:", "    specification = tables.load()")
+    yield from ("@functools.cache", "def composed() -> network.Network:")
+    own = specification.own.get(network.configuration.profile)
+    yield f"    specification = tables.load({'' if own is None else f'own=[pathlib.Path({_literal(str(own))})]'})"
     yield from _configuration(specification, network.configuration)
     yield from ("    bounds = network.Bounds(", *_bounds(network.bounds), "    )")
     yield "    return network.compose(specification, configuration, bounds)"
@@ -58,7 +63,7 @@ def _test(specification: Specification, witness: Witness) -> Iterator[str]:
 
 def _configuration(specification: Specification, configuration: Configuration) -> Iterator[str]:
     own = _own(specification, configuration)
-    profile = f'"{configuration.profile.value}"'
+    profile = f'"{configuration.profile}"'
     if not own:
         yield f"    configuration = specification.configure({profile})"
         return

@@ -180,7 +180,7 @@ def _header(value: Mapping[str, Any], place: str) -> Header:
 
 def _known_setting(key: str, setting: object, place: str) -> None:
     try:
-        parse_value(key, setting)
+        _parsed_setting(key, setting)
     except InputError as error:
         raise InputError(f"{place}: {shown(str(error), _LONGEST_REASON)}; correct the header") from None
     except RecursionError:
@@ -188,4 +188,11 @@ def _known_setting(key: str, setting: object, place: str) -> None:
 
 
 def _parsed(config: Mapping[str, object]) -> Mapping[str, object]:
-    return {key: parse_value(key, setting) for key, setting in config.items()}
+    return {key: _parsed_setting(key, setting) for key, setting in config.items()}
+
+
+def _parsed_setting(key: str, setting: object) -> object:
+    """The value of a setting; the profile may be one that whoever judges the history has to name (``--profile``)."""
+    if key == "profile" and isinstance(setting, str):
+        return setting
+    return parse_value(key, setting)

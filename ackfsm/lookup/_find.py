@@ -408,7 +408,7 @@ class Lookup:
         spec = self.specification
         definition = spec.properties.get(anomaly)
         machines = [monitor.machine for monitor in definition.monitors] if definition else []
-        promises = [self._promise(i) for i, promise in enumerate(spec.promises) if promise.absent == anomaly]
+        promises = [self._promise(name) for name, promise in spec.promises.items() if promise.absent == anomaly]
         names = [name for name in spec.guarantees if anomaly in spec.guarantees.excluded_by(name)]
         return Answer(
             "anomaly",
@@ -451,15 +451,15 @@ class Lookup:
         """Where a named condition stands."""
         return self._reference("conditions", name, "", (name,)).place
 
-    def _promise(self, number: int) -> Reference:
-        promise = self.specification.promises[number]
+    def _promise(self, name: str) -> Reference:
+        promise = self.specification.promises[name]
         text = f"absent when {promise.when.text.strip()}"
-        return self._reference("promises", promise.absent, text, (number,), "promise")
+        return self._reference("promises", name, text, (name,), "promise")
 
     def _promises(self, reads: Callable[[Condition], bool]) -> Iterator[Reference]:
-        for number, promise in enumerate(self.specification.promises):
+        for name, promise in self.specification.promises.items():
             if reads(promise.when):
-                yield self._promise(number)
+                yield self._promise(name)
 
     def _profiles(self, key: str) -> Iterator[Reference]:
         for profile, table in self.specification.profiles.items():
@@ -485,10 +485,12 @@ class Lookup:
                     text = f"by {profile}" + (f", not the same: {own.differs}" if own.differs else "")
                     yield Reference("name", own.name, text, Place(document.name, document.line(("names", own.name))))
 
-    def _profile(self, profile: Profile) -> Document:
+    def _profile(self, profile: str) -> Document:
         name = f"profiles/{profile}"
         if name not in self._documents:
-            self._documents[name] = read_form(f"{name}.yaml", "profile", self._directory)
+            own = self.specification.own.get(profile)
+            file, folder = (f"{name}.yaml", self._directory) if own is None else (own.name, own.parent)
+            self._documents[name] = read_form(file, "profile", folder)
         return self._documents[name]
 
 

@@ -11,8 +11,8 @@ from ackfsm.batch import ProgressBar
 from ackfsm.matrix._plan import Plan, refusal, scenarios, span
 from ackfsm.matrix._result import Outcome
 from ackfsm.matrix._run import run
-from ackfsm.tables import Gap, Promise, Specification
-from ackfsm.terms import AckMode, Anomaly, Configuration, Consumption, DeliveryMode, Fault, Profile
+from ackfsm.tables import Promise, Specification
+from ackfsm.terms import AckMode, Anomaly, Configuration, Consumption, DeliveryMode, Fault
 
 __all__ = ["ModeResult", "mode_sweep"]
 
@@ -25,13 +25,11 @@ _FACTORS: Final[Mapping[str, tuple[object, ...]]] = MappingProxyType(
 class ModeResult:
     """One mode of a system: the configuration, what it promises, and what can happen in it.
 
-    ``causes`` has the outcome for no fault (``None``) and for each kind of fault, which may happen once; it is empty
-    where the tables have ``gaps``.
+    ``causes`` has the outcome for no fault (``None``) and for each kind of fault, which may happen once.
     """
 
     configuration: Configuration
     promised: Mapping[Anomaly, Promise]
-    gaps: tuple[Gap, ...]
     causes: Mapping[Fault | None, Outcome]
 
     @property
@@ -42,19 +40,25 @@ class ModeResult:
 
 def mode_sweep(
     specification: Specification,
-    profiles: Collection[Profile],
+    profiles: Collection[str],
     *,
     jobs: int = 1,
     progress_bar: ProgressBar | None = None,
-) -> dict[Profile, tuple[ModeResult, ...]]:
+) -> dict[str, tuple[ModeResult, ...]]:
     """Every acknowledgement mode x delivery mode x way to consume that each profile has, all else at its defaults.
 
     One message is sent.  The searches are those of a matrix, see :func:`ackfsm.matrix.run`; with more than one of
     ``jobs`` processes read the tables that ship with the package.
     """
     modes = {profile: tuple(_modes(specification, profile)) for profile in profiles}
-    covered = tuple(mode for some in modes.values() for mode in some if not specification.gaps_of(mode))
-    plan = Plan(covered, tuple(_FACTORS), (), scenarios(pairs=False), messages=1, max_states=None)
+    plan = Plan(
+        tuple(mode for some in modes.values() for mode in some),
+        tuple(_FACTORS),
+        (),
+        scenarios(pairs=False),
+        messages=1,
+        max_states=None,
+    )
     matrix = run(plan, specification, jobs=jobs, progress_bar=progress_bar)
     causes = {
         row[0].configuration: MappingProxyType({_fault(cell.scenario.faults): cell.outcome for cell in row})
@@ -62,13 +66,12 @@ def mode_sweep(
     }
 
     def result(mode: Configuration) -> ModeResult:
-        found = causes.get(mode, MappingProxyType({}))
-        return ModeResult(mode, specification.promised_absent(mode), specification.gaps_of(mode), found)
+        return ModeResult(mode, specification.promised_absent(mode), causes[mode])
 
     return {profile: tuple(map(result, some)) for profile, some in modes.items()}
 
 
-def _modes(specification: Specification, profile: Profile) -> Iterator[Configuration]:
+def _modes(specification: Specification, profile: str) -> Iterator[Configuration]:
     """Every mode that the profile has, delivery mode by delivery mode."""
     for mode in span(specification, {"profile": profile}, _FACTORS):
         if refusal(specification, mode) is None:

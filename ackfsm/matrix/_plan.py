@@ -11,7 +11,7 @@ from typing import Any
 
 from ackfsm.network import Bounds
 from ackfsm.tables import Condition, Refusal, Specification, Switch, written
-from ackfsm.terms import Configuration, Fault, InputError, parse_value
+from ackfsm.terms import Configuration, Fault, InputError
 
 __all__ = ["LeftOut", "Plan", "Scenario", "make_plan", "refusal", "scenarios", "span"]
 
@@ -74,8 +74,7 @@ def make_plan(  # noqa: PLR0913 - what the command lets a person choose
 
     Raises :class:`InputError` for settings that do not exist, or if nothing is left to be explored.
     """
-    fixed = specification.in_vocabulary(profile, settings or {})
-    fixed = {key: parse_value(key, value) for key, value in fixed.items()}
+    fixed = specification.given(profile, settings)
     switches = [switch for switch in specification.switches if switch.key not in fixed]
     covered: list[Configuration] = []
     refused: collections.Counter[str] = collections.Counter()
@@ -125,8 +124,6 @@ def _reason(specification: Specification, configuration: Configuration) -> str |
     """Why a configuration is not explored, ``None`` if it is."""
     if (refused := refusal(specification, configuration)) is not None:
         return f"{' and '.join(sorted(refused.settings()))}: {refused.because}"
-    for gap in specification.gaps_of(configuration):
-        return f"{gap.key}={written(gap.value)}: {gap.because}"
     return None
 
 

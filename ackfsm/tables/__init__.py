@@ -1,6 +1,7 @@
 """Read, check and hold the tables of ``spec/``."""
 
 from ackfsm.tables._conditions import ALWAYS, COUNTED, Condition, parse_condition
+from ackfsm.tables._cross_check import check_sources
 from ackfsm.tables._events import Event, Lane
 from ackfsm.tables._guarantees import Exclusion, Guarantee, Guarantees, Implication, Level
 from ackfsm.tables._machine import Counter, EventRef, Fsm, Machine, Move, Per, Relation, Row
@@ -9,12 +10,11 @@ from ackfsm.tables._profiles import Constant, Default, Deviation, OwnName, Profi
 from ackfsm.tables._progress import Progress, Waiting
 from ackfsm.tables._source import Document
 from ackfsm.tables._specification import (
-    Gap,
     Monitor,
     Promise,
     Property,
     Specification,
-    Undecided,
+    is_profile_file,
     load,
     read_form,
 )
@@ -32,7 +32,6 @@ __all__ = [
     "EventRef",
     "Exclusion",
     "Fsm",
-    "Gap",
     "Guarantee",
     "Guarantees",
     "Implication",
@@ -53,9 +52,10 @@ __all__ = [
     "Row",
     "Specification",
     "Switch",
-    "Undecided",
     "Value",
     "Waiting",
+    "check_sources",
+    "is_profile_file",
     "load",
     "parse_condition",
     "read_form",

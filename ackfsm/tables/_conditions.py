@@ -187,6 +187,8 @@ def _kind(name: ast.Name, named: Mapping[str, Condition]) -> _Kind:
         return _Kind(bool)
     if name.id in STATIC_NAMES:
         return _Kind(*STATIC_NAMES[name.id])
+    if name.id == "profile":
+        raise ValueError("a table reads settings, not the profile; give what the system does a setting of its own")
     try:
         return _Kind(terms.key_type(name.id), terms.is_optional(name.id))
     except terms.InputError:

@@ -1,4 +1,4 @@
-"""Which tables were held against the schema before: that takes longer than all else that is done to read them."""
+"""Which tables were checked before, against the schema and each other: that takes longer than to read them."""
 
 from __future__ import annotations
 
@@ -12,11 +12,13 @@ __all__ = ["is_kept", "keep", "stamp_of"]
 
 
 def stamp_of(directory: Path) -> Path:
-    """The file that is there if the tables and the schema of ``directory``, to the byte, were found in form before.
+    """The file that is there if this version found the tables and the schema of ``directory``, to the byte, in form.
 
     It is in the user's cache folder.  Of what cannot be read it is not said here.
     """
     digest = hashlib.sha256()
+    for file in sorted(Path(__file__).parent.glob("*.py")):
+        digest.update(file.read_bytes())
     for file in sorted([directory / "schema.json", *directory.rglob("*.yaml")]):
         digest.update(f"{file.relative_to(directory)}\0".encode())
         with contextlib.suppress(OSError):  # who reads the table says so, and then it is not kept

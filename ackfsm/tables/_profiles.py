@@ -7,7 +7,8 @@ a :class:`ProfileTable` can say of a set of settings, and of nothing else, wheth
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Collection, Iterator, Mapping
 from enum import StrEnum
 from pathlib import Path
 from types import MappingProxyType
@@ -16,6 +17,7 @@ from typing import Any, TypeAlias
 from ackfsm.tables._conditions import STATIC_NAMES, Condition, parse_condition
 from ackfsm.tables._source import Document
 from ackfsm.terms import Configuration, InputError, Profile, SpecError, is_optional, key_type, parse_value
+from ackfsm.text import quoted
 
 __all__ = [
     "Constant",
@@ -24,6 +26,7 @@ __all__ = [
     "OwnName",
     "ProfileTable",
     "Refusal",
+    "read_own_profile",
     "read_profiles",
     "written",
 ]
@@ -118,7 +121,7 @@ class OwnName:
         """Whether every value means the same under both names."""
         return self.differs is None and not self.values
 
-    def key_for(self, profile: Profile, value: object) -> str:
+    def key_for(self, profile: str, value: object) -> str:
         """The setting that ``value`` may be handed on to as it is.
 
         Raises :class:`InputError` that says what to set where it may not.
@@ -153,16 +156,18 @@ class Deviation:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class ProfileTable:
-    """One profile: the whole of its file, over the defaults of ``jms``.
+    """One profile: the whole of its file, over the profile that it is ``like``, else over the defaults of ``jms``.
 
-    ``stated`` are the keys whose defaults are its own.  ``apis`` are the programming interfaces that it has, each
-    with what an application cannot ask for through it.
+    ``stated`` are the keys whose defaults are its own (or of the profile that it is like).  ``promises`` are the names
+    of those in ``promises.yaml`` that the vendor makes.  ``apis`` are the programming interfaces that it has, each with
+    what an application cannot ask for through it.
     """
 
-    profile: Profile
+    profile: str
     system: str
     defaults: tuple[Default, ...]
     stated: frozenset[str]
+    promises: frozenset[str]
     unsupported: tuple[Refusal, ...]
     constants: tuple[Constant, ...]
     names: Mapping[str, OwnName]
@@ -216,18 +221,45 @@ def written(value: object) -> str:
 
 
 def read_profiles(
-    directory: Path, documents: Mapping[str, Document], conditions: Mapping[str, Condition]
-) -> dict[Profile, ProfileTable]:
+    directory: Path, documents: Mapping[str, Document], conditions: Mapping[str, Condition], promises: Collection[str]
+) -> dict[str, ProfileTable]:
     """The profiles in ``documents`` (by the names of the files), each over ``jms``, in the order of the vocabulary.
 
     Raises :class:`SpecError` naming file, line and remedy for whatever is wrong.
     """
     if missing := sorted({profile.value for profile in Profile} ^ documents.keys()):
         raise SpecError(f"{directory}: {missing[0]}.yaml is missing or names no profile")
-    readers = {profile: _Reader(profile, documents[profile], conditions) for profile in Profile}
+    readers = {profile: _Reader(profile, documents[profile], conditions, promises) for profile in Profile}
     base = tuple(readers[Profile.JMS].defaults())
     _every_key_has_a_default(base, documents[Profile.JMS])
-    return {profile: reader.table(base) for profile, reader in readers.items()}
+    tables: dict[str, ProfileTable] = {}
+    for profile, reader in readers.items():
+        if "sources" in documents[profile].data:
+            raise documents[profile].error(("sources",), "tags of the tables are in sources.yaml; move this there")
+        tables[profile] = reader.table(tables, base)
+    return tables
+
+
+def read_own_profile(
+    document: Document,
+    known: Mapping[str, ProfileTable],
+    conditions: Mapping[str, Condition],
+    promises: Collection[str],
+) -> ProfileTable:
+    """The profile in a file that does not ship with the tables, named as the file is, beside those that are ``known``.
+
+    Raises :class:`SpecError` naming file, line and remedy for whatever is wrong.
+    """
+    name = document.file.stem
+    if name in known:
+        raise document.error((), f"there is a profile {name} already; rename the file")
+    if not _NAME.fullmatch(name):
+        raise document.error((), f"{quoted(name)} is no name of a profile: letters, digits, - and _; rename the file")
+    return _Reader(name, document, conditions, promises).table(known, known[Profile.JMS].defaults)
+
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
+"""What a profile may be called: a name that needs no quotes on a command line."""
 
 
 def _every_key_has_a_default(base: tuple[Default, ...], document: Document) -> None:
@@ -239,36 +271,64 @@ def _every_key_has_a_default(base: tuple[Default, ...], document: Document) -> N
 class _Reader:
     """Reads one file, which the schema has already checked for its form."""
 
-    profile: Profile
+    profile: str
     document: Document
     conditions: Mapping[str, Condition]
+    promises: Collection[str]
 
-    def table(self, base: tuple[Default, ...]) -> ProfileTable:
-        own = tuple(self.defaults())
+    def table(self, known: Mapping[str, ProfileTable], base: tuple[Default, ...]) -> ProfileTable:
+        """The profile, over the one of ``known`` that it is like; else its defaults are over ``base``."""
+        own, like, data = tuple(self.defaults()), self._like(known), self.document.data
         stated = frozenset(default.key for default in own)
-        data = self.document.data
         table = ProfileTable(
             profile=self.profile,
             system=data["system"],
-            defaults=(*own, *(default for default in base if default.key not in stated)),
-            stated=stated,
-            unsupported=tuple(self._refusals(("unsupported",), data.get("unsupported", ()))),
-            constants=tuple(self._constant(name, row) for name, row in data.get("constants", {}).items()),
-            names=self._names(),
-            apis=MappingProxyType(
-                {api: tuple(self._refusals(("apis", api), rows)) for api, rows in data.get("apis", {}).items()}
-            ),
-            deviates=tuple(self._deviation(i, row) for i, row in enumerate(data.get("deviates", ()))),
+            defaults=(*own, *(row for row in (like.defaults if like else base) if row.key not in stated)),
+            stated=stated | (like.stated if like else frozenset()),
+            promises=like.promises if like and "promises" not in data else self._promises(),
+            unsupported=like.unsupported
+            if like and "unsupported" not in data
+            else tuple(self._refusals(("unsupported",), data.get("unsupported", ()))),
+            constants=self._constants(like),
+            names=MappingProxyType({**(like.names if like else {}), **self._names()}),
+            apis=MappingProxyType({**(like.apis if like else {}), **self._apis()}),
+            deviates=like.deviates
+            if like and "deviates" not in data
+            else tuple(self._deviation(i, row) for i, row in enumerate(data.get("deviates", ()))),
         )
         self._has_its_own_defaults(table)
         return table
 
+    def _like(self, known: Mapping[str, ProfileTable]) -> ProfileTable | None:
+        name = self.document.data.get("like")
+        if name is not None and name not in known:
+            raise self.document.error(("like",), f"there is no profile {quoted(name)}; it is one of {', '.join(known)}")
+        return None if name is None else known[name]
+
+    def _promises(self) -> frozenset[str]:
+        named = self.document.data.get("promises", ())
+        for i, name in enumerate(named):
+            if name not in self.promises:
+                raise self.document.error(
+                    ("promises", i), f"there is no promise {quoted(name)}; promises.yaml has {', '.join(self.promises)}"
+                )
+        return frozenset(named)
+
+    def _apis(self) -> dict[str, tuple[Refusal, ...]]:
+        stated = self.document.data.get("apis", {})
+        return {api: tuple(self._refusals(("apis", api), rows)) for api, rows in stated.items()}
+
     def _has_its_own_defaults(self, table: ProfileTable) -> None:
-        values = table.settings({})
+        stated = "unsupported" in self.document.data
+        refused = set(table.refused(table.settings({})))
         for i, row in enumerate(table.unsupported):
-            if row in table.refused(values):
+            if row in refused and stated:
                 raise self.document.error(
                     ("unsupported", i), "this refuses the profile's own defaults; correct one of them"
+                )
+            if row in refused:
+                raise self.document.error(
+                    ("defaults",), f"{row.place} refuses these defaults ({row.because}); correct them"
                 )
 
     def _place(self, path: _Path) -> str:
@@ -302,7 +362,7 @@ class _Reader:
         condition = self._condition(path, row)
         if condition is None:
             return None
-        if alien := sorted(condition.settings() & {*STATIC_NAMES, "profile"}):
+        if alien := sorted(condition.settings() & STATIC_NAMES.keys()):
             raise self.document.error(path, f"a condition of a profile reads its settings, not {alien[0]}")
         return condition
 
@@ -342,6 +402,11 @@ class _Reader:
             fixed = self._key(path, row["fixed"]) if "fixed" in row else None
             when = self._condition_on_settings(path, row)
             yield Refusal(when, fixed, row["because"], row["source"], row["instead"], self._place(path))
+
+    def _constants(self, like: ProfileTable | None) -> tuple[Constant, ...]:
+        stated = self.document.data.get("constants", {})
+        kept = [constant for constant in (like.constants if like else ()) if constant.name not in stated]
+        return (*kept, *(self._constant(name, row) for name, row in stated.items()))
 
     def _constant(self, name: str, row: dict[str, Any]) -> Constant:
         path = ("constants", name)

@@ -5,25 +5,27 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
-from collections.abc import Collection, Iterator, Mapping
+import shlex
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from enum import StrEnum
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
 from ackfsm.tables._conditions import COUNTED, Condition, parse_condition
+from ackfsm.tables._cross_check import check_sources, check_tables
 from ackfsm.tables._events import Event, read_events
 from ackfsm.tables._guarantees import Guarantees, read_guarantees
 from ackfsm.tables._held import is_kept, keep, stamp_of
-from ackfsm.tables._machine import Machine, Move, Per, Relation, read_machine, read_twin
+from ackfsm.tables._machine import Machine, Move, read_machine, read_twin
 from ackfsm.tables._matrix import Switch, read_switches
-from ackfsm.tables._profiles import ProfileTable, Refusal, read_profiles
+from ackfsm.tables._profiles import ProfileTable, Refusal, read_own_profile, read_profiles
 from ackfsm.tables._progress import Progress, Waiting, read_progress
 from ackfsm.tables._source import Document, read_document
 from ackfsm.terms import Anomaly, Configuration, Fault, InputError, Profile, SpecError, key_type, parse_value
-from ackfsm.text import shown
+from ackfsm.text import quoted, shown
 
-__all__ = ["Gap", "Monitor", "Promise", "Property", "Specification", "Undecided", "load", "read_form"]
+__all__ = ["Monitor", "Promise", "Property", "Specification", "is_profile_file", "load", "read_form"]
 
 _KEYS = frozenset(field.name for field in dataclasses.fields(Configuration))
 
@@ -60,30 +62,16 @@ class Property:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Promise:
-    """A sentence of a specification or a vendor: under this condition the anomaly does not happen."""
+    """A sentence of a specification or a vendor: under this condition the anomaly does not happen.
 
+    It holds for the profiles that have its ``name`` among their promises.
+    """
+
+    name: str
     absent: Anomaly
     when: Condition
     because: str
     source: str
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Gap:
-    """A value that is in the vocabulary but for which the tables have no rows yet."""
-
-    key: str
-    value: Any
-    because: str
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Undecided:
-    """An anomaly that is counted on histories and that the machines do not decide yet."""
-
-    anomaly: Anomaly
-    means: str
-    because: str
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -96,21 +84,58 @@ class Specification:
     events: Mapping[str, Event]
     conditions: Mapping[str, Condition]
     sources: Mapping[str, str]
-    profiles: Mapping[Profile, ProfileTable]
-    promises: tuple[Promise, ...]
-    gaps: tuple[Gap, ...]
-    undecided: Mapping[Anomaly, Undecided]
+    profiles: Mapping[str, ProfileTable]
+    promises: Mapping[str, Promise]
     guarantees: Guarantees
     progress: Mapping[str, Progress]
     switches: tuple[Switch, ...]
     digest: str
+    own: Mapping[str, Path] = dataclasses.field(default_factory=dict)
+
+    def with_profile(self, file: Path) -> Specification:
+        """These tables and one more profile, which ``file`` describes in the form of ``spec/profiles``.
+
+        Its name is that of the file without the ending.  What it does not state is as in the shipped profile that it
+        is ``like``; without one its defaults are those of ``jms``, and it has and promises nothing else.
+
+        Raises :class:`SpecError` naming file, line and remedy for whatever is wrong with it, and :class:`InputError` if
+        there is no such file.
+        """
+        if not file.is_file():
+            raise InputError(f"{shown(str(file))}: there is no such file; --profile is {_names()} or a YAML file")
+        if self.own.get(file.stem) == file.absolute():
+            return self
+        document = read_document(file, str(file), _form(_schema(_shipped()), "profile"))
+        table = read_own_profile(document, self.profiles, self.conditions, self.promises)
+        check_sources([document], {**self.sources, **document.data.get("sources", {})})
+        digest = hashlib.sha256(self.digest.encode() + file.read_bytes()).hexdigest()
+        return dataclasses.replace(
+            self,
+            profiles=MappingProxyType({**self.profiles, table.profile: table}),
+            digest=digest,
+            own=MappingProxyType({**self.own, table.profile: file.absolute()}),
+        )
+
+    def of_profile(self, profile: str | None) -> tuple[Specification, str | None]:
+        """These tables and the name of ``profile``; if that is the path of a YAML file, with the profile in it.
+
+        Raises what :meth:`with_profile` raises.
+        """
+        if not is_profile_file(profile):
+            return self, profile
+        file = Path(str(profile))
+        return self.with_profile(file), file.stem
+
+    def profile_option(self, profile: str) -> str:
+        """What ``--profile`` takes for a profile of these tables, as a shell reads it."""
+        return shlex.quote(str(self.own[profile])) if profile in self.own else profile
 
     def configure(self, profile: str | None = None, settings: Mapping[str, object] | None = None) -> Configuration:
         """The configuration of ``profile`` (``jms`` if none is named) with ``settings`` over its defaults.
 
         Raises :class:`InputError` for a profile, key or value that does not exist, or that the system does not have.
         """
-        given = self._given(profile, settings)
+        given = self.given(profile, settings)
         table = self.profiles[given["profile"]]
         values = table.settings(given)
         for refusal in table.refused(values):
@@ -125,7 +150,7 @@ class Specification:
         Raises :class:`InputError` for a profile that does not exist, for a key that is given under both names, and
         for a name that is related to a key but does not mean the same.
         """
-        name = _profile(settings.get("profile", Profile.JMS) if profile is None else profile)
+        name = self.profile_of(settings.get("profile", Profile.JMS) if profile is None else profile)
         under: dict[str, str] = {}
         for said, value in settings.items():
             key = said if said in _KEYS else self._key_of(name, said, value)
@@ -134,7 +159,18 @@ class Specification:
             under[key] = said
         return {**{key: settings[said] for key, said in under.items()}, "profile": name}
 
-    def _key_of(self, profile: Profile, said: str, value: object) -> str:
+    def profile_of(self, name: object) -> str:
+        """``name`` as the name of a profile that these tables have; raises :class:`InputError` for any other."""
+        if isinstance(name, str) and name in self.own:
+            return name
+        if is_profile_file(name):
+            raise InputError(f"{quoted(str(name))} is a file; give it as --profile, or as the profile of a broker")
+        try:
+            return Profile(str(parse_value("profile", name)))
+        except InputError as error:
+            raise InputError(f"{error}, or the YAML file of another one (--profile FILE.yaml)") from None
+
+    def _key_of(self, profile: str, said: str, value: object) -> str:
         named = self.profiles[profile].own_name(said)
         if named is not None:
             return named.key_for(profile, value)
@@ -146,20 +182,21 @@ class Specification:
         key_type(said)  # raises: there is no such setting
         return said
 
-    def _given(self, profile: str | None, settings: Mapping[str, object] | None) -> dict[str, Any]:
+    def given(self, profile: str | None, settings: Mapping[str, object] | None) -> dict[str, Any]:
+        """:meth:`in_vocabulary`, with the values parsed."""
         given = self.in_vocabulary(profile, settings or {})
-        return {key: parse_value(key, value) for key, value in given.items()}
+        return {key: value if key == "profile" else parse_value(key, value) for key, value in given.items()}
 
     def offered(self, profile: str, key: str, settings: Mapping[str, object] | None = None) -> tuple[Any, ...]:
         """The values of ``key`` that a profile has, where ``settings`` are as given and all others by default.
 
-        For settings with a list of values or that are true or false; gaps of the tables are among them.
+        For settings with a list of values or that are true or false.
         """
         kind = key_type(key)
         if not issubclass(kind, StrEnum | bool):
             raise InputError(f"{key} is a number and has no list of values; ask for a setting that has one")
-        table = self.profiles[_profile(profile)]
-        given = self._given(profile, settings)
+        table = self.profiles[self.profile_of(profile)]
+        given = self.given(profile, settings)
         values = tuple(kind) if issubclass(kind, StrEnum) else (False, True)
         return tuple(value for value in values if not any(table.refused(table.settings(given | {key: value}))))
 
@@ -171,7 +208,7 @@ class Specification:
         ``api`` is a name of ``ProfileTable.apis`` (``JMS 1.1``, ``JMS 2.0 simplified``); ``settings`` are the other
         settings, by default those of the profile.  Raises :class:`InputError` for an API that the system does not have.
         """
-        given = self._given(profile, {**(settings or {}), key: value})
+        given = self.given(profile, {**(settings or {}), key: value})
         table = self.profiles[given["profile"]]
         if api not in table.apis:
             known = ", ".join(table.apis) or "none"
@@ -201,18 +238,14 @@ class Specification:
 
     def meaning(self, anomaly: Anomaly) -> str:
         """What ``anomaly`` is, in words; empty if no table speaks of it."""
-        told = self.properties.get(anomaly) or self.undecided.get(anomaly)
-        return told.means if told else ""
-
-    def gaps_of(self, configuration: Configuration) -> tuple[Gap, ...]:
-        """The settings of ``configuration`` for which the tables have no rows; empty if it can be checked."""
-        return tuple(gap for gap in self.gaps if getattr(configuration, gap.key) == gap.value)
+        return self.properties[anomaly].means if anomaly in self.properties else ""
 
     def promised_absent(self, configuration: Configuration) -> Mapping[Anomaly, Promise]:
         """The anomalies that the configuration promises never to happen, each with the promise."""
         environment = self.environment(configuration)
-        kept = (promise for promise in reversed(self.promises) if promise.when.holds(environment))
-        return {promise.absent: promise for promise in kept}
+        made = self.profiles[self.profile_of(configuration.profile)].promises
+        last_first = (promise for promise in reversed([*self.promises.values()]) if promise.name in made)
+        return {promise.absent: promise for promise in last_first if promise.when.holds(environment)}
 
     def owner(self, event: str) -> Machine | None:
         """The machine that decides ``event``; ``None`` if no machine of the tables does."""
@@ -221,9 +254,9 @@ class Specification:
     def settings_read(self) -> frozenset[str]:
         """The settings that some row, counter or promise reads; the others cannot change any answer."""
         read = {name for condition in self.conditions_of_machines() for name in condition.settings()}
-        read |= {name for promise in self.promises for name in promise.when.settings()}
+        read |= {name for promise in self.promises.values() for name in promise.when.settings()}
         counted = (COUNTED.get(name, name) for name in self.bounds_of_machines())
-        return frozenset({*read, *counted, *(gap.key for gap in self.gaps), "profile"})
+        return frozenset({*read, *counted, "profile"})
 
     def conditions_of_machines(self) -> tuple[Condition, ...]:
         """Every condition of a row, once.
@@ -241,17 +274,25 @@ class Specification:
         return (*self.machines.values(), *(m.machine for p in self.properties.values() for m in p.monitors))
 
 
-def _profile(name: object) -> Profile:
-    return Profile(str(parse_value("profile", name)))
-
-
-def load(directory: Path | None = None) -> Specification:
-    """Read and check ``spec/`` (the one that ships with the package, or ``directory``).
+def load(directory: Path | None = None, own: Iterable[Path] = ()) -> Specification:
+    """Read and check ``spec/`` (the one that ships with the package, or ``directory``), and the profiles in ``own``.
 
     Raises :class:`SpecError` naming file, line and remedy for whatever is wrong with a table:
     a hole, an unknown or unused name, a row without reason, a condition that cannot be parsed.
     """
-    return _Loader(directory or _shipped()).load()
+    specification = _Loader(directory or _shipped()).load()
+    for file in own:
+        specification = specification.with_profile(file)
+    return specification
+
+
+def is_profile_file(profile: object) -> bool:
+    """Whether ``profile`` is the path of a file and not the name of a profile."""
+    return isinstance(profile, str) and profile.endswith((".yaml", ".yml"))
+
+
+def _names() -> str:
+    return ", ".join(profile.value for profile in Profile)
 
 
 def read_form(name: str, form: str, directory: Path | None = None) -> Document:
@@ -291,6 +332,10 @@ def _json(file: Path) -> dict[str, Any]:
     return read
 
 
+def _form(schema: Mapping[str, Any], name: str) -> dict[str, Any]:
+    return {"$ref": f"#/$defs/{name}", "$defs": schema["$defs"]}
+
+
 class _Loader:
     """Reads the files in the order in which they need each other, then checks them against each other."""
 
@@ -305,9 +350,10 @@ class _Loader:
     def load(self) -> Specification:
         sources = self._read("sources.yaml", "sources")
         events = self._read("events.yaml", "events")
-        conditions = self._read_conditions()
+        self._read_conditions()
         machines = self._read_machines()
         properties = self._read_properties()
+        promises = self._read_promises()
         specification = Specification(
             machines=MappingProxyType(machines),
             properties=MappingProxyType(properties),
@@ -315,16 +361,15 @@ class _Loader:
             events=read_events(events),
             conditions=MappingProxyType(self.conditions),
             sources=MappingProxyType(sources.data),
-            profiles=MappingProxyType(self._read_profiles()),
-            promises=self._read_promises(),
-            **self._read_gaps(),
+            promises=MappingProxyType(promises),
+            profiles=MappingProxyType(self._read_profiles(promises)),
             guarantees=read_guarantees(self._read("guarantees.yaml", "guarantees")),
             progress=MappingProxyType(self._read_progress(machines, properties)),
             switches=self._read_switches(),
             digest=self._digest(),
         )
-        _Check(specification, events, sources, conditions, self.documents).run()
         if not self.in_form:
+            check_tables(specification, self.documents, self._beside("claims"), self._beside("execution"))
             keep(self.stamp)
         return specification
 
@@ -340,8 +385,15 @@ class _Loader:
         self.documents.append(document)
         return document
 
+    def _beside(self, form: str) -> Document | None:
+        """A file that is read later, by those who need it, and checked with all others; tables may be without it."""
+        name = f"{form}.yaml"
+        if not (self.directory / name).exists():
+            return None
+        return read_document(self.directory / name, f"spec/{name}", self._form(form))
+
     def _form(self, name: str) -> dict[str, Any] | None:
-        return None if self.in_form else {"$ref": f"#/$defs/{name}", "$defs": self.schema["$defs"]}
+        return None if self.in_form else _form(self.schema, name)
 
     def _folder(self, folder: str, form: str) -> Iterator[Document]:
         if not (self.directory / folder).is_dir():
@@ -355,11 +407,10 @@ class _Loader:
         except ValueError as error:
             raise document.error(path, str(error)) from None
 
-    def _read_conditions(self) -> Document:
+    def _read_conditions(self) -> None:
         document = self._read("conditions.yaml", "conditions")
         for name, data in document.data.items():
             self.conditions[name] = self._condition(document, (name, "when"), data["when"])
-        return document
 
     def _read_machines(self) -> dict[str, Machine]:
         machines: dict[str, Machine] = {}
@@ -409,21 +460,22 @@ class _Loader:
                 monitors[name] = self._monitor(document, (name,), name, data)
         return monitors
 
-    def _read_profiles(self) -> dict[Profile, ProfileTable]:
+    def _read_profiles(self, promises: Mapping[str, Promise]) -> dict[str, ProfileTable]:
         documents = {document.file.stem: document for document in self._folder("profiles", "profile")}
-        return read_profiles(self.directory / "profiles", documents, self.conditions)
+        return read_profiles(self.directory / "profiles", documents, self.conditions, promises)
 
-    def _read_promises(self) -> tuple[Promise, ...]:
+    def _read_promises(self) -> dict[str, Promise]:
         document = self._read("promises.yaml", "promises")
-        return tuple(
-            Promise(
+        return {
+            name: Promise(
+                name,
                 Anomaly(row["absent"]),
-                self._condition(document, (i, "when"), row["when"]),
+                self._condition(document, (name, "when"), row["when"]),
                 row["because"],
                 row["source"],
             )
-            for i, row in enumerate(document.data)
-        )
+            for name, row in document.data.items()
+        }
 
     def _read_switches(self) -> tuple[Switch, ...]:
         document = self._read("sweep.yaml", "switches")
@@ -438,20 +490,6 @@ class _Loader:
             for monitor in definition.monitors
         }
         return read_progress(self._read("liveness.yaml", "progress"), machines, watching)
-
-    def _read_gaps(self) -> dict[str, Any]:
-        document = self._read("gaps.yaml", "gaps")
-        gaps, undecided = [], {}
-        for i, row in enumerate(document.data):
-            if "anomaly" in row:
-                anomaly = Anomaly(row["anomaly"])
-                undecided[anomaly] = Undecided(anomaly, row["means"], row["because"])
-                continue
-            try:
-                gaps.append(Gap(row["key"], parse_value(row["key"], row["value"]), row["because"]))
-            except InputError as error:
-                raise document.error((i,), str(error)) from None
-        return {"gaps": tuple(gaps), "undecided": MappingProxyType(undecided)}
 
 
 _ATTEMPTS_TOLD_APART = 3
@@ -475,121 +513,3 @@ def _counted(configuration: Configuration, copies: int | None, repeats: int | No
         "prefetched": prefetch if prefetch is None or copies is None or prefetch < copies else None,
         "attempts": attempts if attempts and (repeats is None or attempts <= repeats + 1) else None,
     }
-
-
-class _Check:
-    """What only the files together can show: unknown and unused names, events without or with two owners."""
-
-    def __init__(
-        self,
-        specification: Specification,
-        events: Document,
-        sources: Document,
-        conditions: Document,
-        documents: list[Document],
-    ) -> None:
-        self.specification = specification
-        self.events = events
-        self.sources = sources
-        self.conditions = conditions
-        self.documents = documents
-        monitors = [m.machine for p in specification.properties.values() for m in p.monitors]
-        monitors += [monitor.machine for monitor in specification.monitors.values()]
-        self.machines = [*specification.machines.values(), *monitors]
-
-    def run(self) -> None:
-        for machine in self.machines:
-            self._known_events(machine)
-        self._one_owner()
-        self._nothing_unused(self.events, self._used_events(), "event", "no machine has it in its alphabet")
-        self._nothing_unused(self.conditions, self._used_conditions(), "condition", "no row reads it")
-        self._decisions_have_sources()
-        self._sources()
-
-    def _decisions_have_sources(self) -> None:
-        """A choice between rows, and an error that an application sees, is somebody's decision."""
-        for machine in self.machines:
-            for (state, event), cell in machine.cells.items():
-                for row in cell:
-                    if row.source is not None:
-                        continue
-                    where, remedy = f"{row.place}: {machine.name}.{state}", "say whose decision it is, or model"
-                    if len(cell) > 1:
-                        what = f"which row decides {event} is a matter of the configuration, and this one has no source"
-                        raise SpecError(f"{where}: {what}; {remedy}")
-                    if row.error is not None:
-                        what = f"{event} ends in {row.error}, and the row has no source"
-                        raise SpecError(f"{where}: {what}; {remedy}")
-
-    def _known_events(self, machine: Machine) -> None:
-        places = {row.event: row.place for row in sorted(machine.rows(), key=lambda row: row.line, reverse=True)}
-        for event in machine.alphabet:
-            known = self.specification.events.get(event.name)
-            place = places[event]
-            if known is None:
-                raise SpecError(f"{place}: {machine.name} reacts to {event.name!r}; declare it in events.yaml")
-            if event.relation is not Relation.OWN and Per.SYSTEM in (machine.per, known.per):
-                raise SpecError(f"{place}: {machine.name}: {event} has no other index; drop ({event.relation})")
-        for name in machine.owns:
-            if name not in {event.name for event in machine.alphabet if event.relation is Relation.OWN}:
-                raise SpecError(f"{machine.file}:{machine.line}: {machine.name} owns {name} but has no row for it")
-            per, order = self.specification.events[name].per, list(Per)
-            if order.index(machine.per) > order.index(per):
-                sentence = (
-                    f"{machine.name} is per {machine.per} and owns {name}, which is per {per}; give it a coarser owner"
-                )
-                raise SpecError(f"{machine.file}:{machine.line}: {sentence}")
-
-    def _one_owner(self) -> None:
-        owners: dict[str, str] = {}
-        for machine in self.specification.machines.values():
-            for event in machine.owns:
-                if event in owners:
-                    place = f"{machine.file}:{machine.line}"
-                    raise SpecError(f"{place}: {machine.name} and {owners[event]} both own {event}; keep one owner")
-                owners[event] = machine.name
-        for name, declared in self.specification.events.items():
-            if name not in owners and declared.recorded is None:
-                raise self.events.error((name,), f"no machine owns {name} and no history records it; give it an owner")
-
-    def _used_events(self) -> set[str]:
-        return {event.name for machine in self.machines for event in machine.alphabet}
-
-    def _used_conditions(self) -> set[str]:
-        conditions = [row.when for machine in self.machines for row in machine.rows()]
-        conditions += [switch.when for switch in self.specification.switches]
-        conditions += [promise.when for promise in self.specification.promises]
-        conditions += [condition for table in self.specification.profiles.values() for condition in table.conditions()]
-        conditions += list(self.specification.conditions.values())
-        return {name for condition in conditions for name in condition.names()}
-
-    @staticmethod
-    def _nothing_unused(document: Document, used: set[str], kind: str, why: str) -> None:
-        for name in document.data:
-            if name not in used:
-                raise document.error((name,), f"the {kind} {name} is unused ({why}); delete it")
-
-    def _sources(self) -> None:
-        tags = sorted(self.specification.sources, key=len, reverse=True)
-        used: set[str] = set()
-        for document, path, text in self._cited():
-            parts = [part.strip() for part in text.split(";")]
-            for part in parts:
-                tag = next((tag for tag in tags if part == tag or part.startswith(f"{tag} ")), None)
-                if tag is None:
-                    raise document.error(path, f"source {part!r} begins with no tag of sources.yaml; add the tag")
-                used.add(tag)
-        self._nothing_unused(self.sources, used, "source", "nothing cites it")
-
-    def _cited(self) -> Iterator[tuple[Document, tuple[str | int, ...], str]]:
-        for document in self.documents:
-            yield from ((document, path, text) for path, text in _find(document.data, "source"))
-
-
-def _find(data: Any, key: str, path: tuple[str | int, ...] = ()) -> Iterator[tuple[tuple[str | int, ...], str]]:
-    steps = data.items() if isinstance(data, dict) else enumerate(data) if isinstance(data, list) else ()
-    for step, value in steps:
-        if step == key and isinstance(value, str):
-            yield (*path, step), value
-        else:
-            yield from _find(value, key, (*path, step))

@@ -114,7 +114,7 @@ def check_command(matrix: Matrix, configuration: Configuration, scenario: Scenar
     for field in dataclasses.fields(configuration):
         if table.settings(settings)[field.name] != (value := getattr(configuration, field.name)):
             settings[field.name] = value
-    words = ["ackfsm check --profile", configuration.profile]
+    words = ["ackfsm check --profile", matrix.specification.profile_option(configuration.profile)]
     words += [f"--set {key}={written(value)}" for key, value in settings.items()]
     words += [f"--fault {fault}" for fault in scenario.faults]
     words += [f"--max-faults {scenario.max_faults}"] if scenario.max_faults != 1 else []
@@ -126,7 +126,7 @@ def matrix_json(matrix: Matrix, summary: Summary) -> dict[str, object]:
     """The matrix as ``docs/commands.md`` has it: its extent, its lines, and the promises that are broken."""
     plan = matrix.plan
     return {
-        "profile": plan.configurations[0].profile.value,
+        "profile": str(plan.configurations[0].profile),
         "varied": list(plan.varied),
         "messages": plan.messages,
         "scenarios": [str(scenario) for scenario in plan.scenarios],

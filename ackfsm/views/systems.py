@@ -6,7 +6,7 @@ they are the same bytes whenever they are made.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from typing import Final
 
@@ -26,7 +26,7 @@ _MODES: Final = ("ack_mode", "delivery_mode", "send_mode")
 _DRAWINGS: Final = "../../diagrams"
 
 
-def system_pages(specification: Specification, modes: dict[Profile, tuple[ModeResult, ...]]) -> dict[str, str]:
+def system_pages(specification: Specification, modes: Mapping[str, tuple[ModeResult, ...]]) -> dict[str, str]:
     """The text of every page by its name: one for each profile, and the index."""
     pages = {f"{profile}.md": system_page(specification, profile, some) for profile, some in modes.items()}
     return {"README.md": f"{MADE}\n{systems_page(specification)}", **pages}
@@ -54,15 +54,14 @@ def systems_page(specification: Specification) -> str:
     return page_of(["# Systems", "", text, "", *rows_of(names, rows)])
 
 
-def system_page(specification: Specification, profile: Profile, modes: Sequence[ModeResult]) -> str:
+def system_page(specification: Specification, profile: str, modes: Sequence[ModeResult]) -> str:
     """The page of one system; ``modes`` are those of :func:`ackfsm.matrix.mode_sweep`."""
     table = specification.profiles[profile]
     drawings = f"the machines are drawn in [diagrams]({_DRAWINGS}/README.md), where the sources are listed too"
-    lines = [f"# {profile}: {table.system}", "", sentence(f"made from `spec/profiles/{profile}.yaml`; {drawings}")]
+    lines = [f"# {profile}: {table.system}", "", sentence(f"made from `{_file(specification, profile)}`; {drawings}")]
     lines += ["", "## Modes", "", *_modes(specification, table)]
-    covered = [mode for mode in modes if not mode.gaps]
-    lines += _titled("What each mode promises", _promises(covered))
-    lines += _titled("What each single fault can cause", [*_causes(covered), *_gaps(modes)])
+    lines += _titled("What each mode promises", _promises(modes))
+    lines += _titled("What each single fault can cause", _causes(modes))
     lines += _titled("Defaults", _defaults(table))
     lines += _titled("Its own names", _names(table))
     lines += _titled("What it does not have", _refusals(table.unsupported))
@@ -70,6 +69,10 @@ def system_page(specification: Specification, profile: Profile, modes: Sequence[
     lines += _titled("Where it deviates from JMS", _deviations(table))
     lines += _titled("Other numbers", _numbers(table))
     return f"{MADE}\n{page_of(lines)}"
+
+
+def _file(specification: Specification, profile: str) -> str:
+    return specification.own[profile].name if profile in specification.own else f"spec/profiles/{profile}.yaml"
 
 
 def _titled(title: str, lines: Iterable[str]) -> list[str]:
@@ -83,14 +86,13 @@ def _values(values: Iterable[object]) -> str:
 
 
 def _modes(specification: Specification, table: ProfileTable) -> list[str]:
-    gaps = {(gap.key, gap.value) for gap in specification.gaps}
     rows = []
     for key in _MODES:
         for value in specification.offered(table.profile, key):
             constants = table.constants_of(key, value)
             numbers = ", ".join(f"{code(constant.name)} = {constant.written}" for constant in constants)
             sources = "; ".join(dict.fromkeys(constant.source for constant in constants))
-            drawn = "no rows yet" if (key, value) in gaps else f"[drawing]({_DRAWINGS}/modes/{key}-{value}.md)"
+            drawn = f"[drawing]({_DRAWINGS}/modes/{key}-{value}.md)"
             rows.append((code(key), code(value), numbers, sources, drawn))
     return rows_of(("setting", "value", "its own constant", "source", "machine"), rows)
 
@@ -153,13 +155,6 @@ def _causes(modes: Sequence[ModeResult]) -> Iterator[str]:
         yield from _table_of_causes(mine)
 
 
-def _gaps(modes: Sequence[ModeResult]) -> Iterator[str]:
-    """The values for which the tables have no rows."""
-    gaps = {(gap.key, gap.value): gap for mode in modes for gap in mode.gaps}
-    for gap in gaps.values():
-        yield from ("", f"Nothing is said of {code(f'{gap.key}={written(gap.value)}')}: {gap.because}.")
-
-
 def _sends(modes: Sequence[ModeResult]) -> str:
     return ", ".join(dict.fromkeys(code(mode.configuration.send_mode) for mode in modes))
 
@@ -180,12 +175,12 @@ def _cell(mode: ModeResult, fault: Fault | None) -> str:
 
 
 def _defaults(table: ProfileTable) -> Iterator[str]:
-    if table.profile is not Profile.JMS:
+    if table.profile != Profile.JMS:
         yield "Settings that it does not state are as in [jms](jms.md), below its own."
         yield ""
     order = list(Configuration.__dataclass_fields__)
     rows = sorted(table.defaults, key=lambda row: (row.key not in table.stated, order.index(row.key)))
-    own = table.profile is Profile.JMS
+    own = table.profile == Profile.JMS
     cells = [
         (
             code(row.key),
@@ -252,21 +247,21 @@ def _deviations(table: ProfileTable) -> list[str]:
 def systems_json(specification: Specification) -> list[dict[str, object]]:
     """Every system with its modes, as plain JSON values."""
     return [
-        {"profile": profile.value, "system": table.system, "modes": _offered_json(specification, profile)}
+        {"profile": str(profile), "system": table.system, "modes": _offered_json(specification, profile)}
         for profile, table in specification.profiles.items()
     ]
 
 
-def _offered_json(specification: Specification, profile: Profile) -> dict[str, list[object]]:
+def _offered_json(specification: Specification, profile: str) -> dict[str, list[object]]:
     keys = [key for key in Configuration.__dataclass_fields__ if issubclass(key_type(key), StrEnum | bool)]
     return {key: list(specification.offered(profile, key)) for key in keys if key != "profile"}
 
 
-def system_json(specification: Specification, profile: Profile, modes: Sequence[ModeResult]) -> dict[str, object]:
+def system_json(specification: Specification, profile: str, modes: Sequence[ModeResult]) -> dict[str, object]:
     """All that the page of a system says, as plain JSON values."""
     table = specification.profiles[profile]
     return {
-        "profile": profile.value,
+        "profile": str(profile),
         "system": table.system,
         "modes": _offered_json(specification, profile),
         "defaults": [
@@ -330,7 +325,7 @@ def _mode_json(mode: ModeResult) -> dict[str, object]:
     return {
         "config": mode.configuration.as_dict(),
         "promised_absent": {anomaly.value: _promise_json(promise) for anomaly, promise in mode.promised.items()},
-        "gaps": [gap.because for gap in mode.gaps],
+        "gaps": [],
         "causes": {
             (fault.value if fault else "none"): {"anomalies": list(found.anomalies), "states": found.states}
             for fault, found in mode.causes.items()

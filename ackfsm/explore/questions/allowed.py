@@ -52,14 +52,12 @@ def allowed(  # noqa: PLR0913 - it is one question
     open than a bound) those that were ``found`` are searched for with two messages: first under few faults of one
     kind, as a witness is one whatever else may happen, then under all, until 3 million states are known.
 
-    ``None`` where that does not tell: a setting that the tables do not cover, an anomaly of which
-    they have no property, one that needs two messages and was not found, or a search that was not
-    complete.  Answers are cached in the user's cache folder, each with its question (tables, code, configuration,
-    faults, actions), and believed only if they answer this very question, and no other user could have written them.
+    ``None`` where that does not tell: an anomaly of which the tables have no property, one that needs two messages and
+    was not found, or a search that was not complete.  Answers are cached in the user's cache folder, each with its
+    question (tables, code, configuration, faults, actions), and believed only if they answer this very question, and
+    no other user could have written them.
     """
     verdicts: dict[Anomaly, bool | None] = dict.fromkeys(Anomaly)
-    if specification.gaps_of(configuration):
-        return verdicts
     question = _Question(specification, configuration, frozenset(faults), frozenset(actions), progress)
     verdicts |= question.cached("one message", tuple(specification.properties), question.single_message)
     for anomaly, definition in specification.properties.items():
@@ -70,10 +68,8 @@ def allowed(  # noqa: PLR0913 - it is one question
     return verdicts
 
 
-def why_undecided(specification: Specification, configuration: Configuration, anomaly: Anomaly) -> str | None:
+def why_undecided(specification: Specification, anomaly: Anomaly) -> str | None:
     """Why :func:`allowed` may not tell of an ``anomaly`` that was found: a clause, if there is one."""
-    for gap in specification.gaps_of(configuration):
-        return f"{gap.key}={getattr(gap.value, 'value', gap.value)} cannot be checked, {gap.because}"
     if anomaly in specification.properties and _needs_two(specification.properties[anomaly]):
         return f"the search with two messages was not complete after {_MOST_STATES:,} states"
     return None

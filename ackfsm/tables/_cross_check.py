@@ -1,0 +1,283 @@
+"""What only the files of ``spec/`` together can show: unknown and unused names, events without or with two owners."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from ackfsm.tables._conditions import Condition, parse_condition
+from ackfsm.tables._machine import Machine, Per, Relation
+from ackfsm.tables._source import Document
+from ackfsm.terms import Anomaly, InputError, SpecError, key_type, parse_value
+
+if TYPE_CHECKING:
+    from ackfsm.tables._specification import Specification
+
+__all__ = ["check_claims", "check_sources", "check_tables"]
+
+_Path: TypeAlias = tuple[str | int, ...]
+
+
+def check_tables(
+    specification: Specification, documents: Collection[Document], claims: Document | None, execution: Document | None
+) -> None:
+    """Check the files against each other; ``claims`` and ``execution``, which others read, may be missing.
+
+    Raises :class:`SpecError` naming file, line and remedy.
+    """
+    _Check(specification, documents, claims, execution).run()
+
+
+def check_claims(specification: Specification, document: Document) -> None:
+    """Check that every event, machine, state and setting that ``claims.yaml`` names is one of the tables.
+
+    Raises :class:`SpecError` naming file and line of one that is not.
+    """
+    _Claims(specification, document).run()
+
+
+def check_sources(documents: Iterable[Document], sources: Mapping[str, str]) -> set[str]:
+    """The tags of ``sources`` that ``documents`` cite.
+
+    Raises :class:`SpecError` naming file and line of a source that begins with no tag.
+    """
+    tags = sorted(sources, key=len, reverse=True)
+    used: set[str] = set()
+    for document, path, text in _cited(documents):
+        for part in (part.strip() for part in text.split(";")):
+            tag = next((tag for tag in tags if part == tag or part.startswith(f"{tag} ")), None)
+            if tag is None:
+                raise document.error(path, f"source {part!r} begins with no tag of sources.yaml; add the tag")
+            used.add(tag)
+    return used
+
+
+def _cited(documents: Iterable[Document]) -> Iterator[tuple[Document, _Path, str]]:
+    for document in documents:
+        yield from ((document, path, text) for path, text in _find(document.data, "source"))
+
+
+class _Check:
+    def __init__(
+        self,
+        specification: Specification,
+        documents: Collection[Document],
+        claims: Document | None,
+        execution: Document | None,
+    ) -> None:
+        self.specification = specification
+        named = {document.name: document for document in documents}
+        self.events, self.sources, self.conditions, self.promises = (
+            named[f"spec/{name}.yaml"] for name in ("events", "sources", "conditions", "promises")
+        )
+        self.claims = claims
+        self.execution = execution
+        self.documents = [*documents, *(document for document in (claims, execution) if document)]
+        monitors = [m.machine for p in specification.properties.values() for m in p.monitors]
+        monitors += [monitor.machine for monitor in specification.monitors.values()]
+        self.machines = [*specification.machines.values(), *monitors]
+
+    def run(self) -> None:
+        for machine in self.machines:
+            self._known_events(machine)
+        self._one_owner()
+        self._nothing_unused(self.events, self._used_events(), "event", "no machine has it in its alphabet")
+        self._nothing_unused(self.conditions, self._used_conditions(), "condition", "no row reads it")
+        self._promises_made()
+        self._decisions_have_sources()
+        self._nothing_unused(
+            self.sources, check_sources(self.documents, self.specification.sources), "source", "nothing cites it"
+        )
+        if self.claims is not None:
+            check_claims(self.specification, self.claims)
+
+    def _decisions_have_sources(self) -> None:
+        """A choice between rows, and an error that an application sees, is somebody's decision."""
+        for machine in self.machines:
+            for (state, event), cell in machine.cells.items():
+                for row in cell:
+                    if row.source is not None:
+                        continue
+                    where, remedy = f"{row.place}: {machine.name}.{state}", "say whose decision it is, or model"
+                    if len(cell) > 1:
+                        what = f"which row decides {event} is a matter of the configuration, and this one has no source"
+                        raise SpecError(f"{where}: {what}; {remedy}")
+                    if row.error is not None:
+                        what = f"{event} ends in {row.error}, and the row has no source"
+                        raise SpecError(f"{where}: {what}; {remedy}")
+
+    def _known_events(self, machine: Machine) -> None:
+        places = {row.event: row.place for row in sorted(machine.rows(), key=lambda row: row.line, reverse=True)}
+        for event in machine.alphabet:
+            known = self.specification.events.get(event.name)
+            place = places[event]
+            if known is None:
+                raise SpecError(f"{place}: {machine.name} reacts to {event.name!r}; declare it in events.yaml")
+            if event.relation is not Relation.OWN and Per.SYSTEM in (machine.per, known.per):
+                raise SpecError(f"{place}: {machine.name}: {event} has no other index; drop ({event.relation})")
+        for name in machine.owns:
+            if name not in {event.name for event in machine.alphabet if event.relation is Relation.OWN}:
+                raise SpecError(f"{machine.file}:{machine.line}: {machine.name} owns {name} but has no row for it")
+            per, order = self.specification.events[name].per, list(Per)
+            if order.index(machine.per) > order.index(per):
+                sentence = (
+                    f"{machine.name} is per {machine.per} and owns {name}, which is per {per}; give it a coarser owner"
+                )
+                raise SpecError(f"{machine.file}:{machine.line}: {sentence}")
+
+    def _one_owner(self) -> None:
+        owners: dict[str, str] = {}
+        for machine in self.specification.machines.values():
+            for event in machine.owns:
+                if event in owners:
+                    place = f"{machine.file}:{machine.line}"
+                    raise SpecError(f"{place}: {machine.name} and {owners[event]} both own {event}; keep one owner")
+                owners[event] = machine.name
+        for name, declared in self.specification.events.items():
+            if name not in owners and declared.recorded is None:
+                raise self.events.error((name,), f"no machine owns {name} and no history records it; give it an owner")
+
+    def _used_events(self) -> set[str]:
+        return {event.name for machine in self.machines for event in machine.alphabet}
+
+    def _used_conditions(self) -> set[str]:
+        conditions = [row.when for machine in self.machines for row in machine.rows()]
+        conditions += [switch.when for switch in self.specification.switches]
+        conditions += [promise.when for promise in self.specification.promises.values()]
+        conditions += self._calls()
+        conditions += [condition for table in self.specification.profiles.values() for condition in table.conditions()]
+        conditions += list(self.specification.conditions.values())
+        return {name for condition in conditions for name in condition.names()}
+
+    def _calls(self) -> Iterator[Condition]:
+        """The conditions of ``execution.yaml``."""
+        if (document := self.execution) is None:
+            return
+        for path, text in _find(document.data, "when"):
+            try:
+                yield parse_condition(text, self.specification.conditions)
+            except ValueError as error:
+                raise document.error(path, str(error)) from None
+
+    def _promises_made(self) -> None:
+        made = {name for table in self.specification.profiles.values() for name in table.promises}
+        self._nothing_unused(self.promises, made, "promise", "no profile makes it")
+
+    @staticmethod
+    def _nothing_unused(document: Document, used: set[str], kind: str, why: str) -> None:
+        for name in document.data:
+            if name not in used:
+                raise document.error((name,), f"the {kind} {name} is unused ({why}); delete it")
+
+
+_HAPPENS = re.compile(r"happens\((?P<event>.*)\)")
+
+
+class _Claims:
+    """The names in ``claims.yaml``: each of an event, a machine, a state, a setting has to be one of the tables."""
+
+    def __init__(self, specification: Specification, document: Document) -> None:
+        self.specification = specification
+        self.document = document
+
+    def run(self) -> None:
+        for i, claim in enumerate(self.document.data):
+            self._checks((i, "checks"), claim["checks"])
+            for j, other in enumerate(claim.get("contradiction", ())):
+                self._checks((i, "contradiction", j, "checks"), other["checks"])
+
+    def _checks(self, path: _Path, checks: list[dict[str, Any]]) -> None:
+        for i, check in enumerate(checks):
+            self._check((*path, i), check)
+
+    def _check(self, path: _Path, check: dict[str, Any]) -> None:
+        for key, refuse_unknown in self._by_key.items():
+            self._each(path, key, check, refuse_unknown)
+        for key in ("equal", "differ"):
+            for side, settings in check.get(key, {}).items():
+                self._settings((*path, key, side), settings)
+
+    @property
+    def _by_key(self) -> Mapping[str, Callable[[_Path, Any], None]]:
+        """What refuses an unknown name under each key of a check."""
+        return {
+            **dict.fromkeys(("never", "possible"), self._watched),
+            **dict.fromkeys(("although", "events", "without"), self._event),
+            **dict.fromkeys(("by", "same_effect"), self._label),
+            **dict.fromkeys(("default", "constant"), self._value),
+            **dict.fromkeys(("refused", "accepted"), self._offer),
+            "actions": self._action,
+            "in": self._settings,
+            "unchangeable": self._key,
+            "row": self._row,
+        }
+
+    def _each(self, path: _Path, key: str, check: dict[str, Any], refuse_unknown: Callable[[_Path, Any], None]) -> None:
+        """Whatever stands under ``key``: nothing, one thing or a list of them."""
+        stated = check.get(key, [])
+        for i, one in enumerate(stated if isinstance(stated, list) else [stated]):
+            refuse_unknown((*path, key, i), one)
+
+    def _event(self, path: _Path, name: str) -> None:
+        if name not in self.specification.events:
+            raise self.document.error(path, f"there is no event {name!r}; events.yaml lists the events")
+
+    def _label(self, path: _Path, label: str) -> None:
+        self._event(path, label.partition("(")[0])
+
+    def _action(self, path: _Path, name: str) -> None:
+        self._event(path, name)
+        if not self.specification.events[name].optional:
+            raise self.document.error(path, f"{name} happens in every check; only optional events are actions")
+
+    def _watched(self, path: _Path, name: str) -> None:
+        if happens := _HAPPENS.fullmatch(name):
+            self._event(path, happens["event"])
+            if self.specification.owner(happens["event"]) is None:
+                raise self.document.error(path, f"no machine decides {happens['event']}, so it never happens")
+        elif name not in self.specification.monitors and name not in set(Anomaly):
+            raise self.document.error(
+                path, f"there is nothing called {name!r} to watch for: no anomaly, no monitor, no happens(event)"
+            )
+
+    def _key(self, path: _Path, key: str) -> None:
+        self._settings(path, {key: "any"})
+
+    def _value(self, path: _Path, fact: Mapping[str, Any]) -> None:
+        self._settings(path, {fact["key"]: fact["value"], **fact.get("given", {})})
+
+    def _offer(self, path: _Path, fact: Mapping[str, Any]) -> None:
+        self._settings(path, fact["settings"])
+        apis, api = self.specification.profiles[fact["profile"]].apis, fact.get("api")
+        if api is not None and api not in apis:
+            raise self.document.error(path, f"{fact['profile']} has no API {api!r}; it has {', '.join(apis)}")
+
+    def _settings(self, path: _Path, settings: Mapping[str, Any]) -> None:
+        for key, value in settings.items():
+            for one in value if isinstance(value, list) else [value]:
+                try:
+                    key_type(key)
+                    if one != "any":
+                        parse_value(key, one)
+                except InputError as error:
+                    raise self.document.error((*path, key), str(error)) from None
+
+    def _row(self, path: _Path, row: Mapping[str, Any]) -> None:
+        machine = self.specification.machines.get(row["machine"])
+        if machine is None:
+            raise self.document.error(path, f"there is no machine {row['machine']!r} in the tables")
+        if row["event"] not in {str(event) for event in machine.alphabet}:
+            raise self.document.error(path, f"{machine.name} does not react to {row['event']!r}")
+        states = {row["state"], row.get("to", row["state"])}
+        if not machine.counter and (strange := sorted(states - set(machine.states))):
+            raise self.document.error(path, f"{machine.name} has no state {strange[0]!r}")
+
+
+def _find(data: Any, key: str, path: tuple[str | int, ...] = ()) -> Iterator[tuple[tuple[str | int, ...], str]]:
+    steps = data.items() if isinstance(data, dict) else enumerate(data) if isinstance(data, list) else ()
+    for step, value in steps:
+        if step == key and isinstance(value, str):
+            yield (*path, step), value
+        else:
+            yield from _find(value, key, (*path, step))
