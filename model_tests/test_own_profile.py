@@ -16,8 +16,6 @@ from ackfsm.terms import InputError, Profile, SpecError
 from model_tests._tables import shipped
 
 HARBOUR = Path(__file__).parent / "data" / "harbour.yaml"
-MARKED = {"redelivery_mark_persisted": True}
-"""What Harbour's operators have switched on, and what Artemis has too if somebody sets it."""
 
 
 def ackfsm(capsys: pytest.CaptureFixture[str], *line: object) -> tuple[int, Any]:
@@ -85,7 +83,8 @@ def test_brokers_take_its_tables_from_one_that_has_read_them(tmp_path: Path) -> 
     second = Broker("harbour", like=first, history=True)
     assert second.specification is first.specification
     assert thrown_once(second, tmp_path / "h.jsonl") == [False, False]
-    assert thrown_once(Broker("artemis", like=first, history=True, **MARKED), tmp_path / "a.jsonl") == [False, True]
+    artemis = Broker("artemis", like=first, history=True, redelivery_mark_persisted=True)
+    assert thrown_once(artemis, tmp_path / "a.jsonl") == [False, True]
 
 
 SMALL = (
