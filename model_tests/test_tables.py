@@ -486,3 +486,13 @@ def test_an_event_reference_is_written_as_in_the_tables() -> None:
     assert fsm.row("new", "send(later)") is fsm.row("new", EventRef("send", Relation.LATER)) is not None
     assert fsm.row("new", "settle") is None
     assert fsm.step("new", "settle") == "new", "an event outside the alphabet changes nothing"
+
+
+def test_a_person_can_read_every_line() -> None:
+    long = [
+        f"{file.relative_to(SPEC)}:{number}"
+        for file in SPEC.rglob("*.yaml")
+        for number, line in enumerate(file.read_text(encoding="utf-8").splitlines(), start=1)
+        if len(line) > 140
+    ]
+    assert not long
