@@ -26,7 +26,7 @@ __all__ = [
     "DefectError",
     "DeliveryCountFrom",
     "DeliveryMode",
-    "DupsOkAcknowledge",
+    "DupsOkAcknowledgement",
     "Fault",
     "HostError",
     "InputError",
@@ -177,7 +177,7 @@ class PreAcknowledgeBy(StrEnum):
     BROKER = "broker"
 
 
-class DupsOkAcknowledge(StrEnum):
+class DupsOkAcknowledgement(StrEnum):
     """How a DUPS_OK_ACKNOWLEDGE session acknowledges: lazily, a batch at a time, or each message as AUTO does."""
 
     LAZY = "lazy"
@@ -288,7 +288,7 @@ class Configuration:
     transaction_journalling: TransactionJournalling
     unwindowed_confirm: UnwindowedConfirm
     pre_acknowledge_by: PreAcknowledgeBy
-    dups_ok_acknowledge: DupsOkAcknowledge
+    dups_ok_acknowledgement: DupsOkAcknowledgement
     prefetch_freed: PrefetchFreed
     delivery_count_persisted: bool
     delivery_count_from: DeliveryCountFrom

@@ -53,7 +53,7 @@ def read_once(patch: pytest.MonkeyPatch) -> None:
             known[key] = read_document(file, name, schema)
         return dataclasses.replace(known[key], file=file)
 
-    patch.setattr("ackfsm.tables._specification.read_document", read)
+    patch.setattr("ackfsm.tables._load.read_document", read)
 
 
 def copy_of_spec(folder: Path) -> Path:

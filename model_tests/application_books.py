@@ -18,7 +18,7 @@ from ackfsm.terms import (
     Consumption,
     DeliveryCountFrom,
     DeliveryMode,
-    DupsOkAcknowledge,
+    DupsOkAcknowledgement,
     ListenerException,
     NonPersistentHandling,
     PreAcknowledgeBy,
@@ -61,8 +61,8 @@ class Terms:
     @property
     def automatic(self) -> bool:
         """Whether the session acknowledges each message by itself."""
-        mode, dups_ok = self.configuration.ack_mode, self.configuration.dups_ok_acknowledge
-        eager = mode is AckMode.DUPS_OK_ACKNOWLEDGE and dups_ok is DupsOkAcknowledge.AUTOMATIC
+        mode, dups_ok = self.configuration.ack_mode, self.configuration.dups_ok_acknowledgement
+        eager = mode is AckMode.DUPS_OK_ACKNOWLEDGE and dups_ok is DupsOkAcknowledgement.AUTOMATIC
         return mode is AckMode.AUTO_ACKNOWLEDGE or eager
 
     @property

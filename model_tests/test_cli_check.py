@@ -224,7 +224,7 @@ def test_bad_input_is_one_sentence_and_exit_code_2(ackfsm: _Ackfsm, line: str, f
 def test_damaged_tables_are_one_sentence_and_exit_code_2(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("ackfsm.tables._specification._shipped", lambda: tmp_path)
+    monkeypatch.setattr("ackfsm.tables._load.shipped_tables", lambda: tmp_path)
     run = _Ackfsm(capsys)("check")
     assert (run.code, run.out) == (USAGE, "")
     assert run.err.startswith(f"ackfsm check: {tmp_path}: no tables here")

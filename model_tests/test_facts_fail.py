@@ -84,8 +84,8 @@ MUTATIONS = {
     ),
     "entry: what a dead consumer had is removed": Mutation(
         BROKER,
-        "consumer_crash: {to: ready,",
-        "consumer_crash: {to: removed,",
+        "      consumer_crash:\n        {to: ready,",
+        "      consumer_crash:\n        {to: removed,",
         nothing_lost(GONE),
         GONE,
         STRICT,
@@ -94,8 +94,8 @@ MUTATIONS = {
     ),
     "entry: what was on a broken link stays out": Mutation(
         BROKER,
-        "consumer_link_loss: {to: ready,",
-        "consumer_link_loss: {to: dispatched,",
+        "consumer_link_loss:\n        {to: ready,",
+        "consumer_link_loss:\n        {to: dispatched,",
         nothing_lost(Fault.CONSUMER_LINK_LOSS),
         Fault.CONSUMER_LINK_LOSS,
         STRICT,
@@ -154,8 +154,8 @@ MUTATIONS = {
     ),
     "ack_frame: the broker never answers": Mutation(
         CONSUMER,
-        "- {to: answer_due, when: confirms_acks,",
-        "- {to: none, when: confirms_acks,",
+        "- to: answer_due\n          when: confirms_acks",
+        "- to: none\n          when: confirms_acks",
         quiet(Profile.JMS, "CLIENT"),
         None,
         CLIENT,

@@ -398,7 +398,7 @@ VENDORS = [
     "transaction_journalling",
     "unwindowed_confirm",
     "pre_acknowledge_by",
-    "dups_ok_acknowledge",
+    "dups_ok_acknowledgement",
     "prefetch_freed",
     "delivery_count_persisted",
     "delivery_count_from",

@@ -20,6 +20,8 @@ EXECUTE = (
 )
 WAITS = "{refuse: the response waits for the sync, when: journal_sync_non_transactional"
 NO_SESSION = "recover, consumer_rollback: {refuse: there is no session to recover, error: IllegalStateException"
+NPSEND = "delivery_mode == 'NON_PERSISTENT'"
+UNCHECKED = f"- value: unconfirmed\n      when: {NPSEND}"
 DISPATCHED = "        - {to: dispatched, because: kept until acknowledged, source: JMS 6.2.10}"
 
 
@@ -277,8 +279,8 @@ DAMAGES = {
     "two owners": damage(
         JOURNAL,
         "ack_record and entry both own settle; keep one owner",
-        ("ack_record:\n", f"{HERE}ack_record:\n"),
-        ("owns: [write_ack_record,", "owns: [settle, write_ack_record,"),
+        ("\nack_record:\n  per:", f"\n{HERE}ack_record:\n  per:"),
+        ("  owns: [write_ack_record,", "  owns: [settle, write_ack_record,"),
     ),
     "an owner without a row": damage(
         BROKER,
@@ -347,14 +349,8 @@ DAMAGES = {
     "a property that refuses elsewhere": damage(
         LOSS,
         "refuses send_in_transaction",
-        (
-            "    otherwise:\n      confirmed, confirmed_by_range, committed, commit_returned, send_returned,",
-            f"    otherwise:\n      {HERE}confirmed, confirmed_by_range, committed, commit_returned, send_returned,",
-        ),
-        (
-            "commit_failed, producer_crash: {ignore: that changes nothing",
-            "commit_failed, producer_crash: {refuse: that changes nothing",
-        ),
+        ("      send_in_transaction, rollback_returned,", f"      {HERE}send_in_transaction, rollback_returned,"),
+        ("commit_failed, producer_crash:\n        {ignore:", "commit_failed, producer_crash:\n        {refuse:"),
     ),
     "a mark on no state": damage(
         LOSS,
@@ -378,15 +374,15 @@ DAMAGES = {
     "a default that reads a later setting": damage(
         "profiles/ems.yaml",
         "the default of send_mode may only read settings before it, not prefetch",
-        ("when: delivery_mode == 'NON_PERSISTENT'", f"{HERE}when: prefetch == 5"),
+        (UNCHECKED, f"{HERE}{UNCHECKED.replace(NPSEND, 'prefetch == 5')}"),
     ),
     "a default that reads itself": damage(
         "profiles/ems.yaml",
         "the default of send_mode may only read settings before it, not send_mode",
-        ("when: delivery_mode == 'NON_PERSISTENT'", f"{HERE}when: send_mode == 'blocking'"),
+        (UNCHECKED, HERE + UNCHECKED.replace(NPSEND, "send_mode == 'blocking'")),
     ),
     "a default that reads the bounds of a check": damage(
-        "profiles/ems.yaml", "send_mode", ("when: delivery_mode == 'NON_PERSISTENT'", f"{HERE}when: messages == 1")
+        "profiles/ems.yaml", "send_mode", (UNCHECKED, f"{HERE}{UNCHECKED.replace(NPSEND, 'messages == 1')}")
     ),
     "a default of the wrong type": damage(
         "profiles/ems.yaml",
@@ -688,7 +684,7 @@ def held(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
         hold_against(document, schema)
 
     monkeypatch.setattr(_source, "_hold_against", noted)
-    monkeypatch.setattr("ackfsm.tables._specification.read_document", _source.read_document)
+    monkeypatch.setattr("ackfsm.tables._load.read_document", _source.read_document)
     return told
 
 

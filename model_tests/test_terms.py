@@ -23,7 +23,7 @@ SETTINGS = """profile delivery_mode ack_mode consumption send_mode publish_windo
     ack_immediately ack_event_mode journal_sync_non_transactional journal_sync_transactional block_on_acknowledge
     queue_durable redelivery_mark_persisted resend_in_doubt duplicate_detection client_ack_scope prefetch
     max_delivery_attempts listener_exception non_persistent_handling transaction_journalling unwindowed_confirm
-    pre_acknowledge_by dups_ok_acknowledge prefetch_freed delivery_count_persisted delivery_count_from
+    pre_acknowledge_by dups_ok_acknowledgement prefetch_freed delivery_count_persisted delivery_count_from
     undelivered_marks_redelivered requeue_clears_mark"""
 
 VOCABULARY = {
@@ -40,7 +40,7 @@ VOCABULARY = {
     terms.TransactionJournalling: "atomic per_message",
     terms.UnwindowedConfirm: "broker socket_write",
     terms.PreAcknowledgeBy: "client broker",
-    terms.DupsOkAcknowledge: "lazy automatic",
+    terms.DupsOkAcknowledgement: "lazy automatic",
     terms.PrefetchFreed: "on_delivery on_acknowledge on_either",
     terms.DeliveryCountFrom: "dispatch delivery",
     terms.Fault: """broker_crash broker_kill producer_link_loss consumer_link_loss producer_crash consumer_crash

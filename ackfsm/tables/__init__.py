@@ -1,23 +1,16 @@
 """Read, check and hold the tables of ``spec/``."""
 
 from ackfsm.tables._conditions import ALWAYS, COUNTED, Condition, parse_condition
-from ackfsm.tables._cross_check import check_sources
 from ackfsm.tables._events import Event, Lane
 from ackfsm.tables._guarantees import Exclusion, Guarantee, Guarantees, Implication, Level
+from ackfsm.tables._load import load, read_form
 from ackfsm.tables._machine import Counter, EventRef, Fsm, Machine, Move, Per, Relation, Row
 from ackfsm.tables._matrix import Omission, Switch, Value
 from ackfsm.tables._profiles import Constant, Default, Deviation, OwnName, ProfileTable, Refusal, written
 from ackfsm.tables._progress import Progress, Waiting
 from ackfsm.tables._source import Document
-from ackfsm.tables._specification import (
-    Monitor,
-    Promise,
-    Property,
-    Specification,
-    is_profile_file,
-    load,
-    read_form,
-)
+from ackfsm.tables._sources import check_sources
+from ackfsm.tables._specification import Monitor, Promise, Property, Specification, is_profile_file
 
 __all__ = [
     "ALWAYS",

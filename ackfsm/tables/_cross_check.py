@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ackfsm.tables._conditions import Condition, parse_condition
 from ackfsm.tables._machine import Machine, Per, Relation
 from ackfsm.tables._source import Document
+from ackfsm.tables._sources import check_sources, texts_under
 from ackfsm.terms import Anomaly, InputError, SpecError, key_type, parse_value
 
 if TYPE_CHECKING:
     from ackfsm.tables._specification import Specification
 
-__all__ = ["check_claims", "check_sources", "check_tables"]
+__all__ = ["check_claims", "check_tables"]
 
 _Path: TypeAlias = tuple[str | int, ...]
 
@@ -35,27 +36,6 @@ def check_claims(specification: Specification, document: Document) -> None:
     Raises :class:`SpecError` naming file and line of one that is not.
     """
     _Claims(specification, document).run()
-
-
-def check_sources(documents: Iterable[Document], sources: Mapping[str, str]) -> set[str]:
-    """The tags of ``sources`` that ``documents`` cite.
-
-    Raises :class:`SpecError` naming file and line of a source that begins with no tag.
-    """
-    tags = sorted(sources, key=len, reverse=True)
-    used: set[str] = set()
-    for document, path, text in _cited(documents):
-        for part in (part.strip() for part in text.split(";")):
-            tag = next((tag for tag in tags if part == tag or part.startswith(f"{tag} ")), None)
-            if tag is None:
-                raise document.error(path, f"source {part!r} begins with no tag of sources.yaml; add the tag")
-            used.add(tag)
-    return used
-
-
-def _cited(documents: Iterable[Document]) -> Iterator[tuple[Document, _Path, str]]:
-    for document in documents:
-        yield from ((document, path, text) for path, text in _find(document.data, "source"))
 
 
 class _Check:
@@ -154,7 +134,7 @@ class _Check:
         """The conditions of ``execution.yaml``."""
         if (document := self.execution) is None:
             return
-        for path, text in _find(document.data, "when"):
+        for path, text in texts_under(document.data, "when"):
             try:
                 yield parse_condition(text, self.specification.conditions)
             except ValueError as error:
@@ -272,12 +252,3 @@ class _Claims:
         states = {row["state"], row.get("to", row["state"])}
         if not machine.counter and (strange := sorted(states - set(machine.states))):
             raise self.document.error(path, f"{machine.name} has no state {strange[0]!r}")
-
-
-def _find(data: Any, key: str, path: tuple[str | int, ...] = ()) -> Iterator[tuple[tuple[str | int, ...], str]]:
-    steps = data.items() if isinstance(data, dict) else enumerate(data) if isinstance(data, list) else ()
-    for step, value in steps:
-        if step == key and isinstance(value, str):
-            yield (*path, step), value
-        else:
-            yield from _find(value, key, (*path, step))

@@ -1,0 +1,201 @@
+"""Read ``spec/``: file by file, in the order in which they need each other, then checked against each other."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+from ackfsm.tables._conditions import Condition, parse_condition
+from ackfsm.tables._cross_check import check_tables
+from ackfsm.tables._events import read_events
+from ackfsm.tables._forms import form_of, schema_of, shipped_tables
+from ackfsm.tables._guarantees import read_guarantees
+from ackfsm.tables._held import is_kept, keep, stamp_of
+from ackfsm.tables._machine import Machine, Move, read_machine, read_twin
+from ackfsm.tables._matrix import Switch, read_switches
+from ackfsm.tables._profiles import ProfileTable, read_profiles
+from ackfsm.tables._progress import Progress, Waiting, read_progress
+from ackfsm.tables._source import Document, read_document
+from ackfsm.tables._specification import Monitor, Promise, Property, Specification
+from ackfsm.terms import Anomaly, SpecError
+
+__all__ = ["load", "read_form"]
+
+
+def load(directory: Path | None = None, own: Iterable[Path] = ()) -> Specification:
+    """Read and check ``spec/`` (the one that ships with the package, or ``directory``), and the profiles in ``own``.
+
+    Raises :class:`SpecError` naming file, line and remedy for whatever is wrong with a table:
+    a hole, an unknown or unused name, a row without reason, a condition that cannot be parsed.
+    """
+    specification = _Loader(directory or shipped_tables()).load()
+    for file in own:
+        specification = specification.with_profile(file)
+    return specification
+
+
+def read_form(name: str, form: str, directory: Path | None = None) -> Document:
+    """Read one more file of ``spec/`` (or of ``directory``) that has this form in ``schema.json``.
+
+    Raises :class:`SpecError` naming file, line and remedy.
+    """
+    return _Loader(directory or shipped_tables())._read(name, form)  # noqa: SLF001 - of this module
+
+
+class _Loader:
+    """Reads the files in the order in which they need each other, then checks them against each other."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self.schema = schema_of(directory)
+        self.stamp = stamp_of(directory)
+        self.in_form = is_kept(self.stamp)
+        self.conditions: dict[str, Condition] = {}
+        self.documents: list[Document] = []
+
+    def load(self) -> Specification:
+        sources = self._read("sources.yaml", "sources")
+        events = self._read("events.yaml", "events")
+        self._read_conditions()
+        machines = self._read_machines()
+        properties = self._read_properties()
+        promises = self._read_promises()
+        specification = Specification(
+            machines=MappingProxyType(machines),
+            properties=MappingProxyType(properties),
+            monitors=MappingProxyType(self._read_monitors()),
+            events=read_events(events),
+            conditions=MappingProxyType(self.conditions),
+            sources=MappingProxyType(sources.data),
+            promises=MappingProxyType(promises),
+            profiles=MappingProxyType(self._read_profiles(promises)),
+            guarantees=read_guarantees(self._read("guarantees.yaml", "guarantees")),
+            progress=MappingProxyType(self._read_progress(machines, properties)),
+            switches=self._read_switches(),
+            digest=self._digest(),
+        )
+        if not self.in_form:
+            check_tables(specification, self.documents, self._beside("claims"), self._beside("execution"))
+            keep(self.stamp)
+        return specification
+
+    def _digest(self) -> str:
+        """A name for exactly these tables."""
+        digest = hashlib.sha256()
+        for document in self.documents:
+            digest.update(document.file.read_bytes())
+        return digest.hexdigest()
+
+    def _read(self, name: str, form: str) -> Document:
+        document = read_document(self.directory / name, f"spec/{name}", self._form(form))
+        self.documents.append(document)
+        return document
+
+    def _beside(self, form: str) -> Document | None:
+        """A file that is read later, by those who need it, and checked with all others; tables may be without it."""
+        name = f"{form}.yaml"
+        if not (self.directory / name).exists():
+            return None
+        return read_document(self.directory / name, f"spec/{name}", self._form(form))
+
+    def _form(self, name: str) -> dict[str, Any] | None:
+        return None if self.in_form else form_of(self.schema, name)
+
+    def _folder(self, folder: str, form: str) -> Iterator[Document]:
+        if not (self.directory / folder).is_dir():
+            raise SpecError(f"{self.directory / folder}: the folder is missing; restore it")
+        for file in sorted((self.directory / folder).glob("*.yaml")):
+            yield self._read(f"{folder}/{file.name}", form)
+
+    def _condition(self, document: Document, path: tuple[str | int, ...], text: str) -> Condition:
+        try:
+            return parse_condition(text, self.conditions)
+        except ValueError as error:
+            raise document.error(path, str(error)) from None
+
+    def _read_conditions(self) -> None:
+        document = self._read("conditions.yaml", "conditions")
+        for name, data in document.data.items():
+            self.conditions[name] = self._condition(document, (name, "when"), data["when"])
+
+    def _read_machines(self) -> dict[str, Machine]:
+        machines: dict[str, Machine] = {}
+        for document in self._folder("machines", "machines"):
+            for name, data in document.data.items():
+                if name in machines:
+                    raise document.error((name,), f"there are two machines {name!r}; rename one")
+                if "like" in data:
+                    machines[name] = read_twin(document, name, (name,), data, machines)
+                else:
+                    machines[name] = read_machine(document, name, (name,), data, self.conditions)
+        return machines
+
+    def _read_properties(self) -> dict[Anomaly, Property]:
+        properties = {}
+        for document in self._folder("properties", "property"):
+            anomaly = Anomaly(document.data["anomaly"])
+            if document.file.stem != anomaly:
+                raise document.error(("anomaly",), f"{anomaly} belongs in {anomaly}.yaml; rename the file")
+            properties[anomaly] = self._property(document, anomaly)
+        return {anomaly: properties[anomaly] for anomaly in Anomaly if anomaly in properties}
+
+    def _property(self, document: Document, anomaly: Anomaly) -> Property:
+        data = document.data
+        monitors = tuple(
+            self._monitor(document, ("machines", name), name, table) for name, table in data["machines"].items()
+        )
+        return Property(anomaly, data["means"], data["rest"], data["needs_every_line"], monitors)
+
+    def _monitor(self, document: Document, path: tuple[str | int, ...], name: str, data: dict[str, Any]) -> Monitor:
+        machine = read_machine(document, name, path, data, self.conditions)
+        marked, at_rest = (frozenset(data.get(key, ())) for key in ("marked", "at_rest"))
+        states = {"overrun"} if machine.counter else set(machine.states)
+        if stray := sorted((marked | at_rest) - states):
+            raise document.error(path, f"{name} marks {stray[0]!r}, which is no state of it")
+        for row in machine.rows():
+            if row.move is Move.REFUSE:
+                raise SpecError(f"{row.place}: {name} refuses {row.event}; a property only watches, write ignore")
+        return Monitor(machine, marked, at_rest, data.get("of_the_model", False))
+
+    def _read_monitors(self) -> dict[str, Monitor]:
+        monitors: dict[str, Monitor] = {}
+        for document in self._folder("monitors", "monitors"):
+            for name, data in document.data.items():
+                if name in monitors or name in set(Anomaly):
+                    raise document.error((name,), f"{name!r} is the name of another monitor or anomaly; rename it")
+                monitors[name] = self._monitor(document, (name,), name, data)
+        return monitors
+
+    def _read_profiles(self, promises: Mapping[str, Promise]) -> dict[str, ProfileTable]:
+        documents = {document.file.stem: document for document in self._folder("profiles", "profile")}
+        return read_profiles(self.directory / "profiles", documents, self.conditions, promises)
+
+    def _read_promises(self) -> dict[str, Promise]:
+        document = self._read("promises.yaml", "promises")
+        return {
+            name: Promise(
+                name,
+                Anomaly(row["absent"]),
+                self._condition(document, (name, "when"), row["when"]),
+                row["because"],
+                row["source"],
+            )
+            for name, row in document.data.items()
+        }
+
+    def _read_switches(self) -> tuple[Switch, ...]:
+        document = self._read("sweep.yaml", "switches")
+        return read_switches(document, lambda path, text: self._condition(document, path, text))
+
+    def _read_progress(
+        self, machines: Mapping[str, Machine], properties: Mapping[Anomaly, Property]
+    ) -> dict[str, Progress]:
+        watching = {
+            f"{anomaly}.{monitor.machine.name}": Waiting(anomaly, monitor.machine.name, monitor.at_rest)
+            for anomaly, definition in properties.items()
+            for monitor in definition.monitors
+        }
+        return read_progress(self._read("liveness.yaml", "progress"), machines, watching)
