@@ -229,7 +229,7 @@ def test_a_wrong_argument_changes_nothing(stage: tuple[str, str, str, str], wron
         does(made, **{parameter: value})
     assert made.seen() == before
     assert str(caught.value).isprintable()
-    assert len(str(caught.value)) < 500
+    assert len(str(caught.value)) < 700  # the longest one lists all settings
     made.works()
 
 

@@ -76,7 +76,7 @@ SCENARIOS = (
         Bug(
             "",
             (
-                Change("publisher_confirm", "confirm_in_flight", "confirmed", "covered_by_range"),
+                Change("publisher_confirm", "in_flight", "confirmed", "covered_by_range"),
                 Change("publication", "resolved", "confirmed_by_range", "resolved"),
             ),
         ),

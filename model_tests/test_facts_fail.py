@@ -247,7 +247,7 @@ MUTATIONS = {
     "publisher_confirm: a rejection arrives as a confirmation": Mutation(
         PRODUCER,
         "- {to: reject_in_flight, when: confirms_sends",
-        "- {to: confirm_in_flight, when: confirms_sends",
+        "- {to: in_flight, when: confirms_sends",
         nothing_lost(Fault.REJECTION),
         Fault.REJECTION,
         STRICT,

@@ -92,7 +92,7 @@ WAYS: dict[Anomaly, Way] = {
             (
                 PRODUCER,
                 "      confirmed: {to: none, because: the frame has arrived,",
-                "      confirmed: {to: confirm_in_flight, because: it comes again,",
+                "      confirmed: {to: in_flight, because: it comes again,",
             ),
             (
                 PRODUCER,
