@@ -10,7 +10,7 @@ import dataclasses
 from collections.abc import Iterator, Mapping
 
 from ackfsm.engine import Message, Outcome, Sent
-from ackfsm.engine._messages import HeaderValue
+from ackfsm.engine.core.message import HeaderValue
 from ackfsm.terms import (
     AckMode,
     AckScope,

@@ -17,7 +17,7 @@ from ackfsm.engine import (
     Stuck,
     TransactionRolledBackException,
 )
-from ackfsm.engine._wiring import Role
+from ackfsm.engine.core.model import Role
 from model_tests.application_books import Item, Terms, Transaction
 from model_tests.application_programs import Sender, Worker
 from model_tests.application_testbed import Testbed

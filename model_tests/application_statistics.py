@@ -7,7 +7,7 @@ import functools
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 
-from ackfsm.engine._wiring import Wiring
+from ackfsm.engine.core.model import Wiring
 from ackfsm.tables import EventRef, Fsm, Move
 from ackfsm.terms import Configuration, Consumption
 from model_tests._tables import shipped

@@ -21,9 +21,9 @@ from ackfsm.engine import (
     Stuck,
     Timed,
 )
-from ackfsm.engine._core import Session as Side
-from ackfsm.engine._parts import Copy
-from ackfsm.engine._wiring import Event
+from ackfsm.engine.core.instances import Copy
+from ackfsm.engine.core.model import Event
+from ackfsm.engine.core.stepper import Session as Side
 from ackfsm.journal import Crashable
 from ackfsm.terms import Configuration
 from model_tests import application_programs as programs

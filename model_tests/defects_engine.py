@@ -10,12 +10,12 @@ from model_tests.defects_form import Defect
 
 __all__ = ["ENGINE"]
 
-_BROKER, _CONNECTION, _CONSUMER = "engine/_broker.py", "engine/_connection.py", "engine/_consumer.py"
-_CORE, _COURSES, _LETTERS = "engine/_core.py", "engine/_courses.py", "engine/_dead_letters.py"
-_DISPATCHING, _ENGINE, _LOG = "engine/_dispatching.py", "engine/_engine.py", "engine/_log.py"
-_MESSAGES, _PACE, _PARTS = "engine/_messages.py", "engine/_pace.py", "engine/_parts.py"
-_PRODUCER, _QUEUES, _SESSION = "engine/_producer.py", "engine/_queues.py", "engine/_session.py"
-_STORAGE, _TELLING, _AIO = "engine/_storage.py", "engine/_telling.py", "engine/aio.py"
+_BROKER, _CONNECTION, _CONSUMER = "engine/broker.py", "engine/connection.py", "engine/consumer.py"
+_CORE, _COURSES, _LETTERS = "engine/core/stepper.py", "engine/core/macrosteps.py", "engine/core/dead_letters.py"
+_DISPATCHING, _ENGINE, _LOG = "engine/core/dispatcher.py", "engine/core/loop.py", "engine/history.py"
+_MESSAGES, _PACE, _PARTS = "engine/core/message.py", "engine/core/scheduler.py", "engine/core/instances.py"
+_PRODUCER, _QUEUES, _SESSION = "engine/producer.py", "engine/core/links.py", "engine/session.py"
+_STORAGE, _TELLING, _AIO = "engine/core/journal.py", "engine/core/effects.py", "engine/aio.py"
 
 _REVIEWED = (
     Defect(  # E1

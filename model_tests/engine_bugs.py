@@ -12,10 +12,10 @@ from types import MappingProxyType
 from typing import Any
 
 from ackfsm.engine import Broker, Outcome
-from ackfsm.engine._core import Session
-from ackfsm.engine._parts import Copy
-from ackfsm.engine._queues import Queue
-from ackfsm.engine._wiring import Event
+from ackfsm.engine.core.instances import Copy
+from ackfsm.engine.core.links import Queue
+from ackfsm.engine.core.model import Event
+from ackfsm.engine.core.stepper import Session
 from ackfsm.journal import Journal, Kind, MemoryJournal
 from ackfsm.tables import Move, Row, Specification
 

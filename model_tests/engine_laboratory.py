@@ -8,7 +8,7 @@ from typing import Any
 
 from ackfsm import explore, history
 from ackfsm.engine import Broker, History, Timed
-from ackfsm.engine._parts import Copy
+from ackfsm.engine.core.instances import Copy
 from ackfsm.history import Result
 from model_tests._tables import shipped
 from model_tests.engine_bugs import Bug

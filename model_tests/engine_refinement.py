@@ -20,9 +20,9 @@ import functools
 from collections.abc import Iterable, Iterator
 
 from ackfsm.engine import Broker, Consumer, Producer
-from ackfsm.engine._core import Session
-from ackfsm.engine._parts import Copy, Part
-from ackfsm.engine._wiring import Event
+from ackfsm.engine.core.instances import Copy, Part
+from ackfsm.engine.core.model import Event
+from ackfsm.engine.core.stepper import Session
 from ackfsm.network import Bounds, Index, Network, NetworkEvent, compose
 from ackfsm.tables import Move, Per
 from ackfsm.terms import Configuration, Fault

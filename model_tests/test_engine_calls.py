@@ -10,7 +10,7 @@ from hypothesis import Phase, settings
 from hypothesis.stateful import run_state_machine_as_test
 
 from ackfsm.engine import Broker, OutcomeUnknown
-from ackfsm.engine._producer import Producer
+from ackfsm.engine.producer import Producer
 from model_tests.engine_calls import Calls, shared_wiring
 from model_tests.test_engine_stateful import Engine
 

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from ackfsm.engine import AtOnce, Broker, JMSException, Message, OutcomeUnknown, Shuffled, Timed
-from ackfsm.engine._core import Core
-from ackfsm.engine._pace import Pace
+from ackfsm.engine.core.scheduler import Pace
+from ackfsm.engine.core.stepper import Core
 from ackfsm.journal import JournalFailure, MemoryJournal
 from model_tests._tables import shipped
 from model_tests.engine_calls import shared_wiring

@@ -10,9 +10,9 @@ import pytest
 
 from ackfsm.engine import Broker, Connection, Consumer, JMSException, MessageRejected, Producer
 from ackfsm.engine import Session as JmsSession
-from ackfsm.engine._core import Session
-from ackfsm.engine._parts import Copy
-from ackfsm.engine._wiring import Event
+from ackfsm.engine.core.instances import Copy
+from ackfsm.engine.core.model import Event
+from ackfsm.engine.core.stepper import Session
 from model_tests._tables import shipped
 from model_tests.engine_calls import assert_kept, shared_wiring
 

@@ -26,8 +26,8 @@ _LIES = {
 _LYING = """
 import sys
 from pathlib import Path
-from ackfsm.engine._dead_letters import DeadLetters
-from ackfsm.engine._storage import Storage
+from ackfsm.engine.core.dead_letters import DeadLetters
+from ackfsm.engine.core.journal import Storage
 from ackfsm.journal import Kind
 from model_tests.engine_kill import main
 {lie}

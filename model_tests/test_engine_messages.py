@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ackfsm.engine import Body, Broker, MapValue, Message, MessageFormatException, Queue, Sent, Timed
-from ackfsm.engine._messages import pack, unpack
+from ackfsm.engine.core.message import pack, unpack
 from ackfsm.journal import FileJournal, Journal, Kind, MemoryJournal, SqliteJournal
 from ackfsm.terms import DeliveryMode, InputError
 from model_tests._tables import shipped

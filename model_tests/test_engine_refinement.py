@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 import pytest
 
 from ackfsm.engine import AtOnce, Broker, Connection, Consumer, JMSException, Message, Producer, Shuffled, Timed
-from ackfsm.engine._pace import Pace
+from ackfsm.engine.core.scheduler import Pace
 from ackfsm.terms import AckMode, Consumption, Profile
 from model_tests._tables import shipped
 from model_tests.engine_calls import Application, shared_wiring

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from ackfsm.engine import Broker, Outcome
-from ackfsm.engine._messages import HeaderValue
+from ackfsm.engine.core.message import HeaderValue
 from ackfsm.journal import FileJournal, Journal, Kind, MemoryJournal, SqliteJournal
 from model_tests._tables import shipped
 from model_tests.engine_calls import shared_wiring
@@ -121,7 +121,7 @@ def test_an_id_of_a_transaction_that_never_committed_is_not_known(tmp_path: Path
 
 
 def test_of_many_ids_the_newest_are_known(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ackfsm.engine._broker.REMEMBERED", 3)
+    monkeypatch.setattr("ackfsm.engine.broker.REMEMBERED", 3)
     broker = broker_on(MemoryJournal(), duplicate_detection=True)
     producer = broker.connect().session().producer("q")
     for number in range(5):

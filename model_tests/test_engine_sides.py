@@ -17,7 +17,7 @@ from ackfsm.engine import (
     Timed,
     TransactionRolledBackException,
 )
-from ackfsm.engine._pace import Pace
+from ackfsm.engine.core.scheduler import Pace
 from model_tests._tables import shipped
 from model_tests.engine_calls import assert_kept, shared_wiring
 

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from ackfsm.engine import Broker, Consumer, Producer, Sent, Timed
-from ackfsm.engine._automaton import REFUSED
-from ackfsm.engine._core import Session as Side
-from ackfsm.engine._parts import Copy
+from ackfsm.engine.core.automaton import REFUSED
+from ackfsm.engine.core.instances import Copy
+from ackfsm.engine.core.stepper import Session as Side
 from ackfsm.terms import Consumption
 from model_tests.engine_calls import Calls, shared_wiring
 from model_tests.engine_refinement import MESSAGES

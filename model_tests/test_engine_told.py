@@ -21,8 +21,8 @@ from ackfsm.engine import (
     Timed,
     TransactionRolledBackException,
 )
-from ackfsm.engine._pace import FRAMES, Pace
-from ackfsm.engine._wiring import Event
+from ackfsm.engine.core.model import Event
+from ackfsm.engine.core.scheduler import FRAMES, Pace
 from model_tests._tables import shipped
 from model_tests.engine_calls import shared_wiring
 

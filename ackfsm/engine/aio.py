@@ -21,18 +21,18 @@ import inspect
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
 from typing import Any, TypeAlias
 
-from ackfsm.engine._arguments import callback_of, instance_of, nanoseconds_of
-from ackfsm.engine._broker import Broker
-from ackfsm.engine._browser import Browser
-from ackfsm.engine._closing import AsyncClosing
-from ackfsm.engine._connection import Connection
-from ackfsm.engine._consumer import Consumer, Deferred, Message
-from ackfsm.engine._errors import IllegalStateException, MessageRejected, OutcomeUnknown, Stuck
-from ackfsm.engine._messages import Body, HeaderValue, Outcome, Received, Sent
-from ackfsm.engine._metrics import Metrics
-from ackfsm.engine._producer import Producer
-from ackfsm.engine._queues import Queue
-from ackfsm.engine._session import Session
+from ackfsm.engine.arguments import callback_of, instance_of, nanoseconds_of
+from ackfsm.engine.broker import Broker
+from ackfsm.engine.browser import Browser
+from ackfsm.engine.closing import AsyncClosing
+from ackfsm.engine.connection import Connection
+from ackfsm.engine.consumer import Consumer, Deferred, Message
+from ackfsm.engine.core.errors import IllegalStateException, MessageRejected, OutcomeUnknown, Stuck
+from ackfsm.engine.core.links import Queue
+from ackfsm.engine.core.message import Body, HeaderValue, Outcome, Received, Sent
+from ackfsm.engine.metrics import Metrics
+from ackfsm.engine.producer import Producer
+from ackfsm.engine.session import Session
 
 __all__ = [
     "AsyncBroker",

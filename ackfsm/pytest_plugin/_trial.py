@@ -21,11 +21,11 @@ from ackfsm.engine import (
     Producer,
     Sent,
 )
-from ackfsm.engine._core import Session as Side
-from ackfsm.engine._messages import HeaderValue
-from ackfsm.engine._parts import Copy
-from ackfsm.engine._wiring import Event
 from ackfsm.engine.aio import AsyncConnection, AsyncMessage
+from ackfsm.engine.core.instances import Copy
+from ackfsm.engine.core.message import HeaderValue
+from ackfsm.engine.core.model import Event
+from ackfsm.engine.core.stepper import Session as Side
 from ackfsm.pytest_plugin._attempt import Attempt
 from ackfsm.pytest_plugin._crash import ProcessCrashed
 from ackfsm.pytest_plugin._loop import is_asynchronous, refuse_nesting, run_tasks

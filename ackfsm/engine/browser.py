@@ -6,14 +6,14 @@ import dataclasses
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from ackfsm.engine._messages import Body, HeaderValue, Sent
-from ackfsm.engine._parts import Copy
-from ackfsm.engine._queues import Queue
+from ackfsm.engine.core.instances import Copy
+from ackfsm.engine.core.links import Queue
+from ackfsm.engine.core.message import Body, HeaderValue, Sent
 from ackfsm.terms import DeliveryMode
 
 if TYPE_CHECKING:
-    from ackfsm.engine._broker import Broker
-    from ackfsm.engine._session import Session
+    from ackfsm.engine.broker import Broker
+    from ackfsm.engine.session import Session
 
 __all__ = ["UNSETTLED", "Browsed", "Browser", "copies_in"]
 

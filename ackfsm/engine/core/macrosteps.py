@@ -12,9 +12,9 @@ import enum
 from collections.abc import Callable, Iterator, Mapping
 from typing import Protocol, TypeAlias
 
-from ackfsm.engine._core import Core, Effect, Watch
-from ackfsm.engine._parts import Copy, Filed, Route
-from ackfsm.engine._wiring import Call, Event, State, View
+from ackfsm.engine.core.instances import Copy, Filed, Route
+from ackfsm.engine.core.model import Call, Event, State, View
+from ackfsm.engine.core.stepper import Core, Effect, Watch
 
 __all__ = ["Courses", "Disk", "Passing", "Phase", "Script", "Step"]
 

@@ -7,12 +7,12 @@ from collections.abc import Generator, Iterator, Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from ackfsm.engine._browser import UNSETTLED
-from ackfsm.engine._parts import Copy
-from ackfsm.engine._queues import Queue
+from ackfsm.engine.browser import UNSETTLED
+from ackfsm.engine.core.instances import Copy
+from ackfsm.engine.core.links import Queue
 
 if TYPE_CHECKING:
-    from ackfsm.engine._broker import Broker
+    from ackfsm.engine.broker import Broker
 
 __all__ = ["PROMETHEUS_CONTENT_TYPE", "Metrics", "QueueMetrics", "measure", "prometheus"]
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ackfsm.engine._closing import Closing
-from ackfsm.engine._errors import IllegalStateException
-from ackfsm.engine._session import Session
+from ackfsm.engine.closing import Closing
+from ackfsm.engine.core.errors import IllegalStateException
+from ackfsm.engine.session import Session
 
 if TYPE_CHECKING:
-    from ackfsm.engine._broker import Broker
+    from ackfsm.engine.broker import Broker
     from ackfsm.terms import Configuration
 
 __all__ = ["Connection"]

@@ -14,12 +14,12 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, TypeAlias, overload
 
-from ackfsm.engine._errors import MessageFormatException
+from ackfsm.engine.core.errors import MessageFormatException
 from ackfsm.terms import DeliveryMode, InputError
 
 if TYPE_CHECKING:
-    from ackfsm.engine._parts import Copy
-    from ackfsm.engine._queues import Queue
+    from ackfsm.engine.core.instances import Copy
+    from ackfsm.engine.core.links import Queue
 
 __all__ = ["LONGEST", "Body", "HeaderValue", "MapValue", "Outcome", "Received", "Sent", "pack", "unpack"]
 

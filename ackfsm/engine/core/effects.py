@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
-from ackfsm.engine._consumer import Consumer
-from ackfsm.engine._core import Effect, Session
-from ackfsm.engine._messages import Outcome, Sent
-from ackfsm.engine._parts import Copy
-from ackfsm.engine._queues import Incoming, Outgoing, Queue
-from ackfsm.engine._wiring import Role
+from ackfsm.engine.consumer import Consumer
+from ackfsm.engine.core.instances import Copy
+from ackfsm.engine.core.links import Incoming, Outgoing, Queue
+from ackfsm.engine.core.message import Outcome, Sent
+from ackfsm.engine.core.model import Role
+from ackfsm.engine.core.stepper import Effect, Session
 
 if TYPE_CHECKING:
-    from ackfsm.engine._broker import Broker
-    from ackfsm.engine._dead_letters import DeadLetters
+    from ackfsm.engine.broker import Broker
+    from ackfsm.engine.core.dead_letters import DeadLetters
 
 __all__ = ["Telling"]
 

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ackfsm.engine._consumer import Consumer, Message
-from ackfsm.engine._errors import OutcomeUnknown
+from ackfsm.engine.consumer import Consumer, Message
+from ackfsm.engine.core.errors import OutcomeUnknown
 
 if TYPE_CHECKING:
-    from ackfsm.engine._broker import Broker
-    from ackfsm.engine._queues import Queue
+    from ackfsm.engine.broker import Broker
+    from ackfsm.engine.core.links import Queue
 
 __all__ = ["purge"]
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from ackfsm.engine._automaton import REFUSED, UNKNOWN, Automaton
-from ackfsm.engine._parts import Copy, Nobody, Part, Route, Scope
-from ackfsm.engine._wiring import Event, Role, View, Wiring
+from ackfsm.engine.core.automaton import REFUSED, UNKNOWN, Automaton
+from ackfsm.engine.core.instances import Copy, Nobody, Part, Route, Scope
+from ackfsm.engine.core.model import Event, Role, View, Wiring
 from ackfsm.tables import Counter, Per, Row
 from ackfsm.terms import Configuration
 

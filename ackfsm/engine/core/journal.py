@@ -5,13 +5,13 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 
-from ackfsm.engine._automaton import Automaton
-from ackfsm.engine._core import Core, Effect, Session
-from ackfsm.engine._dead_letters import DeadLetters
-from ackfsm.engine._errors import BrokerStopped, JMSException, JournalInconsistent
-from ackfsm.engine._messages import pack
-from ackfsm.engine._parts import Copy
-from ackfsm.engine._wiring import Event
+from ackfsm.engine.core.automaton import Automaton
+from ackfsm.engine.core.dead_letters import DeadLetters
+from ackfsm.engine.core.errors import BrokerStopped, JMSException, JournalInconsistent
+from ackfsm.engine.core.instances import Copy
+from ackfsm.engine.core.message import pack
+from ackfsm.engine.core.model import Event
+from ackfsm.engine.core.stepper import Core, Effect, Session
 from ackfsm.journal import ATTEMPTS, Crashable, Journal, JournalFailure, Kind, Live
 from ackfsm.tables import EventRef, Move
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
-from ackfsm.engine._arguments import (
+from ackfsm.engine.arguments import (
     NO_HEADERS,
     body_of,
     correlation_of,
@@ -15,16 +15,16 @@ from ackfsm.engine._arguments import (
     instance_of,
     reply_of,
 )
-from ackfsm.engine._automaton import REFUSED
-from ackfsm.engine._closing import Closing
-from ackfsm.engine._errors import IllegalStateException, JMSException, MessageRejected, OutcomeUnknown
-from ackfsm.engine._messages import Body, HeaderValue, Outcome, Sent
-from ackfsm.engine._parts import Copy
-from ackfsm.engine._wiring import Event
+from ackfsm.engine.closing import Closing
+from ackfsm.engine.core.automaton import REFUSED
+from ackfsm.engine.core.errors import IllegalStateException, JMSException, MessageRejected, OutcomeUnknown
+from ackfsm.engine.core.instances import Copy
+from ackfsm.engine.core.message import Body, HeaderValue, Outcome, Sent
+from ackfsm.engine.core.model import Event
 
 if TYPE_CHECKING:
-    from ackfsm.engine._queues import Outgoing, Queue
-    from ackfsm.engine._session import Session
+    from ackfsm.engine.core.links import Outgoing, Queue
+    from ackfsm.engine.session import Session
 
 __all__ = ["Producer"]
 

@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from ackfsm.engine._arguments import instance_of, nanoseconds_of
-from ackfsm.engine._closing import Closing
-from ackfsm.engine._courses import Script
-from ackfsm.engine._errors import IllegalStateException, OutcomeUnknown
-from ackfsm.engine._messages import Received
-from ackfsm.engine._parts import Copy, Filed
-from ackfsm.engine._queues import Incoming
-from ackfsm.engine._wiring import Event, State
+from ackfsm.engine.arguments import instance_of, nanoseconds_of
+from ackfsm.engine.closing import Closing
+from ackfsm.engine.core.errors import IllegalStateException, OutcomeUnknown
+from ackfsm.engine.core.instances import Copy, Filed
+from ackfsm.engine.core.links import Incoming
+from ackfsm.engine.core.macrosteps import Script
+from ackfsm.engine.core.message import Received
+from ackfsm.engine.core.model import Event, State
 
 if TYPE_CHECKING:
-    from ackfsm.engine._queues import Queue
-    from ackfsm.engine._session import Session
+    from ackfsm.engine.core.links import Queue
+    from ackfsm.engine.session import Session
 
 __all__ = ["Consumer", "Deferred", "Message"]
 

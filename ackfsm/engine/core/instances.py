@@ -8,8 +8,8 @@ from collections import deque
 from collections.abc import Iterator
 from typing import Any
 
-from ackfsm.engine._automaton import UNKNOWN, Automaton, Column
-from ackfsm.engine._wiring import Call, State, View
+from ackfsm.engine.core.automaton import UNKNOWN, Automaton, Column
+from ackfsm.engine.core.model import Call, State, View
 from ackfsm.terms import Configuration
 
 __all__ = ["Copy", "Filed", "Nobody", "Part", "Route", "Scope"]
@@ -30,7 +30,7 @@ class Part:
         self.state = automaton.initial
 
     def goes_to(self, signal: int) -> int:
-        """Where ``signal`` would take it, :data:`ackfsm.engine._automaton.REFUSED` if nowhere."""
+        """Where ``signal`` would take it, :data:`ackfsm.engine.core.automaton.REFUSED` if nowhere."""
         column = self.columns[signal]
         if column is None:
             return self.state

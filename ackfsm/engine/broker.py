@@ -9,7 +9,7 @@ from threading import get_ident
 from types import MappingProxyType
 
 from ackfsm import tables
-from ackfsm.engine._arguments import (
+from ackfsm.engine.arguments import (
     callback_of,
     check_part,
     client_of,
@@ -19,26 +19,26 @@ from ackfsm.engine._arguments import (
     seed_of,
     time_of,
 )
-from ackfsm.engine._automaton import Automaton
-from ackfsm.engine._closing import Closing
-from ackfsm.engine._connection import Connection
-from ackfsm.engine._consumer import Consumer, Message
-from ackfsm.engine._core import Core, Observer, Session
-from ackfsm.engine._dead_letters import DeadLetters
-from ackfsm.engine._dispatching import Dispatching
-from ackfsm.engine._engine import Engine
-from ackfsm.engine._errors import BrokerStopped, IllegalStateException, Stuck
-from ackfsm.engine._log import History
-from ackfsm.engine._messages import Sent, unpack
-from ackfsm.engine._metrics import Metrics, measure
-from ackfsm.engine._pace import AtOnce, Pace
-from ackfsm.engine._parts import Copy, Route
-from ackfsm.engine._purging import purge
-from ackfsm.engine._queues import Incoming, Outgoing, Queue
-from ackfsm.engine._session import Session as JmsSession
-from ackfsm.engine._storage import Storage
-from ackfsm.engine._telling import Telling
-from ackfsm.engine._wiring import Role, Wiring
+from ackfsm.engine.closing import Closing
+from ackfsm.engine.connection import Connection
+from ackfsm.engine.consumer import Consumer, Message
+from ackfsm.engine.core.automaton import Automaton
+from ackfsm.engine.core.dead_letters import DeadLetters
+from ackfsm.engine.core.dispatcher import Dispatching
+from ackfsm.engine.core.effects import Telling
+from ackfsm.engine.core.errors import BrokerStopped, IllegalStateException, Stuck
+from ackfsm.engine.core.instances import Copy, Route
+from ackfsm.engine.core.journal import Storage
+from ackfsm.engine.core.links import Incoming, Outgoing, Queue
+from ackfsm.engine.core.loop import Engine
+from ackfsm.engine.core.message import Sent, unpack
+from ackfsm.engine.core.model import Role, Wiring
+from ackfsm.engine.core.scheduler import AtOnce, Pace
+from ackfsm.engine.core.stepper import Core, Observer, Session
+from ackfsm.engine.history import History
+from ackfsm.engine.metrics import Metrics, measure
+from ackfsm.engine.purge import purge
+from ackfsm.engine.session import Session as JmsSession
 from ackfsm.journal import REMEMBERED, Journal, Live, MemoryJournal
 from ackfsm.tables import Counter, EventRef, Move, Specification
 from ackfsm.terms import Configuration, InputError

@@ -10,13 +10,13 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from typing import Protocol
 
-from ackfsm.engine._core import Core, Effect, Session
-from ackfsm.engine._courses import Courses, Phase, Script, Step
-from ackfsm.engine._messages import Outcome
-from ackfsm.engine._pace import FRAMES, PUBLISH, Pace, Shuffled
-from ackfsm.engine._parts import Copy, Route, Scope
-from ackfsm.engine._queues import Queue
-from ackfsm.engine._wiring import Event, Role, State, View, Wiring
+from ackfsm.engine.core.instances import Copy, Route, Scope
+from ackfsm.engine.core.links import Queue
+from ackfsm.engine.core.macrosteps import Courses, Phase, Script, Step
+from ackfsm.engine.core.message import Outcome
+from ackfsm.engine.core.model import Event, Role, State, View, Wiring
+from ackfsm.engine.core.scheduler import FRAMES, PUBLISH, Pace, Shuffled
+from ackfsm.engine.core.stepper import Core, Effect, Session
 
 __all__ = ["Engine", "Queues"]
 

@@ -8,22 +8,22 @@ from collections.abc import Callable, Iterator, Mapping
 from threading import get_ident
 from typing import TYPE_CHECKING
 
-from ackfsm.engine._arguments import callback_of
-from ackfsm.engine._automaton import REFUSED
-from ackfsm.engine._browser import Browser
-from ackfsm.engine._closing import Closing
-from ackfsm.engine._consumer import Consumer, Deferred, Listener
-from ackfsm.engine._core import Session as CoreSession
-from ackfsm.engine._errors import IllegalStateException, OutcomeUnknown, Stuck, TransactionRolledBackException
-from ackfsm.engine._messages import Sent
-from ackfsm.engine._pace import PUBLISH
-from ackfsm.engine._producer import Producer
-from ackfsm.engine._queues import Incoming, Outgoing, Queue
-from ackfsm.engine._wiring import Role
+from ackfsm.engine.arguments import callback_of
+from ackfsm.engine.browser import Browser
+from ackfsm.engine.closing import Closing
+from ackfsm.engine.consumer import Consumer, Deferred, Listener
+from ackfsm.engine.core.automaton import REFUSED
+from ackfsm.engine.core.errors import IllegalStateException, OutcomeUnknown, Stuck, TransactionRolledBackException
+from ackfsm.engine.core.links import Incoming, Outgoing, Queue
+from ackfsm.engine.core.message import Sent
+from ackfsm.engine.core.model import Role
+from ackfsm.engine.core.scheduler import PUBLISH
+from ackfsm.engine.core.stepper import Session as CoreSession
+from ackfsm.engine.producer import Producer
 from ackfsm.terms import Configuration, parse_value
 
 if TYPE_CHECKING:
-    from ackfsm.engine._broker import Broker
+    from ackfsm.engine.broker import Broker
 
 __all__ = ["Session"]
 

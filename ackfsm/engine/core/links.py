@@ -6,10 +6,10 @@ import dataclasses
 from collections import deque
 from typing import Any
 
-from ackfsm.engine._automaton import REFUSED
-from ackfsm.engine._core import Core
-from ackfsm.engine._parts import Copy, Filed, Part, Route, Scope
-from ackfsm.engine._wiring import Role
+from ackfsm.engine.core.automaton import REFUSED
+from ackfsm.engine.core.instances import Copy, Filed, Part, Route, Scope
+from ackfsm.engine.core.model import Role
+from ackfsm.engine.core.stepper import Core
 from ackfsm.terms import Configuration, DeliveryMode
 
 __all__ = ["Incoming", "Outgoing", "Queue"]

@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from ackfsm.engine._messages import HeaderValue, Sent, pack
+from ackfsm.engine.core.message import HeaderValue, Sent, pack
 from ackfsm.journal import Kind, Live
 
 if TYPE_CHECKING:
-    from ackfsm.engine._broker import Broker
-    from ackfsm.engine._parts import Copy
+    from ackfsm.engine.broker import Broker
+    from ackfsm.engine.core.instances import Copy
 
 __all__ = ["DEAD_LETTER_HEADERS", "DeadLetters"]
 

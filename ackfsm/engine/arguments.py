@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import TypeVar
 
-from ackfsm.engine._messages import LONGEST, Body, HeaderValue, MapValue
-from ackfsm.engine._queues import Queue
+from ackfsm.engine.core.links import Queue
+from ackfsm.engine.core.message import LONGEST, Body, HeaderValue, MapValue
 from ackfsm.terms import InputError
 from ackfsm.text import quoted
 

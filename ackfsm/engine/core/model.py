@@ -14,8 +14,8 @@ import functools
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from ackfsm.engine._automaton import Automaton
-from ackfsm.engine._table import EngineTable, read_engine
+from ackfsm.engine.core.automaton import Automaton
+from ackfsm.engine.core.table import EngineTable, read_engine
 from ackfsm.tables import EventRef, Fsm, Machine, Move, Per, Relation, Specification
 from ackfsm.terms import Configuration, Fault
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING
 
-from ackfsm.engine._courses import Phase, Script
-from ackfsm.engine._parts import Copy, Route
-from ackfsm.engine._queues import Incoming, Queue
-from ackfsm.engine._wiring import Event
+from ackfsm.engine.core.instances import Copy, Route
+from ackfsm.engine.core.links import Incoming, Queue
+from ackfsm.engine.core.macrosteps import Phase, Script
+from ackfsm.engine.core.model import Event
 
 if TYPE_CHECKING:
-    from ackfsm.engine._broker import Broker
+    from ackfsm.engine.broker import Broker
 
 __all__ = ["Dispatching"]
 
