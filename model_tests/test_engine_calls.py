@@ -30,10 +30,10 @@ def test_a_wrong_engine_is_caught_and_the_printed_test_fails_on_it_alone(monkeyp
     def wrong(broker: Broker) -> None:
         """Forgets what the journal has brought back."""
         right(broker)
-        for queue in broker._queues.values():  # noqa: SLF001 - this is the damage
+        for queue in broker.queues.values():
             first = queue.ready.first()
             if first is not None:
-                first.unfile()
+                first.leave_indexes()
 
     monkeypatch.setattr(Broker, "restart", wrong)
     few = settings(Engine.TestCase.settings, max_examples=400, phases=[Phase.generate], database=None, derandomize=True)

@@ -16,8 +16,7 @@ from ackfsm.engine.core.errors import (
     Stuck,
     TransactionRolledBackException,
 )
-from ackfsm.engine.core.links import Queue
-from ackfsm.engine.core.message import Body, HeaderValue, MapValue, Outcome, Sent
+from ackfsm.engine.core.instances import Body, HeaderValue, MapValue, Outcome, Queue, Sent
 from ackfsm.engine.core.scheduler import AtOnce, Shuffled, Timed
 from ackfsm.engine.history import History
 from ackfsm.engine.metrics import PROMETHEUS_CONTENT_TYPE, Metrics, QueueMetrics, prometheus

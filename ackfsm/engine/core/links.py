@@ -1,198 +1,185 @@
-"""Queues, and the sessions that send to them and consume from them, as the core sees them."""
+"""Make links, and bind copies to them: from a sender to a queue, from there to a receiver, and to the next one."""
 
 from __future__ import annotations
 
 import dataclasses
-from collections import deque
-from typing import Any
 
-from ackfsm.engine.core.automaton import REFUSED
-from ackfsm.engine.core.instances import Copy, Filed, Part, Route, Scope
+from ackfsm.engine.core.host import SessionHost
+from ackfsm.engine.core.instances import (
+    Binding,
+    Copy,
+    MachineGroup,
+    Queue,
+    ReceiverLink,
+    SenderLink,
+    SessionLinks,
+)
 from ackfsm.engine.core.model import Role
-from ackfsm.engine.core.stepper import Core
+from ackfsm.engine.core.names import Event, Machine
+from ackfsm.engine.core.stepper import Stepper
 from ackfsm.terms import Configuration, DeliveryMode
 
-__all__ = ["Incoming", "Outgoing", "Queue"]
+__all__ = ["Links"]
 
 _CONSUMER = 2
-_MANY = 256
+"""Where the scope of a receiver stands among those of a binding."""
+
+_MOST_BINDINGS = 256
+"""A receiver forgets its bindings when it has so many: most are of links that have come and gone."""
+
+_DETACHED = 3
+"""What is added to the key of a copy whose delivery stays with a session while the copy itself goes on."""
 
 
-class Outgoing:
-    """The sending side of a session under one configuration: its connection, its window, its transaction."""
+class Links:
+    """Makes the links of one broker and the bindings of its copies."""
 
-    __slots__ = ("_routes", "configuration", "open", "owner", "parts", "process", "session")
+    def __init__(self, stepper: Stepper) -> None:
+        self._stepper = stepper
+        self._model = stepper.model
+        machines = stepper.model.specification.machines
+        stays = stepper.model.table.stays_with_session
+        self._initial = {name: machines[name].initial for name in stays}
+        self._broadcasts = len(stepper.model.broadcasts)
+        self._dispatch_signal = stepper.events[Event.DISPATCH_FIRST].signal
 
-    def __init__(self, core: Core, process: str, name: str, configuration: Configuration) -> None:
-        """``process`` is the client's name in the history, ``name`` the session's."""
-        roles = (Role.PRODUCER, Role.WINDOW, Role.UNANSWERED)
-        self.configuration = configuration
-        self.process = process
-        self.parts = {role: Part(core.wiring.part(role, configuration)) for role in roles}
-        self.session = core.session("producer", name, self.parts)
-        self.session.face = self
-        self.owner: Any = None
-        self.open: dict[Any, None] = {}
-        self._routes: dict[Queue, Route] = {}
+    def sender(
+        self, session: SessionLinks, owner: SessionHost, process: str, name: str, configuration: Configuration
+    ) -> SenderLink:
+        """The sender of ``session`` under ``configuration``; ``process`` and ``name`` are client and session.
 
-    def share_window(self, other: Outgoing) -> None:
-        """What is sent from here counts against the window of ``other`` too: a session has one, whatever it sends."""
-        window = other.parts[Role.WINDOW]
-        if window.automaton.fsms == self.parts[Role.WINDOW].automaton.fsms:
-            self.parts[Role.WINDOW] = window
+        A session has one publish window, whatever it sends: its senders share it.
+        """
+        roles = (Role.PRODUCER, Role.WINDOW, Role.UNCONFIRMED)
+        groups = self._groups(roles, configuration)
+        for other in session.senders.values():
+            window = other.groups[Role.WINDOW]
+            if window.automaton.fsms == groups[Role.WINDOW].automaton.fsms:
+                groups[Role.WINDOW] = window
+        made = SenderLink(session, owner, process, name, configuration, groups, self._broadcasts)
+        self._stepper.links[made] = None
+        session.senders[configuration] = made
+        return made
 
-    @property
-    def is_closed(self) -> bool:
-        """Whether its session has been closed."""
-        return bool(self.owner.closed)
+    def receiver(  # noqa: PLR0913, PLR0917 - as of a sender, and the queue
+        self,
+        session: SessionLinks,
+        owner: SessionHost,
+        process: str,
+        name: str,
+        configuration: Configuration,
+        queue: Queue,
+    ) -> ReceiverLink:
+        """A receiver of ``session`` from ``queue``."""
+        groups = self._groups((Role.CONSUMER, Role.PREFETCH), configuration)
+        made = ReceiverLink(
+            session, owner, process, name, configuration, groups, self._broadcasts, queue, self._dispatch_signal
+        )
+        self._stepper.links[made] = None
+        session.receivers.append(made)
+        return made
 
-    def route(self, core: Core, queue: Queue) -> Route:
-        """The way of what is sent from here to ``queue``, up to a consumer."""
-        found = self._routes.get(queue)
+    def _groups(self, roles: tuple[Role, ...], configuration: Configuration) -> dict[Role, MachineGroup]:
+        return {role: MachineGroup(self._model.group_automaton(role, configuration)) for role in roles}
+
+    def binding_to(self, sender: SenderLink, queue: Queue) -> Binding:
+        """The binding of what ``sender`` sends to ``queue``, up to a consumer."""
+        found = sender.bindings.get(queue)
         if found is None:
-            sent = dataclasses.replace(self.configuration, queue_durable=queue.durable)
-            found = self._routes[queue] = core.route(
-                automaton=core.wiring.copy(sent, sent, 1),
-                roles={**self.parts, **core.broker.parts},
-                scopes=(self.session, queue.scope, None, core.broker),
-                sent=sent,
-                kept=sent,
-                outgoing=self,
+            sent = dataclasses.replace(sender.configuration, queue_durable=queue.durable)
+            found = sender.bindings[queue] = self._stepper.new_binding(
+                automaton=self._model.copy_automaton(sent, sent, 1),
+                groups={**sender.groups, **self._stepper.broker.groups},
+                scopes=(sender, queue.scope, None, self._stepper.broker),
+                send_config=sent,
+                receive_config=sent,
+                sender=sender,
             )
         return found
 
-
-class Incoming:
-    """The consuming side of a session: its connection, its transaction, its prefetch."""
-
-    __slots__ = (
-        "_consumer",
-        "_prefetch",
-        "_routes",
-        "configuration",
-        "consumer",
-        "dispatching",
-        "owner",
-        "parts",
-        "process",
-        "session",
-    )
-
-    def __init__(self, core: Core, process: str, name: str, configuration: Configuration) -> None:
-        """``process`` is the client's name in the history, ``name`` the session's."""
-        self.configuration = configuration
-        self.process = process
-        self.parts = {role: Part(core.wiring.part(role, configuration)) for role in (Role.CONSUMER, Role.PREFETCH)}
-        self._consumer, self._prefetch = self.parts[Role.CONSUMER], self.parts[Role.PREFETCH]
-        self.session = core.session("consumer", name, self.parts)
-        self.session.face = self
-        self.owner: Any = None
-        self.consumer: Any = None
-        self.dispatching = core.events["dispatch_first"].own
-        self._routes: dict[Route, Route] = {}
-
-    @property
-    def is_closed(self) -> bool:
-        """Whether its session or its consumer has been closed, and nothing of it is left."""
-        return bool(self.owner.closed or self.consumer.left)
-
-    def has_room(self) -> bool:
-        """Whether the session would take one more; a quick look, the tables decide."""
-        signal = self.dispatching
-        return self._consumer.goes_to(signal) != REFUSED and self._prefetch.goes_to(signal) != REFUSED
-
-    def room(self) -> int | None:
-        """How many more messages it may be sent; ``None``: any number."""
-        bound = self.configuration.prefetch
-        return bound - int(self.parts[Role.PREFETCH].of("prefetch")) if bound else None
-
-    def route(self, core: Core, before: Route) -> Route:
-        """The way of what goes to this session, having come by ``before``."""
-        found = self._routes.get(before)
+    def binding_from(self, receiver: ReceiverLink, before: Binding) -> Binding:
+        """The binding of what is dispatched to ``receiver`` and had the binding ``before``."""
+        found = receiver.bindings.get(before)
         if found is None:
-            if len(self._routes) >= _MANY:
-                self._routes.clear()  # of sessions that have come and gone
+            if len(receiver.bindings) >= _MOST_BINDINGS:
+                receiver.bindings.clear()
             base = before.base
-            found = self._routes[before] = self._made(core, base) if base is before else self.route(core, base)
+            made = self._new_binding(receiver, base) if base is before else self.binding_from(receiver, base)
+            found = receiver.bindings[before] = made
         return found
 
-    def _made(self, core: Core, base: Route) -> Route:
-        sent = base.sent or self.configuration
-        kept = dataclasses.replace(
-            self.configuration, delivery_mode=sent.delivery_mode, queue_durable=sent.queue_durable
+    def _new_binding(self, receiver: ReceiverLink, base: Binding) -> Binding:
+        sent = base.send_config or receiver.configuration
+        config = dataclasses.replace(
+            receiver.configuration, delivery_mode=sent.delivery_mode, queue_durable=sent.queue_durable
         )
-        if core.wiring.is_direct(kept) and not core.wiring.is_direct(sent):  # kept in memory until it is acknowledged
-            kept = dataclasses.replace(kept, delivery_mode=DeliveryMode.PERSISTENT, queue_durable=False)
-        return core.route(
-            automaton=core.wiring.copy(sent, kept, base.number),
-            roles={**dict(zip(Role, base.roles, strict=True)), **self.parts},
-            scopes=(*base.scopes[:_CONSUMER], self.session, *base.scopes[_CONSUMER + 1 :]),
-            sent=base.sent,
-            kept=kept,
+        if self._model.is_direct(config) and not self._model.is_direct(sent):  # in memory until it is acknowledged
+            config = dataclasses.replace(config, delivery_mode=DeliveryMode.PERSISTENT, queue_durable=False)
+        return self._stepper.new_binding(
+            automaton=self._model.copy_automaton(sent, config, base.number),
+            groups={**dict(zip(Role, base.groups, strict=True)), **receiver.groups},
+            scopes=(*base.scopes[:_CONSUMER], receiver, *base.scopes[_CONSUMER + 1 :]),
+            send_config=base.send_config,
+            receive_config=config,
             number=base.number,
-            outgoing=base.outgoing,
-            incoming=self,
+            sender=base.sender,
+            receiver=receiver,
             base=base,
         )
 
-    def bind(self, core: Core, copy: Copy) -> None:
-        """From now on the session takes part in what becomes of ``copy``."""
-        if copy.route.incoming is self:
+    def attach(self, copy: Copy, receiver: ReceiverLink) -> None:
+        """From now on ``receiver`` takes part in the events of ``copy``."""
+        if copy.binding.receiver is receiver:
             return
-        if copy.route.incoming is not None:
-            self._leave_behind(core, copy)
-        route = self.route(core, copy.route)
-        copy.go(route, self._begins(core, copy, route))
+        if copy.binding.receiver is not None:
+            self._detach_delivery(copy, copy.binding.receiver)
+        binding = self.binding_from(receiver, copy.binding)
+        copy.rebind(binding, self._initial_state(copy, binding))
 
-    @staticmethod
-    def _begins(core: Core, copy: Copy, route: Route) -> int:
-        """The state of ``copy`` for a session that has had nothing of it: what others went through is not its past."""
+    def _initial_state(self, copy: Copy, binding: Binding) -> int:
+        """The state of ``copy`` for a session that has had nothing of it: its client-side machines begin again."""
         key = (copy.automaton, copy.state)
-        if key not in route.starts:
-            state = route.automaton.number(copy.automaton.names[copy.state])
-            route.starts[key] = route.automaton.put(state, **_fresh(core))
-        return route.starts[key]
+        if key not in binding.initial_states:
+            state = binding.automaton.intern(copy.automaton.local_states[copy.state])
+            binding.initial_states[key] = binding.automaton.with_states(state, **self._initial)
+        return binding.initial_states[key]
 
-    @staticmethod
-    def _leave_behind(core: Core, copy: Copy) -> None:
-        """What the session before still has of the copy stays with it: its application may be busy with it."""
-        names, fresh = {name: copy.of(name) for name in core.wiring.table.handed}, _fresh(core)
-        came = copy.route
-        if came.kept is not None and names["delivery"] != fresh["delivery"]:
-            route = core.route(
-                automaton=core.wiring.handed(came.kept, copy.number),
-                roles=came.incoming.parts,
-                scopes=(None, None, *came.scopes[_CONSUMER:]),
-                sent=None,
-                kept=came.kept,
+    def _detach_delivery(self, copy: Copy, receiver: ReceiverLink) -> None:
+        """What ``receiver`` still has of the copy stays with it: its application may be busy with the delivery."""
+        states = {name: copy.state_of(name) for name in self._initial}
+        before = copy.binding
+        if before.receive_config is not None and states[Machine.DELIVERY] != self._initial[Machine.DELIVERY]:
+            binding = self._stepper.new_binding(
+                automaton=self._model.detached_automaton(before.receive_config, copy.number),
+                groups=receiver.groups,
+                scopes=(None, None, *before.scopes[_CONSUMER:]),
+                send_config=None,
+                receive_config=before.receive_config,
                 number=copy.number,
-                incoming=came.incoming,
+                receiver=receiver,
             )
-            left = Copy(route, copy.message, _Apart(copy.key | 3))
-            left.state = left.automaton.put(left.state, **names)
-            left.received, left.mark, left.unseen = copy.received, copy.mark, copy.unseen
-            if left.received is not None:
-                left.received.copy = left
-            left.file()
-            core.moved[left] = None  # a call of its application may be waiting
-        copy.received = None
+            detached = Copy(binding, copy.message, _UniqueKey(copy.key | _DETACHED))
+            detached.state = detached.automaton.with_states(detached.state, **states)
+            detached.delivery, detached.dispatch_count, detached.unseen = (
+                copy.delivery,
+                copy.dispatch_count,
+                copy.unseen,
+            )
+            if detached.delivery is not None:
+                detached.delivery.copy = detached
+            detached.update_indexes()
+            self._stepper.moved[detached] = None  # a call of its application may be waiting
+        copy.delivery = None
 
-    @staticmethod
-    def nobody_has(core: Core, copy: Copy) -> None:
-        """The broker is back, and no session had ``copy``: none will reconnect for it, so nothing is disconnected."""
-        if copy.route.incoming is None:
-            copy.state = copy.automaton.put(copy.state, **_fresh(core))
-            copy.file()
-
-
-def _fresh(core: Core) -> dict[str, str]:
-    """The machines that stay with a session, for one that has had nothing of a copy."""
-    machines = core.wiring.specification.machines
-    return {name: machines[name].initial for name in core.wiring.table.handed}
+    def reset_client_side(self, copy: Copy) -> None:
+        """The broker is back and ``copy`` was dispatched to no session: nothing of it is disconnected."""
+        if copy.binding.receiver is None:
+            copy.state = copy.automaton.with_states(copy.state, **self._initial)
+            copy.update_indexes()
 
 
-class _Apart(int):
-    """A key that stands where its number does, and is the same as itself alone."""
+class _UniqueKey(int):
+    """A key that sorts as its number and equals itself alone."""
 
     __slots__ = ()
 
@@ -201,80 +188,3 @@ class _Apart(int):
 
     def __hash__(self) -> int:
         return id(self)
-
-
-@dataclasses.dataclass(slots=True, eq=False)
-class Queue:
-    """A queue: copies in order, the sessions that consume from it, and how many messages it may hold.
-
-    Attributes:
-        name: as producers and consumers call it.
-        durable: whether its durable messages are journalled.
-        max_length: how many messages it holds before it refuses more, ``None`` for any number.
-        scope: where its copies are filed.
-        ready: those that may be sent to a consumer.
-        length: how many messages are in it, those with consumers included.
-        consumers: the sessions that are sent messages, in turn.
-        refuse_next: so many messages that come next are refused.
-        delivered, redelivered, removed, lost, dead_lettered, rejected, restored: counted for :mod:`._metrics`.
-        encoded: the name in UTF-8.
-    """
-
-    name: str
-    durable: bool
-    max_length: int | None
-    scope: Scope
-    ready: Filed
-    length: int = 0
-    consumers: deque[Incoming] = dataclasses.field(default_factory=deque)
-
-    refuse_next: int = 0
-    delivered: int = 0
-    redelivered: int = 0
-    removed: int = 0
-    lost: int = 0
-    dead_lettered: int = 0
-    rejected: int = 0
-    restored: int = 0
-    encoded: bytes = b""
-
-    def __post_init__(self) -> None:
-        """Encode the name, which each message in the journal begins with."""
-        self.encoded = self.name.encode()
-
-    @staticmethod
-    def enter(copy: Copy) -> None:
-        """Count ``copy`` in its queue, once."""
-        if not copy.counted:
-            copy.counted = True
-            copy.message.queue.length += 1
-
-    @staticmethod
-    def leave(copy: Copy) -> None:
-        """Do not count it any more."""
-        if copy.counted:
-            copy.counted = False
-            copy.message.queue.length -= 1
-
-    @staticmethod
-    def remove(copy: Copy) -> None:
-        """It leaves its queue because somebody was done with it, or it is dead."""
-        if copy.counted:
-            copy.counted = False
-            queue = copy.message.queue
-            queue.length -= 1
-            queue.removed += 1
-
-    @staticmethod
-    def lose(copy: Copy) -> None:
-        """There is no trace of it after its broker has died."""
-        if copy.counted:
-            copy.message.queue.lost += 1
-        Queue.leave(copy)
-
-    def is_full(self) -> bool:
-        """Whether the broker refuses one more message."""
-        if self.refuse_next:
-            self.refuse_next -= 1
-            return True
-        return self.max_length is not None and self.length >= self.max_length

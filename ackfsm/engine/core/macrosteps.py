@@ -1,8 +1,8 @@
-"""Courses: what somebody does with a copy and all that follows from it at once, kept for the next message.
+"""Macro-steps: an event of a copy and all that follows from it at once, remembered for the next copy.
 
-The next message finds the tables where the last one found them.  So a course that touched no other
-copy is kept under the states in which it began, and the next time the parts are put where it ends.
-Nothing is decided here: a course is what :class:`Core` did the first time.
+The next copy finds the tables in the states in which the last one found them.  So a macro-step that moved no other copy
+is recorded under the states in which it began, and the next time the groups are set to the states in which it ended.
+Nothing is decided here: a macro-step is what :class:`Stepper` did the first time.
 """
 
 from __future__ import annotations
@@ -12,61 +12,62 @@ import enum
 from collections.abc import Callable, Iterator, Mapping
 from typing import Protocol, TypeAlias
 
-from ackfsm.engine.core.instances import Copy, Filed, Route
-from ackfsm.engine.core.model import Call, Event, State, View
-from ackfsm.engine.core.stepper import Core, Effect, Watch
+from ackfsm.engine.core.index import CopyIndex
+from ackfsm.engine.core.instances import Binding, Copy
+from ackfsm.engine.core.model import BoundEvent, Broadcast, IndexRelation, StateFacts
+from ackfsm.engine.core.names import Agent
+from ackfsm.engine.core.stepper import Effect, Stepper, StepRecorder
 
-__all__ = ["Courses", "Disk", "Passing", "Phase", "Script", "Step"]
+__all__ = ["FollowUp", "HandOff", "MacroSteps", "Step", "StepRequest", "SyncPoint"]
 
-Passing: TypeAlias = Callable[[Copy, Route], bool]
-"""Sends a copy on by a route, if the tables let it go now; whether they did."""
+HandOff: TypeAlias = Callable[[Copy, Binding], bool]
+"""Attaches a copy to the consumer of a binding, if it may be dispatched there now; whether it did."""
 
-Step: TypeAlias = Event | Callable[[State], Event | None] | None
-"""What is performed: an event, the event that follows from the state by then, or nothing but what follows."""
+Step: TypeAlias = BoundEvent | Callable[[StateFacts], BoundEvent | None] | None
+"""What is performed: an event, the event that the facts of the state then give, or nothing but what follows."""
 
 
-class Disk(Protocol):
-    """What a course asks that waits for a sync in its midst."""
+class SyncPoint(Protocol):
+    """What a macro-step needs that waits for a sync within it."""
 
-    def marks(self, copy: Copy, onward: Route) -> bool:
-        """Whether it is to be stored before that ``copy`` is about to be sent by that route."""
+    def requires_mark(self, copy: Copy, onward: Binding) -> bool:
+        """Whether the redelivered mark of ``copy`` has to be stored before it is dispatched by that binding."""
 
-    def mark(self, copy: Copy) -> None:
-        """Write that."""
+    def write_mark(self, copy: Copy) -> None:
+        """Write the mark."""
 
-    def store(self, copy: Copy) -> bool:
+    def sync_for(self, copy: Copy) -> bool:
         """Write and sync all that waits; whether that succeeded."""
 
-    def failed(self) -> None:
-        """It did not, and ``copy`` can be found again: the broker stops."""
+    def sync_failed(self) -> None:
+        """The sync failed, and ``copy`` is indexed: the broker stops."""
 
 
-class Phase(enum.Enum):
-    """Who acts after an event: those who act at once, or first the disk and then they."""
+class FollowUp(enum.Enum):
+    """Which agents act after an event: the immediate ones; or the disk and then those; or those but no frames."""
 
-    PROMPT = enum.auto()
-    DISK = enum.auto()
-    SILENT = enum.auto()
-    """As ``PROMPT``, but frames do not travel."""
+    IMMEDIATE = enum.auto()
+    AFTER_SYNC = enum.auto()
+    WITHOUT_FRAMES = enum.auto()
 
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
-class Script:
-    """What somebody does: ``steps`` one after the other, each with what follows in ``phase``.
+class StepRequest:
+    """What is to be performed: ``steps`` one after the other, each with what follows by ``followup``.
 
     With ``blocking`` the journal is synced then, if the call that sends the copy waits for that.
-    With ``passing`` the copy is sent on to a consumer in the end, if the tables let it go.
+    With ``hand_off`` the copy is dispatched to a consumer in the end, if the tables allow it.
     """
 
     steps: tuple[Step, ...]
-    phase: Phase
-    passing: Passing | None = None
+    followup: FollowUp
+    hand_off: HandOff | None = None
     blocking: bool = False
 
 
 @dataclasses.dataclass(slots=True, eq=False)
-class _Half:
-    """What of a course comes before its sync: where copy and roles are then, what is done, how many steps were."""
+class _BeforeSync:
+    """The part before a sync: the states of copy and groups then, the effects, and how many steps were performed."""
 
     state: int
     ends: tuple[tuple[int, int], ...]
@@ -75,250 +76,273 @@ class _Half:
 
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
-class _Course:
-    """What is the same each time, on every route of a kind.
+class MacroStep:
+    """A macro-step as it is on every binding of a kind.
 
     Attributes:
-        before: the calls under which the copy was filed.
-        checks: who would have to be asked: scope, number of the call, whether it is for those before, bits of the key
-            that do not count.
-        state: where the copy ends.
-        ends: where the other roles end, if not where they began or were at the sync.
-        passed: whether the copy was sent on.
-        leave: the files that it leaves, each as scope and number of the call.
+        before: the broadcasts under which the copy was indexed.
+        checks: what must have no receiver: scope, number of the broadcast, whether it is for those before, bits of the
+            key that do not count.
+        state: the last state of the copy.
+        ends: the last states of the groups that have changed (since the sync, if there is one).
+        handed_off: whether the copy was dispatched.
+        leave: the indexes that it leaves, each as scope and number of the broadcast.
         join: those that it joins.
-        after: the calls under which it is filed then.
-        effects: what is done.
-        done: how many of the steps of the script were performed.
-        half: what comes before a sync in its midst, ``None`` if there is none.
+        after: the broadcasts under which it is indexed then.
+        effects: performed in this order.
+        done: how many of the steps of the request were performed.
+        before_sync: the part before a sync within it, ``None`` if there is none.
     """
 
     before: tuple[object, ...]
     checks: tuple[tuple[int, int, bool, int], ...]
     state: int
     ends: tuple[tuple[int, int], ...]
-    passed: bool
+    handed_off: bool
     leave: tuple[tuple[int, int], ...]
     join: tuple[tuple[int, int], ...]
-    after: tuple[Call, ...]
+    after: tuple[Broadcast, ...]
     effects: tuple[Effect, ...]
     done: int
-    half: _Half | None
+    before_sync: _BeforeSync | None
 
 
-class _Laid:
-    """A course on one route: its files and parts looked up."""
+class BoundStep:
+    """A macro-step on one binding: its indexes and groups looked up."""
 
-    __slots__ = ("after", "before", "checks", "done", "effects", "ends", "half", "join", "leave", "passed", "state")
+    __slots__ = (
+        "after",
+        "before",
+        "before_sync",
+        "checks",
+        "done",
+        "effects",
+        "ends",
+        "handed_off",
+        "join",
+        "leave",
+        "state",
+    )
 
-    def __init__(self, course: _Course, route: Route) -> None:
-        self.before, self.after, self.state = course.before, course.after, course.state
-        self.passed, self.effects, self.done, self.half = course.passed, course.effects, course.done, course.half
-        self.checks = tuple((_file(route, scope, n), later, shift) for scope, n, later, shift in course.checks)
-        self.ends = tuple((route.roles[role], state) for role, state in course.ends)
-        self.leave = tuple(_file(route, *at) for at in course.leave)
-        self.join = tuple(_file(route, *at) for at in course.join)
+    def __init__(self, step: MacroStep, binding: Binding) -> None:
+        self.before, self.after, self.state = step.before, step.after, step.state
+        self.handed_off, self.effects, self.done, self.before_sync = (
+            step.handed_off,
+            step.effects,
+            step.done,
+            step.before_sync,
+        )
+        self.checks = tuple((_index_at(binding, scope, n), later, shift) for scope, n, later, shift in step.checks)
+        self.ends = tuple((binding.groups[role], state) for role, state in step.ends)
+        self.leave = tuple(_index_at(binding, *at) for at in step.leave)
+        self.join = tuple(_index_at(binding, *at) for at in step.join)
 
 
-class Courses:
-    """Drives copies: somebody's events, then those of some agents, as long as the tables let them."""
+class MacroSteps:
+    """Performs an event of a copy, and then those of some agents as long as the tables allow them."""
 
     def __init__(
         self,
-        core: Core,
-        phases: Mapping[Phase, tuple[frozenset[str], ...]],
-        left: Callable[[Copy], tuple[Effect, ...]],
-        disk: Disk,
+        stepper: Stepper,
+        agents: Mapping[FollowUp, tuple[frozenset[str], ...]],
+        followups: Callable[[Copy], tuple[Effect, ...]],
+        sync_point: SyncPoint,
     ) -> None:
-        """``phases``: the agents of each phase, one group after the other.
+        """``agents``: those that follow, one set after the other.
 
-        ``left`` says what is done about what remains to be done for a copy; that depends on the states alone.
+        ``followups`` are the effects of what a copy has yet to do; they depend on the states alone.
         """
-        self.core = core
-        self._phases = phases
-        self._left = left
-        self._disk = disk
+        self.stepper = stepper
+        self._agents = agents
+        self._followups = followups
+        self._sync_point = sync_point
 
-    def drive(self, script: Script, copy: Copy, onward: Route | None = None) -> int:  # noqa: C901, PLR0912 - the hot path, in one piece
-        """Perform ``script``; how many of its steps were: the first one that is refused ends it, going on counts too.
+    def run(self, request: StepRequest, copy: Copy, onward: Binding | None = None) -> int:  # noqa: C901, PLR0912 - the hot path, in one piece
+        """Perform ``request``; how many of its steps were: the first that is refused ends it, a hand-off counts too.
 
-        ``onward`` is the route by which the copy may be sent on, which has not gone to a consumer before.
+        ``onward`` is the binding by which the copy may be dispatched, if it was not dispatched before.
         """
-        if self.core.observer is not None or copy.twin is not None:
-            return self._slowly(script, copy, onward)
-        route = onward or copy.route
-        roles = route.roles
-        _, producer, window, unanswered, consumer, prefetch, broker = roles
+        if self.stepper.observer is not None or copy.other_copy is not None:
+            return self._run_stepwise(request, copy, onward)
+        binding = onward or copy.binding
+        groups = binding.groups
+        _, producer, window, unconfirmed, consumer, prefetch, broker = groups
         key = (
-            script,
+            request,
             copy.state,
             producer.state,
             window.state,
-            unanswered.state,
+            unconfirmed.state,
             consumer.state,
             prefetch.state,
             broker.state,
         )
-        course: _Laid | None = route.courses.get(key)
-        if course is None:
-            recorded: _Course | None = route.recorded.get(key)
+        step: BoundStep | None = binding.macro_steps.get(key)
+        if step is None:
+            recorded: MacroStep | None = binding.recorded_steps.get(key)
             if recorded is None:
-                return self._first_time(script, copy, onward, key)
-            course = route.courses[key] = _Laid(recorded, route)
-        if course.before is not copy.filed:
-            return self._slowly(script, copy, onward)
+                return self._run_and_record(request, copy, onward, key)
+            step = binding.macro_steps[key] = BoundStep(recorded, binding)
+        if step.before is not copy.indexed_under:
+            return self._run_stepwise(request, copy, onward)
         number = copy.key
-        for filed, later, shift in course.checks:
-            members = filed.members
+        for index, later, shift in step.checks:
+            members = index.members
             alone = not members or (len(members) == 1 and number in members)
-            if not alone and filed.hears(number, later=later, shift=shift):
-                return self._slowly(script, copy, onward)
-        half = course.half
-        if half is not None:
-            copy.state = half.state
-            for role, state in half.ends:
-                roles[role].state = state
-            for effect in half.effects:
+            if not alone and index.has_receiver(number, later=later, shift=shift):
+                return self._run_stepwise(request, copy, onward)
+        first = step.before_sync
+        if first is not None:
+            copy.state = first.state
+            for role, state in first.ends:
+                groups[role].state = state
+            for effect in first.effects:
                 effect(copy)
-            if not self._is_stored(copy):
-                return half.done
-        copy.state = course.state
-        for part, state in course.ends:
-            part.state = state
-        if course.passed:
-            copy.route, copy.automaton, copy.columns = route, route.automaton, route.automaton.columns
-        if course.after is not course.before:
-            for filed in course.leave:
-                if filed.tail is None:
-                    del filed.members[number]
+            if not self._synced(copy):
+                return first.done
+        copy.state = step.state
+        for group, state in step.ends:
+            group.state = state
+        if step.handed_off:
+            copy.binding, copy.automaton, copy.columns = binding, binding.automaton, binding.automaton.columns
+        if step.after is not step.before:
+            for index in step.leave:
+                if index.ordered is None:
+                    del index.members[number]
                 else:
-                    filed.remove(copy)
-            for filed in course.join:
-                if filed.tail is None:
-                    filed.members[number] = copy
+                    index.remove(copy)
+            for index in step.join:
+                if index.ordered is None:
+                    index.members[number] = copy
                 else:
-                    filed.add(copy)
-            copy.filed = course.after
-        for effect in course.effects:
+                    index.add(copy)
+            copy.indexed_under = step.after
+        for effect in step.effects:
             effect(copy)
-        return course.done
+        return step.done
 
-    def _is_stored(self, copy: Copy) -> bool:
-        """Sync; a copy whose sync fails is left as it is, to be found by whoever says what becomes of it."""
+    def _synced(self, copy: Copy) -> bool:
+        """Sync; a copy whose sync fails stays as it is and is indexed, so that the recovery finds it."""
         stored = False
         try:
-            stored = self._disk.store(copy)
+            stored = self._sync_point.sync_for(copy)
         finally:
             if not stored:
-                if self.core.watch is not None:
-                    self.core.watch.alone = False
-                copy.file()
-                for effect in self._left(copy):
+                if self.stepper.recorder is not None:
+                    self.stepper.recorder.is_isolated = False
+                copy.update_indexes()
+                for effect in self._followups(copy):
                     effect(copy)
         if not stored:
-            self._disk.failed()
+            self._sync_point.sync_failed()
         return stored
 
-    def _slowly(self, script: Script, copy: Copy, onward: Route | None) -> int:
+    def _run_stepwise(self, request: StepRequest, copy: Copy, onward: Binding | None) -> int:
         done = 0
-        for step in script.steps:
-            event = step(copy.told) if callable(step) else step
-            if (event is None and step is not None) or not self._step(event, copy, script.phase):
+        for each in request.steps:
+            event = each(copy.facts) if callable(each) else each
+            if (event is None and each is not None) or not self._step(event, copy, request.followup):
                 break
             done += 1
         if not done:
             return 0
-        passed = self._pass(script, copy, onward)
-        if not passed and script.blocking and copy.told.sending and "disk" in copy.told.by:
-            if not self._through_disk(copy, onward, done):
+        passed = self._hand_off(request, copy, onward)
+        if not passed and request.blocking and copy.facts.send_pending and Agent.DISK in copy.facts.agents:
+            if not self._sync_within(copy, onward, done):
                 return done
-            passed = not copy.told.sending and self._pass(script, copy, onward)  # who sent it is told first
+            passed = not copy.facts.send_pending and self._hand_off(
+                request, copy, onward
+            )  # the sender gets the outcome first
         done += passed
-        copy.file()
-        left = self._left(copy)
-        if self.core.watch is not None:
-            self.core.watch.effects += left
+        copy.update_indexes()
+        left = self._followups(copy)
+        if self.stepper.recorder is not None:
+            self.stepper.recorder.effects += left
         for effect in left:
             effect(copy)
         return done
 
-    def _pass(self, script: Script, copy: Copy, onward: Route | None) -> bool:
-        """Send ``copy`` on by that route, if it may go; whether it went."""
-        if onward is None or script.passing is None or not script.passing(copy, onward):
+    def _hand_off(self, request: StepRequest, copy: Copy, onward: Binding | None) -> bool:
+        """Dispatch ``copy`` by that binding, if it may go; whether it went."""
+        if onward is None or request.hand_off is None or not request.hand_off(copy, onward):
             return False
-        goes = copy.told.goes
-        return goes is not None and self._step(goes, copy, script.phase)
+        event = copy.facts.dispatch_event
+        return event is not None and self._step(event, copy, request.followup)
 
-    def _through_disk(self, copy: Copy, onward: Route | None, done: int) -> bool:
-        """Sync, with the mark of a copy that is to be sent on then; ``False`` if the sync failed."""
-        marks = onward is not None and self._disk.marks(copy, onward)
-        if marks:
-            self._disk.mark(copy)
-        if self.core.watch is not None:
-            self.core.watch.effects += [self._disk.mark] * marks
-            self.core.watch.sync(copy.state, _states(onward or copy.route), done)
-        if not self._is_stored(copy):
+    def _sync_within(self, copy: Copy, onward: Binding | None, done: int) -> bool:
+        """Sync, with the mark of a copy that is to be dispatched then; ``False`` if the sync failed."""
+        marked = onward is not None and self._sync_point.requires_mark(copy, onward)
+        if marked:
+            self._sync_point.write_mark(copy)
+        if self.stepper.recorder is not None:
+            self.stepper.recorder.effects += [self._sync_point.write_mark] * marked
+            self.stepper.recorder.begin_sync(copy.state, _group_states(onward or copy.binding), done)
+        if not self._synced(copy):
             return False
-        copy.premarked = marks
-        return self._step(None, copy, Phase.DISK)
+        copy.mark_stored = marked
+        return self._step(None, copy, FollowUp.AFTER_SYNC)
 
-    def _step(self, event: Event | None, copy: Copy, phase: Phase) -> bool:
-        if event is not None and not self.core.perform(event, copy):
+    def _step(self, event: BoundEvent | None, copy: Copy, followup: FollowUp) -> bool:
+        if event is not None and not self.stepper.perform(event, copy):
             return False
-        for agents in self._phases[phase]:
-            while any(then.agent in agents and self.core.perform(then, copy) for then in copy.told.todo):
+        for agents in self._agents[followup]:
+            while any(
+                following.agent in agents and self.stepper.perform(following, copy) for following in copy.facts.enabled
+            ):
                 pass
         return True
 
-    def _first_time(self, script: Script, copy: Copy, onward: Route | None, key: tuple[object, ...]) -> int:
-        route = onward or copy.route
-        watch = self.core.watch = Watch()
-        before, files, states = copy.filed, tuple(_files(copy)), _states(route)
+    def _run_and_record(self, request: StepRequest, copy: Copy, onward: Binding | None, key: tuple[object, ...]) -> int:
+        binding = onward or copy.binding
+        recorder = self.stepper.recorder = StepRecorder()
+        before, memberships, states = copy.indexed_under, tuple(_memberships(copy)), _group_states(binding)
         try:
-            done = self._slowly(script, copy, onward)
+            done = self._run_stepwise(request, copy, onward)
         finally:
-            self.core.watch = None
-        if done and watch.alone:
-            now, half = tuple(_files(copy)), None
-            if watch.half is not None:
-                state, between, effects, steps = watch.half
-                half, states = _Half(state, _moved(states, between), effects, steps), between
-            route.recorded[key] = _Course(
+            self.stepper.recorder = None
+        if done and recorder.is_isolated:
+            now, first = tuple(_memberships(copy)), None
+            if recorder.before_sync is not None:
+                state, between, effects, performed = recorder.before_sync
+                first, states = _BeforeSync(state, _changed_groups(states, between), effects, performed), between
+            binding.recorded_steps[key] = MacroStep(
                 before=before,
-                checks=tuple((c.scope, c.number, c.view is View.LATER, c.shift) for c in watch.calls),
+                checks=tuple(
+                    (c.scope, c.number, c.relation is IndexRelation.LATER, c.key_shift) for c in recorder.broadcasts
+                ),
                 state=copy.state,
-                ends=_moved(states, _states(route)),
-                passed=onward is not None and copy.route is onward,
-                leave=tuple(file for file in files if file not in now),
-                join=tuple(file for file in now if file not in files),
-                after=copy.filed,
-                effects=tuple(watch.effects),
+                ends=_changed_groups(states, _group_states(binding)),
+                handed_off=onward is not None and copy.binding is onward,
+                leave=tuple(each for each in memberships if each not in now),
+                join=tuple(each for each in now if each not in memberships),
+                after=copy.indexed_under,
+                effects=tuple(recorder.effects),
                 done=done,
-                half=half,
+                before_sync=first,
             )
         return done
 
 
-def _files(copy: Copy) -> Iterator[tuple[int, int]]:
-    """Where it is filed, as scope and number of the call."""
-    return ((call.scope, call.number) for call in copy.filed if copy.scopes[call.scope] is not None)
+def _memberships(copy: Copy) -> Iterator[tuple[int, int]]:
+    """Where it is indexed, as scope and number of the broadcast."""
+    return ((each.scope, each.number) for each in copy.indexed_under if copy.scopes[each.scope] is not None)
 
 
-def _file(route: Route, scope: int, number: int) -> Filed:
-    """The file of that number of a scope; where a copy was filed or somebody was asked there is one."""
-    at = route.scopes[scope]
+def _index_at(binding: Binding, scope: int, number: int) -> CopyIndex[Copy]:
+    """The index of that broadcast in a scope."""
+    at = binding.scopes[scope]
     if at is None:
-        raise AssertionError("nobody is filed in a scope that is not there")
-    found = at.filed[number]
+        raise AssertionError("no copy is indexed in a scope that is not there")
+    found = at.indexes[number]
     if found is None:
-        found = at.filed[number] = Filed()
+        found = at.indexes[number] = CopyIndex()
     return found
 
 
-def _states(route: Route) -> tuple[int, ...]:
-    return tuple(part.state for part in route.roles)
+def _group_states(binding: Binding) -> tuple[int, ...]:
+    return tuple(group.state for group in binding.groups)
 
 
-def _moved(before: tuple[int, ...], after: tuple[int, ...]) -> tuple[tuple[int, int], ...]:
-    """The roles that are elsewhere now, each with its state."""
+def _changed_groups(before: tuple[int, ...], after: tuple[int, ...]) -> tuple[tuple[int, int], ...]:
+    """The groups that have changed, each with its state."""
     return tuple((role, now) for role, (was, now) in enumerate(zip(before, after, strict=True)) if was != now)

@@ -1,280 +1,278 @@
-"""Perform events: every participant is asked by its table, and all move or none does."""
+"""Perform events: the table of every participant is asked, and all move or none does."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from typing import Any, TypeAlias
 
-from ackfsm.engine.core.automaton import REFUSED, UNKNOWN, Automaton
-from ackfsm.engine.core.instances import Copy, Nobody, Part, Route, Scope
-from ackfsm.engine.core.model import Event, Role, View, Wiring
+from ackfsm.engine.core.automaton import REFUSED, UNKNOWN
+from ackfsm.engine.core.instances import (
+    Binding,
+    Copy,
+    Link,
+    MachineGroup,
+    NullGroup,
+    ReceiverLink,
+    Scope,
+    SenderLink,
+)
+from ackfsm.engine.core.model import Automaton, BoundEvent, Broadcast, EngineModel, IndexRelation, Role
 from ackfsm.tables import Counter, Per, Row
 from ackfsm.terms import Configuration
 
-__all__ = ["Core", "Effect", "Observer", "Session", "Watch"]
+__all__ = ["Effect", "Observer", "StepRecorder", "Stepper"]
 
-Effect = Callable[[Any], None]
-"""What an event does besides, for a copy or a session: a journal entry, a word to the application."""
+Effect: TypeAlias = Callable[[Any], None]
+"""A side effect of an event, for a copy or a link: a journal entry, a callback of the application."""
 
-Observer = Callable[[Event, "Copy | Session"], None]
+Observer: TypeAlias = Callable[[BoundEvent, "Copy | Link"], None]
 """Called after each event; a fault may be injected here."""
 
 
-class Session(Scope):
-    """One side of a session, or the broker: its parts, and the copies that its events concern."""
+class StepRecorder:
+    """Records a macro-step: its broadcasts and effects, and whether no other copy took part (``is_isolated``).
 
-    __slots__ = ("face", "kind", "name", "parts", "transaction")
-
-    def __init__(self, kind: str, name: str, parts: dict[Role, Part], calls: int) -> None:
-        """``kind`` is one of :data:`SCOPES`; ``transaction`` is the number of the one that is open or ends."""
-        super().__init__(calls)
-        self.kind = kind
-        self.name = name
-        self.parts = parts
-        self.transaction = 0
-        self.face: Any = None
-
-
-class Watch:
-    """A course as it happens: who was called, what was done, and whether other copies took part.
-
-    ``half`` is what had happened before a sync in its midst: the states of the copy and of the roles, what was done,
-    and how many steps were.
+    ``before_sync`` is what had happened before a sync within it: the states of the copy and of the groups, the effects,
+    and how many steps were performed.
     """
 
-    __slots__ = ("alone", "calls", "effects", "half")
+    __slots__ = ("before_sync", "broadcasts", "effects", "is_isolated")
 
     def __init__(self) -> None:
-        self.alone = True
-        self.calls: dict[Any, None] = {}
+        self.is_isolated = True
+        self.broadcasts: dict[Broadcast, None] = {}
         self.effects: list[Effect] = []
-        self.half: tuple[int, tuple[int, ...], tuple[Effect, ...], int] | None = None
+        self.before_sync: tuple[int, tuple[int, ...], tuple[Effect, ...], int] | None = None
 
-    def sync(self, state: int, roles: tuple[int, ...], done: int) -> None:
-        """A sync begins; what is done from now on follows it."""
-        self.half = state, roles, tuple(self.effects), done
+    def begin_sync(self, state: int, groups: tuple[int, ...], done: int) -> None:
+        """A sync begins; the effects from now on follow it."""
+        self.before_sync = state, groups, tuple(self.effects), done
         self.effects = []
 
 
-class Core:
-    """The parts of one broker and of all sessions, and the rules by which they move.
+class Stepper:
+    """The links of one broker, and the synchronous steps of their machine groups and of the copies.
 
-    ``effects`` has what is done after an event of that name, ``arrivals`` what is done when a machine comes to a
-    state, or a counter takes back what it counted (``undone``).  ``moved`` collects the copies that the events of
-    others have moved.  After ``False``, ``refusal()`` tells who refused.
+    ``event_effects`` are performed after an event of that name, ``state_effects`` when a machine comes to a state, or a
+    counter takes back what it counted (``undone``).  ``moved`` collects the copies that were moved by events of others.
+    After ``False``, :meth:`refusal` is the row that refused.
     """
 
-    def __init__(self, wiring: Wiring) -> None:
-        self.wiring = wiring
-        self.events = wiring.events
-        self.nobody = Nobody(len(wiring.events) * len(View))
-        self.sessions: dict[Session, None] = {}
-        broker = Part(wiring.part(Role.BROKER, wiring.specification.configure()))
-        self.broker = self.session("broker", "broker", {Role.BROKER: broker})
-        self.effects: dict[str, Effect] = {}
-        self.arrivals: dict[tuple[str, str], list[Effect]] = {}
+    def __init__(self, model: EngineModel) -> None:
+        self.model = model
+        self.events = model.events
+        self.null_group = NullGroup(len(model.events) * len(IndexRelation))
+        broker = MachineGroup(model.group_automaton(Role.BROKER, model.specification.configure()))
+        self.broker = Link("broker", "broker", {Role.BROKER: broker}, len(model.broadcasts))
+        self.links: dict[Link, None] = {self.broker: None}
+        self.event_effects: dict[str, Effect] = {}
+        self.state_effects: dict[tuple[str, str], list[Effect]] = {}
         self.observer: Observer | None = None
         self.moved: dict[Copy, None] = {}
-        self.watch: Watch | None = None
-        self._refused: tuple[Part, int] | None = None
-        self._recorded: dict[tuple[object, ...], dict[Any, Any]] = {}
-        self._entered: dict[tuple[int, int, int], tuple[Effect, ...]] = {}
+        self.recorder: StepRecorder | None = None
+        self._refused: tuple[MachineGroup, int] | None = None
+        self._recorded_steps: dict[tuple[object, ...], dict[Any, Any]] = {}
+        self._state_effects_of: dict[tuple[int, int, int], tuple[Effect, ...]] = {}
 
-    def session(self, kind: str, name: str, parts: dict[Role, Part]) -> Session:
-        """A scope with parts of its own, that events of the broker reach too."""
-        made = Session(kind, name, parts, len(self.wiring.calls))
-        self.sessions[made] = None
-        return made
-
-    def route(  # noqa: PLR0913 - what a route is, by name
+    def new_binding(  # noqa: PLR0913 - by name
         self,
         *,
         automaton: Automaton,
-        roles: Mapping[Role, Part],
+        groups: Mapping[Role, MachineGroup],
         scopes: tuple[Scope | None, ...],
-        sent: Configuration | None,
-        kept: Configuration | None,
+        send_config: Configuration | None,
+        receive_config: Configuration | None,
         number: int = 1,
-        outgoing: Any = None,
-        incoming: Any = None,
-        base: Route | None = None,
-    ) -> Route:
-        """A route, see :class:`Route`; nobody has the ``roles`` that are not given."""
-        parts = (self.nobody, *(roles.get(role, self.nobody) for role in Role if role is not Role.COPY))
+        sender: SenderLink | None = None,
+        receiver: ReceiverLink | None = None,
+        base: Binding | None = None,
+    ) -> Binding:
+        """A binding, see :class:`Binding`; a null group stands for the ``groups`` that are not given."""
+        by_role = (self.null_group, *(groups.get(role, self.null_group) for role in Role if role is not Role.COPY))
         kind = (
             automaton,
             base and base.automaton,
-            *(None if part is self.nobody else part.automaton for part in parts),
+            *(None if group is self.null_group else group.automaton for group in by_role),
             *(scope is None for scope in scopes),
         )
-        return Route(
+        return Binding(
             automaton=automaton,
-            roles=parts,
+            groups=by_role,
             scopes=scopes,
-            sent=sent,
-            kept=kept,
-            recorded=self._recorded.setdefault(kind, {}),
+            send_config=send_config,
+            receive_config=receive_config,
+            recorded_steps=self._recorded_steps.setdefault(kind, {}),
             number=number,
-            outgoing=outgoing,
-            incoming=incoming,
+            sender=sender,
+            receiver=receiver,
             base=base,
         )
 
-    def queue(self) -> Scope:
-        """A scope without parts."""
-        return Scope(len(self.wiring.calls))
+    def new_scope(self) -> Scope:
+        """A scope without machine groups: that of a queue."""
+        return Scope(len(self.model.broadcasts))
 
     def refusal(self) -> Row:
         """The row that refused last."""
         if self._refused is None:
             raise AssertionError("nothing was refused")
-        part, signal = self._refused
-        row = part.automaton.refusal(signal, part.state)
+        group, signal = self._refused
+        row = group.automaton.refusal(signal, group.state)
         if row is None:
             raise AssertionError("what was refused is not refused any more")
         return row
 
-    def perform(self, event: Event, copy: Copy) -> bool:
-        """One event of a copy; ``False`` if somebody refuses it."""
+    def perform(self, event: BoundEvent, copy: Copy) -> bool:
+        """One event of a copy; ``False`` if a participant refuses it."""
         moves = self._moves(event, copy)
         if moves is None:
             return False
-        effects = [(part, effect) for part, target in moves for effect in self._effects_of(part, target)]
-        for part, target in moves:
-            part.state = target
-        others = [part for part, _ in moves if isinstance(part, Copy) and part is not copy]
-        told = self.effects.get(event.name)
-        watch = self.watch
-        if watch is not None:
-            watch.calls.update((call, None) for call, _ in event.calls if copy.scopes[call.scope] is not None)
-            watch.effects += (effect for _, effect in effects)
-            watch.effects += [told] if told is not None else []
-            watch.alone = watch.alone and not others
-        for part, effect in effects:
-            effect(part if isinstance(part, Copy) else copy)
-        if told is not None:
-            told(copy)
+        effects = [(group, effect) for group, target in moves for effect in self._effects_of(group, target)]
+        for group, target in moves:
+            group.state = target
+        others = [group for group, _ in moves if isinstance(group, Copy) and group is not copy]
+        effect_of_event = self.event_effects.get(event.name)
+        recorder = self.recorder
+        if recorder is not None:
+            recorder.broadcasts.update(
+                (broadcast, None) for broadcast, _ in event.broadcasts if copy.scopes[broadcast.scope] is not None
+            )
+            recorder.effects += (effect for _, effect in effects)
+            recorder.effects += [effect_of_event] if effect_of_event is not None else []
+            recorder.is_isolated = recorder.is_isolated and not others
+        for group, effect in effects:
+            effect(group if isinstance(group, Copy) else copy)
+        if effect_of_event is not None:
+            effect_of_event(copy)
         for other in others:
-            other.file()
+            other.update_indexes()
             self.moved[other] = None
         if self.observer is not None:
-            copy.file()
+            copy.update_indexes()
             self.observer(event, copy)
         return True
 
-    def refuser(self, event: Event, copy: Copy) -> Part | None:
-        """Who would refuse ``event`` now; ``None`` if nobody would."""
-        return None if self.can(event, copy) or self._refused is None else self._refused[0]
+    def refuser(self, event: BoundEvent, copy: Copy) -> MachineGroup | None:
+        """The group that would refuse ``event`` now, ``None`` if none would."""
+        return None if self.is_enabled(event, copy) or self._refused is None else self._refused[0]
 
-    def can(self, event: Event, copy: Copy) -> bool:
-        """Whether nobody would refuse ``event`` now."""
+    def is_enabled(self, event: BoundEvent, copy: Copy) -> bool:
+        """Whether no participant would refuse ``event`` now."""
         return self._moves(event, copy) is not None
 
-    def _moves(self, event: Event, copy: Copy) -> list[tuple[Part, int]] | None:
+    def _moves(self, event: BoundEvent, copy: Copy) -> list[tuple[MachineGroup, int]] | None:
         """Where each participant would go; ``None`` if one refuses."""
-        moves: list[tuple[Part, int]] = []
+        moves: list[tuple[MachineGroup, int]] = []
         for role in event.roles:
-            if not self._ask(copy.part(role), event.own, moves):
+            if not self._add_move(copy.group(role), event.signal, moves):
                 return None
-        twin = copy.twin
-        if twin is not None and _reaches(event, copy, twin) and not self._ask(twin, _heard_by_twin(event, copy), moves):
+        twin = copy.other_copy
+        if (
+            twin is not None
+            and _shares_scope(event, copy, twin)
+            and not self._add_move(twin, _signal_for_other_copy(event, copy), moves)
+        ):
             return None
-        for call, signal in event.calls:
-            scope = copy.scopes[call.scope]
-            filed = scope.filed[call.number] if scope is not None else None
-            if filed is not None and filed.members:
-                for other in list(filed.towards(copy, call)):
-                    if other is not twin and not self._ask(other, signal, moves):
-                        if self.watch is not None:
-                            self.watch.alone = False
+        for broadcast, signal in event.broadcasts:
+            scope = copy.scopes[broadcast.scope]
+            index = scope.indexes[broadcast.number] if scope is not None else None
+            if index is not None and index.members:
+                for other in list(index.receivers(copy, broadcast)):
+                    if other is not twin and not self._add_move(other, signal, moves):
+                        if self.recorder is not None:
+                            self.recorder.is_isolated = False
                         return None
         return moves
 
-    def _ask(self, part: Part, signal: int, moves: list[tuple[Part, int]]) -> bool:
-        column = part.columns[signal]
+    def _add_move(self, group: MachineGroup, signal: int, moves: list[tuple[MachineGroup, int]]) -> bool:
+        column = group.columns[signal]
         if column is None:
             return True
-        target = column[part.state]
+        target = column[group.state]
         if target == UNKNOWN:
-            target = part.automaton.fill(signal, part.state)
+            target = group.automaton.fill(signal, group.state)
         if target == REFUSED:
-            self._refused = (part, signal)
+            self._refused = (group, signal)
             return False
-        if target != part.state:
-            moves.append((part, target))
+        if target != group.state:
+            moves.append((group, target))
         return True
 
-    def _effects_of(self, part: Part, target: int) -> tuple[Effect, ...]:
-        """What is done as ``part`` comes to ``target``."""
-        key = (id(part.automaton), part.state, target)
-        found = self._entered.get(key)
+    def _effects_of(self, group: MachineGroup, target: int) -> tuple[Effect, ...]:
+        """The effects of ``group`` coming to ``target``."""
+        key = (id(group.automaton), group.state, target)
+        found = self._state_effects_of.get(key)
         if found is None:
-            names = part.automaton.names
-            pairs = zip(part.automaton.fsms, names[part.state], names[target], strict=True)
+            states = group.automaton.local_states
+            pairs = zip(group.automaton.fsms, states[group.state], states[target], strict=True)
             changed = [(fsm.name, was, now) for fsm, was, now in pairs if was != now]
             arrived = [(name, "undone" if Counter.is_undone(was, now) else now) for name, was, now in changed]
-            found = self._entered[key] = tuple(e for at in arrived for e in self.arrivals.get(at, ()))
+            found = self._state_effects_of[key] = tuple(e for at in arrived for e in self.state_effects.get(at, ()))
         return found
 
-    def copies_of(self, session: Session) -> list[Copy]:
-        """The copies that take part in events of a session or of the broker, in the order of their keys."""
-        members = session.under(self.wiring.broadcast(session.kind)).members
-        return [members[key] for key in sorted(members)]  # how they are filed depends on who observes
+    def copies_of(self, link: Link) -> list[Copy]:
+        """The copies that take part in events of a link or of the broker, in the order of their keys."""
+        members = link.index(self.model.all_copies(link.kind)).members
+        return [members[key] for key in sorted(members)]  # the order in the index depends on the observer
 
-    def allows(self, event: Event, session: Session) -> bool:
-        """Whether nobody would refuse ``event`` of a session or of the broker now."""
-        return self._moves_of(event, session) is not None
+    def is_link_enabled(self, event: BoundEvent, link: Link) -> bool:
+        """Whether no participant would refuse ``event`` of a link or of the broker now."""
+        return self._link_moves(event, link) is not None
 
-    def _moves_of(self, event: Event, session: Session) -> tuple[list[tuple[Part, int]], list[tuple[Part, int]]] | None:
-        """Where the copies and the parts would go; ``None`` if one refuses."""
-        moves: list[tuple[Part, int]] = []
-        copies: list[tuple[Part, int]] = []
-        for copy in self.copies_of(session):
-            if not self._ask(copy, event.own, copies):
+    def _link_moves(
+        self, event: BoundEvent, link: Link
+    ) -> tuple[list[tuple[MachineGroup, int]], list[tuple[MachineGroup, int]]] | None:
+        """Where the copies and the groups would go; ``None`` if one refuses."""
+        moves: list[tuple[MachineGroup, int]] = []
+        copies: list[tuple[MachineGroup, int]] = []
+        for copy in self.copies_of(link):
+            if not self._add_move(copy, event.signal, copies):
                 return None
-        for _, part in self._parts(session):
-            if not self._ask(part, event.own, moves):
+        for _, group in self._groups_reached(link):
+            if not self._add_move(group, event.signal, moves):
                 return None
         return copies, moves
 
-    def happen(self, event: Event, session: Session) -> bool:
-        """One event of a session or of the broker: its parts and every copy that it concerns take part."""
-        asked = self._moves_of(event, session)
+    def perform_link_event(self, event: BoundEvent, link: Link) -> bool:
+        """One event of a link or of the broker: its groups and every copy that it concerns take part."""
+        asked = self._link_moves(event, link)
         if asked is None:
             return False
         copies, moves = asked
-        owner = {id(part): of for of, part in self._parts(session)}
-        effects = [(part, effect) for part, target in (*copies, *moves) for effect in self._effects_of(part, target)]
-        for part, target in (*copies, *moves):
-            part.state = target
-        for part, _ in copies:
-            if isinstance(part, Copy):
-                part.file()
-                self.moved[part] = None
-        for part, effect in effects:
-            effect(part if isinstance(part, Copy) else owner[id(part)])
-        told = self.effects.get(event.name)
-        if told is not None:
-            told(session)
+        owner = {id(group): of for of, group in self._groups_reached(link)}
+        effects = [(group, effect) for group, target in (*copies, *moves) for effect in self._effects_of(group, target)]
+        for group, target in (*copies, *moves):
+            group.state = target
+        for group, _ in copies:
+            if isinstance(group, Copy):
+                group.update_indexes()
+                self.moved[group] = None
+        for group, effect in effects:
+            effect(group if isinstance(group, Copy) else owner[id(group)])
+        effect_of_event = self.event_effects.get(event.name)
+        if effect_of_event is not None:
+            effect_of_event(link)
         if self.observer is not None:
-            self.observer(event, session)
+            self.observer(event, link)
         return True
 
-    def _parts(self, session: Session) -> Iterator[tuple[Session, Part]]:
-        reached = self.sessions if session.kind == "broker" else (session, self.broker)
+    def _groups_reached(self, link: Link) -> Iterator[tuple[Link, MachineGroup]]:
+        reached = self.links if link.kind == "broker" else (link, self.broker)
         for of in reached:
-            for part in of.parts.values():
-                yield of, part
+            for group in of.groups.values():
+                yield of, group
 
 
-def _reaches(event: Event, copy: Copy, twin: Copy) -> bool:
-    """Whether the other copy of the message is where ``event`` is heard: it may have gone to another session."""
-    calls = event.calls
-    return not calls or any(copy.scopes[call.scope] is twin.scopes[call.scope] for call, _ in calls)
+def _shares_scope(event: BoundEvent, copy: Copy, other: Copy) -> bool:
+    """Whether the other copy of the message is in a scope of ``event``: it may have gone to another link."""
+    broadcasts = event.broadcasts
+    return not broadcasts or any(
+        copy.scopes[broadcast.scope] is other.scopes[broadcast.scope] for broadcast, _ in broadcasts
+    )
 
 
-def _heard_by_twin(event: Event, copy: Copy) -> int:
-    """What the other copy of the message hears: an event of the message is its own too."""
+def _signal_for_other_copy(event: BoundEvent, copy: Copy) -> int:
+    """The signal to the other copy of the message: an event of the message is its own too."""
     if event.per is Per.MESSAGE:
-        return event.own
-    return event.twin if copy.number > 1 else event.own + 1
+        return event.signal
+    return event.other_copy_signal if copy.number > 1 else event.earlier_signal
