@@ -9,8 +9,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterator, Mapping
 
-from ackfsm.engine import Message, Outcome, Sent
-from ackfsm.engine._messages import HeaderValue
+from ackfsm.engine import HeaderValue, Message, Outcome, Sent
 from ackfsm.terms import (
     AckMode,
     AckScope,

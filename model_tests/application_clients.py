@@ -17,7 +17,7 @@ from ackfsm.engine import (
     Stuck,
     TransactionRolledBackException,
 )
-from ackfsm.engine._wiring import Role
+from ackfsm.engine.core.model import Role
 from model_tests.application_books import Item, Terms, Transaction
 from model_tests.application_programs import Sender, Worker
 from model_tests.application_testbed import Testbed
@@ -175,7 +175,7 @@ class Client:
         if self.bed.brokers > 1:
             self.bed.feats.add("delivered by another broker")
         self.bed.feats.add("delivered")
-        connected = message.consumer.incoming.parts[Role.CONSUMER].of("consumer_link") == "up"
+        connected = message.consumer.receiver.groups[Role.CONSUMER].state_of("consumer_link") == "up"
         return self.bed.books.received(message, self.session.name, consumer, self.terms, faults if connected else -1)
 
     def listen(self, number: int, message: Message) -> None:

@@ -58,11 +58,11 @@ class Faults:
         """Whether a session that sends has nothing under way, so that another is like it to the model."""
         if client.producer is None or not client.is_open:
             return True
-        side = client.producer._out.session  # noqa: SLF001 - read only
+        side = client.producer._sender  # noqa: SLF001 - read only
         copies = [item.sent.copy for item in self._bed.books.items.values() if item.sent is not None and item.sent.copy]
-        idle = all(part.state == part.automaton.initial for part in side.parts.values())
+        idle = all(group.state == group.automaton.initial for group in side.groups.values())
         return idle and all(
-            c.of("publish_frame") != "in_flight" and c.of("publisher_confirm") == "none" for c in copies
+            c.state_of("publish_frame") != "in_flight" and c.state_of("publisher_confirm") == "none" for c in copies
         )
 
     @contextlib.contextmanager
@@ -79,8 +79,8 @@ class Faults:
             return self.strike(strike.fault, client)
 
         broker = self._bed.broker
-        if isinstance(broker.engine.pace, Timed) and not strike.on:
-            broker.engine.at(broker.now + strike.after * _STEP, striking)
+        if isinstance(broker.loop.scheduler, Timed) and not strike.on:
+            broker.loop.schedule(broker.now + strike.after * _STEP, striking)
             yield
         else:
             self._counting, self._aimed_at, self._striking = strike.after, strike.on, striking
@@ -95,7 +95,7 @@ class Faults:
         if bed.refinement is not None:
             bed.refinement.check()
             bed.refinement = None
-        held = any(queue.length for queue in bed.broker._queues.values())  # noqa: SLF001 - read only
+        held = any(queue.length for queue in bed.broker.queues.values())
         if how == "close":
             for client in self._clients:
                 client.close()

@@ -165,7 +165,7 @@ class Run:
     # The end
 
     def _drain(self) -> None:
-        pace = self.bed.broker.engine.pace
+        pace = self.bed.broker.loop.scheduler
         if isinstance(pace, Timed):
             pace.heal()
         for client in self._clients:
@@ -178,7 +178,7 @@ class Run:
         self._rest(None)
         if not self.bed.broker.running:
             self.bed.broker.restart()
-        for queue in sorted(self.bed.broker._queues.keys() - {DEAD_LETTERS}):  # noqa: SLF001 - read only
+        for queue in sorted(self.bed.broker.queues.keys() - {DEAD_LETTERS}):
             self._empty(queue)
         self._rest(None)
         self.bed.bury()

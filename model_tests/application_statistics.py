@@ -7,7 +7,7 @@ import functools
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 
-from ackfsm.engine._wiring import Wiring
+from ackfsm.engine.core.model import EngineModel
 from ackfsm.tables import EventRef, Fsm, Move
 from ackfsm.terms import Configuration, Consumption
 from model_tests._tables import shipped
@@ -129,17 +129,17 @@ def possible(sent: Configuration, kept: Configuration) -> frozenset[str]:
 
 
 def _machines(sent: Configuration, kept: Configuration) -> Iterator[Fsm]:
-    wiring = _wiring()
-    for part, names in wiring.table.parts.items():
+    model = _wiring()
+    for part, names in model.table.groups.items():
         for name in names:
             if name not in _BOUNDED:
-                producing = part in _PRODUCERS or wiring.table.among.get(name) == "producer"
-                yield wiring.specification.machines[name].fsm(wiring.environment(sent if producing else kept))
+                producing = part in _PRODUCERS or model.table.index_scope.get(name) == "producer"
+                yield model.specification.machines[name].fsm(model.environment(sent if producing else kept))
 
 
 @functools.cache
-def _wiring() -> Wiring:
-    return Wiring(shipped())
+def _wiring() -> EngineModel:
+    return EngineModel(shipped())
 
 
 def _reachable(fsm: Fsm, events: Iterable[str]) -> set[str]:

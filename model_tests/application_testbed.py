@@ -21,9 +21,8 @@ from ackfsm.engine import (
     Stuck,
     Timed,
 )
-from ackfsm.engine._core import Session as Side
-from ackfsm.engine._parts import Copy
-from ackfsm.engine._wiring import Event
+from ackfsm.engine.core.instances import Copy, Link
+from ackfsm.engine.core.model import BoundEvent
 from ackfsm.journal import Crashable
 from ackfsm.terms import Configuration
 from model_tests import application_programs as programs
@@ -142,13 +141,14 @@ class Testbed:
     def another_broker(self) -> None:
         """A new broker opens the journal that the one before has left."""
         before = self.broker
-        journal = before.storage.journal
+        journal = before.journal.journal
         assert isinstance(journal, Crashable)
         before.observe(None)
         self.bury()
         self.broker = self._start(journal.kill())
-        self.broker.engine.pace.now = before.now
-        self.broker._transaction = max(self.broker._transaction, before._transaction)  # noqa: SLF001 - ids of a history are unique
+        self.broker.loop.scheduler.now = before.now
+        number = max(self.broker.engine.queues._transaction, before.engine.queues._transaction)  # noqa: SLF001
+        self.broker.engine.queues._transaction = number  # noqa: SLF001 - ids of a history are unique
         self.brokers += 1
         self.broker.log("nemesis", "recovered", fault="broker_kill")
         self._observe()
@@ -186,12 +186,12 @@ class Testbed:
 
     def rest(self, steps: int) -> bool:
         """So many things happen by themselves; whether nothing is left that can."""
-        return not all(self.broker.engine.go_on() for _ in range(steps))
+        return not all(self.broker.loop.step() for _ in range(steps))
 
     def _observe(self) -> None:
         self.broker.observe(self._heard if self.observed else None)
 
-    def _heard(self, event: Event, subject: Copy | Side) -> None:
+    def _heard(self, event: BoundEvent, subject: Copy | Link) -> None:
         self.events[event.name] += 1
         if self.refinement is not None:
             self.refinement._heard(event, subject)  # noqa: SLF001 - it stands in for its observer

@@ -34,9 +34,10 @@ PROJECT = Path(__file__).resolve().parent.parent
 
 _COPIED = ("ackfsm", "spec", "model_tests", "docs", "pyproject.toml")
 _OF_ENGINE = """
-    engine_tables engine_several_consumers engine_reopened engine_told engine_asyncio engine_scenarios engine_sides
+    engine_names engine_tables
+    engine_several_consumers engine_reopened engine_told engine_asyncio engine_scenarios engine_sides
     engine_closing engine_messages engine_metrics engine_queues engine_asyncio_closing
-    engine_repairs engine_courses lost_work engine_calls engine_arguments engine_stateful engine_regressions
+    engine_repairs engine_macro_steps lost_work engine_calls engine_arguments engine_stateful engine_regressions
     engine_promises engine_refinement engine_faults_inside engine_kill engine_applications engine_sessions
 """
 _OF_JOURNALS = """

@@ -12,10 +12,9 @@ from types import MappingProxyType
 from typing import Any
 
 from ackfsm.engine import Broker, Outcome
-from ackfsm.engine._core import Session
-from ackfsm.engine._parts import Copy
-from ackfsm.engine._queues import Queue
-from ackfsm.engine._wiring import Event
+from ackfsm.engine.core.dispatcher import Dispatcher
+from ackfsm.engine.core.instances import Copy, Link, Queue
+from ackfsm.engine.core.model import BoundEvent
 from ackfsm.journal import Journal, Kind, MemoryJournal
 from ackfsm.tables import Move, Row, Specification
 
@@ -90,16 +89,16 @@ class Bug:
 
 def _ready(broker: Broker) -> list[Copy]:
     """What waits in the queues, in order."""
-    known = broker.core.broker.under(broker.core.wiring.broadcast("broker")).members
-    return [known[key] for key in sorted(known) if known[key].of("entry") == "ready"]
+    known = broker.stepper.broker.index(broker.stepper.model.all_copies("broker")).members
+    return [known[key] for key in sorted(known) if known[key].state_of("entry") == "ready"]
 
 
 def _lose(copy: Copy) -> None:
     """The queue has no trace of it any more; its record is where it was."""
-    copy.state = copy.automaton.put(copy.state, entry="not_recovered")
-    copy.counted = False
+    copy.state = copy.automaton.with_states(copy.state, entry="not_recovered")
+    copy.in_queue = False
     copy.message.queue.length -= 1
-    copy.file()
+    copy.update_indexes()
 
 
 class Paging(Broker):
@@ -114,29 +113,43 @@ class Paging(Broker):
             _lose(copy)
 
 
-class Evicting(Broker):
+class _Dispatching(Broker):
+    """A broker that does something after it has dispatched."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.engine.dispatcher.dispatch_ready = self._dispatch  # type: ignore[method-assign] # this is the damage
+
+    def _dispatch(self, queue: Queue) -> bool:
+        done = Dispatcher.dispatch_ready(self.engine.dispatcher, queue)
+        if done:
+            self.dispatched()
+        return done
+
+    def dispatched(self) -> None:
+        """Something was dispatched."""
+        raise NotImplementedError
+
+
+class Evicting(_Dispatching):
     """The page that is being consumed is evicted from its cache, with the first message that was not sent yet."""
 
     evicted = False
 
-    def feed(self, queue: Queue) -> bool:
-        """As it is; after the first time the next message is gone."""
-        fed = super().feed(queue)
-        if fed and not self.evicted:
+    def dispatched(self) -> None:
+        """After the first time the next message is gone."""
+        if not self.evicted:
             self.evicted = True
             _lose(_ready(self)[0])
-        return fed
 
 
-class Miscounting(Broker):
+class Miscounting(_Dispatching):
     """Every delivery of a message is counted as the first."""
 
-    def feed(self, queue: Queue) -> bool:
-        """As it is, but for the count."""
-        fed = super().feed(queue)
-        for copy in self.core.copies_of(self.core.broker):
-            copy.mark = min(copy.mark, 1)
-        return fed
+    def dispatched(self) -> None:
+        """Nothing is counted."""
+        for copy in self.stepper.copies_of(self.stepper.broker):
+            copy.dispatch_count = min(copy.dispatch_count, 1)
 
 
 class Unspoken(Broker):
@@ -161,7 +174,7 @@ class _Watched(Broker):
         super().__init__(*args, **kwargs)
         self.observe(self.heard)
 
-    def heard(self, event: Event, subject: Copy | Session) -> None:
+    def heard(self, event: BoundEvent, subject: Copy | Link) -> None:
         """An event has happened."""
         raise NotImplementedError
 
@@ -173,7 +186,7 @@ class Auditing(_Watched):
         super().__init__(*args, **kwargs)
         self.sent: set[str] = set()
 
-    def heard(self, event: Event, subject: Copy | Session) -> None:
+    def heard(self, event: BoundEvent, subject: Copy | Link) -> None:
         """Of what arrives a second time nobody is told."""
         if event.name == "arrive" and isinstance(subject, Copy):
             if subject.message.id in self.sent:
@@ -182,9 +195,9 @@ class Auditing(_Watched):
 
     def drop(self, copy: Copy) -> None:
         """Acknowledge what the application has not had."""
-        copy.state = copy.automaton.put(copy.state, delivery="absent", ack_frame="in_flight")
-        copy.file()
-        self.engine.perform("settle", copy)
+        copy.state = copy.automaton.with_states(copy.state, delivery="absent", ack_frame="in_flight")
+        copy.update_indexes()
+        self.loop.perform("settle", copy)
 
 
 class Poisoning(Auditing):
@@ -193,7 +206,7 @@ class Poisoning(Auditing):
     def drop(self, copy: Copy) -> None:
         """Its acknowledgement says that the message is poison."""
         super().drop(copy)
-        self._letters.told(copy)
+        self.engine.dead_letters.add(copy)
 
 
 class Dropping(_Watched):
@@ -201,14 +214,14 @@ class Dropping(_Watched):
 
     last = 0
 
-    def heard(self, event: Event, subject: Copy | Session) -> None:
+    def heard(self, event: BoundEvent, subject: Copy | Link) -> None:
         """Remember the last acknowledgement; keep nothing that is not after it."""
         if not isinstance(subject, Copy):
             return
         if event.name == "acknowledge":
             self.last = max(self.last, subject.key)
         elif event.name == "arrive" and subject.key <= self.last:
-            subject.state = subject.automaton.put(subject.state, delivery="absent")
+            subject.state = subject.automaton.with_states(subject.state, delivery="absent")
 
 
 class Drifting(_Watched):
@@ -216,14 +229,14 @@ class Drifting(_Watched):
 
     ahead = False
 
-    def heard(self, event: Event, subject: Copy | Session) -> None:
+    def heard(self, event: BoundEvent, subject: Copy | Link) -> None:
         """After the first confirmation the next message is taken for confirmed as it is sent."""
         if event.name == "confirmed":
             self.ahead = True
         elif event.name == "send" and self.ahead and isinstance(subject, Copy):
             self.ahead = False
-            subject.state = subject.automaton.put(subject.state, publication="resolved")
-            self.core.effects["confirmed"](subject)
+            subject.state = subject.automaton.with_states(subject.state, publication="resolved")
+            self.stepper.event_effects["confirmed"](subject)
 
 
 class HeadFirst(Broker):
@@ -231,8 +244,8 @@ class HeadFirst(Broker):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self.book = self.core.effects["confirmed"]
-        self.core.effects["confirmed"] = self.confirmed
+        self.book = self.stepper.event_effects["confirmed"]
+        self.stepper.event_effects["confirmed"] = self.confirmed
 
     def confirmed(self, copy: Copy) -> None:
         """Whatever was confirmed, cross out the head of the list."""
@@ -242,8 +255,9 @@ class HeadFirst(Broker):
 
 def _open(copy: Copy) -> Iterator[Copy]:
     """What the producer of ``copy`` has sent without an outcome, in order."""
-    for message in list(copy.scopes[0].face.open):  # type: ignore[union-attr] # whoever sends has a session
+    for message in list(copy.binding.sender.open if copy.binding.sender is not None else ()):
         if message.outcome is Outcome.OPEN:
+            assert message.copy is not None
             yield message.copy
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from ackfsm import explore, history
 from ackfsm.engine import Broker, JMSException, Message
-from ackfsm.engine._wiring import Wiring
+from ackfsm.engine.core.model import EngineModel
 from ackfsm.terms import Anomaly, Configuration, Verdict
 from model_tests._tables import shipped
 
@@ -114,9 +114,11 @@ class Application:
 @pytest.fixture(scope="module", autouse=True)
 def shared_wiring() -> Iterator[None]:
     """All brokers of the module take what they read from the tables from one place, made once."""
-    wiring = Wiring(shipped())
+    model = EngineModel(shipped())
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("ackfsm.engine._broker.Wiring", lambda spec: wiring if spec is shipped() else Wiring(spec))
+        patch.setattr(
+            "ackfsm.engine.broker.EngineModel", lambda spec: model if spec is shipped() else EngineModel(spec)
+        )
         yield
 
 

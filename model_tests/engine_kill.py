@@ -147,8 +147,8 @@ def _warm() -> Broker:
 
 def _in(broker: Broker, queue: str) -> Iterator[str]:
     """The ids of what is in a queue, without touching it."""
-    copies = broker.core.broker.under(broker.core.wiring.broadcast("broker")).members.values()
-    return (copy.message.id for copy in copies if copy.counted and copy.message.queue.name == queue)
+    copies = broker.stepper.broker.index(broker.stepper.model.all_copies("broker")).members.values()
+    return (copy.message.id for copy in copies if copy.in_queue and copy.message.queue.name == queue)
 
 
 def _life(like: Broker, kind: str, path: Path, chance: random.Random, name: str) -> list[str]:

@@ -8,7 +8,7 @@ from typing import Any
 
 from ackfsm import explore, history
 from ackfsm.engine import Broker, History, Timed
-from ackfsm.engine._parts import Copy
+from ackfsm.engine.core.instances import Copy
 from ackfsm.history import Result
 from model_tests._tables import shipped
 from model_tests.engine_bugs import Bug
@@ -34,7 +34,7 @@ class Laboratory:
 
     def again(self, broker: Broker) -> Broker:
         """Another broker process on what the journal of ``broker`` has: nothing else is known to it."""
-        made = self._start(journal=broker.storage.journal)
+        made = self._start(journal=broker.journal.journal)
         made.log("nemesis", "recovered", fault="broker_kill")
         return made
 
@@ -48,7 +48,7 @@ class Laboratory:
         def synced(copy: Copy) -> None:
             made.log("broker", "journal_synced", queue=copy.message.queue.name, message=copy.message.id)
 
-        made.core.arrivals.setdefault(("record", "durable"), []).append(synced)
+        made.stepper.state_effects.setdefault(("record", "durable"), []).append(synced)
         return made
 
 

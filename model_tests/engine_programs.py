@@ -122,7 +122,7 @@ def bridge_that_reconnects(laboratory: Laboratory) -> None:
         session = client.session()
         producer = session.producer("q")
         message = producer.send(message_id="m", duplicate_id=b"m")
-        broker.engine.at(broker.now + 150 * _MICROSECOND, client.lose)
+        broker.loop.schedule(broker.now + 150 * _MICROSECOND, client.lose)
         with contextlib.suppress(OutcomeUnknown):
             session.commit()
         producer.resend(message)
@@ -156,7 +156,7 @@ def recovery_after_compaction(laboratory: Laboratory) -> None:
     session.consumer("in").receive()
     session.producer("out").send(message_id="output")
     session.commit()
-    broker.storage.journal.compact()
+    broker.journal.journal.compact()
     broker.kill()
     drain(laboratory.again(broker), "in", "out", ack_mode="AUTO_ACKNOWLEDGE")
 
@@ -184,7 +184,7 @@ def failover_with_a_full_prefetch(laboratory: Laboratory) -> None:
         if first is not None:
             first.acknowledge()
         client.lose()
-        broker.engine.wait(lambda: False)
+        broker.loop.wait(lambda: False)
         while (message := consumer.receive(None)) is not None:
             message.acknowledge()
     drain(broker)
@@ -266,7 +266,7 @@ def put_again(laboratory: Laboratory) -> None:
     with broker.connect("producer") as client:
         heard: list[Sent] = []
         producer = client.session().producer("q", on_outcome=heard.append)
-        broker.engine.at(broker.now + 150 * _MICROSECOND, client.lose)
+        broker.loop.schedule(broker.now + 150 * _MICROSECOND, client.lose)
         with contextlib.suppress(OutcomeUnknown):
             producer.send(message_id="m")
         with contextlib.suppress(IllegalStateException):
@@ -293,7 +293,7 @@ def acknowledgement_from_before(laboratory: Laboratory) -> None:
     consumer = client.session().consumer("q")
     old = consumer.receive()
     client.lose()
-    broker.engine.wait(lambda: False)
+    broker.loop.wait(lambda: False)
     if old is not None:
         with contextlib.suppress(IllegalStateException):
             old.acknowledge()
@@ -343,7 +343,7 @@ def acknowledgement_that_fails(laboratory: Laboratory) -> None:
         consumer = client.session().consumer("q")
         for _ in range(3):
             message = consumer.receive(None)
-        broker.engine.at(broker.now + 50 * _MICROSECOND, client.lose)
+        broker.loop.schedule(broker.now + 50 * _MICROSECOND, client.lose)
         if message is not None:
             with contextlib.suppress(OutcomeUnknown):
                 message.acknowledge()

@@ -20,9 +20,8 @@ import functools
 from collections.abc import Iterable, Iterator
 
 from ackfsm.engine import Broker, Consumer, Producer
-from ackfsm.engine._core import Session
-from ackfsm.engine._parts import Copy, Part
-from ackfsm.engine._wiring import Event
+from ackfsm.engine.core.instances import Copy, Link, MachineGroup
+from ackfsm.engine.core.model import BoundEvent
 from ackfsm.network import Bounds, Index, Network, NetworkEvent, compose
 from ackfsm.tables import Move, Per
 from ackfsm.terms import Configuration, Fault
@@ -61,19 +60,19 @@ class Refinement:
         self.state = self.network.initial
         self.performed: list[str] = []
         self.refused: str | None = None
-        self._core = broker.core
+        self._core = broker.stepper
         self._numbers: dict[int, int] = {}
         self._copies: dict[tuple[int, ...], Copy] = {}
-        self._sides: dict[str, Session] = {}
-        self._seen = {broker.core.broker}
+        self._sides: dict[str, Link] = {}
+        self._seen = {broker.stepper.broker}
         self._at = {(i.fsm.name, i.index): n for n, i in enumerate(self.network.instances)}
         broker.observe(self._heard)
 
     def take(self, face: Producer | Consumer) -> None:
         """From now on the session of ``face`` is the one of its side."""
-        self._take(face.incoming.session if isinstance(face, Consumer) else face._out.session)  # noqa: SLF001 - read only
+        self._take(face.receiver if isinstance(face, Consumer) else face._sender)  # noqa: SLF001 - read only
 
-    def _take(self, side: Session) -> None:
+    def _take(self, side: Link) -> None:
         if side not in self._seen:
             self._seen.add(side)
             self._sides[side.kind] = side
@@ -88,14 +87,14 @@ class Refinement:
 
     # Steps
 
-    def _heard(self, event: Event, subject: Copy | Session) -> None:
+    def _heard(self, event: BoundEvent, subject: Copy | Link) -> None:
         if isinstance(subject, Copy) and subject.message.queue.name == DEAD_LETTERS:
             return  # in the model a dead letter is over
         index = self._index(event, subject)
-        for side in (subject,) if isinstance(subject, Session) else subject.scopes:
-            if isinstance(side, Session):
+        for side in (subject,) if isinstance(subject, Link) else subject.scopes:
+            if isinstance(side, Link):
                 self._take(side)
-        if self.refused is not None or (isinstance(subject, Session) and not self._concerns(subject)):
+        if self.refused is not None or (isinstance(subject, Link) and not self._concerns(subject)):
             return
         if not self._step(event.name, index):
             self._read_journal_of_the_forgotten()
@@ -103,17 +102,17 @@ class Refinement:
                 self.refused = f"{_label(event.name, index)}: {self._reason(event.name, index)}"
         self.performed.append(_label(event.name, index))
 
-    def _index(self, event: Event, subject: Copy | Session) -> Index:
-        if isinstance(subject, Session):
+    def _index(self, event: BoundEvent, subject: Copy | Link) -> Index:
+        if isinstance(subject, Link):
             return ()
-        message = self._numbers.setdefault(subject.serial, len(self._numbers) + 1)
+        message = self._numbers.setdefault(Copy.serial_of(subject.key), len(self._numbers) + 1)
         assert message <= MESSAGES, f"the run has more than {MESSAGES} messages"
-        for copy in (subject, subject.twin):
+        for copy in (subject, subject.other_copy):
             if copy is not None:
                 self._copies[message, copy.number] = copy
         return (message,) if event.per is Per.MESSAGE else (message, subject.number)
 
-    def _concerns(self, session: Session) -> bool:
+    def _concerns(self, session: Link) -> bool:
         """Whether it is the broker, or the session of a side as it is now: only that one is in the model."""
         return session.kind == "broker" or self._sides.get(session.kind, session) is session
 
@@ -153,7 +152,7 @@ class Refinement:
             name for name in self._core.events if name.startswith(_FATES) and self._core.events[name].per is Per.COPY
         ]
         for index, copy in self._copies.items():
-            if copy.spent:
+            if copy.is_finished:
                 for name in (*names, *names):
                     self._try(name, index)
 
@@ -161,35 +160,35 @@ class Refinement:
 
     def _different(self) -> Iterator[str]:
         for side in self._sides.values():
-            for part in side.parts.values():
-                yield from self._compare(part, ())
-        for part in self._core.broker.parts.values():
-            yield from self._compare(part, ())
+            for group in side.groups.values():
+                yield from self._compare(group, ())
+        for group in self._core.broker.groups.values():
+            yield from self._compare(group, ())
         for index, copy in self._copies.items():
-            yield from self._spent(index, copy) if copy.spent else self._compare(copy, index)
+            yield from self._spent(index, copy) if copy.is_finished else self._compare(copy, index)
 
-    def _compare(self, part: Part, index: Index) -> Iterator[str]:
-        for fsm in part.automaton.fsms:
+    def _compare(self, group: MachineGroup, index: Index) -> Iterator[str]:
+        for fsm in group.automaton.fsms:
             number = self._at.get((fsm.name, index), self._at.get((fsm.name, index[:1])))
-            if number is None or not self._is_compared(part, fsm.name):
+            if number is None or not self._is_compared(group, fsm.name):
                 continue
             model = self.network.instances[number]
-            mine, its = part.of(fsm.name), self.state[number]
+            mine, its = group.state_of(fsm.name), self.state[number]
             if set(model.fsm.states) == set(fsm.states) and mine != its:
                 yield f"{model.label} is {mine} in the engine and {its} in the model"
 
-    def _is_compared(self, part: Part, machine: str) -> bool:
-        scope = self._core.wiring.table.among.get(machine)
-        if not isinstance(part, Copy) or scope not in _SIDES:
+    def _is_compared(self, group: MachineGroup, machine: str) -> bool:
+        scope = self._core.model.table.index_scope.get(machine)
+        if not isinstance(group, Copy) or scope not in _SIDES:
             return True
-        session = part.scopes[_SIDES[scope]]
+        session = group.scopes[_SIDES[scope]]
         return session is not None and session is self._sides.get(scope)
 
     def _spent(self, index: Index, copy: Copy) -> Iterator[str]:
         """Whether something could still come to light in the model of what the engine takes to be over."""
         names = {fsm.name: self._state_of(fsm.name, index) for fsm in copy.automaton.fsms}
         known = {name: state for name, state in names.items() if state is not None}
-        if not copy.automaton.spent(copy.automaton.put(copy.state, **known)):
+        if not copy.automaton.is_finished(copy.automaton.with_states(copy.state, **known)):
             yield f"{_label('copy', index)} is over in the engine, and in the model {known}"
 
     def _state_of(self, machine: str, index: Index) -> str | None:

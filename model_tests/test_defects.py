@@ -27,9 +27,9 @@ def test_the_table_is_large_and_nearly_all_of_it_has_to_be_noticed() -> None:
 
 
 def test_text_that_stands_there_twice_or_not_at_all_is_refused() -> None:
-    defect = Defect("name", "wrong", "engine/_log.py", "old", "new")
+    defect = Defect("name", "wrong", "engine/history.py", "old", "new")
     for source in ("", "old old"):
-        with pytest.raises(ValueError, match=r"stands \d times in ackfsm/engine/_log\.py"):
+        with pytest.raises(ValueError, match=r"stands \d times in ackfsm/engine/history\.py"):
             defect.changed(source)
     assert defect.changed("old") == "new"
 
@@ -88,7 +88,7 @@ def test_tests_that_do_not_end_are_ended_and_do_not_count(monkeypatch: pytest.Mo
 
 
 def test_a_reason_that_is_not_needed_any_more_is_told() -> None:
-    excused = Defect("name", "wrong", "engine/_log.py", "old", "new", unnoticed_because="nobody can see it")
+    excused = Defect("name", "wrong", "engine/history.py", "old", "new", unnoticed_because="nobody can see it")
     assert defects.problems([Result(excused, None, 1.0), Result(None, None, 1.0)]) == []
     assert defects.problems([Result(excused, "test_x.py::test", 1.0)]) == [
         "name is noticed, and needs no reason any more: test_x.py::test"

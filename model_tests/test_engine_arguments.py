@@ -57,24 +57,24 @@ class Stage:
         assert broker.history is not None
         sessions: list[Session] = [*self.connection.sessions, *self.asynchronous.connection.sessions]
         return {
-            "queues": {name: (queue.length, len(queue.consumers)) for name, queue in broker._queues.items()},  # noqa: SLF001 - what is to be seen
+            "queues": {name: (queue.length, len(queue.consumers)) for name, queue in broker.queues.items()},
             "history": [dict(line) for line in broker.history.lines],
             "journal": self.journal._next,  # noqa: SLF001
             "now": broker.now,
-            "next": broker.new_id("next"),
+            "next": broker.engine.queues.new_id("next"),
             "clients": broker._clients,  # noqa: SLF001
-            "observer": broker.core.observer,
+            "observer": broker.stepper.observer,
             "sides": {
-                side.name: sorted((role.name, part.state) for role, part in side.parts.items())
+                side.name: sorted((role.name, group.state) for role, group in side.groups.items())
                 for session in sessions
-                for side in session.sides()
+                for side in session.links()
             },
-            "sessions": [(session.name, session.closed, session.is_called()) for session in sessions],
+            "sessions": [(session.name, session.closed, session.listener_busy()) for session in sessions],
             "consumers": [(each.is_busy, each.listener) for session in sessions for each in session.consumers],
-            "open": [len(out.open) for session in sessions for out in session.outgoing.values()],
+            "open": [len(sender.open) for session in sessions for sender in session.senders.values()],
             "copies": sorted(
                 (copy.message.id, copy.state)
-                for copy in broker.core.broker.under(broker.core.wiring.broadcast("broker")).members.values()
+                for copy in broker.stepper.broker.index(broker.stepper.model.all_copies("broker")).members.values()
             ),
         }
 
@@ -92,7 +92,7 @@ class Stage:
         assert sorted(map(str, bodies)) == ["b'1'", "b'2'", "b'3'"]
         self.connection.close()
         self.asynchronous.connection.close()
-        assert [queue.length for queue in self.broker._queues.values()] == [0, 0, 0]  # noqa: SLF001 - to be seen
+        assert [queue.length for queue in self.broker.queues.values()] == [0, 0, 0]
         assert_kept(self.broker, anyone=True)
 
 

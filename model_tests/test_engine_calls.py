@@ -10,7 +10,7 @@ from hypothesis import Phase, settings
 from hypothesis.stateful import run_state_machine_as_test
 
 from ackfsm.engine import Broker, OutcomeUnknown
-from ackfsm.engine._producer import Producer
+from ackfsm.engine.producer import Producer
 from model_tests.engine_calls import Calls, shared_wiring
 from model_tests.test_engine_stateful import Engine
 
@@ -30,10 +30,10 @@ def test_a_wrong_engine_is_caught_and_the_printed_test_fails_on_it_alone(monkeyp
     def wrong(broker: Broker) -> None:
         """Forgets what the journal has brought back."""
         right(broker)
-        for queue in broker._queues.values():  # noqa: SLF001 - this is the damage
+        for queue in broker.queues.values():
             first = queue.ready.first()
             if first is not None:
-                first.unfile()
+                first.leave_indexes()
 
     monkeypatch.setattr(Broker, "restart", wrong)
     few = settings(Engine.TestCase.settings, max_examples=400, phases=[Phase.generate], database=None, derandomize=True)

@@ -109,7 +109,7 @@ def test_a_closed_consumer_gives_back_what_only_its_library_had(profile: str, mo
     with pytest.raises(IllegalStateException, match=r"the consumer is closed; make another with session.consumer\(\)"):
         consumer.receive(0)
     settle(message)
-    assert consumer.left
+    assert consumer.detached
     assert session.consumers == []
     there = drained(broker, broker.connect())
     assert there[-1:] == ["m4"]
@@ -133,7 +133,7 @@ def test_what_the_application_had_stays_with_the_session(mode: str, end: str, pa
     with consumer:
         pass
     assert consumer.closed
-    assert not consumer.left
+    assert not consumer.detached
     assert broker.history is not None
     told = next(line for line in reversed(broker.history.lines) if line["event"] == "close")
     assert (told["session"], told["queue"]) == (session.name, "q")  # a close of one consumer, not of the session
@@ -249,7 +249,7 @@ def test_a_listener_closes_its_own_consumer_and_goes_on(profile: str, mode: str,
 
     session.consumer("q", listener=hear)
     fill(broker, "m1", "m2", "m3")
-    while broker.engine.go_on():
+    while broker.loop.step():
         pass
     assert heard == ["m1"]
     if session.transacted:
@@ -296,7 +296,7 @@ def test_the_model_closes_a_consumer_as_the_engine_does(mode: str, pace: str) ->
         assert message is not None
         assert message.id == name
         settle(message)
-    while broker.engine.go_on():
+    while broker.loop.step():
         pass
     refinement.check()
     assert broker.queue("q").length == 0
@@ -323,7 +323,7 @@ def test_a_consumer_that_closes_without_a_connection_is_no_fault() -> None:
     consumer = connection.session().consumer("q")
     connection.lose()
     consumer.close()
-    assert consumer.left
+    assert consumer.detached
     assert broker.history is not None
     assert [line["fault"] for line in broker.history.lines if "fault" in line] == ["consumer_link_loss"]
     assert drained(broker, broker.connect()) == ["m1", "m2"]
@@ -414,11 +414,11 @@ def test_a_stopped_connection_calls_no_listener(pace: str) -> None:
     connection.session().consumer("q", listener=heard)
     connection.stop()
     fill(broker, "m1", "m2")
-    while broker.engine.go_on():
+    while broker.loop.step():
         pass
     assert heard.received == []
     connection.start()
-    while broker.engine.go_on():
+    while broker.loop.step():
         pass
     assert [message.id for message in heard.received] == ["m1", "m2"]
     assert_kept(broker)
@@ -496,8 +496,8 @@ def test_nothing_grows_with_the_sessions_that_come_and_go() -> None:
             message = session.consumer("q").receive(None)
             assert message is not None
             message.acknowledge()
-        courses = sum(map(len, broker.core._recorded.values()))  # noqa: SLF001 - memory
-        sizes.append((len(connection.sessions), len(broker.core.sessions), courses))
+        steps = sum(map(len, broker.stepper._recorded_steps.values()))  # noqa: SLF001 - memory
+        sizes.append((len(connection.sessions), len(broker.stepper.links), steps))
     assert sizes == [sizes[0]] * 3
     assert sizes[0][-1] > 0
 
@@ -509,7 +509,7 @@ def test_a_timeout_that_is_not_needed_leaves_nothing_behind() -> None:
     for _ in range(5):
         producer.send()
         assert consumer.receive(1.0)
-        assert broker.engine.is_quiet()
+        assert broker.loop.is_idle()
     assert consumer.receive(0.5) is None
     assert broker.now == 500_000_000
 
@@ -522,4 +522,4 @@ def test_a_timeout_that_was_not_in_vain_leaves_nothing_behind() -> None:
         producer.send()
         assert consumer.poll() is None
         assert consumer.receive(100.0)
-    assert all(at < broker.now + 10**9 for at, *_ in broker.engine._due)  # noqa: SLF001 - what is still to come
+    assert all(at < broker.now + 10**9 for at, *_ in broker.loop._timed)  # noqa: SLF001 - what is still to come

@@ -8,11 +8,9 @@ from collections.abc import Callable
 
 import pytest
 
-from ackfsm.engine import Broker, Connection, Consumer, JMSException, MessageRejected, Producer
-from ackfsm.engine import Session as JmsSession
-from ackfsm.engine._core import Session
-from ackfsm.engine._parts import Copy
-from ackfsm.engine._wiring import Event
+from ackfsm.engine import Broker, Connection, Consumer, JMSException, MessageRejected, Producer, Session
+from ackfsm.engine.core.instances import Copy, Link
+from ackfsm.engine.core.model import BoundEvent
 from model_tests._tables import shipped
 from model_tests.engine_calls import assert_kept, shared_wiring
 
@@ -28,7 +26,7 @@ class Strike:
     seen: int = 0
     done: bool = False
 
-    def __call__(self, event: Event, _: Copy | Session) -> None:
+    def __call__(self, event: BoundEvent, _: Copy | Link) -> None:
         """Hear of an event."""
         self.seen += 1
         if not self.done and self.after in {self.seen, event.name}:
@@ -79,7 +77,7 @@ def _by_client_acknowledge(connection: Connection) -> None:
 
 def _by_listener(connection: Connection) -> None:
     connection.session("AUTO_ACKNOWLEDGE").consumer("q", listener=lambda _: None)
-    connection.broker.engine.wait(lambda: not connection.broker.queue("q").length)
+    connection.broker.loop.wait(lambda: not connection.broker.queue("q").length)
 
 
 def _by_transaction(connection: Connection) -> None:
@@ -94,7 +92,7 @@ def _by_transaction_that_sends_first(connection: Connection) -> None:
     _move(session, consumer, producer)
 
 
-def _move(session: JmsSession, consumer: Consumer, producer: Producer) -> None:
+def _move(session: Session, consumer: Consumer, producer: Producer) -> None:
     while (message := consumer.receive(None)) is not None:
         producer.send(message.body)
         session.commit()

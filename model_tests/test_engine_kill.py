@@ -14,20 +14,20 @@ from model_tests.engine_kill import Books, BrokenWordError
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="kills forks of a process, and there is no fork here")
 
 _LIES = {
-    "a commit is confirmed before it is stored": "Storage._commit = lambda self, session: None",
-    "a send is confirmed before it is stored": "Storage._store = lambda self, copy, transaction=0: None",
-    "what is acknowledged is not removed": "Storage._remove = lambda self, copy: None",
-    "what a transaction consumes is not removed": "Storage._remove_in_transaction = lambda self, copy: None",
+    "a commit is confirmed before it is stored": "JournalAdapter._commit = lambda self, link: None",
+    "a send is confirmed before it is stored": "JournalAdapter._store = lambda self, copy, transaction=0: None",
+    "what is acknowledged is not removed": "JournalAdapter._remove = lambda self, copy: None",
+    "what a transaction consumes is not removed": "JournalAdapter._remove_in_transaction = lambda self, copy: None",
     "a dead letter is removed and not stored": (
-        "DeadLetters.move = lambda self, copy: self._broker.storage.journal.append(Kind.REMOVE, copy.key)"
+        "DeadLetters.journal_move = lambda self, copy: self._adapter.journal.append(Kind.REMOVE, copy.key)"
     ),
 }
 
 _LYING = """
 import sys
 from pathlib import Path
-from ackfsm.engine._dead_letters import DeadLetters
-from ackfsm.engine._storage import Storage
+from ackfsm.engine.core.dead_letters import DeadLetters
+from ackfsm.engine.core.journal import JournalAdapter
 from ackfsm.journal import Kind
 from model_tests.engine_kill import main
 {lie}

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ackfsm.engine import Body, Broker, MapValue, Message, MessageFormatException, Queue, Sent, Timed
-from ackfsm.engine._messages import pack, unpack
+from ackfsm.engine.core.codec import pack, unpack
 from ackfsm.journal import FileJournal, Journal, Kind, MemoryJournal, SqliteJournal
 from ackfsm.terms import DeliveryMode, InputError
 from model_tests._tables import shipped
@@ -119,7 +119,7 @@ def test_a_clock_that_says_no_time_sends_nothing(said: object) -> None:
     with pytest.raises(InputError, match=r"clock cannot say .*; it says whole nanoseconds, of 64 bits"):
         producer.send(b"tea", delivery_mode="NON_PERSISTENT")
     assert broker.queue("q").length == 0
-    assert len(producer.session.outgoing) == 1
+    assert len(producer.session.senders) == 1
 
 
 def test_dead_letters_keep_what_is_said_of_them(tmp_path: Path) -> None:
@@ -128,7 +128,7 @@ def test_dead_letters_keep_what_is_said_of_them(tmp_path: Path) -> None:
         session.producer("q").send({"leaf": "green"}, reply_to="answers", correlation_id="c")
         assert session.consumer("q").receive() is not None
         session.recover()
-        broker.engine.wait(lambda: bool(broker.dead_letters))
+        broker.loop.wait(lambda: bool(broker.dead_letters))
     with broker_of(journal=FileJournal(tmp_path)) as broker:
         (letter,) = taken(broker, "DLQ")
     assert (letter.body, letter.timestamp, letter.reply_to, letter.correlation_id) == (

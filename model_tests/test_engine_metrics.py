@@ -95,9 +95,9 @@ def test_dead_letters_are_counted_here_and_there() -> None:
     session.producer("q").send(b"1")
     assert session.consumer("q").receive() is not None
     session.recover()
-    broker.engine.wait(lambda: bool(broker.dead_letters))
+    broker.loop.wait(lambda: bool(broker.dead_letters))
     assert counted(broker) == {"consumers": 1, "enqueued": 1, "delivered": 1, "dead_lettered": 1}
-    broker.engine.flush_all()
+    broker.loop.flush_all()
     assert counted(broker, "DLQ") == {"depth": 1, "ready": 1, "enqueued": 1}
 
 

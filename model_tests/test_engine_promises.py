@@ -161,7 +161,7 @@ def test_an_earlier_message_that_comes_late_loses_none(
     session = broker.connect().session("AUTO_ACKNOWLEDGE")
     consumer = session.consumer("in")
     if timed:
-        broker.engine.wait(lambda: False)
+        broker.loop.wait(lambda: False)
     late.commit()
     message = consumer.receive(None)
     assert message is not None
@@ -212,13 +212,13 @@ def test_a_commit_of_two_parts_holds_or_not_wherever_its_connection_breaks(
         else:
             session.producer("out").send(b"", message_id="o0", delivery_mode="NON_PERSISTENT")
         session.producer("out").send(b"", message_id="o1")
-        broker.engine.at(broker.now + 1_000 * microseconds, lambda s=session: s.fault("link_loss"))  # type: ignore[misc]
+        broker.loop.schedule(broker.now + 1_000 * microseconds, lambda s=session: s.fault("link_loss"))  # type: ignore[misc]
         committed = True
         try:
             session.commit()
         except JMSException:
             committed = False
-        broker.engine.wait(lambda: False)
+        broker.loop.wait(lambda: False)
         broker.crash()
         broker.restart()
         session.close()
@@ -367,7 +367,7 @@ def test_dead_letters_that_were_taken_leave_nothing_behind() -> None:
     broker = broker_of("artemis", max_delivery_attempts=1)
 
     def held() -> int:
-        return sum(len(each) for each in vars(broker._letters).values() if isinstance(each, Sized))  # noqa: SLF001 - memory
+        return sum(len(each) for each in vars(broker.engine.dead_letters).values() if isinstance(each, Sized))
 
     before = held()
     for _ in range(5):
@@ -381,10 +381,10 @@ def test_dead_letters_that_were_taken_leave_nothing_behind() -> None:
 def test_without_a_dead_letter_queue_they_are_destroyed() -> None:
     broker = broker_of("ems", max_delivery_attempts=1, dead_letter_queue=None)
     poisoned(broker)
-    broker.engine.flush_all()
+    broker.loop.flush_all()
     assert (rest(broker, "in"), broker.dead_letters) == ([], [])
     broker.kill()
-    assert broker.storage.journal.recovery.live == {}
+    assert broker.journal.journal.recovery.live == {}
     broker.restart()
     assert (rest(broker, "in"), broker.dead_letters) == ([], [])
 
@@ -395,11 +395,11 @@ def test_a_broker_that_stops_in_the_midst_of_it_has_the_message_once(fault: str,
     """In its queue or among the dead letters, whatever of the journal is on the disk (here: any subset of it)."""
     broker = broker_of("artemis", max_delivery_attempts=1, seed=seed, pace=Timed(seed=seed))
     poisoned(broker)
-    broker.engine.wait(lambda: bool(broker._letters._moving))  # noqa: SLF001 - the midst of it
-    assert broker._letters._moving  # noqa: SLF001
+    broker.loop.wait(lambda: bool(broker.engine.dead_letters._pending))  # noqa: SLF001 - the midst of it
+    assert broker.engine.dead_letters._pending  # noqa: SLF001
     getattr(broker, fault)()
     broker.restart()
-    broker.engine.wait(lambda: False)
+    broker.loop.wait(lambda: False)
     letters = [letter.id for letter in broker.dead_letters]
     assert sorted([*rest(broker, "in"), *letters]) == ["poison"]
     broker.crash()
@@ -522,7 +522,7 @@ def test_what_a_broker_finds_at_its_limit_is_told_in_order_whoever_observes() ->
         consuming.close()
         broker.crash()
         broker.restart()
-        broker.engine.wait(lambda: False)
+        broker.loop.wait(lambda: False)
         told.append([str(line["message"]) for line in lines(broker) if line["event"] == "dead_lettered"])
     assert told[0] == told[1] != []
 
@@ -544,12 +544,12 @@ def test_no_listener_is_called_inside_a_call_of_its_session(profile: str, call: 
     session.consumer("other", listener=hear)
     fill(broker, "m1", "m2")
     fill(broker, "m3", queue="other")
-    broker.engine.wait(lambda: False)
+    broker.loop.wait(lambda: False)
     for _ in range(2):
         calling = True
         getattr(session, call)()
         calling = False
-        broker.engine.wait(lambda: False)
+        broker.loop.wait(lambda: False)
     session.commit()
     assert had[:3] in (["m1", "m2", "m3"], ["m1", "m3", "m2"], ["m3", "m1", "m2"])
     assert len(had) == (3 if call == "commit" else 9)
@@ -663,7 +663,7 @@ def test_a_broker_that_forgets_its_marks_forgets_what_was_given_back_too() -> No
 
 def closed_and_opened(broker: Broker) -> Journal:
     """What a journal in a folder has after its broker."""
-    journal = broker.storage.journal
+    journal = broker.journal.journal
     assert isinstance(journal, FileJournal)
     broker.close()
     return FileJournal(journal.path)
@@ -671,9 +671,9 @@ def closed_and_opened(broker: Broker) -> Journal:
 
 def killed(broker: Broker) -> Journal:
     """What is left when the process has died, whatever was synced."""
-    journal = broker.storage.journal
+    journal = broker.journal.journal
     assert isinstance(journal, MemoryJournal)
-    while broker.engine.go_on():  # the disk is in time
+    while broker.loop.step():  # the disk is in time
         pass
     return journal.kill()
 

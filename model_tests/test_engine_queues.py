@@ -122,7 +122,7 @@ def test_a_browser_of_two_copies_sees_both() -> None:
     connection = broker.connect()
     producer = connection.session().producer("q")
     sent = producer.send(message_id="m1")
-    broker.engine.go_on()
+    broker.loop.step()
     connection.lose()
     producer.wait()
     assert sent.outcome == "in_doubt"
@@ -183,7 +183,7 @@ def test_a_purge_removes_what_is_ready_and_nothing_else(profile: str, pace: str)
     session = broker.connect().session(prefetch=1)
     received = session.consumer("q").receive(None)
     assert received is not None
-    while broker.engine.go_on():
+    while broker.loop.step():
         pass  # where taking a message makes room, the next one comes
     ready = broker.metrics().queues["q"].ready
     assert ready >= 2
@@ -230,8 +230,8 @@ def test_dead_letters_can_be_purged() -> None:
     session = broker.connect().session()
     assert session.consumer("q").receive() is not None
     session.close()
-    broker.engine.wait(lambda: bool(broker.dead_letters))
-    broker.engine.flush_all()
+    broker.loop.wait(lambda: bool(broker.dead_letters))
+    broker.loop.flush_all()
     assert broker.purge("DLQ") == 1
     assert broker.dead_letters == []
     assert_kept(broker)

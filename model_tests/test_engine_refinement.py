@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 import pytest
 
 from ackfsm.engine import AtOnce, Broker, Connection, Consumer, JMSException, Message, Producer, Shuffled, Timed
-from ackfsm.engine._pace import Pace
+from ackfsm.engine.core.scheduler import Scheduler
 from ackfsm.terms import AckMode, Consumption, Profile
 from model_tests._tables import shipped
 from model_tests.engine_calls import Application, shared_wiring
@@ -17,7 +17,7 @@ from model_tests.engine_refinement import Refinement
 
 __all__ = ["shared_wiring"]
 
-_PACES: Mapping[str, Callable[[], Pace]] = {
+_PACES: Mapping[str, Callable[[], Scheduler]] = {
     "at once": AtOnce,
     "timed": lambda: Timed(seed=1),
     "shuffled": lambda: Shuffled(1),
@@ -57,7 +57,7 @@ def test_a_step_that_the_model_refuses_is_told_with_the_reason() -> None:
     refinement.take(producer)
     producer.send()
     refinement.check()
-    refinement._heard(broker.core.events["broker_restart"], broker.core.broker)  # noqa: SLF001 - as if it had happened
+    refinement._heard(broker.stepper.events["broker_restart"], broker.stepper.broker)  # noqa: SLF001 - as if it had happened
     with pytest.raises(AssertionError, match="broker_restart: broker, up: it runs already"):
         refinement.check()
 
@@ -69,7 +69,7 @@ def test_a_state_that_the_model_does_not_have_is_told() -> None:
     refinement.take(producer)
     producer.send()
     copy = next(iter(refinement._copies.values()))  # noqa: SLF001 - to put it elsewhere
-    copy.state = copy.automaton.put(copy.state, redelivery="marked")
+    copy.state = copy.automaton.with_states(copy.state, redelivery="marked")
     with pytest.raises(AssertionError, match=r"redelivery\(m1\) is marked in the engine and clear in the model"):
         refinement.check()
 
@@ -116,7 +116,7 @@ class _Run:
         self.consume()
         self.send()
         self.consume()
-        while self.broker.engine.go_on():
+        while self.broker.loop.step():
             pass
         self.refinement.check()
 
@@ -129,7 +129,7 @@ class _Run:
 
     def consume(self) -> None:
         if self.consumer.listener is not None:
-            self.broker.engine.go_on()
+            self.broker.loop.step()
             got: list[Message] = self.application.received[-1:]
         else:
             received = self.consumer.receive(0.01)

@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from ackfsm.engine import Broker, Outcome
-from ackfsm.engine._messages import HeaderValue
+from ackfsm.engine import Broker, HeaderValue, Outcome
 from ackfsm.journal import FileJournal, Journal, Kind, MemoryJournal, SqliteJournal
 from model_tests._tables import shipped
 from model_tests.engine_calls import shared_wiring
@@ -112,7 +111,7 @@ def test_an_id_of_a_transaction_that_never_committed_is_not_known(tmp_path: Path
     with broker_on(FileJournal(tmp_path / "journal"), **settings) as broker:
         session = broker.connect().session("SESSION_TRANSACTED")
         session.producer("q").send(b"tea", duplicate_id=b"once")
-        broker.engine.flush_all()
+        broker.loop.flush_all()
         broker.kill()
         broker.restart()
     with broker_on(FileJournal(tmp_path / "journal"), **settings) as broker:
@@ -121,7 +120,7 @@ def test_an_id_of_a_transaction_that_never_committed_is_not_known(tmp_path: Path
 
 
 def test_of_many_ids_the_newest_are_known(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ackfsm.engine._broker.REMEMBERED", 3)
+    monkeypatch.setattr("ackfsm.engine.core.queues.REMEMBERED", 3)
     broker = broker_on(MemoryJournal(), duplicate_detection=True)
     producer = broker.connect().session().producer("q")
     for number in range(5):
@@ -208,7 +207,7 @@ def test_a_transaction_that_never_committed_leaves_nothing(kind: str, tmp_path: 
         assert consumer.receive(None) is not None
         session.producer("out").send()
         assert consumer.receive(None) is None  # the application is done with the first
-        broker.engine.flush_all()
+        broker.loop.flush_all()
     with broker_on(KINDS[kind](tmp_path / "journal")) as broker:
         assert (broker.queue("in").length, broker.queue("out").length) == (1, 0)
 
@@ -218,7 +217,7 @@ def test_a_transaction_that_never_committed_does_not_count_with_the_next(tmp_pat
         session = broker.connect().session("SESSION_TRANSACTED")
         producer = session.producer("q")
         producer.send(message_id="undone")
-        broker.engine.flush_all()
+        broker.loop.flush_all()
         session.rollback()
         producer.send(message_id="done")
         session.commit()
@@ -270,7 +269,7 @@ def test_a_dead_letter_is_moved_by_one_transaction_of_the_journal() -> None:
     client = broker.connect()
     assert client.session("CLIENT_ACKNOWLEDGE").consumer("in").receive(None) is not None
     client.crash()
-    broker.engine.flush_all()
+    broker.loop.flush_all()
     *entries, last = [entry for entry in journal.entries if entry[0] is not Kind.MARK]
     assert sorted(kind for kind, *_ in entries) == [Kind.STORE, Kind.REMOVE]
     assert last[0] is Kind.COMMIT

@@ -76,7 +76,7 @@ def test_what_is_sent_again_under_a_known_id_is_taken_once(mode: str) -> None:
     with broker.connect() as client:
         session = client.session()
         producer = session.producer("q", on_outcome=heard.append)
-        broker.engine.at(250_000 if mode == "AUTO_ACKNOWLEDGE" else 150_000, client.lose)
+        broker.loop.schedule(250_000 if mode == "AUTO_ACKNOWLEDGE" else 150_000, client.lose)
         with contextlib.suppress(OutcomeUnknown):
             heard.append(producer.send(message_id="m", duplicate_id=b"m"))
             session.commit()
@@ -92,7 +92,7 @@ def test_a_transaction_that_is_sent_again_is_committed() -> None:
         session = client.session()
         producer = session.producer("q")
         message = producer.send(message_id="m")
-        broker.engine.at(50_000, client.lose)
+        broker.loop.schedule(50_000, client.lose)
         with pytest.raises(OutcomeUnknown):
             session.commit()
         producer.resend(message)
@@ -140,7 +140,7 @@ def test_what_is_sent_before_others_are_sent_again_is_read_after_them(transacted
     producer = session.producer("q")
     sent = [producer.send(message_id=name) for name in ("m1", "m2")]
     if transacted:
-        broker.engine.at(50_000, client.lose)
+        broker.loop.schedule(50_000, client.lose)
         with pytest.raises(OutcomeUnknown):
             session.commit()
     else:

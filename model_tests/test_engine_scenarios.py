@@ -63,8 +63,8 @@ def test_a_session_that_has_nothing_to_do_for_its_timer_is_left_alone() -> None:
     session = broker.connect().session()
     session.producer("q")
     session.fault("link_loss")
-    assert not broker.engine.happen("producer_link_loss", next(iter(session.outgoing.values())).session)
-    while broker.engine.go_on():
+    assert not broker.loop.perform_link_event("producer_link_loss", next(iter(session.senders.values())))
+    while broker.loop.step():
         pass
 
 
@@ -106,7 +106,7 @@ def test_what_was_sent_after_a_transaction_was_lost_goes_with_it() -> None:
     producer = session.producer("q")
     producer.send(message_id="before")
     connection.lose()
-    broker.engine.go_on()
+    broker.loop.step()
     producer.send(message_id="after")
     with pytest.raises(TransactionRolledBackException):
         session.commit()
@@ -164,9 +164,9 @@ def test_what_a_sync_for_another_took_along_does_not_come_back(seed: int) -> Non
         producer.send()
         broker.crash()
         broker.restart()
-        broker.engine.go_on()
+        broker.loop.step()
     broker.connect().session().consumer("q", listener=repr)
-    assert broker.engine.wait(lambda: not broker.queue("q").length)
+    assert broker.loop.wait(lambda: not broker.queue("q").length)
 
 
 @pytest.mark.parametrize("seed", range(8))
@@ -175,7 +175,7 @@ def test_a_session_that_is_closed_leaves_nothing_of_its_transaction(seed: int) -
     session = broker.connect().session()
     session.producer("q").send()
     session.close()
-    assert broker.engine.wait(lambda: not broker.queue("q").length)
+    assert broker.loop.wait(lambda: not broker.queue("q").length)
     broker.drained()
 
 
@@ -225,7 +225,7 @@ def test_what_arrives_while_a_session_commits_is_handed_over_afterwards(seed: in
         producer.send()
         sender.commit()
         session.commit()
-    while broker.engine.go_on():
+    while broker.loop.step():
         session.commit()
     assert len(received) == 4
 
@@ -262,7 +262,7 @@ def test_a_mark_that_is_synced_takes_an_acknowledgement_along() -> None:
         producer.send(delivery_mode="NON_PERSISTENT")
     broker.kill()
     broker.restart()
-    broker.engine.wait(lambda: not broker.queue("q").length)
+    broker.loop.wait(lambda: not broker.queue("q").length)
     broker.drained()
 
 
@@ -275,7 +275,7 @@ def test_what_another_session_still_has_of_a_message_does_not_stand_for_it_in_th
         assert connection.session().consumer("q").receive() is not None
         if connection is not connections[-1]:
             connection.lose()
-    while broker.engine.go_on():
+    while broker.loop.step():
         pass
     getattr(broker, fault)()
     broker.restart()
@@ -292,7 +292,7 @@ def test_what_a_session_had_that_is_gone_goes_to_the_next_at_any_pace(seed: int)
     broker.connect().session().producer("q").send()
     connection = broker.connect()
     connection.session().consumer("q")
-    while broker.engine.go_on():
+    while broker.loop.step():
         pass
     connection.lose()
     connection.close()

@@ -146,15 +146,15 @@ class Engine(RuleBasedStateMachine):
 
     @rule()
     def go_on(self) -> None:
-        self.do("broker.engine.go_on()")
+        self.do("broker.loop.step()")
 
     def teardown(self) -> None:
         if "broker" not in self.calls.names or self.calls.failed:
             return
         if not self.broker.running:
             self.do("broker.restart()")
-        if isinstance(self.broker.engine.pace, Timed):
-            self.do("broker.engine.pace.heal()")
+        if isinstance(self.broker.loop.scheduler, Timed):
+            self.do("broker.loop.scheduler.heal()")
         for name in self.sessions:
             self.do(f"c{name}.close()")
         for queue in _QUEUES:

@@ -50,7 +50,7 @@ def test_an_acknowledgement_covers_what_every_consumer_of_the_session_has_had(wh
     assert chosen is not None
     chosen.acknowledge()
     session.close()
-    broker.engine.wait(lambda: False)
+    broker.loop.wait(lambda: False)
     assert lengths(broker) == [1, 1, 1]
 
 
@@ -147,7 +147,7 @@ def test_acknowledge_of_an_old_message_covers_what_the_session_has_had_since() -
     with pytest.raises(IllegalStateException, match="it is acknowledged already"):
         old.acknowledge()
     session.close()
-    broker.engine.wait(lambda: False)
+    broker.loop.wait(lambda: False)
     assert lengths(broker) == [0, 1, 1]
 
 

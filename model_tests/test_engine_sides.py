@@ -17,7 +17,7 @@ from ackfsm.engine import (
     Timed,
     TransactionRolledBackException,
 )
-from ackfsm.engine._pace import Pace
+from ackfsm.engine.core.scheduler import Scheduler
 from model_tests._tables import shipped
 from model_tests.engine_calls import assert_kept, shared_wiring
 
@@ -27,7 +27,7 @@ __all__ = ["shared_wiring"]
 @pytest.mark.parametrize("pace", [AtOnce, Timed, lambda: Shuffled(3)], ids=["at once", "timed", "shuffled"])
 @pytest.mark.parametrize("modes", [("PERSISTENT",), ("PERSISTENT", "NON_PERSISTENT")], ids=["one side", "two sides"])
 def test_a_transaction_of_which_a_message_is_refused_gives_back_what_it_consumed(
-    pace: Callable[[], Pace], modes: Sequence[str]
+    pace: Callable[[], Scheduler], modes: Sequence[str]
 ) -> None:
     broker = Broker("jms", pace=pace(), specification=shipped(), history=True)
     broker.connect().session().producer("in").send(b"x")
@@ -78,10 +78,10 @@ def test_any_number_of_sessions_may_still_be_busy_with_a_message_that_has_gone_o
         connection.lose()
     assert held[-1].delivery_count == 6
     broker.repairs = True
-    while broker.engine.go_on():
+    while broker.loop.step():
         pass
     getattr(broker, fault)()
-    assert {message.copy.of("ack_frame") for message in held} == {"disconnected"}, "every one of them hears of it"
+    assert {message.copy.state_of("ack_frame") for message in held} == {"disconnected"}, "every one of them hears of it"
     broker.restart()
     for message in held:
         message.consumer.session.close()
@@ -100,10 +100,10 @@ def test_nothing_is_kept_of_the_frames_of_connections_that_are_gone() -> None:
             message = connection.session("CLIENT_ACKNOWLEDGE").consumer("q").receive(1)
             assert message
             message.acknowledge()
-    while broker.engine.go_on():
+    while broker.loop.step():
         pass
-    assert not broker.engine._last  # noqa: SLF001 - it shows nowhere else
-    assert broker.core.sessions == {broker.core.broker: None}
+    assert not broker.loop._last_arrival  # noqa: SLF001 - it shows nowhere else
+    assert broker.stepper.links == {broker.stepper.broker: None}
 
 
 @pytest.mark.parametrize("received", [0, 1])

@@ -13,9 +13,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from ackfsm.engine import Broker, Consumer, Producer, Sent, Timed
-from ackfsm.engine._automaton import REFUSED
-from ackfsm.engine._core import Session as Side
-from ackfsm.engine._parts import Copy
+from ackfsm.engine.core.automaton import REFUSED
+from ackfsm.engine.core.instances import Copy, Link
 from ackfsm.terms import Consumption
 from model_tests.engine_calls import Calls, shared_wiring
 from model_tests.engine_refinement import MESSAGES
@@ -66,25 +65,25 @@ class Engine(RuleBasedStateMachine):
     def listens(self) -> bool:
         return self.broker.configuration.consumption is Consumption.LISTENER
 
-    def side(self, name: str) -> Side | None:
+    def side(self, name: str) -> Link | None:
         """The session that ``producer`` or ``consumer`` has, ``None`` if it is closed."""
         face: Producer | Consumer | None = self.named(name)
         if face is None or face.session.closed:
             return None
-        return face.incoming.session if isinstance(face, Consumer) else face._out.session  # noqa: SLF001 - read only
+        return face.receiver if isinstance(face, Consumer) else face._sender  # noqa: SLF001 - read only
 
-    def may(self, event: str, side: Side | None) -> bool:
+    def may(self, event: str, side: Link | None) -> bool:
         """Whether the parts of a session would let ``event`` happen."""
         if side is None:
             return False
-        signal = self.broker.core.events[event].own
-        return all(part.goes_to(signal) != REFUSED for part in side.parts.values())
+        signal = self.broker.stepper.events[event].signal
+        return all(group.successor(signal) != REFUSED for group in side.groups.values())
 
     def copy_may(self, event: str, copy: Copy | None) -> bool:
         """Whether the machines of a copy would let ``event`` happen."""
         if copy is None:
             return False
-        return copy.goes_to(self.broker.core.events[event].own) != REFUSED
+        return copy.successor(self.broker.stepper.events[event].signal) != REFUSED
 
     def messages(self, event: str) -> list[str]:
         """The names of what was sent whose copy would let ``event`` happen."""
@@ -105,14 +104,14 @@ class Engine(RuleBasedStateMachine):
         self.do("consumer = session.consumer('q'" + (", listener=application)" if self.listens else ")"))
         self.do("refinement.take(consumer)")
 
-    def is_fresh(self, side: Side | None) -> bool:
+    def is_fresh(self, side: Link | None) -> bool:
         """Whether the session has nothing under way, so that another is like it."""
         if side is None:
             return True
         copies = [copy for name in self.sent if (copy := getattr(self.named(name), "copy", None)) is not None]
-        idle = all(part.state == part.automaton.initial for part in side.parts.values())
+        idle = all(group.state == group.automaton.initial for group in side.groups.values())
         return idle and all(
-            c.of("publish_frame") != "in_flight" and c.of("publisher_confirm") == "none" for c in copies
+            c.state_of("publish_frame") != "in_flight" and c.state_of("publisher_confirm") == "none" for c in copies
         )
 
     @precondition(lambda self: self.is_fresh(self.side("producer")))
@@ -203,17 +202,17 @@ class Engine(RuleBasedStateMachine):
 
     @rule()
     def go_on(self) -> None:
-        self.do("broker.engine.go_on()")
+        self.do("broker.loop.step()")
 
     # Faults and repairs
 
-    @precondition(lambda self: any(self.may(event, self.broker.core.broker) for event in _BROKER.values()))
+    @precondition(lambda self: any(self.may(event, self.broker.stepper.broker) for event in _BROKER.values()))
     @rule(call=st.sampled_from(sorted(_BROKER)))
     def broker_fails(self, call: str) -> None:
-        if self.may(_BROKER[call], self.broker.core.broker):
+        if self.may(_BROKER[call], self.broker.stepper.broker):
             self.do(f"broker.{call}()")
 
-    @precondition(lambda self: self.may("broker_restart", self.broker.core.broker))
+    @precondition(lambda self: self.may("broker_restart", self.broker.stepper.broker))
     @rule()
     def restart(self) -> None:
         self.do("broker.restart()")
@@ -248,10 +247,10 @@ class Engine(RuleBasedStateMachine):
         self.do("application.throw = 0")
         if not self.broker.running:
             self.do("broker.restart()")
-        if isinstance(self.broker.engine.pace, Timed):
-            self.do("broker.engine.pace.heal()")
+        if isinstance(self.broker.loop.scheduler, Timed):
+            self.do("broker.loop.scheduler.heal()")
         self.do("sending.close()")
-        self.do("while broker.engine.go_on(): pass")
+        self.do("while broker.loop.step(): pass")
         self.another_consumer()
         self.calls.check("refinement.check()")
         self.consume_all()
@@ -263,7 +262,7 @@ class Engine(RuleBasedStateMachine):
         """In rounds, for a listener may have to acknowledge before it gets more."""
         for _ in range(2 * MESSAGES):
             if self.listens:
-                self.do("while broker.engine.go_on(): pass")
+                self.do("while broker.loop.step(): pass")
                 for name in self.acknowledgeable()[::-1]:
                     self.do(f"{name}.acknowledge()")
             else:

@@ -21,8 +21,9 @@ from ackfsm.engine import (
     Timed,
     TransactionRolledBackException,
 )
-from ackfsm.engine._pace import FRAMES, Pace
-from ackfsm.engine._wiring import Event
+from ackfsm.engine.core.model import BoundEvent
+from ackfsm.engine.core.names import FRAMES
+from ackfsm.engine.core.scheduler import Scheduler
 from model_tests._tables import shipped
 from model_tests.engine_calls import shared_wiring
 
@@ -134,7 +135,7 @@ def test_a_message_on_its_way_to_a_client_that_dies_arrives_nowhere_else() -> No
     start, client = broker.now, broker.connect()
     client.session().consumer("q")
     other = broker.connect().session().consumer("q")
-    broker.engine.at(start + 50_000, client.crash)
+    broker.loop.schedule(start + 50_000, client.crash)
     received(other)
     assert broker.now >= start + 150_000
 
@@ -145,7 +146,7 @@ def test_dead_letters_are_no_reason_not_to_be_drained() -> None:
     client = broker.connect()
     received(client.session("CLIENT_ACKNOWLEDGE").consumer("q"))
     client.crash()
-    broker.engine.flush_all()
+    broker.loop.flush_all()
     assert (broker.queue("q").length, broker.queue("DLQ").length) == (0, 1)
     broker.drained()
 
@@ -189,9 +190,9 @@ def test_a_connection_that_breaks_as_a_commit_is_executed_leaves_all_of_it_or_no
     session = broker.connect().session("SESSION_TRANSACTED")
     received(session.consumer("in"))
     session.producer("out").send()
-    strikes: list[Event] = []
+    strikes: list[BoundEvent] = []
 
-    def strike(event: Event, _: object) -> None:
+    def strike(event: BoundEvent, _: object) -> None:
         if event.name == struck and not strikes:
             strikes.append(event)
             session.fault("link_loss")
@@ -213,7 +214,7 @@ def test_an_acknowledgement_in_doubt_is_raised_and_in_the_log() -> None:
     broker.connect().session().producer("q").send(message_id="m")
     client = broker.connect()
     message = received(client.session("CLIENT_ACKNOWLEDGE").consumer("q"))
-    broker.engine.at(broker.now + 50_000, client.lose)
+    broker.loop.schedule(broker.now + 50_000, client.lose)
     with pytest.raises(OutcomeUnknown, match="m may come again"):
         message.acknowledge()
     assert (said(broker, "ack_in_doubt"), said(broker, "acknowledged")) == (["m"], [])
@@ -239,7 +240,7 @@ def test_a_lazy_session_acknowledges_when_there_is_nothing_else_to_do() -> None:
 
 
 @pytest.mark.parametrize("pace", [Timed, AtOnce])
-def test_a_receive_that_gets_nothing_takes_its_time(pace: Callable[[], Pace]) -> None:
+def test_a_receive_that_gets_nothing_takes_its_time(pace: Callable[[], Scheduler]) -> None:
     broker = broker_of(pace=pace())
     consumer = broker.connect().session().consumer("q")
     before = broker.now

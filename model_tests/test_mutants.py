@@ -57,9 +57,9 @@ def _recovers_a_removal_that_survived(specification: tables.Specification) -> No
     broker = Broker(specification=specification)
     copy = broker.connect().session().producer("q").send().copy
     assert copy is not None
-    copy.state = copy.automaton.put(copy.state, entry="crashed", record="durable", ack_record="at_risk")
-    broker.storage.recover([copy])
-    assert copy.of("entry") == "removed"
+    copy.state = copy.automaton.with_states(copy.state, entry="crashed", record="durable", ack_record="at_risk")
+    broker.journal.recover([copy], lambda _: set())
+    assert copy.state_of("entry") == "removed"
 
 
 def _keeps_a_dead_letter(specification: tables.Specification) -> None:

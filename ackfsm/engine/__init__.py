@@ -1,11 +1,11 @@
 """A broker in the process, every step of which is a row of the tables."""
 
-from ackfsm.engine._broker import Broker
-from ackfsm.engine._browser import Browsed, Browser
-from ackfsm.engine._connection import Connection
-from ackfsm.engine._consumer import Consumer, Message
-from ackfsm.engine._dead_letters import DEAD_LETTER_HEADERS
-from ackfsm.engine._errors import (
+from ackfsm.engine.broker import Broker
+from ackfsm.engine.browser import Browsed, Browser
+from ackfsm.engine.connection import Connection
+from ackfsm.engine.consumer import Consumer, Message
+from ackfsm.engine.core.dead_letters import DEAD_LETTER_HEADERS
+from ackfsm.engine.core.errors import (
     BrokerStopped,
     IllegalStateException,
     JMSException,
@@ -16,13 +16,12 @@ from ackfsm.engine._errors import (
     Stuck,
     TransactionRolledBackException,
 )
-from ackfsm.engine._log import History
-from ackfsm.engine._messages import Body, HeaderValue, MapValue, Outcome, Sent
-from ackfsm.engine._metrics import PROMETHEUS_CONTENT_TYPE, Metrics, QueueMetrics, prometheus
-from ackfsm.engine._pace import AtOnce, Shuffled, Timed
-from ackfsm.engine._producer import Producer
-from ackfsm.engine._queues import Queue
-from ackfsm.engine._session import Session
+from ackfsm.engine.core.instances import Body, HeaderValue, MapValue, Outcome, Queue, Sent
+from ackfsm.engine.core.scheduler import AtOnce, Shuffled, Timed
+from ackfsm.engine.history import History
+from ackfsm.engine.metrics import PROMETHEUS_CONTENT_TYPE, Metrics, QueueMetrics, prometheus
+from ackfsm.engine.producer import Producer
+from ackfsm.engine.session import Session
 
 __all__ = [
     "DEAD_LETTER_HEADERS",

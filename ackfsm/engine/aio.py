@@ -7,10 +7,11 @@
             await message.acknowledge()
 
 A thin face of :class:`Connection`, :class:`Session`, :class:`Producer` and :class:`Consumer`.  While a task waits, the
-event loop turns the engine, one thing at a time, so that the messages of many tasks share a window and a sync of the
-journal.  Nothing sleeps: virtual time passes as fast as the tasks wait.  Where nothing more can happen, whoever waits
-for an outcome is told so, and whoever waits for a message goes on waiting until a call of this face brings something
-about.  A blocking call of the engine (a commit, an acknowledgement, a send that meets a full window) turns it itself.
+event loop drives the engine, one step at a time, so that the messages of many tasks share a window and a sync of the
+journal.  Nothing sleeps: virtual time passes as fast as the tasks wait.  Where nothing more can happen, a task that
+waits for an outcome gets :class:`Stuck`, and one that waits for a message goes on waiting until a call of another task
+brings something about.  A blocking call of the engine (a commit, an acknowledgement, a send that meets a full window)
+drives it itself.
 """
 
 from __future__ import annotations
@@ -21,18 +22,18 @@ import inspect
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
 from typing import Any, TypeAlias
 
-from ackfsm.engine._arguments import callback_of, instance_of, nanoseconds_of
-from ackfsm.engine._broker import Broker
-from ackfsm.engine._browser import Browser
-from ackfsm.engine._closing import AsyncClosing
-from ackfsm.engine._connection import Connection
-from ackfsm.engine._consumer import Consumer, Deferred, Message
-from ackfsm.engine._errors import IllegalStateException, MessageRejected, OutcomeUnknown, Stuck
-from ackfsm.engine._messages import Body, HeaderValue, Outcome, Received, Sent
-from ackfsm.engine._metrics import Metrics
-from ackfsm.engine._producer import Producer
-from ackfsm.engine._queues import Queue
-from ackfsm.engine._session import Session
+from ackfsm.engine.arguments import callback_of, instance_of, nanoseconds_of
+from ackfsm.engine.broker import Broker
+from ackfsm.engine.browser import Browser
+from ackfsm.engine.closing import AsyncClosing
+from ackfsm.engine.connection import Connection
+from ackfsm.engine.consumer import Consumer, DeferredListener, Message
+from ackfsm.engine.core.errors import IllegalStateException, MessageRejected, OutcomeUnknown, Stuck
+from ackfsm.engine.core.instances import Body, HeaderValue, Outcome, Queue, Sent
+from ackfsm.engine.message import Received
+from ackfsm.engine.metrics import Metrics
+from ackfsm.engine.producer import Producer
+from ackfsm.engine.session import Session
 
 __all__ = [
     "AsyncBroker",
@@ -51,36 +52,36 @@ Handler: TypeAlias = Callable[[Sent], object]
 """What is called with each message that has an outcome: a function, or a coroutine function."""
 
 
-class _Turns:
-    """Turns the engine of a broker while somebody waits."""
+class EngineDriver:
+    """Drives the engine of a broker while tasks wait."""
 
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
-        self._turn: asyncio.Future[bool] | None = None
-        self._news: asyncio.Event = asyncio.Event()
+        self._next_step: asyncio.Future[bool] | None = None
+        self._changed: asyncio.Event = asyncio.Event()
         self.number = 0
         self._tasks: set[asyncio.Task[Any]] = set()
 
     async def next(self) -> bool:
         """Wait for the next thing to happen; ``False`` if nothing can."""
-        if self._turn is None:
+        if self._next_step is None:
             loop = asyncio.get_running_loop()
-            self._turn = loop.create_future()
-            loop.call_soon(self._go_on)
-        return await asyncio.shield(self._turn)
+            self._next_step = loop.create_future()
+            loop.call_soon(self._step)
+        return await asyncio.shield(self._next_step)
 
-    def _go_on(self) -> None:
-        turn, self._turn = self._turn, None
+    def _step(self) -> None:
+        turn, self._next_step = self._next_step, None
         if turn is None:
             return
         try:
-            went = self._broker.engine.go_on()
-        except Exception as error:  # noqa: BLE001 - it is for those who wait
+            went = self._broker.loop.step()
+        except Exception as error:  # noqa: BLE001 - the tasks that wait get it
             turn.set_exception(error)
             return
         turn.set_result(went)
         if went:
-            self.called()
+            self.notify()
 
     async def until(self, done: Callable[[], bool], doing: str) -> None:
         """Wait until ``done()``; raises :class:`Stuck` if nothing that could happen would bring it about."""
@@ -88,21 +89,21 @@ class _Turns:
             if not await self.next() and not await self.next() and not done():
                 raise Stuck(f"{doing} would wait for ever: nothing is left that could happen")
 
-    async def news(self, since: int) -> None:
+    async def wait_for_change(self, since: int) -> None:
         """Wait until something was called, or happened, after :attr:`number` was ``since``."""
         while self.number == since:
-            self._news.clear()
-            await self._news.wait()
+            self._changed.clear()
+            await self._changed.wait()
 
-    def called(self) -> None:
+    def notify(self) -> None:
         """Something was called, or has happened, that may let others go on."""
         self.number += 1
-        self._news.set()
+        self._changed.set()
 
-    async def while_(self, goes_on: Callable[[], bool]) -> None:
+    async def wait_while(self, goes_on: Callable[[], bool]) -> None:
         """Wait as long as ``goes_on()``, unless the caller is what goes on: a listener, or another callback."""
         while goes_on() and asyncio.current_task() not in self._tasks:
-            await self.news(self.number)
+            await self.wait_for_change(self.number)
 
     def spawn(self, work: Coroutine[Any, Any, None]) -> None:
         """Run ``work`` beside all else."""
@@ -117,7 +118,7 @@ class AsyncBroker:
     def __init__(self, broker: Broker) -> None:
         """Raises :class:`ackfsm.terms.InputError` for what is no :class:`Broker`."""
         self.broker = instance_of("broker", Broker, broker)
-        self._turns = _Turns(broker)
+        self._driver = EngineDriver(broker)
 
     def connect(self, client_id: str | None = None, **settings: object) -> AsyncConnection:
         """A connection of a client, see :meth:`Broker.connect`.
@@ -125,7 +126,7 @@ class AsyncBroker:
         Sends are ``asynchronous`` unless the settings say otherwise, so that each task waits for its own.
         """
         chosen = {"send_mode": "asynchronous", **settings}
-        return AsyncConnection(self.broker.connect(client_id, **chosen), self._turns)
+        return AsyncConnection(self.broker.connect(client_id, **chosen), self._driver)
 
     @property
     def queues(self) -> Mapping[str, Queue]:
@@ -141,7 +142,7 @@ class AsyncBroker:
         try:
             return self.broker.purge(queue)
         finally:
-            self._turns.called()
+            self._driver.notify()
 
     def metrics(self) -> Metrics:
         """See :meth:`Broker.metrics`."""
@@ -151,20 +152,25 @@ class AsyncBroker:
 class AsyncConnection(AsyncClosing):
     """A client's connection.  :meth:`AsyncBroker.connect` makes it; it is closed when it is left as a context."""
 
-    def __init__(self, connection: Connection, turns: _Turns) -> None:
+    def __init__(self, connection: Connection, driver: EngineDriver) -> None:
         self.connection = connection
-        self._turns = turns
+        self._driver = driver
+
+    @property
+    def driver(self) -> EngineDriver:
+        """Drives the engine while tasks of this connection wait."""
+        return self._driver
 
     def session(self, ack_mode: str | None = None, **settings: object) -> AsyncSession:
         """A session, see :meth:`Connection.session`."""
-        return AsyncSession(self.connection.session(ack_mode, **settings), self._turns)
+        return AsyncSession(self.connection.session(ack_mode, **settings), self._driver)
 
     async def start(self) -> None:
         """See :meth:`Connection.start`."""
         try:
             self.connection.start()
         finally:
-            self._turns.called()
+            self._driver.notify()
 
     async def stop(self) -> None:
         """See :meth:`Connection.stop`; waits until no listener of the connection is called any more (JMS 3.1, 6.1.5).
@@ -172,7 +178,7 @@ class AsyncConnection(AsyncClosing):
         From within a listener or another callback it waits for nothing: it would wait for itself.
         """
         self.connection.stop()
-        await self._turns.while_(lambda: any(session.is_called() for session in self.connection.sessions))
+        await self._driver.wait_while(lambda: any(session.listener_busy() for session in self.connection.sessions))
 
     @property
     def is_stopped(self) -> bool:
@@ -180,25 +186,25 @@ class AsyncConnection(AsyncClosing):
         return self.connection.is_stopped
 
     async def close(self) -> None:
-        """See :meth:`Connection.close`; whoever iterates over a consumer comes to the end."""
+        """See :meth:`Connection.close`; iterations over its consumers end."""
         self.connection.close()
-        self._turns.called()
+        self._driver.notify()
 
 
 class AsyncSession(AsyncClosing):
     """A session.  :meth:`AsyncConnection.session` makes it; it is closed when it is left as a context."""
 
-    def __init__(self, session: Session, turns: _Turns) -> None:
+    def __init__(self, session: Session, driver: EngineDriver) -> None:
         self.session = session
-        self._turns = turns
+        self._driver = driver
 
     def producer(self, queue: str | Queue, *, on_outcome: Handler | None = None) -> AsyncProducer:
         """Something that sends to ``queue``; ``on_outcome`` hears what becomes of each message."""
-        return AsyncProducer(self.session, queue, on_outcome, self._turns)
+        return AsyncProducer(self.session, queue, on_outcome, self._driver)
 
     def consumer(self, queue: str | Queue, *, listener: AsyncListener | None = None) -> AsyncConsumer:
         """Something that consumes from ``queue``; of a ``listener`` one call at a time goes on in a session."""
-        return AsyncConsumer(self.session, queue, listener, self._turns)
+        return AsyncConsumer(self.session, queue, listener, self._driver)
 
     def browser(self, queue: str | Queue) -> Browser:
         """See :meth:`Session.browser`."""
@@ -224,7 +230,7 @@ class AsyncSession(AsyncClosing):
         try:
             call()
         finally:
-            self._turns.called()
+            self._driver.notify()
 
 
 class AsyncProducer(AsyncClosing):
@@ -234,17 +240,17 @@ class AsyncProducer(AsyncClosing):
         unheard: messages whose ``send`` was cancelled before their outcome was known; ask :meth:`outcome` for it.
     """
 
-    def __init__(self, session: Session, queue: str | Queue, on_outcome: Handler | None, turns: _Turns) -> None:
+    def __init__(self, session: Session, queue: str | Queue, on_outcome: Handler | None, driver: EngineDriver) -> None:
         self.unheard: list[Sent] = []
-        self._turns = turns
+        self._driver = driver
         self._handler = callback_of("on_outcome", on_outcome)
-        self.producer: Producer = session.producer(queue, on_outcome=None if on_outcome is None else self._hear)
+        self.producer: Producer = session.producer(queue, on_outcome=None if on_outcome is None else self._on_outcome)
 
     async def close(self) -> None:
         """See :meth:`Producer.close`: it waits for the outcomes of what was sent, as long as they may come."""
-        self.producer.shut()
-        with contextlib.suppress(Stuck):  # who asks for such an outcome is told
-            await self._turns.until(lambda: not self.producer.waits, "the close of a producer")
+        self.producer.mark_closed()
+        with contextlib.suppress(Stuck):  # outcome() raises it
+            await self._driver.until(lambda: not self.producer.has_open_sends, "the close of a producer")
 
     async def send(self, body: Body = b"", headers: Mapping[str, HeaderValue] | None = None, **settings: Any) -> Sent:
         """Send a message and wait for its outcome; ``settings`` are those of :meth:`Producer.send`.
@@ -261,12 +267,12 @@ class AsyncProducer(AsyncClosing):
 
     def post(self, body: Body = b"", headers: Mapping[str, HeaderValue] | None = None, **settings: Any) -> Sent:
         """Send a message and wait for nothing that the tables do not make a send wait for."""
-        self._turns.called()
+        self._driver.notify()
         return self.producer.send(body, headers, **settings)
 
     async def resend(self, message: Sent) -> Sent:
         """See :meth:`Producer.resend`; waits for the outcome of the second copy."""
-        self._turns.called()
+        self._driver.notify()
         return await self.outcome(self.producer.resend(message))
 
     async def outcome(self, message: Sent) -> Sent:
@@ -276,7 +282,7 @@ class AsyncProducer(AsyncClosing):
         it will never be known.
         """
         instance_of("message", Sent, message)
-        await self._turns.until(lambda: message.outcome is not Outcome.OPEN, f"the outcome of {message.id}")
+        await self._driver.until(lambda: message.outcome is not Outcome.OPEN, f"the outcome of {message.id}")
         if message in self.unheard:
             self.unheard.remove(message)
         if message.outcome is Outcome.REJECTED:
@@ -285,29 +291,29 @@ class AsyncProducer(AsyncClosing):
             raise OutcomeUnknown(f"the connection broke before the broker answered {message.id}; it may have it")
         return message
 
-    def _hear(self, message: Sent) -> None:
+    def _on_outcome(self, message: Sent) -> None:
         if self._handler is not None:
-            told = self._handler(message)
-            if inspect.iscoroutine(told):
-                self._turns.spawn(told)
+            work = self._handler(message)
+            if inspect.iscoroutine(work):
+                self._driver.spawn(work)
 
 
 class AsyncMessage(Received):
     """A message that was delivered; its attribute ``message`` is that of the session itself."""
 
-    __slots__ = ("_turns", "message")
+    __slots__ = ("_driver", "message")
 
-    def __init__(self, message: Message, turns: _Turns) -> None:
+    def __init__(self, message: Message, driver: EngineDriver) -> None:
         super().__init__(message.sent, redelivered=message.redelivered, delivery_count=message.delivery_count)
         self.message = message
-        self._turns = turns
+        self._driver = driver
 
     async def acknowledge(self) -> None:
         """See :meth:`Message.acknowledge`."""
         try:
             self.message.acknowledge()
         finally:
-            self._turns.called()
+            self._driver.notify()
 
 
 class AsyncConsumer(AsyncClosing):
@@ -316,22 +322,26 @@ class AsyncConsumer(AsyncClosing):
     It is closed when it is left as a context; iterating over it ends when it is closed, or the session.
     """
 
-    def __init__(self, session: Session, queue: str | Queue, listener: AsyncListener | None, turns: _Turns) -> None:
-        self._turns = turns
+    def __init__(
+        self, session: Session, queue: str | Queue, listener: AsyncListener | None, driver: EngineDriver
+    ) -> None:
+        self._driver = driver
         self._listener = callback_of("listener", listener)
-        self.consumer: Consumer = session.consumer(queue, listener=None if listener is None else Deferred(self._begin))
-        turns.called()
+        self.consumer: Consumer = session.consumer(
+            queue, listener=None if listener is None else DeferredListener(self._begin)
+        )
+        driver.notify()
 
     async def close(self) -> None:
-        """See :meth:`Consumer.close`; whoever waits in :meth:`receive` gets ``None``.
+        """See :meth:`Consumer.close`; a task that waits in :meth:`receive` gets ``None``.
 
-        It waits until the listener has come to its end, unless that is who calls.
+        It waits until the listener has come to its end, unless the listener itself calls.
         """
         try:
             self.consumer.close()
         finally:
-            self._turns.called()
-        await self._turns.while_(lambda: self._listener is not None and self.consumer.is_busy)
+            self._driver.notify()
+        await self._driver.wait_while(lambda: self._listener is not None and self.consumer.is_busy)
 
     async def receive(self, timeout: float | None = None) -> AsyncMessage | None:  # noqa: ASYNC109 - virtual seconds
         """The next message.
@@ -344,22 +354,22 @@ class AsyncConsumer(AsyncClosing):
         never lost to a cancellation.  Raises :class:`IllegalStateException` for a consumer with a listener, and once it
         or the session is closed.
         """
-        engine = self.consumer.session.broker.engine
+        loop = self.consumer.broker.loop
         wait = None if timeout is None else nanoseconds_of(timeout)
-        end = engine.pace.now + wait if wait else None
-        with engine.deadline(end):
+        end = loop.scheduler.now + wait if wait else None
+        with loop.deadline(end):
             while (message := self.consumer.poll()) is None:
-                number = self._turns.number
-                if end is not None and engine.pace.now >= end:
+                number = self._driver.number
+                if end is not None and loop.scheduler.now >= end:
                     return None
-                if not await self._turns.next():
+                if not await self._driver.next():
                     if wait is not None:
                         return None
-                    await self._turns.news(number)
+                    await self._driver.wait_for_change(number)
                 if self.consumer.closed:
                     return None
-        self._turns.called()
-        return AsyncMessage(message, self._turns)
+        self._driver.notify()
+        return AsyncMessage(message, self._driver)
 
     def __aiter__(self) -> AsyncIterator[AsyncMessage]:
         """All messages, until it or the session is closed."""
@@ -383,16 +393,16 @@ class AsyncConsumer(AsyncClosing):
         return self.consumer.closed or self.consumer.session.closed
 
     def _begin(self, message: Message) -> None:
-        self._turns.spawn(self._listen(message))
+        self._driver.spawn(self._listen(message))
 
     async def _listen(self, message: Message) -> None:
         failed: Exception | None = None
         try:
             if self._listener is not None:
-                told = self._listener(AsyncMessage(message, self._turns))
-                if inspect.isawaitable(told):
-                    await told
+                work = self._listener(AsyncMessage(message, self._driver))
+                if inspect.isawaitable(work):
+                    await work
         except Exception as error:  # noqa: BLE001 - whatever a listener throws is a listener exception (JMS 3.1, 8.7)
             failed = error
         self.consumer.done(message, failed)
-        self._turns.called()
+        self._driver.notify()

@@ -66,13 +66,13 @@ class _Life:
         while turns is not None and self._is_busy() and not self._process.stopped:
             number = turns.number
             if not await turns.next():
-                await turns.news(number)
+                await turns.wait_for_change(number)
         self._process.close()
 
     def _idle(self) -> None:
         """Nothing in the loop could wake a task: let the engine go on, or bring the application to its end."""
         if self._process.turns is not None and self._process.is_alive and self._process.go_on():
-            self._process.turns.called()
+            self._process.turns.notify()
         else:
             self._end()
 

@@ -84,7 +84,7 @@ class Process:
     def connect_tasks(self) -> AsyncConnection:
         """A connection for the tasks of an asynchronous application."""
         made = AsyncBroker(self._broker).connect(self.name)
-        self.turns = made._turns  # noqa: SLF001 - nobody else turns the engine
+        self.turns = made.driver
         return cast("AsyncConnection", self.guard(made))
 
     def turn(self, connection: Connection, work: Awaitable[object]) -> None:
@@ -113,11 +113,11 @@ class Process:
         self.stopped = True
         self.close()
         if self.turns is not None:
-            self.turns.called()
+            self.turns.notify()
 
     def go_on(self) -> bool:
         """Have the engine do the next thing; whether there was one."""
-        return self._broker.engine.go_on()
+        return self._broker.loop.step()
 
     # What a fault needs to know, and does
 
@@ -134,7 +134,7 @@ class Process:
     @property
     def produces(self) -> bool:
         """Whether an open session of it sends."""
-        return any(session.outgoing for session in self._sessions())
+        return any(session.senders for session in self._sessions())
 
     def _sessions(self) -> Iterator[Session]:
         return (s for connection in self._connections for s in connection.sessions if not s.closed)

@@ -13,6 +13,7 @@ from typing import Any, TypeAlias, overload
 from ackfsm.engine import (
     Broker,
     Connection,
+    HeaderValue,
     IllegalStateException,
     JMSException,
     Message,
@@ -21,11 +22,8 @@ from ackfsm.engine import (
     Producer,
     Sent,
 )
-from ackfsm.engine._core import Session as Side
-from ackfsm.engine._messages import HeaderValue
-from ackfsm.engine._parts import Copy
-from ackfsm.engine._wiring import Event
 from ackfsm.engine.aio import AsyncConnection, AsyncMessage
+from ackfsm.engine.core import BoundEvent, Copy, Link
 from ackfsm.pytest_plugin._attempt import Attempt
 from ackfsm.pytest_plugin._crash import ProcessCrashed
 from ackfsm.pytest_plugin._loop import is_asynchronous, refuse_nesting, run_tasks
@@ -229,7 +227,7 @@ class Trial:
             while (message := consumer.receive(None)) is not None:
                 taken.append(message)
                 session.finish_processing()
-                if message.copy.told.claimable:
+                if message.copy.facts.acknowledgeable:
                     message.acknowledge()
             if session.transacted:
                 session.commit()
@@ -274,7 +272,7 @@ class Trial:
             self._process = None
         if not self.broker.running:
             self.broker.restart()
-        self.broker.engine.settle()
+        self.broker.loop.run_to_quiescence()
         if process.last_word is not None:
             self.deaths.append((process.clients(), process.last_word, self.history.lines[-1]["t"]))
         if forgotten and returned:
@@ -314,7 +312,7 @@ class Trial:
                 process.turn(connection, told)
             run_tasks(process, self.watch, told, lambda: bool(self._left_in(process.queues()) or process.listening))
             return
-        self.broker.engine.wait(lambda: not process.is_alive or not self._left_in(process.queues()))
+        self.broker.loop.wait(lambda: not process.is_alive or not self._left_in(process.queues()))
         process.check()
         process.close()
 
@@ -326,21 +324,21 @@ class Trial:
 
     # Events
 
-    def _observe(self, event: Event, subject: Copy | Side) -> None:
+    def _observe(self, event: BoundEvent, subject: Copy | Link) -> None:
         process = self._process
         if event.name == "processed" and process is not None and process.dead:
             return  # the engine lets go of what a dead process had
         message = subject.message.id if isinstance(subject, Copy) else ""
         throwing = event.name in _DELIVERED and isinstance(subject, Copy) and _has_listener(subject)
-        may = self._may(throwing=throwing) if not self.broker.engine.is_executing else frozenset[Fault]()
+        may = self._may(throwing=throwing) if not self.broker.loop.is_executing else frozenset[Fault]()
         self._happened(event.name, event.agent, self._side(event, subject), message, may)
 
-    def _side(self, event: Event, subject: Copy | Side) -> str:
+    def _side(self, event: BoundEvent, subject: Copy | Link) -> str:
         """Where an event happens that is no frame: with the machine that decides it."""
-        if isinstance(subject, Side):
+        if isinstance(subject, Link):
             return subject.kind
         owner = self.broker.specification.owner(event.name)
-        side = self.broker.core.wiring.table.among.get(owner.name if owner is not None else "")
+        side = self.broker.stepper.model.table.index_scope.get(owner.name if owner is not None else "")
         return side if side in {"producer", "consumer"} else "broker"
 
     def _may(self, *, throwing: bool) -> frozenset[Fault]:
@@ -406,7 +404,8 @@ _NOT_STORED = frozenset({Outcome.OPEN, Outcome.REJECTED, Outcome.IN_DOUBT, Outco
 
 
 def _has_listener(copy: Copy) -> bool:
-    return copy.route.incoming is not None and copy.route.incoming.consumer.listener is not None
+    consumer = None if copy.binding.receiver is None else copy.binding.receiver.consumer
+    return consumer is not None and consumer.has_listener
 
 
 def _quoted(given: object) -> str:

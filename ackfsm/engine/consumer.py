@@ -3,26 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from contextlib import AbstractContextManager
+from typing import Protocol
 
-from ackfsm.engine._arguments import instance_of, nanoseconds_of
-from ackfsm.engine._closing import Closing
-from ackfsm.engine._courses import Script
-from ackfsm.engine._errors import IllegalStateException, OutcomeUnknown
-from ackfsm.engine._messages import Received
-from ackfsm.engine._parts import Copy, Filed
-from ackfsm.engine._queues import Incoming
-from ackfsm.engine._wiring import Event, State
+from ackfsm.engine.arguments import instance_of, nanoseconds_of
+from ackfsm.engine.closing import Closing
+from ackfsm.engine.context import BrokerContext
+from ackfsm.engine.core.errors import IllegalStateException, OutcomeUnknown
+from ackfsm.engine.core.index import CopyIndex
+from ackfsm.engine.core.instances import Copy, Queue, ReceiverLink
+from ackfsm.engine.core.macrosteps import StepRequest
+from ackfsm.engine.core.model import BoundEvent, StateFacts
+from ackfsm.engine.core.names import AckFrom, Event
+from ackfsm.engine.message import Received
+from ackfsm.terms import Configuration
 
-if TYPE_CHECKING:
-    from ackfsm.engine._queues import Queue
-    from ackfsm.engine._session import Session
-
-__all__ = ["Consumer", "Deferred", "Message"]
-
+__all__ = ["Consumer", "DeferredListener", "Message"]
 
 _BOTH = 2
-"""Steps: processed and acknowledged, acknowledged and handed over."""
+"""Steps: processed and acknowledged, acknowledged and delivered."""
+
+_LAZY_BATCH = 32
+"""So many messages are acknowledged together by a consumer that acknowledges lazily."""
 
 
 class Message(Received):
@@ -32,7 +34,7 @@ class Message(Received):
 
     def __init__(self, consumer: Consumer, copy: Copy, delivery_count: int) -> None:
         self.sent = copy.message
-        self.redelivered = copy.flagged
+        self.redelivered = copy.redelivered
         self.delivery_count = delivery_count
         self.consumer = consumer
         self.copy = copy
@@ -41,10 +43,39 @@ class Message(Received):
     def acknowledge(self) -> None:
         """Acknowledge it, and whatever else the mode covers; ignored where the session acknowledges by itself.
 
-        Raises :class:`OutcomeUnknown` if nobody knows whether the broker has it, :class:`IllegalStateException` if
+        Raises :class:`OutcomeUnknown` if it is in doubt whether the broker has it, :class:`IllegalStateException` if
         there is nothing to acknowledge or the session is closed.
         """
         self.consumer.acknowledge(self)
+
+
+class _Session(Protocol):
+    """The session of a consumer."""
+
+    process: str
+    configuration: Configuration
+    transaction: int
+    transacted: bool
+    closed: bool
+    stopped: bool
+    is_busy: bool
+    listener_skipped: bool
+    consumers: list[Consumer]
+
+    def ensure_open(self) -> None: ...
+    def begin(self) -> None: ...
+    def commit(self) -> None: ...
+    def rollback(self) -> None: ...
+    def recover(self) -> None: ...
+    def close(self) -> None: ...
+    def finish_processing(self) -> None: ...
+    def listener_busy(self) -> bool: ...
+    def resume_listeners(self) -> None: ...
+    def schedule_listeners(self) -> None: ...
+    def without_listeners(self) -> AbstractContextManager[None]: ...
+    def acknowledge_others(self, of: Consumer) -> bool: ...
+    def release_closed_consumers(self) -> None: ...
+    def close_consumer(self, consumer: Consumer) -> None: ...
 
 
 class Consumer(Closing):
@@ -58,36 +89,44 @@ class Consumer(Closing):
         left: whether all that it was sent is settled or in the queue again after that.
     """
 
-    def __init__(self, session: Session, queue: Queue, incoming: Incoming, listener: Listener | None) -> None:
+    def __init__(
+        self, session: _Session, broker: BrokerContext, queue: Queue, receiver: ReceiverLink, listener: Listener | None
+    ) -> None:
         self.session = session
         self.queue = queue
-        self.incoming = incoming
+        self.receiver = receiver
         self.listener = listener
-        self._broker = session.broker
-        self._whose = self._broker.whose("acknowledge", incoming.configuration)
-        self._gives_back = self._broker.whose("requeue", incoming.configuration) == "library"
-        self._scope = self._broker.scope_of_acknowledgement(incoming.configuration)
-        self.closed = self.left = False
-        self._arrived = Filed()
-        self.heed()
-        self._drive = self._broker.engine.courses.drive
-        self._scripts = self._broker.engine.scripts
-        self._finishing = self._script()
-        self._claiming = self._broker.engine.script(self._broker.core.events["acknowledge"], _hands)
+        self.broker = self._broker = broker
+        table = broker.engine.model.table
+        self._ack_by = table.decided_by(Event.ACKNOWLEDGE, receiver.configuration)
+        self._session_acks = self._ack_by is AckFrom.LIBRARY
+        self._requeues_failed = table.decided_by(Event.REQUEUE, receiver.configuration) is AckFrom.LIBRARY
+        self._scope = broker.ack_scope(receiver.configuration)
+        self._delivery_order = broker.engine.model.overtaken_by(Event.DELIVERED_CLEAR, "consumer")
+        self._lazy: list[Message] = []
+        self.closed = self.detached = False
+        self._deliverable: CopyIndex[Copy] = CopyIndex()
+        self.update_source()
+        self._run = self._broker.loop.macro_steps.run
+        self._requests = self._broker.loop.requests
+        self._complete_request = self._completion()
+        self._ack_and_deliver = self._broker.loop.request(
+            self._broker.stepper.events[Event.ACKNOWLEDGE], _delivery_event
+        )
         self._current: Message | None = None
         self._last: Message | None = None
-        self._goes_on = isinstance(listener, Deferred)
+        self._is_deferred = isinstance(listener, DeferredListener)
 
-    def heed(self) -> None:
-        """Hand over what has arrived from now on, or nothing: if it is closed, or its connection is stopped."""
+    def update_source(self) -> None:
+        """From now on deliver what arrives; or nothing, if it is closed or its connection is stopped."""
         shut = self.closed or self.session.stopped
-        self._arrived = Filed() if shut else self.incoming.session.under(self._broker.hand_over)
+        self._deliverable = CopyIndex() if shut else self.receiver.index(self._delivery_order)
 
-    def _script(self) -> Script:
+    def _completion(self) -> StepRequest:
         """What is done when the application is done with a message."""
-        events = self._broker.core.events
-        by_session = (events["acknowledge"],) if self._whose == "library" else ()
-        return self._broker.engine.script(events["processed"], *by_session)
+        events = self._broker.stepper.events
+        by_session = (events[Event.ACKNOWLEDGE],) if self._session_acks else ()
+        return self._broker.loop.request(events[Event.PROCESSED], *by_session)
 
     @property
     def is_busy(self) -> bool:
@@ -99,19 +138,19 @@ class Consumer(Closing):
 
         Raises :class:`IllegalStateException` for a consumer with a listener, and once the session is closed.
         """
-        self._receives()
+        self._check_receive()
         return self._poll()
 
     def _poll(self) -> Message | None:
         while True:
-            self._broker.engine.settle()
+            self._broker.loop.run_to_quiescence()
             copy = self._next()
-            message = None if copy is None else self._hand_over(copy)
+            message = None if copy is None else self._deliver(copy)
             if message is not None or copy is None or self._next() is copy:
                 return message  # what is first and is not handed over may be later
 
-    def _receives(self) -> None:
-        self.session.alive()
+    def _check_receive(self) -> None:
+        self.session.ensure_open()
         if self.closed:
             raise IllegalStateException("the consumer is closed; make another with session.consumer()")
         if self.listener is not None:
@@ -129,13 +168,13 @@ class Consumer(Closing):
         once it is closed.
         """
         wait = None if timeout is None else nanoseconds_of(timeout)
-        engine = self._broker.engine
-        until = engine.pace.now + wait if wait else None
+        loop = self._broker.loop
+        until = loop.scheduler.now + wait if wait else None
         message = self.poll()
         if message is not None:
             return message
-        with engine.deadline(until):
-            while (until is None or engine.pace.now < until) and engine.go_on():
+        with loop.deadline(until):
+            while (until is None or loop.scheduler.now < until) and loop.step():
                 message = self._poll()
                 if message is not None:
                     return message
@@ -143,42 +182,47 @@ class Consumer(Closing):
 
     def _next(self) -> Copy | None:
         """The copy that would be handed over next."""
-        first = self._arrived.first()
+        first = self._deliverable.first()
         if first is None:
             return None
-        told: State = first.automaton.told[first.state]
-        return first if told.hands is not None or told.claimable else None
+        facts: StateFacts = first.automaton.facts[first.state]
+        return first if facts.delivery_event is not None or facts.acknowledgeable else None
 
-    def _hand_over(self, copy: Copy) -> Message | None:
+    def _deliver(self, copy: Copy) -> Message | None:
         """Give ``copy`` to the application; ``None`` if the acknowledgement that has to come first is in doubt."""
-        count = copy.mark
-        if self._whose == "library" and copy.told.hands is None and self._claims(copy):
-            return self._received(copy, count)
-        event = copy.told.hands
+        count = copy.dispatch_count
+        if self._session_acks and copy.facts.delivery_event is None and self._acknowledge_first(copy):
+            return self._delivered(copy, count)
+        event = copy.facts.delivery_event
         if event is None:
             return None
         if self.session.transacted:
             self.session.begin()
-        return self._received(copy, count) if self._drive(self._scripts[event.name], copy) else None
+        return self._delivered(copy, count) if self._run(self._requests[event.name], copy) else None
 
-    def _claims(self, copy: Copy) -> bool:
-        """Acknowledge a message that is then handed over; whether it has been, in one course with that."""
+    def _acknowledge_first(self, copy: Copy) -> bool:
+        """Acknowledge a message that is then delivered; whether it has been, in one macro-step with that."""
         if self._broker.history is not None or self.session.transacted:
             self._acknowledge(copy)
             return False
-        done = self._drive(self._claiming, copy)
+        done = self._run(self._ack_and_deliver, copy)
         if done:
-            self._until_acknowledged(copy)
+            self._wait_acknowledged(copy)
         return done == _BOTH
 
-    def _received(self, copy: Copy, delivery_count: int) -> Message:
+    def _delivered(self, copy: Copy, delivery_count: int) -> Message:
         """The application has the message now."""
         message = Message(self, copy, delivery_count)
         if self._broker.history is not None:
             self._log(message, "delivered", redelivered=message.redelivered, delivery_count=message.delivery_count)
-        copy.received = message
+        copy.delivery = message
         self._current = self._last = message
         return message
+
+    @property
+    def has_listener(self) -> bool:
+        """Whether messages are pushed to a listener."""
+        return self.listener is not None
 
     def pump(self) -> None:
         """Call the listener for what has arrived."""
@@ -186,24 +230,24 @@ class Consumer(Closing):
         if self.listener is None or session.closed:
             return
         if session.is_busy:
-            session.passed_over = True
+            session.listener_skipped = True
             return
         session.is_busy = True
         try:
-            while not session.is_called() and (copy := self._next()) is not None:
+            while not session.listener_busy() and (copy := self._next()) is not None:
                 session.finish_processing()
-                message = self._hand_over(copy)
+                message = self._deliver(copy)
                 if message is not None:
                     self._call(message)
                 elif self._next() is copy:
                     break  # a call of the session is waiting; it looks again when it returns
         finally:
-            session.free()
+            session.resume_listeners()
 
-    def look(self) -> None:
+    def schedule_pump(self) -> None:
         """Call the listener, if there is one, for what has had to wait."""
         if self.listener is not None and not self.closed:
-            self._broker.engine.callbacks.append(self.pump)
+            self._broker.loop.callbacks.append(self.pump)
 
     def _call(self, message: Message) -> None:
         if self.listener is None:
@@ -213,17 +257,17 @@ class Consumer(Closing):
         except Exception as error:  # noqa: BLE001 - whatever a listener throws is a listener exception (JMS 3.1, 8.7)
             self._failed(message, error)
         else:
-            if not self._goes_on:
-                self.finish()
+            if not self._is_deferred:
+                self.complete()
 
     def done(self, message: Message, error: Exception | None = None) -> None:
-        """A :class:`Deferred` listener is done with ``message``, or has failed with ``error``."""
+        """A :class:`DeferredListener` listener is done with ``message``, or has failed with ``error``."""
         if self._current is message:
             if error is None:
-                self.finish()
+                self.complete()
             else:
                 self._failed(message, error)
-        self.session.let_leave()
+        self.session.release_closed_consumers()
         for consumer in self.session.consumers:
             consumer.pump()
 
@@ -232,13 +276,13 @@ class Consumer(Closing):
             return
         self._current = None
         self._log(message, "failed", error=repr(error))
-        self._broker.engine.perform("listener_exception", message.copy)
-        if self._gives_back:
-            self._broker.engine.perform("requeue", message.copy)
+        self._broker.loop.perform(Event.LISTENER_EXCEPTION, message.copy)
+        if self._requeues_failed:
+            self._broker.loop.perform(Event.REQUEUE, message.copy)
         self._acknowledge_by_session(message)
-        self._broker.engine.settle()
+        self._broker.loop.run_to_quiescence()
 
-    def finish(self) -> None:
+    def complete(self) -> None:
         """The application is done with the message that it had last."""
         message = self._current
         if message is None:
@@ -246,41 +290,41 @@ class Consumer(Closing):
         self._current = None
         if self._broker.history is not None:
             self._log(message, "processed")
-            self._broker.engine.perform("processed", message.copy)
-        elif self._drive(self._finishing, message.copy) == _BOTH:
-            self._until_acknowledged(message.copy)
+            self._broker.loop.perform(Event.PROCESSED, message.copy)
+        elif self._run(self._complete_request, message.copy) == _BOTH:
+            self._wait_acknowledged(message.copy)
             return
         self._acknowledge_by_session(message)
 
-    def let_go(self) -> None:
+    def abandon(self) -> None:
         """The application does not go on with the message that it had last, which will come again."""
         message, self._current = self._current, None
         if message is not None:
-            self._broker.engine.perform("processed", message.copy)
+            self._broker.loop.perform(Event.PROCESSED, message.copy)
 
     def _acknowledge_by_session(self, message: Message) -> None:
-        if self._whose == "library":
-            if message.copy.received is message and message.copy.told.claimable:
+        if self._session_acks:
+            if message.copy.delivery is message and message.copy.facts.acknowledgeable:
                 self._acknowledge(message.copy)
-        elif self._whose == "lazy":
-            self._broker.lazily(self, message)
+        elif self._ack_by is AckFrom.LIBRARY_LAZILY:
+            self._acknowledge_lazily(message)
 
     def acknowledge(self, message: Message) -> None:
         """See :meth:`Message.acknowledge`."""
-        self.session.alive()
+        self.session.ensure_open()
         instance_of("message", Message, message)
-        if self._whose != "application":
+        if self._ack_by is not AckFrom.APPLICATION:
             return
         self.session.finish_processing()
-        with self.session.undisturbed():  # what comes during the call is not covered by it
+        with self.session.without_listeners():  # what comes during the call is not covered by it
             whole = self._scope == "session"
-            covered = self._covers(message, rest=whole)
+            covered = self._acknowledge_covered(message, rest=whole)
             if whole or (covered and self._scope != "message"):
                 covered = self.session.acknowledge_others(self) or covered
             if not covered:
-                raise IllegalStateException(f"acknowledge() of {message.id}: {self._why_not(message)}")
-        self.session.look()
-        self.session.let_leave()
+                raise IllegalStateException(f"acknowledge() of {message.id}: {self._refusal_of(message)}")
+        self.session.schedule_listeners()
+        self.session.release_closed_consumers()
         if message.in_doubt:
             raise OutcomeUnknown(f"the connection broke before the broker answered; {message.id} may come again")
 
@@ -301,82 +345,91 @@ class Consumer(Closing):
     def acknowledge_last(self) -> bool:
         """Another consumer of the session is acknowledged, and that covers what this one has had, if anything."""
         last, self._last = self._last, None
-        return last is not None and self._covers(last, rest=True)
+        return last is not None and self._acknowledge_covered(last, rest=True)
 
-    def acknowledge_lazily(self, message: Message) -> bool:
-        """Lazily, unless it was given back meanwhile."""
-        return self._covers(message, rest=False)
+    def _acknowledge_lazily(self, message: Message) -> None:
+        """Acknowledge it with a batch, or when there is nothing else to do."""
+        self._lazy.append(message)
+        self._broker.lazy_consumers[self] = None
+        if len(self._lazy) >= _LAZY_BATCH:
+            self.flush_lazy_acks()
 
-    def _covers(self, message: Message, *, rest: bool) -> bool:
+    def flush_lazy_acks(self) -> bool:
+        """Acknowledge now what is to be acknowledged lazily; whether anything of it was not requeued meanwhile."""
+        self._broker.lazy_consumers.pop(self, None)
+        waiting, self._lazy = self._lazy, []
+        return bool(sum(self._acknowledge_covered(message, rest=False) for message in reversed(waiting)))
+
+    def _acknowledge_covered(self, message: Message, *, rest: bool) -> bool:
         """Acknowledge ``message``; if it was given back, the last of the rest that this consumer has had, or nothing.
 
         What was given back is another delivery when it comes again, to another session perhaps, which acknowledges it.
         """
-        if message.copy.received is message and self._acknowledge(message.copy, scope=self._scope):
+        if message.copy.delivery is message and self._acknowledge(message.copy, scope=self._scope):
             return True
-        held = self._broker.core.copies_of(self.incoming.session) if rest else []
-        return any(copy.received is not None and self._acknowledge(copy, scope=self._scope) for copy in reversed(held))
+        held = self._broker.stepper.copies_of(self.receiver) if rest else []
+        return any(copy.delivery is not None and self._acknowledge(copy, scope=self._scope) for copy in reversed(held))
 
-    def _why_not(self, message: Message) -> str:
-        if message.copy.received is not message:
+    def _refusal_of(self, message: Message) -> str:
+        if message.copy.delivery is not message:
             return "it is acknowledged already, or it was given back and delivered again since"
-        row = self._broker.core.refusal()
+        row = self._broker.stepper.refusal()
         return f"{row.because} ({row.place})"
 
     def _acknowledge(self, copy: Copy, *, scope: str = "message") -> bool:
         """Send the acknowledgement and wait if the tables say that the call does; ``False`` if they refuse it."""
         broker = self._broker
         if broker.history is not None:
-            if not broker.core.can(broker.core.events["acknowledge"], copy):
+            if not broker.stepper.is_enabled(broker.stepper.events[Event.ACKNOWLEDGE], copy):
                 return False
-            name = self.incoming.session.name
-            broker.log_of(copy, self.session.process, "acknowledge", session=name, scope=scope)
-        if not broker.engine.perform("acknowledge", copy):
+            name = self.receiver.name
+            broker.engine.effects.log_copy(copy, self.session.process, "acknowledge", session=name, scope=scope)
+        if not broker.loop.perform(Event.ACKNOWLEDGE, copy):
             return False
-        self._until_acknowledged(copy)
+        self._wait_acknowledged(copy)
         return True
 
-    def _until_acknowledged(self, copy: Copy) -> None:
+    def _wait_acknowledged(self, copy: Copy) -> None:
         """Wait if the tables say that the call does."""
-        told = copy.told
-        if told.acknowledging and told.hands is None:
-            self._broker.wait(lambda: not (_waiting(copy) or self._awaits()), "an acknowledgement")
+        facts = copy.facts
+        if facts.ack_pending and facts.delivery_event is None:
+            self._broker.wait(lambda: not (_ack_pending(copy) or self._covered_pending()), "an acknowledgement")
         else:
-            self._broker.engine.settle()
+            self._broker.loop.run_to_quiescence()
 
-    def _awaits(self) -> bool:
+    def _covered_pending(self) -> bool:
         """Whether something that the acknowledgement covers has no answer yet."""
-        return self._scope != "message" and any(map(_waiting, self._broker.core.copies_of(self.incoming.session)))
+        return self._scope != "message" and any(map(_ack_pending, self._broker.stepper.copies_of(self.receiver)))
 
     def _log(self, message: Message, event: str, **fields: object) -> None:
         session = self.session
         if self._broker.history is not None:
-            self._broker.log_of(
+            self._broker.engine.effects.log_copy(
                 message.copy,
                 session.process,
                 event,
-                session=self.incoming.session.name,
+                session=self.receiver.name,
                 transaction=session.transaction if session.transacted else None,
                 **fields,
             )
 
 
-def _hands(told: State) -> Event | None:
+def _delivery_event(facts: StateFacts) -> BoundEvent | None:
     """The event by which a copy in this state is handed over."""
-    return told.hands
+    return facts.delivery_event
 
 
-def _waiting(copy: Copy) -> bool:
+def _ack_pending(copy: Copy) -> bool:
     """Whether the call that acknowledges has not returned: what it has released may be handed over."""
-    told = copy.told
-    return told.acknowledging and told.hands is None
+    facts = copy.facts
+    return facts.ack_pending and facts.delivery_event is None
 
 
 Listener = Callable[[Message], object]
 """What is called with each message; an exception is a listener exception."""
 
 
-class Deferred:
+class DeferredListener:
     """A listener that goes on after the call has returned; :meth:`Consumer.done` says when it is done."""
 
     def __init__(self, call: Callable[[Message], object]) -> None:

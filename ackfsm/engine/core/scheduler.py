@@ -5,24 +5,20 @@ from __future__ import annotations
 import random
 from typing import Protocol, runtime_checkable
 
-__all__ = ["FRAMES", "PUBLISH", "AtOnce", "Pace", "Shuffled", "Timed"]
+from ackfsm.engine.core.names import FRAMES, Agent
 
-PUBLISH = "producer_to_broker"
-"""The agent whose events are frames that a producer sends."""
+__all__ = ["AtOnce", "Scheduler", "Shuffled", "Timed"]
 
-FRAMES = frozenset({PUBLISH, "broker_to_producer", "consumer_to_broker", "broker_to_consumer"})
-"""The agents whose events are frames that are read."""
-
-_PROMPT = frozenset({"library", "broker"})
+_IMMEDIATE = frozenset[str]({Agent.LIBRARY, Agent.BROKER})
 
 
 @runtime_checkable
-class Pace(Protocol):
+class Scheduler(Protocol):
     """When things happen."""
 
     now: int
 
-    def prompt(self) -> frozenset[str]:
+    def immediate_agents(self) -> frozenset[str]:
         """The agents whose events follow at once."""
 
     def delay(self, agent: str) -> int | None:
@@ -33,14 +29,14 @@ class Pace(Protocol):
 
 
 class AtOnce:
-    """Frames arrive as they are sent, and the disk is asked when somebody waits for it."""
+    """Frames arrive as they are sent, and the journal is synced when a call waits for it."""
 
     def __init__(self) -> None:
         self.now = 0
 
-    def prompt(self) -> frozenset[str]:
-        """Everybody but disk, timer and queue."""
-        return _PROMPT | FRAMES
+    def immediate_agents(self) -> frozenset[str]:
+        """All but disk, timer and queue."""
+        return _IMMEDIATE | FRAMES
 
     def delay(self, agent: str) -> int | None:
         """Nothing takes time."""
@@ -75,16 +71,16 @@ class Timed:
     ) -> None:
         self.now = 0
         self._latency, self._loss = latency, loss
-        self._taking = {"disk": disk, "timer": timer}
-        self._random = random.Random(seed)  # noqa: S311 - chance that can be had again, not secrecy
+        self._durations: dict[str, int] = {Agent.DISK: disk, Agent.TIMER: timer}
+        self._random = random.Random(seed)  # noqa: S311 - repeatable chance, not secrecy
 
-    def prompt(self) -> frozenset[str]:
+    def immediate_agents(self) -> frozenset[str]:
         """Library and broker; frames travel."""
-        return _PROMPT
+        return _IMMEDIATE
 
     def delay(self, agent: str) -> int | None:
-        """What the agent takes."""
-        return self._random.randint(*self._latency) if agent in FRAMES else self._taking[agent]
+        """The time that the agent takes."""
+        return self._random.randint(*self._latency) if agent in FRAMES else self._durations[agent]
 
     def loses(self, agent: str) -> bool:
         """By chance."""
@@ -96,17 +92,17 @@ class Timed:
 
 
 class Shuffled:
-    """Any event that can happen may be the next, and every interleaving is met by some seed.
+    """Any event that can happen may be the next; every interleaving occurs with some seed.
 
     Frames of one connection and direction stay in their order, as on any connection.
     """
 
     def __init__(self, seed: int = 0) -> None:
         self.now = 0
-        self.random = random.Random(seed)  # noqa: S311 - chance that can be had again, not secrecy
+        self.random = random.Random(seed)  # noqa: S311 - repeatable chance, not secrecy
 
-    def prompt(self) -> frozenset[str]:
-        """Nobody."""
+    def immediate_agents(self) -> frozenset[str]:
+        """None."""
         return frozenset()
 
     def delay(self, agent: str) -> int | None:
@@ -115,6 +111,6 @@ class Shuffled:
         return None
 
     def loses(self, agent: str) -> bool:
-        """Losses are faults, and whoever wants them injects them."""
+        """Losses are faults, which a test injects."""
         del agent
         return False

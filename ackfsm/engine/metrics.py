@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Collection, Generator, Iterator, Mapping
 from types import MappingProxyType
-from typing import TYPE_CHECKING
 
-from ackfsm.engine._browser import UNSETTLED
-from ackfsm.engine._parts import Copy
-from ackfsm.engine._queues import Queue
-
-if TYPE_CHECKING:
-    from ackfsm.engine._broker import Broker
+from ackfsm.engine.connection import Connection
+from ackfsm.engine.context import BrokerContext
+from ackfsm.engine.core.instances import Copy, Queue
+from ackfsm.engine.core.names import IN_FLIGHT, Machine
 
 __all__ = ["PROMETHEUS_CONTENT_TYPE", "Metrics", "QueueMetrics", "measure", "prometheus"]
 
@@ -74,7 +71,7 @@ class Metrics:
         connections: that are open.
         sessions: that are open.
         consumers: that are open.
-        journal_syncs: how often the journal was synced because somebody waited for it.
+        journal_syncs: how often the journal was synced because a call waited for it.
         queues: of each queue, by its name.
     """
 
@@ -87,29 +84,31 @@ class Metrics:
     queues: Mapping[str, QueueMetrics]
 
 
-def measure(broker: Broker) -> Metrics:
+def measure(broker: BrokerContext, connections: Collection[Connection]) -> Metrics:
     """The figures as they are now; reads all that is with consumers, and of what waits in a queue the first."""
     now, out = broker.time(), _out(broker)
-    sessions = [session for connection in broker.connections for session in connection.sessions if not session.closed]
+    sessions = [session for connection in connections for session in connection.sessions if not session.closed]
     consumers = [consumer for session in sessions for consumer in session.consumers if not consumer.closed]
     return Metrics(
         now=now,
         running=broker.running,
-        connections=len(broker.connections),
+        connections=len(connections),
         sessions=len(sessions),
         consumers=len(consumers),
-        journal_syncs=broker.storage.syncs,
-        queues=MappingProxyType({name: _measured(queue, out, now) for name, queue in broker.queues.items()}),
+        journal_syncs=broker.journal.syncs,
+        queues=MappingProxyType(
+            {name: _measured(queue, out, now) for name, queue in broker.engine.queues.by_name.items()}
+        ),
     )
 
 
-def _out(broker: Broker) -> dict[Queue, list[Copy]]:
+def _out(broker: BrokerContext) -> dict[Queue, list[Copy]]:
     """The copies that are with consumers."""
-    call, found = broker.core.wiring.broadcast("consumer"), dict[Queue, list[Copy]]()
-    for side in broker.core.sessions:
+    call, found = broker.stepper.model.all_copies("consumer"), dict[Queue, list[Copy]]()
+    for side in broker.stepper.links:
         if side.kind == "consumer":
-            for copy in side.under(call).members.values():
-                if copy.counted and copy.of("entry") in UNSETTLED:
+            for copy in side.index(call).members.values():
+                if copy.in_queue and copy.state_of(Machine.ENTRY) in IN_FLIGHT:
                     found.setdefault(copy.message.queue, []).append(copy)
     return found
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING
+from typing import Protocol
 
-from ackfsm.engine._arguments import (
+from ackfsm.engine.arguments import (
     NO_HEADERS,
     body_of,
     correlation_of,
@@ -15,20 +15,38 @@ from ackfsm.engine._arguments import (
     instance_of,
     reply_of,
 )
-from ackfsm.engine._automaton import REFUSED
-from ackfsm.engine._closing import Closing
-from ackfsm.engine._errors import IllegalStateException, JMSException, MessageRejected, OutcomeUnknown
-from ackfsm.engine._messages import Body, HeaderValue, Outcome, Sent
-from ackfsm.engine._parts import Copy
-from ackfsm.engine._wiring import Event
-
-if TYPE_CHECKING:
-    from ackfsm.engine._queues import Outgoing, Queue
-    from ackfsm.engine._session import Session
+from ackfsm.engine.closing import Closing
+from ackfsm.engine.context import BrokerContext
+from ackfsm.engine.core.automaton import REFUSED
+from ackfsm.engine.core.errors import IllegalStateException, JMSException, MessageRejected, OutcomeUnknown
+from ackfsm.engine.core.instances import Body, Copy, HeaderValue, Outcome, Queue, SenderLink, Sent
+from ackfsm.engine.core.model import BoundEvent
+from ackfsm.engine.core.names import Event
+from ackfsm.terms import Configuration
 
 __all__ = ["Producer"]
 
 _CONFIRMED = Outcome.CONFIRMED
+
+
+class _Session(Protocol):
+    """The session of a producer."""
+
+    name: str
+    process: str
+    transaction: int
+    transacted: bool
+    closed: bool
+    configuration: Configuration
+    senders: dict[Configuration, SenderLink]
+
+    def ensure_open(self) -> None: ...
+    def begin(self) -> None: ...
+    def commit(self) -> None: ...
+    def rollback(self) -> None: ...
+    def close(self) -> None: ...
+    def sender_link(self, settings: Mapping[str, object]) -> SenderLink: ...
+    def sender_link_for_mode(self, delivery_mode: str) -> SenderLink: ...
 
 
 class Producer(Closing):
@@ -38,15 +56,18 @@ class Producer(Closing):
         closed: whether :meth:`close` was called.
     """
 
-    def __init__(self, session: Session, queue: Queue, on_outcome: Callable[[Sent], None] | None) -> None:
+    def __init__(
+        self, session: _Session, broker: BrokerContext, queue: Queue, on_outcome: Callable[[Sent], None] | None
+    ) -> None:
         self.session = session
         self.queue = queue
         self._on_outcome = on_outcome
-        self._broker = session.broker
-        self._out = session.sender({})
-        events = session.broker.core.events
-        self._sending = (events["send"], events["send_in_transaction"])
-        self._resending = (events["resend"],)
+        self._broker = broker
+        self._queues, self._dispatcher = broker.engine.queues, broker.engine.dispatcher
+        self._sender = session.sender_link({})
+        events = broker.stepper.events
+        self._sending = (events[Event.SEND], events[Event.SEND_IN_TRANSACTION])
+        self._resending = (events[Event.RESEND],)
         self.closed = False
 
     def send(  # noqa: PLR0913 - each has a default, and most are given by name
@@ -81,23 +102,23 @@ class Producer(Closing):
         """
         session, broker = self.session, self._broker
         if self.closed:
-            self._refuse()
-        session.alive()
+            self._raise_closed()
+        session.ensure_open()
         data = body if type(body) is bytes else body_of(body)
         named = NO_HEADERS if headers is None else headers_of(headers)
         known = None if duplicate_id is None else duplicate_id_of(duplicate_id)
         answered = None if reply_to is None else reply_of(reply_to)
         linked = None if correlation_id is None else correlation_of(correlation_id)
-        ident = broker.new_id(session.name) if message_id is None else id_of(message_id)
-        now = broker.engine.pace.now if broker.clock is None else broker.time()
-        out = self._out if delivery_mode is None else session.sends_as(delivery_mode)
-        mode, hear = out.configuration.delivery_mode, self._on_outcome
+        ident = self._queues.new_id(session.name) if message_id is None else id_of(message_id)
+        now = broker.loop.scheduler.now if broker.clock is None else broker.time()
+        sender = self._sender if delivery_mode is None else session.sender_link_for_mode(delivery_mode)
+        mode, hear = sender.configuration.delivery_mode, self._on_outcome
         message = Sent(ident, data, named, mode, self.queue, known, now, answered, linked, hear)
-        copy = broker.new_message(out, self.queue, message)
-        copy.refuse = self.queue.is_full()
+        copy = self._queues.first_copy(sender, message)
+        copy.reject = self.queue.is_full()
         if session.transacted:
             session.begin()
-        self._put(copy, self._sending, "send")
+        self._send(sender, copy, self._sending, "send")
         return message if message.outcome is _CONFIRMED else self._result(message)
 
     def resend(self, message: Sent) -> Sent:
@@ -107,21 +128,22 @@ class Producer(Closing):
         configuration does not send again.
         """
         if self.closed:
-            self._refuse()
-        self.session.alive()
+            self._raise_closed()
+        self.session.ensure_open()
         first = instance_of("message", Sent, message).copy
-        if first is None or first.twin is not None:
+        if first is None or first.other_copy is not None:
             raise IllegalStateException(f"{message.id} is {message.outcome}; only what is in doubt is sent again, once")
-        if first.route.outgoing is None or first.route.outgoing.owner is not self.session:
+        sender = first.binding.sender
+        if sender is None or sender not in self.session.senders.values():
             raise IllegalStateException(
                 f"{message.id} was sent by another session, which alone can send it again; send it anew, with a "
                 "duplicate_id if the broker is to know it again"
             )
-        self._choose(first, self._resending)
-        self._broker.second_copy(first)
+        self._send_event(first, self._resending)
+        self._queues.second_copy(first)
         message.outcome = Outcome.OPEN
         self.session.begin()
-        self._put(first, self._resending, "resend")
+        self._send(sender, first, self._resending, "resend")
         return self._result(message)
 
     def close(self) -> None:
@@ -132,21 +154,21 @@ class Producer(Closing):
 
         Raises :class:`IllegalStateException` from another thread than the broker's.
         """
-        self.shut()
-        self._broker.engine.wait(lambda: not self.waits)
+        self.mark_closed()
+        self._broker.loop.wait(lambda: not self.has_open_sends)
 
-    def shut(self) -> None:
+    def mark_closed(self) -> None:
         """Send nothing more, and wait for nothing."""
         self._broker.check_use()
         self.closed = True
 
     @property
-    def waits(self) -> bool:
+    def has_open_sends(self) -> bool:
         """Whether the outcome of a message that the session has sent to this queue is open."""
-        sides = () if self.session.closed else self.session.outgoing.values()
-        return any(message.queue is self.queue for out in sides for message in out.open)
+        sides = () if self.session.closed else self.session.senders.values()
+        return any(message.queue is self.queue for sender in sides for message in sender.open)
 
-    def _refuse(self) -> None:
+    def _raise_closed(self) -> None:
         self._broker.check_use()
         raise IllegalStateException("the producer is closed; make another with session.producer()")
 
@@ -156,56 +178,55 @@ class Producer(Closing):
             sent = instance_of("message", Sent, message)
             self._broker.wait(lambda: sent.outcome is not Outcome.OPEN, f"the outcome of {sent.id}")
         else:
-            self._broker.wait(lambda: not self._out.open, f"the outcomes of {self.session.name}")
+            self._broker.wait(lambda: not self._sender.open, f"the outcomes of {self.session.name}")
 
-    def _choose(self, copy: Copy, events: tuple[Event, ...]) -> Event:
+    def _send_event(self, copy: Copy, events: tuple[BoundEvent, ...]) -> BoundEvent:
         """The event by which the tables let this copy be sent."""
         for event in events:
-            if copy.goes_to(event.own) != REFUSED:
+            if copy.successor(event.signal) != REFUSED:
                 return event
-        row = copy.automaton.refusal(events[0].own, copy.state)
+        row = copy.automaton.refusal(events[0].signal, copy.state)
         raise IllegalStateException(f"{events[0].name} of {copy.message.id}: {row.because if row else 'refused'}")
 
-    def _put(self, copy: Copy, events: tuple[Event, ...], said: str) -> None:
-        """Send, as soon as the tables let it, and wait for the answer if they say that the call waits."""
-        broker, engine = self._broker, self._broker.engine
-        event = self._choose(copy, events)
+    def _send(self, sender: SenderLink, copy: Copy, events: tuple[BoundEvent, ...], call: str) -> None:
+        """Send as soon as the tables allow it, and wait for the answer if they say that the call waits."""
+        broker, loop = self._broker, self._broker.loop
+        event = self._send_event(copy, events)
         message = copy.message
-        out: Outgoing = copy.route.outgoing
-        out.open[message] = None
-        message.waited = False
-        while not self._sent(event, copy, said):
-            row = broker.core.refusal()
-            if (row.error is not None and not broker.repairs) or not engine.go_on():
-                del out.open[message]
-                raise JMSException(f"{said} of {message.id}: {row.because} ({row.place})")
-        if copy.told.sending:
-            message.waited = True
-            broker.wait(lambda: not copy.told.sending, f"{said} of {message.id}")
+        sender.open[message] = None
+        message.blocking = False
+        while not self._try_send(event, copy, call):
+            row = broker.stepper.refusal()
+            if (row.error is not None and not broker.repairs) or not loop.step():
+                del sender.open[message]
+                raise JMSException(f"{call} of {message.id}: {row.because} ({row.place})")
+        if copy.facts.send_pending:
+            message.blocking = True
+            broker.wait(lambda: not copy.facts.send_pending, f"{call} of {message.id}")
         else:
-            engine.settle(store=message.waited)
+            loop.run_to_quiescence(store=message.blocking)
 
-    def _sent(self, event: Event, copy: Copy, said: str) -> bool:
+    def _try_send(self, event: BoundEvent, copy: Copy, call: str) -> bool:
         broker, session = self._broker, self.session
         if broker.history is None:
-            return broker.dispatching.put(event, copy)
-        if not broker.core.can(event, copy):
+            return self._dispatcher.send(event, copy)
+        if not broker.stepper.is_enabled(event, copy):
             return False
         message = copy.message
         broker.log(
             session.process,
-            said,
+            call,
             session=session.name,
             queue=self.queue.name,
             message=message.id,
             delivery_mode=message.delivery_mode.value,
             transaction=session.transaction if session.transacted else None,
         )
-        return broker.dispatching.put(event, copy)
+        return self._dispatcher.send(event, copy)
 
     def _result(self, message: Sent) -> Sent:
-        """Raise what a call that waited has to raise; whoever did not wait hears by ``on_outcome``."""
-        if not message.waited:
+        """Raise what a call that waited has to raise; others get the outcome by ``on_outcome``."""
+        if not message.blocking:
             return message
         if message.outcome is Outcome.REJECTED:
             raise MessageRejected(f"the broker refused {message.id}: queue {self.queue.name!r} takes no more")

@@ -16,7 +16,7 @@ Line: TypeAlias = Mapping[str, Any]
 
 
 class History:
-    """What clients, broker and nemesis did, in the order in which they did it.
+    """What clients, broker and nemesis did, in order.
 
     ``lines`` has it in memory; with a ``sink`` each line goes there instead and nothing is kept.
     Times are nanoseconds: the virtual time, and where that stands still one more for each event.
@@ -32,10 +32,10 @@ class History:
     def add(self, now: int, process: str, event: str, **fields: object) -> None:
         """One event; fields that are ``None`` are left out."""
         self._last = max(self._last + 1, now)
-        said = {name: value for name, value in fields.items() if value is not None}
-        if "transaction" in said:
-            said["transaction"] = str(said["transaction"])
-        self._sink({"t": self._last, "process": process, "event": event, **said})
+        present = {name: value for name, value in fields.items() if value is not None}
+        if "transaction" in present:
+            present["transaction"] = str(present["transaction"])  # an id is text in a history
+        self._sink({"t": self._last, "process": process, "event": event, **present})
 
     def __iter__(self) -> Iterator[str]:
         """The lines of the file, header first."""

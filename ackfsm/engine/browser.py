@@ -4,24 +4,20 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING
+from typing import Protocol
 
-from ackfsm.engine._messages import Body, HeaderValue, Sent
-from ackfsm.engine._parts import Copy
-from ackfsm.engine._queues import Queue
+from ackfsm.engine.context import BrokerContext
+from ackfsm.engine.core.instances import Body, Copy, HeaderValue, Queue
+from ackfsm.engine.core.names import Entry, Machine, Redelivered, Redelivery
 from ackfsm.terms import DeliveryMode
 
-if TYPE_CHECKING:
-    from ackfsm.engine._broker import Broker
-    from ackfsm.engine._session import Session
+__all__ = ["Browsed", "Browser"]
 
-__all__ = ["UNSETTLED", "Browsed", "Browser", "copies_in"]
 
-UNSETTLED = frozenset({"dispatched", "acked_in_transaction"})
-"""A message in these states is with a consumer, or acknowledged in a transaction that is open."""
+class _Session(Protocol):
+    """The session of a browser."""
 
-_THERE = frozenset({"ready"}) | UNSETTLED
-"""A message in these states is in the queue: it is neither of an open transaction any more nor removed."""
+    def ensure_open(self) -> None: ...
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -57,11 +53,12 @@ class Browser:
     """The messages of one queue, in the order in which they came.  ``Session.browser`` makes it.
 
     Each iteration goes through what is in the queue as it begins, with consumers or not; nothing is consumed, marked as
-    delivered or told in the history.  What transactions that are open have sent is not there yet.
+    delivered or recorded in the history.  What open transactions have sent is not there yet.
     """
 
-    def __init__(self, session: Session, queue: Queue) -> None:
+    def __init__(self, session: _Session, broker: BrokerContext, queue: Queue) -> None:
         self.session = session
+        self._broker = broker
         self.queue = queue
 
     def __iter__(self) -> Iterator[Browsed]:
@@ -74,27 +71,22 @@ class Browser:
 
     def snapshot(self) -> tuple[Browsed, ...]:
         """The same as a tuple."""
-        self.session.alive()
-        self.session.broker.reach(f"a browser of queue {self.queue.name!r}")
-        return tuple(map(_browsed, copies_in(self.session.broker, self.queue)))
-
-
-def copies_in(broker: Broker, queue: Queue) -> Iterator[Copy]:
-    """Those in ``queue``, oldest first."""
-    for copy in broker.core.copies_of(broker.core.broker):
-        if copy.message.queue is queue and copy.counted and copy.of("entry") in _THERE:
-            yield copy
+        self.session.ensure_open()
+        self._broker.wait_until_running(f"a browser of queue {self.queue.name!r}")
+        return tuple(map(_browsed, self._broker.engine.copies_in(self.queue)))
 
 
 def _browsed(copy: Copy) -> Browsed:
-    message: Sent = copy.message
-    out = copy.of("entry") != "ready"
+    message = copy.message
+    out = copy.state_of(Machine.ENTRY) != Entry.READY
+    flagged = copy.state_of(Machine.REDELIVERED_FLAG) == Redelivered.FLAGGED
+    marked = copy.state_of(Machine.REDELIVERY) == Redelivery.MARKED
     return Browsed(
         id=message.id,
         body=message.body,
         headers=message.headers,
-        redelivered=copy.of("redelivered_flag") == "flagged" if out else copy.of("redelivery") == "marked",
-        delivery_count=copy.mark,
+        redelivered=flagged if out else marked,
+        delivery_count=copy.dispatch_count,
         with_consumer=out,
         timestamp=message.timestamp,
         reply_to=message.reply_to,

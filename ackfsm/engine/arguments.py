@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import TypeVar
 
-from ackfsm.engine._messages import LONGEST, Body, HeaderValue, MapValue
-from ackfsm.engine._queues import Queue
+from ackfsm.engine.core.codec import LONGEST
+from ackfsm.engine.core.instances import Body, HeaderValue, MapValue, Queue
 from ackfsm.terms import InputError
 from ackfsm.text import quoted
 
@@ -50,7 +50,7 @@ NO_HEADERS: Mapping[str, HeaderValue] = MappingProxyType({})
 
 
 def body_of(given: object) -> Body:
-    """The payload, which nobody can change any more."""
+    """The payload, which cannot be changed any more."""
     if isinstance(given, bytes | bytearray | memoryview):
         return bytes(given)
     if isinstance(given, str):
@@ -72,7 +72,7 @@ def _mapped(name: object, value: object) -> MapValue:
 
 
 def headers_of(given: object) -> Mapping[str, HeaderValue]:
-    """A copy of the headers, which nobody can change any more."""
+    """A copy of the headers, which cannot be changed any more."""
     if not isinstance(given, Mapping):
         raise InputError(f"headers cannot be {_shown(given)}; they are a mapping of names to values")
     return MappingProxyType({_header(name): _named(name, value) for name, value in given.items()})
@@ -160,7 +160,7 @@ def flag_of(what: str, given: object) -> bool:
 
 
 def time_of(given: object) -> int:
-    """What a clock has said, in nanoseconds."""
+    """The time of a clock, in nanoseconds."""
     if isinstance(given, bool) or not isinstance(given, int) or not -_TIMES <= given < _TIMES:
         raise InputError(f"clock cannot say {_shown(given)}; it says whole nanoseconds, of 64 bits")
     return given

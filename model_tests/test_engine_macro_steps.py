@@ -1,4 +1,4 @@
-"""Courses that were kept do what the tables do: the same run, once with them and once event by event."""
+"""Macro-steps that were recorded do what the tables do: the same run, with them and event by event."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from ackfsm.engine import AtOnce, Broker, JMSException, Message, OutcomeUnknown, Shuffled, Timed
-from ackfsm.engine._core import Core
-from ackfsm.engine._pace import Pace
+from ackfsm.engine.core.scheduler import Scheduler
+from ackfsm.engine.core.stepper import Stepper
 from ackfsm.journal import JournalFailure, MemoryJournal
 from model_tests._tables import shipped
 from model_tests.engine_calls import shared_wiring
@@ -45,7 +45,7 @@ class Journal(MemoryJournal):
 class Run:
     """Random calls on two queues by three sessions that stay open, without a history."""
 
-    def __init__(self, seed: int, pace: Pace, *, observed: bool) -> None:
+    def __init__(self, seed: int, pace: Scheduler, *, observed: bool) -> None:
         chance = self.chance = random.Random(seed)
         mode = chance.choice(_MODES)
         self.journal = Journal(chance.randrange(1, 60))
@@ -112,20 +112,20 @@ class Run:
 
     def stands(self) -> Iterator[tuple[object, ...]]:
         """Where every part and every copy that can still be found stands."""
-        core = self.broker.core
-        for session in core.sessions:
-            yield (session.name, session.kind, *(_names(part) for part in session.parts.values()))
-            for number, filed in enumerate(session.filed):
-                if filed is not None:
-                    yield from sorted((number, int(key), _names(copy)) for key, copy in filed.members.items())
+        stepper = self.broker.stepper
+        for session in stepper.links:
+            yield (session.name, session.kind, *(_names(group) for group in session.groups.values()))
+            for number, index in enumerate(session.indexes):
+                if index is not None:
+                    yield from sorted((number, int(key), _names(copy)) for key, copy in index.members.items())
 
 
 def _names(part: Any) -> tuple[str, ...]:
-    names: tuple[str, ...] = part.automaton.names[part.state]
+    names: tuple[str, ...] = part.automaton.local_states[part.state]
     return names
 
 
-_PACES: Mapping[str, Callable[[], Pace]] = {
+_PACES: Mapping[str, Callable[[], Scheduler]] = {
     "at once": AtOnce,
     "timed": lambda: Timed(seed=3),
     "shuffled": lambda: Shuffled(3),
@@ -134,7 +134,7 @@ _PACES: Mapping[str, Callable[[], Pace]] = {
 
 @pytest.mark.parametrize("pace", _PACES)
 @pytest.mark.parametrize("seed", range(10))
-def test_a_run_with_courses_is_the_run_without(seed: int, pace: str) -> None:
+def test_a_run_with_macro_steps_is_the_run_without(seed: int, pace: str) -> None:
     kept, asked = (Run(seed, _PACES[pace](), observed=observed) for observed in (False, True))
     for run in (kept, asked):
         run.rounds()
@@ -157,7 +157,7 @@ def test_what_was_done_once_is_not_asked_of_the_tables_again(monkeypatch: pytest
 
     for _ in range(3):
         exchange()
-    monkeypatch.setattr(Core, "perform", _asked)
+    monkeypatch.setattr(Stepper, "perform", _asked)
     exchange()
 
 
@@ -187,7 +187,7 @@ def test_a_mark_counts_as_stored_only_after_a_sync_that_did_not_fail(seed: int) 
     consumer = session.consumer("q")
     assert not broker.running
     assert consumer.receive(None) is not None
-    left = broker.storage.journal
+    left = broker.journal.journal
     assert isinstance(left, MemoryJournal)
     again = Broker(specification=shipped(), journal=left.kill(), ack_mode="CLIENT_ACKNOWLEDGE")
     message = again.connect().session().consumer("q").receive(None)
@@ -252,13 +252,13 @@ def test_a_queue_that_is_never_empty_does_not_grow() -> None:
     producer, consumer = session.producer("q"), session.consumer("q")
     for _ in range(3):
         producer.send()
-    scopes = [broker.queue("q").scope, *broker.core.sessions]
-    files = [filed for scope in scopes for filed in scope.filed if filed is not None]
-    assert {filed.first() for filed in files} != {None}  # from now on they are in order
+    scopes = [broker.queue("q").scope, *broker.stepper.links]
+    files = [index for scope in scopes for index in scope.indexes if index is not None]
+    assert {index.first() for index in files} != {None}  # from now on they are in order
     for _ in range(500):
         producer.send()
         assert consumer.receive() is not None
-    assert max(filed.kept for filed in files) < 100
+    assert max(index.stored_keys for index in files) < 100
 
 
 def test_messages_go_to_those_who_have_room_in_turn() -> None:

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from ackfsm.engine._closing import Closing
-from ackfsm.engine._errors import IllegalStateException
-from ackfsm.engine._session import Session
-
-if TYPE_CHECKING:
-    from ackfsm.engine._broker import Broker
-    from ackfsm.terms import Configuration
+from ackfsm.engine.closing import Closing
+from ackfsm.engine.context import BrokerContext
+from ackfsm.engine.core.errors import IllegalStateException
+from ackfsm.engine.session import Session
+from ackfsm.terms import Configuration
 
 __all__ = ["Connection"]
 
@@ -26,12 +22,19 @@ class Connection(Closing):
         consumed: what any session of it has consumed so far: under which configuration, and from which queue.
     """
 
-    def __init__(self, broker: Broker, client_id: str, settings: dict[str, object]) -> None:
+    def __init__(
+        self,
+        broker: BrokerContext,
+        client_id: str,
+        settings: dict[str, object],
+        open_connections: dict[Connection, None],
+    ) -> None:
         self.broker = broker
         self.client_id = client_id
         self.sessions: list[Session] = []
         self.consumed: dict[tuple[Configuration, str], None] = {}
         self._settings = settings
+        self._open_connections = open_connections
         self._made = 0
         self._closed = False
         self._stopped = False
@@ -47,7 +50,7 @@ class Connection(Closing):
         Raises :class:`ackfsm.terms.InputError` for what the system does not have, with the reason.
         """
         self.broker.check_use()
-        self._open()
+        self._ensure_open()
         chosen = {**self._settings, **settings, **({} if ack_mode is None else {"ack_mode": ack_mode})}
         made = Session(self.broker, self.client_id, f"{self.client_id}.{self._made + 1}", chosen, self.consumed)
         made.stopped = self._stopped
@@ -60,10 +63,10 @@ class Connection(Closing):
 
         Raises :class:`IllegalStateException` if the connection is closed.
         """
-        self._turn(stopped=False)
+        self._set_stopped(stopped=False)
         for session in self.sessions:
-            session.look()
-        self.broker.engine.settle()
+            session.schedule_listeners()
+        self.broker.loop.run_to_quiescence()
 
     def stop(self) -> None:
         """Hand no message over until :meth:`start`: to receive is to wait, and no listener is called (JMS 3.1, 6.1.5).
@@ -74,21 +77,21 @@ class Connection(Closing):
 
         Raises :class:`IllegalStateException` if the connection is closed.
         """
-        self._turn(stopped=True)
+        self._set_stopped(stopped=True)
 
     @property
     def is_stopped(self) -> bool:
         """Whether messages wait for :meth:`start`."""
         return self._stopped
 
-    def _turn(self, *, stopped: bool) -> None:
+    def _set_stopped(self, *, stopped: bool) -> None:
         self.broker.check_use()
-        self._open()
+        self._ensure_open()
         self._stopped = stopped
         for session in self.sessions:
-            session.turn(stopped=stopped)
+            session.set_stopped(stopped=stopped)
 
-    def _open(self) -> None:
+    def _ensure_open(self) -> None:
         if self._closed:
             raise IllegalStateException("the connection is closed; make another with broker.connect()")
 
@@ -96,7 +99,7 @@ class Connection(Closing):
         """Close all sessions: what they have not acknowledged is delivered again, open transactions are rolled back."""
         for session in self.sessions:
             session.close()
-        self._end()
+        self._mark_closed()
 
     def lose(self) -> None:
         """The connection breaks, and what is on it is lost."""
@@ -105,11 +108,11 @@ class Connection(Closing):
     def crash(self) -> None:
         """The client's process dies with all that it holds; its sessions are gone."""
         self._fail("crash")
-        self._end()
+        self._mark_closed()
 
-    def _end(self) -> None:
+    def _mark_closed(self) -> None:
         self._closed = True
-        self.broker.connections.pop(self, None)
+        self._open_connections.pop(self, None)
 
     def _fail(self, what: str) -> None:
         for session in self.sessions:

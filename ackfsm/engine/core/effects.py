@@ -1,0 +1,213 @@
+"""The side effects of events: the outcome of a send, a line of the history, a call of a listener."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from ackfsm.engine.core.dead_letters import DeadLetters
+from ackfsm.engine.core.host import Host
+from ackfsm.engine.core.instances import Copy, Link, Outcome, Queue, ReceiverLink, SenderLink
+from ackfsm.engine.core.loop import RunLoop
+from ackfsm.engine.core.model import Role
+from ackfsm.engine.core.names import ConsumerTransaction, DuplicateId, Entry, Event, Machine, Record
+from ackfsm.engine.core.queues import Queues
+from ackfsm.engine.core.stepper import Effect
+from ackfsm.engine.core.table import SendOutcome
+
+__all__ = ["EventEffects"]
+
+_BROKER_FAULTS = (Event.BROKER_CRASH, Event.BROKER_KILL, Event.JOURNAL_FAILURE)
+_LINK_FAULTS = (Event.PRODUCER_LINK_LOSS, Event.PRODUCER_CRASH, Event.CONSUMER_LINK_LOSS, Event.CONSUMER_CRASH)
+_LOST_WITH_LINK = frozenset({ConsumerTransaction.OPEN, ConsumerTransaction.FAILED})
+"""A transaction in these states has acknowledgements that are gone when the connection is."""
+
+
+class EventEffects:
+    """Registers what is done after events, and when a machine comes to a state."""
+
+    def __init__(self, loop: RunLoop, queues: Queues, dead_letters: DeadLetters, host: Host) -> None:
+        self._loop = loop
+        self._stepper = loop.stepper
+        self._dispatcher = loop.dispatcher
+        self._dead_letters = dead_letters
+        self._host = host
+        self._stepper.event_effects |= dict(self._event_effects())
+        for machine, state, effect in self._state_effects(queues):
+            self._stepper.state_effects.setdefault((machine, state), []).append(effect)
+
+    def _state_effects(self, queues: Queues) -> Iterator[tuple[str, str, Effect]]:
+        for state in (Entry.READY, Entry.STAGED, Entry.COMMITTING):
+            yield Machine.ENTRY, state, Queue.enter
+        yield Machine.ENTRY, Entry.REMOVED, Queue.remove
+        yield Machine.ENTRY, Entry.NOT_RECOVERED, Queue.lose
+        yield Machine.ENTRY, Entry.DISCARDED, Queue.leave
+        yield Machine.ACK_RECORD, Record.DURABLE, self._dead_letters.complete_move
+        for known in (DuplicateId.UNSYNCED, DuplicateId.KNOWN):
+            yield Machine.DUPLICATE_ID, known, queues.remember_id
+        yield Machine.DUPLICATE_ID, DuplicateId.UNKNOWN, queues.forget_id
+
+    def _event_effects(self) -> Iterator[tuple[str, Effect]]:
+        table = self._stepper.model.table
+        for event, row in table.send_outcomes.items():
+            yield event, self._outcome_effect(row)
+        for event, outcome in table.transaction_outcomes.items():
+            yield event, self._transaction_effect(outcome)
+        for fault in _LINK_FAULTS:
+            yield fault, self._link_fault(fault)
+        for fault in _BROKER_FAULTS:
+            yield fault, self._work_lost
+        yield Event.LISTENER_EXCEPTION, self._listener_exception
+        yield Event.REJECTION, self._rejected
+        yield Event.DISPATCH_FIRST, _dispatched_first
+        yield Event.DISPATCH_AGAIN, _dispatched_again
+        yield Event.ARRIVE, self._arrived
+        yield Event.DELIVERED_CLEAR, self._delivery_effect(redelivered=False)
+        yield Event.DELIVERED_FLAGGED, self._delivery_effect(redelivered=True)
+        yield Event.SETTLE, self._credit_freed
+        yield Event.REQUEUE, self._credit_freed
+        yield Event.RECOVER, self._deliveries_requeued
+        yield Event.CONSUMER_ROLLBACK, self._deliveries_requeued
+        yield Event.CONSUMER_LINK_UP, self._reconnected
+        yield Event.ACKNOWLEDGED, self._acknowledged
+        yield Event.ACK_IN_DOUBT, self._ack_in_doubt
+        yield Event.DEAD_LETTERED, self._dead_lettered
+
+    def log_copy(self, copy: Copy, process: str, event: str, session: str | None = None, **fields: object) -> None:
+        """A line of the history about ``copy``, unless it is a dead letter."""
+        if not self._dead_letters.is_letter(copy):
+            message = copy.message
+            self._host.log(process, event, session=session, queue=message.queue.name, message=message.id, **fields)
+
+    # Sends
+
+    def _outcome_effect(self, row: SendOutcome) -> Callable[[Copy], None]:
+        outcome, line, host, callbacks = Outcome(row.outcome), row.history, self._host, self._loop.callbacks
+        reported = not row.implied
+
+        def resolved(copy: Copy) -> None:
+            message = copy.message
+            message.outcome = outcome
+            sender = _sender_of(copy)
+            sender.open.pop(message, None)
+            if line is not None and host.history is not None:
+                host.log(sender.process, line, session=sender.name, queue=message.queue.name, message=message.id)
+            callback = message.on_outcome
+            if callback is not None and reported:
+                callbacks.append(lambda: callback(message))
+
+        return resolved
+
+    def _rejected(self, copy: Copy) -> None:
+        copy.message.queue.rejected += 1
+        self._host.log("nemesis", "fault", fault=Event.REJECTION.value)
+
+    # Deliveries
+
+    def _arrived(self, copy: Copy) -> None:
+        consumer = _receiver_of(copy).consumer
+        if consumer is not None and consumer.has_listener:
+            self._loop.callbacks.append(consumer.pump)
+
+    def _delivery_effect(self, *, redelivered: bool) -> Callable[[Copy], None]:
+        resume_reading, credit_freed = self._loop.resume_reading, self._credit_freed
+
+        def delivered(copy: Copy) -> None:
+            copy.redelivered = redelivered
+            queue = copy.message.queue
+            queue.delivered += 1
+            if redelivered:
+                queue.redelivered += 1
+            credit_freed(copy)
+            resume_reading()
+
+        return delivered
+
+    def _credit_freed(self, copy: Copy) -> None:
+        """A consumer may have credit for another message of the queue."""
+        queue = copy.message.queue
+        if queue.ready.members:
+            self._dispatcher.notify(queue)
+
+    def _listener_exception(self, _: Copy) -> None:
+        self._host.log("nemesis", "fault", fault=Event.LISTENER_EXCEPTION.value)
+
+    def _acknowledged(self, copy: Copy) -> None:
+        if self._host.history is not None:
+            self._log_receiver(copy, Event.ACKNOWLEDGED)
+
+    def _ack_in_doubt(self, copy: Copy) -> None:
+        if copy.delivery is not None:
+            copy.delivery.in_doubt = True
+        self._log_receiver(copy, Event.ACK_IN_DOUBT)
+
+    def _log_receiver(self, copy: Copy, event: Event) -> None:
+        receiver = _receiver_of(copy)
+        self.log_copy(copy, receiver.process, event.value, session=receiver.name, scope="message")
+
+    def _dead_lettered(self, copy: Copy) -> None:
+        queue = copy.message.queue
+        queue.dead_lettered += 1
+        self._dead_letters.add(copy)
+        self._dispatcher.notify(queue)
+        self.log_copy(copy, "broker", Event.DEAD_LETTERED.value)
+
+    # Links
+
+    def _transaction_effect(self, outcome: str) -> Callable[[Link], None]:
+        def ended(link: Link) -> None:
+            if link.owner is not None:
+                link.owner.record_outcome(outcome)
+
+        return ended
+
+    def _deliveries_requeued(self, link: Link) -> None:
+        """A consumer may have credit again."""
+        if isinstance(link, ReceiverLink):
+            self._dispatcher.notify(link.queue)
+
+    def _reconnected(self, link: Link) -> None:
+        """A receiver is connected again: what it had of a transaction that is over is not of the next."""
+        self._deliveries_requeued(link)
+        self._loop.callbacks.append(lambda: self._roll_back_unless_open(link))
+
+    def _roll_back_unless_open(self, link: Link) -> None:
+        if link.owner is not None and not link.owner.has_open_transaction:
+            self._loop.perform_link_event(Event.CONSUMER_ROLLBACK, link)
+
+    def _link_fault(self, fault: Event) -> Callable[[Link], None]:
+        def gone(link: Link) -> None:
+            if not link.is_closed:  # to close is no fault, connected or not
+                self._host.log("nemesis", "fault", fault=fault.value)
+            self._work_lost(link)
+
+        return gone
+
+    def _work_lost(self, link: Link) -> None:
+        """A connection is gone, and with it what a transaction had acknowledged there."""
+        for each in self._stepper.links if link is self._stepper.broker else (link,):
+            if isinstance(each, ReceiverLink):
+                state = each.groups[Role.CONSUMER].state_of(Machine.CONSUMER_TRANSACTION)
+                if each.owner is not None and state in _LOST_WITH_LINK:
+                    each.owner.record_outcome("rolled_back")
+
+
+def _sender_of(copy: Copy) -> SenderLink:
+    sender = copy.binding.sender
+    if sender is None:
+        raise AssertionError("an outcome without a sender")
+    return sender
+
+
+def _receiver_of(copy: Copy) -> ReceiverLink:
+    receiver = copy.binding.receiver
+    if receiver is None:
+        raise AssertionError("a delivery without a receiver")
+    return receiver
+
+
+def _dispatched_first(copy: Copy) -> None:
+    copy.dispatch_count, copy.mark_stored, copy.unseen = 1, False, False
+
+
+def _dispatched_again(copy: Copy) -> None:
+    copy.dispatch_count, copy.mark_stored = max(copy.dispatch_count, 1) + 1, False

@@ -1,0 +1,614 @@
+"""What an engine holds: messages and their copies, links, queues, and the machine groups that run each of them."""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+from collections import deque
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol, TypeAlias
+
+from ackfsm.engine.core.automaton import REFUSED, UNKNOWN, Column
+from ackfsm.engine.core.host import ConsumerHost, SessionHost
+from ackfsm.engine.core.index import CopyIndex, IndexScope
+from ackfsm.engine.core.model import Automaton, Broadcast, Role, StateFacts
+from ackfsm.engine.core.names import CLIENT_SIDE
+from ackfsm.terms import Configuration, DeliveryMode
+
+__all__ = [
+    "Binding",
+    "Body",
+    "Copy",
+    "Delivery",
+    "HeaderValue",
+    "Link",
+    "MachineGroup",
+    "MapValue",
+    "NullGroup",
+    "Outcome",
+    "Queue",
+    "ReceiverLink",
+    "Scope",
+    "SenderLink",
+    "Sent",
+]
+
+HeaderValue: TypeAlias = str | int | float | bool | None
+"""What a header may hold."""
+
+MapValue: TypeAlias = HeaderValue | bytes
+"""What a name in a body that is a mapping may stand for."""
+
+Body: TypeAlias = bytes | str | Mapping[str, MapValue]
+"""A payload: that of a ``BytesMessage``, a ``TextMessage`` or a ``MapMessage`` (JMS 3.1, 3.11)."""
+
+
+class Outcome(enum.StrEnum):
+    """What the producer knows of a send."""
+
+    OPEN = "open"
+    CONFIRMED = "confirmed"
+    REJECTED = "rejected"
+    IN_DOUBT = "in_doubt"
+    UNCONFIRMED = "unconfirmed"
+    IN_TRANSACTION = "in_transaction"
+    COMMITTED = "committed"
+    ROLLED_BACK = "rolled_back"
+
+
+_OPEN = Outcome.OPEN
+
+
+class MachineGroup:
+    """Machines of a link, of the broker or of a copy that run as one automaton, in their present state."""
+
+    __slots__ = ("automaton", "columns", "state")
+
+    def __init__(self, automaton: Automaton) -> None:
+        """Every machine in its initial state."""
+        self.automaton = automaton
+        self.columns: list[Column | None] = automaton.columns
+        self.state = automaton.initial
+
+    def successor(self, signal: int) -> int:
+        """The state after ``signal``, or :data:`ackfsm.engine.core.automaton.REFUSED`."""
+        column = self.columns[signal]
+        if column is None:
+            return self.state
+        target = column[self.state]
+        return self.automaton.fill(signal, self.state) if target == UNKNOWN else target
+
+    def state_of(self, machine: str) -> str:
+        """The state of one machine."""
+        return self.automaton.state_of(self.state, machine)
+
+    @property
+    def facts(self) -> StateFacts:
+        """What the tables say of the present state."""
+        return self.automaton.facts[self.state]
+
+
+class NullGroup(MachineGroup):
+    """Stands for an absent role: it takes part in no event."""
+
+    __slots__ = ()
+
+    def __init__(self, signals: int) -> None:
+        """``signals`` is how many there are."""
+        self.columns = [None] * signals
+        self.state = -1
+
+    @property
+    def facts(self) -> StateFacts:
+        """No facts."""
+        return _NO_FACTS
+
+
+_NO_FACTS = StateFacts(
+    indexed_under=(),
+    enabled=(),
+    agents=frozenset(),
+    send_pending=False,
+    ack_pending=False,
+    delivery_event=None,
+    dispatch_event=None,
+    acknowledgeable=False,
+    unsynced=frozenset(),
+)
+
+
+class Scope(IndexScope["Copy"]):
+    """Where copies are indexed: a link, a queue, the broker."""
+
+    __slots__ = ()
+
+
+class Link(Scope):
+    """A sender link, a receiver link or the broker: its machine groups, and the copies that its events concern."""
+
+    __slots__ = ("groups", "kind", "name", "owner", "transaction")
+
+    def __init__(self, kind: str, name: str, groups: dict[Role, MachineGroup], broadcasts: int) -> None:
+        """``kind`` is one of :data:`SCOPES`; ``transaction`` is the number of the one that is open or ends."""
+        super().__init__(broadcasts)
+        self.kind = kind
+        self.name = name
+        self.groups = groups
+        self.transaction = 0
+        self.owner: SessionHost | None = None
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether it was closed, so that its end is no fault."""
+        return self.owner is not None and self.owner.closed
+
+    @property
+    def siblings(self) -> tuple[Link, ...]:
+        """The links that share its connection, itself included: the senders of the session, then its receivers."""
+        return (self,)
+
+
+class SessionLinks:
+    """The links of one session."""
+
+    __slots__ = ("receivers", "senders")
+
+    def __init__(self) -> None:
+        self.senders: dict[Configuration, SenderLink] = {}
+        self.receivers: list[ReceiverLink] = []
+
+    def all(self) -> tuple[Link, ...]:
+        """Senders first."""
+        return (*self.senders.values(), *self.receivers)
+
+
+class SenderLink(Link):
+    """The sending end of a session under one configuration: its connection, its publish window, its transaction.
+
+    Attributes:
+        process: the client's name in the history.
+        open: the messages whose outcome is open.
+        bindings: that of each queue.
+    """
+
+    __slots__ = ("bindings", "configuration", "open", "process", "session")
+
+    def __init__(  # noqa: PLR0913, PLR0917 - made by Links alone
+        self,
+        session: SessionLinks,
+        owner: SessionHost,
+        process: str,
+        name: str,
+        configuration: Configuration,
+        groups: dict[Role, MachineGroup],
+        broadcasts: int,
+    ) -> None:
+        super().__init__("producer", name, groups, broadcasts)
+        self.session = session
+        self.owner = owner
+        self.process = process
+        self.configuration = configuration
+        self.open: dict[Sent, None] = {}
+        self.bindings: dict[Queue, Binding] = {}
+
+    @property
+    def siblings(self) -> tuple[Link, ...]:
+        """See :class:`Link`."""
+        return self.session.all()
+
+
+class ReceiverLink(Link):
+    """The receiving end of a session, for one consumer: its connection, its transaction, its prefetch.
+
+    Attributes:
+        process: the client's name in the history.
+        queue: from which it receives.
+        consumer: to which it delivers.
+        bindings: by the one that a copy had before it came here.
+    """
+
+    __slots__ = (
+        "_client",
+        "_dispatch_signal",
+        "_prefetch",
+        "bindings",
+        "configuration",
+        "consumer",
+        "process",
+        "queue",
+        "session",
+    )
+
+    def __init__(  # noqa: PLR0913, PLR0917 - made by Links alone
+        self,
+        session: SessionLinks,
+        owner: SessionHost,
+        process: str,
+        name: str,
+        configuration: Configuration,
+        groups: dict[Role, MachineGroup],
+        broadcasts: int,
+        queue: Queue,
+        dispatch_signal: int,
+    ) -> None:
+        super().__init__("consumer", name, groups, broadcasts)
+        self._client, self._prefetch = groups[Role.CONSUMER], groups[Role.PREFETCH]
+        self._dispatch_signal = dispatch_signal
+        self.session = session
+        self.owner = owner
+        self.process = process
+        self.configuration = configuration
+        self.queue = queue
+        self.consumer: ConsumerHost | None = None
+        self.bindings: dict[Binding, Binding] = {}
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether its session or its consumer was closed, and nothing of it is left."""
+        return super().is_closed or (self.consumer is not None and self.consumer.detached)
+
+    @property
+    def siblings(self) -> tuple[Link, ...]:
+        """See :class:`Link`."""
+        return self.session.all()
+
+    def has_credit(self) -> bool:
+        """Whether one more copy may be dispatched to it; a quick look, the tables decide."""
+        signal = self._dispatch_signal
+        return self._client.successor(signal) != REFUSED and self._prefetch.successor(signal) != REFUSED
+
+    def credit(self) -> int | None:
+        """How many more copies may be dispatched to it; ``None``: any number."""
+        bound = self.configuration.prefetch
+        return bound - int(self._prefetch.state_of("prefetch")) if bound else None
+
+
+class Binding:
+    """What copies share that go from one producer through one queue to one consumer.
+
+    Attributes:
+        automaton: of a copy that goes so.
+        groups: the machine groups that take part in its events, by :class:`Role`; a null group for the copy itself.
+        scopes: where it is indexed, by :data:`SCOPES`, ``None`` where it has none.
+        send_config: the configuration under which it was sent.
+        receive_config: that under which everything but the sending is done.
+        number: which copy of its message it is, from 1.
+        sender: the sender link, ``None`` if the copy is of an earlier run of the broker.
+        receiver: the receiver link, ``None`` as long as it was dispatched to none.
+        base: the binding before it was dispatched to a consumer.
+        recorded_steps: the macro-steps recorded by all bindings of its kind.
+        macro_steps: those of this binding.
+        initial_states: where a copy that comes to this consumer begins, by the automaton and the state that it had.
+    """
+
+    __slots__ = (
+        "automaton",
+        "base",
+        "groups",
+        "initial_states",
+        "macro_steps",
+        "number",
+        "receive_config",
+        "receiver",
+        "recorded_steps",
+        "scopes",
+        "send_config",
+        "sender",
+    )
+
+    def __init__(  # noqa: PLR0913 - by name
+        self,
+        *,
+        automaton: Automaton,
+        groups: tuple[MachineGroup, ...],
+        scopes: tuple[Scope | None, ...],
+        send_config: Configuration | None,
+        receive_config: Configuration | None,
+        recorded_steps: dict[Any, Any],
+        number: int = 1,
+        sender: SenderLink | None = None,
+        receiver: ReceiverLink | None = None,
+        base: Binding | None = None,
+    ) -> None:
+        self.automaton = automaton
+        self.groups = groups
+        self.scopes = scopes
+        self.send_config = send_config
+        self.receive_config = receive_config
+        self.number = number
+        self.sender = sender
+        self.receiver = receiver
+        self.base = base or self
+        self.recorded_steps = recorded_steps
+        self.macro_steps: dict[Any, Any] = {}
+        self.initial_states: dict[tuple[Automaton, int], int] = {}
+
+
+_NUMBER_BITS = 2
+"""Bits of a key that tell the copies of a message apart."""
+_NUMBER_MASK = (1 << _NUMBER_BITS) - 1
+
+
+class Delivery(Protocol):
+    """One delivery of a copy to an application."""
+
+    copy: Copy
+    in_doubt: bool
+
+
+class Copy(MachineGroup):
+    """One copy of a message: its machines, and what belongs to it.
+
+    Attributes:
+        binding: which groups take part in its events, and where it is indexed.
+        key: orders all copies of an engine, see :meth:`key_of`.
+        indexed_under: the broadcasts under which it is indexed now.
+        other_copy: the other copy of the message, if it was sent again.
+        delivery: the latest delivery that its application may still settle.
+        dispatch_count: how often it was dispatched, as an application sees it: more than once if it is flagged.
+        unseen: the first dispatch, which marked it, was no attempt.
+        stored: the journal has it.
+        in_queue: it counts in the length of its queue.
+        mark_stored: the redelivered mark of its next dispatch is on stable storage.
+        reject: the broker is about to reject it.
+        redelivered: the flag of its latest delivery.
+    """
+
+    __slots__ = (
+        "binding",
+        "delivery",
+        "dispatch_count",
+        "in_queue",
+        "indexed_under",
+        "key",
+        "mark_stored",
+        "message",
+        "other_copy",
+        "redelivered",
+        "reject",
+        "stored",
+        "unseen",
+    )
+
+    def __init__(self, binding: Binding, message: Sent, key: int) -> None:
+        """A copy in its initial state, not indexed yet."""
+        self.automaton = automaton = binding.automaton
+        self.columns = automaton.columns
+        self.state = automaton.initial
+        self.binding = binding
+        self.message = message
+        self.key = key
+        self.indexed_under: tuple[Broadcast, ...] = ()
+        self.other_copy: Copy | None = None
+        self.delivery: Delivery | None = None
+        self.stored = self.in_queue = self.mark_stored = self.reject = self.redelivered = self.unseen = False
+        self.dispatch_count = 0
+
+    @staticmethod
+    def key_of(serial: int, number: int) -> int:
+        """The key of copy ``number`` (from 1) of message number ``serial``: it orders messages, then copies."""
+        return serial << _NUMBER_BITS | number
+
+    @staticmethod
+    def serial_of(key: int) -> int:
+        """The number of the message that has a copy with ``key``."""
+        return key >> _NUMBER_BITS
+
+    @staticmethod
+    def number_of(key: int) -> int:
+        """Which copy of its message has ``key``, from 1."""
+        return key & _NUMBER_MASK
+
+    @property
+    def number(self) -> int:
+        """Which copy of its message it is, from 1; a delivery that was detached from its copy has none of these."""
+        return self.key & _NUMBER_MASK
+
+    @property
+    def attempts(self) -> int:
+        """How many dispatches count as attempts: one that was requeued unseen may not."""
+        return self.dispatch_count - self.unseen
+
+    def is_with_consumer(self) -> bool:
+        """Whether a session has to do with it: its library holds it, its application is busy, or it acknowledges."""
+        initial = {fsm.name: fsm.initial for fsm in self.automaton.fsms}
+        return any(self.state_of(name) != initial[name] for name in CLIENT_SIDE)
+
+    def requeue_unseen(self) -> None:
+        """The last dispatch does not count as an attempt; the redelivered mark that it left stays."""
+        if self.dispatch_count == 1:
+            self.unseen = True
+        else:
+            self.dispatch_count -= 1
+
+    @property
+    def scopes(self) -> tuple[Scope | None, ...]:
+        """Where it is indexed, by :data:`SCOPES`."""
+        return self.binding.scopes
+
+    def group(self, role: int) -> MachineGroup:
+        """The group that has that role in its events."""
+        return self.binding.groups[role] if role else self
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether no event that an application could notice can happen to it any more."""
+        return self.automaton.is_finished(self.state)
+
+    def update_indexes(self) -> None:
+        """Index it under the broadcasts to which the present state reacts."""
+        now = self.facts.indexed_under
+        if now is self.indexed_under:
+            return
+        for broadcast in self.indexed_under:
+            scope = self.scopes[broadcast.scope]
+            if scope is not None and broadcast not in now:
+                scope.index(broadcast).remove(self)
+        for broadcast in now:
+            scope = self.scopes[broadcast.scope]
+            if scope is not None and broadcast not in self.indexed_under:
+                scope.index(broadcast).add(self)
+        self.indexed_under = now
+
+    def leave_indexes(self) -> None:
+        """Take it out of all indexes."""
+        for broadcast in self.indexed_under:
+            scope = self.scopes[broadcast.scope]
+            if scope is not None:
+                scope.index(broadcast).remove(self)
+        self.indexed_under = ()
+
+    def rebind(self, binding: Binding, state: int) -> None:
+        """Give it another binding, and its state there."""
+        self.leave_indexes()
+        self.binding, self.automaton, self.columns = binding, binding.automaton, binding.automaton.columns
+        self.state = state
+        self.update_indexes()
+
+
+class Sent:
+    """A message that was sent.
+
+    Attributes:
+        id: its own id, unique in the engine.
+        body: the payload: bytes, text, or a mapping that cannot be changed.
+        headers: its headers.
+        delivery_mode: how it was sent.
+        queue: where to.
+        duplicate_id: by which the broker knows it again, ``None`` if it has none.
+        timestamp: when it was sent (``JMSTimestamp``; JMS 3.1, 3.4.4), in nanoseconds of the broker's clock; ``None``
+            if an earlier version of the engine has stored it, which did not keep that.
+        reply_to: the name of the queue where an answer is wanted (``JMSReplyTo``; JMS 3.1, 3.4.6), ``None`` if none is.
+        correlation_id: what links it to another message (``JMSCorrelationID``; JMS 3.1, 3.4.5), ``None`` if nothing
+            does.
+        outcome: what the producer knows of it by now.
+    """
+
+    __slots__ = (
+        "blocking",
+        "body",
+        "copy",
+        "correlation_id",
+        "delivery_mode",
+        "duplicate_id",
+        "headers",
+        "id",
+        "on_outcome",
+        "outcome",
+        "queue",
+        "reply_to",
+        "timestamp",
+    )
+
+    def __init__(  # noqa: PLR0913, PLR0917 - made once for each message, by position
+        self,
+        id: str,  # noqa: A002 - the name of the header
+        body: Body,
+        headers: Mapping[str, HeaderValue],
+        delivery_mode: DeliveryMode,
+        queue: Queue,
+        duplicate_id: bytes | None,
+        timestamp: int | None,
+        reply_to: str | None = None,
+        correlation_id: str | None = None,
+        on_outcome: Callable[[Sent], None] | None = None,
+    ) -> None:
+        """A message on its way to ``queue``."""
+        self.id = id
+        self.body = body
+        self.headers = headers
+        self.delivery_mode = delivery_mode
+        self.queue = queue
+        self.duplicate_id = duplicate_id
+        self.timestamp = timestamp
+        self.reply_to = reply_to
+        self.correlation_id = correlation_id
+        self.outcome = _OPEN
+        self.blocking = False
+        self.copy: Copy | None = None
+        self.on_outcome = on_outcome
+
+    def moved_to(self, queue: Queue, headers: Mapping[str, HeaderValue]) -> Sent:
+        """The same message in another queue, with other headers and without the id by which the first one knew it."""
+        about = self.timestamp, self.reply_to, self.correlation_id
+        return Sent(self.id, self.body, headers, self.delivery_mode, queue, None, *about)
+
+    def __repr__(self) -> str:
+        return f"<{self.id} to {self.queue.name}, {self.outcome}>"
+
+
+@dataclasses.dataclass(slots=True, eq=False)
+class Queue:
+    """A queue: copies in order, the links of its consumers, and how many messages it may hold.
+
+    Attributes:
+        name: as producers and consumers call it.
+        durable: whether its durable messages are journalled.
+        max_length: how many messages it holds before it rejects more, ``None`` for any number.
+        scope: where its copies are filed.
+        ready: those that may be sent to a consumer.
+        length: how many messages are in it, those with consumers included.
+        consumers: the sessions that are sent messages, in turn.
+        refuse_next: how many of the messages that come next are rejected.
+        delivered, redelivered, removed, lost, dead_lettered, rejected, restored: counted for :mod:`._metrics`.
+        encoded: the name in UTF-8.
+    """
+
+    name: str
+    durable: bool
+    max_length: int | None
+    scope: Scope
+    ready: CopyIndex[Copy]
+    length: int = 0
+    consumers: deque[ReceiverLink] = dataclasses.field(default_factory=deque)
+
+    refuse_next: int = 0
+    delivered: int = 0
+    redelivered: int = 0
+    removed: int = 0
+    lost: int = 0
+    dead_lettered: int = 0
+    rejected: int = 0
+    restored: int = 0
+    encoded: bytes = b""
+
+    def __post_init__(self) -> None:
+        """Encode the name, which each message in the journal begins with."""
+        self.encoded = self.name.encode()
+
+    @staticmethod
+    def enter(copy: Copy) -> None:
+        """Count ``copy`` in its queue, once."""
+        if not copy.in_queue:
+            copy.in_queue = True
+            copy.message.queue.length += 1
+
+    @staticmethod
+    def leave(copy: Copy) -> None:
+        """Do not count it any more."""
+        if copy.in_queue:
+            copy.in_queue = False
+            copy.message.queue.length -= 1
+
+    @staticmethod
+    def remove(copy: Copy) -> None:
+        """It leaves its queue because it was settled, or became a dead letter."""
+        if copy.in_queue:
+            copy.in_queue = False
+            queue = copy.message.queue
+            queue.length -= 1
+            queue.removed += 1
+
+    @staticmethod
+    def lose(copy: Copy) -> None:
+        """The broker has died and nothing of it is left."""
+        if copy.in_queue:
+            copy.message.queue.lost += 1
+        Queue.leave(copy)
+
+    def is_full(self) -> bool:
+        """Whether the broker rejects one more message."""
+        if self.refuse_next:
+            self.refuse_next -= 1
+            return True
+        return self.max_length is not None and self.length >= self.max_length

@@ -1,0 +1,296 @@
+"""The names of the tables that the engine refers to, checked when the tables are read."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Collection, Iterator, Mapping
+from types import MappingProxyType
+
+from ackfsm.tables import Specification
+from ackfsm.terms import SpecError
+
+__all__ = [
+    "CLIENT_SIDE",
+    "FRAMES",
+    "IN_FLIGHT",
+    "IN_QUEUE",
+    "LINK_FAULTS",
+    "STATES",
+    "AckCall",
+    "AckFrom",
+    "Agent",
+    "CommitFrame",
+    "Condition",
+    "ConsumerTransaction",
+    "DuplicateId",
+    "Entry",
+    "Event",
+    "Machine",
+    "Process",
+    "Publication",
+    "PublishFrame",
+    "Record",
+    "Redelivered",
+    "Redelivery",
+    "Transaction",
+    "check_names",
+]
+
+
+class Event(enum.StrEnum):
+    """Events of ``spec/events.yaml``."""
+
+    SEND = "send"
+    SEND_IN_TRANSACTION = "send_in_transaction"
+    RESEND = "resend"
+    ACCEPT = "accept"
+    COMMIT_CALLED = "commit_called"
+    ROLLBACK = "rollback"
+    EXECUTE_COMMIT = "execute_commit"
+    DISPATCH_FIRST = "dispatch_first"
+    DISPATCH_AGAIN = "dispatch_again"
+    ARRIVE = "arrive"
+    DELIVERED_CLEAR = "delivered_clear"
+    DELIVERED_FLAGGED = "delivered_flagged"
+    PROCESSED = "processed"
+    LISTENER_EXCEPTION = "listener_exception"
+    ACKNOWLEDGE = "acknowledge"
+    SETTLE = "settle"
+    ACKNOWLEDGED = "acknowledged"
+    ACK_IN_DOUBT = "ack_in_doubt"
+    REQUEUE = "requeue"
+    RECOVER = "recover"
+    CONSUMER_COMMIT_CALLED = "consumer_commit_called"
+    CONSUMER_ROLLBACK = "consumer_rollback"
+    EXECUTE_CONSUMER_COMMIT = "execute_consumer_commit"
+    DEAD_LETTERED = "dead_lettered"
+    REJECTION = "rejection"
+    PRODUCER_CRASH = "producer_crash"
+    PRODUCER_LINK_LOSS = "producer_link_loss"
+    PRODUCER_LINK_UP = "producer_link_up"
+    CONSUMER_CRASH = "consumer_crash"
+    CONSUMER_LINK_LOSS = "consumer_link_loss"
+    CONSUMER_LINK_UP = "consumer_link_up"
+    BROKER_CRASH = "broker_crash"
+    BROKER_KILL = "broker_kill"
+    JOURNAL_FAILURE = "journal_failure"
+    BROKER_RESTART = "broker_restart"
+    RECOVER_READY = "recover_ready"
+    RECOVER_REMOVED = "recover_removed"
+    RECOVER_LOST = "recover_lost"
+
+
+class Machine(enum.StrEnum):
+    """Machines of ``spec/machines``."""
+
+    PUBLICATION = "publication"
+    PUBLISH_FRAME = "publish_frame"
+    DUPLICATE_ID = "duplicate_id"
+    ENTRY = "entry"
+    RECORD = "record"
+    ACK_RECORD = "ack_record"
+    REDELIVERY = "redelivery"
+    DELIVERY_ATTEMPTS = "delivery_attempts"
+    DELIVERY = "delivery"
+    PROCESSING = "processing"
+    ACK_CALL = "ack_call"
+    REDELIVERED_FLAG = "redelivered_flag"
+    TRANSACTION = "transaction"
+    COMMIT_FRAME = "commit_frame"
+    CONSUMER_TRANSACTION = "consumer_transaction"
+    PRODUCER_LINK = "producer_link"
+    CONSUMER_LINK = "consumer_link"
+    PREFETCH = "prefetch"
+    BROKER = "broker"
+
+
+class Publication(enum.StrEnum):
+    """States of the machine ``publication``."""
+
+    RESOLVED = "resolved"
+
+
+class PublishFrame(enum.StrEnum):
+    """States of the machine ``publish_frame``."""
+
+    GONE = "gone"
+
+
+class DuplicateId(enum.StrEnum):
+    """States of the machine ``duplicate_id``."""
+
+    UNKNOWN = "unknown"
+    UNSYNCED = "unsynced"
+    KNOWN = "known"
+
+
+class Entry(enum.StrEnum):
+    """States of the machine ``entry``."""
+
+    STAGED = "staged"
+    COMMITTING = "committing"
+    READY = "ready"
+    DISPATCHED = "dispatched"
+    ACKED_IN_TRANSACTION = "acked_in_transaction"
+    REMOVED = "removed"
+    DISCARDED = "discarded"
+    NOT_RECOVERED = "not_recovered"
+
+
+class Record(enum.StrEnum):
+    """States of the machines ``record`` and ``ack_record``."""
+
+    WITH_COMMIT = "with_commit"
+    DURABLE = "durable"
+
+
+class Redelivery(enum.StrEnum):
+    """States of the machine ``redelivery``."""
+
+    MARKED = "marked"
+
+
+class Redelivered(enum.StrEnum):
+    """States of the machine ``redelivered_flag``."""
+
+    FLAGGED = "flagged"
+
+
+class AckCall(enum.StrEnum):
+    """States of the machine ``ack_call``."""
+
+    NONE = "none"
+
+
+class Transaction(enum.StrEnum):
+    """States of the machine ``transaction``."""
+
+    IDLE = "idle"
+
+
+class CommitFrame(enum.StrEnum):
+    """States of the machine ``commit_frame``."""
+
+    DOOMED = "doomed"
+
+
+class ConsumerTransaction(enum.StrEnum):
+    """States of the machine ``consumer_transaction``."""
+
+    IDLE = "idle"
+    OPEN = "open"
+    FAILED = "failed"
+
+
+class Process(enum.StrEnum):
+    """States of the broker and of the links."""
+
+    UP = "up"
+
+
+class Condition(enum.StrEnum):
+    """Conditions of ``spec/conditions.yaml``."""
+
+    TRANSACTED = "transacted"
+    DIRECT = "direct"
+    ACK_COVERS_LATER = "ack_covers_later"
+    ACK_COVERS_EARLIER = "ack_covers_earlier"
+
+
+class Agent(enum.StrEnum):
+    """Agents of ``spec/execution.yaml``."""
+
+    LIBRARY = "library"
+    PRODUCER_TO_BROKER = "producer_to_broker"
+    BROKER_TO_PRODUCER = "broker_to_producer"
+    CONSUMER_TO_BROKER = "consumer_to_broker"
+    BROKER_TO_CONSUMER = "broker_to_consumer"
+    BROKER = "broker"
+    QUEUE = "queue"
+    DISK = "disk"
+    TIMER = "timer"
+    RECOVERY = "recovery"
+
+
+class AckFrom(enum.StrEnum):
+    """What acknowledges, or requeues: ``decided_by`` in ``spec/execution.yaml``."""
+
+    APPLICATION = "application"
+    LIBRARY = "library"
+    LIBRARY_LAZILY = "library_lazily"
+
+
+STATES: Mapping[Machine, type[enum.StrEnum]] = MappingProxyType(
+    {
+        Machine.PUBLICATION: Publication,
+        Machine.PUBLISH_FRAME: PublishFrame,
+        Machine.DUPLICATE_ID: DuplicateId,
+        Machine.ENTRY: Entry,
+        Machine.RECORD: Record,
+        Machine.ACK_RECORD: Record,
+        Machine.REDELIVERY: Redelivery,
+        Machine.REDELIVERED_FLAG: Redelivered,
+        Machine.ACK_CALL: AckCall,
+        Machine.TRANSACTION: Transaction,
+        Machine.COMMIT_FRAME: CommitFrame,
+        Machine.CONSUMER_TRANSACTION: ConsumerTransaction,
+        Machine.PRODUCER_LINK: Process,
+        Machine.CONSUMER_LINK: Process,
+        Machine.BROKER: Process,
+    }
+)
+
+FRAMES = frozenset(
+    {Agent.PRODUCER_TO_BROKER, Agent.BROKER_TO_PRODUCER, Agent.CONSUMER_TO_BROKER, Agent.BROKER_TO_CONSUMER}
+)
+"""The agents whose events are frames that are read."""
+
+LINK_FAULTS: Mapping[tuple[str, str], Event] = MappingProxyType(
+    {
+        ("producer", "crash"): Event.PRODUCER_CRASH,
+        ("producer", "link_loss"): Event.PRODUCER_LINK_LOSS,
+        ("consumer", "crash"): Event.CONSUMER_CRASH,
+        ("consumer", "link_loss"): Event.CONSUMER_LINK_LOSS,
+    }
+)
+"""The fault of each kind of link."""
+
+IN_FLIGHT = frozenset({Entry.DISPATCHED, Entry.ACKED_IN_TRANSACTION})
+"""A message in these states is with a consumer, or acknowledged in a transaction that is open."""
+
+IN_QUEUE = frozenset({Entry.READY}) | IN_FLIGHT
+"""A message in these states is in the queue: neither of an open transaction any more nor removed."""
+
+CLIENT_SIDE = (Machine.DELIVERY, Machine.PROCESSING, Machine.ACK_CALL)
+"""The machines of a copy that say what a session has to do with it."""
+
+
+def check_names(specification: Specification, agents: Collection[str]) -> None:
+    """Check that the tables have all names to which the engine refers; ``agents`` are those of the execution table.
+
+    Raises :class:`ackfsm.terms.SpecError` naming the file, the name and the remedy.
+    """
+    for file, kind, name, known in _required(specification, agents):
+        if name not in known:
+            raise SpecError(
+                f"{file}: there is no {kind} {name.value!r}, to which the engine refers; "
+                f"rename {type(name).__name__}.{name.name} in ackfsm/engine/core/names.py too"
+            )
+
+
+def _required(
+    specification: Specification, agents: Collection[str]
+) -> Iterator[tuple[str, str, enum.StrEnum, Collection[str]]]:
+    """The file that has each name, its kind, the name, and those that there are."""
+    for event in Event:
+        yield "spec/events.yaml", "event", event, specification.events
+    for condition in Condition:
+        yield "spec/conditions.yaml", "condition", condition, specification.conditions
+    for agent in Agent:
+        yield "spec/execution.yaml", "agent", agent, agents
+    for machine in Machine:
+        yield "spec/machines", "machine", machine, specification.machines
+    for machine, states in STATES.items():
+        table = specification.machines[machine]
+        for state in states:
+            yield table.file, f"state of {machine}", state, table.states

@@ -1,0 +1,450 @@
+"""A session: producers, consumers, and the transaction or the acknowledgements that they share."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+from collections.abc import Callable, Iterator, Mapping
+from threading import get_ident
+
+from ackfsm.engine.arguments import callback_of
+from ackfsm.engine.browser import Browser
+from ackfsm.engine.closing import Closing
+from ackfsm.engine.consumer import Consumer, DeferredListener, Listener
+from ackfsm.engine.context import BrokerContext
+from ackfsm.engine.core.automaton import REFUSED
+from ackfsm.engine.core.errors import IllegalStateException, OutcomeUnknown, Stuck, TransactionRolledBackException
+from ackfsm.engine.core.instances import Link, Queue, ReceiverLink, SenderLink, Sent, SessionLinks
+from ackfsm.engine.core.model import Role
+from ackfsm.engine.core.names import (
+    LINK_FAULTS,
+    AckCall,
+    Agent,
+    CommitFrame,
+    Condition,
+    ConsumerTransaction,
+    Event,
+    Machine,
+    Process,
+    Transaction,
+)
+from ackfsm.engine.producer import Producer
+from ackfsm.terms import Configuration, parse_value
+
+__all__ = ["Session"]
+
+_OUTCOMES = ("committed", "rolled_back", "commit_in_doubt")
+"""How a transaction ends; where its links disagree the last one of these counts."""
+
+
+class Session(Closing):
+    """A session.  ``Connection.session`` makes it; it is closed when it is left as a context."""
+
+    def __init__(
+        self,
+        broker: BrokerContext,
+        process: str,
+        name: str,
+        settings: Mapping[str, object],
+        consumed: dict[tuple[Configuration, str], None],
+    ) -> None:
+        """A session of the client ``process``, which records in ``consumed`` what it consumes."""
+        self.broker = broker
+        self.process = process
+        self.name = name
+        self.configuration = broker.configure(settings)
+        self.transacted: bool = broker.specification.conditions[Condition.TRANSACTED].holds(
+            broker.specification.environment(self.configuration)
+        )
+        self.transaction = broker.engine.queues.new_transaction()
+        self._consumed = consumed
+        self._links = SessionLinks()
+        self.senders = self._links.senders
+        self.consumers: list[Consumer] = []
+        self._deferred_listeners: list[Consumer] = []
+        self._closed_consumers: list[Consumer] = []
+        self.closed = False
+        self.stopped = False
+        self.is_busy = self.listener_skipped = False
+        self._began = False
+        self._outcome = "committed"
+
+    def ensure_open(self) -> None:
+        """Raise :class:`IllegalStateException` if the session is closed, or another thread uses it."""
+        if get_ident() != self.broker.thread:
+            self.broker.check_use()
+        if self.closed:
+            raise IllegalStateException(f"session {self.name} is closed; make another with connection.session()")
+
+    # Producers and consumers
+
+    def producer(self, queue: str | Queue, *, on_outcome: Callable[[Sent], None] | None = None) -> Producer:
+        """Something that sends to ``queue``; ``on_outcome`` hears what becomes of each message."""
+        self.ensure_open()
+        hear = callback_of("on_outcome", on_outcome)
+        return Producer(self, self.broker, self._queue(queue), hear)
+
+    def consumer(self, queue: str | Queue, *, listener: Listener | None = None) -> Consumer:
+        """Something that consumes from ``queue``: by ``receive()``, or with a ``listener`` that is called.
+
+        Raises :class:`IllegalStateException` if the session consumes in the other way already (JMS 3.1, 4.4.6).
+        """
+        self.ensure_open()
+        callback_of("listener", listener)
+        consumption = "receive" if listener is None else "listener"
+        for other in self.consumers:
+            if not other.closed and other.receiver.configuration.consumption != consumption:
+                raise IllegalStateException(
+                    f"session {self.name} consumes in the other way; use another session for this"
+                )
+        source = self._queue(queue)
+        self._wait_until_connected(f"a consumer of {self.name}")
+        settings = {key: value for key, value in self.configuration.as_dict().items() if key != "profile"}
+        configuration = self.broker.configure({**settings, "consumption": consumption})
+        receiver = self.broker.engine.links.receiver(self._links, self, self.process, self.name, configuration, source)
+        receiver.transaction = self.transaction
+        made = receiver.consumer = Consumer(self, self.broker, source, receiver, listener)
+        self.consumers.append(made)
+        self._consumed[configuration, source.name] = None
+        if isinstance(listener, DeferredListener):
+            self._deferred_listeners.append(made)
+        source.consumers.append(receiver)
+        self.broker.engine.dispatcher.notify(source)
+        self.broker.loop.run_to_quiescence()
+        return made
+
+    def browser(self, queue: str | Queue) -> Browser:
+        """Something to look into ``queue`` with: iterating over it consumes nothing.
+
+        Raises :class:`IllegalStateException` if the session is closed.
+        """
+        self.ensure_open()
+        return Browser(self, self.broker, self._queue(queue))
+
+    def _queue(self, queue: str | Queue) -> Queue:
+        return self.broker.own_queue(queue) if isinstance(queue, Queue) else self.broker.queue(queue)
+
+    def sender_link_for_mode(self, delivery_mode: str) -> SenderLink:
+        """The sender link for another delivery mode than the session's.
+
+        Raises :class:`ackfsm.terms.InputError` for one that does not exist.
+        """
+        return self.sender_link({"delivery_mode": parse_value("delivery_mode", delivery_mode)})
+
+    def sender_link(self, settings: Mapping[str, object]) -> SenderLink:
+        """The sender link under the session's configuration with ``settings`` over it."""
+        configuration = dataclasses.replace(self.configuration, **settings)  # type: ignore[arg-type] # parsed already
+        if configuration not in self.senders:
+            self._wait_until_connected(f"a producer of {self.name}")
+            made = self.broker.engine.links.sender(self._links, self, self.process, self.name, configuration)
+            made.transaction = self.transaction
+        return self.senders[configuration]
+
+    def _wait_until_connected(self, doing: str) -> None:
+        """A new link waits for the broker, and for the connection that it shares with the others."""
+        self.broker.wait_until_running(doing)
+        if not all(map(_is_connected, self.links())):
+            self.broker.wait(lambda: all(map(_is_connected, self.links())), doing)
+
+    def finish_processing(self) -> None:
+        """The application is done with what it had."""
+        for consumer in self.consumers:
+            if consumer.is_busy:
+                consumer.complete()
+
+    def listener_busy(self) -> bool:
+        """Whether a listener is still busy after its call: a session calls one at a time (JMS 3.1, 6.2.5)."""
+        return bool(self._deferred_listeners) and any(consumer.is_busy for consumer in self._deferred_listeners)
+
+    def acknowledge_others(self, of: Consumer) -> bool:
+        """An acknowledgement on one consumer covers those of the whole session; whether the others had anything."""
+        asked = [consumer.acknowledge_last() for consumer in self.consumers if consumer is not of]
+        return any(asked)
+
+    @contextlib.contextmanager
+    def without_listeners(self) -> Iterator[None]:
+        """Call no listener meanwhile: a session has one thread of control (JMS 3.1, 6.2.5)."""
+        before, self.is_busy = self.is_busy, True
+        try:
+            yield
+        finally:
+            if not before:
+                self.resume_listeners()
+
+    def resume_listeners(self) -> None:
+        """The call is over: let the listeners have what has come meanwhile."""
+        self.release_closed_consumers()
+        self.is_busy = False
+        if self.listener_skipped:
+            self.listener_skipped = False
+            self.schedule_listeners()
+
+    def set_stopped(self, *, stopped: bool) -> None:
+        """Deliver messages, or deliver none."""
+        self.stopped = stopped
+        for consumer in self.consumers:
+            consumer.update_source()
+
+    def schedule_listeners(self) -> None:
+        """Call the listeners for what has had to wait."""
+        for consumer in self.consumers:
+            consumer.schedule_pump()
+
+    def close_consumer(self, consumer: Consumer) -> None:
+        """See :meth:`Consumer.close`."""
+        with self.without_listeners():
+            consumer.closed = True
+            consumer.update_source()
+            consumer.queue.consumers.remove(consumer.receiver)
+            self._closed_consumers.append(consumer)
+            self.broker.log(self.process, "close", session=self.name, queue=consumer.queue.name)
+            if consumer.listener is None or not consumer.is_busy:
+                consumer.complete()
+            self.broker.loop.run_to_quiescence()
+            self.release_closed_consumers()
+
+    def release_closed_consumers(self) -> None:
+        """Closed consumers requeue what only the library has had, once nothing else of theirs is open."""
+        if not self._closed_consumers:
+            return
+        for consumer in self._closed_consumers:
+            consumer.flush_lazy_acks()
+        for consumer in tuple(self._closed_consumers):
+            if not self.closed and consumer in self._closed_consumers and not self._has_unsettled(consumer.receiver):
+                self._closed_consumers.remove(consumer)
+                self._requeue_unacked(consumer.receiver)
+                self._detach(consumer)
+
+    def _has_unsettled(self, receiver: ReceiverLink) -> bool:
+        """Whether something is to be settled of what the application was given by that consumer."""
+        copies = self.broker.stepper.copies_of(receiver)
+        return _has_acknowledged(receiver) or any(copy.state_of(Machine.ACK_CALL) != AckCall.NONE for copy in copies)
+
+    def _detach(self, consumer: Consumer) -> None:
+        if self.closed:
+            return  # its process has died meanwhile
+        consumer.detached = True
+        self._drop_if_disconnected(consumer)
+        self.broker.engine.detach(consumer.receiver)
+        self._links.receivers.remove(consumer.receiver)
+        self.consumers = [other for other in self.consumers if other is not consumer]  # a loop may be going through it
+        self._deferred_listeners = [other for other in self._deferred_listeners if other is not consumer]
+        self.broker.loop.run_to_quiescence()
+
+    def _drop_if_disconnected(self, consumer: Consumer) -> None:
+        """No connection will ever drop what is on its way to a link that is gone without one."""
+        if not _is_connected(consumer.receiver):
+            self.broker.loop.perform_link_event(Event.CONSUMER_CRASH, consumer.receiver)
+
+    # Transactions and recovery
+
+    def begin(self) -> None:
+        """Record in the history that a transaction is open, when the first work is done in it."""
+        if self.transacted and not self._began:
+            self._began = True
+            self._outcome = "committed"
+            self.broker.log(self.process, "begin", session=self.name, transaction=self.transaction)
+
+    def commit(self) -> None:
+        """Make what was sent and what was received hold together.
+
+        Raises :class:`TransactionRolledBackException` if the broker could not, :class:`OutcomeUnknown` if nobody
+        knows, :class:`IllegalStateException` if the session is not transacted.
+        """
+        self._in_transaction()
+        if self._began:
+            with self.without_listeners():
+                self._commit()
+
+    def _commit(self) -> None:
+        self.finish_processing()
+        self.broker.loop.run_to_quiescence()
+        self.ensure_open()  # its process may have died in between
+        calls: list[tuple[Link, Event]] = [(s, Event.COMMIT_CALLED) for s in self.senders.values() if _has_sent(s)]
+        receivers = [consumer.receiver for consumer in self.consumers]
+        calls += [(each, Event.CONSUMER_COMMIT_CALLED) for each in receivers if _has_acknowledged(each)]
+        self.broker.log(self.process, "commit", session=self.name, transaction=self.transaction)
+        if len(calls) > 1 and self._is_rejected():
+            self.record_outcome("rolled_back")
+        stepper = self.broker.stepper
+        if self._outcome != "committed" or not all(
+            stepper.is_link_enabled(stepper.events[event], link) for link, event in calls
+        ):
+            self._roll_back()  # a part of the work is lost, so that all of it is
+            self._finish_transaction(asked="committed")
+        for link, event in calls:
+            if not self.broker.loop.perform_link_event(event, link):
+                self.record_outcome("rolled_back")
+        self.broker.wait(lambda: not self._outcome_pending(), f"commit() of {self.name}")
+        self._finish_transaction(asked="committed")
+
+    def rollback(self) -> None:
+        """Undo what was sent and what was received since the last commit; what was received is delivered again."""
+        self._in_transaction()
+        if not self._began:
+            return
+        with self.without_listeners():
+            self.broker.log(self.process, "rollback", session=self.name, transaction=self.transaction)
+            self._roll_back()
+            self._finish_transaction(asked="rolled_back")
+
+    def _is_rejected(self) -> bool:
+        """Whether the broker, when it has read all that was sent, has rejected a part of it.
+
+        One link would learn it from its commit; another, of whose work nothing is rejected, has to know it before.
+        """
+        stepper, senders = self.broker.stepper, self.senders.values()
+        execute = stepper.events[Event.EXECUTE_COMMIT].signal
+        self.broker.loop.wait(
+            lambda: all(copy.successor(execute) != REFUSED for each in senders for copy in stepper.copies_of(each))
+        )
+        frames = (sender.groups[Role.PRODUCER].state_of(Machine.COMMIT_FRAME) for sender in senders)
+        return CommitFrame.DOOMED in frames
+
+    def _roll_back(self) -> None:
+        self.record_outcome("rolled_back")
+        for sender in self.senders.values():
+            self.broker.loop.perform_link_event(Event.ROLLBACK, sender)
+        for consumer in self.consumers:
+            self._requeue_unacked(consumer.receiver)
+            consumer.abandon()
+        self.broker.wait(lambda: not any(map(_has_sent, self.senders.values())), f"rollback() of {self.name}")
+
+    def _requeue_unacked(self, receiver: ReceiverLink) -> None:
+        """Have what is not acknowledged sent again, as soon as the frames before have been read."""
+        loop = self.broker.loop
+        loop.run_to_quiescence()
+        while not any(loop.perform_link_event(event, receiver) for event in (Event.CONSUMER_ROLLBACK, Event.RECOVER)):
+            row = self.broker.stepper.refusal()
+            if row.error is not None:
+                return  # the connection is down, and so the broker has it all back
+            if not loop.step():
+                raise Stuck(f"session {self.name} cannot give back what it has: {row.because} ({row.place})")
+
+    def recover(self) -> None:
+        """Have everything that is not acknowledged delivered again, flagged (JMS 3.1, 6.2.10).
+
+        Raises :class:`IllegalStateException` in a transacted session.
+        """
+        self.ensure_open()
+        if self.transacted:
+            raise IllegalStateException("recover() is not for transacted sessions; use rollback() (JMS 3.1, 6.2.10)")
+        with self.without_listeners():
+            self.finish_processing()
+            self.broker.log(self.process, "recover", session=self.name)
+            for consumer in self.consumers:
+                self._requeue_unacked(consumer.receiver)
+            self.release_closed_consumers()
+        self.broker.loop.run_to_quiescence()
+
+    def record_outcome(self, outcome: str) -> None:
+        """One link's part of the transaction has ended so: the worst counts."""
+        self._outcome = max(self._outcome, outcome, key=_OUTCOMES.index)
+
+    def _in_transaction(self) -> None:
+        self.ensure_open()
+        if not self.transacted:
+            raise IllegalStateException(f"session {self.name} is not transacted; make it with SESSION_TRANSACTED")
+
+    def _outcome_pending(self) -> bool:
+        return any(map(_has_sent, self.senders.values())) or any(_has_acknowledged(c.receiver) for c in self.consumers)
+
+    def _finish_transaction(self, *, asked: str) -> None:
+        self.ensure_open()
+        outcome = self._outcome
+        self.broker.log(self.process, outcome, session=self.name, transaction=self.transaction)
+        self._next_transaction()
+        self.release_closed_consumers()
+        self.schedule_listeners()
+        if outcome == "commit_in_doubt":
+            raise OutcomeUnknown(f"commit() of {self.name} failed, and nobody knows whether it was executed")
+        if outcome != asked:
+            raise TransactionRolledBackException(f"the transaction of {self.name} is rolled back")
+
+    def _next_transaction(self) -> None:
+        self._began = False
+        self.transaction = self.broker.engine.queues.new_transaction()
+        for link in self.links():
+            link.transaction = self.transaction
+
+    @property
+    def has_open_transaction(self) -> bool:
+        """Whether work has been done in a transaction that is not over."""
+        return self._began
+
+    # The end, and what goes wrong
+
+    def close(self) -> None:
+        """Close it: what it has not acknowledged is delivered again, and an open transaction is rolled back."""
+        if self.closed:
+            return
+        self.ensure_open()
+        with self.without_listeners():
+            self._close()
+
+    def _close(self) -> None:
+        self.finish_processing()
+        self.broker.loop.run_to_quiescence()
+        for consumer in self.consumers:
+            consumer.flush_lazy_acks()
+        open_ = self.transaction if self._began else None
+        for consumer in self.consumers:
+            if not consumer.closed:
+                consumer.queue.consumers.remove(consumer.receiver)
+        self.broker.loop.wait(
+            lambda: not any(sender.open or self._has_unread_frames(sender) for sender in self.senders.values())
+        )
+        for sender in self.senders.values():
+            self.broker.loop.perform_link_event(Event.ROLLBACK, sender)
+        for consumer in self.consumers:
+            self._requeue_unacked(consumer.receiver)
+        self.broker.loop.wait(lambda: not any(map(_has_sent, self.senders.values())))
+        self.broker.log(self.process, "close", session=self.name, transaction=open_)
+        self._detach_all()
+
+    def _has_unread_frames(self, sender: SenderLink) -> bool:
+        """Whether the broker has still to read some of what was sent there: the frame that closes it is behind that."""
+        members = sender.index(self.broker.stepper.model.all_copies("producer")).members
+        return any(Agent.PRODUCER_TO_BROKER in copy.facts.agents for copy in members.values())
+
+    def lose_connection(self) -> None:
+        """The connection breaks."""
+        self.fault("link_loss")
+
+    def fault(self, what: str) -> None:
+        """``link_loss`` or ``crash``: of the connection or of the process that holds the session."""
+        self.broker.loop.finish_executing()
+        for link in self.links():
+            self.broker.loop.perform_link_event(LINK_FAULTS[link.kind, what], link)
+        if what == "crash":
+            for consumer in self.consumers:
+                consumer.abandon()
+                if consumer.receiver in consumer.queue.consumers:  # it may die as it closes
+                    consumer.queue.consumers.remove(consumer.receiver)
+            self._detach_all()
+        self.broker.loop.run_to_quiescence()
+
+    def _detach_all(self) -> None:
+        self.closed = True
+        for consumer in self.consumers:
+            self._drop_if_disconnected(consumer)
+        for link in self.links():
+            self.broker.engine.detach(link)
+
+    def links(self) -> tuple[Link, ...]:
+        """The links of the session: senders, then receivers."""
+        return self._links.all()
+
+
+def _is_connected(link: Link) -> bool:
+    if link.kind == "producer":
+        return link.groups[Role.PRODUCER].state_of(Machine.PRODUCER_LINK) == Process.UP
+    return link.groups[Role.CONSUMER].state_of(Machine.CONSUMER_LINK) == Process.UP
+
+
+def _has_sent(sender: SenderLink) -> bool:
+    return sender.groups[Role.PRODUCER].state_of(Machine.TRANSACTION) != Transaction.IDLE
+
+
+def _has_acknowledged(receiver: ReceiverLink) -> bool:
+    return receiver.groups[Role.CONSUMER].state_of(Machine.CONSUMER_TRANSACTION) != ConsumerTransaction.IDLE
