@@ -63,9 +63,14 @@ def test_nor_with_three_messages() -> None:
     assert not LOST_PARTS & anomalies(composed(shipped(), "jms", TRANSACTED, [Fault.CONSUMER_LINK_LOSS], messages=3))
 
 
-@pytest.mark.parametrize("reason", ['"the session that the broker had of it', '"commit() fails, and tells'])
-def test_it_would_be_if_a_reconnection_began_a_new_transaction(reason: str, tmp_path: Path) -> None:
-    row = "consumer_link_up: {to: %s, because: " + reason
+@pytest.mark.parametrize(
+    "row",
+    [
+        'consumer_link_up:\n        to: %s\n        because: "the session that the broker had of it',
+        'consumer_link_up: {to: %s, because: "commit() fails, and tells',
+    ],
+)
+def test_it_would_be_if_a_reconnection_began_a_new_transaction(row: str, tmp_path: Path) -> None:
     begun_anew = changed(tmp_path, row % "failed", row % "idle")
     assert anomalies(composed(begun_anew, "jms", TRANSACTED, [Fault.CONSUMER_LINK_LOSS])) >= LOST_PARTS
 
