@@ -10,7 +10,7 @@ from ackfsm.tables import ALWAYS, COUNTED, Condition, Document, Machine, Move, R
 
 __all__ = ["CALLS", "Cell", "Place", "TableRow", "calls_of", "cells_of"]
 
-CALLS: Final = "calls"
+CALLS: Final = "decided_by"
 """Where the cells of ``spec/execution.yaml`` belong that say whose call an event is."""
 
 _COUNTS: Final[Mapping[str, str]] = {
@@ -132,14 +132,14 @@ def _outcome(machine: Machine, row: Row) -> str:
 
 def calls_of(document: Document, conditions: Mapping[str, Condition]) -> Iterator[Cell]:
     """The cells of ``spec/execution.yaml`` that say whose call an event is."""
-    for event, cell in document.data["calls"].items():
+    for event, cell in document.data["decided_by"].items():
         rows = (
             TableRow(
-                f"called by the {row['who']}" if row["who"] != "lazy" else "called lazily",
+                f"called by the {row['by']}" if row["by"] != "library_lazily" else "called lazily",
                 parse_condition(row["when"], conditions) if "when" in row else ALWAYS,
                 row["because"],
                 row["source"],
-                Place(document.name, document.line(("calls", event, i))),
+                Place(document.name, document.line(("decided_by", event, i))),
             )
             for i, row in enumerate(cell)
         )
