@@ -96,7 +96,7 @@ def _changes(model: str) -> Iterator[str]:
     """The model with one row changed: a step that leads elsewhere, a participant that does not refuse."""
     for old, new in (
         ("entry_m1 = ENTRY_READY; record_m1", "entry_m1 = ENTRY_REMOVED; record_m1"),
-        ("may_confirmed_m1 (response_m1 == RESPONSE_CONFIRMING && ", "may_confirmed_m1 ("),
+        ("may_confirmed_m1 (publisher_confirm_m1 == PUBLISHER_CONFIRM_IN_FLIGHT && ", "may_confirmed_m1 ("),
     ):
         assert model.count(old) == 1, old
         yield model.replace(old, new)

@@ -114,9 +114,11 @@ def test_a_property_that_waits_for_what_no_message_shows_is_an_error() -> None:
     specification = shipped()
     loss = specification.properties[Anomaly.LOSS]
     events = {**specification.events}
-    events["returned"] = dataclasses.replace(events["returned"], recorded="some line that the expansion does not know")
+    events["send_returned"] = dataclasses.replace(
+        events["send_returned"], recorded="some line that the expansion does not know"
+    )
     changed = dataclasses.replace(specification, events=events, properties={Anomaly.LOSS: loss})
     with pytest.raises(
-        SpecError, match=r"loss\.yaml:\d+: .* reacts to returned, which is no observable of one message"
+        SpecError, match=r"loss\.yaml:\d+: .* reacts to send_returned, which is no observable of one message"
     ):
         _watch.machines_of(changed, None)

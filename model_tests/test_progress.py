@@ -373,6 +373,14 @@ def livelock(tmp_path: Path) -> Path:
             ARRIVES,
             ARRIVES + "      requeue: {to: absent, because: a row that somebody has put in, source: model}\n",
         ),
+        (
+            "    arrive(earlier): {ignore: no",
+            "    requeue: {refuse: it is not in flight}\n    arrive(earlier): {ignore: no",
+        ),
+        (
+            "      dispatch_first, dispatch_again: {ignore: nothing of the copy",
+            "      requeue: {ignore: in flight}\n      dispatch_first, dispatch_again: {ignore: nothing of the copy",
+        ),
     )
     return spec
 

@@ -552,7 +552,7 @@ BESIDE = {
     ),
     "a condition of a call": (
         "execution.yaml",
-        ("{who: lazy, when: acks_lazily,", f"{{who: lazy, {HERE}when: lazily,"),
+        ("by: library_lazily\n      when: acks_lazily\n", f"by: library_lazily\n      {HERE}when: lazily\n"),
         "'lazily' is neither a setting nor a condition of conditions.yaml",
     ),
 }
@@ -576,7 +576,11 @@ def test_a_condition_that_only_the_engine_asks_for_is_used(tmp_path: Path) -> No
     replace(spec, "conditions.yaml", ("confirms_acks:\n", f"{leisure}confirms_acks:\n"))
     with pytest.raises(SpecError, match="the condition at_leisure is unused"):
         tables.load(spec)
-    replace(spec, "execution.yaml", ("{who: lazy, when: acks_lazily,", "{who: lazy, when: at_leisure,"))
+    replace(
+        spec,
+        "execution.yaml",
+        ("by: library_lazily\n      when: acks_lazily\n", "by: library_lazily\n      when: at_leisure\n"),
+    )
     assert "at_leisure" in tables.load(spec).conditions
 
 
