@@ -11,7 +11,7 @@ __all__ = ["JOURNAL"]
 
 _DISK, _FILE, _FRAME = "journal/_disk.py", "journal/_file.py", "journal/_frame.py"
 _MEMORY, _MORTAL, _POSTGRES = "journal/_memory.py", "journal/_mortal.py", "journal/_postgres.py"
-_RECOVERY, _ROWS, _SCAN = "journal/_recovery.py", "journal/_rows.py", "journal/_scan.py"
+_RECOVERY, _ROWS, _SCAN = "journal/_recovery.py", "journal/_sql.py", "journal/_scan.py"
 _SQLITE, _WATERMARK = "journal/_sqlite.py", "journal/_watermark.py"
 
 _REVIEWED = (

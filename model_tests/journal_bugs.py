@@ -70,7 +70,7 @@ class EpochUnchecked(_Reader):
 
 
 class NothingVouches(_Reader):
-    def _vouches(self, frame: Frame) -> bool:  # noqa: ARG002
+    def _proves_synced(self, frame: Frame) -> bool:  # noqa: ARG002
         return False
 
     def _hold_to(self, said: Watermark | None, *, there: bool) -> None:

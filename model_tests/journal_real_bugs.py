@@ -17,11 +17,11 @@ import pytest
 from ackfsm.journal import FileJournal, JournalFailure, OsDisk, PostgresJournal, SqliteJournal
 from ackfsm.journal import _frame as frames
 from ackfsm.journal import _mortal as mortal
-from ackfsm.journal import _rows as rows_
+from ackfsm.journal import _sql as sql_
 from ackfsm.journal import _sqlite as sqlite_
 from ackfsm.journal._disk import _Lock
 from ackfsm.journal._entry import Entry
-from ackfsm.journal._rows import Head, Row, RowJournal
+from ackfsm.journal._sql import Head, Row, SqlJournal
 from ackfsm.journal._watermark import Watermark, WatermarkFile
 
 __all__ = ["CHECKSUM_BUGS", "FORK_BUGS", "INTERRUPT_BUGS", "POSTGRES_BUGS", "REAL_BUGS", "ROW_BUGS", "RealBug"]
@@ -170,7 +170,7 @@ def _leaving_out(begin: int | None, end: int | None) -> Callable[[pytest.MonkeyP
             def crc32(data: bytes, value: int = 0) -> int:
                 return crc32(kept(data), value)
 
-        patch.setattr(rows_, "zlib", Zlib)
+        patch.setattr(sql_, "zlib", Zlib)
 
     return plant
 
@@ -228,7 +228,7 @@ INTERRUPT_BUGS: Mapping[str, tuple[str, Callable[[pytest.MonkeyPatch], None]]] =
 FORK_BUGS: Mapping[str, tuple[str, Callable[[pytest.MonkeyPatch], None]]] = {
     "a fork closes the connection": (
         "sqlite",
-        lambda patch: patch.setattr(SqliteJournal, "_forked", RowJournal._forked),  # noqa: SLF001
+        lambda patch: patch.setattr(SqliteJournal, "_forked", SqlJournal._forked),  # noqa: SLF001
     ),
     "a fork gives the lock back": ("file", lambda patch: patch.setattr(FileJournal, "_forked", FileJournal._let_go)),  # noqa: SLF001
 }

@@ -43,7 +43,7 @@ def modes(consumption: str) -> Iterator[tuple[str, str, str]]:
     number = 0
     for profile in Profile:
         for mode in AckMode:
-            if mode in shipped().offered(profile, "ack_mode", {"consumption": consumption}):
+            if mode in shipped().supported_values(profile, "ack_mode", {"consumption": consumption}):
                 yield profile.value, mode.value, list(PACES)[number % len(PACES)]
                 number += 1
 

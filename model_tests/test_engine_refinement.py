@@ -40,7 +40,7 @@ def modes() -> Iterator[tuple[str, str, str]]:
     for profile in Profile:
         for mode in AckMode:
             for consumption in Consumption:
-                if mode in shipped().offered(profile, "ack_mode", {"consumption": consumption}):
+                if mode in shipped().supported_values(profile, "ack_mode", {"consumption": consumption}):
                     yield profile.value, mode.value, consumption.value
 
 

@@ -207,7 +207,7 @@ def test_no_acknowledge_loses_under_faults_of_the_consumer(
         (profile, mode)
         for mode in ("AUTO", "CLIENT", "DUPS_OK", "PRE", "NO", "INDIVIDUAL")
         for profile in Profile
-        if f"{mode}_ACKNOWLEDGE" in shipped().offered(profile, "ack_mode")
+        if f"{mode}_ACKNOWLEDGE" in shipped().supported_values(profile, "ack_mode")
     ],
 )
 def test_without_a_fault_nothing_goes_wrong(specification: Specification, profile: Profile, mode: str) -> None:

@@ -80,5 +80,5 @@ ERRORS: Mapping[str, Callable[[], object]] = {
 
 @pytest.mark.parametrize("broken", ERRORS.values(), ids=ERRORS.keys())
 def test_the_fuzz_notices_what_a_call_raises(broken: Callable[[], object], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(fuzz_calls.PUBLIC, "parse_run", broken)
-    assert "Error" in str(fuzz_calls.perform(("parse_run", (), {})).escaped)
+    monkeypatch.setitem(fuzz_calls.PUBLIC, "parse_workload", broken)
+    assert "Error" in str(fuzz_calls.perform(("parse_workload", (), {})).escaped)

@@ -14,7 +14,7 @@ from rich.console import Console
 
 from ackfsm import history
 from ackfsm.cli import main
-from ackfsm.history import Finding, Findings, Unreadable, judge
+from ackfsm.history import Finding, Findings, ParseError, judge
 from ackfsm.terms import Anomaly, Configuration, Fault, Verdict
 from ackfsm.views._lines import occurrence
 from ackfsm.views.verify import verify_screen
@@ -48,7 +48,7 @@ CLEAN = Findings(
 PROMISED: dict[Anomaly, bool | None] = {Anomaly.LOSS: False, Anomaly.DUPLICATE: True}
 LOST = _finding(Anomaly.LOSS, found=1, examples=("m2",))
 REPEATED = _finding(Anomaly.DUPLICATE, found=4, examples=("m1", "m2", "m3", "m4"), needs_every_line=False)
-TORN_LINE = {"parse_errors": 1, "unreadable": (Unreadable(7, "it is torn"),)}
+TORN_LINE = {"parse_errors": 1, "unreadable": (ParseError(7, "it is torn"),)}
 UNREAD = "1 of 10 lines could not be read (line 7: it is torn), so every count may lack something"
 
 

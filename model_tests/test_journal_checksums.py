@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from ackfsm.journal import FileJournal, JournalDamaged, Kind, SimulatedDisk
-from ackfsm.journal._rows import Head, read_rows, row
+from ackfsm.journal._sql import Head, read_rows, row
 from model_tests.journal_real_bugs import CHECKSUM_BUGS
 
 LONG = bytes(range(256)) * 36

@@ -4,10 +4,10 @@ import pytest
 
 from ackfsm.journal import (
     FileJournal,
+    enumerate_corruptions,
     enumerate_crashes,
-    enumerate_damage,
     every_run,
-    parse_run,
+    parse_workload,
     random_crashes,
     random_run,
 )
@@ -88,23 +88,23 @@ SYNCED = "store 1, store 2, sync, remove 1, mark 2, sync, store 3 in 7, commit 7
     [("sync", 203, 47, 137), ("reopen", 297, 0, 142), ("sync, compact, store 6, sync", 323, 47, 137)],
 )
 def test_damage_is_refused_and_what_is_cut_was_never_safe(end: str, refused: int, cut: int, harmless: int) -> None:
-    found = enumerate_damage(opened, SYNCED + end)
+    found = enumerate_corruptions(opened, SYNCED + end)
     assert (found.refused, found.cut) == (refused, cut)
     assert found.harmless == harmless, "in one of the three marks of the watermark, where two others say enough"
     assert not found.violations
 
 
 def test_damage_that_is_taken_for_a_torn_end_is_found() -> None:
-    assert enumerate_damage(DAMAGE_BUG, SYNCED + "sync").violations
+    assert enumerate_corruptions(DAMAGE_BUG, SYNCED + "sync").violations
 
 
 @pytest.mark.parametrize("word", ["stor 1", "store", "sync 1", "store one", ""])
 def test_a_word_that_is_no_operation_is_refused(word: str) -> None:
     with pytest.raises(InputError, match="is no operation; write for example"):
-        parse_run(f"store 1, {word}")
+        parse_workload(f"store 1, {word}")
 
 
 def test_runs_read_as_they_are_written() -> None:
     text = "store 1 in 7, commit 7, mark 1, reopen, tear"
-    assert ", ".join(map(str, parse_run(text))) == text
+    assert ", ".join(map(str, parse_workload(text))) == text
     assert random_run(3, 20) == random_run(3, 20) != random_run(4, 20)

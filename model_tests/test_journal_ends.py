@@ -14,7 +14,7 @@ import pytest
 
 from ackfsm import cli
 from ackfsm.journal import FileJournal, Journal, JournalDamaged, Kind, PostgresJournal, SqliteJournal
-from ackfsm.journal._rows import row
+from ackfsm.journal._sql import row
 from ackfsm.journal._watermark import Watermark, newest
 from model_tests.journal_postgres import server
 

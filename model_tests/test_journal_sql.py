@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from ackfsm.journal import JournalDamaged, JournalFailure, Kind, PostgresJournal, SqliteJournal, inspect_sqlite
-from ackfsm.journal._rows import row
+from ackfsm.journal._sql import row
 from ackfsm.terms import InputError
 from model_tests.journal_postgres import server
 

@@ -40,15 +40,15 @@ REFUSALS = [
 
 @pytest.mark.parametrize("profile", Profile)
 def test_a_system_has_these_modes(profile: Profile) -> None:
-    assert " ".join(shipped().offered(profile, "ack_mode")) == MODES[profile]
+    assert " ".join(shipped().supported_values(profile, "ack_mode")) == MODES[profile]
     own = {"ems": {"RELIABLE"}, "solace": {"DIRECT"}, "jms": {"RELIABLE", "DIRECT"}}.get(profile, set())
-    assert set(shipped().offered(profile, "delivery_mode")) == {"PERSISTENT", "NON_PERSISTENT", *own}
+    assert set(shipped().supported_values(profile, "delivery_mode")) == {"PERSISTENT", "NON_PERSISTENT", *own}
 
 
 @pytest.mark.parametrize("profile", Profile)
 def test_the_defaults_of_every_mode_are_accepted_and_survive_json(profile: Profile) -> None:
-    for delivery_mode in shipped().offered(profile, "delivery_mode"):
-        for ack_mode in shipped().offered(profile, "ack_mode", {"delivery_mode": delivery_mode}):
+    for delivery_mode in shipped().supported_values(profile, "delivery_mode"):
+        for ack_mode in shipped().supported_values(profile, "ack_mode", {"delivery_mode": delivery_mode}):
             chosen = shipped().configure(profile, {"delivery_mode": delivery_mode, "ack_mode": ack_mode})
             assert shipped().configure(None, json.loads(json.dumps(chosen.as_dict()))) == chosen
 
@@ -161,9 +161,9 @@ def test_without_a_confirmation_window_the_handler_of_artemis_proves_nothing() -
 
 
 def test_only_settings_with_a_list_of_values_can_be_offered() -> None:
-    assert shipped().offered("ems", "duplicate_detection") == (False,)
+    assert shipped().supported_values("ems", "duplicate_detection") == (False,)
     with pytest.raises(InputError, match=r"^prefetch is a number and has no list of values"):
-        shipped().offered("ems", "prefetch")
+        shipped().supported_values("ems", "prefetch")
 
 
 # names
@@ -173,12 +173,12 @@ NAMES = [(profile, name) for profile, table in shipped().profiles.items() for na
 
 @pytest.mark.parametrize(("profile", "name"), NAMES, ids=lambda part: getattr(part, "name", None))
 def test_a_name_that_means_the_same_can_be_set_and_another_says_what_to_set(
-    profile: Profile, name: tables.OwnName
+    profile: Profile, name: tables.VendorAlias
 ) -> None:
     (key, *_) = name.keys
     default = getattr(shipped().configure(profile), key)
     if name.is_synonym:
-        assert shipped().in_vocabulary(profile, {name.name.upper(): default}) == {key: default, "profile": profile}
+        assert shipped().resolve_aliases(profile, {name.name.upper(): default}) == {key: default, "profile": profile}
         assert shipped().configure(profile, {name.name: tables.written(default)}) == shipped().configure(profile)
         return
     for text in name.values or ("true",):
@@ -252,7 +252,7 @@ def test_a_number_stands_for_one_value_that_the_system_has(profile: Profile) -> 
     for constant in told:
         assert constant.setting is not None
         key, value = constant.setting
-        assert value in shipped().offered(profile, key)
+        assert value in shipped().supported_values(profile, key)
 
 
 # interfaces
@@ -411,7 +411,7 @@ def test_damage_to_a_profile_is_named_with_file_and_line(
 
 def test_rabbitmq_flags_what_comes_again_in_whatever_way_it_can_be_set() -> None:
     """Without the flag a message is guaranteed not to have been seen (RMQ reliability)."""
-    marks = shipped().offered("rabbitmq", "redelivery_mark_persisted")
+    marks = shipped().supported_values("rabbitmq", "redelivery_mark_persisted")
     assert marks
     for mark in marks:
         configuration = shipped().configure("rabbitmq", {"redelivery_mark_persisted": mark})

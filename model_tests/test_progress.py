@@ -18,7 +18,7 @@ from ackfsm.explore.questions.liveness_graph import LivenessGraph
 from ackfsm.explore.search.options import SearchOptions, Tuning
 from ackfsm.explore.search.search import Search
 from ackfsm.network import Bounds, Instance, Network, NetworkEvent, Participant, compose
-from ackfsm.tables import EventRef, Fsm, Progress, Waiting
+from ackfsm.tables import EventRef, Fsm, LivenessProperty, Waiting
 from ackfsm.terms import Anomaly, Configuration, Fault, InputError, SpecError
 from model_tests._tables import HERE, bounds, configurations, copy_of_spec, networks, replace, row, shipped, unpacked
 
@@ -54,19 +54,19 @@ class Plain:
                     self.depth[after] = self.depth[state] + 1
                     queue.append(after)
 
-    def waiting(self, progress: Progress) -> Iterable[set[State]]:
+    def waiting(self, progress: LivenessProperty) -> Iterable[set[State]]:
         """For each instance that the property speaks of the states in which it waits."""
         for waiting in progress.waiting:
             for i, instance in enumerate(self.network.instances):
                 if (instance.anomaly, instance.fsm.name) == (waiting.anomaly, waiting.machine):
                     yield {state for state in self.depth if state[i] in waiting.pending}
 
-    def halts(self, progress: Progress) -> int | None:
+    def halts(self, progress: LivenessProperty) -> int | None:
         """The distance of the nearest state that is at rest while something waits."""
         found = [self.depth[s] for states in self.waiting(progress) for s in states if not self.enabled[s]]
         return min(found, default=None)
 
-    def goes_round(self, progress: Progress) -> int | None:
+    def goes_round(self, progress: LivenessProperty) -> int | None:
         """The distance of the nearest state on a fair cycle in which one instance waits all the time."""
         found = []
         for states in self.waiting(progress):
@@ -116,7 +116,10 @@ class Plain:
 
 
 def found_in(
-    network: Network, properties: Mapping[str, Progress], forever: Collection[str] = (), max_states: int | None = None
+    network: Network,
+    properties: Mapping[str, LivenessProperty],
+    forever: Collection[str] = (),
+    max_states: int | None = None,
 ) -> dict[str, LivenessFinding]:
     with Search(pack(network), SearchOptions(max_states=max_states, every_step=True)) as search:
         while search.has_work():
@@ -153,7 +156,7 @@ def labels(executor: Interpreter) -> set[str]:
 
 
 def agree(
-    network: Network, properties: Mapping[str, Progress], forever: Collection[str]
+    network: Network, properties: Mapping[str, LivenessProperty], forever: Collection[str]
 ) -> set[LivenessFailure | None]:
     plain, found = Plain(network, forever), found_in(network, properties, forever)
     assert found.keys() == properties.keys()
@@ -170,7 +173,7 @@ def agree(
     return {finding.kind for finding in found.values()}
 
 
-def watching(network: Network) -> dict[str, Progress]:
+def watching(network: Network) -> dict[str, LivenessProperty]:
     """A property of every machine with rows: it waits at rest, or in its last state; and one that always waits."""
     told = {}
     idle = [number for number, instance in enumerate(network.instances) if not instance.fsm.rows]
@@ -179,7 +182,7 @@ def watching(network: Network) -> dict[str, Progress]:
             continue
         pending = instance.at_rest or frozenset(instance.fsm.states[-1:])
         waiting = (Waiting(instance.anomaly, instance.fsm.name, pending),)  # type: ignore[arg-type] # any name will do
-        told[f"p{number}"] = Progress(f"p{number}", "means", "because", "model", waiting)
+        told[f"p{number}"] = LivenessProperty(f"p{number}", "means", "because", "model", waiting)
     return told
 
 
@@ -245,7 +248,7 @@ def test_who_waits_in_a_cycle_is_saved_only_by_what_must_happen(
         NetworkEvent("leave", (), may_never_happen=may_never_happen, participants=(Participant(0, leave),)),
     )
     network = Network(shipped().configure(), Bounds(), (Instance(fsm, ()),), events)
-    told = {"left": Progress("left", "means", "because", "model", (Waiting(None, "waits", frozenset({"in"})),))}
+    told = {"left": LivenessProperty("left", "means", "because", "model", (Waiting(None, "waits", frozenset({"in"})),))}
     assert agree(network, told, forever) == {kind}
 
 

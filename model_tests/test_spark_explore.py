@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession  # noqa: TC002 - pytest fixtures are looked
 from ackfsm import cli, explore, matrix, spark
 from ackfsm.explore import Exploration
 from ackfsm.network import Bounds, Network, compose
-from ackfsm.spark._chunks import Batches, fresh_among, rows_of
+from ackfsm.spark._chunks import Batches, minus_visited, rows_of
 from ackfsm.spark._levels import TOLD, Levels, states_in
 from ackfsm.terms import DefectError, Fault, InputError, SpecError
 from model_tests._tables import shipped
@@ -38,7 +38,7 @@ LARGE = 3_250
 
 
 def _network(profile: str, *, messages: int = 1) -> Network:
-    configuration = SPEC.configure(None, SPEC.in_vocabulary(profile, SETTINGS[profile]))
+    configuration = SPEC.configure(None, SPEC.resolve_aliases(profile, SETTINGS[profile]))
     return compose(SPEC, configuration, Bounds(messages=messages, faults=frozenset(Fault), max_faults=1))
 
 
@@ -80,14 +80,14 @@ def test_spark_finds_what_a_plain_search_finds(seed: int, spark_session: SparkSe
 def test_a_search_on_spark_that_loses_states_says_so_and_gives_no_answer(
     small: int, spark_session: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("ackfsm.spark._explore.fresh_among", _losing)
+    monkeypatch.setattr("ackfsm.spark._explore.minus_visited", _losing)
     with pytest.raises(DefectError, match="states were not found that others lead to"):
         spark.explore(_network("jms"), session=spark_session, small=small)
 
 
 def _losing(words: int, folder: Path, levels: int) -> Callable[[Batches], Batches]:
     """From the tenth level on half of the states are lost."""
-    whole = fresh_among(words, folder, levels)
+    whole = minus_visited(words, folder, levels)
 
     def sifted(batches: Batches) -> Batches:
         for one in whole(batches):

@@ -11,7 +11,7 @@ import pytest
 from ackfsm.history._fold import fold
 from ackfsm.history._format import Observable, observable_code
 from ackfsm.history._watch import machines_of
-from ackfsm.spark._lives import ANY_NUMBER, PLAIN_LIVES
+from ackfsm.spark._lives import ANY_NUMBER, CLEAN_PATTERNS
 from ackfsm.terms import SendMode
 from model_tests._tables import shipped
 
@@ -50,7 +50,7 @@ def _marked(word: tuple[Observable, ...], send_mode: SendMode) -> set[str]:
 
 
 @pytest.mark.parametrize("send_mode", SendMode)
-@pytest.mark.parametrize("life", PLAIN_LIVES.values(), ids=PLAIN_LIVES)
+@pytest.mark.parametrize("life", CLEAN_PATTERNS.values(), ids=CLEAN_PATTERNS)
 def test_a_plain_life_is_never_marked(life: Mapping[Observable, Observable | None], send_mode: SendMode) -> None:
     words = {longer for word in _orders(life) for longer in _with_acknowledgements(word)}
     assert words
@@ -58,7 +58,7 @@ def test_a_plain_life_is_never_marked(life: Mapping[Observable, Observable | Non
 
 
 def test_the_claim_can_fail() -> None:
-    life = PLAIN_LIVES["sent"]
+    life = CLEAN_PATTERNS["sent"]
     assert _marked(tuple(each for each in life if each is not Observable.DELIVERED_CLEAR), SendMode.BLOCKING) == {
         "loss"
     }

@@ -43,10 +43,10 @@ def test_every_mode_that_the_system_has_is_surveyed_once() -> None:
         for config in (mode.configuration,)
     ]
     assert len(set(modes)) == len(modes)
-    assert {delivery for delivery, *_ in modes} == set(shipped().offered(SMALL, "delivery_mode"))
-    for delivery in shipped().offered(SMALL, "delivery_mode"):
-        offered = set(shipped().offered(SMALL, "ack_mode", {"delivery_mode": delivery}))
-        assert {ack for sent, ack, _ in modes if sent == delivery} == offered
+    assert {delivery for delivery, *_ in modes} == set(shipped().supported_values(SMALL, "delivery_mode"))
+    for delivery in shipped().supported_values(SMALL, "delivery_mode"):
+        supported_values = set(shipped().supported_values(SMALL, "ack_mode", {"delivery_mode": delivery}))
+        assert {ack for sent, ack, _ in modes if sent == delivery} == supported_values
     assert ("DIRECT", "SESSION_TRANSACTED", "listener") not in modes
 
 
@@ -86,7 +86,7 @@ def test_a_page_says_all_that_the_profile_does(profile: Profile) -> None:
     told = systems.system_page(shipped(), profile, ())
     table = shipped().profiles[profile]
     assert told.startswith(systems.MADE)
-    said = [f"`{mode}`" for mode in shipped().offered(profile, "ack_mode")]
+    said = [f"`{mode}`" for mode in shipped().supported_values(profile, "ack_mode")]
     said += [f"`{constant.name}`" for constant in table.constants]
     said += [f"`{name}`" for own in table.names.values() for name in (own.name, *own.keys)]
     said += [row.because for row in table.defaults] + [row.because for row in table.unsupported]
@@ -148,7 +148,9 @@ def test_a_broken_promise_stands_out() -> None:
 def test_the_drawings_that_a_page_links_to_are_those_of_the_modes_with_rows(profile: Profile) -> None:
     links = re.findall(r"\(\.\./\.\./diagrams/modes/(.*?)\.md\)", systems.system_page(shipped(), profile, ()))
     modes = {
-        f"{key}-{v}" for key in ("ack_mode", "delivery_mode", "send_mode") for v in shipped().offered(profile, key)
+        f"{key}-{v}"
+        for key in ("ack_mode", "delivery_mode", "send_mode")
+        for v in shipped().supported_values(profile, key)
     }
     assert set(links) == modes
 

@@ -135,7 +135,7 @@ def add_bounds(parser: argparse.ArgumentParser) -> None:
 def query_from(arguments: argparse.Namespace) -> tuple[Specification, Configuration, Bounds]:
     """The tables, and the configuration and bounds that the options of this module describe."""
     specification = tables_of(arguments)
-    vocabulary = specification.in_vocabulary(arguments.profile, settings_of(arguments))
+    vocabulary = specification.resolve_aliases(arguments.profile, settings_of(arguments))
     bounds = Bounds(
         messages=arguments.messages,
         faults=frozenset(Fault if arguments.faults is None else arguments.faults),

@@ -197,8 +197,8 @@ def _configuration(
         return None
     profile = arguments.profile or {**recorded, **given}.get("profile")
     try:
-        over = specification.in_vocabulary(profile, given)
-        return specification.configure(None, specification.in_vocabulary(profile, recorded) | over)
+        over = specification.resolve_aliases(profile, given)
+        return specification.configure(None, specification.resolve_aliases(profile, recorded) | over)
     except InputError as error:
         if not recorded:
             raise

@@ -4,7 +4,7 @@ from ackfsm.history._columns import Events
 from ackfsm.history._examine import examine, shown_anomalies
 from ackfsm.history._expand import Stream
 from ackfsm.history._header import Header
-from ackfsm.history._lines import Unreadable
+from ackfsm.history._lines import ParseError
 from ackfsm.history._read import History, read, read_header
 from ackfsm.history._verdict import Finding, Findings, Result, judge
 
@@ -14,9 +14,9 @@ __all__ = [
     "Findings",
     "Header",
     "History",
+    "ParseError",
     "Result",
     "Stream",
-    "Unreadable",
     "examine",
     "judge",
     "read",

@@ -10,7 +10,7 @@ from ackfsm.history._format import VOCABULARY, Event
 from ackfsm.history._joins import NONE, distinct_pairs, last_before
 from ackfsm.terms import Fault
 
-__all__ = ["ACTIONS", "CONSUMER_FAULTS", "RECOVER", "RECOVERING", "TAKEN_ELSEWHERE", "actions_of"]
+__all__ = ["ACTIONS", "CONSUMER_FAULTS", "RECOVER", "RECOVERING", "TAKEN_ELSEWHERE", "inferred_actions"]
 
 RECOVER = "recover"
 """The application recovers its session, rolls back (or its commit is rolled back), or closes it of its own will."""
@@ -30,7 +30,7 @@ CONSUMER_FAULTS = (Fault.CONSUMER_CRASH, Fault.CONSUMER_LINK_LOSS)
 """The faults that break the session of some consumer, of which a history does not say."""
 
 
-def actions_of(events: Events) -> tuple[str, ...]:
+def inferred_actions(events: Events) -> tuple[str, ...]:
     """The optional events that ``events`` show, in the order of their names."""
     shown = {RECOVER: _recovered(events) or _closed_early(events), TAKEN_ELSEWHERE: _taken_elsewhere(events)}
     return tuple(name for name, seen in shown.items() if seen)

@@ -11,7 +11,7 @@ from ackfsm.history._arrays import Ints, Mask
 from ackfsm.history._columns import ABSENT, Events
 from ackfsm.history._format import Event
 from ackfsm.history._joins import NONE, at, distinct_pairs, first_covering, number_pairs
-from ackfsm.history._rest import Rest
+from ackfsm.history._quiescence import Rest
 from ackfsm.history._sends import Sends
 
 __all__ = ["count_regressions", "reordered", "torn_transactions", "window_overruns"]

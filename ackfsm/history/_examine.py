@@ -10,20 +10,20 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ackfsm.history._actions import actions_of
+from ackfsm.history._actions import inferred_actions
 from ackfsm.history._arrays import Ints, States
 from ackfsm.history._clocks import aligned
 from ackfsm.history._columns import Events
 from ackfsm.history._count import count_regressions, reordered, torn_transactions, window_overruns
+from ackfsm.history._counters import COUNTERS, MESSAGES
 from ackfsm.history._expand import Stream, expand
 from ackfsm.history._fold import Machines, fold
 from ackfsm.history._format import Event
 from ackfsm.history._prefetch import prefetch_overruns
+from ackfsm.history._quiescence import Rest, quiescence_of
 from ackfsm.history._read import History
 from ackfsm.history._recording import came_early, silent_of, unless_early, unless_untold, unless_untold_again
-from ackfsm.history._rest import Rest, rest_of
 from ackfsm.history._sends import Sends, sends_of
-from ackfsm.history._tallies import MESSAGES, TALLIES
 from ackfsm.history._verdict import EXAMPLES, UNCONFIGURED, Finding, Findings, undrained
 from ackfsm.history._watch import folded, machines_of, needs_configuration, needs_every_line, prefetch_of, window_of
 from ackfsm.tables import Specification
@@ -76,7 +76,7 @@ def examine(
         tells_processed: whether it is certain that every ``processed`` was recorded, even if there is none.
     """
     events, clocks = aligned(history.events, skew)
-    this = _Examination(events, sends_of(events), rest_of(events), specification, configuration)
+    this = _Examination(events, sends_of(events), quiescence_of(events), specification, configuration)
     machines = machines_of(specification, configuration)
     states = _final_states(machines, expand(events, this.sends), events.count_of("message"))
     anomalies = _folded(this, machines, states) | {anomaly: count(this) for anomaly, count in _COUNTS.items()}
@@ -84,7 +84,7 @@ def examine(
     findings |= _phantoms(events, findings, skew)
     if not tells_processed:
         findings |= _untold(events, findings, anomalies)
-    tallies = {tally.name: int(machines.means(tally.name, states, this.rest.judged).sum()) for tally in TALLIES}
+    tallies = {tally.name: int(machines.means(tally.name, states, this.rest.judged).sum()) for tally in COUNTERS}
     return Findings(
         history=str(history.path),
         engine="local",
@@ -94,7 +94,7 @@ def examine(
         parse_errors=history.unreadable_count,
         unreadable=history.unreadable,
         faults=events.faults(),
-        actions=actions_of(events),
+        actions=inferred_actions(events),
         anomalies=MappingProxyType(findings),
         counters=MappingProxyType(tallies),
         skew=skew,

@@ -30,7 +30,7 @@ from ackfsm.history._joins import NONE, at, first_covering, last_before, number_
 from ackfsm.history._sends import Sends
 from ackfsm.terms import AckScope
 
-__all__ = ["ACTS_FOR_DELIVERIES", "ENDS_FOR_SENDS", "NEVER", "Stream", "covering_acts", "expand", "first_act"]
+__all__ = ["ACTS_FOR_DELIVERIES", "ENDS_FOR_SENDS", "NEVER", "Stream", "covering_acks", "expand", "first_covering_ack"]
 
 NEVER = np.iinfo(np.int64).max
 """The row of what does not happen."""
@@ -120,16 +120,16 @@ def _of_sends(events: Events) -> Iterator[_Rows]:
     sends = events.places(Event.SEND, Event.RESEND)
     for observable, ends in ENDS_FOR_SENDS.items():
         places = events.places(*ends)
-        yield _at(events, observable, sends, first_act(events.transaction, sends, places, places))
+        yield _at(events, observable, sends, first_covering_ack(events.transaction, sends, places, places))
 
 
 def _of_deliveries(events: Events) -> Iterator[_Rows]:
     deliveries = events.places(Event.DELIVERED)
-    for observable, acts in covering_acts(events):
+    for observable, acts in covering_acks(events):
         yield _at(events, observable, deliveries, acts)
 
 
-def covering_acts(events: Events) -> Iterator[tuple[Observable, Ints]]:
+def covering_acks(events: Events) -> Iterator[tuple[Observable, Ints]]:
     """For each observable that reaches deliveries, the row of the first act that covers each; :data:`NEVER` if none."""
     deliveries = events.places(Event.DELIVERED)
     for observable, (acknowledgement, ends) in ACTS_FOR_DELIVERIES.items():
@@ -137,9 +137,9 @@ def covering_acts(events: Events) -> Iterator[tuple[Observable, Ints]]:
         cuts = _cuts(events, acts if acknowledgement is Event.ACKNOWLEDGE else _calls(events, acts))
         one = events.scope[acts] == VOCABULARY["scope"].index(AckScope.MESSAGE)
         firsts = (
-            first_act(events.message, deliveries, acts[one], cuts[one]),
-            first_act(events.session, deliveries, acts[~one], cuts[~one]),
-            first_act(events.transaction, deliveries, places, places),
+            first_covering_ack(events.message, deliveries, acts[one], cuts[one]),
+            first_covering_ack(events.session, deliveries, acts[~one], cuts[~one]),
+            first_covering_ack(events.transaction, deliveries, places, places),
         )
         yield observable, np.minimum.reduce(firsts)
 
@@ -165,7 +165,7 @@ def _cuts(events: Events, calls: Ints) -> Ints:
     return cuts
 
 
-def first_act(group: Codes, members: Ints, acts: Ints, cuts: Ints) -> Ints:
+def first_covering_ack(group: Codes, members: Ints, acts: Ints, cuts: Ints) -> Ints:
     """The row of the first act of its group that covers each member; :data:`NEVER` if none does."""
     return at(acts, first_covering(group[members], members, group[acts], cuts), NEVER)
 

@@ -23,7 +23,7 @@ from ackfsm.history._check import check
 from ackfsm.history._format import FIELDS, HEADER_KEY, Kind
 from ackfsm.text import shown
 
-__all__ = ["REPORTED", "SCHEMA", "Parsed", "Unreadable", "keep_readable", "parse_block", "parse_lines"]
+__all__ = ["REPORTED", "SCHEMA", "ParseError", "Parsed", "drop_invalid", "parse_block", "parse_lines"]
 
 REPORTED = 10
 """How many unreadable lines are described; the others are only counted."""
@@ -41,7 +41,7 @@ _BLANK = b" \t\r"
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Unreadable:
+class ParseError:
     """One line (of a Parquet file: row) that is no event: its number from 1 in its file, and why.
 
     ``part`` names the file where a history has several.  What ``why`` quotes of the line is escaped and cut.
@@ -71,7 +71,7 @@ class Parsed:
 
     events: pa.RecordBatch
     lines: Ints
-    unreadable: tuple[Unreadable, ...]
+    unreadable: tuple[ParseError, ...]
     unreadable_count: int
 
 
@@ -91,19 +91,19 @@ def parse_block(data: bytes, first: int = 1, part: str | None = None) -> Parsed:
     filled = np.flatnonzero(ends > starts)
     events = _at_once(data, starts[filled], ends[filled])
     if events is not None:
-        return keep_readable(events, filled + first, part=part)
+        return drop_invalid(events, filled + first, part=part)
     return _one_by_one(((first + i, data[starts[i] : ends[i]]) for i in filled.tolist()), part)
 
 
-def keep_readable(
+def drop_invalid(
     events: pa.RecordBatch,
     lines: Ints,
-    earlier: Sequence[Unreadable] = (),
+    earlier: Sequence[ParseError] = (),
     part: str | None = None,
 ) -> Parsed:
     """Take out the rows of ``events`` that are no events of format 1, and add them to those found ``earlier``."""
     found = check(events)
-    described = [Unreadable(int(lines[row]), why, part) for row, why in found.describe(REPORTED)]
+    described = [ParseError(int(lines[row]), why, part) for row, why in found.describe(REPORTED)]
     first = sorted([*described, *earlier], key=lambda each: each.line)[:REPORTED]
     count = len(found.bad) + len(earlier)
     if len(found.bad):
@@ -170,8 +170,8 @@ def _one_by_one(lines: Iterable[tuple[int, bytes]], part: str | None) -> Parsed:
             rows.append(_parse_line(line))
             numbers.append(number)
         except _NotAnEventError as error:
-            unreadable.append(Unreadable(number, str(error), part))
-    return keep_readable(pa.RecordBatch.from_pylist(rows, SCHEMA), np.array(numbers, np.int64), unreadable, part)
+            unreadable.append(ParseError(number, str(error), part))
+    return drop_invalid(pa.RecordBatch.from_pylist(rows, SCHEMA), np.array(numbers, np.int64), unreadable, part)
 
 
 def _parse_line(line: bytes) -> dict[str, Any]:

@@ -12,7 +12,7 @@ import pyarrow.types as pt
 
 from ackfsm.history._format import ALWAYS, FIELDS, Kind
 from ackfsm.history._header import Header, header_of_metadata
-from ackfsm.history._lines import SCHEMA, Parsed, keep_readable
+from ackfsm.history._lines import SCHEMA, Parsed, drop_invalid
 from ackfsm.terms import InputError
 
 __all__ = ["columns_of", "parquet_header", "parse_parquet"]
@@ -52,7 +52,7 @@ def parse_parquet(file: pq.ParquetFile, name: str, part: str | None) -> Iterator
     row = 1
     for batch in file.iter_batches(batch_size=ROWS, columns=present):
         events = _whole_batch(batch)
-        yield keep_readable(events, np.arange(row, row + len(events)), part=part)
+        yield drop_invalid(events, np.arange(row, row + len(events)), part=part)
         row += len(events)
 
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from ackfsm.history._arrays import Ints
 from ackfsm.history._columns import Events
-from ackfsm.history._expand import covering_acts, first_act
+from ackfsm.history._expand import covering_acks, first_covering_ack
 from ackfsm.history._format import VOCABULARY, Event
 from ackfsm.history._joins import number_pairs
 from ackfsm.terms import Fault
@@ -66,10 +66,10 @@ def _ends(events: Events, delivered: Ints) -> Ints:
     )
     ends: Ints = np.minimum.reduce(
         [
-            *(acts for _, acts in covering_acts(events)),
-            first_act(events.message, delivered, message, message),
-            first_act(events.transaction, delivered, transaction, transaction),
-            first_act(events.session, delivered, session, session),
+            *(acts for _, acts in covering_acks(events)),
+            first_covering_ack(events.message, delivered, message, message),
+            first_covering_ack(events.transaction, delivered, transaction, transaction),
+            first_covering_ack(events.session, delivered, session, session),
         ]
     )
     return ends

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from ackfsm.history._columns import Events, assemble, encode
 from ackfsm.history._header import Header, Headers, header_beside
-from ackfsm.history._lines import REPORTED, Unreadable
+from ackfsm.history._lines import REPORTED, ParseError
 from ackfsm.history._open import opened
 from ackfsm.history._source import Source, source_of
 from ackfsm.terms import InputError
@@ -32,7 +32,7 @@ class History:
     path: Path
     header: Header | None
     events: Events
-    unreadable: tuple[Unreadable, ...]
+    unreadable: tuple[ParseError, ...]
     unreadable_count: int
 
 
@@ -46,7 +46,7 @@ def read(path: str | Path) -> History:
     """
     source = source_of(path)
     headers = headers_beside(source)
-    columns, unreadable, count = [], list[Unreadable](), 0
+    columns, unreadable, count = [], list[ParseError](), 0
     for file in source.files:
         with opened(source, file) as part:
             headers.add(part.header, source.name_of(file))
@@ -88,5 +88,5 @@ def headers_beside(source: Source) -> Headers:
     return headers
 
 
-def _first_of(unreadable: Sequence[Unreadable]) -> str:
+def _first_of(unreadable: Sequence[ParseError]) -> str:
     return f" that can be read ({unreadable[0]})" if unreadable else ""

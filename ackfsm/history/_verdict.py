@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
-from ackfsm.history._lines import Unreadable
+from ackfsm.history._lines import ParseError
 from ackfsm.tables import Guarantees
 from ackfsm.terms import Anomaly, Configuration, Fault, Verdict
 from ackfsm.text import in_words, quoted
@@ -86,7 +86,7 @@ class Findings:
     events: int
     messages: int
     parse_errors: int
-    unreadable: tuple[Unreadable, ...]
+    unreadable: tuple[ParseError, ...]
     faults: tuple[Fault, ...]
     actions: tuple[str, ...]
     anomalies: Mapping[Anomaly, Finding]

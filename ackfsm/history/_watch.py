@@ -6,10 +6,10 @@ import dataclasses
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 
+from ackfsm.history._counters import COUNTERS
 from ackfsm.history._fold import Machines, Watcher, compile_watchers
 from ackfsm.history._format import OBSERVABLES, Observable
 from ackfsm.history._prefetch import Prefetch
-from ackfsm.history._tallies import TALLIES
 from ackfsm.tables import Monitor, Move, Per, Property, Relation, Specification
 from ackfsm.terms import Anomaly, Configuration, Fault, SpecError
 
@@ -43,7 +43,7 @@ def machines_of(specification: Specification, configuration: Configuration | Non
     Without a configuration the properties that depend on one are left out.  Raises
     :class:`SpecError` for a property machine that observables of one message cannot drive.
     """
-    return compile_watchers([*_property_watchers(specification, configuration), *TALLIES])
+    return compile_watchers([*_property_watchers(specification, configuration), *COUNTERS])
 
 
 def needs_every_line(specification: Specification, anomaly: Anomaly) -> bool:

@@ -5,7 +5,7 @@ All journals have the protocol :class:`Journal` and share one replay.  What may 
 """
 
 from ackfsm.journal._crashes import Enumeration, Violation, enumerate_crashes, random_crashes
-from ackfsm.journal._damage import Damages, enumerate_damage
+from ackfsm.journal._damage import Damages, enumerate_corruptions
 from ackfsm.journal._disk import Disk, OsDisk
 from ackfsm.journal._entry import ATTEMPTS, JournalDamaged, JournalFailure, Kind
 from ackfsm.journal._file import FileJournal
@@ -23,7 +23,7 @@ from ackfsm.journal._memory import MemoryJournal
 from ackfsm.journal._postgres import PostgresJournal
 from ackfsm.journal._protocol import REMEMBERED, Compaction, Crashable, Journal
 from ackfsm.journal._recovery import Live, Recovery, Torn
-from ackfsm.journal._runs import Operation, every_run, parse_run, random_run
+from ackfsm.journal._runs import Operation, every_run, parse_workload, random_run
 from ackfsm.journal._simulated import DiskFaults, DiskState, Image, SimulatedDisk
 from ackfsm.journal._sqlite import SqliteJournal
 
@@ -56,14 +56,14 @@ __all__ = [
     "Torn",
     "Violation",
     "compact_journal",
+    "enumerate_corruptions",
     "enumerate_crashes",
-    "enumerate_damage",
     "every_run",
     "inspect_file",
     "inspect_journal",
     "inspect_sqlite",
     "kind_of",
-    "parse_run",
+    "parse_workload",
     "random_crashes",
     "random_run",
     "verify_journal",

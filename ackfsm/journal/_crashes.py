@@ -9,9 +9,9 @@ from typing import TypeAlias
 from ackfsm.journal._entry import ATTEMPTS, JournalDamaged, JournalFailure, Kind
 from ackfsm.journal._protocol import Journal
 from ackfsm.journal._recovery import Live, Recovery
-from ackfsm.journal._runs import Operation, parse_run, random_run
+from ackfsm.journal._runs import Operation, parse_workload, random_run
 from ackfsm.journal._simulated import DiskFaults, DiskState, Image, SimulatedDisk
-from ackfsm.journal._tables import Ledger, Tables
+from ackfsm.journal._tables import DurabilityOracle, Tables
 from ackfsm.tables import Specification
 
 __all__ = ["Enumeration", "Violation", "enumerate_crashes", "random_crashes"]
@@ -89,7 +89,7 @@ def enumerate_crashes(
     of the recovery and a second recovery find the same.  A torn end is no reason to refuse.
     """
     tables_ = Tables(specification)
-    parsed = [parse_run(run) if isinstance(run, str) else tuple(run) for run in runs]
+    parsed = [parse_workload(run) if isinstance(run, str) else tuple(run) for run in runs]
     counts = [0, 0, 0]
     violations: list[Violation] = []
     known = _Known()
@@ -137,7 +137,7 @@ class _Point:
     """A moment: the disk, what is known of each entry, what comes next."""
 
     state: DiskState
-    ledger: Ledger
+    ledger: DurabilityOracle
     what: str
 
 
@@ -172,7 +172,7 @@ class _Trial:
         self._known = known
         self.points = self.recoveries = 0
         self.seen: set[_Key] = set()
-        self._ledger = Ledger(tables_)
+        self._ledger = DurabilityOracle(tables_)
         self._disk = SimulatedDisk()
         self._lying = False
         self._failed = False
@@ -302,7 +302,7 @@ class _Trial:
         else:
             self._disk.faults.capacity = sum(map(len, self._disk.image.values())) + 20
 
-    def _opened(self, how: str, before: Ledger | None = None, *, after: str | None = None) -> Journal:
+    def _opened(self, how: str, before: DurabilityOracle | None = None, *, after: str | None = None) -> Journal:
         """Open the journal; what it finds must be legal, and is known from then on."""
         self._watch()
         journal = self._open(self._disk)

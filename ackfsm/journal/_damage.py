@@ -11,10 +11,10 @@ from ackfsm.journal._crashes import Violation
 from ackfsm.journal._entry import ATTEMPTS, JournalDamaged, Kind
 from ackfsm.journal._protocol import Journal
 from ackfsm.journal._recovery import Recovery
-from ackfsm.journal._runs import Operation, parse_run
+from ackfsm.journal._runs import Operation, parse_workload
 from ackfsm.journal._simulated import Image, SimulatedDisk
 
-__all__ = ["Damages", "enumerate_damage"]
+__all__ = ["Damages", "enumerate_corruptions"]
 
 _Open: TypeAlias = Callable[[SimulatedDisk], Journal]
 
@@ -41,7 +41,7 @@ class Damages:
         return f"{counts}, {len(self.violations):,} violations{first}"
 
 
-def enumerate_damage(open_journal: _Open, run: str | Sequence[Operation]) -> Damages:
+def enumerate_corruptions(open_journal: _Open, run: str | Sequence[Operation]) -> Damages:
     """Damage the journal that ``run`` (of entries and calls) leaves, in every single place.
 
     One bit of each byte is changed, each byte becomes zero, each write of a file is exchanged with each other of the
@@ -49,7 +49,7 @@ def enumerate_damage(open_journal: _Open, run: str | Sequence[Operation]) -> Dam
     ``reopen``: everything must be found then, or the journal must be refused.
     """
     disk = SimulatedDisk()
-    _perform(open_journal(disk), parse_run(run) if isinstance(run, str) else run)
+    _perform(open_journal(disk), parse_workload(run) if isinstance(run, str) else run)
     image = disk.image
     expected = open_journal(SimulatedDisk(image)).recovery
     counts = {"refused": 0, "cut": 0, "harmless": 0}

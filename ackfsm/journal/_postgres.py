@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Self
 
 from ackfsm.journal._entry import JournalDamaged, JournalFailure
 from ackfsm.journal._protocol import REMEMBERED
-from ackfsm.journal._rows import Head, Row, RowJournal, check_format, check_head
+from ackfsm.journal._sql import Head, Row, SqlJournal, check_format, check_head
 from ackfsm.terms import InputError
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ _AT_A_TIME = 10_000
 _DISK_FULL = "53100"
 
 
-class PostgresJournal(RowJournal):
+class PostgresJournal(SqlJournal):
     """Rows of a PostgreSQL database; a sync commits with ``synchronous_commit`` on, a write with it off.
 
     Args:

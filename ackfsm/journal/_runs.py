@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from ackfsm.terms import InputError
 
-__all__ = ["Operation", "every_run", "parse_run", "random_run"]
+__all__ = ["Operation", "every_run", "parse_workload", "random_run"]
 
 _ENTRIES = ("store", "remove", "commit", "mark", "remember")
 _CALLS = ("write", "sync", "compact", "reopen")
@@ -42,7 +42,7 @@ class Operation:
         return f"{self.name}{key}" + (f" in {self.transaction}" if self.transaction else "")
 
 
-def parse_run(text: str) -> tuple[Operation, ...]:
+def parse_workload(text: str) -> tuple[Operation, ...]:
     """The operations of a run, separated by commas.
 
     Raises :class:`ackfsm.terms.InputError` that names the word which is none.

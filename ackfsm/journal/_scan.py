@@ -241,13 +241,13 @@ class _Reader:
         at = data.find(MAGIC, end)
         while at >= 0:
             frame = frame_at(data, at, header.salt)
-            if isinstance(frame, Frame) and frame.epoch == header.epoch and self._vouches(frame):
+            if isinstance(frame, Frame) and frame.epoch == header.epoch and self._proves_synced(frame):
                 told = f"{text}, and the frame at byte {at:,} says that all below {frame.watermark:,} had been synced"
                 raise self._damaged(name, end, self.position, told)
             at = data.find(MAGIC, at + 1)
         self.torn = Torn(name, end, len(data) - end, self.position, text)
 
-    def _vouches(self, frame: Frame) -> bool:
+    def _proves_synced(self, frame: Frame) -> bool:
         """Whether a frame says that what stands before it had been on stable storage."""
         return frame.watermark > self.position or (frame.kind == CLOSED and frame.watermark == self.position)
 

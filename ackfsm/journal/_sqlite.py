@@ -17,7 +17,7 @@ from ackfsm.journal._disk import OsDisk, machine_failed, no_room
 from ackfsm.journal._entry import JournalDamaged, JournalFailure
 from ackfsm.journal._protocol import REMEMBERED
 from ackfsm.journal._recovery import Recovery, Replay
-from ackfsm.journal._rows import FORMAT, Head, Row, RowJournal, check_format, check_head, hold_to, read_rows, recovered
+from ackfsm.journal._sql import FORMAT, Head, Row, SqlJournal, check_format, check_head, hold_to, read_rows, recovered
 from ackfsm.journal._watermark import Watermark, WatermarkFile, newest
 from ackfsm.terms import InputError
 from ackfsm.text import shown
@@ -55,7 +55,7 @@ _ROWS = "SELECT position, epoch, kind, key, txn, data, checksum FROM entry ORDER
 _INSERT = "INSERT INTO entry VALUES (?, ?, ?, ?, ?, ?, ?)"
 
 
-class SqliteJournal(RowJournal):
+class SqliteJournal(SqlJournal):
     """A file of SQLite in WAL mode; a sync commits with ``synchronous=FULL``, a write with ``NORMAL``.
 
     Besides SQLite's own two there is a file ``...-watermark`` beside it as long as it is open, and after a crash.

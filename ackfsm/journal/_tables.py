@@ -19,7 +19,7 @@ from ackfsm.journal._recovery import Recovery
 from ackfsm.tables import Fsm, Move, Specification
 from ackfsm.terms import AckMode, DeliveryMode
 
-__all__ = ["Ledger", "Tables"]
+__all__ = ["DurabilityOracle", "Tables"]
 
 _Events: TypeAlias = tuple[str, ...]
 
@@ -123,7 +123,7 @@ class Tables:
         return ((self.removal if kind == Kind.REMOVE else self.record)[transacted],)
 
 
-class Ledger:
+class DurabilityOracle:
     """The entries of a run, each in its state.
 
     ``unsure`` says that a call is under way, or has failed: what it was to write and sync may be written and synced.
@@ -135,9 +135,9 @@ class Ledger:
         self.unsure = False
         self.failure = "broker_crash"
 
-    def copy(self, *, unsure: bool) -> Ledger:
+    def copy(self, *, unsure: bool) -> DurabilityOracle:
         """The same at this moment."""
-        other = Ledger(self._tables, self._items)
+        other = DurabilityOracle(self._tables, self._items)
         other.unsure, other.failure = unsure or self.unsure, self.failure
         return other
 
@@ -215,7 +215,7 @@ class Ledger:
 
     # what may have come of it
 
-    def judge(self, found: Recovery, *, after: str | None = None) -> Ledger | str:
+    def judge(self, found: Recovery, *, after: str | None = None) -> DurabilityOracle | str:
         """The ledger after a failure that has left ``found``, or what the tables do not allow about it.
 
         ``after`` is the failure: a power loss, unless a journal that has failed is the reason.
@@ -228,7 +228,7 @@ class Ledger:
         for fates in itertools.product(*self._commits(event)):
             chosen = dict(fates)
             result = self._explained(found, event, chosen)
-            if isinstance(result, Ledger):
+            if isinstance(result, DurabilityOracle):
                 return result
             wrong = wrong or result
         return wrong
@@ -268,7 +268,7 @@ class Ledger:
             for fsm, state in zip(self._fsms(item), item.states, strict=True)
         )
 
-    def _explained(self, found: Recovery, event: str, fates: dict[int, _Events]) -> Ledger | str:
+    def _explained(self, found: Recovery, event: str, fates: dict[int, _Events]) -> DurabilityOracle | str:
         """The ledger if these fates of the transactions explain what was found, else what they do not explain."""
         ends = {item: self._ends(item, event, fates) for item in self._items if item.kind != Kind.COMMIT}
         after: list[Item] = []
@@ -281,7 +281,7 @@ class Ledger:
             if end is None:
                 return self._complaint(item, found)
             after.append(item.at((end,)))
-        ledger = Ledger(self._tables, after)
+        ledger = DurabilityOracle(self._tables, after)
         ledger.restarted(found.next_position)
         return ledger
 

@@ -143,7 +143,7 @@ class Lookup:
 
     def _names(self, word: str) -> Iterator[tuple[str, tuple[str, ...]]]:
         for profile, table in self.specification.profiles.items():
-            own = table.own_name(word)
+            own = table.vendor_alias(word)
             if own is not None:
                 keys = " and ".join(own.keys)
                 differs = f", but not the same: {own.differs}" if own.differs else ""
@@ -151,7 +151,7 @@ class Lookup:
                 return
 
     def _setting(self, name: str, value: str, profile: Profile) -> tuple[str, Value]:
-        given = self.specification.in_vocabulary(profile, {name: value})
+        given = self.specification.resolve_aliases(profile, {name: value})
         key = next((key for key in given if key != "profile"), "profile")
         short = next((str(member) for member in _members(key) if _means(value, str(member))), value)
         return key, parse_value(key, short if key != "profile" else value)

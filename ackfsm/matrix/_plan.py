@@ -10,7 +10,7 @@ from types import MappingProxyType
 from typing import Any
 
 from ackfsm.network import Bounds
-from ackfsm.tables import Condition, Refusal, Specification, Switch, written
+from ackfsm.tables import Condition, Factor, Refusal, Specification, written
 from ackfsm.terms import Configuration, Fault, InputError
 
 __all__ = ["LeftOut", "Plan", "Scenario", "make_plan", "refusal", "scenarios", "span"]
@@ -128,7 +128,7 @@ def _reason(specification: Specification, configuration: Configuration) -> str |
 
 
 def _too_long(
-    specification: Specification, configuration: Configuration, switches: Sequence[Switch], messages: int
+    specification: Specification, configuration: Configuration, switches: Sequence[Factor], messages: int
 ) -> str | None:
     """Why a configuration is not explored with so many messages, ``None`` if it is."""
     environment = specification.environment(configuration, messages=messages)

@@ -8,7 +8,7 @@ from pyspark.sql import functions as sf
 from ackfsm.history._actions import CONSUMER_FAULTS, RECOVERING
 from ackfsm.spark._covering import before, first_covering
 
-__all__ = ["broke_elsewhere", "closed_early", "repeated_by_recovery"]
+__all__ = ["closed_early", "competing_consumer_failed", "redelivered_after_recover"]
 
 _BROKEN = "event = 'close' and errs"
 
@@ -17,7 +17,7 @@ _SENT = "event in ('send', 'resend')"
 _DONE = "event in ('rejected', 'delivered', 'expired', 'dead_lettered')"
 
 
-def repeated_by_recovery(mine: DataFrame, events: DataFrame) -> DataFrame:
+def redelivered_after_recover(mine: DataFrame, events: DataFrame) -> DataFrame:
     """Each ``message`` that came again after the session of its delivery was recovered, rolled back or closed.
 
     A ``close`` with an ``error`` is none: the connection broke.  ``mine`` are the events of the messages whose life is
@@ -35,7 +35,7 @@ def closed_early(mine: DataFrame, events: DataFrame) -> DataFrame:
     """One row if a consumer's session was closed after a message was sent to its queue that nobody was ever given.
 
     Of a session that neither sent nor was delivered anything the queue is not known: it may be any.  ``mine`` and
-    ``events`` are those of :func:`repeated_by_recovery`.
+    ``events`` are those of :func:`redelivered_after_recover`.
     """
     known = events.where(f"{_SENT} or event = 'delivered'")
     known = known.select("session", "queue", sf.expr("event = 'delivered'").alias("consumes")).distinct()
@@ -61,7 +61,7 @@ def _owed_since(mine: DataFrame) -> DataFrame:
     return owed.where("not done and since is not null").groupBy("its_queue").agg(sf.min("since").alias("since"))
 
 
-def broke_elsewhere(events: DataFrame) -> DataFrame:
+def competing_consumer_failed(events: DataFrame) -> DataFrame:
     """One row if a process was delivered from a queue after the session of another process consuming from it broke.
 
     A session breaks with its own ``close`` that has an ``error``, or with a fault of some consumer.

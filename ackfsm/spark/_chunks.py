@@ -21,7 +21,18 @@ from ackfsm.explore import PackedNetwork
 from ackfsm.explore.search.distributed import States, StateSet, SuccessorWorker, lexicographic_min, state_hashes
 from ackfsm.spark._levels import MIXED, TOLD, known_states, states_in
 
-__all__ = ["DDL", "SCHEMA", "Batches", "Question", "expanding", "fresh_among", "hunting", "meeting", "row", "rows_of"]
+__all__ = [
+    "DDL",
+    "SCHEMA",
+    "Batches",
+    "Question",
+    "expand_states",
+    "find_parents",
+    "meeting",
+    "minus_visited",
+    "row",
+    "rows_of",
+]
 
 Batches: TypeAlias = Iterator[pa.RecordBatch]
 
@@ -71,7 +82,7 @@ def rows_of(states: States, bucket: int) -> Batches:
         yield row(bucket, number=len(chunk), states=chunk)
 
 
-def expanding(
+def expand_states(
     question: Question, buckets: int, among: int, *, marks_only: bool = False
 ) -> Callable[[Batches], Batches]:
     """States to those that they lead to, divided into so many ``buckets`` (none: all of them are :data:`MIXED`).
@@ -96,7 +107,7 @@ def expanding(
     return expanded
 
 
-def fresh_among(words: int, folder: Path, levels: int) -> Callable[[Batches], Batches]:
+def minus_visited(words: int, folder: Path, levels: int) -> Callable[[Batches], Batches]:
     """States, ordered by their buckets, to those that are on none of the first ``levels`` in ``folder``, each once."""
 
     def sifted(batches: Batches) -> Batches:
@@ -116,7 +127,7 @@ def fresh_among(words: int, folder: Path, levels: int) -> Callable[[Batches], Ba
     return sifted
 
 
-def hunting(question: Question, targets: States) -> Callable[[Batches], Batches]:
+def find_parents(question: Question, targets: States) -> Callable[[Batches], Batches]:
     """States to the first of those that lead to each target; ``place`` is that of the target."""
 
     def hunted(batches: Batches) -> Batches:

@@ -18,7 +18,7 @@ from pyspark.sql import functions as sf
 from ackfsm.history._format import Event
 from ackfsm.terms import AckScope, Fault
 
-__all__ = ["NUMBERED", "Overview", "events_of", "kinds_of", "names_of", "overview_of", "unambiguous"]
+__all__ = ["NUMBERED", "Overview", "events_of", "is_collision_free", "kinds_of", "names_of", "overview_of"]
 
 NUMBERED: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
     {
@@ -91,7 +91,7 @@ def overview_of(kinds: DataFrame) -> Overview:
     )
 
 
-def unambiguous(kinds: DataFrame, seed: int) -> bool:
+def is_collision_free(kinds: DataFrame, seed: int) -> bool:
     """Whether, with this ``seed``, no two names in ``kinds`` have the same number."""
     named = sf.array(
         *(

@@ -17,19 +17,19 @@ from pyspark.sql import functions as sf
 from ackfsm.history import Finding, Findings
 from ackfsm.history._actions import ACTIONS, RECOVER, RECOVERING, TAKEN_ELSEWHERE
 from ackfsm.history._clocks import Clocks, clocks_of
+from ackfsm.history._counters import COUNTERS, MESSAGES
 from ackfsm.history._recording import unless_early, unless_untold, unless_untold_again
 from ackfsm.history._source import Source, source_of
-from ackfsm.history._tallies import MESSAGES, TALLIES
 from ackfsm.history._verdict import EXAMPLES, UNCONFIGURED, undrained
 from ackfsm.history._watch import folded, needs_configuration, needs_every_line, prefetch_of, window_of
-from ackfsm.spark._actions import broke_elsewhere, closed_early, repeated_by_recovery
+from ackfsm.spark._actions import closed_early, competing_consumer_failed, redelivered_after_recover
 from ackfsm.spark._clocks import demands_of, put_right
 from ackfsm.spark._count import count_regressions, reordered, torn_transactions, window_overruns
-from ackfsm.spark._marks import marks_of_lives, shown
+from ackfsm.spark._marks import marks_of_clean_patterns, shown
 from ackfsm.spark._prefetch import prefetch_overruns
+from ackfsm.spark._prepared import PreparedHistory, keep, names_in, study_of
 from ackfsm.spark._read import complaint, read_lines, unreadable_of
 from ackfsm.spark._recording import came_early, silent_of
-from ackfsm.spark._study import Study, keep, names_in, study_of
 from ackfsm.tables import Property, Specification
 from ackfsm.terms import AckfsmError, Anomaly, Configuration
 
@@ -129,10 +129,10 @@ def _examine(  # noqa: PLR0913, PLR0917 - as :func:`examine`
     )
 
 
-def _groups(study: Study) -> list[Row]:
+def _groups(study: PreparedHistory) -> list[Row]:
     """How many messages have which life, are judged or not, belong to an undrained queue; and their tallies."""
     plain, suspects = study.lived.where("life is not null"), _suspects(study)
-    nothing = {tally.name: sf.lit(0) for tally in TALLIES}
+    nothing = {tally.name: sf.lit(0) for tally in COUNTERS}
     groups = _counted(plain, nothing)
     if suspects is not None:
         shows = {name: sf.count_if(shown(name, sf.col("judged"))) for name in nothing}
@@ -146,14 +146,14 @@ def _counted(messages: DataFrame, tallies: Mapping[str, Column]) -> DataFrame:
     return messages.groupBy("life", "judged", left).agg(sf.count("*").alias("number"), *columns)
 
 
-def _suspects(study: Study) -> DataFrame | None:
+def _suspects(study: PreparedHistory) -> DataFrame | None:
     """The lives of the suspects with their marks; ``None`` if there are no suspects."""
     return None if study.marks is None else study.lived.where("life is null").join(study.marks, "message")
 
 
-def _tallies(study: Study, groups: list[Row]) -> dict[str, int]:
+def _tallies(study: PreparedHistory, groups: list[Row]) -> dict[str, int]:
     """How many messages are marked with each tally: suspects by their folds, the others by their lives."""
-    plain = marks_of_lives(study.machines)
+    plain = marks_of_clean_patterns(study.machines)
     return {
         tally.name: sum(
             group[tally.name]
@@ -161,11 +161,11 @@ def _tallies(study: Study, groups: list[Row]) -> dict[str, int]:
             else group.number * (plain[group.life][tally.name] + group.judged > 1)
             for group in groups
         )
-        for tally in TALLIES
+        for tally in COUNTERS
     }
 
 
-def _undrained(study: Study, groups: list[Row]) -> str | None:
+def _undrained(study: PreparedHistory, groups: list[Row]) -> str | None:
     """Why some message cannot be judged at rest, if so."""
     left = {group.left for group in groups if not group.judged}
     if not left:
@@ -174,7 +174,7 @@ def _undrained(study: Study, groups: list[Row]) -> str | None:
     return undrained(tuple(sorted([*(row.name for row in names), *([""] if None in left else [])])))
 
 
-def _anomalies(study: Study, found: Mapping[str, _Names], not_at_rest: str | None) -> dict[Anomaly, Finding]:
+def _anomalies(study: PreparedHistory, found: Mapping[str, _Names], not_at_rest: str | None) -> dict[Anomaly, Finding]:
     unknown = _unknown(study, not_at_rest, undecided=_UNDECIDED in found)
     return {
         anomaly: Finding(
@@ -189,7 +189,7 @@ def _anomalies(study: Study, found: Mapping[str, _Names], not_at_rest: str | Non
     }
 
 
-def _unknown(study: Study, not_at_rest: str | None, *, undecided: bool) -> dict[Anomaly, str | None]:
+def _unknown(study: PreparedHistory, not_at_rest: str | None, *, undecided: bool) -> dict[Anomaly, str | None]:
     """The anomalies that a history can show, each with the reason why there may be more than were found."""
     in_doubt = "no `drained` follows a commit in doubt" if undecided else None
     reasons = {
@@ -205,14 +205,14 @@ def _unknown(study: Study, not_at_rest: str | None, *, undecided: bool) -> dict[
     }
 
 
-def _phantoms(study: Study, finding: Finding | None, clocks: Clocks, skew: int) -> dict[Anomaly, Finding]:
+def _phantoms(study: PreparedHistory, finding: Finding | None, clocks: Clocks, skew: int) -> dict[Anomaly, Finding]:
     """What clocks may have to do with phantoms."""
     if finding is None or not finding.found:
         return {}
     return {Anomaly.PHANTOM: unless_early(finding, came_early(study, clocks), skew)}
 
 
-def _untold(study: Study, findings: Mapping[Anomaly, Finding]) -> dict[Anomaly, Finding]:
+def _untold(study: PreparedHistory, findings: Mapping[Anomaly, Finding]) -> dict[Anomaly, Finding]:
     """What those who do not tell what they have processed may have to do with what was counted."""
     suspects = _suspects(study)
     if (
@@ -237,11 +237,11 @@ def _untold(study: Study, findings: Mapping[Anomaly, Finding]) -> dict[Anomaly, 
     }
 
 
-def _left_out(study: Study, definition: Property) -> bool:
+def _left_out(study: PreparedHistory, definition: Property) -> bool:
     return study.configuration is None and needs_configuration(definition)
 
 
-def _found(study: Study) -> Iterator[DataFrame]:
+def _found(study: PreparedHistory) -> Iterator[DataFrame]:
     """Rows of ``label`` (an anomaly, or one of the two others) and ``name`` (of a message or transaction)."""
     suspects = _suspects(study)
     if suspects is not None:
@@ -256,12 +256,12 @@ def _found(study: Study) -> Iterator[DataFrame]:
         yield _labelled(Anomaly.TORN_TRANSACTION, torn)
         yield _labelled(_UNDECIDED, transactions.where("in_doubt and not judged").select(sf.lit("")))
     if study.mine is not None and study.overview.kinds.intersection(RECOVERING):
-        yield _labelled(RECOVER, repeated_by_recovery(study.mine, study.events))
+        yield _labelled(RECOVER, redelivered_after_recover(study.mine, study.events))
         yield _labelled(RECOVER, closed_early(study.mine, study.events))
-    yield _labelled(TAKEN_ELSEWHERE, broke_elsewhere(study.events))
+    yield _labelled(TAKEN_ELSEWHERE, competing_consumer_failed(study.events))
 
 
-def _overruns(study: Study) -> Iterator[DataFrame]:
+def _overruns(study: PreparedHistory) -> Iterator[DataFrame]:
     if study.configuration is None:
         return
     window, prefetch = (
@@ -278,7 +278,7 @@ def _labelled(label: str, names: DataFrame) -> DataFrame:
     return names.toDF("name").select(sf.lit(str(label)).alias("label"), "name")
 
 
-def _marked(suspects: DataFrame, study: Study) -> DataFrame:
+def _marked(suspects: DataFrame, study: PreparedHistory) -> DataFrame:
     """What ``suspects`` are marked with, by the property machines."""
     labels = []
     for anomaly, definition in folded(study.specification).items():

@@ -16,8 +16,18 @@ from pyspark.sql import DataFrame, SparkSession  # noqa: TC002 - Spark is there 
 from ackfsm.explore import Exploration, Origin, Slicer, successors_by_tables
 from ackfsm.explore.search.distributed import event_between
 from ackfsm.network import Network, NetworkEvent
-from ackfsm.spark._chunks import DDL, SCHEMA, Batches, Question, expanding, fresh_among, hunting, meeting, rows_of
-from ackfsm.spark._failures import told_plainly
+from ackfsm.spark._chunks import (
+    DDL,
+    SCHEMA,
+    Batches,
+    Question,
+    expand_states,
+    find_parents,
+    meeting,
+    minus_visited,
+    rows_of,
+)
+from ackfsm.spark._errors import spark_errors_translated
 from ackfsm.spark._levels import MIXED, TOLD, Levels, first_of, states_in
 from ackfsm.spark._lines import uri
 from ackfsm.terms import DefectError, check_number
@@ -71,7 +81,7 @@ def explore(  # noqa: PLR0913 - as the search in one process, and where to keep 
     check_number("small", small, 0)
     whole = Slicer(network).slice()
     question = Question(whole.key, whole.packed)
-    with _folder(checkpoint) as folder, _batches_of_few_rows(session), told_plainly("the exploration"):
+    with _folder(checkpoint) as folder, _batches_of_few_rows(session), spark_errors_translated("the exploration"):
         levels = Levels.opened(folder, whole.key)
         run = _Run(session, question, levels, small)
         if resumed is not None and len(levels.levels) > 1:
@@ -129,7 +139,7 @@ class _Run:
         self.nearest = levels.nearest
         if self.stopped_by is not None:
             last = len(levels.levels) - 1
-            looking = expanding(self.question, 0, self._unseen(), marks_only=True)
+            looking = expand_states(self.question, 0, self._unseen(), marks_only=True)
             self.nearest |= {a: (last, state) for a, state in first_of(self._asked(last, looking)).items()}
 
     def result(self, events: Sequence[NetworkEvent]) -> Exploration:
@@ -176,12 +186,12 @@ class _Run:
     def _expand(self) -> None:
         """Write the level after the last one."""
         levels, last = self.levels, len(self.levels.levels) - 1
-        sift = fresh_among(self.words, levels.folder, last + 1)
+        sift = minus_visited(self.words, levels.folder, last + 1)
         if self._is_small(last):
-            step = expanding(self.question, 0, self._unseen())
+            step = expand_states(self.question, 0, self._unseen())
             levels.write(last + 1, _table(sift(_sorted(step(self.levels.rows(last))))))
         else:
-            step = expanding(self.question, BUCKETS, self._unseen())
+            step = expand_states(self.question, BUCKETS, self._unseen())
             found = self._frame(last).mapInArrow(step, DDL).repartitionById(self._parts(), "bucket")
             new = found.sortWithinPartitions("bucket").mapInArrow(sift, DDL)
             target = uri(levels.directory(last + 1))
@@ -218,7 +228,7 @@ class _Run:
         for depth in range(deepest, 0, -1):
             active = [anomaly for anomaly, (level, _) in self.nearest.items() if level >= depth]
             heads = sorted({ways[anomaly][-1] for anomaly in active})
-            found = self._asked(depth - 1, hunting(self.question, np.array(heads, dtype=np.int64)))
+            found = self._asked(depth - 1, find_parents(self.question, np.array(heads, dtype=np.int64)))
             parents = first_of(found)
             for anomaly in active:
                 ways[anomaly].append(parents[heads.index(ways[anomaly][-1])])

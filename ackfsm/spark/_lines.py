@@ -17,7 +17,7 @@ from pyspark.sql import (  # noqa: TC002 - Spark is there wherever this module i
     SparkSession,
 )
 
-from ackfsm.history import Unreadable
+from ackfsm.history import ParseError
 from ackfsm.history._format import FIELDS, Kind
 from ackfsm.history._source import Source
 from ackfsm.terms import InputError
@@ -72,7 +72,7 @@ def ddl(columns: Mapping[str, str]) -> str:
 
 
 def tally(
-    unreadable: Sequence[Unreadable],
+    unreadable: Sequence[ParseError],
     count: int,
     *,
     lines: int,

@@ -1,6 +1,6 @@
 """One row for each message: enough to see that nothing happened to it that any property could mark.
 
-Most messages of most histories go one of a few plain ways.  :data:`PLAIN_LIVES` says which: these
+Most messages of most histories go one of a few plain ways.  :data:`CLEAN_PATTERNS` says which: these
 observables, each exactly once, in an order that it allows.  A message that went such a way ends
 unmarked in every property machine whatever that order was, which a test proves from the tables; so
 it is only counted.  The others are *suspects*, and their observables are folded.
@@ -21,7 +21,7 @@ from pyspark.sql import functions as sf
 from ackfsm.history._expand import ENDS_FOR_SENDS
 from ackfsm.history._format import OBSERVED_AS, Event, Observable
 
-__all__ = ["ANY_NUMBER", "DIRECT", "PLAIN_LIVES", "lives", "sketches"]
+__all__ = ["ANY_NUMBER", "CLEAN_PATTERNS", "DIRECT", "lives", "pre_aggregated"]
 
 _BITS: Final = 4
 """Of a word, for each observable; a row adds at most 1 to each, so fewer than 16 rows cannot overflow.
@@ -42,7 +42,7 @@ DIRECT: Final[Mapping[Observable, str]] = MappingProxyType(
 )
 """Which events are an observable of the message that they name."""
 
-PLAIN_LIVES: Final[Mapping[str, Mapping[Observable, Observable | None]]] = MappingProxyType(
+CLEAN_PATTERNS: Final[Mapping[str, Mapping[Observable, Observable | None]]] = MappingProxyType(
     {
         "sent": {
             Observable.SEND: None,
@@ -90,12 +90,13 @@ _SUMMARY: Final[Mapping[str, str]] = MappingProxyType(
 """What is known of a message that any number of things happened to."""
 
 
-def sketches(events: DataFrame, *, transacted: bool) -> DataFrame:
+def pre_aggregated(events: DataFrame, *, transacted: bool) -> DataFrame:
     """A few numbers of each message, by one aggregation; ``transacted`` says whether an event is in a transaction.
 
     Returns:
-        one row for each ``message`` that ``events`` name, with ``life``: a name in :data:`PLAIN_LIVES`, null where the
-        numbers do not tell.  Of the others, ``send_t``, ``sent_line``, ``sent_session`` and so on say when and where.
+        one row for each ``message`` that ``events`` name, with ``life``: a name in :data:`CLEAN_PATTERNS`, null where
+        the numbers do not tell.  Of the others, ``send_t``, ``sent_line``, ``sent_session`` and so on say when and
+        where.
     """
     rows = events.where("message is not null").withColumn("word", sf.expr(_word()))
     counts = (sf.try_sum("word").alias("word"), sf.count_if(sf.col("word") > 0).alias("rows"))
@@ -107,16 +108,16 @@ def lives(sketched: DataFrame, mine: DataFrame | None, events: DataFrame) -> Dat
     """What became of each message.
 
     Args:
-        sketched: their sketches.
+        sketched: their pre_aggregated.
         mine: all events that name the messages of which the sketch does not tell the life, ``None`` if it tells of all.
         events: all events.
 
     Returns:
-        one row a message: ``life`` (a name in :data:`PLAIN_LIVES`, null for a suspect), ``judged`` (whether its queue
-        was seen drained after its last send), ``drained_at`` (when last), ``queue`` (that of its last send, or if it
-        has none of the last event that names it), ``came_at`` (its last delivery or permitted end), ``ended`` (whether
-        it had such an end), ``resent``, and the structs ``sent`` and ``delivered``, its first send and first delivery
-        (null if there is none).
+        one row a message: ``life`` (a name in :data:`CLEAN_PATTERNS`, null for a suspect), ``judged`` (whether its
+        queue was seen drained after its last send), ``drained_at`` (when last), ``queue`` (that of its last send, or
+        if it has none of the last event that names it), ``came_at`` (its last delivery or permitted end), ``ended``
+        (whether it had such an end), ``resent``, and the structs ``sent`` and ``delivered``, its first send and first
+        delivery (null if there is none).
     """
     plain = sketched.where("life is not null").select("message", "life", *_named(_PLAIN))
     found = plain if mine is None else plain.unionByName(mine.groupBy("message").agg(_silent(), *_named(_SUMMARY)))
@@ -155,7 +156,7 @@ def _field(observable: Observable) -> int:
 
 def _times() -> Iterator[Column]:
     """When each observable of a plain life was seen."""
-    for observable in dict.fromkeys(each for life in PLAIN_LIVES.values() for each in life if each in DIRECT):
+    for observable in dict.fromkeys(each for life in CLEAN_PATTERNS.values() for each in life if each in DIRECT):
         yield sf.expr(f"max(t) filter (where {DIRECT[observable]})").alias(f"{observable}_t")
 
 
@@ -186,7 +187,7 @@ def _quoted(events: Iterable[Event]) -> str:
 
 def _life() -> Column:
     """The name of the plain life that a sketch shows, null if it shows none."""
-    return sf.coalesce(*(sf.when(sf.expr(_shows(life)), name) for name, life in PLAIN_LIVES.items() if life))
+    return sf.coalesce(*(sf.when(sf.expr(_shows(life)), name) for name, life in CLEAN_PATTERNS.items() if life))
 
 
 def _shows(life: Mapping[Observable, Observable | None]) -> str:
@@ -198,7 +199,7 @@ def _shows(life: Mapping[Observable, Observable | None]) -> str:
 
 def _silent() -> Column:
     """The life of a message that events name, but of which none is an observable."""
-    silent = next(name for name, life in PLAIN_LIVES.items() if not life)
+    silent = next(name for name, life in CLEAN_PATTERNS.items() if not life)
     return sf.when(sf.expr(f"max({_word()}) = 0"), silent).alias("life")
 
 

@@ -15,9 +15,9 @@ from pyspark.sql import functions as sf
 from ackfsm.history._arrays import States
 from ackfsm.history._fold import Machines, fold, fold_batches
 from ackfsm.history._format import OBSERVABLES, observable_code
-from ackfsm.spark._lives import PLAIN_LIVES
+from ackfsm.spark._lives import CLEAN_PATTERNS
 
-__all__ = ["marks_of_lives", "marks_of_suspects", "names_of", "shown"]
+__all__ = ["marks_of_clean_patterns", "marks_of_suspects", "names_of", "shown"]
 
 Batches = Iterator[pa.RecordBatch]
 
@@ -42,10 +42,11 @@ def marks_of_suspects(observed: DataFrame, machines: Machines) -> DataFrame:
     return ordered.mapInArrow(_folder(machines), f"message string, marks struct<{marks}>")
 
 
-def marks_of_lives(machines: Machines) -> Mapping[str, Mapping[str, int]]:
+def marks_of_clean_patterns(machines: Machines) -> Mapping[str, Mapping[str, int]]:
     """For each plain life, how much a message is marked with each name in the end: 2, 1 or 0 as above."""
     return {
-        life: _marks_of_word([observable_code(each) for each in word], machines) for life, word in PLAIN_LIVES.items()
+        life: _marks_of_word([observable_code(each) for each in word], machines)
+        for life, word in CLEAN_PATTERNS.items()
     }
 
 

@@ -22,7 +22,7 @@ from ackfsm.spark._events import Overview
 from ackfsm.spark._lives import DIRECT
 from ackfsm.terms import AckScope, Fault
 
-__all__ = ["MOMENT", "closed_sends", "covering_acts", "observables"]
+__all__ = ["MOMENT", "closed_sends", "covering_acks", "observables"]
 
 MOMENT: Final = "struct<t: bigint, line: bigint>"
 """The type of a moment."""
@@ -91,12 +91,12 @@ def _crashes(sends: DataFrame) -> DataFrame:
 
 def _of_deliveries(mine: DataFrame, events: DataFrame, overview: Overview) -> Iterator[DataFrame]:
     """What acknowledgements and commits are to deliveries, once for each delivery and kind."""
-    covered = list(covering_acts(mine, events, overview))
+    covered = list(covering_acks(mine, events, overview))
     if covered:
         yield _first(functools.reduce(DataFrame.unionByName, covered))
 
 
-def covering_acts(mine: DataFrame, events: DataFrame, overview: Overview) -> Iterator[DataFrame]:
+def covering_acks(mine: DataFrame, events: DataFrame, overview: Overview) -> Iterator[DataFrame]:
     """What acknowledgements (of one message by message, others by session) and commits are to deliveries in ``mine``.
 
     Returns:

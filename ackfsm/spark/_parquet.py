@@ -19,7 +19,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
 from ackfsm.history._format import ALWAYS, FIELDS, NAMED_MESSAGE_SCOPES, NEEDS, NOT_NEGATIVE, VOCABULARY, Kind
-from ackfsm.history._lines import keep_readable
+from ackfsm.history._lines import drop_invalid
 from ackfsm.history._open import told
 from ackfsm.history._parquet import columns_of
 from ackfsm.history._source import Source
@@ -129,7 +129,7 @@ def _described(rows: pa.RecordBatch, part: str | None) -> pa.RecordBatch:
         rows.validate(full=True)
     except pa.ArrowInvalid:
         return tally((), len(rows), lines=0, place=(part, 0), damaged=True)
-    found = keep_readable(rows.select(EVENT_COLUMNS), np.asarray(rows["row"]) + 1, part=part)
+    found = drop_invalid(rows.select(EVENT_COLUMNS), np.asarray(rows["row"]) + 1, part=part)
     return tally(found.unreadable, found.unreadable_count, lines=0, place=(part, 0))
 
 

@@ -12,7 +12,7 @@ from ackfsm.history._format import Event
 from ackfsm.history._prefetch import OF_ITS_MESSAGE, OF_ITS_SESSION, OF_ITS_TRANSACTION, Prefetch
 from ackfsm.spark._covering import before, first_covering
 from ackfsm.spark._events import Overview
-from ackfsm.spark._observe import MOMENT, covering_acts
+from ackfsm.spark._observe import MOMENT, covering_acks
 
 __all__ = ["prefetch_overruns"]
 
@@ -67,6 +67,6 @@ def _acted(events: DataFrame, overview: Overview) -> DataFrame:
     nothing = events.where("false").select(
         "message", sf.col("at").alias("member_at"), sf.lit("").alias("observable"), "at"
     )
-    covered = functools.reduce(DataFrame.unionByName, covering_acts(events, events, overview), nothing)
+    covered = functools.reduce(DataFrame.unionByName, covering_acks(events, events, overview), nothing)
     first = covered.groupBy(sf.col("message").alias("its"), "member_at").agg(sf.min("at").alias("acted_at"))
     return first.withColumn("acted_at", sf.col("acted_at").cast(MOMENT))

@@ -10,7 +10,7 @@ from typing import Final
 from pyspark.sql import Row, SparkSession
 from pyspark.sql import functions as sf
 
-from ackfsm.history import Unreadable, read
+from ackfsm.history import ParseError, read
 from ackfsm.history._lines import REPORTED
 from ackfsm.history._open import opened
 from ackfsm.history._read import headers_beside
@@ -44,7 +44,7 @@ def read_lines(session: SparkSession, source: Source) -> Lines:
     return read_parquet(session, source) if form is Form.PARQUET else read_text(session, source, headed)
 
 
-def unreadable_of(lines: Lines, source: Source) -> tuple[int, tuple[Unreadable, ...]]:
+def unreadable_of(lines: Lines, source: Source) -> tuple[int, tuple[ParseError, ...]]:
     """How many lines are no events, and the first few of them in the order of the files.
 
     Raises :class:`InputError` if the file as a whole is at fault.
@@ -63,12 +63,12 @@ def unreadable_of(lines: Lines, source: Source) -> tuple[int, tuple[Unreadable, 
     return sum(block.unreadable for block in blocks), tuple(itertools.islice(described, REPORTED))
 
 
-def _described(blocks: Iterator[Row]) -> Iterator[Unreadable]:
+def _described(blocks: Iterator[Row]) -> Iterator[ParseError]:
     """The unreadable lines of one part."""
     before = 0
     for block in blocks:
         for each in block.described:
-            yield Unreadable(before + each.line, each.why, block.part)
+            yield ParseError(before + each.line, each.why, block.part)
         before += block.lines
 
 

@@ -9,7 +9,7 @@ from pyspark.sql import functions as sf
 
 from ackfsm.history._clocks import Clocks
 from ackfsm.history._recording import Early, Silent
-from ackfsm.spark._study import Study
+from ackfsm.spark._prepared import PreparedHistory
 
 __all__ = ["came_early", "silent_of"]
 
@@ -19,7 +19,7 @@ _FIRST: Final = {
 }
 
 
-def came_early(study: Study, clocks: Clocks) -> Early | None:
+def came_early(study: PreparedHistory, clocks: Clocks) -> Early | None:
     """The messages that were delivered before another process sent them, if there are any."""
     if study.mine is None:
         return None
@@ -48,7 +48,7 @@ def _recorded(row: Row, clocks: Clocks) -> int:
     return int(row.gap) - put_right
 
 
-def silent_of(study: Study) -> tuple[Silent, DataFrame] | None:
+def silent_of(study: PreparedHistory) -> tuple[Silent, DataFrame] | None:
     """Those who do not tell what they processed, if there are any, and what they were delivered.
 
     The latter are rows of ``message`` and ``times``: how often it was delivered in all.
@@ -66,7 +66,7 @@ def silent_of(study: Study) -> tuple[Silent, DataFrame] | None:
     return Silent(told, tuple(sorted(row.name for row in names))), times.where("mine > 0").select("message", "times")
 
 
-def _suspicious(study: Study, *, told: bool) -> DataFrame | None:
+def _suspicious(study: PreparedHistory, *, told: bool) -> DataFrame | None:
     """Each ``process`` that was delivered something (if others tell, twice), and itself told nothing; ``None`` without.
 
     That takes only how many events of each kind there are.
@@ -84,7 +84,7 @@ def _suspicious(study: Study, *, told: bool) -> DataFrame | None:
     return None if numbered.isEmpty() else numbered
 
 
-def _never_told(study: Study, suspicious: DataFrame, deliveries: DataFrame) -> DataFrame:
+def _never_told(study: PreparedHistory, suspicious: DataFrame, deliveries: DataFrame) -> DataFrame:
     """Of the processes of the deliveries ``suspicious`` those with two messages of which nobody told for them."""
     done = study.events.where("event = 'processed'").select("message", "process")
     for_others = done.join(deliveries, ["message", "process"], "left_anti").select("message").distinct()

@@ -9,7 +9,7 @@ from typing import Any, Final
 import pyarrow as pa
 from pyspark.sql import SparkSession  # noqa: TC002 - Spark is there wherever this module is
 
-from ackfsm.spark._failures import told_plainly
+from ackfsm.spark._errors import spark_errors_translated
 
 __all__ = ["spread"]
 
@@ -30,7 +30,7 @@ def spread(
         return
     rows = [(place, pickle.dumps(argument)) for place, argument in enumerate(arguments)]
     frame = session.createDataFrame(rows, "place int, argument binary").repartitionById(len(rows), "place")
-    with told_plainly("the work"):
+    with spark_errors_translated("the work"):
         results = frame.mapInArrow(_applied(function), "place int, result binary").collect()
     for result in results:
         yield result.place, pickle.loads(result.result)  # noqa: S301 - this process sent what made it

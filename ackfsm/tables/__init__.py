@@ -3,14 +3,14 @@
 from ackfsm.tables._conditions import ALWAYS, COUNTED, Condition, parse_condition
 from ackfsm.tables._events import Event, Lane
 from ackfsm.tables._guarantees import Exclusion, Guarantee, Guarantees, Implication, Level
+from ackfsm.tables._liveness import LivenessProperty, Waiting
 from ackfsm.tables._load import load, read_form
 from ackfsm.tables._machine import Counter, EventRef, Fsm, Machine, Move, Per, Relation, Row
-from ackfsm.tables._matrix import Omission, Switch, Value
-from ackfsm.tables._profiles import Constant, Default, Deviation, OwnName, ProfileTable, Refusal, written
-from ackfsm.tables._progress import Progress, Waiting
+from ackfsm.tables._profiles import Constant, Default, Deviation, ProfileTable, Refusal, VendorAlias, written
 from ackfsm.tables._source import Document
 from ackfsm.tables._sources import check_sources
 from ackfsm.tables._specification import Monitor, Promise, Property, Specification, is_profile_file
+from ackfsm.tables._sweep import Factor, Omission, Value
 
 __all__ = [
     "ALWAYS",
@@ -24,28 +24,28 @@ __all__ = [
     "Event",
     "EventRef",
     "Exclusion",
+    "Factor",
     "Fsm",
     "Guarantee",
     "Guarantees",
     "Implication",
     "Lane",
     "Level",
+    "LivenessProperty",
     "Machine",
     "Monitor",
     "Move",
     "Omission",
-    "OwnName",
     "Per",
     "ProfileTable",
-    "Progress",
     "Promise",
     "Property",
     "Refusal",
     "Relation",
     "Row",
     "Specification",
-    "Switch",
     "Value",
+    "VendorAlias",
     "Waiting",
     "check_sources",
     "is_profile_file",

@@ -13,13 +13,13 @@ from ackfsm.tables._cross_check import check_tables
 from ackfsm.tables._events import read_events
 from ackfsm.tables._forms import form_of, schema_of, shipped_tables
 from ackfsm.tables._guarantees import read_guarantees
-from ackfsm.tables._held import is_kept, keep, stamp_of
+from ackfsm.tables._liveness import LivenessProperty, Waiting, read_liveness
 from ackfsm.tables._machine import Machine, Move, read_machine, read_twin
-from ackfsm.tables._matrix import Switch, read_switches
 from ackfsm.tables._profiles import ProfileTable, read_profiles
-from ackfsm.tables._progress import Progress, Waiting, read_progress
 from ackfsm.tables._source import Document, read_document
 from ackfsm.tables._specification import Monitor, Promise, Property, Specification
+from ackfsm.tables._sweep import Factor, read_switches
+from ackfsm.tables._validated import is_kept, keep, stamp_of
 from ackfsm.terms import Anomaly, SpecError
 
 __all__ = ["load", "read_form"]
@@ -73,7 +73,7 @@ class _Loader:
             promises=MappingProxyType(promises),
             profiles=MappingProxyType(self._read_profiles(promises)),
             guarantees=read_guarantees(self._read("guarantees.yaml", "guarantees")),
-            progress=MappingProxyType(self._read_progress(machines, properties)),
+            progress=MappingProxyType(self._read_liveness(machines, properties)),
             switches=self._read_switches(),
             digest=self._digest(),
         )
@@ -186,16 +186,16 @@ class _Loader:
             for name, row in document.data.items()
         }
 
-    def _read_switches(self) -> tuple[Switch, ...]:
+    def _read_switches(self) -> tuple[Factor, ...]:
         document = self._read("sweep.yaml", "switches")
         return read_switches(document, lambda path, text: self._condition(document, path, text))
 
-    def _read_progress(
+    def _read_liveness(
         self, machines: Mapping[str, Machine], properties: Mapping[Anomaly, Property]
-    ) -> dict[str, Progress]:
+    ) -> dict[str, LivenessProperty]:
         watching = {
             f"{anomaly}.{monitor.machine.name}": Waiting(anomaly, monitor.machine.name, monitor.at_rest)
             for anomaly, definition in properties.items()
             for monitor in definition.monitors
         }
-        return read_progress(self._read("liveness.yaml", "progress"), machines, watching)
+        return read_liveness(self._read("liveness.yaml", "progress"), machines, watching)

@@ -23,9 +23,9 @@ __all__ = [
     "Constant",
     "Default",
     "Deviation",
-    "OwnName",
     "ProfileTable",
     "Refusal",
+    "VendorAlias",
     "read_own_profile",
     "read_profiles",
     "written",
@@ -103,7 +103,7 @@ class Constant:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class OwnName:
+class VendorAlias:
     """What the system calls a setting.
 
     Without ``differs`` it is the same thing under another name, except that ``values`` are written otherwise here.
@@ -170,7 +170,7 @@ class ProfileTable:
     promises: frozenset[str]
     unsupported: tuple[Refusal, ...]
     constants: tuple[Constant, ...]
-    names: Mapping[str, OwnName]
+    names: Mapping[str, VendorAlias]
     apis: Mapping[str, tuple[Refusal, ...]]
     deviates: tuple[Deviation, ...]
 
@@ -197,7 +197,7 @@ class ProfileTable:
         key = row.fixed or ""
         return bool(values[key] != self.default(key, values).of(values))
 
-    def own_name(self, name: str) -> OwnName | None:
+    def vendor_alias(self, name: str) -> VendorAlias | None:
         """The entry for ``name``, in capitals or not, or ``None``."""
         return self.names.get(name.casefold())
 
@@ -415,8 +415,8 @@ class _Reader:
             setting = (self._key(path, key), self._value(path, key, value))
         return Constant(name, str(row["number"]), setting, row.get("means"), row["source"])
 
-    def _names(self) -> Mapping[str, OwnName]:
-        names: dict[str, OwnName] = {}
+    def _names(self) -> Mapping[str, VendorAlias]:
+        names: dict[str, VendorAlias] = {}
         for name, row in self.document.data.get("names", {}).items():
             path = ("names", name)
             if name.casefold() in names:
@@ -426,7 +426,7 @@ class _Reader:
             names[name.casefold()] = self._name(path, name, row)
         return MappingProxyType(names)
 
-    def _name(self, path: _Path, name: str, row: dict[str, Any]) -> OwnName:
+    def _name(self, path: _Path, name: str, row: dict[str, Any]) -> VendorAlias:
         keys = tuple(self._key(path, key) for key in ([row["key"]] if isinstance(row["key"], str) else row["key"]))
         values = {
             text: self._value((*path, "values", text), key, value)
@@ -435,7 +435,7 @@ class _Reader:
         }
         if len(keys) > 1 and not (values or "differs" in row):
             raise self.document.error(path, f"{name} is not one setting by another name; say how it differs")
-        return OwnName(name, keys, MappingProxyType(values), row.get("differs"), row["source"])
+        return VendorAlias(name, keys, MappingProxyType(values), row.get("differs"), row["source"])
 
     def _deviation(self, i: int, row: dict[str, Any]) -> Deviation:
         when = self._condition_on_settings(("deviates", i), row)

@@ -15,12 +15,12 @@ from ackfsm.tables._conditions import COUNTED, Condition
 from ackfsm.tables._events import Event
 from ackfsm.tables._forms import form_of, schema_of, shipped_tables
 from ackfsm.tables._guarantees import Guarantees
+from ackfsm.tables._liveness import LivenessProperty
 from ackfsm.tables._machine import Machine
-from ackfsm.tables._matrix import Switch
 from ackfsm.tables._profiles import ProfileTable, Refusal, read_own_profile
-from ackfsm.tables._progress import Progress
 from ackfsm.tables._source import read_document
 from ackfsm.tables._sources import check_sources
+from ackfsm.tables._sweep import Factor
 from ackfsm.terms import Anomaly, Configuration, Fault, InputError, Profile, key_type, parse_value
 from ackfsm.text import quoted, shown
 
@@ -86,8 +86,8 @@ class Specification:
     profiles: Mapping[str, ProfileTable]
     promises: Mapping[str, Promise]
     guarantees: Guarantees
-    progress: Mapping[str, Progress]
-    switches: tuple[Switch, ...]
+    progress: Mapping[str, LivenessProperty]
+    switches: tuple[Factor, ...]
     digest: str
     own: Mapping[str, Path] = dataclasses.field(default_factory=dict)
 
@@ -141,7 +141,7 @@ class Specification:
             raise InputError(refusal.sentence(f"the profile {table.profile}", values, given))
         return Configuration(**values)
 
-    def in_vocabulary(self, profile: object, settings: Mapping[str, object]) -> dict[str, object]:
+    def resolve_aliases(self, profile: object, settings: Mapping[str, object]) -> dict[str, object]:
         """``settings`` under the keys of the vocabulary, with the ``profile`` (``jms`` if none is named) among them.
 
         A key may also be the system's own name for it, if that means the same (``ProfileTable.names``).
@@ -170,11 +170,11 @@ class Specification:
             raise InputError(f"{error}, or the YAML file of another one (--profile FILE.yaml)") from None
 
     def _key_of(self, profile: str, said: str, value: object) -> str:
-        named = self.profiles[profile].own_name(said)
+        named = self.profiles[profile].vendor_alias(said)
         if named is not None:
             return named.key_for(profile, value)
         for other, table in self.profiles.items():
-            elsewhere = table.own_name(said)
+            elsewhere = table.vendor_alias(said)
             if elsewhere is not None and elsewhere.name == said:
                 keys = " and ".join(elsewhere.keys)
                 raise InputError(f"{said} is a name that {other} has for {keys}, and {profile} has not; set {keys}")
@@ -182,11 +182,11 @@ class Specification:
         return said
 
     def given(self, profile: str | None, settings: Mapping[str, object] | None) -> dict[str, Any]:
-        """:meth:`in_vocabulary`, with the values parsed."""
-        given = self.in_vocabulary(profile, settings or {})
+        """:meth:`resolve_aliases`, with the values parsed."""
+        given = self.resolve_aliases(profile, settings or {})
         return {key: value if key == "profile" else parse_value(key, value) for key, value in given.items()}
 
-    def offered(self, profile: str, key: str, settings: Mapping[str, object] | None = None) -> tuple[Any, ...]:
+    def supported_values(self, profile: str, key: str, settings: Mapping[str, object] | None = None) -> tuple[Any, ...]:
         """The values of ``key`` that a profile has, where ``settings`` are as given and all others by default.
 
         For settings with a list of values or that are true or false.

@@ -11,7 +11,7 @@ from enum import StrEnum
 from typing import Final
 
 from ackfsm.matrix import ModeResult
-from ackfsm.tables import Default, OwnName, ProfileTable, Promise, Refusal, Specification, written
+from ackfsm.tables import Default, ProfileTable, Promise, Refusal, Specification, VendorAlias, written
 from ackfsm.terms import Anomaly, Configuration, Fault, Profile, key_type
 from ackfsm.views.markdown import code, page_of, rows_of, sentence
 
@@ -38,8 +38,8 @@ def systems_page(specification: Specification) -> str:
         (
             f"[{profile}]({profile}.md)",
             table.system,
-            _values(specification.offered(profile, "ack_mode")),
-            _values(specification.offered(profile, "delivery_mode")),
+            _values(specification.supported_values(profile, "ack_mode")),
+            _values(specification.supported_values(profile, "delivery_mode")),
             str(len(table.unsupported)),
             str(len(table.deviates)),
         )
@@ -88,7 +88,7 @@ def _values(values: Iterable[object]) -> str:
 def _modes(specification: Specification, table: ProfileTable) -> list[str]:
     rows = []
     for key in _MODES:
-        for value in specification.offered(table.profile, key):
+        for value in specification.supported_values(table.profile, key):
             constants = table.constants_of(key, value)
             numbers = ", ".join(f"{code(constant.name)} = {constant.written}" for constant in constants)
             sources = "; ".join(dict.fromkeys(constant.source for constant in constants))
@@ -214,7 +214,7 @@ def _names(table: ProfileTable) -> Iterator[str]:
     yield from rows_of(("name", "setting", "difference", "source"), rows)
 
 
-def _difference(name: OwnName) -> str:
+def _difference(name: VendorAlias) -> str:
     if name.differs is not None:
         return name.differs
     return ", ".join(f"{code(text)} is {code(written(value))}" for text, value in name.values.items()) or "none"
@@ -254,7 +254,7 @@ def systems_json(specification: Specification) -> list[dict[str, object]]:
 
 def _offered_json(specification: Specification, profile: str) -> dict[str, list[object]]:
     keys = [key for key in Configuration.__dataclass_fields__ if issubclass(key_type(key), StrEnum | bool)]
-    return {key: list(specification.offered(profile, key)) for key in keys if key != "profile"}
+    return {key: list(specification.supported_values(profile, key)) for key in keys if key != "profile"}
 
 
 def system_json(specification: Specification, profile: str, modes: Sequence[ModeResult]) -> dict[str, object]:

@@ -13,7 +13,7 @@ from enum import StrEnum
 from ackfsm.explore.questions.liveness_graph import LivenessGraph, LivenessViolation, WaitingMachine
 from ackfsm.explore.search.search import Search
 from ackfsm.network import Bounds, Instance, Network, NetworkEvent
-from ackfsm.tables import Progress, Waiting
+from ackfsm.tables import LivenessProperty, Waiting
 from ackfsm.terms import Fault, InputError, check_names
 
 __all__ = ["LivenessFailure", "LivenessFinding", "check_forever", "find_liveness"]
@@ -35,7 +35,7 @@ class LivenessFinding:
     if the configuration promises the anomaly absent to which that machine belongs, and faults have stopped.
     """
 
-    progress: Progress
+    progress: LivenessProperty
     holds: bool | None
     kind: LivenessFailure | None = None
     steps: tuple[NetworkEvent, ...] = ()
@@ -73,7 +73,7 @@ def check_forever(bounds: Bounds, forever: Collection[str]) -> None:
 def find_liveness(
     search: Search,
     network: Network,
-    properties: Mapping[str, Progress],
+    properties: Mapping[str, LivenessProperty],
     *,
     forever: Collection[str] = (),
     promised: Collection[str] = (),
@@ -96,7 +96,7 @@ def find_liveness(
 
 
 def _finding(
-    progress: Progress, run: LivenessViolation | None, promised: Collection[str], *, complete: bool
+    progress: LivenessProperty, run: LivenessViolation | None, promised: Collection[str], *, complete: bool
 ) -> LivenessFinding:
     if run is None:
         return LivenessFinding(progress, holds=True if complete else None)

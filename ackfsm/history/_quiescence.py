@@ -12,7 +12,7 @@ from ackfsm.history._columns import ABSENT, Events
 from ackfsm.history._format import Event
 from ackfsm.history._joins import NONE
 
-__all__ = ["Rest", "rest_of"]
+__all__ = ["Rest", "quiescence_of"]
 
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
@@ -33,7 +33,7 @@ class Rest:
     undrained: tuple[str, ...]
 
 
-def rest_of(events: Events) -> Rest:
+def quiescence_of(events: Events) -> Rest:
     """Find what was seen drained in ``events``."""
     anchor = _anchors(events)
     queue = events.queue[anchor]

@@ -1,4 +1,4 @@
-"""Progress: what has to happen in the end, said of machines that must not be pending for ever."""
+"""LivenessProperty: what has to happen in the end, said of machines that must not be pending for ever."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ackfsm.tables._machine import Machine
 from ackfsm.tables._source import Document
 from ackfsm.terms import Anomaly
 
-__all__ = ["Progress", "Waiting", "read_progress"]
+__all__ = ["LivenessProperty", "Waiting", "read_liveness"]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -26,7 +26,7 @@ class Waiting:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Progress:
+class LivenessProperty:
     """One progress property: none of these machines is pending for ever."""
 
     name: str
@@ -36,15 +36,15 @@ class Progress:
     waiting: tuple[Waiting, ...]
 
 
-def read_progress(
+def read_liveness(
     document: Document, machines: Mapping[str, Machine], watching: Mapping[str, Waiting]
-) -> dict[str, Progress]:
+) -> dict[str, LivenessProperty]:
     """Read ``liveness.yaml``; ``watching`` are the machines of properties, by ``anomaly.machine``.
 
     Raises :class:`ackfsm.terms.SpecError` with the line of a machine or state that does not exist.
     """
     return {
-        name: Progress(
+        name: LivenessProperty(
             name,
             data["means"],
             data["because"],

@@ -13,7 +13,7 @@ from types import MappingProxyType
 from ackfsm.history._fold import Watcher
 from ackfsm.history._format import Observable
 
-__all__ = ["MESSAGES", "TALLIES"]
+__all__ = ["COUNTERS", "MESSAGES"]
 
 MESSAGES = "messages"
 """The tally of what is a message of the history: something that was sent."""
@@ -82,5 +82,5 @@ _TABLES: Mapping[str, Mapping[str, Mapping[str, str]]] = MappingProxyType(
     }
 )
 
-TALLIES: tuple[Watcher, ...] = tuple(Watcher(name, _Table(rows), frozenset({"yes"})) for name, rows in _TABLES.items())
+COUNTERS: tuple[Watcher, ...] = tuple(Watcher(name, _Table(rows), frozenset({"yes"})) for name, rows in _TABLES.items())
 """One watcher for each counter; it counts the messages that end in ``yes``."""

@@ -21,7 +21,7 @@ __all__ = [
     "FORMAT",
     "Head",
     "Row",
-    "RowJournal",
+    "SqlJournal",
     "check_format",
     "check_head",
     "hold_to",
@@ -198,7 +198,7 @@ def _again(found: Row) -> Row | None:
         return None
 
 
-class RowJournal(Mortal):
+class SqlJournal(Mortal):
     """A journal whose entries are rows; a subclass says how rows are kept."""
 
     recovery: Recovery

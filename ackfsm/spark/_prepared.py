@@ -11,14 +11,14 @@ from pyspark.sql import functions as sf
 
 from ackfsm.history._fold import Machines
 from ackfsm.history._watch import machines_of
-from ackfsm.spark._events import Overview, events_of, kinds_of, names_of, overview_of, unambiguous
-from ackfsm.spark._lives import lives, sketches
+from ackfsm.spark._events import Overview, events_of, is_collision_free, kinds_of, names_of, overview_of
+from ackfsm.spark._lives import lives, pre_aggregated
 from ackfsm.spark._marks import marks_of_suspects
 from ackfsm.spark._observe import MOMENT, closed_sends, observables
 from ackfsm.tables import Specification
 from ackfsm.terms import Configuration
 
-__all__ = ["Names", "Study", "keep", "names_in", "study_of"]
+__all__ = ["Names", "PreparedHistory", "keep", "names_in", "study_of"]
 
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -34,7 +34,7 @@ class Names:
 
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False, kw_only=True)
-class Study:
+class PreparedHistory:
     """What the counts of one history are taken from.
 
     Attributes:
@@ -60,7 +60,7 @@ class Study:
     marks: DataFrame | None
 
     def sends(self) -> DataFrame:
-        """All sends outside transactions, with what closed each: of plain lives by their sketches."""
+        """All sends outside transactions, with what closed each: of plain lives by their pre_aggregated."""
         plain = self.sketched.where("life = 'sent'").select(
             "message",
             sf.col("sent_session").alias("session"),
@@ -76,7 +76,7 @@ def names_in(rows: DataFrame, kept: contextlib.ExitStack) -> tuple[Overview, Nam
     """Look through all ``rows`` (those of a :class:`ackfsm.spark._lines.Lines`) once."""
     kinds = keep(kinds_of(rows), kept)
     overview = overview_of(kinds)
-    return overview, Names(kinds=kinds, seed=next(seed for seed in itertools.count() if unambiguous(kinds, seed)))
+    return overview, Names(kinds=kinds, seed=next(seed for seed in itertools.count() if is_collision_free(kinds, seed)))
 
 
 def study_of(  # noqa: PLR0913, PLR0917 - it gathers all that a history is studied with
@@ -86,17 +86,17 @@ def study_of(  # noqa: PLR0913, PLR0917 - it gathers all that a history is studi
     specification: Specification,
     configuration: Configuration | None,
     kept: contextlib.ExitStack,
-) -> Study:
+) -> PreparedHistory:
     """Look at each message of a history; what is used more than once is kept in memory until ``kept`` is closed."""
     machines = machines_of(specification, configuration)
     events = events_of(rows, overview, names.seed)
-    sketched = keep(sketches(events, transacted=overview.transacted), kept)
+    sketched = keep(pre_aggregated(events, transacted=overview.transacted), kept)
     unclear = sketched.where("life is null").select("message")
     mine = (
         None if unclear.isEmpty() else keep(events.join(unclear, "message", "left_semi").repartition("message"), kept)
     )
     observed = None if mine is None else observables(mine, events, overview)
-    return Study(
+    return PreparedHistory(
         specification=specification,
         configuration=configuration,
         machines=machines,

@@ -12,13 +12,13 @@ from pyspark.errors import PySparkException
 
 from ackfsm.terms import AckfsmError, HostError, InputError, SpecError
 
-__all__ = ["told_plainly"]
+__all__ = ["spark_errors_translated"]
 
 _OWN: Final = {error.__name__: error for error in (AckfsmError, HostError, InputError, SpecError)}
 
 
 @contextlib.contextmanager
-def told_plainly(what: str) -> Iterator[None]:
+def spark_errors_translated(what: str) -> Iterator[None]:
     """An error of Spark during ``what`` as one sentence; one of ours in a worker as it was raised there."""
     try:
         yield

@@ -11,7 +11,7 @@ from ackfsm.tables._conditions import STATIC_NAMES, Condition
 from ackfsm.tables._source import Document
 from ackfsm.terms import InputError, key_type, parse_value
 
-__all__ = ["Omission", "Switch", "Value", "read_switches"]
+__all__ = ["Factor", "Omission", "Value", "read_switches"]
 
 Value: TypeAlias = StrEnum | bool | int | None
 """A value of a setting."""
@@ -28,7 +28,7 @@ class Omission:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Switch:
+class Factor:
     """A setting that is varied over ``values`` where ``when`` holds, and left to the profile elsewhere.
 
     ``left_out`` is a value that takes too long with many messages, ``None`` if each can be explored.
@@ -44,7 +44,7 @@ class Switch:
 
 def read_switches(
     document: Document, condition: Callable[[tuple[str | int, ...], str], Condition]
-) -> tuple[Switch, ...]:
+) -> tuple[Factor, ...]:
     """Read ``sweep.yaml``; ``condition`` parses one, given its place.
 
     Raises :class:`ackfsm.terms.SpecError` for settings and values that do not exist, for a setting
@@ -66,7 +66,7 @@ def _switch(
     number: int,
     row: dict[str, Any],
     condition: Callable[[tuple[str | int, ...], str], Condition],
-) -> Switch:
+) -> Factor:
     when = condition((number, "when"), row.get("when", "True"))
     if unfit := sorted(when.settings() & STATIC_NAMES.keys()):
         raise document.error((number, "when"), f"{unfit[0]} is no setting; a switch matters in a configuration")
@@ -75,7 +75,7 @@ def _switch(
     except InputError as error:
         raise document.error((number,), str(error)) from None
     left_out = _omission(document, number, row, condition)
-    return Switch(row["key"], values, when, left_out, row["because"], row["source"])
+    return Factor(row["key"], values, when, left_out, row["because"], row["source"])
 
 
 def _omission(
