@@ -15,7 +15,7 @@ from hypothesis import settings
 
 from ackfsm import explore
 from ackfsm.explore.search.options import Tuning
-from model_tests._tables import read_once
+from model_tests.support.tables import read_once
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

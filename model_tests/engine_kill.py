@@ -24,7 +24,7 @@ from typing import Any
 
 from ackfsm.engine import Broker, Session
 from ackfsm.journal import FileJournal, Journal, SqliteJournal
-from model_tests._tables import shipped
+from model_tests.support.tables import shipped
 
 __all__ = ["Books", "BrokenWordError", "run"]
 

@@ -33,7 +33,7 @@ from ackfsm.explore.search.search import Search
 from ackfsm.network import Bounds, Network, NetworkEvent, compose, concerns
 from ackfsm.tables import EventRef, Machine, Move, Row, Specification
 from ackfsm.terms import Anomaly, Fault, InputError, Profile
-from model_tests._tables import shipped
+from model_tests.support.tables import shipped
 
 __all__ = ["Mutant", "Noticed", "System", "mutants", "panel", "score", "survivors", "trial", "yardstick"]
 

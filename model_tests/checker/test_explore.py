@@ -1,0 +1,638 @@
+"""The explorer against a search of twenty lines, its two kernels against each other, its limits, and its witnesses."""
+
+import dataclasses
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Collection
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ackfsm import cli, explore
+from ackfsm.explore import Exploration, Interpreter, pack
+from ackfsm.explore.search.kernel import SuccessorBuffers
+from ackfsm.explore.search.options import DEFAULT_TUNING, Tuning
+from ackfsm.explore.search.search import Search
+from ackfsm.explore.search.shards import Arrays, make_buffers
+from ackfsm.network import Bounds, Instance, Network, NetworkEvent, Participant, compose
+from ackfsm.tables import EventRef, Fsm
+from ackfsm.terms import Anomaly, Configuration, Fault, HostError, InputError
+from model_tests.support.tables import (
+    bounds,
+    configurations,
+    networks,
+    row,
+    shipped,
+    unpacked,
+)
+from model_tests.support.checker.plain_search import anomalies_in, breadth_first
+
+EVERY = frozenset(Fault)
+TUNING = "ackfsm.explore.search.search.DEFAULT_TUNING"
+LOADED = "ackfsm.explore.search.search._is_loaded"
+NUMBA = "ackfsm.explore.search.search._numba_is_there"
+
+
+def system(
+    messages: int = 1, max_faults: int | None = 1, faults: frozenset[Fault] = EVERY, **chosen: object
+) -> Network:
+    bounded = Bounds(messages=messages, faults=faults, max_faults=max_faults)
+    return compose(shipped(), shipped().configure("jms", chosen), bounded)
+
+
+def states_of(network: Network) -> list[tuple[str, ...]]:
+    """Every state that the kernel has found, by the names of the tables."""
+    with Search(pack(network)) as search:
+        while search.has_work():
+            search.expand_batch()
+        return [unpacked(network, numbers) for numbers in search.all_states()]
+
+
+def agree(network: Network) -> None:
+    """The kernel found the states, the transitions, the anomalies and the shortest ways that the plain search found."""
+    expected, found = breadth_first(network), explore.explore(network)
+    assert found.complete
+    assert (found.states, found.transitions) == (len(expected.depth), expected.transitions)
+    assert {anomaly: len(steps) for anomaly, steps in found.witnesses.items()} == expected.anomalies
+    states = states_of(network)
+    assert len(states) == len(set(states)), "every state once"
+    assert set(states) == set(expected.depth)
+
+
+# against a plain search
+
+
+@settings(max_examples=150)
+@given(networks())
+def test_random_systems_are_searched_to_the_end(network: Network) -> None:
+    agree(network)
+
+
+@settings(max_examples=12)
+@given(configurations(), bounds(messages=1, budgets=(0, 1)))
+def test_random_configurations_are_searched_to_the_end(configuration: Configuration, limits: Bounds) -> None:
+    agree(compose(shipped(), configuration, limits))
+
+
+@pytest.mark.parametrize(
+    "chosen",
+    [
+        pytest.param({"max_faults": 2}, id="two faults of any kind"),
+        pytest.param({"resend_in_doubt": True, "send_mode": "asynchronous"}, id="a second copy"),
+        pytest.param({"messages": 2, "max_faults": 0}, id="two messages"),
+        pytest.param({"messages": 2, "faults": frozenset({Fault.CONSUMER_CRASH})}, id="two messages and a crash"),
+    ],
+)
+def test_larger_systems_are_searched_to_the_end(chosen: dict[str, Any]) -> None:
+    agree(system(**chosen))
+
+
+def test_an_anomaly_that_holds_from_the_start_needs_no_step() -> None:
+    go = EventRef("go")
+    watcher = Fsm("watcher", ("a", "b"), "a", (go,), {("a", go): row("a", go, "b"), ("b", go): row("b", go, None)})
+    instance = Instance(watcher, (), Anomaly.LOSS, frozenset({"a"}), frozenset())
+    event = NetworkEvent("go", (), may_never_happen=False, participants=(Participant(0, go),))
+    network = Network(shipped().configure(), Bounds(), (instance,), (event,))
+    assert breadth_first(network).anomalies == {Anomaly.LOSS: 0}
+    assert explore.explore(network).witnesses == {Anomaly.LOSS: ()}
+
+
+def test_a_system_without_events_is_one_state() -> None:
+    network = dataclasses.replace(system(), events=())
+    found = explore.explore(network)
+    assert (found.states, found.transitions, found.complete, found.witnesses) == (1, 0, True, {Anomaly.STUCK: ()}), (
+        "a message waits to be sent"
+    )
+
+
+def test_more_events_than_can_be_numbered_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ackfsm.explore.search.search.EVENT_OF_PAIR", 10)
+    with pytest.raises(InputError, match=r"events are more than a search can number \(9\); ask about fewer messages"):
+        explore.explore(system())
+
+
+# the two kernels
+
+
+@pytest.mark.parametrize(
+    "chosen",
+    [
+        pytest.param({}, id="one message"),
+        pytest.param({"max_faults": None}, id="any number of faults"),
+        pytest.param({"messages": 2}, id="two messages"),
+        pytest.param({"ack_mode": "PRE_ACKNOWLEDGE", "resend_in_doubt": True}, id="two copies"),
+    ],
+)
+def test_compiled_and_plain_code_find_the_same(chosen: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    network, found = system(**chosen), {}
+    monkeypatch.setattr(LOADED, lambda: False)
+    for limit in (10**9, 1, 100):
+        monkeypatch.setattr(TUNING, Tuning(plain_states=limit))
+        found[limit] = explore.explore(network)
+    assert [found[limit].compiled for limit in (10**9, 1, 100)] == [False, True, True]
+    assert dataclasses.replace(found[1], compiled=False) == found[10**9]
+    assert found[100] == found[1], "where plain code hands over makes no difference"
+
+
+def test_a_large_space_is_compiled_and_a_small_one_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(TUNING, Tuning())
+    monkeypatch.setattr(LOADED, lambda: False)
+    assert not explore.explore(system()).compiled
+    assert explore.explore(system(messages=2)).compiled
+    monkeypatch.undo()
+    assert explore.explore(system()).compiled, "it is loaded by now"
+
+
+@settings(max_examples=30)
+@given(networks())
+def test_compiled_code_searches_random_systems_to_the_end(network: Network) -> None:
+    expected = breadth_first(network)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(TUNING, Tuning(plain_states=1))
+        found = explore.explore(network)
+    assert found.complete
+    assert (found.states, found.transitions) == (len(expected.depth), expected.transitions)
+    assert {anomaly: len(steps) for anomaly, steps in found.witnesses.items()} == expected.anomalies
+
+
+def test_a_system_that_nobody_watches_is_compiled_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    network = without_properties(system())
+    expected = breadth_first(network)
+    monkeypatch.setattr(TUNING, Tuning(plain_states=1))
+    found = explore.explore(network)
+    assert found.compiled
+    assert (found.states, found.transitions, found.witnesses) == (len(expected.depth), expected.transitions, {})
+
+
+def without_properties(network: Network) -> Network:
+    """The machines alone; property machines stand after them and only watch."""
+    kept = tuple(instance for instance in network.instances if instance.anomaly is None)
+    events = tuple(
+        dataclasses.replace(event, participants=tuple(p for p in event.participants if p.instance < len(kept)))
+        for event in network.events
+    )
+    return dataclasses.replace(network, instances=kept, events=events)
+
+
+def test_without_numba_plain_code_goes_all_the_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    network = system(messages=2)
+    compiled = explore.explore(network)
+    monkeypatch.setattr(NUMBA, lambda: False)
+    plain = explore.explore(network)
+    assert plain == dataclasses.replace(compiled, compiled=False)
+    assert plain.states > 8192, "more than the first room"
+
+
+# room, limits, progress
+
+
+@pytest.mark.parametrize("limit", [10**9, 1], ids=["plain", "compiled"])
+def test_the_room_grows_with_the_space(limit: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    network = system()
+    expected = breadth_first(network)
+    monkeypatch.setattr(TUNING, Tuning(plain_states=limit, plain_chunk=1, chunk=1))
+    progress: list[int] = []
+    found = explore.explore(network, explore.SearchOptions(progress=progress.append))
+    assert (found.states, found.transitions) == (len(expected.depth), expected.transitions)
+    assert len(progress) > 2, "the room was too small more than once"
+    assert progress == sorted(progress)
+    assert progress[-1] == found.states
+
+
+@settings(max_examples=25)
+@given(st.integers(1, 1200))
+def test_a_search_that_is_stopped_does_not_claim_what_it_has_not_seen(limit: int) -> None:
+    network = system(ack_mode="PRE_ACKNOWLEDGE", block_on_acknowledge=False)
+    whole, stopped = explore.explore(network), explore.explore(network, explore.SearchOptions(max_states=limit))
+    assert stopped.complete == (limit >= whole.states)
+    assert stopped.states <= whole.states
+    assert stopped.states >= min(limit, whole.states)
+    assert stopped.states < limit + len(network.events)
+    assert stopped.witnesses.keys() <= whole.witnesses.keys()
+    if stopped.complete:
+        assert stopped == whole
+
+
+@pytest.mark.parametrize("limit", [1, 3000, 5000, 9000])
+@pytest.mark.parametrize("compiled", [False, True])
+def test_a_limit_stops_plain_and_compiled_code(limit: int, compiled: bool, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: FBT001
+    network = system(messages=2)
+    monkeypatch.setattr(TUNING, Tuning(plain_states=1 if compiled else 10**9))
+    stopped = explore.explore(network, explore.SearchOptions(max_states=limit))
+    assert not stopped.complete
+    assert limit <= stopped.states < limit + len(network.events)
+
+
+def test_a_limit_of_exactly_the_space_is_enough() -> None:
+    for network in (system(), system(messages=2)):
+        whole = explore.explore(network)
+        assert explore.explore(network, explore.SearchOptions(max_states=whole.states)) == whole
+        assert (
+            not explore.explore(network, explore.SearchOptions(max_states=whole.states - 1)).complete
+            or whole.states - 1 < 1
+        )
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_a_limit_of_memory_stops_a_search_before_its_states_take_more(
+    compiled: bool,  # noqa: FBT001
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    network = system(messages=2)
+    monkeypatch.setattr(TUNING, Tuning(plain_states=1 if compiled else 10**9))
+    whole = explore.explore(network)
+    stopped = explore.explore(network, explore.SearchOptions(max_memory=whole.bytes // 3))
+    assert (stopped.complete, stopped.stopped_by) == (False, "max_memory")
+    assert 0 < stopped.bytes <= whole.bytes // 3
+    assert 0 < stopped.states < whole.states
+    assert explore.explore(network, explore.SearchOptions(max_memory=whole.bytes)) == whole
+
+
+def test_shards_and_processors_change_nothing_but_the_choice_among_shortest_ways(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    network = system(messages=2)
+    one_queue = explore.explore(network)
+    monkeypatch.setattr(TUNING, Tuning(plain_states=1, one_shard_states=5_000, chunk=64))
+    alone, together = (
+        explore.explore(network, explore.SearchOptions(workers=1)),
+        explore.explore(network, explore.SearchOptions(workers=2)),
+    )
+    assert alone == together
+    assert dataclasses.replace(alone, witnesses={}) == dataclasses.replace(one_queue, witnesses={})
+    assert {a: len(steps) for a, steps in alone.witnesses.items()} == {
+        a: len(steps) for a, steps in one_queue.witnesses.items()
+    }
+    for anomaly, steps in alone.witnesses.items():
+        assert proves(network, anomaly, steps), anomaly
+
+
+def test_what_a_stopped_check_has_not_reached_is_unknown_and_what_it_has_reached_is_known() -> None:
+    configuration = shipped().configure("jms")
+    limits = Bounds(faults=EVERY)
+    whole = explore.check(shipped(), configuration, limits)
+    half = explore.check(shipped(), configuration, limits, max_states=whole.exploration.states // 2)
+    none = explore.check(shipped(), configuration, limits, max_states=1)
+    assert {finding.reachable for finding in whole.findings.values()} == {True, False}
+    assert {finding.reachable for finding in none.findings.values()} == {None}
+    for anomaly, finding in half.findings.items():
+        assert finding.reachable in {True, None}
+        assert finding.reachable is None or whole.findings[anomaly].reachable
+    assert half.as_json()["complete"] is False
+
+
+# witnesses
+
+
+def replayed(network: Network, steps: Collection[NetworkEvent]) -> Interpreter:
+    executor = Interpreter(network)
+    for event in steps:
+        executor.fire(event.label)
+    return executor
+
+
+def proves(network: Network, anomaly: str, steps: Collection[NetworkEvent]) -> bool:
+    """Whether the steps can be taken, one after the other, and end in a state that is the anomaly."""
+    executor = replayed(network, steps)
+    at_rest = all(event.may_never_happen for event in executor.enabled())
+    return anomaly in anomalies_in(network, executor.state, at_rest=at_rest)
+
+
+VIOLENT: dict[str, dict[str, Any]] = {
+    "PRE": {"ack_mode": "PRE_ACKNOWLEDGE", "block_on_acknowledge": False},
+    "NO": {"ack_mode": "NO_ACKNOWLEDGE", "redelivery_mark_persisted": False},
+    "swallowed": {"listener_exception": "swallow", "send_mode": "unconfirmed"},
+    "unsynced": {"journal_sync_non_transactional": False, "block_on_acknowledge": True, "send_mode": "asynchronous"},
+    "sent again": {"resend_in_doubt": True},
+}
+"""Systems that together reach every anomaly that one message can have."""
+
+
+@pytest.mark.parametrize("chosen", VIOLENT.values(), ids=VIOLENT.keys())
+def test_a_witness_can_be_performed_and_is_a_shortest_one(chosen: dict[str, Any]) -> None:
+    network = system(**chosen)
+    found, expected = explore.explore(network), breadth_first(network)
+    assert found.witnesses
+    for anomaly, steps in found.witnesses.items():
+        assert proves(network, anomaly, steps), anomaly
+        assert len(steps) == expected.anomalies[anomaly], anomaly
+        assert not proves(network, anomaly, steps[:-1]), "not before its last step"
+
+
+def test_the_witnesses_cover_every_anomaly_that_one_message_can_have() -> None:
+    found = {anomaly for chosen in VIOLENT.values() for anomaly in explore.explore(system(**chosen)).witnesses}
+    never = {Anomaly.PHANTOM, Anomaly.DOUBLE_OUTCOME, Anomaly.MISSING_OUTCOME, Anomaly.DIRTY_DELIVERY}
+    never |= {Anomaly.EARLY_CONFIRM, Anomaly.WINDOW_OVERRUN, Anomaly.PREFETCH_OVERRUN}
+    never |= {Anomaly.REORDER, Anomaly.TORN_TRANSACTION}
+    assert found == set(shipped().properties) - never
+
+
+def test_a_compiled_search_gives_witnesses_that_can_be_performed() -> None:
+    network = system(messages=2, max_faults=2, faults=frozenset({Fault.BROKER_CRASH, Fault.CONSUMER_LINK_LOSS}))
+    found = explore.explore(network)
+    assert found.compiled
+    assert found.witnesses
+    for anomaly, steps in found.witnesses.items():
+        assert proves(network, anomaly, steps), anomaly
+
+
+def test_a_search_says_the_same_twice() -> None:
+    assert explore.explore(system()) == explore.explore(system())
+    assert isinstance(explore.explore(system()), Exploration)
+
+
+# what is allowed
+
+
+@pytest.fixture
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    return tmp_path / "ackfsm" / "allowed"
+
+
+def test_what_is_allowed_is_what_a_check_with_any_number_of_faults_reaches(cache: Path) -> None:
+    configuration = shipped().configure("artemis", {"ack_mode": "PRE_ACKNOWLEDGE"})
+    faults = {Fault.BROKER_CRASH, Fault.CONSUMER_CRASH}
+    answer = explore.check(shipped(), configuration, Bounds(faults=frozenset(faults), max_faults=None))
+    expected = dict.fromkeys(Anomaly) | {anomaly: f.reachable for anomaly, f in answer.findings.items()}
+    expected |= dict.fromkeys(BETWEEN_MESSAGES)
+    assert explore.allowed(shipped(), configuration, faults) == expected
+    assert len(list(cache.iterdir())) == 1
+    assert explore.allowed(shipped(), configuration, faults) == expected, "as kept"
+
+
+def test_what_was_kept_is_not_searched_again(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = explore.allowed(shipped(), shipped().configure(), {Fault.CONSUMER_CRASH})
+    monkeypatch.setattr("ackfsm.explore.questions.allowed.check", None)
+    assert explore.allowed(shipped(), shipped().configure(), [Fault.CONSUMER_CRASH]) == first
+    with pytest.raises(TypeError):
+        explore.allowed(shipped(), shipped().configure(), {Fault.CONSUMER_LINK_LOSS})
+    assert len(list(cache.iterdir())) == 1
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", "null", '{"mistake": true}'])
+def test_a_damaged_answer_is_found_again(cache: Path, text: str) -> None:
+    first = explore.allowed(shipped(), shipped().configure(), {Fault.CONSUMER_CRASH})
+    (kept,) = cache.iterdir()
+    good = json.loads(kept.read_text(encoding="utf-8"))
+    kept.write_text(text, encoding="utf-8")
+    assert explore.allowed(shipped(), shipped().configure(), {Fault.CONSUMER_CRASH}) == first
+    assert json.loads(kept.read_text(encoding="utf-8")) == good
+
+
+BETWEEN_MESSAGES = (
+    Anomaly.TORN_TRANSACTION,
+    Anomaly.REORDER,
+    Anomaly.WINDOW_OVERRUN,
+    Anomaly.PREFETCH_OVERRUN,
+)
+"""What one message cannot have."""
+
+ACTIVEMQ = ("activemq", {"ack_mode": "AUTO_ACKNOWLEDGE"})
+TWO = {
+    "overtaken after another consumer died with it": (
+        *ACTIVEMQ,
+        Anomaly.REORDER,
+        {Fault.CONSUMER_CRASH},
+        ["taken_elsewhere"],
+        True,
+    ),
+    "overtaken though nobody else consumes": (*ACTIVEMQ, Anomaly.REORDER, {Fault.CONSUMER_CRASH}, [], False),
+    "overtaken, where it would be flagged": ("jms", {}, Anomaly.REORDER, set(), ["taken_elsewhere"], False),
+    "a transaction that holds or does not": (
+        "activemq",
+        {"ack_mode": "SESSION_TRANSACTED"},
+        Anomaly.TORN_TRANSACTION,
+        {Fault.CONSUMER_LINK_LOSS},
+        ["recover"],
+        False,
+    ),
+    "a transaction that is stored in parts": (
+        "rabbitmq",
+        {"ack_mode": "SESSION_TRANSACTED"},
+        Anomaly.TORN_TRANSACTION,
+        {Fault.BROKER_KILL},
+        [],
+        True,
+    ),
+    "a window of many": ("jms", {"publish_window": 50}, Anomaly.WINDOW_OVERRUN, set(), [], False),
+    "a bound of many": (
+        "rabbitmq",
+        {"prefetch": 50},
+        Anomaly.PREFETCH_OVERRUN,
+        {Fault.CONSUMER_LINK_LOSS},
+        [],
+        False,
+    ),
+}
+
+
+@pytest.mark.parametrize(("profile", "settings", "anomaly", "faults", "actions", "reached"), TWO.values(), ids=TWO)
+def test_what_was_found_between_messages_is_searched_for_with_two(  # noqa: PLR0913, PLR0917 - the columns of the cases
+    cache: Path,
+    profile: str,
+    settings: dict[str, object],
+    anomaly: Anomaly,
+    faults: set[Fault],
+    actions: list[str],
+    *,
+    reached: bool,
+) -> None:
+    configuration = shipped().configure(profile, settings)
+    told = explore.allowed(shipped(), configuration, faults, actions=actions, found=[anomaly])
+    assert told[anomaly] is reached
+    assert {a for a in BETWEEN_MESSAGES if told[a] is None} == set(BETWEEN_MESSAGES) - {anomaly}
+    assert len(list(cache.iterdir())) == 2
+    again = explore.allowed(shipped(), configuration, faults, actions=actions, found=[anomaly])
+    assert again == told, "as kept"
+
+
+@pytest.mark.usefixtures("cache")
+def test_a_search_with_two_that_stops_early_says_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ackfsm.explore.questions.allowed._FEW_STATES", (50,))
+    monkeypatch.setattr("ackfsm.explore.questions.allowed._MOST_STATES", 200)
+    for _ in range(2):
+        told = explore.allowed(shipped(), shipped().configure(), {Fault.BROKER_KILL}, found=[Anomaly.REORDER])
+        assert told[Anomaly.REORDER] is None
+    why = explore.why_undecided(shipped(), Anomaly.REORDER)
+    assert why == "the search with two messages was not complete after 200 states"
+    assert explore.why_undecided(shipped(), Anomaly.LOSS) is None
+
+
+@pytest.mark.usefixtures("cache")
+def test_an_overrun_of_a_bound_that_nothing_keeps_is_reached() -> None:
+    """Without the machine that keeps the bound the monitor has to see it, whatever the bound."""
+    machines = {name: machine for name, machine in shipped().machines.items() if name != "prefetch"}
+    broken = dataclasses.replace(shipped(), machines=machines, digest="without prefetch")
+    configuration = broken.configure("rabbitmq", {"prefetch": 50})
+    told = explore.allowed(broken, configuration, (), found=[Anomaly.PREFETCH_OVERRUN])
+    assert told[Anomaly.PREFETCH_OVERRUN] is True
+
+
+def test_where_nothing_can_be_kept_the_answer_is_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "file").write_text("in the way", encoding="utf-8")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
+    allowed = explore.allowed(shipped(), shipped().configure(), {Fault.CONSUMER_CRASH})
+    assert allowed[Anomaly.DUPLICATE] is True
+    assert allowed[Anomaly.LOSS] is False
+    assert allowed[Anomaly.REORDER] is None
+
+
+def test_an_optional_action_counts_only_where_it_is_asked_for(cache: Path) -> None:
+    configuration = shipped().configure("jms", {"ack_mode": "CLIENT_ACKNOWLEDGE"})
+    assert explore.allowed(shipped(), configuration, ())[Anomaly.DUPLICATE] is False
+    assert explore.allowed(shipped(), configuration, (), actions=["recover"])[Anomaly.DUPLICATE] is True
+    assert len(list(cache.iterdir())) == 2
+
+
+def test_an_action_that_does_not_exist_is_answered_with_those_that_do() -> None:
+    with pytest.raises(
+        InputError, match=r"^there is no action 'recovery'; the actions are recover, rollback, taken_elsewhere$"
+    ):
+        compose(shipped(), shipped().configure(), Bounds(actions=frozenset({"recovery"})))
+
+
+# what a search is told
+
+STRANGE: list[tuple[dict[str, Any], str]] = [
+    ({"max_states": 0}, "max_states cannot be 0; it is a whole number from 1, or None for no limit"),
+    ({"max_states": -5}, "max_states cannot be -5; it is a whole number from 1, or None for no limit"),
+    ({"max_states": "any"}, "max_states cannot be 'any'; it is a whole number from 1, or None for no limit"),
+    ({"max_states": 1e6}, "max_states cannot be 1000000.0; it is a whole number from 1, or None for no limit"),
+    ({"max_memory": 0}, "max_memory cannot be 0; it is a whole number from 1, or None for no limit"),
+    ({"workers": 0}, "workers cannot be 0; it is a whole number from 1, or None for no limit"),
+    ({"workers": True}, "workers cannot be True; it is a whole number from 1, or None for no limit"),
+    ({"reductions": "partial-order"}, "reductions cannot be 'partial-order'; it is a set of names, in Python {'name'}"),
+    ({"reductions": ["symmetry"]}, "there is no reduction 'symmetry'; they are partial-order"),
+    ({"reductions": [None]}, "reductions cannot have None; all that is in it are names"),
+]
+
+
+@pytest.mark.parametrize(("chosen", "sentence"), STRANGE, ids=[repr(chosen) for chosen, _ in STRANGE])
+def test_what_a_search_does_not_know_is_refused(chosen: dict[str, Any], sentence: str) -> None:
+    network = system()
+    for search in (
+        lambda: explore.explore(network, explore.SearchOptions(**chosen)),
+        lambda: explore.explore_packed(pack(network), network.events, explore.SearchOptions(**chosen)),
+        lambda: explore.check(shipped(), shipped().configure("jms"), Bounds(), **chosen),
+    ):
+        with pytest.raises(InputError, match=f"^{re.escape(sentence)}$"):
+            search()
+
+
+@pytest.mark.parametrize(
+    ("forever", "sentence"),
+    [
+        ("recover", "forever cannot be 'recover'; it is a set of names, in Python {'name'}"),
+        ([3], "forever cannot have 3; all that is in it are names"),
+        (["rest"], "rest cannot go on for ever, as it is no fault or action of this check; they are: none"),
+    ],
+)
+def test_what_cannot_go_on_for_ever_is_refused(forever: Any, sentence: str) -> None:
+    with pytest.raises(InputError, match=f"^{re.escape(sentence)}$"):
+        explore.check(shipped(), shipped().configure("jms"), Bounds(), forever=forever)
+
+
+def test_a_comparison_of_what_does_not_exist_is_refused() -> None:
+    """Nothing was compared, and so nothing differed."""
+    network = system(messages=2, max_faults=0)
+    with pytest.raises(InputError, match=r"^this system has no event 'acknowledge\(m3\)' to compare"):
+        explore.compare_after(network, ("acknowledge(m1)", "acknowledge(m3)"), ["send"])
+    with pytest.raises(InputError, match=r"^observable cannot be 'send'"):
+        explore.compare(network, network, "send")
+    with pytest.raises(InputError, match=r"^max_states cannot be 0"):
+        explore.compare(network, network, ["send"], max_states=0)
+
+
+def test_reductions_may_be_given_by_their_names() -> None:
+    named: Any = ["partial-order"]
+    assert explore.explore(system(), explore.SearchOptions(reductions=named)) == explore.explore(
+        system(), explore.SearchOptions(reductions=[explore.Reduction.PARTIAL_ORDER])
+    )
+
+
+# memory
+
+_UNTIL_MEMORY_ENDS = """
+import json, resource, sys
+from pathlib import Path
+from ackfsm import cli, explore, tables
+from ackfsm.network import Bounds, compose
+from ackfsm.terms import Fault
+
+specification = tables.load()
+configuration = specification.configure("jms", {"resend_in_doubt": True})
+small = Bounds(faults=frozenset(Fault))
+large = Bounds(messages=2, faults=frozenset(Fault), max_faults=None, actions=frozenset({"recover"}))
+network = compose(specification, configuration, small)
+sliced = explore.Slicer(network).slice()
+assert explore.explore_packed(sliced.packed, sliced.events, explore.SearchOptions(compiled=True)).complete
+taken = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+resource.setrlimit(resource.RLIMIT_AS, (taken + (160 << 20), taken + (160 << 20)))
+answer = explore.check(specification, configuration, large, workers=int(sys.argv[1]), max_states=10_000_000)
+witnesses = answer.witnesses()
+found = answer.exploration
+reachable = {finding.reachable for finding in answer.findings.values()}
+told = [found.complete, found.stopped_by, found.states, len(witnesses), None in reachable, False in reachable]
+print(json.dumps(told))
+"""
+
+
+@pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="reads what this process takes from /proc")
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_search_that_memory_stops_tells_what_it_found(workers: int, tmp_path: Path) -> None:
+    """Also where nothing of what it calls last was ever compiled: LLVM aborts a process without memory."""
+    done = subprocess.run(
+        [sys.executable, "-c", _UNTIL_MEMORY_ENDS, str(workers)],
+        env=os.environ | {"NUMBA_CACHE_DIR": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    complete, stopped_by, states, witnesses, unknown, absent = json.loads(done.stdout)
+    assert (complete, stopped_by, unknown, absent) == (False, "memory", True, False)
+    assert states > 100_000
+    assert witnesses > 3
+
+
+def test_a_search_that_memory_leaves_undivided_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    pace = dataclasses.replace(DEFAULT_TUNING, plain_states=0, one_shard_states=50)
+    network = system(messages=2)
+    packed = pack(network)
+    whole = explore.explore_packed(packed, network.events, explore.SearchOptions(tuning=pace))
+
+    def buffers(arrays: Arrays, shards: int, capacity: int, words: int) -> SuccessorBuffers:
+        if shards > 1:
+            raise MemoryError
+        return make_buffers(arrays, shards, capacity, words)
+
+    monkeypatch.setattr("ackfsm.explore.search.search.make_buffers", buffers)
+    undivided = explore.explore_packed(packed, network.events, explore.SearchOptions(tuning=pace))
+    assert undivided.complete
+    assert (undivided.states, undivided.transitions) == (whole.states, whole.transitions)
+    assert undivided.witnesses.keys() == whole.witnesses.keys()
+
+
+def test_where_memory_ends_in_the_midst_it_is_said_in_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    def nothing_left(_: Search) -> None:
+        raise MemoryError
+
+    monkeypatch.setattr(Search, "_grow_local_states", nothing_left)
+    with pytest.raises(HostError, match=r"^there is not enough memory to go on after [\d,]+ states in \d+ steps; to"):
+        explore.explore(system())
+
+
+def test_the_screen_says_that_memory_ended(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    def full(_: Search, __: object) -> None:
+        raise MemoryError
+
+    monkeypatch.setattr(Search, "_grow_shard", full)
+    assert cli.main(["check"]) == 3
+    assert "the search stopped at the end of this machine's memory" in capsys.readouterr().out

@@ -1,0 +1,91 @@
+"""The exported JSON fits its schema, and says enough for a search that knows nothing else of the project."""
+
+from __future__ import annotations
+
+import importlib.resources
+import json
+from collections import deque
+from typing import Any
+
+import jsonschema
+import pytest
+
+from ackfsm.export import network_json
+from ackfsm.network import Bounds, compose
+from ackfsm.terms import Fault
+from model_tests.support.tables import shipped
+from model_tests.support.checker.exported import Found, found, systems
+
+
+def _search(document: dict[str, Any]) -> Found:
+    """Breadth first, by the description in the schema alone."""
+    events = [
+        [(part["machine"], {row["from"]: row["to"] for row in part["rows"]}) for part in event["participants"]]
+        for event in document["events"]
+    ]
+    waited_for = [not event["may_never_happen"] for event in document["events"]]
+    names = [machine["name"] for machine in document["machines"]]
+    first = tuple(machine["initial"] for machine in document["machines"])
+    known, queue, transitions, reachable = {first}, deque([first]), 0, set[str]()
+    while queue:
+        state = dict(zip(names, queue.popleft(), strict=True))
+        enabled = [all(state[machine] in rows for machine, rows in event) for event in events]
+        at_rest = not any(can and waited for can, waited in zip(enabled, waited_for, strict=True))
+        reachable |= set(_anomalies(document, state, at_rest=at_rest))
+        for event, can in zip(events, enabled, strict=True):
+            if can:
+                transitions += 1
+                after = tuple((state | {machine: rows[state[machine]] for machine, rows in event}).values())
+                if after not in known:
+                    known.add(after)
+                    queue.append(after)
+    return Found(len(known), transitions, frozenset(reachable))
+
+
+def _anomalies(document: dict[str, Any], state: dict[str, str], *, at_rest: bool) -> list[str]:
+    return [
+        machine["anomaly"]
+        for machine in document["machines"]
+        if "anomaly" in machine
+        and state[machine["name"]] in machine["marked"] + (machine["marked_at_rest"] if at_rest else [])
+    ]
+
+
+@pytest.fixture(scope="module")
+def validator() -> jsonschema.Draft202012Validator:
+    schema = json.loads((importlib.resources.files("ackfsm.export") / "network.schema.json").read_text("utf-8"))
+    jsonschema.Draft202012Validator.check_schema(schema)
+    return jsonschema.Draft202012Validator(schema)
+
+
+@pytest.mark.parametrize("number", range(len(systems())), ids=lambda number: systems()[number].name)
+def test_the_json_fits_its_schema_and_searched_anew_gives_the_same(
+    number: int, validator: jsonschema.Draft202012Validator
+) -> None:
+    document = json.loads(network_json(systems()[number].network))
+    validator.validate(document)
+    assert _search(document) == systems()[number].found
+
+
+def test_configuration_and_bounds_stand_in_it_as_in_the_answer_of_check() -> None:
+    bounds = Bounds(
+        messages=2, faults=frozenset({Fault.REJECTION}), max_faults=None, without=frozenset({"timer_fires"})
+    )
+    document = json.loads(network_json(compose(shipped(), shipped().configure("ems"), bounds)))
+    assert document["configuration"] == shipped().configure("ems").as_dict()
+    assert document["bounds"] == {
+        "messages": 2,
+        "faults": ["rejection"],
+        "max_faults": None,
+        "actions": [],
+        "without": ["timer_fires"],
+    }
+
+
+def test_a_changed_row_is_noticed() -> None:
+    network = compose(shipped(), shipped().configure("jms"), Bounds(faults=frozenset(Fault)))
+    document = json.loads(network_json(network))
+    (accept,) = (event for event in document["events"] if event["name"] == "accept_m1")
+    (row,) = next(part["rows"] for part in accept["participants"] if part["machine"] == "entry_m1")
+    row["to"] = "removed"
+    assert _search(document) != found(network)

@@ -1,0 +1,344 @@
+"""``ackfsm check`` as a user meets it: exit codes, JSON, sentences, and what it needs to be installed."""
+
+import dataclasses
+import json
+import os
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ackfsm import __version__, cli, tables
+from ackfsm.terms import Anomaly, Configuration, Fault
+from model_tests.support.tables import SPEC, shipped
+
+AS_PROMISED, VIOLATION, USAGE, UNDETERMINED, INTERRUPTED = 0, 1, 2, 3, 130
+
+
+@dataclasses.dataclass(frozen=True)
+class _Run:
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> dict[str, Any]:
+        found = json.loads(self.out)
+        assert isinstance(found, dict)
+        return found
+
+
+class _Ackfsm:
+    """The command line in this process."""
+
+    def __init__(self, capsys: pytest.CaptureFixture[str]) -> None:
+        self.capsys = capsys
+
+    def __call__(self, line: str) -> _Run:
+        try:
+            code = cli.main(shlex.split(line))
+        except SystemExit as end:
+            code = int(end.code or 0)
+        return _Run(code, *self.capsys.readouterr())
+
+
+@pytest.fixture
+def ackfsm(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> _Ackfsm:
+    """The command line; the tables are read once for all tests."""
+    monkeypatch.setattr(tables, "load", shipped)
+    return _Ackfsm(capsys)
+
+
+# exit codes
+
+
+@pytest.mark.parametrize(
+    ("line", "code"),
+    [
+        ("check", AS_PROMISED),
+        ("check --profile artemis --set ack_mode=PRE_ACKNOWLEDGE --fault broker_crash --max-faults 2", AS_PROMISED),
+        ("check --set journal_sync_non_transactional=false --fault broker_kill", AS_PROMISED),
+        ("check --set journal_sync_non_transactional=false --fault broker_crash", VIOLATION),
+        ("check --set redelivery_mark_persisted=false", VIOLATION),
+        ("check --profile artemis --set redelivery_mark_persisted=false", AS_PROMISED),
+        ("check --max-states 10", UNDETERMINED),
+        ("check --max-faults 0 --max-states 46", UNDETERMINED),
+        ("check --max-faults 0 --max-states 47", AS_PROMISED),
+        ("check --set journal_sync_non_transactional=false --fault broker_crash --max-states 400", VIOLATION),
+        ("--version", AS_PROMISED),
+        ("check --help", AS_PROMISED),
+    ],
+)
+@pytest.mark.parametrize("form", ["", " --json"])
+def test_the_exit_code_says_how_it_ended(ackfsm: _Ackfsm, line: str, code: int, form: str) -> None:
+    run = ackfsm(line + (form if line.startswith("check") else ""))
+    assert run.code == code
+    assert run.out
+    assert run.err == ""
+
+
+def test_an_anomaly_that_nobody_promised_absent_is_no_violation(ackfsm: _Ackfsm) -> None:
+    run = ackfsm("check --json --fault consumer_crash")
+    assert run.code == AS_PROMISED
+    assert run.json["anomalies"]["duplicate"]["reachable"] is True
+    assert run.json["anomalies"]["duplicate"]["promised_absent"] is False
+
+
+# JSON
+
+
+def test_the_keys_of_the_json_are_those_of_the_contract(ackfsm: _Ackfsm) -> None:
+    found = ackfsm("check --json").json
+    assert list(found) == [
+        "config", "messages", "faults", "max_faults", "complete", "states", "transitions", "seconds", "anomalies",
+        "guarantees", "strongest",
+    ]  # fmt: skip
+    assert list(found["config"]) == [field.name for field in dataclasses.fields(Configuration)]
+    assert set(found["anomalies"]) == {anomaly.value for anomaly in shipped().properties}
+    assert {tuple(finding) for finding in found["anomalies"].values()} == {("reachable", "promised_absent", "steps")}
+
+
+def test_the_json_says_what_was_checked(ackfsm: _Ackfsm) -> None:
+    asked = "--profile ems --set prefetch=7 --fault rejection --fault broker_crash --max-faults any --messages 1"
+    found = ackfsm(f"check --json {asked}").json
+    assert found["config"] == shipped().configure("ems", {"prefetch": 7}).as_dict()
+    assert (found["messages"], found["faults"], found["max_faults"]) == (1, ["broker_crash", "rejection"], None)
+
+
+def test_all_faults_one_of_them_and_one_message_is_what_is_checked_if_nothing_is_said(ackfsm: _Ackfsm) -> None:
+    found = ackfsm("check --json").json
+    assert found["config"] == shipped().configure("jms").as_dict()
+    assert (found["messages"], found["faults"], found["max_faults"]) == (1, [fault.value for fault in Fault], 1)
+    assert (found["complete"], found["states"], found["transitions"]) == (True, 1037, 2369)
+    assert 0 <= found["seconds"] < 60
+
+
+def test_the_steps_of_the_json_are_a_witness(ackfsm: _Ackfsm) -> None:
+    found = ackfsm("check --json --set journal_sync_non_transactional=false --fault broker_crash").json
+    loss = found["anomalies"]["loss"]
+    assert (loss["reachable"], loss["promised_absent"]) == (True, True)
+    assert loss["steps"][0] == "send(m1)"
+    assert {"confirmed(m1)", "broker_crash", "record_vanishes(m1)", "recover_lost(m1)"} <= set(loss["steps"])
+    assert found["anomalies"]["phantom"] == {"reachable": False, "promised_absent": True, "steps": []}
+
+
+def test_what_was_not_explored_is_null_in_the_json(ackfsm: _Ackfsm) -> None:
+    run = ackfsm("check --json --max-states 1")
+    assert run.code == UNDETERMINED
+    assert run.json["complete"] is False
+    assert {finding["reachable"] for finding in run.json["anomalies"].values()} == {None}
+
+
+def test_an_optional_action_is_considered_where_it_is_asked_for(ackfsm: _Ackfsm) -> None:
+    line = "check --json --set ack_mode=CLIENT_ACKNOWLEDGE --max-faults 0"
+    without, asked = ackfsm(line).json, ackfsm(f"{line} --action recover").json
+    assert without["anomalies"]["duplicate"]["reachable"] is False
+    assert asked["anomalies"]["duplicate"]["reachable"] is True
+    assert "recover" in asked["anomalies"]["duplicate"]["steps"]
+    assert asked["actions"] == ["recover"]
+
+
+# what a person reads
+
+
+def test_the_screen_shows_extent_findings_witnesses_and_conclusion(ackfsm: _Ackfsm) -> None:
+    out = ackfsm("check --set journal_sync_non_transactional=false --fault broker_crash").out
+    assert "jms: PERSISTENT, blocking send, AUTO_ACKNOWLEDGE, listener" in out
+    assert "1 message; broker_crash, at most 1 in all" in out
+    assert re.search(r"[\d,]+ states and [\d,]+ transitions, all of them", out)
+    assert all(anomaly.value in out for anomaly in shipped().properties)
+    assert "loss: send(m1) → accept(m1) → " in " ".join(out.split())
+    assert "Promise broken: loss." in out
+    assert "\x1b" not in out, "no colours where there is no terminal"
+
+
+def test_the_screen_says_where_a_search_stopped(ackfsm: _Ackfsm) -> None:
+    out = ackfsm("check --max-states 10").out
+    assert "NOT all of them: the search stopped at --max-states" in out
+    assert "unknown" in out
+    assert "Undetermined: the search stopped at --max-states; raise it." in out
+    assert "As promised" not in out
+
+
+def test_the_screen_says_that_all_is_as_promised(ackfsm: _Ackfsm) -> None:
+    assert "As promised: nothing that is promised never to happen can happen." in ackfsm("check").out
+
+
+def test_what_a_check_goes_without_is_said(ackfsm: _Ackfsm) -> None:
+    """A consumer that never acknowledges gets no more than its prefetch: the second message never comes."""
+    line = "check --json --profile qpid --set ack_mode=CLIENT_ACKNOWLEDGE --messages 2 --max-faults 0"
+    line += " --without acknowledge"
+    one, two = (ackfsm(f"{line} --set prefetch={n}").json for n in (1, 2))
+    assert one["without"] == ["acknowledge"]
+    assert (one["anomalies"]["stuck"]["reachable"], one["anomalies"]["loss"]["reachable"]) == (True, True)
+    assert (two["anomalies"]["stuck"]["reachable"], two["anomalies"]["loss"]["reachable"]) == (True, False)
+
+
+# bad input
+
+BAD = {
+    "check --profile kafka": "profile cannot be 'kafka'; it is one of jms, ems, solace, ",
+    "check --set profile=kafka": "profile cannot be 'kafka'; it is one of jms, ems, solace, ",
+    "check --set ackmode=AUTO_ACKNOWLEDGE": "there is no setting 'ackmode'; the settings are profile, delivery_mode, ",
+    "check --set ack_mode=CLIENT": "ack_mode cannot be 'CLIENT'; it is one of AUTO_ACKNOWLEDGE, CLIENT_ACKNOWLEDGE, ",
+    "check --set ack_mode=": "ack_mode cannot be ''; it is one of AUTO_ACKNOWLEDGE, ",
+    "check --set queue_durable=yes": "queue_durable cannot be 'yes'; it is true or false",
+    "check --set prefetch=-1": "prefetch cannot be '-1'; it is a whole number from 0",
+    "check --set prefetch=none": "prefetch cannot be 'none'; it is a whole number from 0",
+    "check --set ack_mode": "--set 'ack_mode' is not KEY=VALUE, for example --set ack_mode=CLIENT_ACKNOWLEDGE",
+    "check --set ''": "--set '' is not KEY=VALUE",
+    "check --fault power_cut": "there is no fault 'power_cut'; the faults are broker_crash, ",
+    "check --fault broker_crash,rejection": "there is no fault 'broker_crash,rejection'; the faults are ",
+    "check --action recovery": "there is no action 'recovery'; the actions are recover, rollback, taken_elsewhere",
+    "check --messages 0": "argument --messages: '0' is not a whole number from 1",
+    "check --messages any": "argument --messages: 'any' is not a whole number from 1",
+    "check --messages -1": "'-1' is not a whole number",
+    "check --messages 1.5": "'1.5' is not a whole number",
+    "check --max-faults some": "'some' is not a whole number",
+    "check --max-faults -1": "'-1' is not a whole number",
+    "check --max-states x": "'x' is not a whole number",
+    "check --profile": "argument --profile: expected one argument; see ackfsm check --help",
+    "check --frobnicate": "unrecognized arguments: --frobnicate; see ackfsm",
+    "check everything": "unrecognized arguments: everything; see ackfsm",
+    "frobnicate": "invalid choice: 'frobnicate'",
+    "": "the following arguments are required: COMMAND; see ackfsm --help",
+}
+
+
+@pytest.mark.parametrize("line", BAD)
+@pytest.mark.parametrize("form", ["", " --json"])
+def test_bad_input_is_one_sentence_and_exit_code_2(ackfsm: _Ackfsm, line: str, form: str) -> None:
+    run = ackfsm(line + (form if line.startswith("check") else ""))
+    assert run.code == USAGE
+    assert run.out == ""
+    assert run.err.startswith("ackfsm check: " if run.err.startswith("ackfsm check") else "ackfsm: ")
+    assert run.err.endswith("\n")
+    assert run.err.count("\n") == 1, "one line"
+    assert BAD[line] in run.err
+
+
+def test_damaged_tables_are_one_sentence_and_exit_code_2(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ackfsm.tables._load.shipped_tables", lambda: tmp_path)
+    run = _Ackfsm(capsys)("check")
+    assert (run.code, run.out) == (USAGE, "")
+    assert run.err.startswith(f"ackfsm check: {tmp_path}: no tables here")
+
+
+def test_an_interrupted_check_ends_without_a_traceback(ackfsm: _Ackfsm, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("ackfsm.explore.check", interrupted)
+    run = ackfsm("check")
+    assert (run.out, run.err) == ("", "ackfsm check: interrupted\n")
+    assert run.code == INTERRUPTED
+
+
+# help
+
+
+def commands(ackfsm: _Ackfsm) -> list[str]:
+    found = re.findall(r"^    ([a-z]+) ", ackfsm("--help").out, flags=re.MULTILINE)
+    assert "check" in found
+    return found
+
+
+def test_every_command_has_help_with_an_example_of_itself(ackfsm: _Ackfsm) -> None:
+    for command in commands(ackfsm):
+        run = ackfsm(f"{command} --help")
+        assert run.code == 0
+        assert re.search(rf"^example:\n  ackfsm {command} ", run.out, flags=re.MULTILINE), command
+        assert "--json" in run.out, command
+
+
+def test_the_example_of_check_can_be_run(ackfsm: _Ackfsm) -> None:
+    example = ackfsm("check --help").out.split("example:\n")[1]
+    assert ackfsm(example.strip().removeprefix("ackfsm ")).code == AS_PROMISED
+
+
+def test_the_help_of_check_names_every_profile_fault_and_action(ackfsm: _Ackfsm) -> None:
+    text = " ".join(ackfsm("check --help").out.replace("-\n", "-").split()).replace("- ", "-")
+    names = [*shipped().profiles, *Fault]
+    names += [event.name for event in shipped().events.values() if event.optional]
+    assert [name for name in names if name not in text] == []
+
+
+def test_the_version_is_the_packages(ackfsm: _Ackfsm) -> None:
+    assert ackfsm("--version").out == f"ackfsm {__version__}\n"
+
+
+# what it needs
+
+WITHOUT = """
+import sys
+sys.modules.update(dict.fromkeys({missing!r}))
+from ackfsm.cli import main
+sys.exit(main({line!r}))
+"""
+
+
+def alone(line: str, *missing: str) -> subprocess.CompletedProcess[str]:
+    """The command in a process of its own, in which some packages cannot be imported."""
+    program = WITHOUT.format(missing=missing, line=shlex.split(line))
+    environment = {**os.environ, "PYTHONPATH": str(SPEC.parent), "PYTHONWARNINGS": "error"}
+    return subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False, env=environment)
+
+
+HEAVY = ("numpy", "numba", "pyarrow", "pandas", "pyspark")
+
+
+def test_a_check_needs_none_of_the_heavy_packages(ackfsm: _Ackfsm) -> None:
+    done = alone("check --json", *HEAVY)
+    assert (done.returncode, done.stderr) == (AS_PROMISED, "")
+    assert without_seconds(json.loads(done.stdout)) == without_seconds(ackfsm("check --json").json)
+
+
+def test_a_large_check_without_numba_only_takes_longer(ackfsm: _Ackfsm) -> None:
+    line = "check --json --max-faults any"
+    done = alone(line, *HEAVY)
+    assert (done.returncode, done.stderr) == (AS_PROMISED, "")
+    with_numba = ackfsm(line).json
+    assert with_numba["states"] > 4_000, "so large that it is compiled where it can be"
+    assert without_seconds(json.loads(done.stdout)) == without_seconds(with_numba)
+
+
+def test_a_small_check_loads_none_of_the_heavy_packages() -> None:
+    program = f"""
+import sys
+from ackfsm.cli import main
+code = main(["check", "--fault", "rejection"])
+print(*sorted(set({HEAVY!r}) & set(sys.modules)), file=sys.stderr)
+sys.exit(code)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "PYTHONPATH": str(SPEC.parent)},
+    )
+    assert (done.returncode, done.stderr.strip()) == (AS_PROMISED, "")
+
+
+def test_the_module_is_the_command() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "ackfsm.cli", "check", "--fault", "no"],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "PYTHONPATH": str(SPEC.parent)},
+    )
+    assert (done.returncode, done.stdout) == (USAGE, "")
+    assert done.stderr.startswith("ackfsm check: there is no fault 'no'; the faults are ")
+    assert "Traceback" not in done.stderr
+
+
+def without_seconds(found: dict[str, Any]) -> dict[str, Any]:
+    assert Anomaly.LOSS in found["anomalies"]
+    return {key: value for key, value in found.items() if key != "seconds"}

@@ -1,0 +1,282 @@
+"""Whether the tests notice a defect in the engine or in a journal: each is put into a copy of the project by hand.
+
+``python -m model_tests.defects`` takes one defect after the other (:mod:`model_tests.defects.engine`,
+:mod:`model_tests.defects.journal`), copies the project, changes the copy, and runs the tests of engine and journals on
+it until one fails.  A defect that keeps the engine from being imported, or from delivering one message, is too coarse
+to count.  The command fails if a defect goes unnoticed without a reason, or is noticed though it has one.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import dataclasses
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from model_tests.defects.engine import ENGINE
+from model_tests.defects.form import Defect
+from model_tests.defects.journal import JOURNAL
+
+__all__ = ["DEFECTS", "PROJECT", "Interrupted", "Result", "TooCoarse", "Trials", "main", "problems"]
+
+DEFECTS: tuple[Defect, ...] = (*ENGINE, *JOURNAL)
+PROJECT = Path(__file__).resolve().parent.parent
+
+_COPIED = ("ackfsm", "spec", "model_tests", "docs", "pyproject.toml")
+_OF_ENGINE = """
+    engine_names engine_tables
+    engine_several_consumers engine_reopened engine_told engine_asyncio engine_scenarios engine_sides
+    engine_closing engine_messages engine_metrics engine_queues engine_asyncio_closing
+    engine_repairs engine_macro_steps lost_work engine_calls engine_arguments engine_stateful engine_regressions
+    engine_promises engine_refinement engine_faults_inside engine_kill engine_applications engine_sessions
+"""
+_OF_JOURNALS = """
+    journal_reopened journal_room journal_report journal_checksums journal_frames journal_sql journal_disk
+    journal_machine journal_postgres journal_flips journal_forks journal_ends journal_protocol
+    journal_interrupts journal_file journal_calls journal_crashes
+"""
+_OF_PLUGIN = """
+    pytest_plugin_text pytest_plugin_rest pytest_plugin_refusals pytest_plugin pytest_plugin_endless
+    pytest_plugin_tasks
+"""
+"""The files of tests that run the engine or a journal: the quickest first."""
+
+_LIMITS = (120, 1200)
+"""Seconds that a run of one file has, and one of all: some three times what they take on a busy machine."""
+_END = 20
+"""Seconds in which tests that are told to stop can stop their servers."""
+_FAILED, _NONE = 1, 5
+"""Exit codes of pytest: a test failed; there was none."""
+
+_FIRST = """
+import pathlib, sys
+import ackfsm, ackfsm.engine, ackfsm.engine.aio, ackfsm.journal
+assert pathlib.Path(ackfsm.__file__).is_relative_to(sys.argv[1]), ackfsm.__file__
+broker = ackfsm.engine.Broker()
+session = broker.connect().session("CLIENT_ACKNOWLEDGE")
+session.producer("q").send(b"tea")
+message = session.consumer("q").receive()
+assert message is not None and message.body == b"tea"
+message.acknowledge()
+assert broker.queue("q").length == 0
+broker.close()
+"""
+"""A program that every copy has to run: the copy itself is imported, and a message is sent, received, acknowledged."""
+
+
+class TooCoarse(Exception):  # noqa: N818 - it says what the defect is
+    """A copy that cannot be used at all, so that noticing the defect shows nothing."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Result:
+    """What became of a defect: the first test that failed, ``None`` if none did, and the seconds until then."""
+
+    defect: Defect | None
+    noticed: str | None
+    seconds: float
+
+
+def order(defect: Defect | None) -> list[list[str]]:
+    """Files of tests, run by run: the one, or the test of it, that should notice the defect, and then all others."""
+    own, others = (_OF_ENGINE, _OF_JOURNALS)
+    if defect is not None and defect.file.startswith("journal/"):
+        own, others = others, own
+    files = [*own.split(), *_OF_PLUGIN.split(), *others.split()]
+    if defect is None or not defect.noticed_by:
+        return [files]
+    return [[defect.noticed_by], [name for name in files if name != defect.noticed_by]]
+
+
+@contextlib.contextmanager
+def copied(defect: Defect | None) -> Iterator[Path]:
+    """A copy of the project with the defect in it."""
+    with tempfile.TemporaryDirectory(prefix="ackfsm-defect-", ignore_cleanup_errors=True) as folder:
+        project = Path(folder, "project")
+        for name in _COPIED:
+            source = PROJECT / name
+            if source.is_dir():
+                shutil.copytree(source, project / name)
+            else:
+                shutil.copy2(source, project / name)
+        if defect is not None:
+            defect.apply(project)
+        yield project
+
+
+class Interrupted(Exception):  # noqa: N818 - it is no error
+    """Somebody wants no more results."""
+
+
+class Trials:
+    """Runs the tests on copies; several threads may."""
+
+    def __init__(self) -> None:
+        self._stopped = threading.Event()
+
+    def stop(self) -> None:
+        """End what is running."""
+        self._stopped.set()
+
+    def trial(self, defect: Defect | None) -> Result:
+        """Run the tests on a copy with ``defect``, or on one that is as it is.
+
+        Raises :class:`TooCoarse` if the copy cannot be used, :class:`ValueError` if the defect does not apply,
+        :class:`Interrupted` after :meth:`stop`.
+        """
+        begin = time.monotonic()
+        with copied(defect) as project:
+            try:
+                first = self._run(project, _LIMITS[0], "-c", _FIRST, str(project))
+            except subprocess.TimeoutExpired:
+                raise TooCoarse("it is of no use at all: the first message is never delivered") from None
+            if first.returncode:
+                last = (first.stdout.strip().splitlines() or ["no word"])[-1]
+                raise TooCoarse(f"it is of no use at all: {last}")
+            noticed = None
+            for files in order(defect):
+                noticed = noticed or self._failing(project, files)
+            return Result(defect, noticed, time.monotonic() - begin)
+
+    def _failing(self, project: Path, files: Sequence[str]) -> str | None:
+        """The first test of these files that fails on the copy, ``None`` if none does."""
+        limit = _LIMITS[len(files) > 1]
+        pairs = [name.partition("::") for name in files]
+        tests = [f"model_tests/test_{file}.py{sep}{test}" for file, sep, test in pairs]
+        options = ["-x", "-v", "-rfE", "--tb=no", "--no-header", "-p", "no:cacheprovider", "-p", "no:xdist"]
+        try:
+            ended = self._run(project, limit, "-m", "pytest", *options, *tests)
+        except subprocess.TimeoutExpired:
+            if len(files) == 1:
+                return None  # a busy machine, perhaps: what all tests say counts
+            raise TooCoarse("the tests do not end, which tells nobody what is wrong") from None
+        if not ended.returncode:
+            return None
+        found = [line for line in ended.stdout.splitlines() if line.startswith(("FAILED ", "ERROR "))]
+        if ended.returncode != _FAILED or not found:
+            raise TooCoarse(f"the tests cannot be run: {ended.stdout[-500:]}")
+        return found[0].split(" ", 1)[1].split(" - ")[0].removeprefix("model_tests/")
+
+    def _run(self, project: Path, limit: float, *arguments: str) -> subprocess.CompletedProcess[str]:
+        """Run Python in the copy, which comes before any installed package; all that it started ends with it."""
+        environment = {**os.environ, "PYTHONPATH": str(project), "CI": "1", "PYTHONUNBUFFERED": "1"}
+        environment.pop("PYTEST_ADDOPTS", None)
+        process = subprocess.Popen(
+            (sys.executable, *arguments),
+            cwd=project,
+            env=environment,
+            text=True,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+        end = time.monotonic() + limit
+        while True:
+            try:
+                out, _ = process.communicate(timeout=1)
+            except subprocess.TimeoutExpired:
+                if self._stopped.is_set():
+                    _ended(process)
+                    raise Interrupted from None
+                if time.monotonic() > end:
+                    raise subprocess.TimeoutExpired(arguments, limit, _ended(process)) from None
+            except BaseException:
+                _ended(process)
+                raise
+            else:
+                return subprocess.CompletedProcess(arguments, process.returncode, out)
+
+
+def _ended(process: subprocess.Popen[str]) -> str:
+    """Interrupt tests, so that they stop their servers, then kill what is left; what they said."""
+    process.send_signal(signal.SIGINT)
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        return process.communicate(timeout=_END)[0]
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    return process.communicate()[0]
+
+
+def problems(results: Sequence[Result]) -> list[str]:
+    """The defects that nobody noticed, without a reason; and those that have a reason and were noticed."""
+    found = []
+    for result in results:
+        if result.defect is not None and result.noticed is None and not result.defect.unnoticed_because:
+            found.append(f"{result.defect.name} is noticed by no test, and no reason is given: {result.defect.wrong}")
+        if result.defect is not None and result.noticed is not None and result.defect.unnoticed_because:
+            found.append(f"{result.defect.name} is noticed, and needs no reason any more: {result.noticed}")
+    return found
+
+
+def _told(result: Result) -> str:
+    name = result.defect.name if result.defect else "(the project as it is)"
+    why = f"survives: {result.defect.unnoticed_because or 'NO REASON IS GIVEN'}" if result.defect else "passes"
+    return f"{result.seconds:6.1f} s  {name}: {result.noticed or why}\n"
+
+
+def _chosen(names: Sequence[str]) -> list[Defect]:
+    known = {defect.name: defect for defect in DEFECTS}
+    if unknown := [name for name in names if name not in known]:
+        raise SystemExit(f"there is no defect {unknown[0]!r}; --list names them")
+    return [known[name] for name in names] or list(DEFECTS)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Try the defects, and print for each the first test that fails; 1 if something is wrong."""
+    parser = argparse.ArgumentParser(prog="python -m model_tests.defects", description=__doc__)
+    parser.add_argument("--only", metavar="NAME", action="append", default=[], help="this defect; may be given again")
+    parser.add_argument("--jobs", metavar="N", type=int, default=1, help="how many at a time (default: 1)")
+    parser.add_argument("--list", action="store_true", help="print the defects and what each breaks, and run nothing")
+    parser.add_argument("--trust", action="store_true", help="do not run the tests on the project as it is first")
+    options = parser.parse_args(arguments)
+    chosen, out = _chosen(options.only), sys.stdout.write
+    if options.list:
+        out("".join(f"{defect.name} ({defect.file}): {defect.wrong}\n" for defect in chosen))
+        return 0
+    trials = Trials()
+    if not options.trust:
+        try:
+            plain = trials.trial(None)
+        except TooCoarse as error:
+            out(f"the project itself: {error}\n")
+            return 1
+        out(_told(plain))
+        if plain.noticed is not None:
+            out("the project itself fails its tests; mend that first\n")
+            return 1
+    results: list[Result] = []
+    coarse: list[str] = []
+    with ThreadPoolExecutor(max(options.jobs, 1)) as pool:
+        try:
+            for defect, future in [(defect, pool.submit(trials.trial, defect)) for defect in chosen]:
+                try:
+                    results.append(future.result())
+                except (TooCoarse, ValueError) as error:
+                    coarse.append(f"{defect.name} says nothing: {error}")
+                    out(f"{coarse[-1]}\n")
+                else:
+                    out(_told(results[-1]))
+                sys.stdout.flush()
+        finally:
+            trials.stop()
+            pool.shutdown(cancel_futures=True)
+    noticed = [result for result in results if result.noticed is not None]
+    out(f"{len(results)} defects, {len(noticed)} noticed ({100 * len(noticed) / max(len(results), 1):.1f} %)\n")
+    wrong = [*problems(results), *coarse]
+    out("".join(f"{line}\n" for line in wrong))
+    return int(bool(wrong))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,132 @@
+"""What documents show is what happens."""
+
+from __future__ import annotations
+
+import pkgutil
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from model_tests import architecture, documents
+from model_tests.support.tables import shipped
+from model_tests.support.engine.calls import shared_wiring
+
+__all__ = ["shared_wiring"]
+
+_ENGINE = documents.ROOT / "docs" / "engine.md"
+
+
+@pytest.fixture(autouse=True)
+def tables_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ackfsm.tables.load", shipped)
+
+
+@pytest.mark.parametrize(
+    ("line", "code"), [pytest.param(line, code, id=f"line {line}") for line, code in documents.blocks(_ENGINE)]
+)
+def test_the_examples_of_the_engine_run(line: int, code: str) -> None:
+    names: dict[str, Any] = {}
+    exec(compile("\n" * line + code, _ENGINE, "exec"), names)  # noqa: S102 - only text of the project
+    assert "broker" in names, "an example has a broker"
+
+
+def test_the_examples_of_the_engine_are_there() -> None:
+    assert len(list(documents.blocks(_ENGINE))) == 13
+
+
+def test_the_guide_shows_the_examples_and_what_is_said_of_them() -> None:
+    text = documents.GUIDE.read_text(encoding="utf-8")
+    assert text == documents.current(documents.GUIDE), "run python -m model_tests.documents"
+    shown = {path.name for path in (Path(__file__).parent / "examples").glob("*.py")}
+    assert len(shown) == 5
+    assert all(f"<!-- from model_tests/examples/{name} -->" in text for name in shown)
+    assert text.count("again: pytest ") == 2
+
+
+def test_the_page_of_witnesses_shows_what_its_commands_print() -> None:
+    text = documents.WITNESSES.read_text(encoding="utf-8")
+    assert text == documents.current(documents.WITNESSES), "run python -m model_tests.documents"
+    forms = re.findall(r"^<!-- printed by ackfsm explain .*?(?: --as (\w+).*)? -->$", text, flags=re.MULTILINE)
+    assert forms == ["", "mermaid", "plantuml", "pytest", "itf"]
+    (picture,) = documents.files(documents.WITNESSES).items()
+    assert picture[0].read_text(encoding="utf-8") == picture[1], "run python -m model_tests.documents"
+
+
+def test_the_python_of_the_page_of_witnesses_runs(capsys: pytest.CaptureFixture[str]) -> None:
+    (_, printed), (_, code) = documents.blocks(documents.WITNESSES)
+    exec(compile(code, "witnesses.md", "exec"), {})  # noqa: S102 - only text of the project
+    shown = capsys.readouterr().out
+    assert "loss ['send(m1)', 'accept(m1)', " in shown
+    assert printed.partition("def test_loss")[2] in shown
+
+
+# What documents say of the project is so.
+
+PAGES = sorted(path for path in documents.ROOT.rglob("*.md") if not {".venv", "node_modules"} & {*path.parts})
+
+
+def test_the_picture_of_the_packages_is_that_of_the_imports() -> None:
+    assert architecture.PICTURE.read_text(encoding="utf-8") == architecture.picture(), (
+        "run python -m model_tests.architecture"
+    )
+
+
+def test_no_package_imports_one_above_it() -> None:
+    """What the picture is made of agrees with import-linter."""
+    depth = {name: i for i, layer in enumerate(architecture.layers()) for name in layer}
+    upwards = {
+        (name, other) for name, used in architecture.imports().items() for other in used if depth[other] <= depth[name]
+    }
+    assert not upwards
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda path: str(path.relative_to(documents.ROOT)))
+def test_links_lead_somewhere(page: Path) -> None:
+    text = re.sub(r"```.*?```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
+    for target in re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", text):
+        assert "://" in target or (page.parent / target).exists(), f"{page.name} links to {target}"
+
+
+def test_every_command_has_a_section() -> None:
+    text = (documents.ROOT / "docs" / "commands.md").read_text(encoding="utf-8")
+    sections = set(re.findall(r"^## ackfsm (\w+)", text, flags=re.MULTILINE))
+    usage = subprocess.run(
+        [sys.executable, "-m", "ackfsm.cli", "--help"], capture_output=True, text=True, check=True, cwd=documents.ROOT
+    ).stdout
+    assert sections == set(re.findall(r"^    (\w+) ", usage, flags=re.MULTILINE))
+
+
+def test_the_page_of_the_tables_names_every_file() -> None:
+    spec = documents.ROOT / "spec"
+    text = (spec / "README.md").read_text(encoding="utf-8")
+    for path in spec.iterdir():
+        name = f"`{path.name}/*.yaml`" if path.is_dir() else f"`{path.name}`"
+        assert path.name == "README.md" or name in text, f"spec/README.md does not name {path.name}"
+
+
+def test_the_index_of_the_documents_names_each() -> None:
+    text = (documents.ROOT / "docs" / "README.md").read_text(encoding="utf-8")
+    for path in (documents.ROOT / "docs").glob("*.md"):
+        assert path.name == "README.md" or f"({path.name})" in text
+    decisions = documents.ROOT / "docs" / "decisions"
+    text = (decisions / "README.md").read_text(encoding="utf-8")
+    for path in decisions.glob("*.md"):
+        assert path.name == "README.md" or f"({path.name})" in text
+
+
+def _references() -> Iterator[tuple[str, str]]:
+    for path in sorted((documents.ROOT / "ackfsm").rglob("*.py")):
+        for target in re.findall(
+            r":(?:func|class|meth|mod|data|exc|attr):`~?(ackfsm[\w.]*)`", path.read_text(encoding="utf-8")
+        ):
+            yield str(path.relative_to(documents.ROOT)), target
+
+
+@pytest.mark.parametrize(("file", "target"), sorted(set(_references())))
+def test_what_a_docstring_refers_to_exists(file: str, target: str) -> None:
+    assert pkgutil.resolve_name(target) is not None, file

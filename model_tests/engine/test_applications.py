@@ -1,0 +1,180 @@
+"""Programs that look like applications, drawn, run and judged; and what they do, which is asserted."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, Phase, given, note, settings
+from hypothesis import strategies as st
+
+from model_tests.applications.campaign import campaign as applications
+from model_tests.applications.known import KNOWN, Known, known, tells
+from model_tests.applications.mended import MENDED
+from model_tests.applications.programs import Consume, Fault, Program, Send, Sender, T, Worker, houses, program
+from model_tests.applications.reports import Failure, Report
+from model_tests.applications.runs import perform
+from model_tests.applications.statistics import EXCEPTIONS, FEW, Statistics
+from model_tests.applications.testbed import Molds
+from model_tests.support.engine.bugs import Paging
+
+PROGRAMS = 200
+SYSTEMS = 18
+SEED = 20
+SELDOM = {
+    "confirmed_by_range": Program("solace", {"ack_event_mode": "WINDOWED"}, "Timed(seed=0)", phases=(Send(number=4),))
+}
+"""What so few programs do too seldom (thousands do it often enough), each with a program that does it."""
+
+_LOSING = Program(phases=(Send(number=4), Consume(), Fault("kill"), Send(number=2), Consume(number=3)))
+FORGETS = Known(
+    "forgets",
+    "a broker that has started does not read the first page of a queue: an example of a defect that is known",
+    dataclasses.replace(
+        _LOSING,
+        settings={"prefetch": 1},
+        senders=(Sender(), Sender("b")),
+        workers=(Worker(ack_mode="CLIENT_ACKNOWLEDGE"),),
+    ),
+    lambda _, failure: tells(failure, ("nobody had it",), lambda item: item.stored),
+)
+
+
+class _Drawn:
+    """Chance that Hypothesis has, and shrinks."""
+
+    def __init__(self, draw: st.DrawFn) -> None:
+        self._draw = draw
+
+    def number(self, least: int, most: int) -> int:
+        """See :class:`model_tests.applications.programs.Chance`."""
+        return self._draw(st.integers(least, most))
+
+    def pick(self, options: Sequence[T]) -> T:
+        """See :class:`model_tests.applications.programs.Chance`."""
+        return self._draw(st.sampled_from(options))
+
+
+@st.composite
+def programs(draw: st.DrawFn) -> Program:
+    """A program; what is drawn is that of the seeded programs."""
+    return program(_Drawn(draw), houses(SEED * 1_000_003, SYSTEMS))
+
+
+@functools.cache
+def molds() -> Molds:
+    """Shared by all programs here."""
+    return Molds()
+
+
+def is_new(made: Program, report: Report) -> bool:
+    """Whether it fails of what is not known."""
+    return report.failure is not None and known(made, report.failure) is None
+
+
+@settings(
+    max_examples=25,
+    deadline=None,
+    derandomize=True,
+    phases=(Phase.generate, Phase.shrink),
+    suppress_health_check=list(HealthCheck),
+)
+@given(programs())
+def test_an_application_gets_what_it_was_promised(made: Program) -> None:
+    report = perform(made, molds())
+    note(f"perform({made!r}, Molds())")
+    assert not is_new(made, report), str(report.failure)
+
+
+def test_programs_perform_every_event_of_the_tables_and_keep_what_is_promised() -> None:
+    statistics, failures = applications.run_many(SEED, range(PROGRAMS), systems=SYSTEMS)
+    assert statistics.rare().keys() == SELDOM.keys(), str(statistics)
+    new = [f"--seed {SEED} --only {number}: {said}" for number, name, said in failures if not name]
+    assert not new, "\n".join(new)
+    assert not statistics.stale(), "these are no exceptions any more"
+
+
+@pytest.mark.parametrize("event", SELDOM)
+def test_what_few_programs_do_seldom_one_of_its_own_does(event: str) -> None:
+    assert perform(SELDOM[event], molds()).events[event]
+
+
+def failure_of(defect: Known) -> Failure | None:
+    """What is wrong with the program of a known defect."""
+    return perform(
+        defect.program, Molds(kind=Paging) if defect is FORGETS else molds(), verified=defect in KNOWN
+    ).failure
+
+
+@pytest.mark.parametrize("defect", [*KNOWN, FORGETS], ids=str)
+def test_a_known_defect_is_still_there_or_its_row_goes(defect: Known) -> None:
+    failure = failure_of(defect)
+    assert failure is not None, f"{defect} is mended: take its row out of KNOWN, and move its program to MENDED"
+    assert known(defect.program, failure, [defect]) is defect, str(failure)
+
+
+LOST = "m1 was received and not acknowledged, and never came again"
+
+
+@pytest.mark.parametrize("defect", [*KNOWN, FORGETS], ids=str)
+def test_a_known_defect_hides_no_other_one(defect: Known) -> None:
+    failure = failure_of(defect)
+    assert failure is not None
+    plain: dict[str, Any] = {"transaction": None, "resent": False, "thrown": False, "stops": 0, "stored": False}
+    items = failure.items.items()
+    harmed = {name: dataclasses.replace(item, deliveries=1, **plain) for name, item in items}
+    others = {
+        "beside it": dataclasses.replace(failure, text=f"{failure.text}\n{LOST}"),
+        "instead of it": dataclasses.replace(failure, text=LOST),
+        "of a message of which it cannot be": dataclasses.replace(failure, items=harmed),
+    }
+    assert not [how for how, other in others.items() if known(defect.program, other, [defect]) is not None]
+
+
+@pytest.mark.parametrize("wrong", MENDED)
+def test_what_was_mended_stays_so(wrong: str) -> None:
+    assert perform(MENDED[wrong], molds()).failure is None
+
+
+def test_a_program_is_printed_as_the_python_that_makes_it_again() -> None:
+    made = applications.drawn(SEED, 7)
+    names: dict[str, object] = {}
+    exec("from model_tests.applications.programs import *", names)  # noqa: S102 - as whoever reproduces a failure
+    assert eval(repr(made), names) == made  # noqa: S307 - what the suites print
+
+
+def test_statistics_notice_programs_that_do_little() -> None:
+    statistics = Statistics()
+    for _ in range(FEW):
+        statistics.add(perform(Program(phases=(Send(),)), molds()))
+    assert {"broker_crash", "committed consumption"} <= statistics.rare().keys()
+
+
+def test_statistics_notice_what_no_system_has_and_exceptions_that_are_none() -> None:
+    statistics = Statistics()
+    statistics.add(perform(Program(phases=(Send(),)), molds()))
+    assert "timer_fires" in statistics.rare()
+    assert statistics.stale() == []
+    statistics.performed[next(iter(EXCEPTIONS))] = 1
+    assert statistics.stale() == [next(iter(EXCEPTIONS))]
+
+
+def test_the_books_alone_notice_a_broker_that_forgets() -> None:
+    """Neither ``verify`` nor the model is asked."""
+    assert perform(FORGETS.program, molds()).failure is None
+    failure = failure_of(FORGETS)
+    assert failure is not None
+    assert failure.judge == "books"
+    assert "nobody had it" in failure.text
+
+
+def test_a_failure_is_shrunk_to_what_it_takes() -> None:
+    broken = Molds(kind=Paging)
+    failure = perform(_LOSING, broken).failure
+    assert failure is not None
+    small = applications.shrink(_LOSING, failure, broken)
+    assert len(small.phases) <= 3
+    assert perform(small, molds()).failure is None

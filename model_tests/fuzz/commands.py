@@ -1,0 +1,172 @@
+"""Command lines of every command, most of them right."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Mapping
+
+from hypothesis import strategies as st
+
+from ackfsm.terms import Anomaly, Fault, Profile
+from model_tests.support.tables import shipped
+from model_tests.fuzz.files import Laboratory
+from model_tests.fuzz.words import JUNK, KEYS, mostly, values
+
+__all__ = ["command_lines"]
+
+
+def _setting() -> st.SearchStrategy[str]:
+    right = st.sampled_from(KEYS).flatmap(lambda key: mostly(values(key)).map(lambda value: f"{key}={value}"))
+    return st.integers(0, 29).flatmap(lambda n: right if n else st.sampled_from(JUNK))
+
+
+def _options(most: int, **each: st.SearchStrategy[str] | None) -> st.SearchStrategy[list[str]]:
+    """Some of these options, each with a value unless it takes none; a name may come twice."""
+    pieces = [
+        st.just([_flag(name)]) if value is None else value.map(functools.partial(_option, name))
+        for name, value in each.items()
+    ]
+    return st.lists(st.one_of(pieces), max_size=most).map(lambda found: [word for piece in found for word in piece])
+
+
+def _flag(name: str) -> str:
+    return f"--{name.replace('_', '-')}"
+
+
+def _option(name: str, value: str) -> list[str]:
+    return [_flag(name), value]
+
+
+_PROFILES = mostly(tuple(Profile))
+_FAULTS = mostly(tuple(Fault))
+_CONFIGURED: dict[str, st.SearchStrategy[str] | None] = {"profile": _PROFILES, "set": _setting()}
+_BOUNDED = _CONFIGURED | {
+    "fault": _FAULTS,
+    "max_faults": mostly(("0", "1", "2", "any")),
+    "messages": mostly(("1", "1", "2")),
+    "action": mostly(("recover", "rollback", "taken_elsewhere")),
+    "without": mostly(("acknowledge", "timer_fires", "accept", "send")),
+}
+_SEARCHED = _BOUNDED | {
+    "reduce": mostly(("none", "partial-order")),
+    "workers": mostly(("1", "2")),
+    "progress": None,
+    "forever": mostly(("listener_exception", "broker_crash", "recover")),
+    "as": mostly(("steps", "mermaid", "plantuml", "svg", "pytest", "itf")),
+    "anomaly": mostly(tuple(Anomaly)),
+    "max_memory": mostly(("1MiB", "1GiB", "1")),
+    "json": None,
+    "engine": st.just("local"),
+}
+
+
+@st.composite
+def command_lines(draw_: st.DrawFn, laboratory: Laboratory) -> list[str]:
+    """A command with its options, most of them right."""
+    kinds = [
+        *("check",) * 6,
+        *("verify",) * 6,
+        *("journal",) * 3,
+        "explain",
+        "explain",
+        "draw",
+        "export",
+        "claims",
+        "matrix",
+        "systems",
+        "where",
+        "where",
+        "odd",
+    ]
+    return _LINES[draw_(st.sampled_from(kinds))](draw_, laboratory)
+
+
+def _check_line(draw_: st.DrawFn, laboratory: Laboratory, command: str = "check") -> list[str]:
+    words = [command, *draw_(_options(6, **_SEARCHED, output=laboratory.output()))]
+    return (
+        words if "--max-states" in words else [*words, "--max-states", draw_(st.sampled_from(["300", "3000", "3000"]))]
+    )
+
+
+def _verify_line(draw_: st.DrawFn, laboratory: Laboratory) -> list[str]:
+    files = [laboratory.history(draw_) for _ in range(draw_(st.sampled_from([1, 1, 1, 2])))]
+    never = mostly(("loss", "unprocessed", "duplicate,loss", "stuck"))
+    skew = mostly(("0", "100us", "1ms", "2s"))
+    return ["verify", *files, *draw_(_options(3, **_CONFIGURED, json=None, never=never, skew=skew))]
+
+
+def _journal_line(draw_: st.DrawFn, laboratory: Laboratory) -> list[str]:
+    action = draw_(mostly(("inspect", "verify", "verify", "compact")))
+    return ["journal", action, laboratory.journal(draw_), *draw_(_options(1, json=None))]
+
+
+def _draw_line(draw_: st.DrawFn, laboratory: Laboratory) -> list[str]:
+    machine = draw_(st.one_of(st.just([]), mostly(("entry", "delivery", "loss", "broker")).map(lambda name: [name])))
+    form = mostly(("dot", "mermaid", "plantuml", "table"))
+    return ["draw", *machine, *draw_(_options(3, **_CONFIGURED, format=form, output=laboratory.output(), json=None))]
+
+
+def _export_line(draw_: st.DrawFn, laboratory: Laboratory) -> list[str]:
+    form = mostly(("promela", "tla", "json", "scxml"))
+    return ["export", *draw_(_options(4, **_BOUNDED, format=form, output=laboratory.output(), json=None))]
+
+
+def _claims_line(draw_: st.DrawFn, _: Laboratory) -> list[str]:
+    one = draw_(mostly(("C01", "C05", "C14", "C22", "C33", "C50")))
+    return ["claims", "--id", one, "--jobs", "1", *draw_(_options(2, max_states=mostly(("1", "50")), json=None))]
+
+
+def _matrix_line(draw_: st.DrawFn, laboratory: Laboratory) -> list[str]:
+    """Every switch is set, so that one configuration is left."""
+    profile = draw_(st.sampled_from(["jms", "artemis"]))
+    defaults = shipped().configure("jms").as_dict()
+    fixed = [
+        word for key in KEYS[1:] for word in ("--set", f"{key}={'none' if defaults[key] is None else defaults[key]}")
+    ]
+    options = _options(2, set=_setting(), max_states=mostly(("5", "2000")), json=None, output=laboratory.output())
+    return ["matrix", "--profile", profile, *fixed, "--jobs", "1", "--no-pairs", *draw_(options)]
+
+
+def _systems_line(draw_: st.DrawFn, _: Laboratory) -> list[str]:
+    return [
+        "systems",
+        *draw_(st.one_of(st.just([]), st.sampled_from(JUNK).map(lambda name: [name]))),
+        *draw_(_options(1, json=None)),
+    ]
+
+
+def _where_line(draw_: st.DrawFn, laboratory: Laboratory) -> list[str]:
+    words = (
+        "ack_mode",
+        "AUTO",
+        "prefetch=2",
+        "confirm",
+        "entry.ready",
+        "loss",
+        "acks_lazily",
+        "blockOnAcknowledge",
+        "a.b",
+    )
+    word = draw_(st.one_of(st.just([]), mostly(words).map(lambda name: [name])))
+    profile = mostly(("jms", "artemis", "rabbitmq"))
+    return ["where", *word, *draw_(_options(2, profile=profile, output=laboratory.output(), json=None))]
+
+
+def _odd_line(draw_: st.DrawFn, _: Laboratory) -> list[str]:
+    names = ("check", "verify", "draw", "journal", "--help", "--version", "explain", "--json")
+    return draw_(st.lists(mostly(names), max_size=3).filter(lambda words: words != ["check"]))
+
+
+_LINES: Mapping[str, Callable[[st.DrawFn, Laboratory], list[str]]] = {
+    "check": _check_line,
+    "explain": lambda draw_, laboratory: _check_line(draw_, laboratory, "explain"),
+    "verify": _verify_line,
+    "journal": _journal_line,
+    "draw": _draw_line,
+    "export": _export_line,
+    "claims": _claims_line,
+    "matrix": _matrix_line,
+    "systems": _systems_line,
+    "where": _where_line,
+    "odd": _odd_line,
+}

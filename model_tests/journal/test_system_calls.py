@@ -1,0 +1,172 @@
+"""The system calls of journals, as they are made: nothing is confirmed before it, and its name, is synced."""
+
+from __future__ import annotations
+
+import functools
+import os
+import shutil
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from ackfsm.journal import SqliteJournal
+from model_tests.support.journal.system_calls import TRACED, Call, parsed, recorded, violations
+from model_tests.support.journal.program import PROGRAMS
+from model_tests.support.journal.system_bugs import REAL_BUGS
+
+ROOT = Path(__file__).parent.parent
+
+
+@functools.cache
+def _no_strace() -> str | None:
+    """Why there is no strace, if there is none."""
+    program = shutil.which("strace")
+    if program is None:
+        return "there is no strace; install it with: apt-get install strace"
+    done = subprocess.run([program, "-o", os.devnull, "true"], capture_output=True, text=True, check=False)
+    return f"strace may not trace here: {done.stderr.strip()}" if done.returncode else None
+
+
+@pytest.fixture
+def strace(tmp_path: Path) -> Callable[[str, str | None], list[str]]:
+    """Runs a program with a bug or without, and tells what its calls violate."""
+    why = _no_strace()
+    if why is not None:
+        pytest.skip(why)
+
+    def run(program: str, bug: str | None = None) -> list[str]:
+        folder, trace = tmp_path / "folder", tmp_path / "trace"
+        folder.mkdir()
+        command: list[str | Path] = ["strace", "-f", "-xx", "-s", "200", "-e", f"trace={TRACED}", "-o", trace]
+        command += [sys.executable, "-m", "model_tests.support.journal.program", program, folder, *([bug] if bug else [])]
+        subprocess.run(command, check=True, cwd=ROOT, capture_output=True)
+        return violations(parsed(trace.read_text()), folder)
+
+    return run
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_the_real_calls_sync_before_they_confirm(program: str, strace: Callable[[str], list[str]]) -> None:
+    assert not strace(program)
+
+
+@pytest.mark.parametrize(
+    "name", ["sync does nothing", *(name for name, bug in REAL_BUGS.items() if not bug.in_process)]
+)
+def test_a_bug_below_the_journal_is_seen_in_its_real_calls(name: str, strace: Callable[[str, str], list[str]]) -> None:
+    assert strace(REAL_BUGS[name].program, name)
+
+
+def observed(program: str, folder: Path, patch: pytest.MonkeyPatch) -> list[str]:
+    """The same in this process: through a wrapped ``os``, whose calls are made."""
+    calls = recorded(patch)
+    PROGRAMS[program](folder, lambda said: calls.append(Call("confirm", data=said.encode())))
+    patch.undo()
+    return violations(calls, folder)
+
+
+@pytest.mark.parametrize("program", ["file", "engine"])
+def test_the_calls_through_the_module_os_sync_before_they_confirm(
+    program: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert not observed(program, tmp_path, monkeypatch)
+
+
+@pytest.mark.parametrize("name", [name for name, bug in REAL_BUGS.items() if bug.in_process])
+def test_a_bug_below_the_journal_is_seen_in_its_calls_through_the_module_os(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    REAL_BUGS[name].plant(monkeypatch)
+    assert observed(REAL_BUGS[name].program, tmp_path, monkeypatch)
+
+
+# what SQLite is told, where no strace is
+
+
+def _told(folder: Path, patch: pytest.MonkeyPatch) -> Iterator[str]:
+    """How SQLite was told to sync when it committed what was confirmed, each time."""
+    statements: list[str] = []
+    connect = sqlite3.connect
+
+    def traced(*arguments: object, **settings: object) -> sqlite3.Connection:
+        database = connect(*arguments, **settings)  # type: ignore[call-overload]
+        database.set_trace_callback(statements.append)
+        return database  # type: ignore[no-any-return]
+
+    patch.setattr(sqlite3, "connect", traced)
+    journal = SqliteJournal(folder / "journal")
+    journal.close()
+    statements.clear()
+    PROGRAMS["sqlite"](folder, lambda said: statements.append(f"confirmed {said}"))
+    patch.undo()
+    synchronous = committed = ""
+    for statement in statements:
+        if statement.startswith("PRAGMA synchronous"):
+            synchronous = statement.partition("=")[2]
+        elif statement == "COMMIT":
+            committed = synchronous
+        elif statement.startswith("confirmed up to"):
+            yield committed
+
+
+def test_sqlite_is_told_to_sync_each_commit_that_is_confirmed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert set(_told(tmp_path, monkeypatch)) == {"FULL"}
+
+
+def test_sqlite_that_is_told_less_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    REAL_BUGS["SQLite syncs with NORMAL"].plant(monkeypatch)
+    assert set(_told(tmp_path, monkeypatch)) == {"NORMAL"}
+
+
+# the checker itself
+
+
+def calls(*steps: str) -> list[Call]:
+    """Calls in words; ``folder`` is the sync of the directory, ``say`` a mark in the watermark."""
+    known = {
+        "open": Call("open", 3, "/none/folder/1.journal"),
+        "write": Call("write", 3, data=b"\xf5AJF", size=99),
+        "mark": Call("write", 3, data=b"\xf5AJS", size=36),
+        "end": Call("write", 3, data=b"\xf5AJC", size=36),
+        "cut": Call("truncate", 3),
+        "sync": Call("sync", 3),
+        "other": Call("open", 4, "/none/folder/watermark"),
+        "say": Call("write", 4, data=b"\xf5AJS", size=36),
+        "rename": Call("rename", path="/none/folder/1.journal", to="/none/folder/2.journal"),
+        "unlink": Call("unlink", path="/none/folder/2.journal"),
+        "confirm": Call("confirm", data=b"it"),
+    }
+    folder = [Call("open", 5, "/none/folder"), Call("sync", 5), Call("close", 5)]
+    return [call for step in steps for call in (folder if step == "folder" else [known[step]])]
+
+
+@pytest.mark.parametrize(
+    ("run", "said"),
+    [
+        ("open write sync folder confirm", None),
+        ("open write sync mark folder confirm", None),
+        ("open write folder confirm", "99 bytes of 1.journal wait for a sync"),
+        ("open sync write folder confirm", "99 bytes of 1.journal wait for a sync"),
+        ("open write sync mark end folder confirm", "36 bytes of 1.journal wait for a sync"),
+        ("open write sync cut folder confirm", "1 bytes of 1.journal wait for a sync"),
+        ("open write sync confirm", "the folder has not been synced since 1.journal got its name"),
+        ("open write sync folder rename confirm", "not been synced since 2.journal got its name"),
+        ("open write rename sync folder confirm", "1.journal gets a name while 99 bytes of it wait"),
+        ("open other write say sync folder confirm", "watermark is written, and 99 bytes of 1.journal wait"),
+        ("open other write sync say folder confirm", None),
+        ("open sync rename unlink folder confirm", "2.journal is removed, and the folder has not been synced"),
+    ],
+)
+def test_the_checker_tells_the_order(run: str, said: str | None) -> None:
+    found = violations(calls(*run.split()), Path("/none/folder"))
+    assert (said is None) == (not found)
+    assert said is None or said in " ".join(found)
+
+
+def test_a_run_in_which_nothing_is_confirmed_shows_nothing() -> None:
+    with pytest.raises(AssertionError, match="nothing was confirmed"):
+        violations(calls("open", "write"), Path("/none/folder"))

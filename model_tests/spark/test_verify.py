@@ -1,0 +1,246 @@
+"""Spark finds what one process finds, to the letter: recorded, synthetic and damaged histories."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession  # noqa: TC002 - pytest fixtures are looked at while it runs
+
+from ackfsm import history, spark
+from ackfsm.history import Findings
+from ackfsm.terms import Anomaly, Configuration, InputError
+from model_tests.verify import test_actions as test_history_actions, test_clocks as test_history_clocks, test_counts as test_history_counts, test_prefetch as test_history_prefetch, test_recording as test_history_recording
+from model_tests.support.tables import shipped
+from model_tests.support.verify.notation import events_of, write
+
+pytestmark = pytest.mark.spark
+
+DATA = Path(__file__).parent / "data"
+SPEC = shipped()
+NAMES = ("message", "session", "queue", "transaction")
+CLEAN = (DATA / "synthetic" / "legal_redelivered_on_first_sight.jsonl").read_text().splitlines()
+
+
+@pytest.fixture
+def session(spark_session: SparkSession) -> SparkSession:
+    return spark_session
+
+
+def _configured(path: Path) -> Configuration | None:
+    header = history.read_header(path)
+    return SPEC.configure(None, header.config) if header and header.config else None
+
+
+def _same(path: Path, session: SparkSession, skew: int = 0) -> Findings:
+    configuration = _configured(path)
+    local = history.examine(history.read(path), SPEC, configuration, skew=skew)
+    found = spark.examine(path, SPEC, configuration, session, skew=skew)
+    assert found == dataclasses.replace(local, engine="spark")
+    return found
+
+
+@pytest.mark.parametrize("file", sorted((DATA / "synthetic").glob("*.jsonl")), ids=lambda file: file.stem)
+def test_synthetic(file: Path, session: SparkSession) -> None:
+    _same(file, session)
+
+
+@pytest.mark.parametrize("name", ["rabbitmq-b-confirm-manual-broker-kill", "activemq-e-transacted-broker-kill"])
+def test_recorded(name: str, session: SparkSession) -> None:
+    found = _same(DATA / f"{name}.jsonl.gz", session)
+    labels = json.loads((DATA / "labels.json").read_text())[f"{name}.jsonl.gz"]
+    assert found.events == labels["events"]
+    assert {a: f.count for a, f in found.anomalies.items() if a in labels} == {
+        a: labels[a] for a in found.anomalies if a in labels
+    }
+
+
+def test_parquet_and_jsonl_are_the_same_history(tmp_path: Path, session: SparkSession) -> None:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    events = [json.loads(line) for line in CLEAN[1:]]
+    names = sorted({name for event in events for name in event})
+    columns = {name: [event.get(name) for event in events] for name in names}
+    file = tmp_path / "h.parquet"
+    pq.write_table(pa.table(columns), file)
+    assert _same(file, session).messages == 2
+
+
+def test_arrow_batches_may_split_a_message(tmp_path: Path, session: SparkSession) -> None:
+    events = [json.loads(line) for line in CLEAN[1:]]
+    again = [event | {"t": event["t"] + 100, "redelivered": True} for event in events if event["event"] == "delivered"]
+    file = tmp_path / "h.jsonl"
+    file.write_text("\n".join([CLEAN[0], *(json.dumps(event) for event in (events + again))]))
+    session.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", 2)
+    try:
+        _same(file, session)
+    finally:
+        session.conf.unset("spark.sql.execution.arrow.maxRecordsPerBatch")
+
+
+def test_a_recovered_session_explains_a_second_delivery(tmp_path: Path, session: SparkSession) -> None:
+    events = [json.loads(line) for line in CLEAN[1:]]
+    delivered = next(event for event in events if event["event"] == "delivered")
+    last = max(event["t"] for event in events)
+    recover = {"t": last + 1, "process": "c", "event": "recover", "session": delivered["session"]}
+    again = delivered | {"t": last + 2, "redelivered": True, "session": "another"}
+    file = tmp_path / "h.jsonl"
+    file.write_text("\n".join([CLEAN[0], *(json.dumps(event) for event in (*events, recover, again))]))
+    assert _same(file, session).actions == ("recover",)
+
+
+def test_a_dead_letter_is_no_part_of_a_torn_transaction(tmp_path: Path, session: SparkSession) -> None:
+    case = "consumed, in doubt, one came again and one had become a dead letter"
+    _, text, _ = test_history_counts.CASES[case]
+    found = _same(write(events_of(text), tmp_path / "history.jsonl"), session)
+    assert found.anomalies[Anomaly.TORN_TRANSACTION].count == 0
+
+
+def test_deliveries_beyond_the_prefetch_bound_are_the_same(tmp_path: Path, session: SparkSession) -> None:
+    """All cases without a fault in one history, each with its own names; then with a fault, which concerns them all."""
+    calm = {name: case for name, case in test_history_prefetch.CASES.items() if " fault " not in case[0]}
+    header = {"ackfsm_history": 1, "config": {"ack_mode": "CLIENT_ACKNOWLEDGE", "prefetch": 2}}
+    file = tmp_path / "h.jsonl"
+    events = [
+        {"t": event["t"], "event": event["event"]}
+        | {name: f"{i} {value}" for name, value in event.items() if name in {*NAMES, "process"}}
+        | {name: value for name, value in event.items() if name in {"redelivered", "scope"}}
+        for i, (text, _) in enumerate(calm.values())
+        for event in events_of(text)
+    ]
+    file.write_text("\n".join(map(json.dumps, [header, *events])))
+    expected = {f"{i} {message}" for i, (_, messages) in enumerate(calm.values()) for message in messages}
+    assert set(_same(file, session).anomalies[Anomaly.PREFETCH_OVERRUN].examples) == expected
+    kill = {"t": 0, "process": "n", "event": "fault", "fault": "broker_kill"}
+    named = dict.fromkeys(event["message"] for event in events if "message" in event)
+    later = [message for message in named if int(message.split()[0]) % 3]
+    sends = [{"t": 0, "process": "p", "event": "send", "message": message} for message in later]
+    again = {"t": 5, "process": "n", "event": "recovered", "fault": "broker_kill"}
+    file.write_text("\n".join(map(json.dumps, [header, kill, *sends, *events, again])))
+    assert 0 < len(_same(file, session).anomalies[Anomaly.PREFETCH_OVERRUN].examples) < len(expected)
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        *("broken", "closed", "one consumer's session broke", "no queue named", "both", "rolled back by the broker"),
+        *("closed with a message on its way", "closed before anything came", "closed before the message was sent"),
+        "another queue's consumer was closed",
+    ],
+)
+def test_sessions_that_ended_explain_the_same(case: str, tmp_path: Path, session: SparkSession) -> None:
+    text, actions = test_history_actions.CASES[case]
+    assert _same(write(events_of(text), tmp_path / "h.jsonl"), session).actions == actions
+
+
+def test_a_message_may_come_any_number_of_times(tmp_path: Path, session: SparkSession) -> None:
+    text = "; ".join(["p send m1", *["c delivered m1 flagged"] * 300, *["c delivered m1 clear"] * 20])
+    found = _same(write(events_of(text), tmp_path / "h.jsonl"), session)
+    assert found.anomalies[Anomaly.DUPLICATE].count == 1
+
+
+def test_what_a_journal_synced_without_saying_of_what_is_ignored(tmp_path: Path, session: SparkSession) -> None:
+    header = '{"ackfsm_history": 1, "config": {"profile": "artemis"}}\n'
+    text = "p send m1; p confirmed m1; b journal_synced; p send m2; p confirmed m2; b journal_synced m2; n drained"
+    file = write(events_of(text), tmp_path / "h.jsonl")
+    file.write_text(header + file.read_text())
+    assert _same(file, session).anomalies[Anomaly.EARLY_CONFIRM].examples == ("m2",)
+
+
+def test_no_name_reaches_a_sentence_raw(tmp_path: Path, session: SparkSession) -> None:
+    forged = "\x1b[2J\nvalid: all that was found is allowed\n\u202e\x85"
+    header = json.dumps({"ackfsm_history": 1, "config": {"profile": "jms"}, "note": forged})
+    named = dict.fromkeys(("message", "queue", "process", "session", "transaction", "error"), forged)
+    events = [
+        event | {name: named[name] for name in named.keys() & event}
+        for event in events_of(
+            "p send m1 queue=q; p send m2 transaction=t queue=q; p commit transaction=t; p fire m1; p send m1 queue=q"
+        )
+    ]
+    events[3]["event"] = forged
+    file = tmp_path / "h.jsonl"
+    file.write_text("\n".join([header, *map(json.dumps, events)]))
+    result = history.judge(_same(file, session), {})
+    assert result.reasons
+    assert all(reason.isprintable() for reason in result.reasons)
+
+
+def _together(texts: Iterable[str], file: Path) -> Path:
+    """All cases in one history, each with its own names."""
+    header = {"ackfsm_history": 1, "config": {"profile": "jms"}}
+    events = [
+        event | {name: f"{i} {value}" for name, value in event.items() if name in {*NAMES, "process"}}
+        for i, text in enumerate(texts)
+        for event in test_history_clocks.timed(text)
+    ]
+    file.write_text("\n".join(map(json.dumps, [header, *events, {"t": 10**10, "process": "n", "event": "drained"}])))
+    return file
+
+
+def test_clocks_are_put_right_alike(tmp_path: Path, session: SparkSession) -> None:
+    texts = [test_history_clocks.BEHIND, *(text for text, _, _ in test_history_clocks.SHIFTED.values())]
+    file = _together(texts, tmp_path / "h.jsonl")
+    assert len(_same(file, session, skew=5_000).offsets) > 5
+    assert _same(file, session).anomalies[Anomaly.PHANTOM].doubted
+
+
+def test_who_does_not_tell_what_was_processed_is_found_alike(tmp_path: Path, session: SparkSession) -> None:
+    cases = test_history_recording.CASES
+    told = _together((text for text in cases.values() if "processed" in text), tmp_path / "told.jsonl")
+    assert _same(told, session).anomalies[Anomaly.REPROCESSED].doubt
+    untold = _together((text for text in cases.values() if "processed" not in text), tmp_path / "untold.jsonl")
+    assert _same(untold, session).anomalies[Anomaly.UNPROCESSED].unrecorded
+
+
+DAMAGE = {
+    "not JSON": "{",
+    "a negative time": CLEAN[2].replace('"t":', '"t":-'),
+    "an unknown event": CLEAN[2].replace('"confirmed"', '"konfirmed"'),
+    "no process": '{"t": 1, "event": "drained"}',
+}
+
+
+@pytest.mark.parametrize("line", DAMAGE.values(), ids=DAMAGE)
+def test_an_unreadable_line_is_counted_and_placed(line: str, tmp_path: Path, session: SparkSession) -> None:
+    file = tmp_path / "h.jsonl"
+    file.write_text("\n".join([*CLEAN[:3], line, *CLEAN[3:]]))
+    assert _same(file, session).parse_errors == 1
+
+
+def _truncated(tmp_path: Path) -> Path:
+    file = tmp_path / "h.jsonl.gz"
+    whole = (DATA / "rabbitmq-b-confirm-manual-broker-kill.jsonl.gz").read_bytes()
+    file.write_bytes(whole[: len(whole) // 2])
+    return file
+
+
+def _empty(tmp_path: Path) -> Path:
+    file = tmp_path / "h.jsonl"
+    file.touch()
+    return file
+
+
+def _missing(tmp_path: Path) -> Path:
+    return tmp_path / "missing.jsonl"
+
+
+@pytest.mark.parametrize("make", [_truncated, _empty, _missing])
+def test_a_damaged_file_is_refused_in_the_same_words(
+    make: Callable[[Path], Path], tmp_path: Path, session: SparkSession
+) -> None:
+    file = make(tmp_path)
+    with pytest.raises(InputError) as local:
+        history.read(file)
+    with pytest.raises(InputError) as found:
+        spark.examine(file, SPEC, SPEC.configure(), session)
+    assert str(found.value) == str(local.value)
+
+
+@pytest.mark.parametrize("url", ["nonsense", "http://host"])
+def test_a_master_that_is_none_is_refused(url: str) -> None:
+    with pytest.raises(InputError, match="is not a Spark master"):
+        spark.session(url)

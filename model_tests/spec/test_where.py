@@ -1,0 +1,385 @@
+"""``ackfsm where``: the rows that it shows decide, all that decide are shown, and each stands where it says."""
+
+from __future__ import annotations
+
+import functools
+import json
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import pytest
+import yaml
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ackfsm.cli import main
+from ackfsm.lookup import CALLS, Answer, Cell, Lookup, Place, Space, TableRow
+from ackfsm.lookup._cells import cells_of
+from ackfsm.tables import ALWAYS, Fsm, Specification, Value, load, parse_condition
+from ackfsm.terms import AckMode, Configuration, DeliveryMode, Fault, InputError, Profile, SendMode
+from ackfsm.views import where
+from ackfsm.views.index import index_page
+from model_tests.support.tables import configurations, copy_of_spec, replace, shipped, small_spec
+
+ROOT = Path(__file__).resolve().parent.parent
+MODES = (("ack_mode", AckMode), ("delivery_mode", DeliveryMode), ("send_mode", SendMode))
+
+
+@pytest.fixture(autouse=True)
+def tables_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    def read(directory: Path | None = None) -> Specification:
+        return shipped() if directory is None else load(directory)
+
+    monkeypatch.setattr("ackfsm.tables.load", read)
+
+
+@functools.cache
+def lookup() -> Lookup:
+    return Lookup(shipped())
+
+
+@functools.cache
+def lines_of(file: str) -> list[str]:
+    return (ROOT / file).read_text(encoding="utf-8").splitlines()
+
+
+@functools.cache
+def all_answers() -> tuple[tuple[str, Answer], ...]:
+    """Of every word: the settings, events, modes, machines and what else there is."""
+    modes = [f"{key}={value}" for key, kind in MODES for value in kind]
+    return tuple((word, answer) for word in (*lookup().words(), *modes) for answer in lookup().find(word))
+
+
+def ask(capsys: pytest.CaptureFixture[str], *words: str) -> str:
+    assert main(["where", *words]) == 0
+    return capsys.readouterr().out
+
+
+# the questions of a new user, each answered by one call
+
+
+def test_whether_the_redelivered_mark_survives_a_crash_of_the_broker(capsys: pytest.CaptureFixture[str]) -> None:
+    shown = ask(capsys, "redelivery_mark_persisted")
+    (cell,) = [c for c in lookup().machines if c.name == "redelivery.marked" and "broker_crash" in c.events]
+    stored, lost = cell.rows
+    head = shown.partition("delivery_attempts (")[0]
+    assert "marked, on broker_crash" in head
+    assert f"broker.yaml:{stored.place.line}  marked" in head
+    assert "ignored when redelivery_mark_persisted; the mark is stored" in " ".join(head.split())
+    assert f"broker.yaml:{lost.place.line}  else to clear; the mark was only in memory" in head
+
+
+def test_when_a_confirmation_may_be_sent_relative_to_the_sync(capsys: pytest.CaptureFixture[str]) -> None:
+    shown = " ".join(ask(capsys, "confirm").split())
+    assert "record reads journal_sync_non_transactional" in shown
+    assert "written: refused when journal_sync_non_transactional; the response waits for the sync" in shown
+    assert "else stays; the response does not wait for the sync" in shown
+    assert "durable: stays; it is safe" in shown
+
+
+def test_what_dups_ok_does_lazily(capsys: pytest.CaptureFixture[str]) -> None:
+    shown = ask(capsys, "DUPS_OK_ACKNOWLEDGE")
+    flat = " ".join(shown.split())
+    assert re.search(r"execution\.yaml:\d+ acknowledge: called lazily when acks_lazily", flat)
+    assert "AUTO_ACKNOWLEDGE: called by the library" in flat
+    assert re.search(r"with consumption=receive\n", shown)
+    assert "acks_lazily" in flat.partition("calls (")[0], "the answer begins with what the mode makes true"
+    for word in (
+        "DUPS_OK",
+        "dups_ok",
+        "ack_mode=DUPS_OK",
+        "ack_mode=DUPS_OK_ACKNOWLEDGE",
+        "Session.DUPS_OK_ACKNOWLEDGE",
+    ):
+        assert ask(capsys, word) == shown
+
+
+# what is shown is there
+
+
+@functools.cache
+def other_words() -> tuple[tuple[str, str], ...]:
+    """What machines that are like another have in the names of their events, and what stands there in the file."""
+    tables = [yaml.safe_load(file.read_text(encoding="utf-8")) for file in (ROOT / "spec" / "machines").glob("*.yaml")]
+    twins = [machine for table in tables for machine in table.values() if "like" in machine]
+    return tuple((other, original) for twin in twins for original, other in twin["with"].items())
+
+
+def stands(row: TableRow, events: tuple[str, ...]) -> bool:
+    """Whether at the row's line the file has one of the events, or one of several rows, and then its reason."""
+    events = (*events, *(event.replace(other, original) for event in events for other, original in other_words()))
+    text = lines_of(row.place.file)[row.place.line - 1 : row.place.line + 5]
+    first = text[0].strip()
+    if not first.startswith("- ") and not any(event in first for event in events):
+        return False
+    own = [
+        line for number, line in enumerate(text) if not any(t.strip().startswith("- ") for t in text[1 : number + 1])
+    ]
+    return row.because in " ".join(" ".join(own).split())
+
+
+def test_every_row_stands_where_it_is_said_to_stand() -> None:
+    rows = 0
+    for word, answer in all_answers():
+        shown = [(cell, row) for cell in answer.cells for row in cell.rows]
+        shown += [(each.cell, row) for each in answer.differences for row in (each.row, each.instead_of)]
+        for cell, row in shown:
+            assert stands(row, cell.events), f"{word}: {row.place}"
+            rows += 1
+        for reference in answer.references:
+            text = lines_of(reference.place.file)[reference.place.line - 1]
+            sought = answer.name.partition("=")[0] if reference.kind == "profile" else reference.name.rpartition(".")[2]
+            assert sought in text, f"{word}: {reference}"
+    assert rows > 3000
+
+
+def test_a_row_that_stands_elsewhere_is_noticed() -> None:
+    cell = next(cell for cell in lookup().machines if len(cell.rows) > 1)
+    one, other = cell.rows[:2]
+    assert stands(one, cell.events)
+    moved = TableRow(one.outcome, one.when, one.because, one.source, other.place)
+    assert not stands(moved, cell.events)
+
+
+def test_a_screen_has_80_columns_and_names_the_lines_of_the_answer() -> None:
+    for word, answer in all_answers():
+        screen = where.screen([answer])
+        assert max(map(len, screen.splitlines())) <= 80, word
+        named = set(re.findall(r"[a-z_-]+\.yaml:\d+", screen))
+        places = {row.place for cell in answer.cells for row in cell.rows}
+        places |= {each.row.place for each in answer.differences} | {each.place for each in answer.references}
+        assert named <= {str(place).rpartition("/")[2] for place in places}, word
+
+
+def test_json_has_the_rows_of_the_screen(capsys: pytest.CaptureFixture[str]) -> None:
+    said = json.loads(ask(capsys, "confirm", "--json", "--profile", "artemis"))
+    assert (said["word"], said["profile"]) == ("confirm", "artemis")
+    (answer,) = said["answers"]
+    (found,) = lookup().find("confirm", Profile.ARTEMIS)
+    assert [(row["file"], row["line"]) for row in answer["rows"]] == [
+        (row.place.file, row.place.line) for cell in found.cells for row in cell.rows
+    ]
+    (mode,) = json.loads(ask(capsys, "PRE", "--json"))["answers"]
+    assert mode["instead_of"] == "AUTO_ACKNOWLEDGE"
+    assert {row["instead_of"]["file"] for row in mode["differences"]} >= {"spec/machines/consumer.yaml"}
+
+
+# all that decides is shown
+
+
+def chosen(configuration: Configuration) -> dict[tuple[str, Place], TableRow]:
+    environment = shipped().environment(configuration, faults=frozenset(Fault), max_faults=None)
+    return {(cell.name, cell.place): cell.decide(environment) for cell in lookup().cells}
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.data())
+def test_a_setting_that_changes_a_row_is_said_to_decide_it(data: st.DataObject) -> None:
+    one = data.draw(configurations())
+    other = data.draw(configurations())
+    key = data.draw(st.sampled_from(list(one.as_dict())))
+    values = {name: getattr(one, name) for name in one.as_dict()}
+    changed = Configuration(**{**values, key: getattr(other, key)})
+    before, after = chosen(one), chosen(changed)
+    deciding = {(cell.name, cell.place) for cell in lookup().deciding(key)}
+    assert {place for place in before if before[place] != after[place]} <= deciding
+
+
+def test_a_setting_is_said_to_decide_only_rows_that_depend_on_it() -> None:
+    for key in Configuration.__dataclass_fields__:
+        for cell in lookup().deciding(key):
+            assert key in cell.settings()
+        assert len(lookup().deciding(key)) == sum(key in cell.settings() for cell in lookup().cells)
+
+
+def test_every_machine_that_takes_part_in_an_event_is_shown_with_all_its_states() -> None:
+    for name in shipped().events:
+        (answer,) = [answer for answer in lookup().find(name) if answer.kind == "event"]
+        shown: dict[str, set[tuple[str, str]]] = {}
+        for cell in answer.cells:
+            shown.setdefault(cell.table, set()).update((s, e) for s in cell.states for e in cell.events)
+        expected = {
+            machine.name: {(s, str(e)) for s, e in machine.cells if e.name == name}
+            for machine in shipped().machines.values()
+            if any(event.name == name for event in machine.alphabet)
+        }
+        shown.pop(CALLS, None)
+        assert shown == expected, name
+        owner = shipped().owner(name)
+        assert owner is None or next(cell.table for cell in answer.cells if cell.table != CALLS) == owner.name
+
+
+def rows_of(fsm: Fsm) -> Mapping[tuple[str, str], tuple[str, str]]:
+    return {(state, str(event)): (row.move, row.target) for (state, event), row in fsm.rows.items()}
+
+
+@pytest.mark.parametrize(("key", "value"), [(key, value) for key, kind in MODES for value in kind])
+def test_a_mode_differs_where_its_machines_differ(key: str, value: Value) -> None:
+    spec, other = shipped(), lookup().baseline(key)
+    environments = [spec.environment(spec.configure(settings={key: each})) for each in (value, other)]
+    expected = set()
+    for machine in spec.machines.values():
+        if machine.counter is None:
+            one, two = (rows_of(machine.fsm(environment)) for environment in environments)
+            expected |= {(machine.name, *place) for place in one if one[place] != two[place]}
+    shown = {
+        (each.cell.table, state, event)
+        for each in lookup().differences(key, value)
+        if not each.given and each.cell.table != CALLS and spec.machines[each.cell.table].counter is None
+        for state in each.cell.states
+        for event in each.cell.events
+    }
+    assert shown == expected
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.data())
+def test_what_a_configuration_chooses_is_alive_in_its_profile(data: st.DataObject) -> None:
+    profile = data.draw(st.sampled_from(Profile))
+    drawn = data.draw(configurations()).as_dict() | {"profile": profile.value}
+    try:
+        configuration = shipped().configure(settings=drawn)
+    except InputError:
+        return
+    space = living(profile)
+    for cell in lookup().cells:
+        if len(cell.rows) > 1:
+            row = cell.decide(shipped().environment(configuration, faults=frozenset(Fault), max_faults=None))
+            assert row in space[cell]
+
+
+@functools.cache
+def living(profile: Profile) -> dict[Cell, tuple[TableRow, ...]]:
+    space = Space(shipped(), profile)
+    return {cell: space.living(cell) for cell in lookup().cells if len(cell.rows) > 1}
+
+
+def test_rows_that_a_profile_never_has_are_left_out() -> None:
+    def row(condition: str | None) -> TableRow:
+        when = ALWAYS if condition is None else parse_condition(condition, shipped().conditions)
+        return TableRow("refused", when, "x", None, Place("spec/machines/x.yaml", 1))
+
+    never = row("ack_mode == 'AUTO_ACKNOWLEDGE' and ack_mode == 'DUPS_OK_ACKNOWLEDGE'")
+    direct, last = row("delivery_mode == 'DIRECT'"), row(None)
+    cell = Cell("x", ("y",), ("z",), (never, direct, last))
+    assert Space(shipped(), Profile.JMS).living(cell) == (direct, last)
+    assert Space(shipped(), Profile.ARTEMIS).living(cell) == (last,), "Artemis has no DIRECT"
+
+
+def test_the_cells_of_a_machine_are_its_cells() -> None:
+    for machine in shipped().machines.values():
+        cells = [cell for cell in lookup().machines if cell.table == machine.name]
+        placed = [((s, e), cell) for cell in cells for s in cell.states for e in cell.events]
+        assert len(placed) == len(dict(placed)) == len(machine.cells)
+        for (state, event), rows in machine.cells.items():
+            found = dict(placed)[state, str(event)].rows
+            assert [(row.place.line, row.because) for row in found] == [(row.line, row.because) for row in rows]
+
+
+def test_a_state_that_decides_one_event_of_a_line_takes_the_other_from_otherwise(tmp_path: Path) -> None:
+    machine = """
+lamp:
+  per: system
+  means: a lamp
+  owns: [press, tap]
+  states:
+    dark:
+      press: {to: bright, because: x, source: model}
+    bright:
+  otherwise:
+    press, tap: {ignore: it shines}
+"""
+    events = "".join(f"{name}: {{per: system, lane: producer, means: x}}\n" for name in ("press", "tap"))
+    shown = {(cell.states, cell.events) for cell in cells_of(small_spec(tmp_path, machine, events).machines["lamp"])}
+    assert shown == {(("dark",), ("press",)), (("bright",), ("press",)), (("dark", "bright"), ("tap",))}
+
+
+# words
+
+
+def test_a_systems_own_name_is_its_setting(capsys: pytest.CaptureFixture[str]) -> None:
+    shown = ask(capsys, "persist-delivery-count-before-delivery")
+    assert "of artemis is redelivery_mark_persisted" in " ".join(shown.split())
+    assert "ignored when redelivery_mark_persisted" in " ".join(shown.split())
+    assert "but not the same: it counts bytes" in " ".join(ask(capsys, "ackBatchSize").split())
+    same = ask(capsys, "blockOnAcknowledge=true", "--profile", "artemis")
+    assert same == ask(capsys, "block_on_acknowledge=true", "--profile", "artemis")
+
+
+def test_a_row_a_state_or_a_machine_shows_its_rows_and_spells_its_conditions(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    row, state, machine, event = (
+        ask(capsys, word) for word in ("entry.absent.accept", "entry.absent", "entry", "entry.accept")
+    )
+    assert row.count("broker.yaml:") == 2
+    assert "condition transacted" in row
+    assert "ack_mode == 'SESSION_TRANSACTED'" in row
+    assert row.count("broker.yaml:") < state.count("broker.yaml:") < machine.count("broker.yaml:")
+    assert "otherwise, on accept: refused; the broker reads each copy once" in " ".join(event.split())
+
+
+@pytest.mark.parametrize(
+    ("word", "says"),
+    [
+        ("redelivery_mark_persited", "did you mean redelivery_mark_persisted"),
+        ("DUPS_OK_ACKNOWLEGE", "did you mean DUPS_OK_ACKNOWLEDGE"),
+        ("entry.raedy", "entry has no row 'raedy'; did you mean ready"),
+        ("nonsense of nobody", "ask for a setting, an event, a mode or a machine"),
+        ("ack_mode=LATER", "it is one of AUTO_ACKNOWLEDGE"),
+        ("\x1b[2J", r"no table has the word '\\x1b[2J'"),
+    ],
+)
+def test_an_unknown_word_is_refused_in_one_sentence(word: str, says: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["where", word]) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.count("\n") == 1
+    assert says.replace("\\\\", "\\") in err
+
+
+def test_a_mode_that_the_system_lacks_is_refused_with_its_reason(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["where", "NO_ACKNOWLEDGE", "--profile", "artemis"]) == 2
+    assert "does not have ack_mode=NO_ACKNOWLEDGE" in capsys.readouterr().err
+
+
+# the pages that are made
+
+
+def test_the_index_of_the_tables_is_fresh(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    page = (ROOT / "spec" / "INDEX.md").read_text(encoding="utf-8")
+    assert page == index_page(lookup()), "run make pages"
+    assert ask(capsys) == page
+    ask(capsys, "--output", str(tmp_path / "INDEX.md"))
+    assert (tmp_path / "INDEX.md").read_text(encoding="utf-8") == page
+
+
+def test_every_link_of_the_index_leads_to_its_line() -> None:
+    links = list(_links((ROOT / "spec" / "INDEX.md").read_text(encoding="utf-8")))
+    assert len(links) > 500
+    for label, file, line in links:
+        assert label == line
+        assert lines_of(f"spec/{file}")[int(line) - 1].strip()
+
+
+def _links(page: str) -> Iterator[tuple[str, str, str]]:
+    yield from re.findall(r"\[(\d+)\]\(([a-z_/-]+\.yaml)#L(\d+)\)", page)
+
+
+def test_the_page_of_a_mode_begins_with_what_differs() -> None:
+    for key, kind in MODES:
+        for value in kind:
+            page = (ROOT / "diagrams" / "modes" / f"{key}-{value}.md").read_text(encoding="utf-8")
+            first = next(line for line in page.splitlines() if line.startswith("## "))
+            other = lookup().baseline(key)
+            assert first == f"## What differs from {other}" if value != other else first.startswith("## State")
+            for each in lookup().differences(key, value):
+                assert f"(`{each.row.place}`): {each.row.because} |" in page, "run make draw"
+
+
+def test_changed_tables_are_looked_up_where_they_are(tmp_path: Path) -> None:
+    spec = copy_of_spec(tmp_path)
+    replace(spec, "conditions.yaml", ("transacted:\n", "# one line more\ntransacted:\n"))
+    moved = Lookup(load(spec), spec).place_of_condition("transacted").line
+    assert moved == lookup().place_of_condition("transacted").line + 1

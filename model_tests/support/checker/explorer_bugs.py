@@ -1,0 +1,194 @@
+"""Bugs to be seeded into the explorer: one line of its code reads differently.
+
+A :class:`Bug` is planted for a while in a function of the kernel, or in what drives it.  Compiled code is made from the
+functions as they are in their files, so a bug in the kernel shows in plain Python alone; one in what drives the kernel
+shows in both.
+"""
+
+from __future__ import annotations
+import __future__
+
+import contextlib
+import dataclasses
+import inspect
+import textwrap
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from ackfsm.explore.search import kernel, layout
+from ackfsm.explore.search.search import Search
+
+__all__ = ["BUGS", "Bug"]
+
+
+@dataclasses.dataclass(frozen=True)
+class Bug:
+    """In the function ``name`` of ``owner`` the text ``old`` reads ``new``.
+
+    ``seed`` is that of a drawn network (:mod:`model_tests.support.checker.drawn_networks`) that shows it; ``told`` that of one in which a
+    search itself notices it, ``None`` if it does not: it breaks down, or a way is not the shortest.  ``divided`` says
+    that states have to be divided into shards.
+    """
+
+    what: str
+    owner: Any
+    name: str
+    old: str
+    new: str
+    seed: int
+    told: int | None
+    divided: bool = False
+
+    def __str__(self) -> str:
+        return self.what
+
+    @contextlib.contextmanager
+    def planted(self) -> Iterator[None]:
+        """The explorer has the bug."""
+        function = getattr(self.owner, self.name)
+        text = textwrap.dedent(inspect.getsource(function))
+        if text.count(self.old) != 1:
+            raise AssertionError(f"{self.old!r} stands {text.count(self.old)} times in {self.name}")
+        code = compile(
+            text.replace(self.old, self.new), f"<{self.what}>", "exec", flags=__future__.annotations.compiler_flag
+        )
+        made: dict[str, Any] = {}
+        exec(code, function.__globals__, made)  # noqa: S102 - our own text, changed in one place
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(self.owner, self.name, made[self.name])
+            yield
+
+
+BUGS = (
+    Bug(
+        "deltas stay where they were when a state has fewer words",
+        *(Search, "_change_layout"),
+        *("if layout.words != before.words:  #", "if layout.words > before.words:  #"),
+        seed=12,
+        told=28,
+    ),
+    Bug(
+        "buffers stay as they are for states of more words",
+        *(Search, "_change_layout"),
+        *('!= before.words and hasattr(self, "buffers")', '< before.words and hasattr(self, "buffers")'),
+        seed=38,
+        told=None,
+    ),
+    Bug(
+        "a component has more local states than its bits can number",
+        *(kernel, "is_full"),
+        *("> layout.mask[component]", "> 2 * layout.mask[component] + 1"),
+        seed=4,
+        told=4,
+    ),
+    Bug(
+        "what a state is repacked from goes to its old place",
+        *(kernel, "repack"),
+        *("<< new.shift[c]", "<< old.shift[c]"),
+        seed=0,
+        told=4,
+    ),
+    Bug(
+        "the key of a step forgets where it came from",
+        *(kernel, "write_delta"),
+        *(" ^ interned.head[local_id * system.head + KEY]", ""),
+        seed=0,
+        told=0,
+    ),
+    Bug(
+        "states that agree in their first word are taken for one",
+        *(kernel, "insert_visited"),
+        *(
+            "for w in range(words):\n                    differs |=",
+            "for w in range(1):\n                    differs |=",
+        ),
+        seed=12,
+        told=12,
+    ),
+    Bug(
+        "local states that agree in their first word are taken for one",
+        *(kernel, "intern"),
+        *(
+            "for w in range(words):\n            if interned.machines[other",
+            "for w in range(1):\n            if interned.machines[other",
+        ),
+        seed=2,
+        told=49,
+    ),
+    Bug(
+        "what is refused is looked up in the first mask for all",
+        *(kernel, "look_up_block"),
+        *("&= interned.head[head + HEAD + m]", "&= interned.head[head + HEAD]"),
+        seed=8,
+        told=10,
+    ),
+    Bug(
+        "what a system at rest waits for is looked up in the first mask alone",
+        *(kernel, "enumerate_enabled"),
+        *("busy |= enabled & system.must[m]", "busy |= enabled & system.must[m] * (m == 0)"),
+        seed=167,
+        told=167,
+    ),
+    Bug(
+        "an event that moves several components moves the first of them",
+        *(kernel, "compute_successors"),
+        *("word += interned.delta[at + 1]\n", "word += interned.delta[at + 1] * (i == begin)\n"),
+        seed=0,
+        told=3,
+    ),
+    Bug(
+        "events that cannot come before another are not taken after it",
+        *(layout, "awake_events"),
+        *("[(a | b) & c for", "[b & c for"),
+        seed=0,
+        told=0,
+    ),
+    Bug(
+        "an event is spared that another one does not absorb",
+        *(layout, "awake_events"),
+        *("not_absorbing |= outside", "not_absorbing |= 0"),
+        seed=5,
+        told=5,
+    ),
+    Bug(
+        "the first state spares events",
+        *(layout, "_awake_masks"),
+        *("for events in awake:", "for events in [*awake[:-1], awake[-2]]:"),
+        seed=0,
+        told=0,
+    ),
+    Bug(
+        "shards forget the parents",
+        *(Search, "_split_into_shards"),
+        *("shard.parent[: len(mine)] = parents[mine]", "shard.parent[: len(mine)] = 0"),
+        seed=0,
+        told=0,
+        divided=True,
+    ),
+    Bug(
+        "shards keep the parents' numbers as they were",
+        *(Search, "_split_into_shards"),
+        *("(number * self.tuning.shards + owner)[whole.parent[:count]]", "whole.parent[:count]"),
+        seed=0,
+        told=0,
+        divided=True,
+    ),
+    Bug(
+        "shards take all that they have for expanded",
+        *(Search, "_split_into_shards"),
+        *("np.count_nonzero(mine < whole.expanded)", "len(mine)"),
+        seed=0,
+        told=0,
+        divided=True,
+    ),
+    Bug(
+        "the nearest state of an anomaly is replaced by a later one",
+        *(Search, "_record_violations"),
+        *("found < nearest", "found > nearest"),
+        seed=0,
+        told=None,
+        divided=True,
+    ),
+)

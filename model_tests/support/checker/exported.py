@@ -1,0 +1,100 @@
+"""Systems to export, and what a checker of another make finds in them, to be held against :mod:`ackfsm.explore`."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import random
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from ackfsm import explore
+from ackfsm.network import Bounds, Network, compose
+from ackfsm.terms import AckMode, Configuration, DeliveryMode, Fault
+from model_tests.support.tables import actions, shipped, values
+
+__all__ = ["Found", "System", "found", "systems"]
+
+DRAWN = 36
+_FEWEST_STATES, _MOST_STATES = 60, 2_500
+"""Of a drawn system; those written by hand may have fewer or more."""
+
+_BY_HAND: tuple[tuple[str, dict[str, object], dict[str, Any]], ...] = (
+    ("jms", {}, {}),
+    ("jms", {}, {"faults": frozenset(), "max_faults": 0}),
+    ("artemis", {"ack_mode": "PRE_ACKNOWLEDGE"}, {"max_faults": 2}),
+    ("jms", {"ack_mode": "SESSION_TRANSACTED"}, {"actions": frozenset({"rollback"})}),
+    ("jms", {"resend_in_doubt": True, "redelivery_mark_persisted": False}, {}),
+    ("jms", {}, {"max_faults": 0, "without": frozenset({"send"})}),
+    ("solace", {"publish_window": 2}, {"messages": 2, "faults": frozenset({Fault.REJECTION})}),
+    ("artemis", {}, {"messages": 2}),
+    ("jms", {"ack_mode": "CLIENT_ACKNOWLEDGE"}, {"without": frozenset({"acknowledge"})}),
+)
+
+
+@dataclasses.dataclass(frozen=True)
+class Found:
+    """The number of states, the number of transitions, and the anomalies that can happen."""
+
+    states: int
+    transitions: int
+    reachable: frozenset[str]
+
+
+@dataclasses.dataclass(frozen=True)
+class System:
+    """A system, a short name for the test's id, and what the project's own search finds in it."""
+
+    name: str
+    network: Network
+    found: Found
+
+
+def found(network: Network) -> Found:
+    """What the project's own search finds."""
+    return _told(explore.explore(network))
+
+
+def _told(exploration: explore.Exploration) -> Found:
+    return Found(exploration.states, exploration.transitions, frozenset(map(str, exploration.witnesses)))
+
+
+@functools.cache
+def systems() -> tuple[System, ...]:
+    """A few systems written by hand, and many drawn: every acknowledgement mode and delivery mode comes up."""
+    return (*map(_by_hand, range(len(_BY_HAND))), *_drawn(random.Random(20)))
+
+
+def _by_hand(number: int) -> System:
+    profile, chosen, bounds = _BY_HAND[number]
+    network = compose(shipped(), shipped().configure(profile, chosen), _bounds(**bounds))
+    return System(f"hand-{number}-{profile}", network, found(network))
+
+
+def _bounds(**bounds: Any) -> Bounds:
+    return Bounds(**{"faults": frozenset(Fault), **bounds})
+
+
+def _drawn(draw: random.Random) -> Iterator[System]:
+    for number in range(DRAWN):
+        modes = (list(AckMode)[number % len(AckMode)], list(DeliveryMode)[number % len(DeliveryMode)])
+        yield _small(draw, number, dict(zip(("ack_mode", "delivery_mode"), modes, strict=True)))
+
+
+def _small(draw: random.Random, number: int, fixed: Mapping[str, object]) -> System:
+    """The first system drawn with these modes that is small enough."""
+    while True:
+        keys = [field.name for field in dataclasses.fields(Configuration)]
+        chosen: dict[str, Any] = {key: draw.choice(values(key)) for key in keys} | dict(fixed)
+        bounds = Bounds(
+            messages=1 if number % 3 else 2,
+            faults=frozenset(draw.sample(list(Fault), draw.choice((1, 2, 3, len(Fault))))),
+            max_faults=draw.choice((0, 1, 1, 2, None)),
+            actions=frozenset(draw.sample(actions(), draw.choice((0, 0, 1)))),
+        )
+        network = compose(shipped(), Configuration(**chosen), bounds)
+        small = explore.explore(network, explore.SearchOptions(max_states=_MOST_STATES))
+        if small.complete and small.states >= _FEWEST_STATES:
+            return System(
+                f"{number}-{chosen['ack_mode']}-{chosen['delivery_mode']}-{bounds.messages}", network, _told(small)
+            )

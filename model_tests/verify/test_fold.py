@@ -1,0 +1,124 @@
+"""The fold against stepping each machine by hand, and its independence of how a stream is cut into batches."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ackfsm.history import _fold, _format, _watch
+from ackfsm.history._fold import Watcher, compile_watchers, fold, fold_batches
+from ackfsm.terms import Anomaly, SpecError
+from model_tests.support.tables import shipped
+
+EVENTS = _format.OBSERVABLES
+STATES = ("a", "b", "c")
+
+
+@dataclasses.dataclass(frozen=True)
+class _Machine:
+    """A random machine: the next state by state and event."""
+
+    table: dict[tuple[str, str], str | None]
+    states: tuple[str, ...] = STATES
+    initial: str = STATES[0]
+
+    def step(self, state: str, event: str, /) -> str | None:
+        return self.table[state, event]
+
+
+_CELLS = [(state, event) for state in STATES for event in EVENTS]
+_machines = st.builds(
+    lambda targets: _Machine(dict(zip(_CELLS, targets, strict=True))),
+    st.lists(st.sampled_from(STATES), min_size=len(_CELLS), max_size=len(_CELLS)),
+)
+_watchers = st.lists(
+    st.builds(Watcher, st.sampled_from("xy"), _machines, *[st.frozensets(st.sampled_from(STATES))] * 2), max_size=3
+)
+_streams = st.lists(st.lists(st.sampled_from(EVENTS), min_size=1, max_size=12), max_size=8)
+
+
+def _end(machine: _fold.StateMachine, events: list[_format.Observable]) -> str:
+    state: str | None = machine.initial
+    for event in events:
+        assert state is not None
+        state = machine.step(state, event)
+    assert state is not None
+    return state
+
+
+def _codes(stream: list[list[_format.Observable]]) -> np.ndarray[tuple[int], np.dtype[np.uint8]]:
+    return np.array([EVENTS.index(event) for events in stream for event in events], np.uint8)
+
+
+@given(watchers=_watchers, stream=_streams, drained=st.booleans())
+def test_a_fold_ends_where_stepping_by_hand_ends(
+    watchers: list[Watcher], stream: list[list[_format.Observable]], *, drained: bool
+) -> None:
+    machines = compile_watchers(watchers)
+    starts = np.cumsum([0, *map(len, stream)])[:-1]
+    states = fold(machines, starts, _codes(stream))
+    ends = [[_end(watcher.machine, events) for watcher in watchers] for events in stream]
+    for name in "xy":
+        by_hand = [
+            any(
+                end in watcher.marked or (drained and end in watcher.at_rest)
+                for watcher, end in zip(watchers, row, strict=True)
+                if watcher.name == name
+            )
+            for row in ends
+        ]
+        assert machines.means(name, states, np.full(len(stream), drained)).tolist() == by_hand
+
+
+@given(watchers=_watchers, stream=_streams, data=st.data())
+def test_it_does_not_matter_how_the_stream_is_cut(
+    watchers: list[Watcher], stream: list[list[_format.Observable]], data: st.DataObject
+) -> None:
+    machines = compile_watchers(watchers)
+    keys = [f"m{i}" for i, events in enumerate(stream) for _ in events]
+    observable = _codes(stream)
+    cuts = sorted(data.draw(st.lists(st.integers(0, len(keys)), max_size=6)))
+
+    def batches() -> Iterator[tuple[pa.Array, np.ndarray[tuple[int], np.dtype[np.uint8]]]]:
+        for begin, end in zip([0, *cuts], [*cuts, len(keys)], strict=True):
+            yield pa.array(keys[begin:end], pa.string()), observable[begin:end]
+
+    finished = [
+        (key, row)
+        for names, states in fold_batches(machines, batches())
+        for key, row in zip(names.to_pylist(), states.tolist(), strict=True)
+    ]
+    whole = fold(machines, np.cumsum([0, *map(len, stream)])[:-1], observable)
+    assert finished == [(f"m{i}", row) for i, row in enumerate(whole.tolist())]
+
+
+def test_a_machine_that_refuses_is_refused() -> None:
+    machine = _Machine({cell: None if cell == ("b", "send") else "a" for cell in _CELLS})
+    with pytest.raises(SpecError, match="x: its machine refuses an observable; a property only watches, write ignore"):
+        compile_watchers([Watcher("x", machine, frozenset())])
+
+
+def test_every_property_of_single_messages_is_folded_and_no_other() -> None:
+    folded = _watch.folded(shipped())
+    assert Anomaly.LOSS in folded
+    assert {Anomaly.WINDOW_OVERRUN, Anomaly.STUCK}.isdisjoint(folded)
+
+
+def test_a_property_that_waits_for_what_no_message_shows_is_an_error() -> None:
+    specification = shipped()
+    loss = specification.properties[Anomaly.LOSS]
+    events = {**specification.events}
+    events["send_returned"] = dataclasses.replace(
+        events["send_returned"], recorded="some line that the expansion does not know"
+    )
+    changed = dataclasses.replace(specification, events=events, properties={Anomaly.LOSS: loss})
+    with pytest.raises(
+        SpecError, match=r"loss\.yaml:\d+: .* reacts to send_returned, which is no observable of one message"
+    ):
+        _watch.machines_of(changed, None)

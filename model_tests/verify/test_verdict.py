@@ -1,0 +1,450 @@
+"""The verdict: what makes a history invalid, and everything that keeps it from being valid."""
+
+from __future__ import annotations
+
+import dataclasses
+import io
+import json
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from ackfsm import history
+from ackfsm.cli import main
+from ackfsm.history import Finding, Findings, ParseError, judge
+from ackfsm.terms import Anomaly, Configuration, Fault, Verdict
+from ackfsm.views._lines import occurrence
+from ackfsm.views.verify import verify_screen
+from model_tests.support.tables import shipped
+from model_tests.support.verify.notation import events_of, write
+
+SPEC = shipped()
+NOT_ALLOWED = "which the configuration does not allow under broker_kill and consumer_crash"
+NOT_DRAINED = "no `drained` follows the last send to 'q'"
+UNCONFIGURED = "it depends on the configuration, and none is known"
+
+
+def _finding(anomaly: Anomaly, **changes: Any) -> Finding:
+    fields: dict[str, Any] = {"found": 0, "unknown": None, "needs_every_line": True, "examples": ()}
+    return Finding(anomaly=anomaly, **fields | changes)
+
+
+CLEAN = Findings(
+    history="h.jsonl",
+    engine="local",
+    configuration=SPEC.configure("jms"),
+    events=9,
+    messages=2,
+    parse_errors=0,
+    unreadable=(),
+    faults=(Fault.BROKER_KILL, Fault.CONSUMER_CRASH),
+    actions=(),
+    anomalies=MappingProxyType({anomaly: _finding(anomaly) for anomaly in (Anomaly.LOSS, Anomaly.DUPLICATE)}),
+    counters=MappingProxyType({"confirmed": 2}),
+)
+PROMISED: dict[Anomaly, bool | None] = {Anomaly.LOSS: False, Anomaly.DUPLICATE: True}
+LOST = _finding(Anomaly.LOSS, found=1, examples=("m2",))
+REPEATED = _finding(Anomaly.DUPLICATE, found=4, examples=("m1", "m2", "m3", "m4"), needs_every_line=False)
+TORN_LINE = {"parse_errors": 1, "unreadable": (ParseError(7, "it is torn"),)}
+UNREAD = "1 of 10 lines could not be read (line 7: it is torn), so every count may lack something"
+
+
+def _with(*findings: Finding, **changes: Any) -> Findings:
+    anomalies = {**CLEAN.anomalies, **{finding.anomaly: finding for finding in findings}}
+    return dataclasses.replace(CLEAN, anomalies=anomalies, **changes)
+
+
+CASES: dict[str, tuple[Findings, dict[Anomaly, bool | None], Verdict, tuple[str, ...]]] = {
+    "clean": (CLEAN, PROMISED, Verdict.VALID, ()),
+    "what is allowed happened": (_with(REPEATED), PROMISED, Verdict.VALID, ()),
+    "what is not allowed happened": (
+        _with(LOST),
+        PROMISED,
+        Verdict.INVALID,
+        (f"loss of 1 message ('m2'), {NOT_ALLOWED}",),
+    ),
+    "without a fault": (
+        _with(REPEATED, faults=()),
+        {Anomaly.DUPLICATE: False},
+        Verdict.INVALID,
+        ("duplicate of 4 messages ('m1', 'm2', 'm3', ...), which the configuration does not allow without a fault",),
+    ),
+    "nobody can tell whether it is allowed": (
+        _with(REPEATED),
+        PROMISED | {Anomaly.DUPLICATE: None},
+        Verdict.UNKNOWN,
+        (
+            (
+                "duplicate of 4 messages ('m1', 'm2', 'm3', ...), and the tables cannot tell whether the configuration"
+                " allows it"
+            ),
+        ),
+    ),
+    "nobody says whether it is allowed": (
+        _with(LOST),
+        {},
+        Verdict.UNKNOWN,
+        ("loss of 1 message ('m2'), and the tables cannot tell whether the configuration allows it",),
+    ),
+    "nobody can tell, but it did not happen": (CLEAN, {}, Verdict.VALID, ()),
+    "a line is unread": (_with(**TORN_LINE), PROMISED, Verdict.UNKNOWN, (UNREAD,)),
+    "an unread line may explain it": (
+        _with(LOST, **TORN_LINE),
+        PROMISED,
+        Verdict.UNKNOWN,
+        (
+            UNREAD,
+            "loss of 1 message ('m2'), which is not allowed, but the lines that could not be read may explain it",
+        ),
+    ),
+    "no unread line can explain it": (
+        _with(REPEATED, **TORN_LINE),
+        {Anomaly.DUPLICATE: False, Anomaly.LOSS: False},
+        Verdict.INVALID,
+        (f"duplicate of 4 messages ('m1', 'm2', 'm3', ...), {NOT_ALLOWED}", UNREAD),
+    ),
+    "not drained": (
+        _with(_finding(Anomaly.LOSS, unknown=NOT_DRAINED)),
+        PROMISED,
+        Verdict.UNKNOWN,
+        (f"loss is unknown: {NOT_DRAINED}",),
+    ),
+    "lost from the queue that was drained": (
+        _with(dataclasses.replace(LOST, unknown=NOT_DRAINED)),
+        PROMISED,
+        Verdict.INVALID,
+        (
+            f"loss of 1 message ('m2'), {NOT_ALLOWED}",
+            f"loss is unknown: {NOT_DRAINED}",
+        ),
+    ),
+    "no configuration": (
+        _with(LOST, configuration=None),
+        {},
+        Verdict.UNKNOWN,
+        ("no configuration is known to judge it by; name one (--profile, --set) or add a header",),
+    ),
+    "nothing was sent": (
+        _with(messages=0),
+        PROMISED,
+        Verdict.UNKNOWN,
+        ("no message was sent, so nothing was shown",),
+    ),
+}
+
+
+@pytest.mark.parametrize(("findings", "allowed", "verdict", "reasons"), CASES.values(), ids=CASES)
+def test_the_verdict_and_its_reasons(
+    findings: Findings, allowed: dict[Anomaly, bool | None], verdict: Verdict, reasons: tuple[str, ...]
+) -> None:
+    result = judge(findings, allowed)
+    assert (result.verdict, result.reasons) == (verdict, reasons)
+
+
+def test_the_json_has_the_keys_of_the_contract() -> None:
+    unknown = _finding(Anomaly.LOSS, unknown=NOT_DRAINED, found=1, examples=("m2",))
+    shown = json.loads(json.dumps(judge(_with(unknown, REPEATED), PROMISED).as_json()))
+    assert shown == {
+        "history": "h.jsonl",
+        "config": CLEAN.configuration and CLEAN.configuration.as_dict(),
+        "engine": "local",
+        "events": 9,
+        "messages": 2,
+        "parse_errors": 0,
+        "unreadable": [],
+        "faults": ["broker_kill", "consumer_crash"],
+        "actions": [],
+        "verdict": "invalid",
+        "reasons": [
+            f"loss of 1 message ('m2'), {NOT_ALLOWED}",
+            f"loss is unknown: {NOT_DRAINED}",
+        ],
+        "anomalies": {
+            "loss": {"count": None, "allowed": False, "messages": ["m2"]},
+            "duplicate": {"count": 4, "allowed": True, "messages": ["m1", "m2", "m3", "m4"]},
+        },
+        "counters": {"confirmed": 2},
+        "guarantees": {},
+        "strongest": [],
+    }
+
+
+def _examined(text: str, file: Path, configuration: Configuration | None) -> Findings:
+    return history.examine(history.read(write(events_of(text), file)), SPEC, configuration)
+
+
+def test_without_a_configuration_what_depends_on_one_is_unknown(tmp_path: Path) -> None:
+    text = "p send m1; c delivered m1 clear; c delivered m1 clear; c processed m1; n drained"
+    found = _examined(text, tmp_path / "h.jsonl", None)
+    unknown = {anomaly for anomaly, finding in found.anomalies.items() if finding.count is None}
+    assert unknown == {
+        Anomaly.MISSING_OUTCOME,
+        Anomaly.WINDOW_OVERRUN,
+        Anomaly.PREFETCH_OVERRUN,
+        Anomaly.EARLY_CONFIRM,
+    }
+    assert found.anomalies[Anomaly.UNFLAGGED_DUPLICATE].examples == ("m1",)
+    result = judge(found, {})
+    assert result.verdict is Verdict.UNKNOWN
+    assert result.reasons == (
+        "no configuration is known to judge it by; name one (--profile, --set) or add a header",
+        f"window_overrun, prefetch_overrun, missing_outcome and early_confirm are unknown: {UNCONFIGURED}",
+    )
+
+
+def test_at_most_a_hundred_ids_are_given_and_all_are_counted(tmp_path: Path) -> None:
+    text = "\n".join(f"c delivered m{999 - i} clear" for i in range(300))
+    found = _examined(text, tmp_path / "h.jsonl", SPEC.configure("jms"))
+    phantom = found.anomalies[Anomaly.PHANTOM]
+    assert (phantom.count, phantom.examples) == (300, tuple(f"m{i}" for i in range(700, 800)))
+    assert found.messages == 0
+
+
+def test_queues_that_were_not_drained_are_named(tmp_path: Path) -> None:
+    sends = ";".join(f"p send m{i} queue=q{i}" for i in range(5))
+    found = _examined(f"{sends}; n drained queue=q3; p send m9", tmp_path / "h.jsonl", SPEC.configure("jms"))
+    assert found.anomalies[Anomaly.LOSS].unknown == (
+        "no `drained` follows the last send to a queue without a name, 'q0', 'q1', ..."
+    )
+
+
+RECOVERED = [
+    {"t": 1, "process": "p", "event": "send", "queue": "q", "message": "m1"},
+    {"t": 2, "process": "p", "event": "confirmed", "queue": "q", "message": "m1"},
+    {
+        "t": 3,
+        "process": "c",
+        "event": "delivered",
+        "queue": "q",
+        "message": "m1",
+        "session": "c1",
+        "redelivered": False,
+    },
+    {"t": 5, "process": "c", "event": "delivered", "queue": "q", "message": "m1", "session": "c2", "redelivered": True},
+    {"t": 6, "process": "c", "event": "processed", "queue": "q", "message": "m1", "session": "c2"},
+    {"t": 9, "process": "n", "event": "drained", "queue": "q"},
+]
+
+
+@pytest.mark.parametrize("event", ["recover", "rollback", "close"])
+@pytest.mark.parametrize(
+    ("session", "t", "actions"), [("c1", 4, ("recover",)), ("c1", 7, ()), ("c2", 4, ()), ("c1", 2, ())]
+)
+def test_a_session_that_was_given_up_between_two_deliveries_explains_the_second(
+    tmp_path: Path, event: str, session: str, t: int, actions: tuple[str, ...]
+) -> None:
+    lines = [*RECOVERED, {"t": t, "process": "c", "event": event, "session": session, "transaction": "x"}]
+    file = tmp_path / "h.jsonl"
+    file.write_text("\n".join(json.dumps(line) for line in lines))
+    findings = history.examine(history.read(file), SPEC, SPEC.configure("jms"))
+    assert findings.actions == actions
+    assert findings.anomalies[Anomaly.DUPLICATE].count == 1
+
+
+# what shall never be
+
+
+NEVER_CASES: dict[str, tuple[Findings, dict[Anomaly, bool | None], bool | None, int | None, str]] = {
+    "allowed": (
+        _with(dataclasses.replace(LOST, found=2)),
+        {Anomaly.LOSS: True},
+        True,
+        2,
+        "2 messages were lost, which this configuration allows; --never loss forbids it",
+    ),
+    "not allowed": (
+        _with(LOST),
+        PROMISED,
+        True,
+        1,
+        "1 message was lost, which neither this configuration nor --never loss allows",
+    ),
+    "undecided": (
+        _with(LOST),
+        {},
+        True,
+        1,
+        "1 message was lost, and it is open whether that is allowed; --never loss forbids it",
+    ),
+    "no configuration": (
+        _with(LOST, configuration=None),
+        {},
+        True,
+        1,
+        "1 message was lost; --never loss forbids it",
+    ),
+    "none": (CLEAN, PROMISED, False, 0, "no message was lost (--never loss)"),
+    "none, without a configuration": (
+        _with(configuration=None),
+        {},
+        False,
+        0,
+        "no message was lost (--never loss)",
+    ),
+    "unknown": (
+        _with(_finding(Anomaly.LOSS, unknown=NOT_DRAINED)),
+        PROMISED,
+        None,
+        None,
+        f"whether a message was lost is unknown: {NOT_DRAINED} (--never loss)",
+    ),
+    "some, and perhaps more": (
+        _with(dataclasses.replace(LOST, unknown=NOT_DRAINED)),
+        PROMISED | {Anomaly.LOSS: True},
+        True,
+        None,
+        "at least 1 message was lost, which this configuration allows; --never loss forbids it",
+    ),
+    "unread lines may hold it": (
+        _with(**TORN_LINE),
+        PROMISED,
+        None,
+        0,
+        "whether a message was lost is unknown: lines could not be read (--never loss)",
+    ),
+    "unread lines may explain it": (
+        _with(LOST, **TORN_LINE),
+        PROMISED,
+        None,
+        1,
+        "whether a message was lost is unknown: lines could not be read (--never loss)",
+    ),
+    "nothing was sent": (
+        _with(messages=0),
+        PROMISED,
+        None,
+        0,
+        "whether a message was lost is unknown: no message was sent (--never loss)",
+    ),
+    "all of it is doubted": (
+        _with(dataclasses.replace(LOST, doubted=1, doubt="clocks differ")),
+        PROMISED,
+        None,
+        1,
+        "whether a message was lost is unknown: clocks differ (--never loss)",
+    ),
+    "a part of it is doubted": (
+        _with(dataclasses.replace(LOST, found=3, doubted=2, doubt="clocks differ")),
+        PROMISED | {Anomaly.LOSS: True},
+        True,
+        3,
+        "at least 1 message was lost, which this configuration allows; --never loss forbids it",
+    ),
+}
+
+
+@pytest.mark.parametrize(("findings", "allowed", "found", "count", "sentence"), NEVER_CASES.values(), ids=NEVER_CASES)
+def test_what_shall_never_be_is_answered_beside_the_verdict(
+    findings: Findings,
+    allowed: dict[Anomaly, bool | None],
+    found: bool | None,  # noqa: FBT001 - a column of the cases
+    count: int | None,
+    sentence: str,
+) -> None:
+    result = judge(findings, allowed, never=[Anomaly.LOSS])
+    assert (result.verdict, result.reasons) == (judge(findings, allowed).verdict, judge(findings, allowed).reasons)
+    ids = list(findings.anomalies[Anomaly.LOSS].examples)
+    assert result.as_json()["never"] == {"loss": {"count": count, "found": found, "messages": ids}}
+    first, *_ = _screen(result)
+    assert first == sentence
+
+
+def _screen(result: history.Result) -> list[str]:
+    console = Console(file=io.StringIO(), width=160, highlight=False, markup=False)
+    with console.capture() as said:
+        console.print(verify_screen(result, SPEC))
+    return [line.rstrip() for line in said.get().splitlines()]
+
+
+def test_every_anomaly_of_a_history_has_its_words() -> None:
+    for anomaly in history.shown_anomalies(SPEC):
+        told = [occurrence(anomaly, number) for number in (None, 0, 1, 2, 3_000)]
+        assert len(set(told)) == 5
+        assert told[3].startswith("2 transactions were " if anomaly is Anomaly.TORN_TRANSACTION else "2 messages were ")
+        assert told[4].startswith("3,000 ")
+
+
+PASSES = {
+    "valid: no anomaly was found": CLEAN,
+    "valid: 4 duplicate, all allowed by this configuration": _with(REPEATED),
+    "valid: 1 loss and 4 duplicate, all allowed by this configuration": _with(LOST, REPEATED),
+    "valid: how much is unprocessed is unknown, and allowed in any number": _with(
+        _finding(Anomaly.UNPROCESSED, unknown="nobody told", unrecorded=True)
+    ),
+}
+
+
+@pytest.mark.parametrize(("sentence", "findings"), PASSES.items(), ids=PASSES)
+def test_a_pass_says_what_it_passes(sentence: str, findings: Findings) -> None:
+    assert sentence in _screen(judge(findings, dict.fromkeys(Anomaly, True)))
+
+
+LOSING = [
+    '{"ackfsm_history": 1, "config": {"profile": "jms", "delivery_mode": "NON_PERSISTENT"}}',
+    '{"t": 1, "process": "p", "event": "send", "message": "m1"}',
+    '{"t": 2, "process": "p", "event": "confirmed", "message": "m1"}',
+    '{"t": 3, "process": "n", "event": "fault", "fault": "broker_kill"}',
+]
+EMPTY = '{"t": 9, "process": "n", "event": "drained"}'
+
+
+@pytest.mark.parametrize(
+    ("lines", "options", "code", "found"),
+    [
+        ([*LOSING, EMPTY], [], 0, None),
+        ([*LOSING, EMPTY], ["--never", "loss"], 1, {"loss": True}),
+        ([*LOSING, EMPTY], ["--never", "unprocessed"], 0, {"unprocessed": False}),
+        ([*LOSING, EMPTY], ["--never", "unprocessed, loss"], 1, {"unprocessed": False, "loss": True}),
+        ([*LOSING, EMPTY], ["--never=duplicate", "--never=loss,duplicate"], 1, {"duplicate": False, "loss": True}),
+        (LOSING, ["--never", "duplicate"], 3, {"duplicate": False}),
+        (LOSING, ["--never", "loss"], 3, {"loss": None}),
+        ([*LOSING[1:], EMPTY], ["--never", "loss"], 1, {"loss": True}),
+        ([*LOSING[1:], EMPTY], ["--never", "unprocessed"], 3, {"unprocessed": False}),
+        ([*LOSING[1:], EMPTY], ["--never", "early_confirm"], 3, {"early_confirm": None}),
+        ([*LOSING, EMPTY, "{"], ["--never", "loss"], 3, {"loss": None}),
+        ([*LOSING[:3], EMPTY], ["--never", "duplicate"], 1, {"duplicate": False}),
+    ],
+)
+def test_the_exit_code_answers_both_questions(  # noqa: PLR0913, PLR0917 - the columns of the cases
+    lines: list[str],
+    options: list[str],
+    code: int,
+    found: dict[str, bool | None] | None,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    file = tmp_path / "h.jsonl"
+    file.write_text("\n".join(lines), encoding="utf-8")
+    assert main(["verify", str(file), *options]) == code
+    screen = capsys.readouterr().out
+    assert main(["verify", str(file), "--json", *options]) == code
+    told = json.loads(capsys.readouterr().out)
+    if found is None:
+        assert "never" not in told
+        assert "\nvalid: 1 loss, all allowed by this configuration\n" in screen
+    else:
+        assert {name: answer["found"] for name, answer in told["never"].items()} == found
+        assert all(f"--never {name}" in line for name, line in zip(found, screen.splitlines(), strict=False))
+
+
+@pytest.mark.parametrize(
+    ("names", "why"),
+    [
+        ("lost", "there is no anomaly 'lost'"),
+        ("", "there is no anomaly ''"),
+        ("loss,", "there is no anomaly ''"),
+        ("Loss", "there is no anomaly 'Loss'"),
+        ("loss,\x1b[2J", "there is no anomaly '\\x1b[2J'"),
+        ("stuck", "a history does not show stuck"),
+    ],
+)
+def test_a_name_that_is_no_anomaly_of_a_history_is_refused(
+    names: str, why: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["verify", str(tmp_path / "missing.jsonl"), "--never", names]) == 2
+    told = capsys.readouterr().err
+    assert told.startswith(f"ackfsm verify: --never: {why}; it is one of loss, unprocessed, duplicate, ")
+    assert told.count("\n") == 1
