@@ -1,6 +1,6 @@
 """The picture of the packages and who imports whom, made from the source: ``python -m model_tests.architecture``.
 
-The layers are those that import-linter holds (``pyproject.toml``).  ``test_documents.py`` keeps the picture fresh.
+The layers are those that import-linter holds (``pyproject.toml``).  ``docs/test_documents.py`` keeps the picture fresh.
 """
 
 from __future__ import annotations
@@ -13,16 +13,17 @@ from pathlib import Path
 from typing import Final
 from xml.sax.saxutils import escape
 
+from model_tests.support.places import PROJECT
+
 __all__ = ["PICTURE", "imports", "layers", "picture"]
 
-ROOT: Final = Path(__file__).parent.parent
-PICTURE: Final = ROOT / "docs" / "architecture.svg"
+PICTURE: Final = PROJECT / "docs" / "architecture.svg"
 _WIDTH, _ROW, _BOX, _HIGH, _TOP = 860, 92, 124, 44, 16
 
 
 def layers() -> list[list[str]]:
     """The packages of each layer, the highest first, as the first import-linter contract has them."""
-    settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    settings = tomllib.loads((PROJECT / "pyproject.toml").read_text(encoding="utf-8"))
     (contract, *_) = settings["tool"]["importlinter"]["contracts"]
     found = [[name.strip(" ()") for name in layer.split("|")] for layer in contract["layers"]]
     return [[name for name in layer if _files(name)] for layer in found]
@@ -53,8 +54,8 @@ def picture() -> str:
 
 
 def _files(name: str) -> list[Path]:
-    module = ROOT / "ackfsm" / f"{name}.py"
-    return [module] if module.is_file() else sorted((ROOT / "ackfsm" / name).rglob("*.py"))
+    module = PROJECT / "ackfsm" / f"{name}.py"
+    return [module] if module.is_file() else sorted((PROJECT / "ackfsm" / name).rglob("*.py"))
 
 
 def _imported(file: Path) -> Iterator[str]:

@@ -21,13 +21,13 @@ from unittest import mock
 import pytest
 
 from ackfsm import cli
+from model_tests.support.places import PROJECT
 
 __all__ = ["GUIDE", "WITNESSES", "blocks", "current", "files"]
 
-ROOT = Path(__file__).resolve().parent.parent
 
-GUIDE = ROOT / "docs" / "testing-consumers.md"
-WITNESSES = ROOT / "docs" / "witnesses.md"
+GUIDE = PROJECT / "docs" / "testing-consumers.md"
+WITNESSES = PROJECT / "docs" / "witnesses.md"
 
 _BLOCK = re.compile(r"^```python\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 _TAKEN = re.compile(
@@ -61,11 +61,11 @@ def current(document: Path) -> str:
 def files(document: Path) -> dict[Path, str]:
     """The files that ``document`` says a command prints, with what it prints now."""
     told = _FILE.finditer(document.read_text(encoding="utf-8"))
-    return {ROOT / found["file"]: _printed_by(found["command"]) for found in told}
+    return {PROJECT / found["file"]: _printed_by(found["command"]) for found in told}
 
 
 def _text_of(file: str) -> str:
-    return (ROOT / file).read_text(encoding="utf-8")
+    return (PROJECT / file).read_text(encoding="utf-8")
 
 
 def _printed_by(line: str) -> str:
@@ -82,7 +82,7 @@ def _printed_by(line: str) -> str:
 
 def _output_of(name: str) -> str:
     """What a test that fails says, without the frame around it."""
-    file = ROOT / name
+    file = PROJECT / name
     options = ("-p", "ackfsm.pytest_plugin", "-p", "no:cacheprovider", "-p", "no:terminal", "-c", "/dev/null")
     heard = _Heard()
     with (

@@ -1,7 +1,7 @@
 """Mutants of the tables: every row deleted, redirected or turned around, one at a time, and who notices.
 
 A *mutant* is the specification with one row of one machine changed.  It is *noticed* if some system of
-:func:`panel` is not the same any more: another number of states or transitions (``test_facts.py`` asserts such
+:func:`panel` is not the same any more: another number of states or transitions (``spec/test_facts.py`` asserts such
 numbers), or other anomalies.  A mutant of a row that *decides* nothing in the whole panel (its event never
 happens in its state, or another machine refuses it as well) cannot be noticed: such rows stand for totality.
 
@@ -19,7 +19,6 @@ from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from itertools import product
-from pathlib import Path
 from types import MappingProxyType
 from typing import Any, TypeAlias
 
@@ -33,6 +32,7 @@ from ackfsm.explore.search.search import Search
 from ackfsm.network import Bounds, Network, NetworkEvent, compose, concerns
 from ackfsm.tables import EventRef, Machine, Move, Row, Specification
 from ackfsm.terms import Anomaly, Fault, InputError, Profile
+from model_tests.support.places import DATA
 from model_tests.support.tables import shipped
 
 __all__ = ["Mutant", "Noticed", "System", "mutants", "panel", "score", "survivors", "trial", "yardstick"]
@@ -356,7 +356,7 @@ def score() -> list[Noticed]:
 
 def survivors() -> Mapping[str, str]:
     """The mutants that nobody can notice, each with the reason why it is the same system."""
-    text = (Path(__file__).parent / "data" / "survivors.yaml").read_text(encoding="utf-8")
+    text = (DATA / "survivors.yaml").read_text(encoding="utf-8")
     return {str(name): str(reason) for name, reason in yaml.safe_load(text).items()}
 
 

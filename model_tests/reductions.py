@@ -19,8 +19,8 @@ from ackfsm.explore import Exploration, Reduction, SearchOptions, SlicedNetwork,
 from ackfsm.matrix import make_plan
 from ackfsm.network import Bounds, Network, compose
 from ackfsm.terms import Configuration, Fault
-from model_tests.support.tables import shipped
 from model_tests.support.checker.plain_search import shows
+from model_tests.support.tables import shipped
 
 __all__ = ["Compared", "cells", "compared", "report"]
 

@@ -1,6 +1,6 @@
 """The explorer against a plain search, over drawn networks of every shape: ``python -m model_tests.searches``.
 
-Every network is searched by :mod:`model_tests.support.checker.plain_search`, then by the explorer in every way that it has: plain and
+Each is searched by ``support/checker/plain_search.py``, then by the explorer in every way that it has: plain and
 compiled code, with and without reductions, in one queue and in shards, by one processor and by two, the way of Spark,
 and stopped at limits.  States, transitions, depths, verdicts and ways have to be the same; where a search is reduced
 or stopped, nothing may be there that the plain search has not found.  How much is done at a time is drawn too, so
@@ -34,8 +34,8 @@ from ackfsm.explore.search.search import Search
 from ackfsm.explore.search.self_check import self_check
 from ackfsm.network import Network
 from ackfsm.terms import DefectError
-from model_tests.support.checker.plain_search import Searched, State, TooLargeError, breadth_first, rests, shows
 from model_tests.support.checker.drawn_networks import Shape, drawn, network
+from model_tests.support.checker.plain_search import Searched, State, TooLargeError, breadth_first, rests, shows
 
 __all__ = ["ITSELF", "Compared", "Way", "compared", "fitting", "ways"]
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import argparse
 import multiprocessing
 import re
-import sys
 import time
 from collections.abc import Iterator
 
@@ -127,7 +126,3 @@ def main(arguments: list[str] | None = None) -> int:
     if stale:
         print(f"performed, and no exceptions any more: {', '.join(stale)}")  # noqa: T201 - as above
     return int(bool(stale) or any(said for _, _, said in first.values()))
-
-
-if __name__ == "__main__":
-    sys.exit(main())

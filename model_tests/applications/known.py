@@ -12,10 +12,10 @@ import re
 from collections.abc import Callable, Iterable
 
 from ackfsm.terms import AckScope
-from model_tests.support.tables import shipped
 from model_tests.applications.books import Item
 from model_tests.applications.programs import Consume, Program, Send, Throw, Worker
 from model_tests.applications.reports import Failure
+from model_tests.support.tables import shipped
 
 __all__ = ["KNOWN", "Known", "known", "tells"]
 

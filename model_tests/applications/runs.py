@@ -5,7 +5,7 @@ from __future__ import annotations
 import traceback
 
 from ackfsm.engine import Timed
-from model_tests.applications.campaign import programs
+from model_tests.applications import programs
 from model_tests.applications.books import Wrong
 from model_tests.applications.clients import Client
 from model_tests.applications.faults import Faults

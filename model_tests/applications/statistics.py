@@ -10,8 +10,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from ackfsm.engine.core.model import EngineModel
 from ackfsm.tables import EventRef, Fsm, Move
 from ackfsm.terms import Configuration, Consumption
-from model_tests.support.tables import shipped
 from model_tests.applications.reports import Report
+from model_tests.support.tables import shipped
 
 __all__ = ["EXCEPTIONS", "FEATS", "FEW", "Statistics", "possible"]
 

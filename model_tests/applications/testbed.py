@@ -25,12 +25,12 @@ from ackfsm.engine.core.instances import Copy, Link
 from ackfsm.engine.core.model import BoundEvent
 from ackfsm.journal import Crashable
 from ackfsm.terms import Configuration
-from model_tests.applications.campaign import programs
-from model_tests.support.tables import shipped
+from model_tests.applications import programs
 from model_tests.applications.books import Books
 from model_tests.applications.programs import Program
 from model_tests.applications.yardstick import Yardstick
 from model_tests.support.engine.refinement import MESSAGES, Refinement
+from model_tests.support.tables import shipped
 
 __all__ = ["Molds", "Testbed"]
 

@@ -18,8 +18,9 @@ import numba
 import pytest
 
 from ackfsm.explore.search.cache import CacheWarning, cache_of
-from model_tests.support.tables import SPEC, to_be_changed
 from model_tests.support.commands import AS_PROMISED, ended, environment
+from model_tests.support.places import SPEC
+from model_tests.support.tables import to_be_changed
 
 TOY = """
 def add(a, b):

@@ -23,6 +23,7 @@ from ackfsm.explore.search.shards import Arrays, make_buffers
 from ackfsm.network import Bounds, Instance, Network, NetworkEvent, Participant, compose
 from ackfsm.tables import EventRef, Fsm
 from ackfsm.terms import Anomaly, Configuration, Fault, HostError, InputError
+from model_tests.support.checker.plain_search import anomalies_in, breadth_first
 from model_tests.support.tables import (
     bounds,
     configurations,
@@ -31,7 +32,6 @@ from model_tests.support.tables import (
     shipped,
     unpacked,
 )
-from model_tests.support.checker.plain_search import anomalies_in, breadth_first
 
 EVERY = frozenset(Fault)
 TUNING = "ackfsm.explore.search.search.DEFAULT_TUNING"

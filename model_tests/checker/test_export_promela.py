@@ -14,8 +14,8 @@ import pytest
 from ackfsm.export import promela
 from ackfsm.network import Bounds, compose
 from ackfsm.terms import AckMode, Consumption, DeliveryMode, Fault, Profile, SendMode
-from model_tests.support.tables import shipped
 from model_tests.support.checker.exported import Found, System, found, systems
+from model_tests.support.tables import shipped
 
 _MISSING = [program for program in ("spin", "gcc") if shutil.which(program) is None]
 spins = pytest.mark.skipif(bool(_MISSING), reason=f"{' and '.join(_MISSING)} not installed (.ci/servers installs spin)")

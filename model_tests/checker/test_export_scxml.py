@@ -14,8 +14,8 @@ from ackfsm.export import scxml
 from ackfsm.export._model import Model, model
 from ackfsm.network import Bounds, compose
 from ackfsm.terms import Fault
-from model_tests.support.tables import shipped
 from model_tests.support.checker.exported import systems
+from model_tests.support.tables import shipped
 
 _NAMESPACE = "{http://www.w3.org/2005/07/scxml}"
 _WALKED = (0, 3, 6, 12, 20)

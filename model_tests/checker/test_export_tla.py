@@ -14,8 +14,8 @@ import pytest
 from ackfsm.export import tla, tla_configuration
 from ackfsm.network import Bounds, compose
 from ackfsm.terms import Fault
-from model_tests.support.tables import shipped
 from model_tests.support.checker.exported import Found, found, systems
+from model_tests.support.tables import shipped
 
 
 def _java() -> str | None:

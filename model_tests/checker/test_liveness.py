@@ -20,7 +20,17 @@ from ackfsm.explore.search.search import Search
 from ackfsm.network import Bounds, Instance, Network, NetworkEvent, Participant, compose
 from ackfsm.tables import EventRef, Fsm, LivenessProperty, Waiting
 from ackfsm.terms import Anomaly, Configuration, Fault, InputError, SpecError
-from model_tests.support.tables import HERE, bounds, configurations, copy_of_spec, networks, replace, row, shipped, unpacked
+from model_tests.support.tables import (
+    HERE,
+    bounds,
+    configurations,
+    copy_of_spec,
+    networks,
+    replace,
+    row,
+    shipped,
+    unpacked,
+)
 
 EVERY = frozenset(Fault)
 TUNING = "ackfsm.explore.search.search.DEFAULT_TUNING"

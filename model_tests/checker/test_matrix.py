@@ -28,8 +28,8 @@ from ackfsm.network import Bounds
 from ackfsm.terms import Anomaly, Fault, HostError, InputError, Profile, SpecError
 from ackfsm.views import matrix_files
 from ackfsm.views.matrix import check_command
-from model_tests.support.tables import HERE, copy_of_spec, replace, shipped
 from model_tests.support.commands import nobody_is_left
+from model_tests.support.tables import HERE, copy_of_spec, replace, shipped
 
 AS_PROMISED, VIOLATION, USAGE, UNDETERMINED, INTERRUPTED = 0, 1, 2, 3, 130
 

@@ -22,9 +22,9 @@ from ackfsm.explore.search.search import Search
 from ackfsm.network import Bounds, Instance, Network, NetworkEvent, Participant, compose
 from ackfsm.tables import EventRef, Fsm
 from ackfsm.terms import Anomaly, Fault, InputError
-from model_tests.support.tables import networks, row, shipped, unpacked
-from model_tests.support.checker.plain_search import breadth_first, rests
 from model_tests.reductions import PARTIAL_ORDER, cells, compared
+from model_tests.support.checker.plain_search import breadth_first, rests
+from model_tests.support.tables import networks, row, shipped, unpacked
 
 TUNING = "ackfsm.explore.search.search.DEFAULT_TUNING"
 NUMBA = "ackfsm.explore.search.search._numba_is_there"

@@ -16,11 +16,11 @@ from ackfsm.explore.search.search import Search
 from ackfsm.explore.search.self_check import _SelfCheck
 from ackfsm.network import Bounds, Network, compose
 from ackfsm.terms import DefectError, Fault, InputError
-from model_tests.support.tables import shipped
-from model_tests.support.checker.explorer_bugs import BUGS, Bug
-from model_tests.support.checker.plain_search import breadth_first
 from model_tests.searches import ITSELF, Tally, Way, compared, fitting
 from model_tests.support.checker.drawn_networks import Shape, drawn
+from model_tests.support.checker.explorer_bugs import BUGS, Bug
+from model_tests.support.checker.plain_search import breadth_first
+from model_tests.support.tables import shipped
 
 shapes = st.builds(
     Shape,

@@ -19,9 +19,10 @@ from ackfsm.network import Bounds, Network
 from ackfsm.tables import Lane
 from ackfsm.terms import AckMode, Anomaly, Fault, InputError, SpecError
 from ackfsm.views.witness import witness_screen, witness_text
-from model_tests.support.tables import copy_of_spec, replace, shipped
 from model_tests.support.checker.plain_search import anomalies_in
 from model_tests.support.checker.witnesses import LOSS, drawn, known
+from model_tests.support.places import SPEC
+from model_tests.support.tables import copy_of_spec, replace, shipped
 
 Command = Callable[[str], tuple[int, str, str]]
 
@@ -238,7 +239,7 @@ def test_bad_input_is_one_sentence(ackfsm: Command, options: str, sentence: str)
 
 def test_the_lanes_of_the_tables_are_those_of_the_package() -> None:
     assert tables.read_form("events.yaml", "events").data.keys() == shipped().events.keys()
-    schema = json.loads((Path(__file__).parent.parent / "spec" / "schema.json").read_text(encoding="utf-8"))
+    schema = json.loads((SPEC / "schema.json").read_text(encoding="utf-8"))
     assert schema["$defs"]["lane"]["enum"] == [lane.value for lane in Lane]
 
 

@@ -22,8 +22,8 @@ from ackfsm.export._tla import RESERVED
 from ackfsm.network import Bounds, Network, compose
 from ackfsm.tables import Lane, Specification
 from ackfsm.terms import Anomaly, Configuration, Fault, InputError, parse_value
-from model_tests.support.tables import copy_of_spec, replace, shipped
 from model_tests.support.checker.witnesses import drawn, known
+from model_tests.support.tables import copy_of_spec, replace, shipped
 
 pytest_plugins = ["pytester"]
 

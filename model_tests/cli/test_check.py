@@ -14,7 +14,8 @@ import pytest
 
 from ackfsm import __version__, cli, tables
 from ackfsm.terms import Anomaly, Configuration, Fault
-from model_tests.support.tables import SPEC, shipped
+from model_tests.support.places import SPEC
+from model_tests.support.tables import shipped
 
 AS_PROMISED, VIOLATION, USAGE, UNDETERMINED, INTERRUPTED = 0, 1, 2, 3, 130
 

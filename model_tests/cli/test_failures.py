@@ -20,7 +20,6 @@ import pytest
 from ackfsm import cli, explore, matrix, tables
 from ackfsm.terms import AckfsmError, HostError, InputError, SpecError
 from ackfsm.views import matrix_files
-from model_tests.support.tables import SPEC, shipped
 from model_tests.support.commands import (
     AS_PROMISED,
     COMMAND,
@@ -33,6 +32,8 @@ from model_tests.support.commands import (
     ended,
     environment,
 )
+from model_tests.support.places import SPEC
+from model_tests.support.tables import shipped
 
 HISTORY = '{"t": 1, "process": "p", "event": "send", "queue": "q", "message": "m"}\n'
 WAY = "explain --fault consumer_crash --anomaly duplicate"

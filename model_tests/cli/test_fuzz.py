@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from model_tests.fuzz.campaign import calls as fuzz_calls
+from model_tests.fuzz import calls as fuzz_calls
 from model_tests.fuzz.commands import command_lines
 from model_tests.fuzz.files import Laboratory
 from model_tests.fuzz.outcomes import Outcome, complaints, run

@@ -12,9 +12,10 @@ from typing import Any
 import pytest
 
 from ackfsm.cli import main
+from model_tests.support.places import DATA
 
-DATA = Path(__file__).parent / "data" / "synthetic"
-VALID = DATA / "legal_redelivered_on_first_sight.jsonl"
+SYNTHETIC = DATA / "synthetic"
+VALID = SYNTHETIC / "legal_redelivered_on_first_sight.jsonl"
 ACKFSM = [sys.executable, "-m", "ackfsm.cli"]
 
 

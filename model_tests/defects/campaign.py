@@ -26,28 +26,35 @@ from pathlib import Path
 from model_tests.defects.engine import ENGINE
 from model_tests.defects.form import Defect
 from model_tests.defects.journal import JOURNAL
+from model_tests.support.places import PROJECT
 
 __all__ = ["DEFECTS", "PROJECT", "Interrupted", "Result", "TooCoarse", "Trials", "main", "problems"]
 
 DEFECTS: tuple[Defect, ...] = (*ENGINE, *JOURNAL)
-PROJECT = Path(__file__).resolve().parent.parent
+
+
+def file_of(name: str) -> Path:
+    """The file of tests, below the project, that a defect calls ``engine/told``."""
+    folder, _, file = name.rpartition("/")
+    return Path("model_tests", folder, f"test_{file}.py")
+
 
 _COPIED = ("ackfsm", "spec", "model_tests", "docs", "pyproject.toml")
 _OF_ENGINE = """
-    engine_names engine_tables
-    engine_several_consumers engine_reopened engine_told engine_asyncio engine_scenarios engine_sides
-    engine_closing engine_messages engine_metrics engine_queues engine_asyncio_closing
-    engine_repairs engine_macro_steps lost_work engine_calls engine_arguments engine_stateful engine_regressions
-    engine_promises engine_refinement engine_faults_inside engine_kill engine_applications engine_sessions
+    engine/names engine/tables
+    engine/several_consumers engine/reopened engine/told engine/asyncio engine/scenarios engine/sides
+    engine/closing engine/messages engine/metrics engine/queues engine/asyncio_closing
+    engine/repairs engine/macro_steps spec/lost_work engine/calls engine/arguments engine/stateful engine/regressions
+    engine/promises engine/refinement engine/faults_inside engine/kill engine/applications engine/sessions
 """
 _OF_JOURNALS = """
-    journal_reopened journal_room journal_report journal_checksums journal_frames journal_sql journal_disk
-    journal_machine journal_postgres journal_flips journal_forks journal_ends journal_protocol
-    journal_interrupts journal_file journal_calls journal_crashes
+    journal/reopened journal/full_disk journal/report journal/checksums journal/frames journal/sql journal/disk
+    journal/machine journal/postgres journal/flips journal/forks journal/ends journal/protocol
+    journal/interrupts journal/file journal/system_calls journal/crashes
 """
 _OF_PLUGIN = """
-    pytest_plugin_text pytest_plugin_rest pytest_plugin_refusals pytest_plugin pytest_plugin_endless
-    pytest_plugin_tasks
+    plugin/text plugin/quiescence plugin/refusals plugin/plugin plugin/endless
+    plugin/asyncio
 """
 """The files of tests that run the engine or a journal: the quickest first."""
 
@@ -152,7 +159,7 @@ class Trials:
         """The first test of these files that fails on the copy, ``None`` if none does."""
         limit = _LIMITS[len(files) > 1]
         pairs = [name.partition("::") for name in files]
-        tests = [f"model_tests/test_{file}.py{sep}{test}" for file, sep, test in pairs]
+        tests = [f"{file_of(name)}{sep}{test}" for name, sep, test in pairs]
         options = ["-x", "-v", "-rfE", "--tb=no", "--no-header", "-p", "no:cacheprovider", "-p", "no:xdist"]
         try:
             ended = self._run(project, limit, "-m", "pytest", *options, *tests)
@@ -276,7 +283,3 @@ def main(arguments: Sequence[str] | None = None) -> int:
     wrong = [*problems(results), *coarse]
     out("".join(f"{line}\n" for line in wrong))
     return int(bool(wrong))
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -40,7 +40,7 @@ _REVIEWED = (
         _CONSUMER,
         "self.session.acknowledge_others(self) or covered",
         "covered",
-        noticed_by="engine_several_consumers::test_an_acknowledgement_covers_what_every_consumer_of_the_session_has_had",
+        noticed_by="engine/several_consumers::test_an_acknowledgement_covers_what_every_consumer_of_the_session_has_had",
     ),
     Defect(
         "acknowledge-for-another-session",
@@ -48,7 +48,7 @@ _REVIEWED = (
         _CONSUMER,
         "if message.copy.delivery is message and self._acknowledge(message.copy, scope=self._scope):",
         "if self._acknowledge(message.copy, scope=self._scope):",
-        noticed_by="engine_several_consumers::test_a_message_that_was_given_back_is_not_acknowledged_for_the_session_that_has_it_now",
+        noticed_by="engine/several_consumers::test_a_message_that_was_given_back_is_not_acknowledged_for_the_session_that_has_it_now",
     ),
     Defect(
         "macro-steps-pile-up",
@@ -57,7 +57,7 @@ _REVIEWED = (
         "        if steps not in self._requests:\n            self._requests[steps] = StepRequest(steps, "
         "FollowUp.IMMEDIATE)\n",
         "        self._requests[steps] = StepRequest(steps, FollowUp.IMMEDIATE)\n",
-        noticed_by="engine_closing::test_nothing_grows_with_the_sessions_that_come_and_go",
+        noticed_by="engine/closing::test_nothing_grows_with_the_sessions_that_come_and_go",
     ),
     Defect(  # E2
         "mark-forgotten-when-given-back",
@@ -65,7 +65,7 @@ _REVIEWED = (
         _LINKS,
         "binding.automaton.with_states(state, **self._initial)",
         'binding.automaton.with_states(state, **self._initial, redelivery="clear")',
-        noticed_by="engine_sides::test_any_number_of_sessions_may_still_be_busy_with_a_message_that_has_gone_on",
+        noticed_by="engine/sides::test_any_number_of_sessions_may_still_be_busy_with_a_message_that_has_gone_on",
     ),
     Defect(  # E3
         "window-one-more",
@@ -74,7 +74,7 @@ _REVIEWED = (
         "groups = self._groups(roles, configuration)",
         "groups = self._groups(roles, dataclasses.replace(configuration, "
         "publish_window=configuration.publish_window and configuration.publish_window + 1))",
-        noticed_by="engine_asyncio::test_a_window_lets_only_so_many_sends_be_open",
+        noticed_by="engine/asyncio::test_a_window_lets_only_so_many_sends_be_open",
     ),
     Defect(  # E4
         "order-after-rollback",
@@ -82,7 +82,7 @@ _REVIEWED = (
         _INDEX,
         "if ordered and ordered[-1] >= key:",
         "if ordered and ordered[-1] == key:",
-        noticed_by="engine_macro_steps::test_a_run_with_macro_steps_is_the_run_without",
+        noticed_by="engine/macro_steps::test_a_run_with_macro_steps_is_the_run_without",
     ),
     Defect(  # E5
         "prefetch-leak-on-recover",
@@ -90,7 +90,7 @@ _REVIEWED = (
         _STEPPER,
         "for group in of.groups.values():",
         "for group in (g for role, g in of.groups.items() if role is not Role.PREFETCH):",
-        noticed_by="engine_scenarios::test_a_consumer_that_reconnects_is_sent_what_waits",
+        noticed_by="engine/scenarios::test_a_consumer_that_reconnects_is_sent_what_waits",
     ),
     Defect(  # E6
         "mark-forgotten-after-opening",
@@ -98,7 +98,7 @@ _REVIEWED = (
         _QUEUES,
         "if live.marked:",
         "if live.marked and live.attempts > 1:",
-        noticed_by="engine_macro_steps::test_a_mark_counts_as_stored_only_after_a_sync_that_did_not_fail",
+        noticed_by="engine/macro_steps::test_a_mark_counts_as_stored_only_after_a_sync_that_did_not_fail",
     ),
     Defect(  # E7
         "count-forgotten-after-opening",
@@ -106,7 +106,7 @@ _REVIEWED = (
         _QUEUES,
         "copy.dispatch_count, copy.stored = live.attempts + copy.unseen, stored",
         "copy.stored = stored",
-        noticed_by="engine_reopened::test_flag_and_count_of_a_delivery_come_back",
+        noticed_by="engine/reopened::test_flag_and_count_of_a_delivery_come_back",
     ),
     Defect(  # E8
         "serials-begin-again",
@@ -114,7 +114,7 @@ _REVIEWED = (
         _QUEUES,
         "self._serial = Copy.serial_of(recovery.next_key)",
         "self._serial = 0",
-        noticed_by="engine_reopened::test_what_is_sent_after_opening_overwrites_nothing_in_any_life",
+        noticed_by="engine/reopened::test_what_is_sent_after_opening_overwrites_nothing_in_any_life",
     ),
     Defect(  # E9
         "duplicate-ids-not-known-after-opening",
@@ -122,7 +122,7 @@ _REVIEWED = (
         _QUEUES,
         "self._duplicate_ids = dict.fromkeys(recovery.remembered)",
         "self._duplicate_ids = {}",
-        noticed_by="engine_reopened::test_what_is_sent_again_under_an_id_of_an_earlier_life_is_taken_once",
+        noticed_by="engine/reopened::test_what_is_sent_again_under_an_id_of_an_earlier_life_is_taken_once",
     ),
     Defect(  # E10
         "rollback-first-consumer-only",
@@ -131,7 +131,7 @@ _REVIEWED = (
         "            self._requeue_unacked(consumer.receiver)\n            consumer.abandon()",
         "            if consumer is self.consumers[0]:\n                "
         "self._requeue_unacked(consumer.receiver)\n            consumer.abandon()",
-        noticed_by="engine_several_consumers::test_what_every_consumer_has_had_is_delivered_again_flagged",
+        noticed_by="engine/several_consumers::test_what_every_consumer_has_had_is_delivered_again_flagged",
     ),
     Defect(  # E11
         "dead-consumer-in-rotation",
@@ -139,7 +139,7 @@ _REVIEWED = (
         _SESSION,
         "if consumer.receiver in consumer.queue.consumers:  # it may die as it closes",
         "if consumer.receiver not in consumer.queue.consumers:",
-        noticed_by="engine_several_consumers::test_a_queue_keeps_nothing_of_clients_that_are_gone",
+        noticed_by="engine/several_consumers::test_a_queue_keeps_nothing_of_clients_that_are_gone",
     ),
     Defect(  # E12
         "course-without-prefetch",
@@ -147,7 +147,7 @@ _REVIEWED = (
         _MACRO_STEPS,
         "            prefetch.state,\n",
         "",
-        noticed_by="engine_reopened::test_no_message_is_marked_for_which_there_is_no_room",
+        noticed_by="engine/reopened::test_no_message_is_marked_for_which_there_is_no_room",
     ),
     Defect(  # E13
         "commit-after-sync",
@@ -155,7 +155,7 @@ _REVIEWED = (
         _JOURNAL,
         "            self._write_commits()\n            self.journal.sync()\n",
         "            self.journal.sync()\n            self._write_commits()\n",
-        noticed_by="engine_scenarios::test_what_became_of_a_commit_is_found_out_when_its_session_is_gone",
+        noticed_by="engine/scenarios::test_what_became_of_a_commit_is_found_out_when_its_session_is_gone",
     ),
     Defect(  # E14
         "removal-outside-transaction",
@@ -163,7 +163,7 @@ _REVIEWED = (
         _JOURNAL,
         'self.journal.append(Kind.REMOVE, copy.key, b"", _transaction(copy, _CONSUMER))',
         "self.journal.append(Kind.REMOVE, copy.key)",
-        noticed_by="engine_reopened::test_all_that_a_transaction_does_names_it_in_the_journal_and_its_commit_comes_last",
+        noticed_by="engine/reopened::test_all_that_a_transaction_does_names_it_in_the_journal_and_its_commit_comes_last",
     ),
     Defect(  # E15, a sibling
         "store-outside-transaction",
@@ -171,7 +171,7 @@ _REVIEWED = (
         _JOURNAL,
         "self._store(copy, _transaction(copy, _PRODUCER))",
         "self._store(copy)",
-        noticed_by="engine_reopened::test_all_that_a_transaction_does_names_it_in_the_journal_and_its_commit_comes_last",
+        noticed_by="engine/reopened::test_all_that_a_transaction_does_names_it_in_the_journal_and_its_commit_comes_last",
     ),
     Defect(  # E16, a sibling
         "closed-consumer-in-rotation",
@@ -180,7 +180,7 @@ _REVIEWED = (
         "            if not consumer.closed:\n                "
         "consumer.queue.consumers.remove(consumer.receiver)\n        self.broker.loop.wait",
         "            pass\n        self.broker.loop.wait",
-        noticed_by="engine_several_consumers::test_what_every_consumer_has_had_goes_to_the_next_session_flagged",
+        noticed_by="engine/several_consumers::test_what_every_consumer_has_had_goes_to_the_next_session_flagged",
     ),
     Defect(  # E17
         "headers-lost-after-opening",
@@ -188,7 +188,7 @@ _REVIEWED = (
         _CODEC,
         "MappingProxyType(json.loads(headers) if headers else {})",
         "MappingProxyType(json.loads(headers) and {} if headers else {})",
-        noticed_by="engine_reopened::test_a_message_comes_back_as_it_was_sent",
+        noticed_by="engine/reopened::test_a_message_comes_back_as_it_was_sent",
     ),
     Defect(  # E18
         "dispatch-before-mark",
@@ -196,7 +196,7 @@ _REVIEWED = (
         _DISPATCHER,
         "self._loop.schedule_mark(queue)\n                break",
         "self._loop.schedule_mark(queue)",
-        noticed_by="engine_reopened::test_flag_and_count_of_a_delivery_come_back",
+        noticed_by="engine/reopened::test_flag_and_count_of_a_delivery_come_back",
     ),
     Defect(  # E19
         "first-in-not-first-out",
@@ -204,7 +204,7 @@ _REVIEWED = (
         _INDEX,
         "members[min(ordered[0], late[0]) if late else ordered[0]]",
         "members[max(ordered[0], late[0]) if late else ordered[0]]",
-        noticed_by="engine_scenarios::test_a_consumer_that_reconnects_is_sent_what_waits",
+        noticed_by="engine/scenarios::test_a_consumer_that_reconnects_is_sent_what_waits",
     ),
     Defect(  # E20
         "close-without-flush",
@@ -212,7 +212,7 @@ _REVIEWED = (
         _BROKER,
         "            self.loop.flush()\n        self.journal.journal.close()",
         "            self.loop.run_to_quiescence()\n        self.journal.journal.close()",
-        noticed_by="engine_reopened",
+        noticed_by="engine/reopened",
     ),
 )
 
@@ -223,7 +223,7 @@ _TRANSACTIONS = (
         _SESSION,
         "        self.finish_processing()\n        self.broker.loop.run_to_quiescence()\n        self.ensure_open()",
         "        self.broker.loop.run_to_quiescence()\n        self.ensure_open()",
-        noticed_by="engine_scenarios::test_what_became_of_a_commit_is_found_out_when_its_session_is_gone",
+        noticed_by="engine/scenarios::test_what_became_of_a_commit_is_found_out_when_its_session_is_gone",
     ),
     Defect(
         "commit-first-consumer-only",
@@ -231,7 +231,7 @@ _TRANSACTIONS = (
         _SESSION,
         "for each in receivers if _has_acknowledged(each)]",
         "for each in receivers[:1] if _has_acknowledged(each)]",
-        noticed_by="engine_several_consumers::test_a_commit_covers_what_every_consumer_of_the_session_has_had",
+        noticed_by="engine/several_consumers::test_a_commit_covers_what_every_consumer_of_the_session_has_had",
     ),
     Defect(
         "rollback-one-delivery-mode-only",
@@ -239,7 +239,7 @@ _TRANSACTIONS = (
         _SESSION,
         'self.record_outcome("rolled_back")\n        for sender in self.senders.values():',
         'self.record_outcome("rolled_back")\n        for sender in list(self.senders.values())[:1]:',
-        noticed_by="engine_sides::test_a_transaction_of_which_a_message_is_refused_gives_back_what_it_consumed",
+        noticed_by="engine/sides::test_a_transaction_of_which_a_message_is_refused_gives_back_what_it_consumed",
     ),
     Defect(
         "transaction-number-kept",
@@ -247,7 +247,7 @@ _TRANSACTIONS = (
         _SESSION,
         "        self.transaction = self.broker.engine.queues.new_transaction()\n        for link",
         "        for link",
-        noticed_by="engine_reopened::test_each_transaction_has_a_number_of_its_own_in_every_life",
+        noticed_by="engine/reopened::test_each_transaction_has_a_number_of_its_own_in_every_life",
     ),
     Defect(
         "best-outcome-counts",
@@ -255,7 +255,7 @@ _TRANSACTIONS = (
         _SESSION,
         "self._outcome = max(self._outcome, outcome, key=_OUTCOMES.index)",
         "self._outcome = min(self._outcome, outcome, key=_OUTCOMES.index)",
-        noticed_by="engine_several_consumers::test_what_every_consumer_has_had_is_delivered_again_flagged",
+        noticed_by="engine/several_consumers::test_what_every_consumer_has_had_is_delivered_again_flagged",
     ),
     Defect(
         "rolled-back-commit-returns",
@@ -263,7 +263,7 @@ _TRANSACTIONS = (
         _SESSION,
         "        if outcome != asked:",
         '        if outcome != asked and asked != "committed":',
-        noticed_by="engine_scenarios::test_what_was_sent_after_a_transaction_was_lost_goes_with_it",
+        noticed_by="engine/scenarios::test_what_was_sent_after_a_transaction_was_lost_goes_with_it",
     ),
     Defect(
         "receiving-begins-nothing",
@@ -271,7 +271,7 @@ _TRANSACTIONS = (
         _CONSUMER,
         "            self.session.begin()\n",
         "            pass\n",
-        noticed_by="engine_several_consumers::test_a_commit_covers_what_every_consumer_of_the_session_has_had",
+        noticed_by="engine/several_consumers::test_a_commit_covers_what_every_consumer_of_the_session_has_had",
     ),
     Defect(
         "half-of-a-commit-executed",
@@ -279,7 +279,7 @@ _TRANSACTIONS = (
         _LOOP,
         "self._executing += frames",
         "self._executing += frames[:1]",
-        noticed_by="engine_sides::test_a_transaction_of_which_a_message_is_refused_gives_back_what_it_consumed",
+        noticed_by="engine/sides::test_a_transaction_of_which_a_message_is_refused_gives_back_what_it_consumed",
     ),
     Defect(
         "fault-in-the-midst-of-a-commit",
@@ -287,7 +287,7 @@ _TRANSACTIONS = (
         _SESSION,
         "        self.broker.loop.finish_executing()\n",
         "",
-        noticed_by="engine_told",
+        noticed_by="engine/told",
     ),
     Defect(
         "lost-work-in-the-next-transaction",
@@ -295,7 +295,7 @@ _TRANSACTIONS = (
         _EFFECTS,
         "        self._loop.callbacks.append(lambda: self._roll_back_unless_open(link))\n",
         "",
-        noticed_by="engine_told",
+        noticed_by="engine/told",
     ),
     Defect(
         "commit-in-doubt-of-a-closed-session",
@@ -303,7 +303,7 @@ _TRANSACTIONS = (
         _ENGINE,
         "            self._detached.append(link)",
         "            self.stepper.links.pop(link, None)",
-        noticed_by="engine_faults_inside",
+        noticed_by="engine/faults_inside",
     ),
 )
 
@@ -314,7 +314,7 @@ _SESSIONS = (
         _SESSION,
         "        for consumer in self.consumers:\n            consumer.update_source()\n",
         "        for consumer in self.consumers[:1]:\n            consumer.update_source()\n",
-        noticed_by="engine_several_consumers::test_a_stopped_connection_hands_nothing_to_any_consumer_of_a_session",
+        noticed_by="engine/several_consumers::test_a_stopped_connection_hands_nothing_to_any_consumer_of_a_session",
     ),
     Defect(
         "lazy-one-by-one",
@@ -322,7 +322,7 @@ _SESSIONS = (
         _CONSUMER,
         "for message in reversed(waiting)))",
         "for message in waiting))",
-        noticed_by="engine_several_consumers::test_one_lazy_acknowledgement_covers_all_that_came_before",
+        noticed_by="engine/several_consumers::test_one_lazy_acknowledgement_covers_all_that_came_before",
     ),
     Defect(
         "recover-first-consumer-only",
@@ -330,7 +330,7 @@ _SESSIONS = (
         _SESSION,
         "            for consumer in self.consumers:\n                self._requeue_unacked(consumer.receiver)",
         "            for consumer in self.consumers[:1]:\n                self._requeue_unacked(consumer.receiver)",
-        noticed_by="engine_several_consumers::test_what_every_consumer_has_had_is_delivered_again_flagged",
+        noticed_by="engine/several_consumers::test_what_every_consumer_has_had_is_delivered_again_flagged",
     ),
     Defect(
         "close-gives-nothing-back",
@@ -338,7 +338,7 @@ _SESSIONS = (
         _SESSION,
         "            self._requeue_unacked(consumer.receiver)\n        self.broker.loop.wait(",
         "            consumer.abandon()\n        self.broker.loop.wait(",
-        noticed_by="engine_several_consumers::test_what_every_consumer_has_had_goes_to_the_next_session_flagged",
+        noticed_by="engine/several_consumers::test_what_every_consumer_has_had_goes_to_the_next_session_flagged",
     ),
     Defect(
         "close-forgets-lazy-acknowledgements",
@@ -346,7 +346,7 @@ _SESSIONS = (
         _SESSION,
         "        for consumer in self.consumers:\n            consumer.flush_lazy_acks()\n",
         "",
-        noticed_by="engine_reopened::test_what_was_acknowledged_before_an_orderly_end_does_not_come_again",
+        noticed_by="engine/reopened::test_what_was_acknowledged_before_an_orderly_end_does_not_come_again",
     ),
     Defect(
         "close-keeps-what-was-sent",
@@ -358,7 +358,7 @@ _SESSIONS = (
         "        self.broker.loop.wait",
         "        for consumer in self.consumers:\n            self._requeue_unacked(consumer.receiver)\n     "
         "   self.broker.loop.wait",
-        noticed_by="engine_scenarios::test_a_session_that_is_closed_leaves_nothing_of_its_transaction",
+        noticed_by="engine/scenarios::test_a_session_that_is_closed_leaves_nothing_of_its_transaction",
     ),
     Defect(
         "close-does-not-wait-for-sends",
@@ -366,7 +366,7 @@ _SESSIONS = (
         _SESSION,
         "any(sender.open or self._has_unread_frames(sender) for",
         "any(self._has_unread_frames(sender) for",
-        noticed_by="engine_scenarios::test_a_session_is_closed_when_its_sends_have_an_outcome",
+        noticed_by="engine/scenarios::test_a_session_is_closed_when_its_sends_have_an_outcome",
     ),
     Defect(
         "close-overtakes-what-was-sent",
@@ -374,7 +374,7 @@ _SESSIONS = (
         _SESSION,
         "any(sender.open or self._has_unread_frames(sender) for",
         "any(sender.open for",
-        noticed_by="engine_applications::test_what_was_mended_stays_so",
+        noticed_by="engine/applications::test_what_was_mended_stays_so",
     ),
     Defect(
         "connection-closes-one-session",
@@ -382,7 +382,7 @@ _SESSIONS = (
         _CONNECTION,
         "        for session in self.sessions:\n            session.close()",
         "        for session in self.sessions[:1]:\n            session.close()",
-        noticed_by="engine_several_consumers::test_a_connection_closes_all_its_sessions_and_makes_no_more",
+        noticed_by="engine/several_consumers::test_a_connection_closes_all_its_sessions_and_makes_no_more",
     ),
     Defect(
         "closed-connection-makes-sessions",
@@ -390,7 +390,7 @@ _SESSIONS = (
         _CONNECTION,
         "            session.close()\n        self._mark_closed()",
         "            session.close()",
-        noticed_by="engine_several_consumers::test_a_connection_closes_all_its_sessions_and_makes_no_more",
+        noticed_by="engine/several_consumers::test_a_connection_closes_all_its_sessions_and_makes_no_more",
     ),
     Defect(
         "listener-inside-a-call",
@@ -398,7 +398,7 @@ _SESSIONS = (
         _SESSION,
         "before, self.is_busy = self.is_busy, True",
         "before = self.is_busy",
-        noticed_by="engine_promises::test_no_listener_is_called_inside_a_call_of_its_session",
+        noticed_by="engine/promises::test_no_listener_is_called_inside_a_call_of_its_session",
     ),
     Defect(
         "listener-exception-acknowledges",
@@ -406,7 +406,7 @@ _SESSIONS = (
         _CONSUMER,
         "            self._broker.loop.perform(Event.REQUEUE, message.copy)",
         "            pass",
-        noticed_by="engine_asyncio::test_a_listener_that_throws_is_called_again",
+        noticed_by="engine/asyncio::test_a_listener_that_throws_is_called_again",
     ),
     Defect(
         "acknowledgement-in-doubt-returns",
@@ -414,7 +414,7 @@ _SESSIONS = (
         _EFFECTS,
         "copy.delivery.in_doubt = True",
         "copy.delivery.in_doubt = False",
-        noticed_by="engine_told",
+        noticed_by="engine/told",
     ),
 )
 
@@ -425,7 +425,7 @@ _DELIVERY = (
         _DISPATCHER,
         "if at_once and len(consumers) > 1:",
         "if at_once and len(consumers) < 1:",
-        noticed_by="engine_applications::test_what_was_mended_stays_so",
+        noticed_by="engine/applications::test_what_was_mended_stays_so",
     ),
     Defect(
         "count-stays-at-redelivery",
@@ -433,7 +433,7 @@ _DELIVERY = (
         _EFFECTS,
         "max(copy.dispatch_count, 1) + 1, False",
         "max(copy.dispatch_count, 1), False",
-        noticed_by="engine_reopened::test_flag_and_count_of_a_delivery_come_back",
+        noticed_by="engine/reopened::test_flag_and_count_of_a_delivery_come_back",
     ),
     Defect(
         "stored-count-one-less",
@@ -441,7 +441,7 @@ _DELIVERY = (
         _JOURNAL,
         "ATTEMPTS.pack(copy.attempts + 1)",
         "ATTEMPTS.pack(copy.attempts)",
-        noticed_by="engine_reopened::test_flag_and_count_of_a_delivery_come_back",
+        noticed_by="engine/reopened::test_flag_and_count_of_a_delivery_come_back",
     ),
     Defect(
         "flag-from-the-third-delivery",
@@ -449,7 +449,7 @@ _DELIVERY = (
         _CONSUMER,
         "self.redelivered = copy.redelivered",
         "self.redelivered = copy.dispatch_count > 2",
-        noticed_by="engine_told",
+        noticed_by="engine/told",
     ),
     Defect(
         "marks-where-none-are-stored",
@@ -457,7 +457,7 @@ _DELIVERY = (
         _JOURNAL,
         ".move is Move.IGNORE",
         ".move is not Move.IGNORE",
-        noticed_by="engine_reopened::test_flag_and_count_of_a_delivery_come_back",
+        noticed_by="engine/reopened::test_flag_and_count_of_a_delivery_come_back",
     ),
     Defect(
         "marks-beyond-the-prefetch",
@@ -465,7 +465,7 @@ _DELIVERY = (
         _INSTANCES,
         'return bound - int(self._prefetch.state_of("prefetch")) if bound else None',
         "return bound or None",
-        noticed_by="engine_reopened",
+        noticed_by="engine/reopened",
     ),
     Defect(
         "room-without-looking-at-the-prefetch",
@@ -473,7 +473,7 @@ _DELIVERY = (
         _INSTANCES,
         " and self._prefetch.successor(signal) != REFUSED",
         "",
-        noticed_by="engine_several_consumers::test_a_connection_closes_all_its_sessions_and_makes_no_more",
+        noticed_by="engine/several_consumers::test_a_connection_closes_all_its_sessions_and_makes_no_more",
     ),
     Defect(
         "prefetch-one-more",
@@ -482,7 +482,7 @@ _DELIVERY = (
         "groups = self._groups((Role.CONSUMER, Role.PREFETCH), configuration)",
         "groups = self._groups((Role.CONSUMER, Role.PREFETCH), dataclasses.replace(configuration, "
         "prefetch=configuration.prefetch and configuration.prefetch + 1))",
-        noticed_by="engine_several_consumers::test_a_connection_closes_all_its_sessions_and_makes_no_more",
+        noticed_by="engine/several_consumers::test_a_connection_closes_all_its_sessions_and_makes_no_more",
     ),
     Defect(
         "first-consumer-gets-all",
@@ -490,7 +490,7 @@ _DELIVERY = (
         _DISPATCHER,
         "            queue.consumers.rotate(-1)\n            sent = True",
         "            sent = True",
-        noticed_by="engine_told",
+        noticed_by="engine/told",
     ),
     Defect(
         "nobody-told-of-room",
@@ -498,7 +498,7 @@ _DELIVERY = (
         _EFFECTS,
         "        if queue.ready.members:\n            self._dispatcher.notify(queue)",
         "        if not queue.ready.members:\n            self._dispatcher.notify(queue)",
-        noticed_by="engine_repairs::test_an_acknowledgement_makes_room_for_the_next_message",
+        noticed_by="engine/repairs::test_an_acknowledgement_makes_room_for_the_next_message",
     ),
     Defect(
         "queue-one-too-many",
@@ -506,7 +506,7 @@ _DELIVERY = (
         _INSTANCES,
         "self.length >= self.max_length",
         "self.length > self.max_length",
-        noticed_by="engine_told",
+        noticed_by="engine/told",
     ),
     Defect(
         "body-by-reference",
@@ -514,7 +514,7 @@ _DELIVERY = (
         _PRODUCER,
         "data = body if type(body) is bytes else body_of(body)",
         "data = body if isinstance(body, bytes | bytearray) else body_of(body)",
-        noticed_by="engine_arguments::test_what_was_sent_is_delivered_whatever_becomes_of_what_it_was_made_of",
+        noticed_by="engine/arguments::test_what_was_sent_is_delivered_whatever_becomes_of_what_it_was_made_of",
     ),
 )
 
@@ -525,7 +525,7 @@ _DEAD_LETTERS = (
         _QUEUES,
         "if attempts.rows[number, EventRef(Event.BROKER_CRASH)].move is Move.IGNORE:",
         "if number:",
-        noticed_by="engine_reopened::test_an_attempt_counts_in_another_broker_as_in_one_that_starts_again",
+        noticed_by="engine/reopened::test_an_attempt_counts_in_another_broker_as_in_one_that_starts_again",
     ),
     Defect(
         "queue-of-a-dead-letter-starves",
@@ -533,7 +533,7 @@ _DEAD_LETTERS = (
         _EFFECTS,
         "        self._dead_letters.add(copy)\n        self._dispatcher.notify(queue)\n",
         "        self._dead_letters.add(copy)\n",
-        noticed_by="engine_promises::test_the_count_of_deliveries_holds_over_a_restart",
+        noticed_by="engine/promises::test_the_count_of_deliveries_holds_over_a_restart",
     ),
     Defect(
         "dead-letter-without-commit",
@@ -541,7 +541,7 @@ _DEAD_LETTERS = (
         _LETTERS,
         "        journal.append(Kind.COMMIT, transaction)\n",
         "",
-        noticed_by="engine_promises::test_a_dead_letter_is_in_a_queue_of_its_own_with_the_reason_and_survives",
+        noticed_by="engine/promises::test_a_dead_letter_is_in_a_queue_of_its_own_with_the_reason_and_survives",
     ),
     Defect(
         "dead-letter-removed-outside-its-transaction",
@@ -549,7 +549,7 @@ _DEAD_LETTERS = (
         _LETTERS,
         'journal.append(Kind.REMOVE, copy.key, b"", transaction)',
         "journal.append(Kind.REMOVE, copy.key)",
-        noticed_by="engine_reopened",
+        noticed_by="engine/reopened",
     ),
     Defect(
         "dead-letter-counts-one-less",
@@ -557,7 +557,7 @@ _DEAD_LETTERS = (
         _LETTERS,
         "_DELIVERIES: copy.attempts,",
         "_DELIVERIES: copy.attempts - 1,",
-        noticed_by="engine_promises::test_a_dead_letter_is_in_a_queue_of_its_own_with_the_reason_and_survives",
+        noticed_by="engine/promises::test_a_dead_letter_is_in_a_queue_of_its_own_with_the_reason_and_survives",
     ),
     Defect(
         "dead-letter-told-of-anew",
@@ -565,7 +565,7 @@ _DEAD_LETTERS = (
         _LETTERS,
         "headers = message.headers if self.is_letter(copy) else",
         "headers = message.headers if copy.dispatch_count < 0 else",
-        noticed_by="engine_promises::test_a_dead_letter_that_is_tried_again_in_vain_still_says_where_it_was",
+        noticed_by="engine/promises::test_a_dead_letter_that_is_tried_again_in_vain_still_says_where_it_was",
     ),
     Defect(
         "dead-letter-never-stored-destroyed",
@@ -573,7 +573,7 @@ _DEAD_LETTERS = (
         _LETTERS,
         "if self.name is not None and copy.key not in self._pending:",
         "if self.name is not None and copy.stored and copy.key not in self._pending:",
-        noticed_by="engine_promises::test_a_dead_letter_that_was_never_stored_is_kept_as_long_as_the_broker_runs",
+        noticed_by="engine/promises::test_a_dead_letter_that_was_never_stored_is_kept_as_long_as_the_broker_runs",
     ),
     Defect(
         "dead-letter-in-the-history",
@@ -581,7 +581,7 @@ _DEAD_LETTERS = (
         _EFFECTS,
         "        if not self._dead_letters.is_letter(copy):",
         "        if self._dead_letters:",
-        noticed_by="engine_promises::test_what_an_application_sends_to_that_queue_itself_is_in_the_history",
+        noticed_by="engine/promises::test_what_an_application_sends_to_that_queue_itself_is_in_the_history",
     ),
     Defect(
         "limit-begins-again-beyond",
@@ -589,7 +589,7 @@ _DEAD_LETTERS = (
         _QUEUES,
         "numbers[min(live.attempts, len(numbers) - 1)]",
         "numbers[live.attempts % len(numbers)]",
-        noticed_by="engine_promises::test_the_count_of_deliveries_holds_over_a_restart",
+        noticed_by="engine/promises::test_the_count_of_deliveries_holds_over_a_restart",
     ),
     Defect(
         "queue-sleeps-after-a-dead-letter",
@@ -597,7 +597,7 @@ _DEAD_LETTERS = (
         _EFFECTS,
         '        self._dispatcher.notify(queue)\n        self.log_copy(copy, "broker"',
         '        self.log_copy(copy, "broker"',
-        noticed_by="engine_promises::test_the_count_of_deliveries_holds_over_a_restart",
+        noticed_by="engine/promises::test_the_count_of_deliveries_holds_over_a_restart",
     ),
 )
 
@@ -608,7 +608,7 @@ _IDENTITIES = (
         _QUEUES,
         "        self._loop.flush_all()\n        return duplicate_id in self._duplicate_ids",
         "        return True",
-        noticed_by="engine_told",
+        noticed_by="engine/told",
     ),
     Defect(
         "duplicate-id-outside-transaction",
@@ -616,7 +616,7 @@ _IDENTITIES = (
         _JOURNAL,
         "copy.message.duplicate_id, transaction)",
         "copy.message.duplicate_id)",
-        noticed_by="engine_reopened",
+        noticed_by="engine/reopened",
     ),
     Defect(
         "duplicate-id-never-forgotten",
@@ -624,7 +624,7 @@ _IDENTITIES = (
         _QUEUES,
         "self._duplicate_ids.pop(copy.message.duplicate_id, None)",
         "self._duplicate_ids.get(copy.message.duplicate_id, None)",
-        noticed_by="engine_told",
+        noticed_by="engine/told",
     ),
     Defect(
         "newest-duplicate-id-forgotten",
@@ -632,7 +632,7 @@ _IDENTITIES = (
         _QUEUES,
         "del self._duplicate_ids[next(iter(self._duplicate_ids))]",
         "self._duplicate_ids.popitem()",
-        noticed_by="engine_reopened",
+        noticed_by="engine/reopened",
     ),
     Defect(
         "ids-given-twice",
@@ -640,7 +640,7 @@ _IDENTITIES = (
         _QUEUES,
         'self._epoch = f"{recovery.epoch}." if recovery.epoch > 1 else ""',
         'self._epoch = ""',
-        noticed_by="engine_promises::test_an_id_is_given_once_whatever_the_number_of_restarts",
+        noticed_by="engine/promises::test_an_id_is_given_once_whatever_the_number_of_restarts",
     ),
     Defect(
         "transactions-begin-again",
@@ -648,7 +648,7 @@ _IDENTITIES = (
         _QUEUES,
         "self._transaction = recovery.next_key",
         "self._transaction = 0",
-        noticed_by="engine_reopened",
+        noticed_by="engine/reopened",
     ),
 )
 
@@ -659,7 +659,7 @@ _FAILURES = (
         _JOURNAL,
         "        except JournalFailure:\n            return False",
         "        except JournalFailure:\n            return True",
-        noticed_by="engine_macro_steps::test_a_mark_counts_as_stored_only_after_a_sync_that_did_not_fail",
+        noticed_by="engine/macro_steps::test_a_mark_counts_as_stored_only_after_a_sync_that_did_not_fail",
     ),
     Defect(
         "broker-goes-on-after-a-failed-sync",
@@ -667,7 +667,7 @@ _FAILURES = (
         _LOOP,
         "            return True\n        self._host.sync_failed()\n        return False",
         "            return True\n        self.run_to_quiescence()\n        return False",
-        noticed_by="engine_promises::test_a_broker_whose_disk_is_full_serves_again_when_there_is_room",
+        noticed_by="engine/promises::test_a_broker_whose_disk_is_full_serves_again_when_there_is_room",
     ),
     Defect(
         "restart-on-a-journal-that-is-not-open",
@@ -675,7 +675,7 @@ _FAILURES = (
         _ENGINE,
         "        self.journal.reopen()\n",
         "",
-        noticed_by="engine_promises::test_a_broker_whose_disk_is_full_serves_again_when_there_is_room",
+        noticed_by="engine/promises::test_a_broker_whose_disk_is_full_serves_again_when_there_is_room",
     ),
     Defect(
         "sync-tells-too-much",
@@ -683,7 +683,7 @@ _FAILURES = (
         _LOOP,
         "if copy.facts is facts and self.stepper.observer is None:",
         "if copy.facts:",
-        noticed_by="engine_applications::test_what_was_mended_stays_so",
+        noticed_by="engine/applications::test_what_was_mended_stays_so",
     ),
     Defect(
         "thread-unnoticed-in-a-session",
@@ -691,7 +691,7 @@ _FAILURES = (
         _SESSION,
         "if get_ident() != self.broker.thread:",
         "if self.broker.thread == 0:",
-        noticed_by="engine_promises::test_another_thread_is_refused_at_once",
+        noticed_by="engine/promises::test_another_thread_is_refused_at_once",
     ),
     Defect(
         "thread-unnoticed-in-a-broker",
@@ -699,7 +699,7 @@ _FAILURES = (
         _CONTEXT,
         "if self.thread != get_ident():",
         "if self.thread == CLOSED:",
-        noticed_by="engine_promises::test_another_thread_is_refused_at_once",
+        noticed_by="engine/promises::test_another_thread_is_refused_at_once",
     ),
     Defect(
         "closed-broker-runs",
@@ -707,7 +707,7 @@ _FAILURES = (
         _CONTEXT,
         "return self.thread != CLOSED and self.engine",
         "return self.engine",
-        noticed_by="engine_promises::test_a_broker_that_is_closed_says_so",
+        noticed_by="engine/promises::test_a_broker_that_is_closed_says_so",
     ),
     Defect(
         "drained-with-messages",
@@ -715,7 +715,7 @@ _FAILURES = (
         _BROKER,
         "            if queue.length:\n                lost",
         "            if queue.ready.members:\n                lost",
-        noticed_by="engine_promises::test_drained_tells_of_a_message_that_a_closed_session_still_works_on",
+        noticed_by="engine/promises::test_drained_tells_of_a_message_that_a_closed_session_still_works_on",
     ),
     Defect(
         "drained-refuses-dead-letters",
@@ -723,7 +723,7 @@ _FAILURES = (
         _BROKER,
         "for queue in self.queues.values() if queue.name != self.engine.dead_letters.name]",
         "for queue in self.queues.values()]",
-        noticed_by="engine_told",
+        noticed_by="engine/told",
     ),
 )
 
@@ -734,7 +734,7 @@ _TIME = (
         _LOOP,
         "at = max(self.scheduler.now + (self.scheduler.delay(event.agent) or 0), self._last_arrival.get(way, 0))",
         "at = self.scheduler.now + (self.scheduler.delay(event.agent) or 0)",
-        noticed_by="engine_told",
+        noticed_by="engine/told",
     ),
     Defect(
         "healed-network-loses",
@@ -742,7 +742,7 @@ _TIME = (
         _SCHEDULER,
         "        self._loss = 0.0",
         "        self._loss = float(self._loss)",
-        noticed_by="engine_told",
+        noticed_by="engine/told",
     ),
     Defect(
         "marks-forgotten-in-any-order",
@@ -750,7 +750,7 @@ _TIME = (
         _LOOP,
         "        choices += ([(self._write, self.stepper.broker)] for _ in self._queues_to_mark)\n",
         "",
-        noticed_by="engine_macro_steps::test_in_any_order_a_message_whose_mark_is_stored_first_arrives",
+        noticed_by="engine/macro_steps::test_in_any_order_a_message_whose_mark_is_stored_first_arrives",
     ),
     Defect(
         "frames-overtake-in-any-order",
@@ -758,7 +758,7 @@ _TIME = (
         _LOOP,
         "        return list(lines.values())\n",
         "        return [[frame] for line in lines.values() for frame in line]\n",
-        noticed_by="engine_applications::test_what_was_mended_stays_so",
+        noticed_by="engine/applications::test_what_was_mended_stays_so",
     ),
     Defect(
         "behind-a-resend-forgotten",
@@ -766,7 +766,7 @@ _TIME = (
         _LOOP,
         "if isinstance(other, Copy) and other is not copy:",
         "if isinstance(other, Copy) and other is not copy and other.twin is not None:",
-        noticed_by="engine_applications::test_what_was_mended_stays_so",
+        noticed_by="engine/applications::test_what_was_mended_stays_so",
     ),
     Defect(
         "timeouts-pile-up",
@@ -774,7 +774,7 @@ _TIME = (
         _LOOP,
         "                self._timed.remove(due)\n                heapq.heapify(self._timed)\n",
         "                pass\n",
-        noticed_by="engine_closing::test_a_timeout_that_was_not_in_vain_leaves_nothing_behind",
+        noticed_by="engine/closing::test_a_timeout_that_was_not_in_vain_leaves_nothing_behind",
     ),
     Defect(
         "timeout-at-once",
@@ -782,7 +782,7 @@ _TIME = (
         _CONSUMER,
         "with loop.deadline(until):",
         "with loop.deadline(None):",
-        noticed_by="engine_told",
+        noticed_by="engine/told",
     ),
     Defect(
         "late-acknowledgements-never",
@@ -790,7 +790,7 @@ _TIME = (
         _LOOP,
         "        if self._host.flush_lazy_acks():\n            return True\n",
         "",
-        noticed_by="engine_told",
+        noticed_by="engine/told",
     ),
 )
 
@@ -801,7 +801,7 @@ _WORDS = (
         _HISTORY,
         "self._last = max(self._last + 1, now)",
         "self._last = max(self._last, now)",
-        noticed_by="engine_told",
+        noticed_by="engine/told",
     ),
     Defect(
         "acknowledged-not-logged",
@@ -809,7 +809,7 @@ _WORDS = (
         _EFFECTS,
         "            self._log_receiver(copy, Event.ACKNOWLEDGED)",
         "            copy.update_indexes()",
-        noticed_by="engine_told",
+        noticed_by="engine/told",
     ),
     Defect(
         "doubt-not-logged",
@@ -817,7 +817,7 @@ _WORDS = (
         _EFFECTS,
         "        self._log_receiver(copy, Event.ACK_IN_DOUBT)\n",
         "",
-        noticed_by="engine_told",
+        noticed_by="engine/told",
     ),
     Defect(
         "rejection-told-as-confirmed",
@@ -825,7 +825,7 @@ _WORDS = (
         _EFFECTS,
         "outcome, line, host, callbacks = Outcome(row.outcome),",
         'outcome, line, host, callbacks = Outcome(row.outcome.replace("rejected", "confirmed")),',
-        noticed_by="engine_asyncio::test_an_outcome_in_doubt_and_a_rejection_are_raised_where_they_are_awaited",
+        noticed_by="engine/asyncio::test_an_outcome_in_doubt_and_a_rejection_are_raised_where_they_are_awaited",
     ),
     Defect(
         "handler-hears-all-of-a-range",
@@ -833,7 +833,7 @@ _WORDS = (
         _EFFECTS,
         "if callback is not None and reported:",
         "if callback is not None:",
-        noticed_by="engine_asyncio::test_a_handler_hears_of_a_range_once_and_every_task_of_its_own_message",
+        noticed_by="engine/asyncio::test_a_handler_hears_of_a_range_once_and_every_task_of_its_own_message",
     ),
     Defect(
         "cancelled-send-forgotten",
@@ -841,7 +841,7 @@ _WORDS = (
         _AIO,
         "            self.unheard.append(sent)\n",
         "",
-        noticed_by="engine_asyncio::test_a_cancelled_send_has_an_outcome_that_can_still_be_asked_for",
+        noticed_by="engine/asyncio::test_a_cancelled_send_has_an_outcome_that_can_still_be_asked_for",
     ),
     Defect(
         "task-listener-never-fails",
@@ -849,7 +849,7 @@ _WORDS = (
         _AIO,
         "self.consumer.done(message, failed)",
         "self.consumer.done(message)",
-        noticed_by="engine_asyncio::test_a_listener_that_throws_is_called_again",
+        noticed_by="engine/asyncio::test_a_listener_that_throws_is_called_again",
     ),
     Defect(
         "task-waits-without-a-timeout",
@@ -857,7 +857,7 @@ _WORDS = (
         _AIO,
         "with loop.deadline(end):",
         "with loop.deadline(None):",
-        noticed_by="engine_asyncio::test_a_timeout_passes_in_virtual_time",
+        noticed_by="engine/asyncio::test_a_timeout_passes_in_virtual_time",
     ),
     Defect(
         "failed-send-is-an-example",
@@ -865,7 +865,7 @@ _WORDS = (
         _MACRO_STEPS,
         "                    self.stepper.recorder.is_isolated = False\n",
         "                    pass\n",
-        noticed_by="engine_macro_steps::test_a_send_whose_very_first_sync_fails_is_no_example_for_the_next",
+        noticed_by="engine/macro_steps::test_a_send_whose_very_first_sync_fails_is_no_example_for_the_next",
     ),
     Defect(
         "interrupted-send-forgotten",
@@ -874,7 +874,7 @@ _WORDS = (
         "                for effect in self._followups(copy):\n                    effect(copy)\n        if "
         "not stored:",
         "        if not stored:",
-        noticed_by="engine_macro_steps::test_what_waits_for_a_sync_that_is_interrupted_is_told_by_the_next",
+        noticed_by="engine/macro_steps::test_what_waits_for_a_sync_that_is_interrupted_is_told_by_the_next",
     ),
     Defect(
         "interrupted-sync-forgets",
@@ -882,7 +882,7 @@ _WORDS = (
         _LOOP,
         "            self._unsynced.update(dict.fromkeys(copies))\n",
         "",
-        noticed_by="engine_macro_steps::test_what_waits_for_a_sync_that_is_interrupted_is_told_by_the_next",
+        noticed_by="engine/macro_steps::test_what_waits_for_a_sync_that_is_interrupted_is_told_by_the_next",
     ),
     Defect(
         "mark-of-the-first-message-alone",
@@ -890,7 +890,7 @@ _WORDS = (
         _MACRO_STEPS,
         "self.stepper.recorder.effects += [self._sync_point.write_mark] * marked",
         "pass",
-        noticed_by="engine_macro_steps::test_a_run_with_macro_steps_is_the_run_without",
+        noticed_by="engine/macro_steps::test_a_run_with_macro_steps_is_the_run_without",
     ),
     Defect(
         "send-tells-nobody-else",
@@ -898,7 +898,7 @@ _WORDS = (
         _LOOP,
         "        self._synced_along = taken\n        return True",
         "        return True",
-        noticed_by="engine_macro_steps::test_a_run_with_macro_steps_is_the_run_without",
+        noticed_by="engine/macro_steps::test_a_run_with_macro_steps_is_the_run_without",
     ),
     Defect(
         "send-goes-on-after-a-failed-sync",
@@ -906,7 +906,7 @@ _WORDS = (
         _MACRO_STEPS,
         "            if not self._synced(copy):\n                return first.done\n",
         "            self._synced(copy)\n",
-        noticed_by="engine_macro_steps::test_a_run_with_macro_steps_is_the_run_without",
+        noticed_by="engine/macro_steps::test_a_run_with_macro_steps_is_the_run_without",
     ),
     Defect(
         "direct-for-its-receiver",
@@ -914,7 +914,7 @@ _WORDS = (
         _LINKS,
         "self._model.is_direct(config) and not self._model.is_direct(sent)",
         "self._model.is_direct(config) and not self._model.is_direct(config)",
-        noticed_by="engine_applications::test_what_was_mended_stays_so",
+        noticed_by="engine/applications::test_what_was_mended_stays_so",
     ),
 )
 

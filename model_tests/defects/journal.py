@@ -22,7 +22,7 @@ _REVIEWED = (
         "        self._disk.sync(self._live_file())\n        self._synced = self._written",
         "        if self._written % 2:\n            self._disk.sync(self._live_file())\n"
         "        self._synced = self._written",
-        noticed_by="journal_crashes::test_every_crash_of_eight_operations_is_survived",
+        noticed_by="journal/crashes::test_every_crash_of_eight_operations_is_survived",
     ),
     Defect(  # J2
         "compaction-drops-open-transactions",
@@ -30,7 +30,7 @@ _REVIEWED = (
         _RECOVERY,
         "waiting = [pair for pairs in self._pending.values() for pair in pairs]",
         "waiting = []",
-        noticed_by="journal_crashes::test_every_short_run_is_survived",
+        noticed_by="journal/crashes::test_every_short_run_is_survived",
     ),
     Defect(  # J3
         "checksum-without-watermark",
@@ -38,7 +38,7 @@ _REVIEWED = (
         _FRAME,
         "zlib.crc32(head[_CHECKED_FROM:], head[3] ^ salt << 1)",
         "zlib.crc32(head[_CHECKED_FROM:-8], head[3] ^ salt << 1)",
-        noticed_by="journal_checksums::test_no_byte_of_a_long_frame_changes_without_a_word",
+        noticed_by="journal/checksums::test_no_byte_of_a_long_frame_changes_without_a_word",
     ),
     Defect(  # J4
         "checksum-without-the-end-of-long-frames",
@@ -46,7 +46,7 @@ _REVIEWED = (
         _FRAME,
         "return zlib.crc32(body, zlib",
         "return zlib.crc32(body[:-8] if len(body) > 4096 else body, zlib",
-        noticed_by="journal_checksums::test_no_byte_of_a_long_frame_changes_without_a_word",
+        noticed_by="journal/checksums::test_no_byte_of_a_long_frame_changes_without_a_word",
     ),
     Defect(  # J5
         "names-unsynced-at-rotation",
@@ -54,7 +54,7 @@ _REVIEWED = (
         _FILE,
         "self._disk.rename(half, whole)\n        self._disk.sync_directory(self.path)",
         "self._disk.rename(half, whole)",
-        noticed_by="journal_crashes::test_every_crash_of_eight_operations_is_survived",
+        noticed_by="journal/crashes::test_every_crash_of_eight_operations_is_survived",
     ),
     Defect(  # J6
         "newest-id-evicted",
@@ -62,7 +62,7 @@ _REVIEWED = (
         _RECOVERY,
         "del self._remembered[next(iter(self._remembered))]",
         "self._remembered.popitem()",
-        noticed_by="journal_protocol::test_the_journals_agree_with_a_dictionary",
+        noticed_by="journal/protocol::test_the_journals_agree_with_a_dictionary",
     ),
     Defect(  # J7
         "base-forgets-the-next-key",
@@ -70,7 +70,7 @@ _REVIEWED = (
         _FILE,
         "first, self._replay.next_key, self._salt)",
         "first, 1, self._salt)",
-        noticed_by="journal_reopened::test_a_number_that_was_given_is_not_free_again",
+        noticed_by="journal/reopened::test_a_number_that_was_given_is_not_free_again",
     ),
     Defect(  # J8
         "commit-backwards",
@@ -78,7 +78,7 @@ _REVIEWED = (
         _RECOVERY,
         "in self._pending.get(transaction, ()):",
         "in reversed(self._pending.get(transaction, [])):",
-        noticed_by="journal_reopened::test_what_a_transaction_stores_and_removes_is_removed",
+        noticed_by="journal/reopened::test_what_a_transaction_stores_and_removes_is_removed",
     ),
     Defect(  # J9
         "sqlite-normal",
@@ -86,7 +86,7 @@ _REVIEWED = (
         _SQLITE,
         "{'FULL' if durable else 'NORMAL'}",
         "NORMAL",
-        noticed_by="journal_calls::test_the_real_calls_sync_before_they_confirm",
+        noticed_by="journal/system_calls::test_the_real_calls_sync_before_they_confirm",
     ),
     Defect(  # J10
         "postgres-does-not-wait",
@@ -94,7 +94,7 @@ _REVIEWED = (
         _POSTGRES,
         "{'on' if durable else 'off'}",
         "off",
-        noticed_by="journal_postgres::test_what_is_confirmed_is_on_the_disk_of_a_server_that_syncs",
+        noticed_by="journal/postgres::test_what_is_confirmed_is_on_the_disk_of_a_server_that_syncs",
     ),
     Defect(  # J11
         "names-never-synced",
@@ -102,7 +102,7 @@ _REVIEWED = (
         _DISK,
         "            os.fsync(folder)\n",
         "            os.fstat(folder)\n",
-        noticed_by="journal_calls::test_the_real_calls_sync_before_they_confirm",
+        noticed_by="journal/system_calls::test_the_real_calls_sync_before_they_confirm",
     ),
     Defect(  # J12
         "files-never-synced",
@@ -110,7 +110,7 @@ _REVIEWED = (
         _DISK,
         "            os.fdatasync(file)\n",
         "            os.fstat(file)\n",
-        noticed_by="journal_calls::test_the_real_calls_sync_before_they_confirm",
+        noticed_by="journal/system_calls::test_the_real_calls_sync_before_they_confirm",
     ),
     Defect(  # J13
         "rotated-end-unchecked",
@@ -118,7 +118,7 @@ _REVIEWED = (
         _SCAN,
         "if self.segments and header.first != self.position:",
         "if self.segments and header.first < self.position:",
-        noticed_by="journal_reopened",
+        noticed_by="journal/reopened",
     ),
     Defect(  # J14
         "rotation-position",
@@ -126,7 +126,7 @@ _REVIEWED = (
         _FILE,
         "first = self._next - len(entries) if base else self._written",
         "first = self._next - len(entries) if base else self._next",
-        noticed_by="journal_reopened",
+        noticed_by="journal/reopened",
     ),
 )
 
@@ -140,7 +140,7 @@ _SEGMENTS = (
         "        self._synced = self._written\n"
         "        self._put(self._live_file(), self._offset, self._mark(SEAL, self._synced))\n"
         "        self._disk.sync(self._live_file())\n",
-        noticed_by="journal_crashes::test_every_crash_of_eight_operations_is_survived",
+        noticed_by="journal/crashes::test_every_crash_of_eight_operations_is_survived",
     ),
     Defect(
         "rotation-without-sync",
@@ -148,7 +148,7 @@ _SEGMENTS = (
         _FILE,
         "            self._disk.sync(self._file)\n",
         "",
-        noticed_by="journal_crashes::test_without_a_bug_the_runs_that_show_bugs_are_survived",
+        noticed_by="journal/crashes::test_without_a_bug_the_runs_that_show_bugs_are_survived",
     ),
     Defect(
         "rename-before-sync",
@@ -156,7 +156,7 @@ _SEGMENTS = (
         _FILE,
         "        self._disk.sync(self._live_file())\n        self._disk.rename(half, whole)\n",
         "        self._disk.rename(half, whole)\n        self._disk.sync(self._live_file())\n",
-        noticed_by="journal_crashes::test_every_crash_of_eight_operations_is_survived",
+        noticed_by="journal/crashes::test_every_crash_of_eight_operations_is_survived",
     ),
     Defect(
         "torn-end-not-cut",
@@ -164,7 +164,7 @@ _SEGMENTS = (
         _FILE,
         "self._disk.truncate(file, found.torn.offset)",
         "self._disk.open(self.path / found.torn.file)",
-        noticed_by="journal_crashes::test_every_crash_of_eight_operations_is_survived",
+        noticed_by="journal/crashes::test_every_crash_of_eight_operations_is_survived",
     ),
     Defect(
         "tail-unsynced-at-opening",
@@ -172,7 +172,7 @@ _SEGMENTS = (
         _FILE,
         "                self._write_again(file, found)\n                self._disk.sync(file)\n",
         "                self._write_again(file, found)\n",
-        noticed_by="journal_crashes::test_every_crash_of_eight_operations_is_survived",
+        noticed_by="journal/crashes::test_every_crash_of_eight_operations_is_survived",
     ),
     Defect(
         "tail-not-written-again",
@@ -180,7 +180,7 @@ _SEGMENTS = (
         _FILE,
         "                self._write_again(file, found)\n                self._disk.sync(file)\n",
         "                self._disk.sync(file)\n",
-        noticed_by="journal_crashes::test_every_crash_of_eight_operations_is_survived",
+        noticed_by="journal/crashes::test_every_crash_of_eight_operations_is_survived",
     ),
     Defect(
         "closed-without-a-mark",
@@ -188,7 +188,7 @@ _SEGMENTS = (
         _FILE,
         "                    self._put(self._live_file(), self._offset, self._mark(CLOSED, self._synced))\n",
         "",
-        noticed_by="journal_ends::test_whether_a_journal_was_closed_is_told",
+        noticed_by="journal/ends::test_whether_a_journal_was_closed_is_told",
     ),
     Defect(
         "second-frame-of-a-write",
@@ -196,7 +196,7 @@ _SEGMENTS = (
         _FILE,
         "            position += len(part)\n",
         "",
-        noticed_by="journal_file::test_a_long_write_is_several_frames_and_one_entry_may_be_longer",
+        noticed_by="journal/file::test_a_long_write_is_several_frames_and_one_entry_may_be_longer",
     ),
     Defect(
         "never-compacted",
@@ -204,7 +204,7 @@ _SEGMENTS = (
         _FILE,
         "return size > SEGMENT.size and size >= 2 * self._replay.size + SEGMENT.size",
         "return self._older < 0",
-        noticed_by="journal_file::test_the_file_journal_does_not_grow",
+        noticed_by="journal/file::test_the_file_journal_does_not_grow",
     ),
     Defect(
         "epoch-unchecked",
@@ -212,7 +212,7 @@ _SEGMENTS = (
         _SCAN,
         "if frame.epoch != header.epoch:",
         "if frame.epoch > header.epoch:",
-        noticed_by="journal_crashes::test_without_a_bug_the_runs_that_show_bugs_are_survived",
+        noticed_by="journal/crashes::test_without_a_bug_the_runs_that_show_bugs_are_survived",
     ),
     Defect(
         "position-unchecked",
@@ -220,7 +220,7 @@ _SEGMENTS = (
         _SCAN,
         "if frame.position != self.position:",
         "if frame.position < 0:",
-        noticed_by="journal_crashes::test_without_a_bug_the_runs_that_show_bugs_are_survived",
+        noticed_by="journal/crashes::test_without_a_bug_the_runs_that_show_bugs_are_survived",
     ),
     Defect(
         "nothing-vouches",
@@ -228,7 +228,7 @@ _SEGMENTS = (
         _SCAN,
         "return frame.watermark > self.position or",
         "return frame.watermark < 0 or",
-        noticed_by="journal_reopened",
+        noticed_by="journal/reopened",
     ),
     Defect(
         "mixed-frames-without-transactions",
@@ -236,7 +236,7 @@ _SEGMENTS = (
         _FRAME,
         "    if any(transactions):",
         "    if all(transactions):",
-        noticed_by="journal_reopened::test_a_transaction_of_an_earlier_life_never_commits",
+        noticed_by="journal/reopened::test_a_transaction_of_an_earlier_life_never_commits",
     ),
     Defect(
         "salt-known",
@@ -244,7 +244,7 @@ _SEGMENTS = (
         _DISK,
         "return secrets.randbits(31)",
         "return 1",
-        noticed_by="journal_frames",
+        noticed_by="journal/frames",
     ),
     Defect(
         "short-writes",
@@ -252,7 +252,7 @@ _SEGMENTS = (
         _DISK,
         "    while taken < len(data):",
         "    while taken <= 0 < len(data):",
-        noticed_by="journal_crashes::test_without_a_bug_the_runs_that_show_bugs_are_survived",
+        noticed_by="journal/crashes::test_without_a_bug_the_runs_that_show_bugs_are_survived",
     ),
     Defect(
         "parents-unsynced",
@@ -260,7 +260,7 @@ _SEGMENTS = (
         _DISK,
         "            self.sync_directory(folder.parent)",
         "            folder.parent.stat()",
-        noticed_by="journal_calls::test_the_real_calls_sync_before_they_confirm",
+        noticed_by="journal/system_calls::test_the_real_calls_sync_before_they_confirm",
     ),
     Defect(
         "lock-shared",
@@ -268,7 +268,7 @@ _SEGMENTS = (
         _DISK,
         "fcntl.LOCK_EX | fcntl.LOCK_NB",
         "fcntl.LOCK_SH | fcntl.LOCK_NB",
-        noticed_by="journal_machine::test_a_directory_is_locked_once",
+        noticed_by="journal/machine::test_a_directory_is_locked_once",
     ),
     Defect(
         "clean-end-unsynced",
@@ -276,7 +276,7 @@ _SEGMENTS = (
         _WATERMARK,
         "        self._put(_ENDED, said.encode())\n        self._sync()",
         "        self._put(_ENDED, said.encode())",
-        noticed_by="journal_calls::test_the_real_calls_sync_before_they_confirm",
+        noticed_by="journal/system_calls::test_the_real_calls_sync_before_they_confirm",
     ),
     Defect(
         "lost-epoch-unnoticed",
@@ -284,7 +284,7 @@ _SEGMENTS = (
         _WATERMARK,
         "    if said.epoch > epoch:",
         "    if said.epoch > epoch + said.epoch:",
-        noticed_by="journal_ends::test_a_segment_without_entries_that_is_missing_is_refused",
+        noticed_by="journal/ends::test_a_segment_without_entries_that_is_missing_is_refused",
     ),
     Defect(
         "lost-end-unnoticed",
@@ -292,7 +292,7 @@ _SEGMENTS = (
         _SCAN,
         "        self._hold_to(watermark, there=WATERMARK in names)\n",
         "",
-        noticed_by="journal_ends::test_every_cut_of_the_last_segment_is_refused_or_only_of_the_seal",
+        noticed_by="journal/ends::test_every_cut_of_the_last_segment_is_refused_or_only_of_the_seal",
     ),
 )
 
@@ -303,7 +303,7 @@ _STATE = (
         _RECOVERY,
         "        if transaction >= key:\n            key = transaction + 1\n",
         "",
-        noticed_by="journal_reopened::test_a_number_that_was_given_is_not_free_again",
+        noticed_by="journal/reopened::test_a_number_that_was_given_is_not_free_again",
     ),
     Defect(
         "removal-before-commit-forgotten",
@@ -311,7 +311,7 @@ _STATE = (
         _RECOVERY,
         "self.removed += live.pop(key, None) is not None or self._removed_before_commit(key)",
         "self.removed += live.pop(key, None) is not None",
-        noticed_by="journal_reopened::test_a_removal_holds_before_the_commit_of_what_it_removes",
+        noticed_by="journal/reopened::test_a_removal_holds_before_the_commit_of_what_it_removes",
     ),
     Defect(
         "open-transactions-survive-opening",
@@ -319,7 +319,7 @@ _STATE = (
         _RECOVERY,
         "        self._pending.clear()\n",
         "",
-        noticed_by="journal_reopened::test_a_transaction_of_an_earlier_life_never_commits",
+        noticed_by="journal/reopened::test_a_transaction_of_an_earlier_life_never_commits",
     ),
     Defect(
         "marks-dropped-by-compaction",
@@ -327,7 +327,7 @@ _STATE = (
         _RECOVERY,
         "        yield from ((_MARK, key, ATTEMPTS.pack(attempts), 0) for key, attempts in self._marks.items())\n",
         "",
-        noticed_by="journal_reopened::test_marks_and_the_newest_ids_are_there",
+        noticed_by="journal/reopened::test_marks_and_the_newest_ids_are_there",
     ),
     Defect(
         "ids-dropped-by-compaction",
@@ -335,7 +335,7 @@ _STATE = (
         _RECOVERY,
         "        yield from ((_REMEMBER, key, name, 0) for name, key in self._remembered.items())\n",
         "",
-        noticed_by="journal_reopened::test_marks_and_the_newest_ids_are_there",
+        noticed_by="journal/reopened::test_marks_and_the_newest_ids_are_there",
     ),
     Defect(
         "order-of-commits",
@@ -343,7 +343,7 @@ _STATE = (
         _RECOVERY,
         "            self._disordered |= kind == _STORE\n",
         "",
-        noticed_by="journal_reopened::test_copies_are_in_the_order_in_which_they_were_stored",
+        noticed_by="journal/reopened::test_copies_are_in_the_order_in_which_they_were_stored",
     ),
     Defect(
         "memory-tears-transactions",
@@ -351,7 +351,7 @@ _STATE = (
         _MEMORY,
         "if entry[3] or self._failed or survivors(position)",
         "if self._failed or survivors(position)",
-        noticed_by="journal_file::test_a_transaction_of_the_memory_journal_survives_whole_or_not_at_all",
+        noticed_by="journal/file::test_a_transaction_of_the_memory_journal_survives_whole_or_not_at_all",
     ),
 )
 
@@ -362,7 +362,7 @@ _ENDS = (
         _MORTAL,
         "        if error is None:",
         "        if error is None or isinstance(error, journal.failures):",
-        noticed_by="journal_file::test_after_a_failed_write_nothing_is_confirmed",
+        noticed_by="journal/file::test_after_a_failed_write_nothing_is_confirmed",
     ),
     Defect(
         "interrupt-forgotten",
@@ -370,7 +370,7 @@ _ENDS = (
         _MORTAL,
         "        if error is None:",
         "        if error is None or not isinstance(error, Exception):",
-        noticed_by="journal_interrupts::test_an_interrupt_at_any_step_loses_nothing_confirmed",
+        noticed_by="journal/interrupts::test_an_interrupt_at_any_step_loses_nothing_confirmed",
     ),
     Defect(
         "fork-not-minded",
@@ -378,7 +378,7 @@ _ENDS = (
         _MORTAL,
         "    os.register_at_fork(after_in_child=forked)\n",
         "    os.register_at_fork(before=os.getpid)\n",
-        noticed_by="journal_forks::test_a_fork_is_refused_at_once_and_the_parent_goes_on",
+        noticed_by="journal/forks::test_a_fork_is_refused_at_once_and_the_parent_goes_on",
     ),
     Defect(
         "full-disk-untold",
@@ -386,7 +386,7 @@ _ENDS = (
         _DISK,
         "_NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}",
         "_NO_ROOM = {errno.EDQUOT, errno.EFBIG}",
-        noticed_by="journal_room::test_a_full_disk_is_a_failure_and_opening_works_when_there_is_room",
+        noticed_by="journal/full_disk::test_a_full_disk_is_a_failure_and_opening_works_when_there_is_room",
     ),
 )
 
@@ -397,7 +397,7 @@ _DATABASES = (
         _ROWS,
         "if self._waiting or self._synced < self._written:",
         "if self._waiting:",
-        noticed_by="journal_calls::test_the_real_calls_sync_before_they_confirm",
+        noticed_by="journal/system_calls::test_the_real_calls_sync_before_they_confirm",
     ),
     Defect(
         "sqlite-sync-changes-nothing",
@@ -406,7 +406,7 @@ _DATABASES = (
         "            if not rows:\n                cursor.execute(_UPDATE, self._head().columns)"
         "  # SQLite drops what changes nothing\n",
         "",
-        noticed_by="journal_calls::test_the_real_calls_sync_before_they_confirm",
+        noticed_by="journal/system_calls::test_the_real_calls_sync_before_they_confirm",
     ),
     Defect(
         "row-checksum-without-epoch",
@@ -414,7 +414,7 @@ _DATABASES = (
         _ROWS,
         "_COLUMNS.pack(position, epoch, kind, key, transaction)",
         "_COLUMNS.pack(position, 0, kind, key, transaction)",
-        noticed_by="journal_sql::test_rows_that_are_not_what_was_written_are_refused",
+        noticed_by="journal/sql::test_rows_that_are_not_what_was_written_are_refused",
     ),
     Defect(
         "rows-give-keys-twice",
@@ -422,7 +422,7 @@ _DATABASES = (
         _RECOVERY,
         "        self.next_key = beyond_all\n",
         "",
-        noticed_by="journal_reopened",
+        noticed_by="journal/reopened",
     ),
     Defect(
         "rows-not-held-to-their-end",
@@ -430,7 +430,7 @@ _DATABASES = (
         _ROWS,
         "        hold_to(self._name, head.watermark, head, position)\n",
         "",
-        noticed_by="journal_ends::test_rows_that_are_missing_at_the_end_are_refused",
+        noticed_by="journal/ends::test_rows_that_are_missing_at_the_end_are_refused",
     ),
     Defect(
         "rows-closed-unsaid",
@@ -438,7 +438,7 @@ _DATABASES = (
         _ROWS,
         "                    self._closed = self._epoch\n",
         "",
-        noticed_by="journal_ends::test_whether_a_journal_was_closed_is_told",
+        noticed_by="journal/ends::test_whether_a_journal_was_closed_is_told",
     ),
     Defect(
         "sqlite-not-held-to-its-watermark",
@@ -446,7 +446,7 @@ _DATABASES = (
         _SQLITE,
         "        _hold(self._path, _beside(self._path), head, position)\n",
         "",
-        noticed_by="journal_ends::test_a_file_that_is_missing_is_refused",
+        noticed_by="journal/ends::test_a_file_that_is_missing_is_refused",
     ),
     Defect(
         "sqlite-pages-unchecked",
@@ -454,7 +454,7 @@ _DATABASES = (
         _SQLITE,
         "        _check_pages(self._path, self._database)\n        self._open()",
         "        self._open()",
-        noticed_by="journal_flips::test_every_flip_is_refused_in_one_sentence_or_everything_is_there",
+        noticed_by="journal/flips::test_every_flip_is_refused_in_one_sentence_or_everything_is_there",
     ),
     Defect(
         "postgres-opened-twice",
@@ -462,7 +462,7 @@ _DATABASES = (
         _POSTGRES,
         "if locked is None or not locked[0]:",
         "if locked is None:",
-        noticed_by="journal_protocol::test_two_cannot_have_the_same_journal_open",
+        noticed_by="journal/protocol::test_two_cannot_have_the_same_journal_open",
     ),
     Defect(
         "postgres-in-any-order",
@@ -470,7 +470,7 @@ _DATABASES = (
         _POSTGRES,
         "WHERE name = %s ORDER BY position",
         "WHERE name = %s",
-        noticed_by="journal_sql::test_rows_of_postgres_that_are_not_what_was_written_are_refused",
+        noticed_by="journal/sql::test_rows_of_postgres_that_are_not_what_was_written_are_refused",
     ),
     Defect(
         "postgres-replaces-without-waiting",
@@ -478,7 +478,7 @@ _DATABASES = (
         _POSTGRES,
         '            cursor.execute("SET LOCAL synchronous_commit = on")\n',
         "",
-        noticed_by="journal_postgres::test_a_compaction_waits_for_the_disk_of_the_server",
+        noticed_by="journal/postgres::test_a_compaction_waits_for_the_disk_of_the_server",
     ),
 )
 

@@ -13,12 +13,13 @@ from typing import Any
 import pytest
 
 from model_tests import architecture, documents
-from model_tests.support.tables import shipped
 from model_tests.support.engine.calls import shared_wiring
+from model_tests.support.places import EXAMPLES, PROJECT
+from model_tests.support.tables import shipped
 
 __all__ = ["shared_wiring"]
 
-_ENGINE = documents.ROOT / "docs" / "engine.md"
+_ENGINE = PROJECT / "docs" / "engine.md"
 
 
 @pytest.fixture(autouse=True)
@@ -42,7 +43,7 @@ def test_the_examples_of_the_engine_are_there() -> None:
 def test_the_guide_shows_the_examples_and_what_is_said_of_them() -> None:
     text = documents.GUIDE.read_text(encoding="utf-8")
     assert text == documents.current(documents.GUIDE), "run python -m model_tests.documents"
-    shown = {path.name for path in (Path(__file__).parent / "examples").glob("*.py")}
+    shown = {path.name for path in EXAMPLES.glob("*.py")}
     assert len(shown) == 5
     assert all(f"<!-- from model_tests/examples/{name} -->" in text for name in shown)
     assert text.count("again: pytest ") == 2
@@ -67,7 +68,7 @@ def test_the_python_of_the_page_of_witnesses_runs(capsys: pytest.CaptureFixture[
 
 # What documents say of the project is so.
 
-PAGES = sorted(path for path in documents.ROOT.rglob("*.md") if not {".venv", "node_modules"} & {*path.parts})
+PAGES = sorted(path for path in PROJECT.rglob("*.md") if not {".venv", "node_modules"} & {*path.parts})
 
 
 def test_the_picture_of_the_packages_is_that_of_the_imports() -> None:
@@ -85,7 +86,7 @@ def test_no_package_imports_one_above_it() -> None:
     assert not upwards
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda path: str(path.relative_to(documents.ROOT)))
+@pytest.mark.parametrize("page", PAGES, ids=lambda path: str(path.relative_to(PROJECT)))
 def test_links_lead_somewhere(page: Path) -> None:
     text = re.sub(r"```.*?```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
     for target in re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", text):
@@ -93,16 +94,16 @@ def test_links_lead_somewhere(page: Path) -> None:
 
 
 def test_every_command_has_a_section() -> None:
-    text = (documents.ROOT / "docs" / "commands.md").read_text(encoding="utf-8")
+    text = (PROJECT / "docs" / "commands.md").read_text(encoding="utf-8")
     sections = set(re.findall(r"^## ackfsm (\w+)", text, flags=re.MULTILINE))
     usage = subprocess.run(
-        [sys.executable, "-m", "ackfsm.cli", "--help"], capture_output=True, text=True, check=True, cwd=documents.ROOT
+        [sys.executable, "-m", "ackfsm.cli", "--help"], capture_output=True, text=True, check=True, cwd=PROJECT
     ).stdout
     assert sections == set(re.findall(r"^    (\w+) ", usage, flags=re.MULTILINE))
 
 
 def test_the_page_of_the_tables_names_every_file() -> None:
-    spec = documents.ROOT / "spec"
+    spec = PROJECT / "spec"
     text = (spec / "README.md").read_text(encoding="utf-8")
     for path in spec.iterdir():
         name = f"`{path.name}/*.yaml`" if path.is_dir() else f"`{path.name}`"
@@ -110,21 +111,21 @@ def test_the_page_of_the_tables_names_every_file() -> None:
 
 
 def test_the_index_of_the_documents_names_each() -> None:
-    text = (documents.ROOT / "docs" / "README.md").read_text(encoding="utf-8")
-    for path in (documents.ROOT / "docs").glob("*.md"):
+    text = (PROJECT / "docs" / "README.md").read_text(encoding="utf-8")
+    for path in (PROJECT / "docs").glob("*.md"):
         assert path.name == "README.md" or f"({path.name})" in text
-    decisions = documents.ROOT / "docs" / "decisions"
+    decisions = PROJECT / "docs" / "decisions"
     text = (decisions / "README.md").read_text(encoding="utf-8")
     for path in decisions.glob("*.md"):
         assert path.name == "README.md" or f"({path.name})" in text
 
 
 def _references() -> Iterator[tuple[str, str]]:
-    for path in sorted((documents.ROOT / "ackfsm").rglob("*.py")):
+    for path in sorted((PROJECT / "ackfsm").rglob("*.py")):
         for target in re.findall(
             r":(?:func|class|meth|mod|data|exc|attr):`~?(ackfsm[\w.]*)`", path.read_text(encoding="utf-8")
         ):
-            yield str(path.relative_to(documents.ROOT)), target
+            yield str(path.relative_to(PROJECT)), target
 
 
 @pytest.mark.parametrize(("file", "target"), sorted(set(_references())))

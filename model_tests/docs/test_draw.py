@@ -27,6 +27,7 @@ from ackfsm.draw import Format, draw, overview, write_all
 from ackfsm.network import Bounds, Network, compose
 from ackfsm.tables import Fsm, Lane, Monitor, Move, Row, Specification
 from ackfsm.terms import Anomaly, Configuration, Fault, InputError
+from model_tests.support.places import PROJECT
 from model_tests.support.tables import actions, bounds, configurations, shipped, small_spec, values
 
 SPEC = shipped()
@@ -750,7 +751,7 @@ def test_the_folder_is_the_same_bytes_on_another_day_and_machine(folder_of_pages
         "TZ": "Asia/Tokyo",
         "HOME": str(tmp_path),
     }
-    environment["PYTHONPATH"] = str(Path(__file__).resolve().parent.parent)
+    environment["PYTHONPATH"] = str(PROJECT)
     subprocess.run([sys.executable, "-c", script, str(tmp_path / "again")], cwd=tmp_path, env=environment, check=True)
     first, second = (
         {p.relative_to(f): p.read_bytes() for p in f.rglob("*.*")} for f in (folder_of_pages, tmp_path / "again")

@@ -20,7 +20,6 @@ from ackfsm.terms import Anomaly, Fault, Profile
 from ackfsm.views import systems
 from model_tests.support.tables import shipped
 
-ROOT = Path(__file__).resolve().parent.parent
 SMALL = Profile.SOLACE
 """The system with the fewest modes."""
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, note, settings
 from hypothesis import strategies as st
 
-from model_tests.applications.campaign import campaign as applications
+from model_tests.applications import campaign as applications
 from model_tests.applications.known import KNOWN, Known, known, tells
 from model_tests.applications.mended import MENDED
 from model_tests.applications.programs import Consume, Fault, Program, Send, Sender, T, Worker, houses, program

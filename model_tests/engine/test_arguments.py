@@ -14,8 +14,8 @@ from ackfsm.engine import Body, Broker, Message, Session, Shuffled, Timed
 from ackfsm.engine.aio import AsyncBroker
 from ackfsm.journal import MemoryJournal
 from ackfsm.terms import InputError
-from model_tests.support.tables import shipped
 from model_tests.support.engine.calls import assert_kept, shared_wiring
+from model_tests.support.tables import shipped
 
 __all__ = ["shared_wiring"]
 

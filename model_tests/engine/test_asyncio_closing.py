@@ -28,8 +28,8 @@ from ackfsm.engine.aio import (
     AsyncProducer,
     AsyncSession,
 )
-from model_tests.support.tables import shipped
 from model_tests.support.engine.calls import assert_kept, shared_wiring
+from model_tests.support.tables import shipped
 
 __all__ = ["shared_wiring"]
 

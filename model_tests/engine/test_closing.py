@@ -25,9 +25,9 @@ from ackfsm.engine import (
 )
 from ackfsm.journal import FileJournal, Journal, SqliteJournal
 from ackfsm.terms import AckMode, Profile
-from model_tests.support.tables import shipped
 from model_tests.support.engine.calls import Application, assert_kept, shared_wiring
 from model_tests.support.engine.refinement import Refinement
+from model_tests.support.tables import shipped
 
 __all__ = ["shared_wiring"]
 

@@ -11,8 +11,8 @@ import pytest
 from ackfsm.engine import Broker, Connection, Consumer, JMSException, MessageRejected, Producer, Session
 from ackfsm.engine.core.instances import Copy, Link
 from ackfsm.engine.core.model import BoundEvent
-from model_tests.support.tables import shipped
 from model_tests.support.engine.calls import assert_kept, shared_wiring
+from model_tests.support.tables import shipped
 
 __all__ = ["shared_wiring"]
 

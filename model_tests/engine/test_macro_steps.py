@@ -12,8 +12,8 @@ from ackfsm.engine import AtOnce, Broker, JMSException, Message, OutcomeUnknown,
 from ackfsm.engine.core.scheduler import Scheduler
 from ackfsm.engine.core.stepper import Stepper
 from ackfsm.journal import JournalFailure, MemoryJournal
-from model_tests.support.tables import shipped
 from model_tests.support.engine.calls import shared_wiring
+from model_tests.support.tables import shipped
 
 __all__ = ["shared_wiring"]
 

@@ -17,8 +17,8 @@ from ackfsm.engine import Body, Broker, MapValue, Message, MessageFormatExceptio
 from ackfsm.engine.core.codec import pack, unpack
 from ackfsm.journal import FileJournal, Journal, Kind, MemoryJournal, SqliteJournal
 from ackfsm.terms import DeliveryMode, InputError
-from model_tests.support.tables import shipped
 from model_tests.support.engine.calls import assert_kept, shared_wiring
+from model_tests.support.tables import shipped
 
 __all__ = ["shared_wiring"]
 

@@ -20,9 +20,9 @@ from ackfsm.engine import (
     prometheus,
 )
 from ackfsm.journal import FileJournal
-from model_tests.support.tables import shipped
 from model_tests.support.engine.calls import shared_wiring
 from model_tests.support.engine.counts import assert_counted
+from model_tests.support.tables import shipped
 
 __all__ = ["shared_wiring"]
 

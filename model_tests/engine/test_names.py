@@ -17,11 +17,10 @@ from ackfsm import tables
 from ackfsm.engine.core.names import STATES, Agent, Condition, Event, Machine, check_names
 from ackfsm.engine.core.table import read_execution
 from ackfsm.terms import SpecError
+from model_tests.support.places import SPEC
 from model_tests.support.tables import shipped
 
 _T = TypeVar("_T")
-
-_SPEC = Path(__file__).resolve().parent.parent / "spec"
 
 
 def _renamed(mapping: Mapping[str, _T], name: str) -> Mapping[str, _T]:
@@ -44,7 +43,7 @@ def _with(specification: tables.Specification, name: enum.StrEnum, machine: Mach
 
 def _changed(folder: Path, old: str, new: str) -> Path:
     """A copy of the tables, with another text in ``execution.yaml``."""
-    shutil.copytree(_SPEC, folder)
+    shutil.copytree(SPEC, folder)
     file = folder / "execution.yaml"
     text = file.read_text(encoding="utf-8")
     assert old in text

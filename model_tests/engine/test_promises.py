@@ -30,9 +30,9 @@ from ackfsm.engine import (
 )
 from ackfsm.journal import FileJournal, Journal, MemoryJournal, OsDisk
 from ackfsm.terms import Verdict
-from model_tests.support.tables import shipped
 from model_tests.support.engine.calls import shared_wiring
 from model_tests.support.engine.laboratory import judged
+from model_tests.support.tables import shipped
 
 __all__ = ["shared_wiring"]
 

@@ -12,8 +12,8 @@ import pytest
 from ackfsm.engine import Broker, BrokerStopped, IllegalStateException, JMSException, Shuffled, Timed
 from ackfsm.journal import FileJournal, Journal, SqliteJournal
 from ackfsm.terms import InputError, Profile
-from model_tests.support.tables import shipped
 from model_tests.support.engine.calls import assert_kept, shared_wiring
+from model_tests.support.tables import shipped
 
 __all__ = ["shared_wiring"]
 

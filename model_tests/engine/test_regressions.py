@@ -17,12 +17,12 @@ import pytest
 from ackfsm.engine import Broker, JournalInconsistent, Stuck
 from ackfsm.history import Result
 from ackfsm.terms import Anomaly, Verdict
-from model_tests.support.engine import bugs
-from model_tests.support.engine import programs
+from model_tests.support.engine import bugs, programs
 from model_tests.support.engine.bugs import Bug, Change
 from model_tests.support.engine.laboratory import Laboratory, judged
+from model_tests.support.places import PROJECT
 
-DOCUMENT = Path(__file__).resolve().parent.parent / "docs" / "regressions.md"
+DOCUMENT = PROJECT / "docs" / "regressions.md"
 
 
 @dataclasses.dataclass(frozen=True)

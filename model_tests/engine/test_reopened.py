@@ -10,8 +10,8 @@ import pytest
 
 from ackfsm.engine import Broker, HeaderValue, Outcome
 from ackfsm.journal import FileJournal, Journal, Kind, MemoryJournal, SqliteJournal
-from model_tests.support.tables import shipped
 from model_tests.support.engine.calls import shared_wiring
+from model_tests.support.tables import shipped
 
 __all__ = ["shared_wiring"]
 

@@ -15,9 +15,9 @@ from ackfsm.engine import (
     Timed,
     TransactionRolledBackException,
 )
-from model_tests.support.tables import shipped
 from model_tests.support.engine.calls import assert_kept, shared_wiring
 from model_tests.support.engine.refinement import Refinement
+from model_tests.support.tables import shipped
 
 __all__ = ["shared_wiring"]
 

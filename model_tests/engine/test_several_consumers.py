@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 import pytest
 
 from ackfsm.engine import Broker, Consumer, IllegalStateException, Message, Session
-from model_tests.support.tables import shipped
 from model_tests.support.engine.calls import shared_wiring
+from model_tests.support.tables import shipped
 
 __all__ = ["shared_wiring"]
 

@@ -18,8 +18,8 @@ from ackfsm.engine import (
     TransactionRolledBackException,
 )
 from ackfsm.engine.core.scheduler import Scheduler
-from model_tests.support.tables import shipped
 from model_tests.support.engine.calls import assert_kept, shared_wiring
+from model_tests.support.tables import shipped
 
 __all__ = ["shared_wiring"]
 

@@ -24,8 +24,8 @@ from ackfsm.engine import (
 from ackfsm.engine.core.model import BoundEvent
 from ackfsm.engine.core.names import FRAMES
 from ackfsm.engine.core.scheduler import Scheduler
-from model_tests.support.tables import shipped
 from model_tests.support.engine.calls import shared_wiring
+from model_tests.support.tables import shipped
 
 __all__ = ["shared_wiring"]
 

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from ackfsm import draw, engine, explore, export, history, journal, matrix, network, tables, throughput
 from ackfsm.terms import AckfsmError, Anomaly, Fault, Profile, parse_value
-from model_tests.support.tables import shipped
 from model_tests.fuzz.files import Laboratory
 from model_tests.fuzz.words import FLAGS, JUNK, KEYS, NUMBERS, mostly
+from model_tests.support.tables import shipped
 
 __all__ = ["PUBLIC", "Called", "calls", "perform"]
 

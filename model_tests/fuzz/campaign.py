@@ -21,11 +21,11 @@ import hypothesis
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from model_tests.support.tables import read_once
 from model_tests.fuzz.calls import calls, perform
 from model_tests.fuzz.commands import command_lines
 from model_tests.fuzz.files import Laboratory
 from model_tests.fuzz.outcomes import complaints, run
+from model_tests.support.tables import read_once
 
 
 def _session(minutes: float, seed: int) -> int:
@@ -82,13 +82,9 @@ def _round(
     functions()
 
 
-def _main() -> int:
+def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--minutes", type=float, default=1)
     parser.add_argument("--seed", type=int, default=0)
     arguments = parser.parse_args()
     return min(1, _session(arguments.minutes, 1000 * arguments.seed))
-
-
-if __name__ == "__main__":
-    sys.exit(_main())

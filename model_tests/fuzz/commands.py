@@ -8,9 +8,9 @@ from collections.abc import Callable, Mapping
 from hypothesis import strategies as st
 
 from ackfsm.terms import Anomaly, Fault, Profile
-from model_tests.support.tables import shipped
 from model_tests.fuzz.files import Laboratory
 from model_tests.fuzz.words import JUNK, KEYS, mostly, values
+from model_tests.support.tables import shipped
 
 __all__ = ["command_lines"]
 

@@ -12,8 +12,8 @@ from ackfsm.journal import (
     random_run,
 )
 from ackfsm.terms import InputError
-from model_tests.support.tables import shipped
 from model_tests.support.journal.bugs import BUGS, DAMAGE_BUG, opened
+from model_tests.support.tables import shipped
 
 EIGHT = {
     "store 1, write, store 2, write, sync, remove 1, write, sync": (28, 1_065, 11_315),

@@ -23,6 +23,7 @@ from ackfsm.journal import (
 )
 from ackfsm.journal._watermark import Watermark
 from ackfsm.terms import InputError
+from model_tests.support.places import PROJECT
 
 
 @pytest.fixture
@@ -312,7 +313,7 @@ def test_nothing_confirmed_is_lost_and_nothing_removed_comes_back_after_kills(
 ) -> None:
     path = tmp_path / "journal"
     command = [sys.executable, "-m", "model_tests.support.journal.kill", kind, str(path), "20", str(kills)]
-    told = subprocess.run(command, check=True, capture_output=True, text=True, cwd=Path(__file__).parent.parent).stdout
+    told = subprocess.run(command, check=True, capture_output=True, text=True, cwd=PROJECT).stdout
     lives = [[line.split() for line in life.splitlines()] for life in told.split("killed\n")][:-1]
     assert len(lives) == kills
     confirmed, removed, unsure = 0, set[int](), set[int]()

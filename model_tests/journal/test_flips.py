@@ -14,8 +14,8 @@ import pytest
 
 from ackfsm.journal import Kind, Recovery, SqliteJournal, inspect_sqlite
 from ackfsm.terms import AckfsmError, InputError
-from model_tests.support.journal.system_bugs import ROW_BUGS
 from model_tests.journal.test_file import fill
+from model_tests.support.journal.system_bugs import ROW_BUGS
 
 _ZEROS = re.compile(rb"\0{24,}")
 FILES = ("", "-wal", "-watermark")

@@ -14,11 +14,11 @@ import pytest
 
 from ackfsm.journal import FileJournal, Journal, JournalFailure, Kind, PostgresJournal, SqliteJournal
 from ackfsm.terms import InputError
+from model_tests.journal.test_full_disk import kept
 from model_tests.support.journal.postgres import server
 from model_tests.support.journal.system_bugs import FORK_BUGS
-from model_tests.journal.test_full_disk import kept
+from model_tests.support.places import PROJECT
 
-ROOT = Path(__file__).parent.parent
 PROGRAM = [sys.executable, "-m", "model_tests.support.journal.fork"]
 
 
@@ -133,7 +133,7 @@ def test_a_journal_that_is_closed_is_free_while_a_fork_lives(opened: Callable[[]
 @pytest.mark.parametrize("kind", ["file", "sqlite"])
 def test_a_journal_whose_process_was_killed_is_free_while_a_fork_of_it_lives(kind: str, tmp_path: Path) -> None:
     path = tmp_path / "journal"
-    with subprocess.Popen([*PROGRAM, kind, path, "stay"], cwd=ROOT, stdout=subprocess.PIPE, text=True) as parent:
+    with subprocess.Popen([*PROGRAM, kind, path, "stay"], cwd=PROJECT, stdout=subprocess.PIPE, text=True) as parent:
         assert parent.stdout is not None
         child = int(parent.stdout.readline())
         try:
@@ -151,7 +151,7 @@ def test_a_journal_whose_process_was_killed_is_free_while_a_fork_of_it_lives(kin
 @pytest.mark.parametrize("kind", ["file", "sqlite"])
 def test_the_end_of_a_fork_takes_nothing_from_its_parent(kind: str, tmp_path: Path) -> None:
     path = tmp_path / "journal"
-    subprocess.run([*PROGRAM, kind, path, "end"], cwd=ROOT, check=True, capture_output=True)
+    subprocess.run([*PROGRAM, kind, path, "end"], cwd=PROJECT, check=True, capture_output=True)
     journal = (FileJournal if kind == "file" else SqliteJournal)(path)
     assert list(journal.recovery.live) == [1, 2], "both were confirmed, one while the fork was there, one after it"
     journal.close()
@@ -161,7 +161,7 @@ def test_the_end_of_a_fork_takes_nothing_from_its_parent(kind: str, tmp_path: Pa
 def test_a_journal_that_does_not_mind_forks_is_noticed(name: str, tmp_path: Path) -> None:
     kind, _ = FORK_BUGS[name]
     path = tmp_path / "journal"
-    subprocess.run([*PROGRAM, kind, path, "end", name], cwd=ROOT, check=False, capture_output=True)
+    subprocess.run([*PROGRAM, kind, path, "end", name], cwd=PROJECT, check=False, capture_output=True)
     assert path.exists(), "the program has not begun"
     try:
         journal = (FileJournal if kind == "file" else SqliteJournal)(path)

@@ -17,8 +17,7 @@ import pytest
 from ackfsm import cli
 from ackfsm.journal import Disk, FileJournal, Journal, OsDisk, SimulatedDisk, SqliteJournal
 from ackfsm.terms import AckfsmError, InputError
-
-ROOT = Path(__file__).parent.parent
+from model_tests.support.places import PROJECT
 
 # one disk is as the other
 
@@ -124,7 +123,7 @@ def small_disk(folder: Path) -> Iterator[Path]:
 def filled(kind: str, path: Path, limit: int = 0) -> int:
     """Fill the disk with a journal; gives how many entries were confirmed, after looking at what was said."""
     command = [sys.executable, "-m", "model_tests.support.journal.full_disk", kind, str(path), str(limit)]
-    done = subprocess.run(command, check=True, capture_output=True, text=True, cwd=ROOT)
+    done = subprocess.run(command, check=True, capture_output=True, text=True, cwd=PROJECT)
     confirmed, failure, after = done.stdout.splitlines()
     assert "nothing more is confirmed" in failure
     assert "open" in after
@@ -177,7 +176,7 @@ def test_a_journal_of_another_process_is_in_use_until_that_is_killed(
 ) -> None:
     path = tmp_path / "journal"
     command = [sys.executable, "-c", _HOLDS, kind, str(path)]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=ROOT) as other:
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=PROJECT) as other:
         assert other.stdout is not None
         assert other.stdout.readline() == b"open\n"
         with pytest.raises(InputError, match="in use"):

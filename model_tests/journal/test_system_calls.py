@@ -14,11 +14,10 @@ from pathlib import Path
 import pytest
 
 from ackfsm.journal import SqliteJournal
-from model_tests.support.journal.system_calls import TRACED, Call, parsed, recorded, violations
 from model_tests.support.journal.program import PROGRAMS
 from model_tests.support.journal.system_bugs import REAL_BUGS
-
-ROOT = Path(__file__).parent.parent
+from model_tests.support.journal.system_calls import TRACED, Call, parsed, recorded, violations
+from model_tests.support.places import PROJECT
 
 
 @functools.cache
@@ -42,8 +41,15 @@ def strace(tmp_path: Path) -> Callable[[str, str | None], list[str]]:
         folder, trace = tmp_path / "folder", tmp_path / "trace"
         folder.mkdir()
         command: list[str | Path] = ["strace", "-f", "-xx", "-s", "200", "-e", f"trace={TRACED}", "-o", trace]
-        command += [sys.executable, "-m", "model_tests.support.journal.program", program, folder, *([bug] if bug else [])]
-        subprocess.run(command, check=True, cwd=ROOT, capture_output=True)
+        command += [
+            sys.executable,
+            "-m",
+            "model_tests.support.journal.program",
+            program,
+            folder,
+            *([bug] if bug else []),
+        ]
+        subprocess.run(command, check=True, cwd=PROJECT, capture_output=True)
         return violations(parsed(trace.read_text()), folder)
 
     return run

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from model_tests.defects.campaign import campaign as defects
+from model_tests.defects import campaign as defects
 from model_tests.defects.campaign import DEFECTS, PROJECT, Interrupted, Result, TooCoarse, Trials
 from model_tests.defects.form import Defect
 
@@ -18,7 +18,7 @@ def test_a_defect_can_be_put_into_the_project(defect: Defect) -> None:
     source = (PROJECT / "ackfsm" / defect.file).read_text(encoding="utf-8")
     assert ast.dump(ast.parse(defect.changed(source))) != ast.dump(ast.parse(source))
     file, _, test = defect.noticed_by.partition("::")
-    assert not file or test in (PROJECT / "model_tests" / f"test_{file}.py").read_text(encoding="utf-8")
+    assert not file or test in (PROJECT / defects.file_of(file)).read_text(encoding="utf-8")
 
 
 def test_the_table_is_large_and_nearly_all_of_it_has_to_be_noticed() -> None:
@@ -36,9 +36,10 @@ def test_text_that_stands_there_twice_or_not_at_all_is_refused() -> None:
 
 def test_every_file_of_tests_that_is_named_is_there_once() -> None:
     [named] = defects.order(None)
-    there = {file.stem.removeprefix("test_") for file in (PROJECT / "model_tests").glob("test_*.py")}
-    wanted = {name for name in there if name.startswith(("engine_", "journal_", "pytest_plugin"))}
-    assert sorted(named) == sorted(wanted | {"lost_work"})
+    rooms = ("engine", "journal", "plugin")
+    wanted = [file for room in rooms for file in (PROJECT / "model_tests" / room).glob("test_*.py")]
+    wanted.append(PROJECT / defects.file_of("spec/lost_work"))
+    assert sorted(PROJECT / defects.file_of(name) for name in named) == sorted(wanted)
 
 
 def _ready(monkeypatch: pytest.MonkeyPatch, project: Path) -> Defect:

@@ -13,9 +13,9 @@ from pathlib import Path, PurePosixPath
 import pytest
 
 import ackfsm
+from model_tests.support.places import PROJECT
 
-ROOT = Path(__file__).resolve().parent.parent
-SPEC = {path.relative_to(ROOT / "spec").as_posix(): path for path in (ROOT / "spec").rglob("*") if path.is_file()}
+SPEC = {path.relative_to(PROJECT / "spec").as_posix(): path for path in (PROJECT / "spec").rglob("*") if path.is_file()}
 
 
 def _python(*arguments: str, cwd: Path, **environment: str) -> str:
@@ -36,7 +36,7 @@ def _python(*arguments: str, cwd: Path, **environment: str) -> str:
 def dist(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with the source distribution and the wheel built from it: what either lacks, the wheel lacks."""
     folder = tmp_path_factory.mktemp("dist")
-    _python("-m", "build", "--no-isolation", "--outdir", str(folder), str(ROOT), cwd=folder)
+    _python("-m", "build", "--no-isolation", "--outdir", str(folder), str(PROJECT), cwd=folder)
     return folder
 
 

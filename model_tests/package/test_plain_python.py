@@ -17,8 +17,8 @@ from typing import Any
 import pytest
 
 from ackfsm import cli
+from model_tests.support.places import PROJECT
 
-ROOT = Path(__file__).resolve().parent.parent
 NUMBA = ("numba", "llvmlite")
 HEAVY = (*NUMBA, "numpy", "pandas", "pyarrow", "pyspark")
 
@@ -32,7 +32,7 @@ def without(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
     for package in Path(sysconfig.get_paths()["purelib"]).iterdir():
         if not package.name.startswith(request.param) and package.suffix != ".pth":
             (packages / package.name).symlink_to(package)
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT), str(packages)])}
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(PROJECT), str(packages)])}
 
     def run(*arguments: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(

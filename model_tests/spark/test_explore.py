@@ -17,10 +17,10 @@ from ackfsm.network import Bounds, Network, compose
 from ackfsm.spark._chunks import Batches, minus_visited, rows_of
 from ackfsm.spark._levels import TOLD, Levels, states_in
 from ackfsm.terms import DefectError, Fault, InputError, SpecError
-from model_tests.support.tables import shipped
+from model_tests.checker.test_explore import proves
 from model_tests.searches import fitting
 from model_tests.support.checker.drawn_networks import drawn
-from model_tests.checker.test_explore import proves
+from model_tests.support.tables import shipped
 
 pytestmark = pytest.mark.spark
 

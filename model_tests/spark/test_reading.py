@@ -22,12 +22,13 @@ from ackfsm import history, spark
 from ackfsm.history import _source
 from ackfsm.spark._lines import reader, spark_names, uri
 from ackfsm.terms import Anomaly, InputError
+from model_tests.support.places import DATA
 from model_tests.support.tables import shipped
 
 pytestmark = pytest.mark.spark
 
 SPEC = shipped()
-VALID = Path(__file__).parent / "data" / "synthetic" / "legal_redelivered_on_first_sight.jsonl"
+VALID = DATA / "synthetic" / "legal_redelivered_on_first_sight.jsonl"
 
 
 @pytest.fixture

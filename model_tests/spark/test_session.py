@@ -14,9 +14,9 @@ import pytest
 from ackfsm import spark
 from ackfsm.spark import _session
 from ackfsm.terms import InputError
+from model_tests.support.places import DATA, PROJECT
 
-HERE = Path(__file__).parent
-FILE = HERE / "data" / "synthetic" / "unreadable_line.jsonl"
+FILE = DATA / "synthetic" / "unreadable_line.jsonl"
 CLASSIC = "session = spark.session('local[2]')"
 CONNECT = """
 from pyspark.sql import SparkSession
@@ -57,14 +57,14 @@ except InputError as error:
 
 def _run(start: str, tmp_path: Path, **environment: str) -> subprocess.CompletedProcess[str]:
     torn = tmp_path / "torn.jsonl.gz"
-    torn.write_bytes((HERE / "data" / "rabbitmq-i-tx-broker-kill.jsonl.gz").read_bytes()[:5000])
+    torn.write_bytes((DATA / "rabbitmq-i-tx-broker-kill.jsonl.gz").read_bytes()[:5000])
     return _python(SAME.format(start=start, file=str(FILE), torn=str(torn)), **environment)
 
 
 def _python(program: str, **environment: str) -> subprocess.CompletedProcess[str]:
     told = subprocess.run(
         [sys.executable, "-c", program],
-        cwd=HERE.parent,
+        cwd=PROJECT,
         env={**os.environ, "SPARK_SUBMIT_OPTS": "-XX:TieredStopAtLevel=1", **environment},
         capture_output=True,
         text=True,

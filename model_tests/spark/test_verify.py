@@ -13,13 +13,17 @@ from pyspark.sql import SparkSession  # noqa: TC002 - pytest fixtures are looked
 from ackfsm import history, spark
 from ackfsm.history import Findings
 from ackfsm.terms import Anomaly, Configuration, InputError
-from model_tests.verify import test_actions as test_history_actions, test_clocks as test_history_clocks, test_counts as test_history_counts, test_prefetch as test_history_prefetch, test_recording as test_history_recording
+from model_tests.support.places import DATA
 from model_tests.support.tables import shipped
 from model_tests.support.verify.notation import events_of, write
+from model_tests.verify import test_actions as test_history_actions
+from model_tests.verify import test_clocks as test_history_clocks
+from model_tests.verify import test_counts as test_history_counts
+from model_tests.verify import test_prefetch as test_history_prefetch
+from model_tests.verify import test_recording as test_history_recording
 
 pytestmark = pytest.mark.spark
 
-DATA = Path(__file__).parent / "data"
 SPEC = shipped()
 NAMES = ("message", "session", "queue", "transaction")
 CLEAN = (DATA / "synthetic" / "legal_redelivered_on_first_sight.jsonl").read_text().splitlines()

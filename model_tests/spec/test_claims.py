@@ -18,7 +18,8 @@ from ackfsm.claims import ClaimResult, Status
 from ackfsm.claims._questions import Search
 from ackfsm.network import Bounds, Network, compose
 from ackfsm.terms import Fault, InputError, SpecError
-from model_tests.support.tables import SPEC, copy_of_spec, networks, replace, shipped
+from model_tests.support.places import SPEC
+from model_tests.support.tables import copy_of_spec, networks, replace, shipped
 
 SEEDS = {
     "000_be388292969c6445.txt": 5,

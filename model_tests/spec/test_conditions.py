@@ -15,7 +15,8 @@ from ackfsm.network import Bounds
 from ackfsm.tables import Condition
 from ackfsm.tables._conditions import parse_condition
 from ackfsm.terms import Configuration, Fault, key_type
-from model_tests.support.tables import SPEC, bounds, configurations, shipped, values
+from model_tests.support.places import SPEC
+from model_tests.support.tables import bounds, configurations, shipped, values
 
 FORBIDDEN = {
     "a call": "f()",

@@ -11,8 +11,8 @@ from ackfsm import tables
 from ackfsm.tables import Specification
 from ackfsm.terms import Fault, Profile
 from model_tests.spec import test_facts as facts
-from model_tests.support.tables import copy_of_spec, replace, shipped
 from model_tests.spec.test_facts import CLIENT, DUPLICATE, LOSS, PRE, REPROCESSED, STRICT, UNFLAGGED, UNSYNCED
+from model_tests.support.tables import copy_of_spec, replace, shipped
 
 Fact: TypeAlias = Callable[[Specification], None]
 

@@ -17,8 +17,9 @@ from ackfsm.history import Finding, Findings
 from ackfsm.network import Bounds, Network, compose
 from ackfsm.tables import Guarantees, Implication
 from ackfsm.terms import Anomaly, Fault, SpecError
-from model_tests.support.tables import HERE, SPEC, configurations, copy_of_spec, replace, shipped
 from model_tests.support.checker.plain_search import anomalies_in, breadth_first
+from model_tests.support.places import DATA, SPEC
+from model_tests.support.tables import HERE, configurations, copy_of_spec, replace, shipped
 
 LATTICE = shipped().guarantees
 ONCE = ("at_most_once", "at_least_once", "exactly_once")
@@ -257,7 +258,7 @@ def test_what_stood_in_a_history(findings: Findings, expected: list[bool | None]
 
 
 def test_verify_names_the_strongest(capsys: pytest.CaptureFixture[str]) -> None:
-    lost = str(Path(__file__).parent / "data" / "synthetic" / "loss.jsonl")
+    lost = str(DATA / "synthetic" / "loss.jsonl")
     assert cli.main(["verify", lost, "--json"]) == 1
     found = json.loads(capsys.readouterr().out)
     assert [found["guarantees"][name] for name in ONCE] == [True, False, False]

@@ -15,8 +15,8 @@ from ackfsm import tables
 from ackfsm.engine import Broker
 from ackfsm.terms import Anomaly
 from model_tests import mutants
-from model_tests.support.tables import shipped
 from model_tests.mutants import Noticed
+from model_tests.support.tables import shipped
 
 SMALL = 3_000
 EVERY = 24

@@ -13,9 +13,10 @@ from ackfsm import tables
 from ackfsm.cli import main
 from ackfsm.engine import Broker
 from ackfsm.terms import InputError, Profile, SpecError
+from model_tests.support.places import DATA, PROJECT, SPEC
 from model_tests.support.tables import shipped
 
-HARBOUR = Path(__file__).parent / "data" / "harbour.yaml"
+HARBOUR = DATA / "harbour.yaml"
 
 
 def ackfsm(capsys: pytest.CaptureFixture[str], *line: object) -> tuple[int, Any]:
@@ -121,7 +122,7 @@ def test_a_test_that_is_exported_reads_it_and_passes(tmp_path: Path, capsys: pyt
 
 
 def test_the_how_to_has_the_file_that_is_tested() -> None:
-    page = (Path(__file__).parent.parent / "docs" / "own-broker.md").read_text(encoding="utf-8")
+    page = (PROJECT / "docs" / "own-broker.md").read_text(encoding="utf-8")
     body = HARBOUR.read_text(encoding="utf-8").split("\n", 1)[1]
     assert f"```yaml\n# harbour.yaml\n{body}```" in page
 
@@ -198,7 +199,7 @@ def test_a_file_that_is_not_there_is_told(capsys: pytest.CaptureFixture[str]) ->
 
 
 def test_tags_of_the_shipped_profiles_stand_in_one_place(tmp_path: Path) -> None:
-    spec = Path(shutil.copytree(Path(__file__).parent.parent / "spec", tmp_path / "spec"))
+    spec = Path(shutil.copytree(SPEC, tmp_path / "spec"))
     file = spec / "profiles" / "ems.yaml"
     file.write_text(f"sources: {{MINE: a handbook}}\n{file.read_text(encoding='utf-8')}", encoding="utf-8")
     with pytest.raises(SpecError, match=r"ems\.yaml:1: tags of the tables are in sources\.yaml"):

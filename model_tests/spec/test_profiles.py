@@ -17,9 +17,8 @@ from ackfsm import explore, tables
 from ackfsm.network import Bounds
 from ackfsm.tables import Condition, Refusal
 from ackfsm.terms import AckMode, Anomaly, Configuration, Fault, InputError, Profile, SpecError, key_type, parse_value
+from model_tests.support.places import DATA
 from model_tests.support.tables import HERE, copy_of_spec, replace, shipped, values
-
-DATA = Path(__file__).parent / "data"
 
 STANDARD = "AUTO_ACKNOWLEDGE CLIENT_ACKNOWLEDGE DUPS_OK_ACKNOWLEDGE SESSION_TRANSACTED"
 MODES = {

@@ -17,7 +17,8 @@ from ackfsm.network import Bounds
 from ackfsm.tables import EventRef, Fsm, Machine, Move, Relation, Specification
 from ackfsm.tables._conditions import ALWAYS
 from ackfsm.terms import Anomaly, Configuration, Fault, InputError, Profile, SpecError
-from model_tests.support.tables import HERE, SPEC, bounds, configurations, copy_of_spec, replace, shipped, small_spec
+from model_tests.support.places import SPEC
+from model_tests.support.tables import HERE, bounds, configurations, copy_of_spec, replace, shipped, small_spec
 
 
 def test_an_undamaged_copy_is_read_like_the_original(tmp_path: Path) -> None:

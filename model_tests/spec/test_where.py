@@ -20,9 +20,9 @@ from ackfsm.tables import ALWAYS, Fsm, Specification, Value, load, parse_conditi
 from ackfsm.terms import AckMode, Configuration, DeliveryMode, Fault, InputError, Profile, SendMode
 from ackfsm.views import where
 from ackfsm.views.index import index_page
+from model_tests.support.places import PROJECT, SPEC
 from model_tests.support.tables import configurations, copy_of_spec, replace, shipped, small_spec
 
-ROOT = Path(__file__).resolve().parent.parent
 MODES = (("ack_mode", AckMode), ("delivery_mode", DeliveryMode), ("send_mode", SendMode))
 
 
@@ -41,7 +41,7 @@ def lookup() -> Lookup:
 
 @functools.cache
 def lines_of(file: str) -> list[str]:
-    return (ROOT / file).read_text(encoding="utf-8").splitlines()
+    return (PROJECT / file).read_text(encoding="utf-8").splitlines()
 
 
 @functools.cache
@@ -101,7 +101,7 @@ def test_what_dups_ok_does_lazily(capsys: pytest.CaptureFixture[str]) -> None:
 @functools.cache
 def other_words() -> tuple[tuple[str, str], ...]:
     """What machines that are like another have in the names of their events, and what stands there in the file."""
-    tables = [yaml.safe_load(file.read_text(encoding="utf-8")) for file in (ROOT / "spec" / "machines").glob("*.yaml")]
+    tables = [yaml.safe_load(file.read_text(encoding="utf-8")) for file in (SPEC / "machines").glob("*.yaml")]
     twins = [machine for table in tables for machine in table.values() if "like" in machine]
     return tuple((other, original) for twin in twins for original, other in twin["with"].items())
 
@@ -348,7 +348,7 @@ def test_a_mode_that_the_system_lacks_is_refused_with_its_reason(capsys: pytest.
 
 
 def test_the_index_of_the_tables_is_fresh(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    page = (ROOT / "spec" / "INDEX.md").read_text(encoding="utf-8")
+    page = (PROJECT / "spec" / "INDEX.md").read_text(encoding="utf-8")
     assert page == index_page(lookup()), "run make pages"
     assert ask(capsys) == page
     ask(capsys, "--output", str(tmp_path / "INDEX.md"))
@@ -356,7 +356,7 @@ def test_the_index_of_the_tables_is_fresh(capsys: pytest.CaptureFixture[str], tm
 
 
 def test_every_link_of_the_index_leads_to_its_line() -> None:
-    links = list(_links((ROOT / "spec" / "INDEX.md").read_text(encoding="utf-8")))
+    links = list(_links((PROJECT / "spec" / "INDEX.md").read_text(encoding="utf-8")))
     assert len(links) > 500
     for label, file, line in links:
         assert label == line
@@ -370,7 +370,7 @@ def _links(page: str) -> Iterator[tuple[str, str, str]]:
 def test_the_page_of_a_mode_begins_with_what_differs() -> None:
     for key, kind in MODES:
         for value in kind:
-            page = (ROOT / "diagrams" / "modes" / f"{key}-{value}.md").read_text(encoding="utf-8")
+            page = (PROJECT / "diagrams" / "modes" / f"{key}-{value}.md").read_text(encoding="utf-8")
             first = next(line for line in page.splitlines() if line.startswith("## "))
             other = lookup().baseline(key)
             assert first == f"## What differs from {other}" if value != other else first.startswith("## State")

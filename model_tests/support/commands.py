@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from model_tests.support.tables import SPEC
+from model_tests.support.places import SPEC
 
 AS_PROMISED, VIOLATION, USAGE, UNDETERMINED, FAILED, INTERRUPTED = 0, 1, 2, 3, 70, 130
 

@@ -5,15 +5,14 @@ from __future__ import annotations
 import asyncio  # noqa: F401 - a run forgets what it has imported, and the C part of asyncio keeps the first
 import textwrap
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 
+from model_tests.support.places import EXAMPLES
 from model_tests.support.tables import shipped
 
 __all__ = ["TWO", "Run", "example", "run"]
 
-_EXAMPLES = Path(__file__).parent / "examples"
 
 Run = Callable[..., pytest.RunResult]
 
@@ -44,7 +43,7 @@ def run(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Run:
 
 
 def example(name: str) -> str:
-    return (_EXAMPLES / f"{name}.py").read_text(encoding="utf-8")
+    return (EXAMPLES / f"{name}.py").read_text(encoding="utf-8")
 
 
 TWO = """

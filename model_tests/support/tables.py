@@ -21,8 +21,7 @@ from ackfsm.tables import Condition, EventRef, Fsm, Move, Row, Specification, lo
 from ackfsm.tables._conditions import ALWAYS
 from ackfsm.tables._source import Document, read_document
 from ackfsm.terms import Anomaly, Configuration, Fault, Profile, key_type
-
-SPEC = Path(__file__).resolve().parent.parent / "spec"
+from model_tests.support.places import SPEC
 
 HERE = "«here»"
 """Stands in a changed table at the line that an error has to name."""

@@ -18,6 +18,7 @@ import pytest
 from ackfsm import history
 from ackfsm.history._format import NEEDS
 from ackfsm.terms import Anomaly, InputError, Verdict
+from model_tests.support.places import PROJECT
 from model_tests.support.tables import shipped
 
 HEADER = '{"ackfsm_history": 1, "config": {"profile": "jms"}}'
@@ -383,7 +384,7 @@ def test_the_first_unreadable_lines_are_in_the_answer(tmp_path: Path) -> None:
 
 
 def test_the_documentation_tells_what_each_event_needs() -> None:
-    page = (Path(__file__).parent.parent / "docs" / "history.md").read_text(encoding="utf-8")
+    page = (PROJECT / "docs" / "history.md").read_text(encoding="utf-8")
     for field, events in NEEDS.items():
         (row,) = re.findall(rf"^\| `{field}` \| (`.+`).* \|$", page.partition("| needed by |")[2], re.MULTILINE)
         assert re.findall("`([a-z_]+)`", row.partition(";")[0]) == [event.value for event in events]

@@ -27,7 +27,7 @@ NEVER: Mapping[Anomaly, bool | None] = dict.fromkeys(Anomaly, False)
 
 
 def timed(text: str) -> list[dict[str, Any]]:
-    """Events of :mod:`model_tests.support.verify.notation`, each with ``at=`` microseconds from a second on, by its own clock."""
+    """Events in the short notation, each with ``at=`` microseconds from a second on, by its own clock."""
     return [
         {
             **{name: value for name, value in event.items() if name != "at"},

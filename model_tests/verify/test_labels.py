@@ -14,13 +14,13 @@ from hypothesis import strategies as st
 
 from ackfsm import history
 from ackfsm.terms import AckMode, Anomaly, Configuration, SendMode, Verdict
+from model_tests.support.places import DATA, PROJECT
 from model_tests.support.tables import shipped
 from model_tests.support.verify.labeller import label
 from model_tests.support.verify.random_histories import histories, shuffled
 
-HERE = Path(__file__).parent
-REAL, SYNTHETIC = HERE / "data", HERE / "data" / "synthetic"
-SHARED = HERE.parent.parent / "shared" / "histories"
+SYNTHETIC = DATA / "synthetic"
+SHARED = PROJECT.parent / "shared" / "histories"
 SPEC = shipped()
 COUNTED = {
     *("loss", "unprocessed", "duplicate", "unflagged_duplicate", "reprocessed", "resurrection", "phantom"),
@@ -37,7 +37,7 @@ def _examined(path: Path, settings: Mapping[str, object] | None = None) -> histo
 
 
 def _labelled(name: str) -> dict[str, dict[str, Any]]:
-    labels: dict[str, dict[str, Any]] = json.loads((HERE / "data" / name).read_text(encoding="utf-8"))
+    labels: dict[str, dict[str, Any]] = json.loads((DATA / name).read_text(encoding="utf-8"))
     return labels
 
 
@@ -57,12 +57,12 @@ def _assert_as_labelled(path: Path, labels: Mapping[str, Any]) -> None:
 
 @pytest.mark.parametrize("name", _labelled("labels.json"))
 def test_a_recorded_history_is_counted_as_labelled(name: str) -> None:
-    _assert_as_labelled(REAL / name, _labelled("labels.json")[name])
+    _assert_as_labelled(DATA / name, _labelled("labels.json")[name])
 
 
 @pytest.mark.parametrize("name", _labelled("labels.json"))
 def test_the_labeller_of_these_tests_agrees_with_the_labels(name: str) -> None:
-    with gzip.open(REAL / name, "rt", encoding="utf-8") as lines:
+    with gzip.open(DATA / name, "rt", encoding="utf-8") as lines:
         header, *events = map(json.loads, lines)
     config, expected = header["config"], _labelled("labels.json")[name]
     labels = label(

@@ -27,8 +27,8 @@ __all__ = ["BUGS", "Bug"]
 class Bug:
     """In the function ``name`` of ``owner`` the text ``old`` reads ``new``.
 
-    ``seed`` is that of a drawn network (:mod:`model_tests.support.checker.drawn_networks`) that shows it; ``told`` that of one in which a
-    search itself notices it, ``None`` if it does not: it breaks down, or a way is not the shortest.  ``divided`` says
+    ``seed`` is that of a drawn network (``drawn_networks.py``) that shows it; ``told`` that of one in which a search
+    itself notices it, ``None`` if it does not: it breaks down, or a way is not the shortest.  ``divided`` says
     that states have to be divided into shards.
     """
 

@@ -10,8 +10,8 @@ from ackfsm import explore, history
 from ackfsm.engine import Broker, History, Timed
 from ackfsm.engine.core.instances import Copy
 from ackfsm.history import Result
-from model_tests.support.tables import shipped
 from model_tests.support.engine.bugs import Bug
+from model_tests.support.tables import shipped
 
 __all__ = ["Laboratory", "drain", "judged", "network", "send"]
 

@@ -1,6 +1,6 @@
 """Bugs below the journals, where no simulated disk is: of the calls to the operating system, SQLite and PostgreSQL.
 
-Each is planted into the real classes; ``test_journal_calls.py`` and ``test_journal_postgres.py`` have to notice it.
+Each is planted into the real classes; ``test_system_calls.py`` and ``test_postgres.py`` have to notice it.
 """
 
 from __future__ import annotations
