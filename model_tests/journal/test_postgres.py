@@ -15,6 +15,7 @@ import pytest
 from ackfsm.journal import JournalFailure, Kind, PostgresJournal
 from model_tests.support.journal.postgres import Server, running
 from model_tests.support.journal.system_bugs import POSTGRES_BUGS
+from model_tests.support.tools import missing
 
 _NOTING = """
 CREATE TABLE said (at_commit text);
@@ -134,7 +135,7 @@ def test_a_compaction_waits_for_the_disk_of_the_server(syncing: Server) -> None:
 def test_the_server_syncs_its_log_before_it_answers(syncing: Server, tmp_path: Path) -> None:
     """The real calls of the process that serves the journal, as strace sees them."""
     if shutil.which("strace") is None:
-        pytest.skip("there is no strace; install it with: apt-get install strace")
+        missing("there is no strace; install it with: apt-get install strace")
     journal = used(syncing.dsn, "traced")
     trace, told = tmp_path / "trace", tmp_path / "told"
     command = ["strace", "-y", "-e", "trace=fdatasync,fsync,sendto,pwrite64,pwritev", "-o", str(trace)]

@@ -18,6 +18,7 @@ from model_tests.support.journal.program import PROGRAMS
 from model_tests.support.journal.system_bugs import REAL_BUGS
 from model_tests.support.journal.system_calls import TRACED, Call, parsed, recorded, violations
 from model_tests.support.places import PROJECT
+from model_tests.support.tools import missing
 
 
 @functools.cache
@@ -25,7 +26,7 @@ def _no_strace() -> str | None:
     """Why there is no strace, if there is none."""
     program = shutil.which("strace")
     if program is None:
-        return "there is no strace; install it with: apt-get install strace"
+        missing("there is no strace; install it with: apt-get install strace")
     done = subprocess.run([program, "-o", os.devnull, "true"], capture_output=True, text=True, check=False)
     return f"strace may not trace here: {done.stderr.strip()}" if done.returncode else None
 

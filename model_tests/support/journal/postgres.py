@@ -14,6 +14,8 @@ from pathlib import Path
 
 import pytest
 
+from model_tests.support.tools import missing
+
 __all__ = ["Server", "running", "server"]
 
 _QUICK = ("fsync=off", "full_page_writes=off", "autovacuum=off")
@@ -57,7 +59,7 @@ def running(settings: Sequence[str] = _QUIET) -> Iterator[Server]:
     """A server as long as it is needed, by default one that syncs.  Skips the test where there is no PostgreSQL."""
     programs = _programs()
     if programs is None:
-        pytest.skip("there is no PostgreSQL; install it with: apt-get install postgresql")
+        missing("there is no PostgreSQL; install it with: apt-get install postgresql")
     pytest.importorskip("psycopg", reason="install it with: pip install 'ackfsm[postgres]'")
     with tempfile.TemporaryDirectory(prefix="pg") as name:  # short: the path of a socket is at most 107 bytes
         folder = Path(name)
