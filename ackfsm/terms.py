@@ -8,6 +8,7 @@ here: that is in the rows of ``spec/machines``.
 from __future__ import annotations
 
 import dataclasses
+import difflib
 import types
 import typing
 from collections.abc import Collection, Mapping
@@ -331,7 +332,9 @@ def key_type(key: str) -> type[StrEnum | bool | int]:
     Raises :class:`InputError` for a key that does not exist.
     """
     if key not in _TYPES:
-        raise InputError(f"there is no setting {quoted(key)}; the settings are {', '.join(_TYPES)}")
+        near = difflib.get_close_matches(key.casefold(), _TYPES, cutoff=0.7)
+        remedy = f"the nearest is {near[0]}" if near else "`ackfsm where` shows all of them"
+        raise InputError(f"there is no setting {quoted(key)}; {remedy}")
     hint = _TYPES[key]
     if isinstance(hint, type) and issubclass(hint, (StrEnum, bool, int)):
         return hint

@@ -23,9 +23,6 @@ __all__ = ["Consumer", "DeferredListener", "Message"]
 _BOTH = 2
 """Steps: processed and acknowledged, acknowledged and delivered."""
 
-_LAZY_BATCH = 32
-"""So many messages are acknowledged together by a consumer that acknowledges lazily."""
-
 
 class Message(Received):
     """A message that was delivered, which its application has to acknowledge where the mode leaves that to it."""
@@ -104,6 +101,7 @@ class Consumer(Closing):
         self._scope = broker.ack_scope(receiver.configuration)
         self._delivery_order = broker.engine.model.overtaken_by(Event.DELIVERED_CLEAR, "consumer")
         self._lazy: list[Message] = []
+        self._lazy_batch = table.lazy_batch
         self.closed = self.detached = False
         self._deliverable: CopyIndex[Copy] = CopyIndex()
         self.update_source()
@@ -351,7 +349,7 @@ class Consumer(Closing):
         """Acknowledge it with a batch, or when there is nothing else to do."""
         self._lazy.append(message)
         self._broker.lazy_consumers[self] = None
-        if len(self._lazy) >= _LAZY_BATCH:
+        if len(self._lazy) >= self._lazy_batch:
             self.flush_lazy_acks()
 
     def flush_lazy_acks(self) -> bool:

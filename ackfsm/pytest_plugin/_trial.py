@@ -400,7 +400,7 @@ _DELIVERED = frozenset({"delivered_clear", "delivered_flagged"})
 _WORK = frozenset({"delivered", "send"})
 """Events of the history that show that an application has done something."""
 
-_NOT_STORED = frozenset({Outcome.OPEN, Outcome.REJECTED, Outcome.IN_DOUBT, Outcome.ROLLED_BACK})
+_NOT_STORED = frozenset({Outcome.OPEN, Outcome.REJECTED, Outcome.IN_DOUBT})
 
 
 def _has_listener(copy: Copy) -> bool:

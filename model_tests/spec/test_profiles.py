@@ -198,7 +198,11 @@ def test_a_name_that_means_the_same_can_be_set_and_another_says_what_to_set(
         ("artemis", {"confirmationWindowSize": "10"}, "it counts bytes of commands kept for replay, not messages"),
         ("artemis", {"blockOnAcknowledge": "true", "block_on_acknowledge": "true"}, "are one setting, given twice"),
         (None, {"blockOnAcknowledge": "true"}, "is a name that artemis has for block_on_acknowledge, and jms has not"),
-        (None, {"blockonacknowledge": "true"}, "there is no setting 'blockonacknowledge'; the settings are profile, "),
+        (
+            None,
+            {"blockonacknowledge": "true"},
+            "there is no setting 'blockonacknowledge'; the nearest is block_on_acknowledge",
+        ),
         ("qpid", {"maxprefetch": "many"}, "prefetch cannot be 'many'"),
     ],
 )

@@ -177,7 +177,6 @@ def _cut_short(folder: Path) -> Path:
 
 
 ONE_A_LINE = "a history has one a line (history format 1)"
-SETTINGS = "the settings are profile, delivery_mode, ack_mode, "
 BAD_FILES: dict[str, tuple[Callable[[Path], Path], str]] = {
     "missing": (lambda folder: folder / "none.jsonl", "there is no file {}; name a history"),
     "missing gzip": (lambda folder: folder / "none.jsonl.gz", "there is no file {}; name a history"),
@@ -301,7 +300,7 @@ BAD_FILES: dict[str, tuple[Callable[[Path], Path], str]] = {
     ),
     "unknown setting": (
         _jsonl('{"ackfsm_history": 1, "config": {"ackmode": "AUTO"}}', SEND),
-        "{}, line 1: there is no setting 'ackmode'; " + SETTINGS + "*; correct the header",
+        "{}, line 1: there is no setting 'ackmode'; the nearest is ack_mode; correct the header",
     ),
     "unknown mode": (
         _jsonl('{"ackfsm_history": 1, "config": {"send_mode": "fast"}}', SEND),

@@ -44,7 +44,7 @@ Body: TypeAlias = bytes | str | Mapping[str, MapValue]
 
 
 class Outcome(enum.StrEnum):
-    """What the producer knows of a send."""
+    """What the producer knows of a send; one in a transaction counts if ``commit()`` returns."""
 
     OPEN = "open"
     CONFIRMED = "confirmed"
@@ -52,8 +52,6 @@ class Outcome(enum.StrEnum):
     IN_DOUBT = "in_doubt"
     UNCONFIRMED = "unconfirmed"
     IN_TRANSACTION = "in_transaction"
-    COMMITTED = "committed"
-    ROLLED_BACK = "rolled_back"
 
 
 _OPEN = Outcome.OPEN
@@ -438,8 +436,14 @@ class Copy(MachineGroup):
     def update_indexes(self) -> None:
         """Index it under the broadcasts to which the present state reacts."""
         now = self.facts.indexed_under
-        if now is self.indexed_under:
-            return
+        if now is not self.indexed_under:
+            self._index_under(now)
+
+    def leave_indexes(self) -> None:
+        """Take it out of all indexes."""
+        self._index_under(())
+
+    def _index_under(self, now: tuple[Broadcast, ...]) -> None:
         for broadcast in self.indexed_under:
             scope = self.scopes[broadcast.scope]
             if scope is not None and broadcast not in now:
@@ -449,14 +453,6 @@ class Copy(MachineGroup):
             if scope is not None and broadcast not in self.indexed_under:
                 scope.index(broadcast).add(self)
         self.indexed_under = now
-
-    def leave_indexes(self) -> None:
-        """Take it out of all indexes."""
-        for broadcast in self.indexed_under:
-            scope = self.scopes[broadcast.scope]
-            if scope is not None:
-                scope.index(broadcast).remove(self)
-        self.indexed_under = ()
 
     def rebind(self, binding: Binding, state: int) -> None:
         """Give it another binding, and its state there."""

@@ -72,7 +72,8 @@ class ExecutionTable:
     """The whole file.
 
     ``groups`` and ``belongs_to`` say which machines run together and what they belong to, ``index_scope`` where a
-    machine of a copy looks for other copies, ``agents`` which agent brings each event about, in the order of the file.
+    machine of a copy looks for other copies, ``agents`` which agent brings each event about, in the order of the file,
+    ``lazy_batch`` how many messages a session acknowledges at once where it does so lazily.
     """
 
     groups: Mapping[str, tuple[str, ...]]
@@ -81,6 +82,7 @@ class ExecutionTable:
     index_scope: Mapping[str, str]
     agents: Mapping[str, str]
     agent_rows: Mapping[str, AgentRow]
+    lazy_batch: int
     send_outcomes: Mapping[str, SendOutcome]
     transaction_outcomes: Mapping[str, str]
     journal_actions: tuple[JournalAction, ...]
@@ -127,6 +129,7 @@ class _Reader:
             index_scope=MappingProxyType(dict(self._index_scopes())),
             agents=MappingProxyType({event: agent for agent, events in agents.items() for event in events}),
             agent_rows=MappingProxyType(dict(self._agent_rows())),
+            lazy_batch=self.data["lazy_batch"]["messages"],
             send_outcomes=MappingProxyType(dict(self._send_outcomes())),
             transaction_outcomes=MappingProxyType(dict(self._transaction_outcomes())),
             journal_actions=tuple(self._journal_actions()),
