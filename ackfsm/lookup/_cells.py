@@ -24,6 +24,9 @@ _COUNTS: Final[Mapping[str, str]] = {
 }
 """What a row of a counter does, by the heading that it stands under."""
 
+_NAMED: Final = 2
+"""So many states of a cell are named one by one."""
+
 
 @dataclasses.dataclass(frozen=True, slots=True, order=True)
 class Place:
@@ -66,8 +69,8 @@ class Cell:
 
     @property
     def state(self) -> str:
-        """The state, or ``otherwise`` where several share the cell."""
-        return self.states[0] if len(self.states) == 1 else "otherwise" if self.states else ""
+        """The state, or both of two that share the cell, or ``otherwise`` where more do."""
+        return " and ".join(self.states) if len(self.states) <= _NAMED else "otherwise"
 
     @property
     def name(self) -> str:
