@@ -14,7 +14,7 @@ from ackfsm.engine.consumer import Consumer, DeferredListener, Listener
 from ackfsm.engine.context import BrokerContext
 from ackfsm.engine.core.automaton import REFUSED
 from ackfsm.engine.core.errors import IllegalStateException, OutcomeUnknown, Stuck, TransactionRolledBackException
-from ackfsm.engine.core.instances import Link, Queue, ReceiverLink, SenderLink, Sent, SessionLinks
+from ackfsm.engine.core.instances import Link, Queue, ReceiverLink, SenderLink, Sent, SessionEnd, SessionLinks
 from ackfsm.engine.core.model import Role
 from ackfsm.engine.core.names import (
     LINK_FAULTS,
@@ -101,7 +101,7 @@ class Session(Closing):
         self._wait_until_connected(f"a consumer of {self.name}")
         settings = {key: value for key, value in self.configuration.as_dict().items() if key != "profile"}
         configuration = self.broker.configure({**settings, "consumption": consumption})
-        receiver = self.broker.engine.links.receiver(self._links, self, self.process, self.name, configuration, source)
+        receiver = self.broker.engine.links.receiver(self._end(configuration), source)
         receiver.transaction = self.transaction
         made = receiver.consumer = Consumer(self, self.broker, source, receiver, listener)
         self.consumers.append(made)
@@ -136,9 +136,12 @@ class Session(Closing):
         configuration = dataclasses.replace(self.configuration, **settings)  # type: ignore[arg-type] # parsed already
         if configuration not in self.senders:
             self._wait_until_connected(f"a producer of {self.name}")
-            made = self.broker.engine.links.sender(self._links, self, self.process, self.name, configuration)
+            made = self.broker.engine.links.sender(self._end(configuration))
             made.transaction = self.transaction
         return self.senders[configuration]
+
+    def _end(self, configuration: Configuration) -> SessionEnd:
+        return SessionEnd(self._links, self, self.process, self.name, configuration)
 
     def _wait_until_connected(self, doing: str) -> None:
         """A new link waits for the broker, and for the connection that it shares with the others."""

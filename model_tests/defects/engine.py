@@ -71,9 +71,9 @@ _REVIEWED = (
         "window-one-more",
         "one message more than publish_window allows is sent without an answer",
         _LINKS,
-        "groups = self._groups(roles, configuration)",
-        "groups = self._groups(roles, dataclasses.replace(configuration, "
-        "publish_window=configuration.publish_window and configuration.publish_window + 1))",
+        "groups = self._groups(roles, end.configuration)",
+        "groups = self._groups(roles, dataclasses.replace(end.configuration, "
+        "publish_window=end.configuration.publish_window and end.configuration.publish_window + 1))",
         noticed_by="engine/asyncio::test_a_window_lets_only_so_many_sends_be_open",
     ),
     Defect(  # E4
@@ -479,9 +479,9 @@ _DELIVERY = (
         "prefetch-one-more",
         "one message more than prefetch allows is with the consumer",
         _LINKS,
-        "groups = self._groups((Role.CONSUMER, Role.PREFETCH), configuration)",
-        "groups = self._groups((Role.CONSUMER, Role.PREFETCH), dataclasses.replace(configuration, "
-        "prefetch=configuration.prefetch and configuration.prefetch + 1))",
+        "groups = self._groups((Role.CONSUMER, Role.PREFETCH), end.configuration)",
+        "groups = self._groups((Role.CONSUMER, Role.PREFETCH), dataclasses.replace(end.configuration, "
+        "prefetch=end.configuration.prefetch and end.configuration.prefetch + 1))",
         noticed_by="engine/several_consumers::test_a_connection_closes_all_its_sessions_and_makes_no_more",
     ),
     Defect(

@@ -31,6 +31,7 @@ __all__ = [
     "Scope",
     "SenderLink",
     "Sent",
+    "SessionEnd",
 ]
 
 HeaderValue: TypeAlias = str | int | float | bool | None
@@ -160,34 +161,34 @@ class SessionLinks:
         return (*self.senders.values(), *self.receivers)
 
 
-class SenderLink(Link):
-    """The sending end of a session under one configuration: its connection, its publish window, its transaction.
+@dataclasses.dataclass(frozen=True, slots=True, eq=False)
+class SessionEnd:
+    """What a link is an end of: the session, and the configuration on which the rows of its machines depend.
 
     Attributes:
+        links: all links of the session.
+        owner: the session.
         process: the client's name in the history.
-        open: the messages whose outcome is open.
-        bindings: that of each queue.
+        name: the session's.
+        configuration: that of the link.
     """
 
-    __slots__ = ("bindings", "configuration", "open", "process", "session")
+    links: SessionLinks
+    owner: SessionHost
+    process: str
+    name: str
+    configuration: Configuration
 
-    def __init__(  # noqa: PLR0913, PLR0917 - made by Links alone
-        self,
-        session: SessionLinks,
-        owner: SessionHost,
-        process: str,
-        name: str,
-        configuration: Configuration,
-        groups: dict[Role, MachineGroup],
-        broadcasts: int,
-    ) -> None:
-        super().__init__("producer", name, groups, broadcasts)
-        self.session = session
-        self.owner = owner
-        self.process = process
-        self.configuration = configuration
-        self.open: dict[Sent, None] = {}
-        self.bindings: dict[Queue, Binding] = {}
+
+class SessionLink(Link):
+    """A link of a session; the attributes are those of its :class:`SessionEnd`."""
+
+    __slots__ = ("configuration", "process", "session")
+
+    def __init__(self, kind: str, end: SessionEnd, groups: dict[Role, MachineGroup], broadcasts: int) -> None:
+        super().__init__(kind, end.name, groups, broadcasts)
+        self.owner = end.owner
+        self.session, self.process, self.configuration = end.links, end.process, end.configuration
 
     @property
     def siblings(self) -> tuple[Link, ...]:
@@ -195,47 +196,39 @@ class SenderLink(Link):
         return self.session.all()
 
 
-class ReceiverLink(Link):
+class SenderLink(SessionLink):
+    """The sending end of a session under one configuration: its connection, its publish window, its transaction.
+
+    Attributes:
+        open: the messages whose outcome is open.
+        bindings: that of each queue.
+    """
+
+    __slots__ = ("bindings", "open")
+
+    def __init__(self, end: SessionEnd, groups: dict[Role, MachineGroup], broadcasts: int) -> None:
+        super().__init__("producer", end, groups, broadcasts)
+        self.open: dict[Sent, None] = {}
+        self.bindings: dict[Queue, Binding] = {}
+
+
+class ReceiverLink(SessionLink):
     """The receiving end of a session, for one consumer: its connection, its transaction, its prefetch.
 
     Attributes:
-        process: the client's name in the history.
         queue: from which it receives.
         consumer: to which it delivers.
         bindings: by the one that a copy had before it came here.
     """
 
-    __slots__ = (
-        "_client",
-        "_dispatch_signal",
-        "_prefetch",
-        "bindings",
-        "configuration",
-        "consumer",
-        "process",
-        "queue",
-        "session",
-    )
+    __slots__ = ("_client", "_dispatch_signal", "_prefetch", "bindings", "consumer", "queue")
 
-    def __init__(  # noqa: PLR0913, PLR0917 - made by Links alone
-        self,
-        session: SessionLinks,
-        owner: SessionHost,
-        process: str,
-        name: str,
-        configuration: Configuration,
-        groups: dict[Role, MachineGroup],
-        broadcasts: int,
-        queue: Queue,
-        dispatch_signal: int,
+    def __init__(
+        self, end: SessionEnd, groups: dict[Role, MachineGroup], broadcasts: int, queue: Queue, dispatch_signal: int
     ) -> None:
-        super().__init__("consumer", name, groups, broadcasts)
+        super().__init__("consumer", end, groups, broadcasts)
         self._client, self._prefetch = groups[Role.CONSUMER], groups[Role.PREFETCH]
         self._dispatch_signal = dispatch_signal
-        self.session = session
-        self.owner = owner
-        self.process = process
-        self.configuration = configuration
         self.queue = queue
         self.consumer: ConsumerHost | None = None
         self.bindings: dict[Binding, Binding] = {}
@@ -244,11 +237,6 @@ class ReceiverLink(Link):
     def is_closed(self) -> bool:
         """Whether its session or its consumer was closed, and nothing of it is left."""
         return super().is_closed or (self.consumer is not None and self.consumer.detached)
-
-    @property
-    def siblings(self) -> tuple[Link, ...]:
-        """See :class:`Link`."""
-        return self.session.all()
 
     def has_credit(self) -> bool:
         """Whether one more copy may be dispatched to it; a quick look, the tables decide."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 
-from ackfsm.engine.core.host import SessionHost
 from ackfsm.engine.core.instances import (
     Binding,
     Copy,
@@ -12,7 +11,7 @@ from ackfsm.engine.core.instances import (
     Queue,
     ReceiverLink,
     SenderLink,
-    SessionLinks,
+    SessionEnd,
 )
 from ackfsm.engine.core.model import Role
 from ackfsm.engine.core.names import Event
@@ -43,40 +42,28 @@ class Links:
         self._broadcasts = len(stepper.model.broadcasts)
         self._dispatch_signal = stepper.events[Event.DISPATCH_FIRST].signal
 
-    def sender(
-        self, session: SessionLinks, owner: SessionHost, process: str, name: str, configuration: Configuration
-    ) -> SenderLink:
-        """The sender of ``session`` under ``configuration``; ``process`` and ``name`` are client and session.
+    def sender(self, end: SessionEnd) -> SenderLink:
+        """The sender of a session under a configuration.
 
         A session has one publish window, whatever it sends: its senders share it.
         """
         roles = (Role.PRODUCER, Role.WINDOW, Role.UNCONFIRMED)
-        groups = self._groups(roles, configuration)
-        for other in session.senders.values():
+        groups = self._groups(roles, end.configuration)
+        for other in end.links.senders.values():
             window = other.groups[Role.WINDOW]
             if window.automaton.fsms == groups[Role.WINDOW].automaton.fsms:
                 groups[Role.WINDOW] = window
-        made = SenderLink(session, owner, process, name, configuration, groups, self._broadcasts)
+        made = SenderLink(end, groups, self._broadcasts)
         self._stepper.links[made] = None
-        session.senders[configuration] = made
+        end.links.senders[end.configuration] = made
         return made
 
-    def receiver(  # noqa: PLR0913, PLR0917 - as of a sender, and the queue
-        self,
-        session: SessionLinks,
-        owner: SessionHost,
-        process: str,
-        name: str,
-        configuration: Configuration,
-        queue: Queue,
-    ) -> ReceiverLink:
-        """A receiver of ``session`` from ``queue``."""
-        groups = self._groups((Role.CONSUMER, Role.PREFETCH), configuration)
-        made = ReceiverLink(
-            session, owner, process, name, configuration, groups, self._broadcasts, queue, self._dispatch_signal
-        )
+    def receiver(self, end: SessionEnd, queue: Queue) -> ReceiverLink:
+        """A receiver of a session from ``queue``."""
+        groups = self._groups((Role.CONSUMER, Role.PREFETCH), end.configuration)
+        made = ReceiverLink(end, groups, self._broadcasts, queue, self._dispatch_signal)
         self._stepper.links[made] = None
-        session.receivers.append(made)
+        end.links.receivers.append(made)
         return made
 
     def _groups(self, roles: tuple[Role, ...], configuration: Configuration) -> dict[Role, MachineGroup]:
