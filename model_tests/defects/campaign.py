@@ -34,18 +34,19 @@ DEFECTS: tuple[Defect, ...] = (*ENGINE, *JOURNAL)
 
 
 def file_of(name: str) -> Path:
-    """The file of tests, below the project, that a defect calls ``engine/told``."""
+    """The file of tests, below the project, that a defect calls ``engine/dispatch``."""
     folder, _, file = name.rpartition("/")
     return Path("model_tests", folder, f"test_{file}.py")
 
 
 _COPIED = ("ackfsm", "spec", "model_tests", "docs", "pyproject.toml")
 _OF_ENGINE = """
-    engine/names engine/tables
-    engine/several_consumers engine/reopened engine/told engine/asyncio engine/scenarios engine/sides
-    engine/closing engine/messages engine/metrics engine/queues engine/asyncio_closing
-    engine/repairs engine/macro_steps spec/lost_work engine/calls engine/arguments engine/stateful engine/regressions
-    engine/promises engine/refinement engine/faults_inside engine/kill engine/applications engine/sessions
+    engine/names engine/tables engine/history engine/acknowledgements engine/sends
+    engine/several_consumers engine/reopened engine/recovery engine/connections engine/asyncio engine/threads
+    engine/closing engine/messages engine/metrics engine/queues engine/asyncio_closing engine/dead_letters
+    engine/macro_steps spec/lost_work engine/calls engine/arguments engine/stateful engine/regressions
+    engine/delivery_counts engine/dispatch engine/transactions engine/refinement engine/faults_inside engine/kill
+    engine/applications engine/sessions
 """
 _OF_JOURNALS = """
     journal/reopened journal/full_disk journal/report journal/checksums journal/frames journal/sql journal/disk

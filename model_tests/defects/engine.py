@@ -48,7 +48,7 @@ _REVIEWED = (
         _CONSUMER,
         "if message.copy.delivery is message and self._acknowledge(message.copy, scope=self._scope):",
         "if self._acknowledge(message.copy, scope=self._scope):",
-        noticed_by="engine/several_consumers::test_a_message_that_was_given_back_is_not_acknowledged_for_the_session_that_has_it_now",
+        noticed_by="engine/acknowledgements::test_a_requeued_message_is_not_acknowledged_for_the_session_that_has_it_now",
     ),
     Defect(
         "macro-steps-pile-up",
@@ -65,7 +65,7 @@ _REVIEWED = (
         _LINKS,
         "binding.automaton.with_states(state, **self._initial)",
         'binding.automaton.with_states(state, **self._initial, redelivery="clear")',
-        noticed_by="engine/sides::test_any_number_of_sessions_may_still_be_busy_with_a_message_that_has_gone_on",
+        noticed_by="engine/connections::test_a_message_may_still_be_held_by_any_number_of_disconnected_sessions",
     ),
     Defect(  # E3
         "window-one-more",
@@ -90,7 +90,7 @@ _REVIEWED = (
         _STEPPER,
         "for group in of.groups.values():",
         "for group in (g for role, g in of.groups.items() if role is not Role.PREFETCH):",
-        noticed_by="engine/scenarios::test_a_consumer_that_reconnects_is_sent_what_waits",
+        noticed_by="engine/connections::test_a_consumer_that_reconnects_is_sent_the_waiting_messages",
     ),
     Defect(  # E6
         "mark-forgotten-after-opening",
@@ -155,7 +155,7 @@ _REVIEWED = (
         _JOURNAL,
         "            self._write_commits()\n            self.journal.sync()\n",
         "            self.journal.sync()\n            self._write_commits()\n",
-        noticed_by="engine/scenarios::test_what_became_of_a_commit_is_found_out_when_its_session_is_gone",
+        noticed_by="engine/transactions::test_a_commit_whose_session_is_gone_is_resolved_at_a_restart",
     ),
     Defect(  # E14
         "removal-outside-transaction",
@@ -204,7 +204,7 @@ _REVIEWED = (
         _INDEX,
         "members[min(ordered[0], late[0]) if late else ordered[0]]",
         "members[max(ordered[0], late[0]) if late else ordered[0]]",
-        noticed_by="engine/scenarios::test_a_consumer_that_reconnects_is_sent_what_waits",
+        noticed_by="engine/connections::test_a_consumer_that_reconnects_is_sent_the_waiting_messages",
     ),
     Defect(  # E20
         "close-without-flush",
@@ -223,7 +223,7 @@ _TRANSACTIONS = (
         _SESSION,
         "        self.finish_processing()\n        self.broker.loop.run_to_quiescence()\n        self.ensure_open()",
         "        self.broker.loop.run_to_quiescence()\n        self.ensure_open()",
-        noticed_by="engine/scenarios::test_what_became_of_a_commit_is_found_out_when_its_session_is_gone",
+        noticed_by="engine/transactions::test_a_commit_whose_session_is_gone_is_resolved_at_a_restart",
     ),
     Defect(
         "commit-first-consumer-only",
@@ -239,7 +239,7 @@ _TRANSACTIONS = (
         _SESSION,
         'self.record_outcome("rolled_back")\n        for sender in self.senders.values():',
         'self.record_outcome("rolled_back")\n        for sender in list(self.senders.values())[:1]:',
-        noticed_by="engine/sides::test_a_transaction_of_which_a_message_is_refused_gives_back_what_it_consumed",
+        noticed_by="engine/transactions::test_a_transaction_with_a_rejected_message_requeues_what_it_consumed",
     ),
     Defect(
         "transaction-number-kept",
@@ -263,7 +263,7 @@ _TRANSACTIONS = (
         _SESSION,
         "        if outcome != asked:",
         '        if outcome != asked and asked != "committed":',
-        noticed_by="engine/scenarios::test_what_was_sent_after_a_transaction_was_lost_goes_with_it",
+        noticed_by="engine/transactions::test_a_message_sent_after_a_link_loss_is_rolled_back_with_its_transaction",
     ),
     Defect(
         "receiving-begins-nothing",
@@ -279,7 +279,7 @@ _TRANSACTIONS = (
         _LOOP,
         "self._executing += frames",
         "self._executing += frames[:1]",
-        noticed_by="engine/sides::test_a_transaction_of_which_a_message_is_refused_gives_back_what_it_consumed",
+        noticed_by="engine/transactions::test_a_transaction_with_a_rejected_message_requeues_what_it_consumed",
     ),
     Defect(
         "fault-in-the-midst-of-a-commit",
@@ -287,7 +287,7 @@ _TRANSACTIONS = (
         _SESSION,
         "        self.broker.loop.finish_executing()\n",
         "",
-        noticed_by="engine/told",
+        noticed_by="engine/transactions::test_a_link_loss_while_a_commit_is_executed_leaves_all_of_it_or_nothing",
     ),
     Defect(
         "lost-work-in-the-next-transaction",
@@ -295,7 +295,7 @@ _TRANSACTIONS = (
         _EFFECTS,
         "        self._loop.callbacks.append(lambda: self._roll_back_unless_open(link))\n",
         "",
-        noticed_by="engine/told",
+        noticed_by="engine/transactions::test_a_transaction_contains_nothing_of_the_lost_one_before_it",
     ),
     Defect(
         "commit-in-doubt-of-a-closed-session",
@@ -358,7 +358,7 @@ _SESSIONS = (
         "        self.broker.loop.wait",
         "        for consumer in self.consumers:\n            self._requeue_unacked(consumer.receiver)\n     "
         "   self.broker.loop.wait",
-        noticed_by="engine/scenarios::test_a_session_that_is_closed_leaves_nothing_of_its_transaction",
+        noticed_by="engine/closing::test_a_closed_session_leaves_nothing_of_its_transaction",
     ),
     Defect(
         "close-does-not-wait-for-sends",
@@ -366,7 +366,7 @@ _SESSIONS = (
         _SESSION,
         "any(sender.open or self._has_unread_frames(sender) for",
         "any(self._has_unread_frames(sender) for",
-        noticed_by="engine/scenarios::test_a_session_is_closed_when_its_sends_have_an_outcome",
+        noticed_by="engine/closing::test_a_session_closes_when_its_sends_have_an_outcome",
     ),
     Defect(
         "close-overtakes-what-was-sent",
@@ -398,7 +398,7 @@ _SESSIONS = (
         _SESSION,
         "before, self.is_busy = self.is_busy, True",
         "before = self.is_busy",
-        noticed_by="engine/promises::test_no_listener_is_called_inside_a_call_of_its_session",
+        noticed_by="engine/threads::test_no_listener_is_called_inside_a_call_of_its_session",
     ),
     Defect(
         "listener-exception-acknowledges",
@@ -414,7 +414,7 @@ _SESSIONS = (
         _EFFECTS,
         "copy.delivery.in_doubt = True",
         "copy.delivery.in_doubt = False",
-        noticed_by="engine/told",
+        noticed_by="engine/acknowledgements::test_an_acknowledgement_in_doubt_is_raised_and_recorded",
     ),
 )
 
@@ -449,7 +449,7 @@ _DELIVERY = (
         _CONSUMER,
         "self.redelivered = copy.redelivered",
         "self.redelivered = copy.dispatch_count > 2",
-        noticed_by="engine/told",
+        noticed_by="engine/delivery_counts::test_every_delivery_but_the_first_is_flagged_and_counted",
     ),
     Defect(
         "marks-where-none-are-stored",
@@ -490,7 +490,7 @@ _DELIVERY = (
         _DISPATCHER,
         "            queue.consumers.rotate(-1)\n            sent = True",
         "            sent = True",
-        noticed_by="engine/told",
+        noticed_by="engine/dispatch::test_consumers_take_turns",
     ),
     Defect(
         "nobody-told-of-room",
@@ -498,7 +498,7 @@ _DELIVERY = (
         _EFFECTS,
         "        if queue.ready.members:\n            self._dispatcher.notify(queue)",
         "        if not queue.ready.members:\n            self._dispatcher.notify(queue)",
-        noticed_by="engine/repairs::test_an_acknowledgement_makes_room_for_the_next_message",
+        noticed_by="engine/dispatch::test_an_acknowledgement_makes_room_for_the_next_message",
     ),
     Defect(
         "queue-one-too-many",
@@ -506,7 +506,7 @@ _DELIVERY = (
         _INSTANCES,
         "self.length >= self.max_length",
         "self.length > self.max_length",
-        noticed_by="engine/told",
+        noticed_by="engine/sends::test_a_queue_rejects_messages_beyond_its_max_length",
     ),
     Defect(
         "body-by-reference",
@@ -533,7 +533,7 @@ _DEAD_LETTERS = (
         _EFFECTS,
         "        self._dead_letters.add(copy)\n        self._dispatcher.notify(queue)\n",
         "        self._dead_letters.add(copy)\n",
-        noticed_by="engine/promises::test_the_count_of_deliveries_holds_over_a_restart",
+        noticed_by="engine/delivery_counts::test_the_delivery_count_holds_over_a_restart",
     ),
     Defect(
         "dead-letter-without-commit",
@@ -541,7 +541,7 @@ _DEAD_LETTERS = (
         _LETTERS,
         "        journal.append(Kind.COMMIT, transaction)\n",
         "",
-        noticed_by="engine/promises::test_a_dead_letter_is_in_a_queue_of_its_own_with_the_reason_and_survives",
+        noticed_by="engine/dead_letters::test_a_dead_letter_has_the_reason_and_survives_a_restart",
     ),
     Defect(
         "dead-letter-removed-outside-its-transaction",
@@ -557,7 +557,7 @@ _DEAD_LETTERS = (
         _LETTERS,
         "_DELIVERIES: copy.attempts,",
         "_DELIVERIES: copy.attempts - 1,",
-        noticed_by="engine/promises::test_a_dead_letter_is_in_a_queue_of_its_own_with_the_reason_and_survives",
+        noticed_by="engine/dead_letters::test_a_dead_letter_has_the_reason_and_survives_a_restart",
     ),
     Defect(
         "dead-letter-told-of-anew",
@@ -565,7 +565,7 @@ _DEAD_LETTERS = (
         _LETTERS,
         "headers = message.headers if self.is_letter(copy) else",
         "headers = message.headers if copy.dispatch_count < 0 else",
-        noticed_by="engine/promises::test_a_dead_letter_that_is_tried_again_in_vain_still_says_where_it_was",
+        noticed_by="engine/dead_letters::test_a_dead_letter_that_fails_again_still_names_its_first_queue",
     ),
     Defect(
         "dead-letter-never-stored-destroyed",
@@ -573,7 +573,7 @@ _DEAD_LETTERS = (
         _LETTERS,
         "if self.name is not None and copy.key not in self._pending:",
         "if self.name is not None and copy.stored and copy.key not in self._pending:",
-        noticed_by="engine/promises::test_a_dead_letter_that_was_never_stored_is_kept_as_long_as_the_broker_runs",
+        noticed_by="engine/dead_letters::test_a_dead_letter_that_was_never_stored_is_kept_while_the_broker_runs",
     ),
     Defect(
         "dead-letter-in-the-history",
@@ -581,7 +581,7 @@ _DEAD_LETTERS = (
         _EFFECTS,
         "        if not self._dead_letters.is_letter(copy):",
         "        if self._dead_letters:",
-        noticed_by="engine/promises::test_what_an_application_sends_to_that_queue_itself_is_in_the_history",
+        noticed_by="engine/dead_letters::test_a_message_sent_to_the_dead_letter_queue_is_in_the_history",
     ),
     Defect(
         "limit-begins-again-beyond",
@@ -589,7 +589,7 @@ _DEAD_LETTERS = (
         _QUEUES,
         "numbers[min(live.attempts, len(numbers) - 1)]",
         "numbers[live.attempts % len(numbers)]",
-        noticed_by="engine/promises::test_the_count_of_deliveries_holds_over_a_restart",
+        noticed_by="engine/delivery_counts::test_the_delivery_count_holds_over_a_restart",
     ),
     Defect(
         "queue-sleeps-after-a-dead-letter",
@@ -597,7 +597,7 @@ _DEAD_LETTERS = (
         _EFFECTS,
         '        self._dispatcher.notify(queue)\n        self.log_copy(copy, "broker"',
         '        self.log_copy(copy, "broker"',
-        noticed_by="engine/promises::test_the_count_of_deliveries_holds_over_a_restart",
+        noticed_by="engine/delivery_counts::test_the_delivery_count_holds_over_a_restart",
     ),
 )
 
@@ -608,7 +608,7 @@ _IDENTITIES = (
         _QUEUES,
         "        self._loop.flush_all()\n        return duplicate_id in self._duplicate_ids",
         "        return True",
-        noticed_by="engine/told",
+        noticed_by="engine/sends::test_a_duplicate_id_is_known_once_its_message_is_stored",
     ),
     Defect(
         "duplicate-id-outside-transaction",
@@ -624,7 +624,7 @@ _IDENTITIES = (
         _QUEUES,
         "self._duplicate_ids.pop(copy.message.duplicate_id, None)",
         "self._duplicate_ids.get(copy.message.duplicate_id, None)",
-        noticed_by="engine/told",
+        noticed_by="engine/sends::test_the_duplicate_id_of_a_lost_message_is_not_known",
     ),
     Defect(
         "newest-duplicate-id-forgotten",
@@ -640,7 +640,7 @@ _IDENTITIES = (
         _QUEUES,
         'self._epoch = f"{recovery.epoch}." if recovery.epoch > 1 else ""',
         'self._epoch = ""',
-        noticed_by="engine/promises::test_an_id_is_given_once_whatever_the_number_of_restarts",
+        noticed_by="engine/reopened::test_a_message_id_is_given_once_whatever_the_number_of_restarts",
     ),
     Defect(
         "transactions-begin-again",
@@ -667,7 +667,7 @@ _FAILURES = (
         _LOOP,
         "            return True\n        self._host.sync_failed()\n        return False",
         "            return True\n        self.run_to_quiescence()\n        return False",
-        noticed_by="engine/promises::test_a_broker_whose_disk_is_full_serves_again_when_there_is_room",
+        noticed_by="engine/recovery::test_a_broker_with_a_full_disk_serves_again_when_there_is_room",
     ),
     Defect(
         "restart-on-a-journal-that-is-not-open",
@@ -675,7 +675,7 @@ _FAILURES = (
         _ENGINE,
         "        self.journal.reopen()\n",
         "",
-        noticed_by="engine/promises::test_a_broker_whose_disk_is_full_serves_again_when_there_is_room",
+        noticed_by="engine/recovery::test_a_broker_with_a_full_disk_serves_again_when_there_is_room",
     ),
     Defect(
         "sync-tells-too-much",
@@ -691,7 +691,7 @@ _FAILURES = (
         _SESSION,
         "if get_ident() != self.broker.thread:",
         "if self.broker.thread == 0:",
-        noticed_by="engine/promises::test_another_thread_is_refused_at_once",
+        noticed_by="engine/threads::test_a_call_from_another_thread_is_refused",
     ),
     Defect(
         "thread-unnoticed-in-a-broker",
@@ -699,7 +699,7 @@ _FAILURES = (
         _CONTEXT,
         "if self.thread != get_ident():",
         "if self.thread == CLOSED:",
-        noticed_by="engine/promises::test_another_thread_is_refused_at_once",
+        noticed_by="engine/threads::test_a_call_from_another_thread_is_refused",
     ),
     Defect(
         "closed-broker-runs",
@@ -707,7 +707,7 @@ _FAILURES = (
         _CONTEXT,
         "return self.thread != CLOSED and self.engine",
         "return self.engine",
-        noticed_by="engine/promises::test_a_broker_that_is_closed_says_so",
+        noticed_by="engine/closing::test_a_closed_broker_refuses_calls_and_may_be_closed_again",
     ),
     Defect(
         "drained-with-messages",
@@ -715,7 +715,7 @@ _FAILURES = (
         _BROKER,
         "            if queue.length:\n                lost",
         "            if queue.ready.members:\n                lost",
-        noticed_by="engine/promises::test_drained_tells_of_a_message_that_a_closed_session_still_works_on",
+        noticed_by="engine/connections::test_drained_refuses_while_a_session_that_lost_its_link_holds_a_message",
     ),
     Defect(
         "drained-refuses-dead-letters",
@@ -723,7 +723,7 @@ _FAILURES = (
         _BROKER,
         "for queue in self.queues.values() if queue.name != self.engine.dead_letters.name]",
         "for queue in self.queues.values()]",
-        noticed_by="engine/told",
+        noticed_by="engine/dead_letters::test_a_broker_with_dead_letters_counts_as_drained",
     ),
 )
 
@@ -734,7 +734,7 @@ _TIME = (
         _LOOP,
         "at = max(self.scheduler.now + (self.scheduler.delay(event.agent) or 0), self._last_arrival.get(way, 0))",
         "at = self.scheduler.now + (self.scheduler.delay(event.agent) or 0)",
-        noticed_by="engine/told",
+        noticed_by="engine/dispatch::test_messages_of_one_connection_arrive_in_the_order_sent",
     ),
     Defect(
         "healed-network-loses",
@@ -742,7 +742,7 @@ _TIME = (
         _SCHEDULER,
         "        self._loss = 0.0",
         "        self._loss = float(self._loss)",
-        noticed_by="engine/told",
+        noticed_by="engine/connections::test_a_healed_network_loses_no_frames",
     ),
     Defect(
         "marks-forgotten-in-any-order",
@@ -774,7 +774,7 @@ _TIME = (
         _LOOP,
         "                self._timed.remove(due)\n                heapq.heapify(self._timed)\n",
         "                pass\n",
-        noticed_by="engine/closing::test_a_timeout_that_was_not_in_vain_leaves_nothing_behind",
+        noticed_by="engine/dispatch::test_the_timeout_of_a_receive_that_got_a_message_is_removed",
     ),
     Defect(
         "timeout-at-once",
@@ -782,7 +782,7 @@ _TIME = (
         _CONSUMER,
         "with loop.deadline(until):",
         "with loop.deadline(None):",
-        noticed_by="engine/told",
+        noticed_by="engine/dispatch::test_a_receive_without_a_message_takes_its_whole_timeout",
     ),
     Defect(
         "late-acknowledgements-never",
@@ -790,7 +790,7 @@ _TIME = (
         _LOOP,
         "        if self._host.flush_lazy_acks():\n            return True\n",
         "",
-        noticed_by="engine/told",
+        noticed_by="engine/acknowledgements::test_a_dups_ok_session_acknowledges_when_nothing_else_is_left_to_do",
     ),
 )
 
@@ -801,7 +801,7 @@ _WORDS = (
         _HISTORY,
         "self._last = max(self._last + 1, now)",
         "self._last = max(self._last, now)",
-        noticed_by="engine/told",
+        noticed_by="engine/history::test_no_two_events_of_the_history_have_the_same_time",
     ),
     Defect(
         "acknowledged-not-logged",
@@ -809,7 +809,7 @@ _WORDS = (
         _EFFECTS,
         "            self._log_receiver(copy, Event.ACKNOWLEDGED)",
         "            copy.update_indexes()",
-        noticed_by="engine/told",
+        noticed_by="engine/acknowledgements::test_a_confirmed_acknowledgement_is_recorded",
     ),
     Defect(
         "doubt-not-logged",
@@ -817,7 +817,7 @@ _WORDS = (
         _EFFECTS,
         "        self._log_receiver(copy, Event.ACK_IN_DOUBT)\n",
         "",
-        noticed_by="engine/told",
+        noticed_by="engine/acknowledgements::test_an_acknowledgement_in_doubt_is_raised_and_recorded",
     ),
     Defect(
         "rejection-told-as-confirmed",

@@ -18,7 +18,8 @@ class Defect:
         file: the module, below ``ackfsm``.
         old: text of that module, which stands there once.
         new: what stands there instead.
-        noticed_by: tried first, as ``engine/told`` or ``engine/told::test_consumers_take_turns``; then come all others.
+        noticed_by: tried first, as ``engine/dispatch`` or ``engine/dispatch::test_consumers_take_turns``; then come all
+            others.
         unnoticed_because: why no test notices it; empty if one has to.
     """
 

@@ -1,4 +1,4 @@
-"""Consumers and producers that are closed in the midst of a session, connections that are stopped and started."""
+"""Closing consumers, producers, sessions and brokers; stopping and starting connections."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from ackfsm.engine import (
     IllegalStateException,
     JMSException,
     Message,
+    Outcome,
     Sent,
     Session,
     Shuffled,
@@ -302,20 +303,6 @@ def test_the_model_closes_a_consumer_as_the_engine_does(mode: str, pace: str) ->
     assert broker.queue("q").length == 0
 
 
-def test_closing_keeps_to_the_thread_and_to_the_session() -> None:
-    broker = broker_of(ack_mode="CLIENT_ACKNOWLEDGE")
-    session = broker.connect().session()
-    consumer, producer = session.consumer("q"), session.producer("q")
-    session.close()
-    consumer.close()
-    producer.close()
-    broker.close()
-    with pytest.raises(IllegalStateException, match="the broker is closed"):
-        consumer.close()
-    with pytest.raises(IllegalStateException, match="the broker is closed"):
-        producer.send()
-
-
 def test_a_consumer_that_closes_without_a_connection_is_no_fault() -> None:
     broker = broker_of(ack_mode="CLIENT_ACKNOWLEDGE", repairs=False)
     fill(broker, "m1", "m2")
@@ -370,6 +357,79 @@ def test_a_transaction_outlives_the_producer_that_sent_in_it() -> None:
         producer.send(message_id="m1")
     session.commit()
     assert drained(broker, broker.connect()) == ["m1"]
+
+
+# Sessions and the broker
+
+
+def test_a_session_closes_when_its_acknowledgements_are_read() -> None:
+    broker = Broker("jms", specification=shipped(), pace=Timed(), ack_mode="INDIVIDUAL_ACKNOWLEDGE")
+    producer = broker.connect().session().producer("q")
+    for _ in range(2):
+        producer.send()
+    session = broker.connect().session()
+    consumer = session.consumer("q")
+    first = consumer.receive(None)
+    assert first is not None
+    first.acknowledge()
+    session.close()
+    last = broker.connect().session().consumer("q").receive(None)
+    assert last is not None
+    assert last.id != first.id
+
+
+def test_a_session_closes_when_its_sends_have_an_outcome() -> None:
+    broker = Broker("jms", specification=shipped(), pace=Shuffled(1), send_mode="asynchronous")
+    session = broker.connect().session()
+    sent = session.producer("q").send()
+    session.close()
+    assert sent.outcome is Outcome.CONFIRMED
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_a_closed_session_leaves_nothing_of_its_transaction(seed: int) -> None:
+    broker = Broker("jms", specification=shipped(), pace=Shuffled(seed), ack_mode="SESSION_TRANSACTED")
+    session = broker.connect().session()
+    session.producer("q").send()
+    session.close()
+    assert broker.loop.wait(lambda: not broker.queue("q").length)
+    broker.drained()
+
+
+@pytest.mark.parametrize("received", [0, 1])
+def test_undelivered_messages_of_a_session_without_acknowledgements_are_gone_when_it_closes(received: int) -> None:
+    broker = Broker("ems", specification=shipped(), ack_mode="NO_ACKNOWLEDGE", consumption="receive", history=True)
+    producer = broker.connect().session().producer("q")
+    producer.send(b"x")
+    producer.send(b"y")
+    session = broker.connect().session()
+    consumer = session.consumer("q")
+    for _ in range(received):
+        assert consumer.receive()
+    session.close()
+    assert broker.connect().session().consumer("q").receive(1) is None
+    broker.drained()
+    assert_kept(broker)
+
+
+def test_a_closed_broker_refuses_calls_and_may_be_closed_again() -> None:
+    broker = broker_of(ack_mode="CLIENT_ACKNOWLEDGE")
+    session = broker.connect().session()
+    consumer, producer = session.consumer("q"), session.producer("q")
+    open_producer = broker.connect().session().producer("q")
+    session.close()
+    consumer.close()
+    producer.close()
+    broker.close()
+    broker.close()
+    assert not broker.running
+    with pytest.raises(IllegalStateException, match="the broker is closed"):
+        consumer.close()
+    for each in (producer, open_producer):
+        with pytest.raises(IllegalStateException, match="the broker is closed; open another on its journal"):
+            each.send()
+    with pytest.raises(IllegalStateException, match="the broker is closed"):
+        broker.connect()
 
 
 # Connections
@@ -500,26 +560,3 @@ def test_nothing_grows_with_the_sessions_that_come_and_go() -> None:
         sizes.append((len(connection.sessions), len(broker.stepper.links), steps))
     assert sizes == [sizes[0]] * 3
     assert sizes[0][-1] > 0
-
-
-def test_a_timeout_that_is_not_needed_leaves_nothing_behind() -> None:
-    broker = broker_of(history=None)
-    session = broker.connect().session()
-    producer, consumer = session.producer("q"), session.consumer("q")
-    for _ in range(5):
-        producer.send()
-        assert consumer.receive(1.0)
-        assert broker.loop.is_idle()
-    assert consumer.receive(0.5) is None
-    assert broker.now == 500_000_000
-
-
-def test_a_timeout_that_was_not_in_vain_leaves_nothing_behind() -> None:
-    broker = broker_of(history=None, send_mode="asynchronous", pace=Timed(seed=1))
-    session = broker.connect().session()
-    producer, consumer = session.producer("q"), session.consumer("q")
-    for _ in range(3):
-        producer.send()
-        assert consumer.poll() is None
-        assert consumer.receive(100.0)
-    assert all(at < broker.now + 10**9 for at, *_ in broker.loop._timed)  # noqa: SLF001 - what is still to come

@@ -10,6 +10,7 @@ import pytest
 
 from ackfsm.engine import Broker, HeaderValue, Outcome
 from ackfsm.journal import FileJournal, Journal, Kind, MemoryJournal, SqliteJournal
+from model_tests.support.engine.brokers import broker_of
 from model_tests.support.engine.calls import shared_wiring
 from model_tests.support.tables import shipped
 
@@ -274,3 +275,27 @@ def test_a_dead_letter_is_moved_by_one_transaction_of_the_journal() -> None:
     assert sorted(kind for kind, *_ in entries) == [Kind.STORE, Kind.REMOVE]
     assert last[0] is Kind.COMMIT
     assert {transaction for *_, transaction in entries} == {last[1]}
+
+
+def test_a_message_id_is_given_once_whatever_the_number_of_restarts(tmp_path: Path) -> None:
+    """Not even where the journal has nothing of the message (JMS 3.1, 3.4.3)."""
+    given = list[str]()
+    for _ in range(4):
+        with broker_of(journal=FileJournal(tmp_path / "journal")) as broker:
+            producer = broker.connect().session().producer("q")
+            for mode in ("NON_PERSISTENT", "PERSISTENT", "NON_PERSISTENT"):
+                given.append(producer.send(delivery_mode=mode).id)
+    assert len(set(given)) == len(given) == 12
+
+
+def test_a_consumer_that_remembers_ids_takes_no_new_message_for_a_known_one(tmp_path: Path) -> None:
+    seen, new = set[str](), list[str]()
+    for _ in range(3):
+        with broker_of(journal=FileJournal(tmp_path / "journal")) as broker:
+            session = broker.connect().session()
+            session.producer("q").send(delivery_mode="NON_PERSISTENT")
+            message = session.consumer("q").receive()
+            assert message is not None
+            new += [] if message.id in seen else [message.id]
+            seen.add(message.id)
+    assert len(new) == 3

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
-from ackfsm.engine import Broker, Consumer, IllegalStateException, Message, Session
+from ackfsm.engine import Broker, Consumer, IllegalStateException, Session
 from model_tests.support.engine.calls import shared_wiring
 from model_tests.support.tables import shipped
 
@@ -105,35 +105,6 @@ def test_a_queue_keeps_nothing_of_clients_that_are_gone(end: str) -> None:
         client.session().consumer("other")
         getattr(client, end)()
     assert not broker.queue("other").consumers
-
-
-def delivered_again(mode: str) -> tuple[Broker, Consumer, Message, Message]:
-    """What one session has given back, another has: the consumer of that, the old delivery and the new."""
-    broker = Broker("jms", specification=shipped(), history=True)
-    with broker.connect().session() as sender:
-        sender.producer("q").send(message_id="m1")
-    first, second = (broker.connect().session(mode) for _ in range(2))
-    old = first.consumer("q").receive(None)
-    assert old is not None
-    other = second.consumer("q")
-    first.consumers[0].close()
-    first.recover()
-    new = other.receive(None)
-    assert new is not None
-    assert (old.id, new.redelivered) == (new.id, True)
-    assert other.receive(None) is None  # it is processed now, and may be acknowledged
-    return broker, other, old, new
-
-
-@pytest.mark.parametrize("mode", ["CLIENT_ACKNOWLEDGE", "INDIVIDUAL_ACKNOWLEDGE"])
-def test_a_message_that_was_given_back_is_not_acknowledged_for_the_session_that_has_it_now(mode: str) -> None:
-    broker, other, old, new = delivered_again(mode)
-    with pytest.raises(IllegalStateException, match="given back and delivered again"):
-        old.acknowledge()
-    other.session.close()
-    assert broker.queue("q").length == 1
-    with pytest.raises(IllegalStateException):
-        new.acknowledge()
 
 
 def test_acknowledge_of_an_old_message_covers_what_the_session_has_had_since() -> None:

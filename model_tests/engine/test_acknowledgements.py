@@ -1,0 +1,75 @@
+"""What acknowledge() brings about, and what the history says of it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from ackfsm.engine import Broker, Consumer, IllegalStateException, Message, OutcomeUnknown, Timed
+from model_tests.support.engine.brokers import broker_of, lines, received
+from model_tests.support.engine.calls import shared_wiring
+from model_tests.support.tables import shipped
+
+__all__ = ["shared_wiring"]
+
+
+def recorded(broker: Broker, event: str) -> list[Any]:
+    """The messages that the history names with an event."""
+    return [line["message"] for line in lines(broker, event)]
+
+
+def test_an_acknowledgement_in_doubt_is_raised_and_recorded() -> None:
+    broker = broker_of(pace=Timed(latency=(100_000, 100_000)))
+    broker.connect().session().producer("q").send(message_id="m")
+    client = broker.connect()
+    message = received(client.session("CLIENT_ACKNOWLEDGE").consumer("q"))
+    broker.loop.schedule(broker.now + 50_000, client.lose)
+    with pytest.raises(OutcomeUnknown, match="m may come again"):
+        message.acknowledge()
+    assert (recorded(broker, "ack_in_doubt"), recorded(broker, "acknowledged")) == (["m"], [])
+
+
+def test_a_confirmed_acknowledgement_is_recorded() -> None:
+    broker = broker_of()
+    broker.connect().session().producer("q").send(message_id="m")
+    received(broker.connect().session("CLIENT_ACKNOWLEDGE").consumer("q")).acknowledge()
+    assert (recorded(broker, "ack_in_doubt"), recorded(broker, "acknowledged")) == ([], ["m"])
+
+
+def test_a_dups_ok_session_acknowledges_when_nothing_else_is_left_to_do() -> None:
+    broker = broker_of()
+    broker.connect().session().producer("q").send()
+    consumer = broker.connect().session("DUPS_OK_ACKNOWLEDGE").consumer("q")
+    received(consumer)
+    assert consumer.receive(None) is None
+    broker.drained()
+
+
+def delivered_again(mode: str) -> tuple[Broker, Consumer, Message, Message]:
+    """One session requeues a message and another has it: the other's consumer, the old delivery, the new one."""
+    broker = Broker("jms", specification=shipped(), history=True)
+    with broker.connect().session() as sender:
+        sender.producer("q").send(message_id="m1")
+    first, second = (broker.connect().session(mode) for _ in range(2))
+    old = first.consumer("q").receive(None)
+    assert old is not None
+    other = second.consumer("q")
+    first.consumers[0].close()
+    first.recover()
+    new = other.receive(None)
+    assert new is not None
+    assert (old.id, new.redelivered) == (new.id, True)
+    assert other.receive(None) is None  # so that the message is processed
+    return broker, other, old, new
+
+
+@pytest.mark.parametrize("mode", ["CLIENT_ACKNOWLEDGE", "INDIVIDUAL_ACKNOWLEDGE"])
+def test_a_requeued_message_is_not_acknowledged_for_the_session_that_has_it_now(mode: str) -> None:
+    broker, other, old, new = delivered_again(mode)
+    with pytest.raises(IllegalStateException, match="given back and delivered again"):
+        old.acknowledge()
+    other.session.close()
+    assert broker.queue("q").length == 1
+    with pytest.raises(IllegalStateException):
+        new.acknowledge()
