@@ -14,7 +14,6 @@ import pytest
 from hypothesis import settings
 
 from ackfsm import explore
-from ackfsm.explore.search.options import Tuning
 from model_tests.support.tables import read_once
 
 if TYPE_CHECKING:
@@ -47,10 +46,9 @@ def _keeps(folder: Path) -> bool:
 
 @pytest.fixture(scope="session", autouse=True)
 def no_waste() -> Iterator[None]:
-    """Tables are read once; searches are compiled from the first state (``test_explore.py`` compares plain ones)."""
+    """Tables are read once."""
     with pytest.MonkeyPatch.context() as patch:
         read_once(patch)
-        patch.setattr("ackfsm.explore.search.search.DEFAULT_TUNING", Tuning(plain_states=1))
         yield
 
 
