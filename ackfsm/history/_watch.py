@@ -10,7 +10,7 @@ from ackfsm.history._counters import COUNTERS
 from ackfsm.history._fold import Machines, Watcher, compile_watchers
 from ackfsm.history._format import OBSERVABLES, Observable
 from ackfsm.history._prefetch import Prefetch
-from ackfsm.tables import Monitor, Move, Per, Property, Relation, Specification
+from ackfsm.tables import IndexKind, Monitor, Property, Relation, RowKind, Specification
 from ackfsm.terms import Anomaly, Configuration, Fault, SpecError
 
 __all__ = ["folded", "machines_of", "needs_configuration", "needs_every_line", "prefetch_of", "window_of"]
@@ -26,7 +26,7 @@ _DELIVERED = (Observable.DELIVERED_CLEAR, Observable.DELIVERED_FLAGGED)
 def folded(specification: Specification) -> Mapping[Anomaly, Property]:
     """The properties that a fold decides, each with the machines that watch one message of a history."""
     found = {
-        anomaly: dataclasses.replace(definition, monitors=tuple(m for m in definition.monitors if not m.of_the_model))
+        anomaly: dataclasses.replace(definition, monitors=tuple(m for m in definition.monitors if not m.model_only))
         for anomaly, definition in specification.properties.items()
     }
     return {anomaly: definition for anomaly, definition in found.items() if definition.monitors}
@@ -69,7 +69,7 @@ def prefetch_of(specification: Specification, configuration: Configuration) -> P
         machine = monitor.machine
         deciding = next(row for row in machine.rows() if row.event.name in _DELIVERED and row.when.holds(environment))
         bound = environment[machine.counter.bound] if machine.counter else None
-        if bound is not None and deciding.move is not Move.IGNORE:
+        if bound is not None and deciding.kind is not RowKind.IGNORE:
             faults = {event.name for event in machine.alphabet} & set(Fault)
             return Prefetch(bound, frozenset(map(Fault, faults)))
     return None
@@ -90,7 +90,7 @@ def _can_be_driven(monitor: Monitor, specification: Specification) -> None:
     machine = monitor.machine
     for event in machine.alphabet:
         in_vain = specification.events[event.name].recorded is not None and event.name not in OBSERVABLES
-        if in_vain or machine.per is not Per.MESSAGE or event.relation is not Relation.OWN:
+        if in_vain or machine.per is not IndexKind.MESSAGE or event.relation is not Relation.OWN:
             raise SpecError(
                 f"{machine.file}:{machine.line}: {machine.name} reacts to {event}, "
                 "which is no observable of one message of a history; use one that is"

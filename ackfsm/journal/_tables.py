@@ -16,7 +16,7 @@ from typing import TypeAlias
 from ackfsm import tables
 from ackfsm.journal._entry import ATTEMPTS, Kind
 from ackfsm.journal._recovery import Recovery
-from ackfsm.tables import Fsm, Move, Specification
+from ackfsm.tables import Fsm, RowKind, Specification
 from ackfsm.terms import AckMode, DeliveryMode
 
 __all__ = ["DurabilityOracle", "Tables"]
@@ -83,7 +83,7 @@ class Steps:
     def _open(self, state: str) -> bool:
         """Whether it is still to be found out if the disk has it."""
         rows = (self._fsm.row(state, event) for event in (*_RECORD[2], *_REMOVAL[2]))
-        return any(row is not None and row.move is Move.TO for row in rows)
+        return any(row is not None and row.kind is RowKind.TO for row in rows)
 
 
 class Tables:

@@ -124,7 +124,7 @@ class Matrix:
     def _strongest(self) -> Mapping[str, tuple[str, ...]]:
         lattice, anomalies = self.specification.guarantees, self.anomalies
         return {
-            key: lattice.strongest(lattice.standing({anomaly: outcome.reachable(anomaly) for anomaly in anomalies}))
+            key: lattice.strongest(lattice.evaluate({anomaly: outcome.reachable(anomaly) for anomaly in anomalies}))
             for key, outcome in self.outcomes.items()
         }
 

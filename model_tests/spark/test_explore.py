@@ -202,7 +202,7 @@ def test_damage_that_a_worker_sees_is_told_as_its_own(
 
 
 def test_a_matrix_on_spark_is_that_of_this_machine(spark_session: SparkSession) -> None:
-    settings = {switch.key: getattr(DEFAULT, switch.key) for switch in SPEC.switches if switch.key != "send_mode"}
+    settings = {switch.key: getattr(DEFAULT, switch.key) for switch in SPEC.factors if switch.key != "send_mode"}
     plan = matrix.make_plan(SPEC, "jms", settings, pairs=False)
     parallel_map = functools.partial(spark.spread, session=spark_session)
     found, local = matrix.run(plan, SPEC, parallel_map=parallel_map), matrix.run(plan, SPEC)

@@ -22,7 +22,7 @@ from ackfsm.explore.search.kernel_ample import ample_event
 from ackfsm.explore.search.layout import LocalLayout, machine_states_of
 from ackfsm.explore.search.search import Search
 from ackfsm.network import Network, NetworkEvent, Participant
-from ackfsm.tables import EventRef, Move
+from ackfsm.tables import EventRef, RowKind
 from ackfsm.terms import DefectError
 
 __all__ = ["self_check", "successors_by_tables"]
@@ -213,7 +213,7 @@ class _TableRows:
         for i, (name, known) in enumerate(zip(state, self._refused, strict=True)):
             if name not in known:
                 rows = self._network.instances[i].fsm.rows
-                known[name] = sum({bit for bit, event in self._events[i] if rows[name, event].move is Move.REFUSE})
+                known[name] = sum({bit for bit, event in self._events[i] if rows[name, event].kind is RowKind.REFUSE})
             refused |= known[name]
         return [self._network.events[n] for n in bits((1 << len(self._network.events)) - 1 & ~refused)]
 
@@ -226,7 +226,7 @@ class _TableRows:
             name = state[part.instance]
             if name not in known:
                 row = self._network.instances[part.instance].fsm.rows[name, part.event]
-                if row.move is Move.REFUSE:
+                if row.kind is RowKind.REFUSE:
                     return None
                 known[name] = row.target
             moved[part.instance] = known[name]
