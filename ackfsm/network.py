@@ -88,13 +88,13 @@ def _fault(name: str) -> Fault:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Instance:
-    """One machine at one index; ``marked`` and ``at_rest`` name states of a machine that observes ``anomaly``."""
+    """One machine at one index; ``marked`` and ``marked_at_rest`` are states of one that observes ``anomaly``."""
 
     fsm: Fsm
     index: Index
     anomaly: str | None = None
     marked: frozenset[str] = frozenset()
-    at_rest: frozenset[str] = frozenset()
+    marked_at_rest: frozenset[str] = frozenset()
 
     @property
     def label(self) -> str:
@@ -271,7 +271,7 @@ class _Composer:
     def _monitors(self) -> Iterator[Instance]:
         for name, monitor in self.observers:
             for index, fsm in self._fsms(monitor.machine).items():
-                yield Instance(fsm, index, name, monitor.marked, monitor.at_rest)
+                yield Instance(fsm, index, name, monitor.marked, monitor.marked_at_rest)
 
     def _events(self, instances: tuple[Instance, ...]) -> Iterator[NetworkEvent]:
         listeners = _listeners(instances)

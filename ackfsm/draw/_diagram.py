@@ -276,7 +276,7 @@ def _bounds_shown(bounds: Bounds, keys: Collection[str]) -> Iterator[str]:
 def _mark(monitor: Monitor, state: str) -> Mark:
     if state in monitor.marked:
         return Mark.ANOMALY
-    return Mark.AT_REST if state in monitor.at_rest else Mark.NONE
+    return Mark.AT_REST if state in monitor.marked_at_rest else Mark.NONE
 
 
 def _distinct(network: Network, name: str, anomaly: Anomaly | None) -> list[Fsm]:

@@ -141,7 +141,7 @@ def _parts(event: NetworkEvent, variables: Sequence[Variable]) -> Iterator[Part]
 def _property(names: Names, anomaly: str, variables: Sequence[Variable]) -> Property:
     watching = [variable for variable in variables if variable.instance.anomaly == anomaly]
     always = tuple((v, states) for v in watching if (states := _in_order(v, v.instance.marked)))
-    at_rest = tuple((v, states) for v in watching if (states := _in_order(v, v.instance.at_rest)))
+    at_rest = tuple((v, states) for v in watching if (states := _in_order(v, v.instance.marked_at_rest)))
     return Property(names.new(anomaly), always, at_rest)
 
 

@@ -82,7 +82,7 @@ def _property_watchers(specification: Specification, configuration: Configuratio
             continue
         for monitor in definition.monitors:
             _can_be_driven(monitor, specification)
-            yield Watcher(anomaly, monitor.machine.fsm(settings), monitor.marked, monitor.at_rest)
+            yield Watcher(anomaly, monitor.machine.fsm(settings), monitor.marked, monitor.marked_at_rest)
 
 
 def _can_be_driven(monitor: Monitor, specification: Specification) -> None:

@@ -194,7 +194,7 @@ class _Loader:
         self, machines: Mapping[str, Machine], properties: Mapping[Anomaly, Property]
     ) -> dict[str, LivenessProperty]:
         watching = {
-            f"{anomaly}.{monitor.machine.name}": Waiting(anomaly, monitor.machine.name, monitor.at_rest)
+            f"{anomaly}.{monitor.machine.name}": Waiting(anomaly, monitor.machine.name, monitor.marked_at_rest)
             for anomaly, definition in properties.items()
             for monitor in definition.monitors
         }

@@ -31,7 +31,7 @@ _KEYS = frozenset(field.name for field in dataclasses.fields(Configuration))
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Monitor:
-    """One machine of a property with the states that are its anomaly: always (``marked``), or only ``at_rest``.
+    """One machine of a property with the states that are its anomaly: ``marked`` always, ``marked_at_rest`` at rest.
 
     One that is ``model_only`` (``of_the_model`` in the table) is not folded over histories: there another machine
     of the property, or a count, finds what it finds in the model.
@@ -39,7 +39,7 @@ class Monitor:
 
     machine: Machine
     marked: frozenset[str]
-    at_rest: frozenset[str]
+    marked_at_rest: frozenset[str]
     model_only: bool = False
 
 

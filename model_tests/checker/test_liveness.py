@@ -190,7 +190,7 @@ def watching(network: Network) -> dict[str, LivenessProperty]:
     for number, instance in enumerate(network.instances):
         if number in idle[1:]:
             continue
-        pending = instance.at_rest or frozenset(instance.fsm.states[-1:])
+        pending = instance.marked_at_rest or frozenset(instance.fsm.states[-1:])
         waiting = (Waiting(instance.anomaly, instance.fsm.name, pending),)  # type: ignore[arg-type] # any name will do
         told[f"p{number}"] = LivenessProperty(f"p{number}", "means", "because", "model", waiting)
     return told
@@ -578,7 +578,7 @@ def test_a_machine_that_is_no_anomaly_at_rest_waits_for_nothing(tmp_path: Path) 
         f"{anomaly}.{monitor.machine.name}"
         for anomaly, definition in shipped().properties.items()
         for monitor in definition.monitors
-        if not monitor.at_rest
+        if not monitor.marked_at_rest
     )
     spec = copy_of_spec(tmp_path)
     replace(spec, "liveness.yaml", ("stuck.never_sent", name))

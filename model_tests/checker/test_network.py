@@ -476,7 +476,7 @@ def test_the_marks_of_a_packed_system_are_those_of_its_watchers(network: Network
                 instance.anomaly, state in instance.marked
             )
             assert marks(packed.at_rest[offset + place], packed.anomalies) == marked(
-                instance.anomaly, state in instance.at_rest
+                instance.anomaly, state in instance.marked_at_rest
             )
 
 

@@ -303,7 +303,7 @@ def test_mermaid_has_the_initial_state_and_names_the_marked_ones(name: str) -> N
     assert source.startswith("stateDiagram-v2\n")
     assert source.count("[*] --> ") == len(_monitors(name))
     assert source.count("(anomaly)") == sum(len(m.marked) for m in _monitors(name))
-    assert source.count("(anomaly at rest)") == sum(len(m.at_rest) for m in _monitors(name))
+    assert source.count("(anomaly at rest)") == sum(len(m.marked_at_rest) for m in _monitors(name))
 
 
 def _table(text: str) -> dict[tuple[str, str, str], list[str]]:
@@ -383,7 +383,7 @@ def test_marked_states_look_different_and_the_legend_says_so(anomaly: Anomaly) -
     states = {item["name"]: item for item in parsed["objects"] if "tooltip" in item}
     prefix = "{}." if len(monitors) > 1 else ""
     marked = {prefix.format(m.machine.name) + state for m in monitors for state in m.marked}
-    at_rest = {prefix.format(m.machine.name) + state for m in monitors for state in m.at_rest}
+    at_rest = {prefix.format(m.machine.name) + state for m in monitors for state in m.marked_at_rest}
     assert {name for name, item in states.items() if item.get("peripheries") == "2"} == marked
     assert {name for name, item in states.items() if "dashed" in item["style"]} == at_rest
     (legend,) = (item["label"] for item in parsed["objects"] if item["name"] == "cluster_legend")

@@ -67,7 +67,7 @@ def test_a_fold_ends_where_stepping_by_hand_ends(
     for name in "xy":
         by_hand = [
             any(
-                end in watcher.marked or (drained and end in watcher.at_rest)
+                end in watcher.marked or (drained and end in watcher.marked_at_rest)
                 for watcher, end in zip(watchers, row, strict=True)
                 if watcher.name == name
             )

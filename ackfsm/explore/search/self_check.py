@@ -91,7 +91,7 @@ def _anomalies_of(network: Network, state: _State, enabled: Sequence[NetworkEven
     """The anomalies that a state shows."""
     rest = all(event.may_never_happen for event in enabled)
     for instance, name in zip(network.instances, state, strict=True):
-        if instance.anomaly is not None and (name in instance.marked or (rest and name in instance.at_rest)):
+        if instance.anomaly is not None and (name in instance.marked or (rest and name in instance.marked_at_rest)):
             yield instance.anomaly
 
 
