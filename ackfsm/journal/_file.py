@@ -8,8 +8,8 @@ from pathlib import Path
 
 from ackfsm.journal._disk import Disk, OsDisk, machine_failed, write_all
 from ackfsm.journal._entry import LARGEST, NUMBERS, Entry, Kind, check
+from ackfsm.journal._fail_stop import CLOSED_ALREADY, FailStop
 from ackfsm.journal._frame import CLOSED, SEAL, SEGMENT, SegmentHeader, encode, mark
-from ackfsm.journal._mortal import CLOSED_ALREADY, Mortal
 from ackfsm.journal._protocol import REMEMBERED, Compaction
 from ackfsm.journal._recovery import Replay
 from ackfsm.journal._scan import WATERMARK, Scan, name_of, scan
@@ -27,7 +27,7 @@ _MANY = 8
 """So many segments at opening are made one."""
 
 
-class FileJournal(Mortal):
+class FileJournal(FailStop):
     """A directory of segments, each a file of frames with checksums (:mod:`ackfsm.journal._frame`).
 
     Everything appended since the last write goes out as one frame, and one sync covers all of it.  Opening cuts what

@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Callable
 
 from ackfsm.journal._entry import ATTEMPTS, LARGEST, NUMBERS, Entry, JournalFailure, Kind, check
-from ackfsm.journal._mortal import CLOSED_ALREADY
+from ackfsm.journal._fail_stop import CLOSED_ALREADY
 from ackfsm.journal._protocol import REMEMBERED, Compaction
 from ackfsm.journal._recovery import Recovery, Replay, beyond
 from ackfsm.terms import InputError

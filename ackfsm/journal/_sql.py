@@ -11,7 +11,7 @@ from collections.abc import Callable, Generator, Iterable, Sequence
 from typing import Self, TypeAlias
 
 from ackfsm.journal._entry import LARGEST, NUMBERS, Entry, JournalDamaged, Kind, check, newer
-from ackfsm.journal._mortal import CLOSED_ALREADY, Mortal
+from ackfsm.journal._fail_stop import CLOSED_ALREADY, FailStop
 from ackfsm.journal._protocol import Compaction
 from ackfsm.journal._recovery import Recovery, Replay
 from ackfsm.journal._watermark import Watermark, lacking
@@ -198,7 +198,7 @@ def _again(found: Row) -> Row | None:
         return None
 
 
-class SqlJournal(Mortal):
+class SqlJournal(FailStop):
     """A journal whose entries are rows; a subclass says how rows are kept."""
 
     recovery: Recovery

@@ -10,7 +10,7 @@ from model_tests.defects.form import Defect
 __all__ = ["JOURNAL"]
 
 _DISK, _FILE, _FRAME = "journal/_disk.py", "journal/_file.py", "journal/_frame.py"
-_MEMORY, _MORTAL, _POSTGRES = "journal/_memory.py", "journal/_mortal.py", "journal/_postgres.py"
+_MEMORY, _FAIL_STOP, _POSTGRES = "journal/_memory.py", "journal/_fail_stop.py", "journal/_postgres.py"
 _RECOVERY, _ROWS, _SCAN = "journal/_recovery.py", "journal/_sql.py", "journal/_scan.py"
 _SQLITE, _WATERMARK = "journal/_sqlite.py", "journal/_watermark.py"
 
@@ -359,7 +359,7 @@ _ENDS = (
     Defect(
         "failure-forgotten",
         "after a failed write the journal goes on, and confirms what is not there",
-        _MORTAL,
+        _FAIL_STOP,
         "        if error is None:",
         "        if error is None or isinstance(error, journal.failures):",
         noticed_by="journal/file::test_after_a_failed_write_nothing_is_confirmed",
@@ -367,7 +367,7 @@ _ENDS = (
     Defect(
         "interrupt-forgotten",
         "after an exception of a signal handler the journal goes on, and is refused when it is opened again",
-        _MORTAL,
+        _FAIL_STOP,
         "        if error is None:",
         "        if error is None or not isinstance(error, Exception):",
         noticed_by="journal/interrupts::test_an_interrupt_at_any_step_loses_nothing_confirmed",
@@ -375,7 +375,7 @@ _ENDS = (
     Defect(
         "fork-not-minded",
         "a fork writes to the journal of its parent",
-        _MORTAL,
+        _FAIL_STOP,
         "    os.register_at_fork(after_in_child=forked)\n",
         "    os.register_at_fork(before=os.getpid)\n",
         noticed_by="journal/forks::test_a_fork_is_refused_at_once_and_the_parent_goes_on",

@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 
 from ackfsm.journal import FileJournal, JournalFailure, OsDisk, PostgresJournal, SqliteJournal
+from ackfsm.journal import _fail_stop as fail_stop
 from ackfsm.journal import _frame as frames
-from ackfsm.journal import _mortal as mortal
 from ackfsm.journal import _sql as sql_
 from ackfsm.journal import _sqlite as sqlite_
 from ackfsm.journal._disk import _Lock
@@ -187,14 +187,14 @@ CHECKSUM_BUGS: Mapping[str, Callable[[pytest.MonkeyPatch], None]] = {
 
 
 def _only_failures_poison(patch: pytest.MonkeyPatch) -> None:
-    leave = mortal._Call.__exit__  # noqa: SLF001
+    leave = fail_stop._Call.__exit__  # noqa: SLF001
 
-    def leaves(self: mortal._Call, kind: Any, error: BaseException | None, trace: Any) -> None:
+    def leaves(self: fail_stop._Call, kind: Any, error: BaseException | None, trace: Any) -> None:
         leave(self, kind, error, trace)
         if error is not None and not isinstance(error, (*self._journal.failures, JournalFailure)):
             self._journal._failed = None  # noqa: SLF001
 
-    patch.setattr(mortal._Call, "__exit__", leaves)  # noqa: SLF001
+    patch.setattr(fail_stop._Call, "__exit__", leaves)  # noqa: SLF001
 
 
 def _empties_first(patch: pytest.MonkeyPatch) -> None:

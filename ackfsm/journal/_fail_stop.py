@@ -11,12 +11,12 @@ from types import TracebackType
 from ackfsm.journal._disk import no_room
 from ackfsm.journal._entry import JournalFailure
 
-__all__ = ["CLOSED_ALREADY", "Mortal"]
+__all__ = ["CLOSED_ALREADY", "FailStop"]
 
 CLOSED_ALREADY = "it is closed"
 
 
-class Mortal(abc.ABC):
+class FailStop(abc.ABC):
     """A journal until it ends.
 
     A call that changes something marks the journal as failed before it begins, and clears the mark when it has ended
@@ -70,7 +70,7 @@ class _Call:
 
     __slots__ = ("_doing", "_journal")
 
-    def __init__(self, journal: Mortal, doing: str) -> None:
+    def __init__(self, journal: FailStop, doing: str) -> None:
         self._journal, self._doing = journal, doing
 
     def __enter__(self) -> None:
@@ -95,9 +95,9 @@ def _reason(error: Exception) -> str:
 
 
 @functools.cache
-def _open_here() -> weakref.WeakSet[Mortal]:
+def _open_here() -> weakref.WeakSet[FailStop]:
     """The open journals of this process; the first call asks to be told of forks."""
-    journals: weakref.WeakSet[Mortal] = weakref.WeakSet()
+    journals: weakref.WeakSet[FailStop] = weakref.WeakSet()
     parent = [os.getpid()]
 
     def forked() -> None:
