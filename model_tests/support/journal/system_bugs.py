@@ -211,7 +211,7 @@ def _empties_first(patch: pytest.MonkeyPatch) -> None:
 
 
 def _leaves_the_lock(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(FileJournal, "_let_go", lambda self: self._let_go_of_files())
+    patch.setattr(FileJournal, "_close_resources", lambda self: self._close_files())
     patch.setattr(_Lock, "__del__", _nothing)
 
 
@@ -230,7 +230,10 @@ FORK_BUGS: Mapping[str, tuple[str, Callable[[pytest.MonkeyPatch], None]]] = {
         "sqlite",
         lambda patch: patch.setattr(SqliteJournal, "_forked", SqlJournal._forked),  # noqa: SLF001
     ),
-    "a fork gives the lock back": ("file", lambda patch: patch.setattr(FileJournal, "_forked", FileJournal._let_go)),  # noqa: SLF001
+    "a fork gives the lock back": (
+        "file",
+        lambda patch: patch.setattr(FileJournal, "_forked", FileJournal._close_resources),  # noqa: SLF001
+    ),
 }
 """What a fork shows."""
 
@@ -243,7 +246,7 @@ ROW_BUGS: Mapping[str, Callable[[pytest.MonkeyPatch], None]] = {
         sqlite_, "check_head", lambda _, columns: Head(*columns[:-1])
     ),
     "pages are not checked": lambda patch: patch.setattr(sqlite_, "_check_pages", _nothing),
-    "closing moves damage before it is looked at": lambda patch: patch.setattr(sqlite_, "_look", _nothing),
+    "closing moves damage before it is looked at": lambda patch: patch.setattr(sqlite_, "_refuse_unusable", _nothing),
 }
 """What a flipped byte of an SQLite file shows."""
 
