@@ -34,7 +34,7 @@ from ackfsm.pytest_plugin._crash import Endless, ListenerFault, ProcessCrashed
 
 if TYPE_CHECKING:
     from ackfsm.engine import Broker
-    from ackfsm.pytest_plugin._attempt import Attempt
+    from ackfsm.pytest_plugin._fault_run import Attempt
     from ackfsm.pytest_plugin._points import Wanted
     from ackfsm.pytest_plugin._trial import Trial
 
@@ -141,7 +141,7 @@ def ackfsm(request: pytest.FixtureRequest, ackfsm_broker: Broker) -> Trial:
         pytest.fail(
             "the fixture ackfsm verifies what happened, with pyarrow: pip install 'ackfsm[verify]'", pytrace=False
         )
-    from ackfsm.pytest_plugin._attempt import Attempt
+    from ackfsm.pytest_plugin._fault_run import Attempt
     from ackfsm.pytest_plugin._protocol import ATTEMPT
     from ackfsm.pytest_plugin._trial import Trial
     from ackfsm.terms import InputError

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from types import FrameType
 from typing import Protocol, TypeAlias
 
-from ackfsm.pytest_plugin._again import Again
+from ackfsm.pytest_plugin._reraise import Again
 
 __all__ = ["Alarm", "Ring", "alarm"]
 

@@ -17,7 +17,7 @@ from typing import Any, TypeVar, TypeVarTuple
 
 from ackfsm.pytest_plugin._crash import Endless, ProcessCrashed
 from ackfsm.pytest_plugin._process import Process, give_up
-from ackfsm.pytest_plugin._watch import Watch
+from ackfsm.pytest_plugin._watchdog import Watch
 from ackfsm.terms import InputError
 
 __all__ = ["is_asynchronous", "refuse_nesting", "run_tasks"]

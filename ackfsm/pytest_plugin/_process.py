@@ -24,7 +24,7 @@ from ackfsm.engine.aio import (
     AsyncSession,
 )
 from ackfsm.pytest_plugin._crash import ListenerFault, ProcessCrashed
-from ackfsm.pytest_plugin._watch import Watch
+from ackfsm.pytest_plugin._watchdog import Watch
 from ackfsm.terms import Configuration, InputError
 from ackfsm.text import shown
 

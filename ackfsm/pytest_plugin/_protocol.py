@@ -14,7 +14,7 @@ from __future__ import annotations
 import pytest
 from _pytest.runner import runtestprotocol
 
-from ackfsm.pytest_plugin._attempt import Attempt
+from ackfsm.pytest_plugin._fault_run import Attempt
 from ackfsm.pytest_plugin._points import Point, Wanted, chosen, parse_point, points_of
 
 __all__ = ["ATTEMPT", "TRIED", "first_attempt", "run_item"]

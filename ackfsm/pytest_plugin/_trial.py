@@ -24,13 +24,13 @@ from ackfsm.engine import (
 )
 from ackfsm.engine.aio import AsyncConnection, AsyncMessage
 from ackfsm.engine.core import BoundEvent, Copy, Link
-from ackfsm.pytest_plugin._attempt import Attempt
 from ackfsm.pytest_plugin._crash import ProcessCrashed
+from ackfsm.pytest_plugin._fault_run import Attempt
+from ackfsm.pytest_plugin._leftovers import OUTSIDE, named, rest
 from ackfsm.pytest_plugin._loop import is_asynchronous, refuse_nesting, run_tasks
 from ackfsm.pytest_plugin._process import Process
-from ackfsm.pytest_plugin._rest import OUTSIDE, named, rest
 from ackfsm.pytest_plugin._trace import Happening, Trace
-from ackfsm.pytest_plugin._watch import Watch
+from ackfsm.pytest_plugin._watchdog import Watch
 from ackfsm.terms import Configuration, Fault, InputError
 from ackfsm.text import quoted, shown
 

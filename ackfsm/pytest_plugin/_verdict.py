@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from ackfsm import files
 from ackfsm.engine import IllegalStateException, Stuck
-from ackfsm.pytest_plugin._attempt import Attempt
+from ackfsm.pytest_plugin._fault_run import Attempt
 from ackfsm.pytest_plugin._points import Wanted, points_of
 from ackfsm.pytest_plugin._trace import mermaid, name, text
 from ackfsm.pytest_plugin._trial import Trial

@@ -13,9 +13,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from types import FrameType
 
-from ackfsm.pytest_plugin._again import Again, Returning, applications
 from ackfsm.pytest_plugin._alarm import Alarm, alarm
 from ackfsm.pytest_plugin._crash import Endless
+from ackfsm.pytest_plugin._reraise import Again, Returning, applications
 from ackfsm.text import shown
 
 __all__ = ["Watch"]
