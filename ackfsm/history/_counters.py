@@ -16,7 +16,7 @@ from ackfsm.history._format import Observable
 __all__ = ["COUNTERS", "MESSAGES"]
 
 MESSAGES = "messages"
-"""The tally of what is a message of the history: something that was sent."""
+"""The counter of the messages of the history: everything that was sent."""
 
 _FLAGGED, _CLEAR = Observable.DELIVERED_FLAGGED, Observable.DELIVERED_CLEAR
 _DELIVERED = (_CLEAR, _FLAGGED)

@@ -60,7 +60,7 @@ class PreparedHistory:
     marks: DataFrame | None
 
     def sends(self) -> DataFrame:
-        """All sends outside transactions, with what closed each: of plain lives by their pre_aggregated."""
+        """All sends outside transactions, with what closed each: of plain lives from their pre-aggregates."""
         plain = self.sketched.where("life = 'sent'").select(
             "message",
             sf.col("sent_session").alias("session"),

@@ -15,7 +15,7 @@ from ackfsm import cli, explore, matrix, spark
 from ackfsm.explore import Exploration
 from ackfsm.network import Bounds, Network, compose
 from ackfsm.spark._chunks import Batches, minus_visited, rows_of
-from ackfsm.spark._levels import TOLD, Levels, states_in
+from ackfsm.spark._levels import METADATA, Levels, states_in
 from ackfsm.terms import DefectError, Fault, InputError, SpecError
 from model_tests.checker.test_explore import proves
 from model_tests.searches import fitting
@@ -92,7 +92,7 @@ def _losing(words: int, folder: Path, levels: int) -> Callable[[Batches], Batche
     def sifted(batches: Batches) -> Batches:
         for one in whole(batches):
             bucket = one["bucket"][0].as_py()
-            if levels < 10 or bucket == TOLD:
+            if levels < 10 or bucket == METADATA:
                 yield one
             else:
                 yield from rows_of(states_in(one["states"][0], words)[::2], bucket)

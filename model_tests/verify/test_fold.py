@@ -105,7 +105,7 @@ def test_a_machine_that_refuses_is_refused() -> None:
 
 
 def test_every_property_of_single_messages_is_folded_and_no_other() -> None:
-    folded = _watch.folded(shipped())
+    folded = _watch.folded_properties(shipped())
     assert Anomaly.LOSS in folded
     assert {Anomaly.WINDOW_OVERRUN, Anomaly.STUCK}.isdisjoint(folded)
 
