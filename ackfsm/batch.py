@@ -1,4 +1,4 @@
-"""Tasks on the tables, in this process, in several processes of this machine, or on other machines.
+"""Run tasks on the tables: in this process, in a pool of processes, or on other machines.
 
 Processes are started afresh (``spawn``): a copy of this process (``fork``) would have its locks and none of its
 threads.  An interrupt reaches this process alone, which ends them; if it dies itself, so do they.  One that is killed,

@@ -1,4 +1,4 @@
-"""The tables as machines of the ``transitions`` library, to read, to hook into, to embed.
+"""The tables as machines of the ``transitions`` library, to read, to hook into or to embed.
 
 :func:`machine` makes one table an ordinary ``transitions.Machine`` for any model object.  All
 machines of a configuration side by side are a :class:`ackfsm.explore.Interpreter`.

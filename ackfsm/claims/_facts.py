@@ -1,4 +1,4 @@
-"""Checks that read a fact off the tables: a default, a refusal, a row."""
+"""Checks of facts in the tables: a default, an unsupported setting, a row."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What claims ask of the checker: searches and comparisons, as values, so that equal ones are answered once.
+"""The questions that claims ask of the checker, searches and comparisons, as values, so that each is answered once.
 
 A question has settings, bounds and names, and nothing of the tables, so that it is small enough to be sent to
 another process, which reads the tables itself.

@@ -1,4 +1,4 @@
-"""What a drawing shows, whatever it is written as: states, moves between them, and every line of the table.
+"""The content of a diagram, independent of its format: states, transitions, and the rows behind each.
 
 A diagram is made from the table itself, in one of two ways.  Without a configuration it is the
 general machine: every row, with its condition.  With one it shows the rows that hold, as the

@@ -1,4 +1,4 @@
-"""Which rows a panel draws, and under which names: the step between a table and a diagram.
+"""Which rows a panel draws, and with which labels: the step from a table to a diagram.
 
 Two things differ from the table.  The alternatives of a cell, which the table has in order, get
 their condition in words, so that each can stand on an edge of its own.  And of a counter with many

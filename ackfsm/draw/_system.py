@@ -1,4 +1,4 @@
-"""The whole system at a glance: which machines there are, in whose lane, and on which events they synchronise.
+"""The overview of the whole system: its machines by lane, and the events on which they synchronise.
 
 Every event has one owner, the machine that decides it; the others take part.  Of those, some are
 moved by it, and some only have to permit it, such as a connection that must stand.

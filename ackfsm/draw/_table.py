@@ -1,4 +1,4 @@
-"""Diagrams and the overview as Markdown tables: here nothing is left out, so that a reader sees totality.
+"""Diagrams and the overview as Markdown tables, with every row.
 
 A diagram has no room for what is ignored and refused.  The table of a state has every event of
 the alphabet, with the reason; events with the same outcome share a line.

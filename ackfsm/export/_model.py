@@ -1,4 +1,4 @@
-"""What every format writes: a slice of a network with a plain identifier for each machine, event and property."""
+"""The model behind every format: a slice of a network with an identifier for each machine, event and property."""
 
 from __future__ import annotations
 

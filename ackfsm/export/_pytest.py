@@ -1,4 +1,4 @@
-"""Witnesses as tests that pytest runs as they stand."""
+"""Export witnesses as pytest tests."""
 
 from __future__ import annotations
 

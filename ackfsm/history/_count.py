@@ -1,4 +1,4 @@
-"""The anomalies that no machine of a single message can see: order, window, transactions, counts.
+"""Anomalies that no machine of a single message can find: order, window, transactions, counts.
 
 Each is counted to the letter of its definition, from the events in the order of time.
 """

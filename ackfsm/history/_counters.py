@@ -1,4 +1,4 @@
-"""The counters beside the anomalies, as machines too, so that one fold gives both.
+"""Counters of messages, as machines, so that one fold gives them with the anomalies.
 
 Each is a table ``state -> observable -> state``; what a state does not list leaves it as it is.
 They are counted as the histories' labels are: by message, not by delivery.

@@ -1,4 +1,4 @@
-"""A history to findings: expand, fold, count."""
+"""Find the anomalies of a history: expand, fold, count."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Open one file of a history, once: its header and its events come from the same stream, which may be a pipe."""
+"""Open a file of a history once: header and events come from the same stream, which may be a pipe."""
 
 from __future__ import annotations
 

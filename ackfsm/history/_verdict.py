@@ -1,4 +1,4 @@
-"""What was found in a history, and the verdict on it."""
+"""The findings of a history, and its verdict."""
 
 from __future__ import annotations
 

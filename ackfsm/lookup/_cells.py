@@ -1,4 +1,4 @@
-"""The cells of the tables as they stand in their files: for these states and events, these rows decide."""
+"""The cells of the tables with their place in the files: the rows for each state and event."""
 
 from __future__ import annotations
 

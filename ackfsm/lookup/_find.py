@@ -1,4 +1,4 @@
-"""Find the rows that decide: by a setting, an event, a mode, a machine, or what else the tables have a name for."""
+"""Find the rows that decide, by a setting, an event, a mode, a machine, or any other name of the tables."""
 
 from __future__ import annotations
 

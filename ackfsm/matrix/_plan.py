@@ -1,4 +1,4 @@
-"""What a matrix consists of: the configurations that ``spec/sweep.yaml`` spans, and the faults of each."""
+"""The plan of a matrix: the configurations that ``spec/sweep.yaml`` spans, and the faults of each."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a matrix found: an outcome for every configuration in every scenario."""
+"""The result of a matrix: an outcome for every configuration in every scenario."""
 
 from __future__ import annotations
 

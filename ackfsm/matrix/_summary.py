@@ -1,4 +1,4 @@
-"""A matrix in few lines: one for each acknowledgement mode, delivery mode and way of consuming."""
+"""The summary of a matrix: a line for each acknowledgement mode, delivery mode and way of consuming."""
 
 from __future__ import annotations
 

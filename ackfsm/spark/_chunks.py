@@ -1,4 +1,4 @@
-"""What an exploration sends through Spark: rows that hold many states each, or tell something.
+"""The rows that an exploration sends through Spark: many states each, or metadata.
 
 A row of the schema :data:`DDL` either has in ``states`` (64-bit words, little-endian) a ``number`` of states of one
 ``bucket``, or is metadata: its bucket is :data:`METADATA`, and it has a ``number`` of transitions or, in ``states``,

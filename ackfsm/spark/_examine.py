@@ -1,4 +1,4 @@
-"""A history to findings on Spark: the same as in one process."""
+"""Find the anomalies of a history on Spark, with the same result as in one process."""
 
 from __future__ import annotations
 

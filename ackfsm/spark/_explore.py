@@ -1,4 +1,4 @@
-"""A state space explored level by level on Spark: the same counts, and witnesses as short, as in one process."""
+"""Explore a state space level by level on Spark, with the same counts and witness lengths as in one process."""
 
 from __future__ import annotations
 

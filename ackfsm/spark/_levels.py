@@ -1,4 +1,4 @@
-"""The levels of an exploration on disk: what was found, and from where an interrupted run goes on.
+"""The levels of an exploration on disk, from which an interrupted run continues.
 
 A folder has a ``manifest.json`` (the question, and of each level how many states it has, how many transitions leave
 it, and which anomalies are first found on it) and for each level a directory of Parquet files, by bucket.  A level

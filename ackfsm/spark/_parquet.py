@@ -1,4 +1,4 @@
-"""Parquet, read and checked natively; only rows that are no events reach Python, to be described."""
+"""Read and validate Parquet in Spark; only invalid rows reach Python, to be described."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the counts of one history are taken from: its events, one row for each message, the marks of suspects."""
+"""The prepared frames of a history: its events, a row for each message, and the marks of suspects."""
 
 from __future__ import annotations
 

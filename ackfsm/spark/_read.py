@@ -1,4 +1,4 @@
-"""A history as Spark reads it: its events, and what could not be read."""
+"""Read a history on Spark: its events, and its parse errors."""
 
 from __future__ import annotations
 

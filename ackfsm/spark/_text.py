@@ -1,4 +1,4 @@
-"""JSONL, plain or gzipped, through the line parser of the local engine.
+"""Read JSONL, plain or gzipped, with the line parser of the local backend.
 
 Spark cuts a large file into blocks, reads each in order and tells at which byte it begins.  As an
 event takes more than one byte, that byte plus the number of the line in its block orders all events

@@ -1,4 +1,4 @@
-"""Lines that several screens have in common."""
+"""Lines that several screens share."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Write what the tables ask to the journal, and perform what it has after a crash."""
+"""Write the journal entries that the tables ask for, and recover from them after a crash."""
 
 from __future__ import annotations
 

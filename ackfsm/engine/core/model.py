@@ -1,4 +1,4 @@
-"""From the tables to automata: the events, the participants of each, and where other copies are looked for.
+"""Compile the tables to automata: the events, the participants of each, and where broadcasts look for copies.
 
 Machines of one message see the events of others: "a later one is dispatched".  A queue may hold a million messages, too
 many to ask each.  So each state of an automaton says to which of those *broadcasts* it would react (by refusing or by

@@ -1,4 +1,4 @@
-"""The queues of a broker, and the copies that come into them: sent, sent again, restored from the journal."""
+"""The queues of a broker and the copies in them: sent, sent again, restored from the journal."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Perform events: the table of every participant is asked, and all move or none does."""
+"""Perform events: the tables of all participants are evaluated, and all of them move or none."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a configuration can reach under kinds of faults: the yardstick of recorded histories, cached between runs."""
+"""What a configuration can reach under given faults, to judge recorded histories by; cached between runs."""
 
 from __future__ import annotations
 

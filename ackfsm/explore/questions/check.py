@@ -1,4 +1,4 @@
-"""``check``: which anomalies a configuration can reach, and which of them it promised never to."""
+"""``check``: which anomalies a configuration can reach, and which of these it promises absent."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Liveness: what has to happen in the end, and a run in which it does not.
+"""Liveness: whether what has to happen happens in the end, and a run in which it does not.
 
 The run ends in a deadlock, quiescent while a machine waits, or in a lasso: the shortest run to a fair cycle, then the
 cycle.

@@ -1,4 +1,4 @@
-"""Before a search says "all of them", some of its states are compared with the tables.
+"""A self-check at the end of a search: some of its states are compared with the tables.
 
 A state is reached again from the first one, by the parent pointers of the search and the rows of the tables
 (:meth:`ackfsm.network.Network.step` reads the same rows, by the same names).  What the search has for it must be that
