@@ -46,7 +46,7 @@ _TRIAL = "ackfsm"
 
 
 def __getattr__(name: str) -> Any:
-    """:class:`Trial`, imported when somebody asks."""
+    """:class:`Trial`, imported on first use."""
     if name == "Trial":
         from ackfsm.pytest_plugin._trial import Trial
 
