@@ -1,4 +1,4 @@
-"""A pytest plugin that runs an application under fault injection: brokers, connections and processes fail.
+"""A pytest plugin that runs an application under injected faults of brokers, connections and processes.
 
 The application under test runs on a broker inside the process (:mod:`ackfsm.engine`)::
 
