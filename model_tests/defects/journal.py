@@ -283,7 +283,7 @@ _SEGMENTS = (
         "a journal that was put back from an older copy is opened without a word",
         _WATERMARK,
         "    if promised.epoch > epoch:",
-        "    if promised.epoch > epoch + said.epoch:",
+        "    if promised.epoch > epoch + promised.epoch:",
         noticed_by="journal/ends::test_a_segment_without_entries_that_is_missing_is_refused",
     ),
     Defect(
