@@ -1,4 +1,4 @@
-"""Tasks on the tables, in this process, in several processes of this machine, or on other machines.
+"""Run tasks on the tables: in this process, in a pool of processes, or on other machines.
 
 Processes are started afresh (``spawn``): a copy of this process (``fork``) would have its locks and none of its
 threads.  An interrupt reaches this process alone, which ends them; if it dies itself, so do they.  One that is killed,
@@ -104,7 +104,7 @@ class Batch:
     def _results(self, task: Callable[..., Any], groups: Sequence[Any]) -> Iterator[tuple[int, Any]]:
         if self._parallel_map is None:
             return enumerate(map(functools.partial(task, self._specification), groups))
-        which = (self._directory, tuple(self._specification.own.values()), self._specification.digest)
+        which = (self._directory, tuple(self._specification.profile_files.values()), self._specification.digest)
         run = functools.partial(_run_in_worker, which, task)
         return self._parallel_map(run, groups)
 

@@ -1,4 +1,4 @@
-"""The tables as machines of the ``transitions`` library, to read, to hook into, to embed.
+"""The tables as machines of the ``transitions`` library, to read, to hook into or to embed.
 
 :func:`machine` makes one table an ordinary ``transitions.Machine`` for any model object.  All
 machines of a configuration side by side are a :class:`ackfsm.explore.Interpreter`.
@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 import transitions
 
-from ackfsm.tables import EventRef, Fsm, Move, Relation, Row
+from ackfsm.tables import EventRef, Fsm, Relation, Row, RowKind
 from ackfsm.terms import InputError
 
 __all__ = ["Model", "machine", "trigger"]
@@ -50,7 +50,7 @@ def machine(fsm: Fsm, model: object | None = None, *, after: Callable[..., Any] 
         model=transitions.Machine.self_literal if model is None else model,
         states=list(fsm.states),
         initial=fsm.initial,
-        transitions=[_transition(event, row) for (_, event), row in fsm.rows.items() if row.move is not Move.REFUSE],
+        transitions=[_transition(event, row) for (_, event), row in fsm.rows.items() if row.kind is not RowKind.REFUSE],
         auto_transitions=False,
         after_state_change=after,
     )
@@ -58,4 +58,4 @@ def machine(fsm: Fsm, model: object | None = None, *, after: Callable[..., Any] 
 
 def _transition(event: EventRef, row: Row) -> dict[str, str | None]:
     kept = "=" if row.target == row.state else row.target
-    return {"trigger": trigger(event), "source": row.state, "dest": kept if row.move is Move.TO else None}
+    return {"trigger": trigger(event), "source": row.state, "dest": kept if row.kind is RowKind.TO else None}

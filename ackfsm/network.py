@@ -11,7 +11,7 @@ import math
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
-from ackfsm.tables import EventRef, Fsm, Machine, Monitor, Move, Per, Relation, Row, Specification
+from ackfsm.tables import EventRef, Fsm, IndexKind, Machine, Monitor, Relation, Row, RowKind, Specification
 from ackfsm.terms import Configuration, Fault, InputError, check_names, check_number
 from ackfsm.text import quoted
 
@@ -88,13 +88,13 @@ def _fault(name: str) -> Fault:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Instance:
-    """One machine at one index; ``marked`` and ``at_rest`` name states of a machine that observes ``anomaly``."""
+    """One machine at one index; ``marked`` and ``marked_at_rest`` are states of one that observes ``anomaly``."""
 
     fsm: Fsm
     index: Index
     anomaly: str | None = None
     marked: frozenset[str] = frozenset()
-    at_rest: frozenset[str] = frozenset()
+    marked_at_rest: frozenset[str] = frozenset()
 
     @property
     def label(self) -> str:
@@ -153,7 +153,7 @@ class Network:
         after = list(state)
         for part in event.participants:
             row = self.instances[part.instance].fsm.rows[state[part.instance], part.event]
-            if row.move is Move.REFUSE:
+            if row.kind is RowKind.REFUSE:
                 return None
             after[part.instance] = row.target
         return tuple(after)
@@ -236,10 +236,10 @@ class _Composer:
 
     def _refuse_too_many(self) -> None:
         """Events that cannot be numbered, or machines that would take hours, before any of them is made."""
-        of_message = [e for e in self.specification.events.values() if e.per is not Per.SYSTEM]
+        of_message = [e for e in self.specification.events.values() if e.per is not IndexKind.SYSTEM]
         most = _MOST_EVENTS // max(1, len(of_message) * self.copies)
-        machines = [m for m in self.specification.machines.values() if m.per is not Per.SYSTEM]
-        machines += [monitor.machine for _, monitor in self.observers if monitor.machine.per is not Per.SYSTEM]
+        machines = [m for m in self.specification.machines.values() if m.per is not IndexKind.SYSTEM]
+        machines += [monitor.machine for _, monitor in self.observers if monitor.machine.per is not IndexKind.SYSTEM]
         heard = sum(event.relation is not Relation.OWN for machine in machines for event in machine.alphabet)
         most = min(most, math.isqrt(_MOST_PARTICIPANTS // max(1, heard * self.copies**2)))
         if self.bounds.messages > most:
@@ -247,11 +247,11 @@ class _Composer:
                 f"{self.bounds.messages:,} messages make a system too large to be composed; ask about {most:,} at most"
             )
 
-    def _indices(self, per: Per) -> list[Index]:
+    def _indices(self, per: IndexKind) -> list[Index]:
         messages = range(1, self.bounds.messages + 1)
-        if per is Per.SYSTEM:
+        if per is IndexKind.SYSTEM:
             return [()]
-        if per is Per.MESSAGE:
+        if per is IndexKind.MESSAGE:
             return [(m,) for m in messages]
         return [(m, c) for m in messages for c in range(1, self.copies + 1)]
 
@@ -271,7 +271,7 @@ class _Composer:
     def _monitors(self) -> Iterator[Instance]:
         for name, monitor in self.observers:
             for index, fsm in self._fsms(monitor.machine).items():
-                yield Instance(fsm, index, name, monitor.marked, monitor.at_rest)
+                yield Instance(fsm, index, name, monitor.marked, monitor.marked_at_rest)
 
     def _events(self, instances: tuple[Instance, ...]) -> Iterator[NetworkEvent]:
         listeners = _listeners(instances)
@@ -288,7 +288,7 @@ class _Composer:
 
     def _owner_has_a_row(self, machine: Machine, event: EventRef, index: Index) -> bool:
         fsms = self._fsms(machine)
-        return fsms[index[: len(next(iter(fsms)))]].moves(event)
+        return fsms[index[: len(next(iter(fsms)))]].has_transition(event)
 
     def _event(
         self,
@@ -331,7 +331,7 @@ def _listeners(instances: tuple[Instance, ...]) -> Mapping[str, _Listeners]:
     """Which machines hear the events of each name."""
     found: dict[str, _Listeners] = defaultdict(_Listeners)
     for number, instance in enumerate(instances):
-        for name, events in instance.fsm.heard.items():
+        for name, events in instance.fsm.reactive_events.items():
             for event in events:
                 found[name].add(instance.index, Participant(number, event))
     return found

@@ -1,4 +1,4 @@
-"""Text that somebody else wrote (ids, queues, notes, file names, error messages), made fit to be shown.
+"""Make foreign text (ids, queues, notes, file names, error messages) fit to be shown.
 
 What a history or a file name says is data: it must not move a cursor, clear a screen, end a line, forge a verdict or
 fill a terminal with megabytes.  Whatever comes from outside goes through :func:`shown` or :func:`quoted` on its way to

@@ -1,4 +1,4 @@
-"""How fast a producer can be, by the round-trip time and by the bandwidth.
+"""The throughput of a producer, from round-trip time and bandwidth.
 
 The arithmetic is exact (fractions); only what is shown is rounded down.  A gibibit is 2**30 bits.
 """

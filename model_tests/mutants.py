@@ -30,7 +30,7 @@ from ackfsm import explore
 from ackfsm.explore import pack
 from ackfsm.explore.search.search import Search
 from ackfsm.network import Bounds, Network, NetworkEvent, compose, concerns
-from ackfsm.tables import EventRef, Machine, Move, Row, Specification
+from ackfsm.tables import EventRef, Machine, Row, RowKind, Specification
 from ackfsm.terms import Anomaly, Fault, InputError, Profile
 from model_tests.support.places import DATA
 from model_tests.support.tables import shipped
@@ -211,14 +211,14 @@ class Noticed:
     anomalies: frozenset[str]
 
 
-_DEEDS = {Move.TO: ("deleted", "redirected"), Move.IGNORE: ("refused",), Move.REFUSE: ("allowed",)}
+_DEEDS = {RowKind.TO: ("deleted", "redirected"), RowKind.IGNORE: ("refused",), RowKind.REFUSE: ("allowed",)}
 
 
-def _groups(machine: Machine) -> Iterator[tuple[int, EventRef, Move, str]]:
+def _groups(machine: Machine) -> Iterator[tuple[int, EventRef, RowKind, str]]:
     """Each row once for each of its events: line, event, move, and its state (``otherwise`` if it has several)."""
-    states: dict[tuple[int, EventRef, Move], list[str]] = defaultdict(list)
+    states: dict[tuple[int, EventRef, RowKind], list[str]] = defaultdict(list)
     for row in machine.rows():
-        states[row.line, row.event, row.move].append(row.state)
+        states[row.line, row.event, row.kind].append(row.state)
     for (line, event, move), of in states.items():
         yield line, event, move, of[0] if len(of) == 1 else "otherwise"
 
@@ -249,9 +249,9 @@ def _mutated(machine: Machine, mutant: Mutant, rows: tuple[Row, ...]) -> tuple[R
 
 def _changed(machine: Machine, mutant: Mutant, row: Row) -> Row:
     if mutant.deed in {"deleted", "refused"}:
-        return dataclasses.replace(row, move=Move.REFUSE, target=row.state)
+        return dataclasses.replace(row, kind=RowKind.REFUSE, target=row.state)
     if mutant.deed == "allowed":
-        return dataclasses.replace(row, move=Move.IGNORE, target=row.state)
+        return dataclasses.replace(row, kind=RowKind.IGNORE, target=row.state)
     others = [state for state in machine.states if state != row.target]
     return dataclasses.replace(row, target=others[(machine.states.index(row.target)) % len(others)]) if others else row
 

@@ -1,4 +1,4 @@
-"""The status of a claim, and the evidence for it."""
+"""The status of a claim, with its evidence."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Checks that read a fact off the tables: a default, a refusal, a row."""
+"""Checks of facts in the tables: a default, an unsupported setting, a row."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 from ackfsm.claims._evidence import Evidence
 from ackfsm.claims._questions import Answer, Question
 from ackfsm.claims._scope import Scope, configurations, read_scope
-from ackfsm.tables import Move, Row, Specification, written
+from ackfsm.tables import Row, RowKind, Specification, format_value
 from ackfsm.terms import InputError, Profile, parse_value
 
 __all__ = ["HasConstant", "HasDefault", "RowIs", "SettingSupported", "Unchangeable"]
@@ -57,8 +57,10 @@ class HasDefault(_Fact):
             "because": row.because,
             "source": row.source,
         }
-        under = "".join(f", with {key} {written(chosen)}" for key, chosen in self.given.items())
-        sentence = f"{self.key} is {written(value)} in {self.profile}{under}: {row.because} ({row.place}, {row.source})"
+        under = "".join(f", with {key} {format_value(chosen)}" for key, chosen in self.given.items())
+        sentence = (
+            f"{self.key} is {format_value(value)} in {self.profile}{under}: {row.because} ({row.place}, {row.source})"
+        )
         return Evidence(self.kind, value == self.value, sentence, data)
 
 
@@ -99,7 +101,7 @@ class SettingSupported(_Fact):
             return Evidence(self.kind, not self.wanted, f"{row.sentence(who, values, given)} ({row.place})", data)
         if row is not None:
             return Evidence(self.kind, None, f"what refuses it is another setting: {row.because} ({row.place})", data)
-        text = ", ".join(f"{key}={written(value)}" for key, value in self.settings.items())
+        text = ", ".join(f"{key}={format_value(value)}" for key, value in self.settings.items())
         return Evidence(self.kind, self.wanted, f"{who} takes {text}", data)
 
 
@@ -142,7 +144,7 @@ class RowIs(_Fact):
     machine: str
     state: str
     event: str
-    move: Move
+    row_kind: RowKind
     target: str
     scope: Scope
 
@@ -152,9 +154,9 @@ class RowIs(_Fact):
     def read(cls, data: Mapping[str, Any]) -> RowIs:
         """From its form in ``spec/claims.yaml``."""
         row = data["row"]
-        move = next(move for move in Move if move in row)
-        target = row["to"] if move is Move.TO else row["state"]
-        return cls(row["machine"], row["state"], row["event"], move, target, read_scope(data))
+        row_kind = next(kind for kind in RowKind if kind in row)
+        target = row["to"] if row_kind is RowKind.TO else row["state"]
+        return cls(row["machine"], row["state"], row["event"], row_kind, target, read_scope(data))
 
     def evidence(self, specification: Specification, answers: Mapping[Question, Answer]) -> Evidence:
         """The rows that decide."""
@@ -165,7 +167,7 @@ class RowIs(_Fact):
             "in": [dict(group) for group in self.scope.groups],
             "rows": [_row(row) for row in rows],
         }
-        other = [row for row in rows if (row.move, row.target) != (self.move, self.target)]
+        other = [row for row in rows if (row.kind, row.target) != (self.row_kind, self.target)]
         text = "; ".join(f"{row.because} ({row.place}, {row.source or 'no source'})" for row in other or rows)
         at = f"{self.machine}.{self.state} at {self.event}"
         if other:
@@ -173,7 +175,7 @@ class RowIs(_Fact):
         return Evidence(self.kind, True, f"{at} does {self._does()}: {text}", data)  # noqa: FBT003
 
     def _does(self) -> str:
-        return f"go to {self.target}" if self.move is Move.TO else self.move.value
+        return f"go to {self.target}" if self.row_kind is RowKind.TO else self.row_kind.value
 
     def _rows(self, specification: Specification) -> list[Row]:
         if (machine := specification.machines.get(self.machine)) is None:
@@ -189,7 +191,7 @@ class RowIs(_Fact):
 
 
 def _row(row: Row) -> dict[str, str | None]:
-    where = {"row": row.place, "state": row.state, "event": str(row.event), row.move.value: row.target}
+    where = {"row": row.place, "state": row.state, "event": str(row.event), row.kind.value: row.target}
     return {**where, "because": row.because, "source": row.source}
 
 

@@ -1,4 +1,4 @@
-"""What claims ask of the checker: searches and comparisons, as values, so that equal ones are answered once.
+"""The questions that claims ask of the checker, searches and comparisons, as values, so that each is answered once.
 
 A question has settings, bounds and names, and nothing of the tables, so that it is small enough to be sent to
 another process, which reads the tables itself.
@@ -14,7 +14,7 @@ from typing import TypeAlias
 
 from ackfsm import explore
 from ackfsm.network import Bounds, Network, Observer, compose
-from ackfsm.tables import ALWAYS, EventRef, Machine, Monitor, Move, Row, Specification
+from ackfsm.tables import ALWAYS, EventRef, Machine, Monitor, Row, RowKind, Specification
 from ackfsm.terms import Anomaly, Configuration, Fault, InputError
 
 __all__ = [
@@ -165,4 +165,4 @@ def _happens(specification: Specification, name: str) -> Monitor:
 
 
 def _moves(state: str, event: EventRef) -> Row:
-    return Row(state, event, Move.TO, "happened", "it happens", None, None, ALWAYS, "", 0)
+    return Row(state, event, RowKind.TO, "happened", "it happens", None, None, ALWAYS, "", 0)

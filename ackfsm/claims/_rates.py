@@ -1,4 +1,4 @@
-"""Checks of throughput: arithmetic, exact to the last digit."""
+"""Checks of throughput, in exact arithmetic."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Checks that search all states: what never happens, and what is possible."""
+"""Checks of reachability: what never happens, and what is possible."""
 
 from __future__ import annotations
 

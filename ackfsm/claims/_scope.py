@@ -1,4 +1,4 @@
-"""Where a check holds: the configurations that it speaks of, and the bounds of the search."""
+"""The scope of a check: its configurations, and the bounds of the search."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where the work is done: in this machine alone, or on Spark; the same for every command that can do both."""
+"""The backend of a command: this machine, or Spark; common to all commands that support both."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The exit codes of every command, and what decides them."""
+"""The exit codes of all commands, and what decides them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Options that several commands have, and what they mean."""
+"""Command-line options that several commands share."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What goes to standard output and standard error: a result that is lost is an error, a note may be lost."""
+"""Write results to standard output, where a failure is an error, and notes to standard error, where it is not."""
 
 from __future__ import annotations
 

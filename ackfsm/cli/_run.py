@@ -1,4 +1,4 @@
-"""Run a command; the one place where whatever ends it becomes an exit code and a sentence."""
+"""Run a command, and turn every exception into an exit code and a message."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The witnesses of a search: which of them, in which format, and where to."""
+"""Write the witnesses of a search: which ones, in which format, to which files."""
 
 from __future__ import annotations
 

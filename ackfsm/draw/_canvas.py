@@ -1,4 +1,4 @@
-"""What all pictures share: the empty sheet with its title and legend, and labels of several lines.
+"""Common parts of all DOT pictures: a graph with title and legend, and labels of several lines.
 
 Text on pictures is ASCII: not every Graphviz program knows the width of anything else.
 """

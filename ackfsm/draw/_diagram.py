@@ -1,4 +1,4 @@
-"""What a drawing shows, whatever it is written as: states, moves between them, and every line of the table.
+"""The content of a diagram, independent of its format: states, transitions, and the rows behind each.
 
 A diagram is made from the table itself, in one of two ways.  Without a configuration it is the
 general machine: every row, with its condition.  With one it shows the rows that hold, as the
@@ -15,7 +15,7 @@ from pathlib import Path
 
 from ackfsm.draw._plan import Line, Plan, configured, general
 from ackfsm.network import Bounds, Network, compose, environments
-from ackfsm.tables import COUNTED, Event, EventRef, Fsm, Machine, Monitor, Move, Specification
+from ackfsm.tables import BOUND_SETTINGS, Event, EventRef, Fsm, Machine, Monitor, RowKind, Specification
 from ackfsm.terms import Anomaly, Configuration, Fault, InputError
 
 __all__ = [
@@ -200,7 +200,9 @@ class _DiagramBuilder:
         if self.network is None:
             return None
         read = {setting for machine in machines for row in machine.rows() for setting in row.when.settings()}
-        read |= {COUNTED.get(machine.counter.bound, machine.counter.bound) for machine in machines if machine.counter}
+        read |= {
+            BOUND_SETTINGS.get(machine.counter.bound, machine.counter.bound) for machine in machines if machine.counter
+        }
         return tuple(settings_shown(self.network.configuration, read)) + tuple(_bounds_shown(self.network.bounds, read))
 
     def _conditions(self, machines: Sequence[Machine]) -> Mapping[str, str]:
@@ -239,7 +241,9 @@ class _DiagramBuilder:
         return Panel(title, monitor.machine.means, states, edges, lines)
 
     def _reached(self, plan: Plan) -> set[str]:
-        moves = [line.row for line in plan.lines if line.row.move is Move.TO and line.row.event.name in self.possible]
+        moves = [
+            line.row for line in plan.lines if line.row.kind is RowKind.TO and line.row.event.name in self.possible
+        ]
         reached, new = set[str](), {plan.initial}
         while new:
             reached |= new
@@ -249,7 +253,7 @@ class _DiagramBuilder:
     def _edges(
         self, machine: Machine, lines: Sequence[Line], order: Mapping[str, int], reached: Collection[str]
     ) -> Iterator[Edge]:
-        moves = [line for line in lines if line.row.move is Move.TO]
+        moves = [line for line in lines if line.row.kind is RowKind.TO]
         moves.sort(key=lambda line: (order[line.row.state], order[line.row.target]))
         for (source, target), group in itertools.groupby(moves, key=lambda line: (line.row.state, line.row.target)):
             yield Edge(source, target, tuple(self._label(machine, line, reached) for line in group))
@@ -272,7 +276,7 @@ def _bounds_shown(bounds: Bounds, keys: Collection[str]) -> Iterator[str]:
 def _mark(monitor: Monitor, state: str) -> Mark:
     if state in monitor.marked:
         return Mark.ANOMALY
-    return Mark.AT_REST if state in monitor.at_rest else Mark.NONE
+    return Mark.AT_REST if state in monitor.marked_at_rest else Mark.NONE
 
 
 def _distinct(network: Network, name: str, anomaly: Anomaly | None) -> list[Fsm]:

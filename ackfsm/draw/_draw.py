@@ -1,4 +1,4 @@
-"""The public face: one machine, one property, or the whole system, in any format."""
+"""The public functions: draw a machine, a property or the whole system, in any format."""
 
 from __future__ import annotations
 

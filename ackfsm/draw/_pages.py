@@ -1,4 +1,4 @@
-"""The pages and pictures of all machines and properties, and the index that shows them.
+"""Generate the pages and pictures of all machines and properties, and their index.
 
 They are made from the tables and nothing else (no date, no version, everything in the order of the
 tables), so they are the same bytes whenever they are made, and a comparison shows whether they are up to date.

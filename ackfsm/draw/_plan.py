@@ -1,4 +1,4 @@
-"""Which rows a panel draws, and under which names: the step between a table and a diagram.
+"""Which rows a panel draws, and with which labels: the step from a table to a diagram.
 
 Two things differ from the table.  The alternatives of a cell, which the table has in order, get
 their condition in words, so that each can stand on an edge of its own.  And of a counter with many
@@ -11,7 +11,7 @@ import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from ackfsm.tables import Counter, EventRef, Fsm, Machine, Move, Row
+from ackfsm.tables import Counter, EventRef, Fsm, Machine, Row, RowKind
 
 __all__ = ["Line", "Plan", "configured", "general"]
 
@@ -77,8 +77,8 @@ def _alternatives(cell: Sequence[Row]) -> Iterator[Line]:
 
 def _guard(when: str, before: Sequence[Row]) -> str:
     """The condition of a row that stands behind the rows ``before``, of which only moves are drawn."""
-    drawn = any(row.move is Move.TO for row in before)
-    unless = [f"unless {row.when.text}" for row in before if row.move is not Move.TO]
+    drawn = any(row.kind is RowKind.TO for row in before)
+    unless = [f"unless {row.when.text}" for row in before if row.kind is not RowKind.TO]
     first = " ".join(["else"] * drawn + [when] * bool(when))
     return ", ".join([first] * bool(first) + unless)
 

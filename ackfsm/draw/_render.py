@@ -1,4 +1,4 @@
-"""Pictures from DOT source, by a Graphviz program.
+"""Render DOT source to pictures with a Graphviz program.
 
 The program in the ``graphviz-pure`` wheel comes first, a ``dot`` on the path second: the wheel has
 its own fonts' widths built in and is the same wherever it is installed, so its pictures are the

@@ -1,4 +1,4 @@
-"""Sequence diagrams as SVG, drawn here: no Graphviz program lays lanes out."""
+"""Sequence diagrams as SVG, laid out here without Graphviz."""
 
 from __future__ import annotations
 

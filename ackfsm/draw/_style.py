@@ -1,4 +1,4 @@
-"""How drawings look: few colours, distinct for colour-blind readers (Okabe and Ito), and never colour alone."""
+"""Colours and shapes of drawings: a palette for colour-blind readers (Okabe and Ito), and never colour alone."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Elements of SVG documents that are laid out here and not by Graphviz: text of a known width, and the document."""
+"""Elements of SVG documents that are laid out without Graphviz: text of a known width, and the document."""
 
 from __future__ import annotations
 

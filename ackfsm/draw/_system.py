@@ -1,4 +1,4 @@
-"""The whole system at a glance: which machines there are, in whose lane, and on which events they synchronise.
+"""The overview of the whole system: its machines by lane, and the events on which they synchronise.
 
 Every event has one owner, the machine that decides it; the others take part.  Of those, some are
 moved by it, and some only have to permit it, such as a connection that must stand.
@@ -15,7 +15,7 @@ from typing import Final
 from ackfsm.draw._diagram import Kind, everything, kind_of, settings_shown
 from ackfsm.draw._plan import general
 from ackfsm.network import Bounds, compose
-from ackfsm.tables import Event, Lane, Machine, Move, Row, Specification
+from ackfsm.tables import Event, Lane, Machine, Row, RowKind, Specification
 from ackfsm.terms import Configuration
 
 __all__ = ["Shared", "SyncEdge", "System", "make_system"]
@@ -133,8 +133,8 @@ def _parts(rows: Mapping[str, Sequence[Row]]) -> tuple[dict[str, tuple[str, ...]
     moves: dict[str, tuple[str, ...]] = {}
     permits: dict[str, tuple[str, ...]] = {}
     for name, mine in rows.items():
-        moved = {row.event.name for row in mine if row.move is Move.TO and row.target != row.state}
-        takes_part = {row.event.name for row in mine if row.move is not Move.IGNORE}
+        moved = {row.event.name for row in mine if row.kind is RowKind.TO and row.target != row.state}
+        takes_part = {row.event.name for row in mine if row.kind is not RowKind.IGNORE}
         for events, found in ((moved, moves), (takes_part - moved, permits)):
             for event in sorted(events):
                 found[event] = (*found.get(event, ()), name)

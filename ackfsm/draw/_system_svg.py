@@ -18,7 +18,7 @@ from ackfsm.draw._diagram import Kind, Mark
 from ackfsm.draw._style import COLOURS, DIM, FILLS, INK, KIND_MEANS
 from ackfsm.draw._svg import document, lines_within, text, titled, width_of
 from ackfsm.draw._system import Shared, SyncEdge, System
-from ackfsm.tables import Lane, Machine, Per
+from ackfsm.tables import IndexKind, Lane, Machine
 
 __all__ = ["system_svg"]
 
@@ -268,7 +268,7 @@ class _Overview:
         x, room = box.x + _INSET, box.width - 2 * _INSET
         look = f'fill="white" stroke="{INK}"'
         behind = dataclasses.replace(box, x=box.x + 3, y=box.y + 3).drawn(look, 4)
-        elements = [behind] * (machine.per is not Per.SYSTEM) + [box.drawn(look, 4)]
+        elements = [behind] * (machine.per is not IndexKind.SYSTEM) + [box.drawn(look, 4)]
         elements.append(text(x, box.y + 15, machine.name, room, size=_NAME, bold=True))
         elements += [
             text(x, box.y + 15 + 13 * number, line, room, fill=COLOURS[Kind.INTERNAL])

@@ -1,4 +1,4 @@
-"""Diagrams and the overview as Markdown tables: here nothing is left out, so that a reader sees totality.
+"""Diagrams and the overview as Markdown tables, with every row.
 
 A diagram has no room for what is ignored and refused.  The table of a state has every event of
 the alphabet, with the reason; events with the same outcome share a line.
@@ -11,12 +11,12 @@ from collections.abc import Iterable, Iterator
 from ackfsm.draw._diagram import Diagram, Panel, State, Watched
 from ackfsm.draw._plan import Line
 from ackfsm.draw._system import System
-from ackfsm.tables import Move, Row
+from ackfsm.tables import Row, RowKind
 from ackfsm.views.markdown import code, page_of, rows_of, sentence
 
 __all__ = ["body", "head", "system_body", "system_head"]
 
-_ORDER = (Move.TO, Move.REFUSE, Move.IGNORE)
+_ORDER = (RowKind.TO, RowKind.REFUSE, RowKind.IGNORE)
 
 
 def head(diagram: Diagram) -> str:
@@ -72,17 +72,17 @@ def _state(lines: Iterable[Line], *, conditional: bool) -> Iterator[tuple[str, .
 
 def _alternative(line: Line) -> tuple[object, ...]:
     row = line.row
-    return line.number, line.when, row.move, row.target, row.because, row.source, row.error
+    return line.number, line.when, row.kind, row.target, row.because, row.source, row.error
 
 
 def _rank(lines: Iterable[Line]) -> int:
-    return min(_ORDER.index(line.row.move) for line in lines)
+    return min(_ORDER.index(line.row.kind) for line in lines)
 
 
 def _outcome(row: Row) -> str:
-    if row.move is Move.IGNORE:
+    if row.kind is RowKind.IGNORE:
         return "ignored"
-    if row.move is Move.REFUSE:
+    if row.kind is RowKind.REFUSE:
         return f"refused ({code(row.error)})" if row.error else "refused"
     return "stays" if row.target == row.state else f"to {code(row.target)}"
 

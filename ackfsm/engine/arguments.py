@@ -1,4 +1,4 @@
-"""What the application gives to a call, checked before anything happens: a call that is refused has changed nothing."""
+"""Validate the arguments of API calls before anything happens, so that a refused call changes nothing."""
 
 from __future__ import annotations
 

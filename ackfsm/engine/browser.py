@@ -1,4 +1,4 @@
-"""Look into a queue without consuming (JMS 3.1, ``QueueBrowser``)."""
+"""Browse a queue without consuming (JMS 3.1, ``QueueBrowser``)."""
 
 from __future__ import annotations
 

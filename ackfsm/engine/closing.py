@@ -1,4 +1,4 @@
-"""What is closed when it is left as a context."""
+"""Objects that are closed at the end of a ``with`` block."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A client's connection: the process, and the sessions in it."""
+"""A client's connection and its sessions."""
 
 from __future__ import annotations
 

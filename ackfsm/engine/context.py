@@ -1,4 +1,4 @@
-"""What all objects of one broker share: its engine, its thread, its configuration, history and clock."""
+"""The state that all objects of one broker share: its engine, its thread, its configuration, history and clock."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The engine's own log: a history of format 1, as ``ackfsm verify`` reads it."""
+"""The engine's history, in format 1, as ``ackfsm verify`` reads it."""
 
 from __future__ import annotations
 

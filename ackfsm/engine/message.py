@@ -1,4 +1,4 @@
-"""A message as its consumer has it."""
+"""A message as its consumer receives it."""
 
 from __future__ import annotations
 

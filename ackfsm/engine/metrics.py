@@ -1,4 +1,4 @@
-"""Figures of a broker: how many of what, and the same in the text format of Prometheus (version 0.0.4)."""
+"""Metrics of a broker, also in the text format of Prometheus (version 0.0.4)."""
 
 from __future__ import annotations
 

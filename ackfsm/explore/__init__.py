@@ -1,4 +1,4 @@
-"""The model checker: exhaustive exploration of a system's states, and what can be asked of them.
+"""The model checker: exhaustive exploration of the states of a system, and the questions about them.
 
 ``questions`` are what a check asks (anomalies, liveness, equality), ``search`` is the search of a state space,
 ``reduction`` what need not be searched, ``replay`` performs what was found.  Other packages import from here, and

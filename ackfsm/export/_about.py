@@ -1,4 +1,4 @@
-"""What the head of every file says: what was composed, within which bounds, and which command counts it."""
+"""The header of every exported file: the system, its bounds, and the command that counts its states."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One network in one format: the files to write."""
+"""Export one network in one format, as the files to write."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ def _machine(variable: Variable) -> dict[str, Any]:
     watching = {
         "anomaly": instance.anomaly,
         "marked": [state for state in variable.states if state in instance.marked],
-        "marked_at_rest": [state for state in variable.states if state in instance.at_rest],
+        "marked_at_rest": [state for state in variable.states if state in instance.marked_at_rest],
     }
     return {
         "name": variable.name,

@@ -1,4 +1,4 @@
-"""What every format writes: a slice of a network with a plain identifier for each machine, event and property."""
+"""The model behind every format: a slice of a network with an identifier for each machine, event and property."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterator, Sequence
 
 from ackfsm.explore import slice_network
 from ackfsm.network import Instance, Network, NetworkEvent
-from ackfsm.tables import Move, Row
+from ackfsm.tables import Row, RowKind
 
 __all__ = ["Action", "Marks", "Model", "Names", "Part", "Property", "Variable", "model"]
 
@@ -59,7 +59,7 @@ class Part:
         """Why: a line for every reason that rows give, with the states that they speak of; none for what is ignored."""
         lines: dict[tuple[str, str], list[str]] = {}
         for row in self.rows:
-            if row.target != row.state or (row.move is Move.TO and self.refusing):
+            if row.target != row.state or (row.kind is RowKind.TO and self.refusing):
                 after = f" -> {row.target}" if row.target != row.state else ""
                 lines.setdefault((after, row.because), []).append(row.state)
         for (after, because), states in lines.items():
@@ -135,13 +135,13 @@ def _parts(event: NetworkEvent, variables: Sequence[Variable]) -> Iterator[Part]
     for participant in event.participants:
         variable = variables[participant.instance]
         rows = (variable.instance.fsm.rows[state, participant.event] for state in variable.states)
-        yield Part(variable, tuple(row for row in rows if row.move is not Move.REFUSE))
+        yield Part(variable, tuple(row for row in rows if row.kind is not RowKind.REFUSE))
 
 
 def _property(names: Names, anomaly: str, variables: Sequence[Variable]) -> Property:
     watching = [variable for variable in variables if variable.instance.anomaly == anomaly]
     always = tuple((v, states) for v in watching if (states := _in_order(v, v.instance.marked)))
-    at_rest = tuple((v, states) for v in watching if (states := _in_order(v, v.instance.at_rest)))
+    at_rest = tuple((v, states) for v in watching if (states := _in_order(v, v.instance.marked_at_rest)))
     return Property(names.new(anomaly), always, at_rest)
 
 

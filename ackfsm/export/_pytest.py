@@ -1,4 +1,4 @@
-"""Witnesses as tests that pytest runs as they stand."""
+"""Export witnesses as pytest tests."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def pytest_file(specification: Specification, witnesses: Sequence[Witness]) -> s
 
 def _imports(specification: Specification, network: Network) -> Iterator[str]:
     yield from ("", "import functools")
-    if network.configuration.profile in specification.own:
+    if network.configuration.profile in specification.profile_files:
         yield "import pathlib"
     yield from ("", "from ackfsm import explore, network, tables")
     if network.bounds.faults:
@@ -40,7 +40,7 @@ def _imports(specification: Specification, network: Network) -> Iterator[str]:
 
 def _composed(specification: Specification, network: Network) -> Iterator[str]:
     yield from ("@functools.cache", "def composed() -> network.Network:")
-    own = specification.own.get(network.configuration.profile)
+    own = specification.profile_files.get(network.configuration.profile)
     yield f"    specification = tables.load({'' if own is None else f'own=[pathlib.Path({_literal(str(own))})]'})"
     yield from _configuration(specification, network.configuration)
     yield from ("    bounds = network.Bounds(", *_bounds(network.bounds), "    )")

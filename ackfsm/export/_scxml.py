@@ -81,7 +81,7 @@ class _Writing:
 def _marks(variable: Variable, state: str) -> Iterator[str]:
     if state in variable.instance.marked:
         yield f"anomaly: {variable.instance.anomaly}"
-    if state in variable.instance.at_rest:
+    if state in variable.instance.marked_at_rest:
         yield f"anomaly at rest: {variable.instance.anomaly}"
 
 

@@ -1,4 +1,4 @@
-"""What else explains that a broker delivers again or in another order: optional events of ``spec/events.yaml``."""
+"""Optional events of ``spec/events.yaml`` that explain redeliveries or another order in a history."""
 
 from __future__ import annotations
 

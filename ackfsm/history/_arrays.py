@@ -1,4 +1,4 @@
-"""The kinds of arrays that the rooms of this package hand to each other."""
+"""Types of the NumPy arrays of this package."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which rows are events of history format 1, and what is wrong with the others.
+"""Validate rows against history format 1, and describe what is wrong with the others.
 
 The rules are vectorised: each gives a mask over the rows of a batch, and a sentence for one row.
 They hold for every source of rows alike: JSON lines, Parquet, text that Spark hands over.

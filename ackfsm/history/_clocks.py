@@ -1,4 +1,4 @@
-"""Clocks that differ: what must come before what, and by how much a process's clock has to be put right for that.
+"""Clock skew: the order that events demand, and the corrections of process clocks that it needs.
 
 Every process has a clock of its own, and by default all are taken at their word.  With a tolerance (``--skew``) each
 process may be shifted by one constant, such that no two clocks differ by more than the tolerance: as little as it takes

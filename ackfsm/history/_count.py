@@ -1,4 +1,4 @@
-"""The anomalies that no machine of a single message can see: order, window, transactions, counts.
+"""Anomalies that no machine of a single message can find: order, window, transactions, counts.
 
 Each is counted to the letter of its definition, from the events in the order of time.
 """
@@ -11,7 +11,7 @@ from ackfsm.history._arrays import Ints, Mask
 from ackfsm.history._columns import ABSENT, Events
 from ackfsm.history._format import Event
 from ackfsm.history._joins import NONE, at, distinct_pairs, first_covering, number_pairs
-from ackfsm.history._quiescence import Rest
+from ackfsm.history._quiescence import Quiescence
 from ackfsm.history._sends import Sends
 
 __all__ = ["count_regressions", "reordered", "torn_transactions", "window_overruns"]
@@ -55,7 +55,7 @@ def window_overruns(events: Events, sends: Sends, window: int) -> Ints:
     return np.unique(events.message[sends.place[opened - gone >= window]])
 
 
-def torn_transactions(events: Events, rest: Rest) -> tuple[Ints, bool]:
+def torn_transactions(events: Events, rest: Quiescence) -> tuple[Ints, bool]:
     """The transactions of which a part took effect, and whether every transaction could be judged.
 
     Of those at rest: some but not all of the sends were delivered (or expired, or were dead-lettered),

@@ -1,4 +1,4 @@
-"""The counters beside the anomalies, as machines too, so that one fold gives both.
+"""Counters of messages, as machines, so that one fold gives them with the anomalies.
 
 Each is a table ``state -> observable -> state``; what a state does not list leaves it as it is.
 They are counted as the histories' labels are: by message, not by delivery.
@@ -16,7 +16,7 @@ from ackfsm.history._format import Observable
 __all__ = ["COUNTERS", "MESSAGES"]
 
 MESSAGES = "messages"
-"""The tally of what is a message of the history: something that was sent."""
+"""The counter of the messages of the history: everything that was sent."""
 
 _FLAGGED, _CLEAR = Observable.DELIVERED_FLAGGED, Observable.DELIVERED_CLEAR
 _DELIVERED = (_CLEAR, _FLAGGED)

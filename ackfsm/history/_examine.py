@@ -1,4 +1,4 @@
-"""A history to findings: expand, fold, count."""
+"""Find the anomalies of a history: expand, fold, count."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from ackfsm.history._expand import Stream, expand
 from ackfsm.history._fold import Machines, fold
 from ackfsm.history._format import Event
 from ackfsm.history._prefetch import prefetch_overruns
-from ackfsm.history._quiescence import Rest, quiescence_of
+from ackfsm.history._quiescence import Quiescence, quiescence_of
 from ackfsm.history._read import History
-from ackfsm.history._recording import came_early, silent_of, unless_early, unless_untold, unless_untold_again
+from ackfsm.history._recording import came_early, silent_of, unless_early, unless_unrecorded, unless_unrecorded_again
 from ackfsm.history._sends import Sends, sends_of
 from ackfsm.history._verdict import EXAMPLES, UNCONFIGURED, Finding, Findings, undrained
-from ackfsm.history._watch import folded, machines_of, needs_configuration, needs_every_line, prefetch_of, window_of
+from ackfsm.history._watch import folded_properties, machines_of, needs_configuration, prefetch_of, window_of
 from ackfsm.tables import Specification
 from ackfsm.terms import Anomaly, Configuration
 
@@ -40,14 +40,14 @@ class _Examination:
 
     events: Events
     sends: Sends
-    rest: Rest
+    quiescence: Quiescence
     specification: Specification
     configuration: Configuration | None
 
     @property
     def not_at_rest(self) -> str | None:
         """Why some message cannot be judged at rest, if so."""
-        return None if self.rest.judged.all() else undrained(self.rest.undrained)
+        return None if self.quiescence.judged.all() else undrained(self.quiescence.undrained)
 
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
@@ -83,20 +83,22 @@ def examine(
     findings = {anomaly: _finding(this, anomaly, anomalies[anomaly]) for anomaly in Anomaly if anomaly in anomalies}
     findings |= _phantoms(events, findings, skew)
     if not tells_processed:
-        findings |= _untold(events, findings, anomalies)
-    tallies = {tally.name: int(machines.means(tally.name, states, this.rest.judged).sum()) for tally in COUNTERS}
+        findings |= _unrecorded(events, findings, anomalies)
+    counters = {
+        counter.name: int(machines.means(counter.name, states, this.quiescence.judged).sum()) for counter in COUNTERS
+    }
     return Findings(
         history=str(history.path),
         engine="local",
         configuration=configuration,
         events=len(events),
-        messages=tallies.pop(MESSAGES),
+        messages=counters.pop(MESSAGES),
         parse_errors=history.unreadable_count,
         unreadable=history.unreadable,
         faults=events.faults(),
         actions=inferred_actions(events),
         anomalies=MappingProxyType(findings),
-        counters=MappingProxyType(tallies),
+        counters=MappingProxyType(counters),
         skew=skew,
         offsets=clocks.offsets,
     )
@@ -115,18 +117,18 @@ def _folded(this: _Examination, machines: Machines, states: States) -> dict[Anom
         anomaly: _Count(_NOTHING, UNCONFIGURED)
         if this.configuration is None and needs_configuration(definition)
         else _marked(this, machines, states, anomaly, definition.rest)
-        for anomaly, definition in folded(this.specification).items()
+        for anomaly, definition in folded_properties(this.specification).items()
     }
 
 
 def _marked(this: _Examination, machines: Machines, states: States, anomaly: Anomaly, rest: str) -> _Count:
     drained = rest == "drained"
-    rested = this.rest.judged if drained else np.ones(len(states), bool)
+    rested = this.quiescence.judged if drained else np.ones(len(states), bool)
     return _Count(np.flatnonzero(machines.means(anomaly, states, rested)), this.not_at_rest if drained else None)
 
 
 def _torn(this: _Examination) -> _Count:
-    codes, complete = torn_transactions(this.events, this.rest)
+    codes, complete = torn_transactions(this.events, this.quiescence)
     return _Count(codes, None if complete else this.not_at_rest or "no `drained` follows a commit in doubt")
 
 
@@ -164,7 +166,7 @@ def _phantoms(events: Events, findings: Mapping[Anomaly, Finding], skew: int) ->
     return {Anomaly.PHANTOM: unless_early(finding, came_early(events), skew)}
 
 
-def _untold(
+def _unrecorded(
     events: Events, findings: Mapping[Anomaly, Finding], counts: Mapping[Anomaly, _Count]
 ) -> dict[Anomaly, Finding]:
     """What those who do not tell what they have processed may have to do with what was counted."""
@@ -177,14 +179,14 @@ def _untold(
     repeated = np.setdiff1d(taken[times[taken] > 1], reprocessed)
     doubted = len(np.intersect1d(unprocessed, taken))
     return {
-        Anomaly.UNPROCESSED: unless_untold(findings[Anomaly.UNPROCESSED], silent, doubted),
-        Anomaly.REPROCESSED: unless_untold_again(findings[Anomaly.REPROCESSED], silent, len(repeated)),
+        Anomaly.UNPROCESSED: unless_unrecorded(findings[Anomaly.UNPROCESSED], silent, doubted),
+        Anomaly.REPROCESSED: unless_unrecorded_again(findings[Anomaly.REPROCESSED], silent, len(repeated)),
     }
 
 
 def shown_anomalies(specification: Specification) -> tuple[Anomaly, ...]:
     """What a history can show."""
-    counted = folded(specification).keys() | _COUNTS.keys()
+    counted = folded_properties(specification).keys() | _COUNTS.keys()
     return tuple(anomaly for anomaly in Anomaly if anomaly in counted)
 
 
@@ -195,6 +197,6 @@ def _finding(this: _Examination, anomaly: Anomaly, count: _Count) -> Finding:
         anomaly=anomaly,
         found=len(count.codes),
         unknown=count.unknown,
-        needs_every_line=needs_every_line(this.specification, anomaly),
+        needs_every_line=this.specification.properties[anomaly].needs_every_line,
         examples=tuple(named.take(pc.sort_indices(named)[:EXAMPLES]).to_pylist()),
     )

@@ -1,4 +1,4 @@
-"""Events to observables: what happened to each message, cumulative acknowledgements and commits spelt out.
+"""Expand events to the observables of each message, with cumulative acknowledgements and commits resolved.
 
 An acknowledgement covers deliveries and a commit covers sends and deliveries.  A delivery or
 send gets each observable from the *first* act that covers it; a later one says nothing new of it,

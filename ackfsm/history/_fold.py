@@ -42,7 +42,7 @@ class Watcher:
     name: str
     machine: StateMachine
     marked: frozenset[str]
-    at_rest: frozenset[str] = frozenset()
+    marked_at_rest: frozenset[str] = frozenset()
 
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
@@ -53,14 +53,14 @@ class Machines:
         names: the name of each watcher (several may share one).
         initial: the initial state of each.
         next: the next state, by state and observable.
-        marked, at_rest: by state, whether it means the watcher's name, always or at rest.
+        marked, marked_at_rest: whether a state is an anomaly, always or at rest.
     """
 
     names: tuple[str, ...]
     initial: States
     next: States
     marked: Mask
-    at_rest: Mask
+    marked_at_rest: Mask
 
     def means(self, name: str, states: States, rested: Mask) -> Mask:
         """For each row of ``states`` whether a watcher called ``name`` is in a marked state.
@@ -68,7 +68,7 @@ class Machines:
         Marks that hold at rest only count where ``rested`` (one entry a row) is true.
         """
         mine = states[:, [i for i, each in enumerate(self.names) if each == name]]
-        anomalous: Mask = self.marked[mine] | self.at_rest[mine] & rested[:, None]
+        anomalous: Mask = self.marked[mine] | self.marked_at_rest[mine] & rested[:, None]
         return np.asarray(anomalous.any(axis=1))
 
 
@@ -83,7 +83,7 @@ def compile_watchers(watchers: Sequence[Watcher]) -> Machines:
         tables.append(first + _table(watcher))
         initial.append(first + states.index(watcher.machine.initial))
         marked += [state in watcher.marked for state in states]
-        at_rest += [state in watcher.at_rest for state in states]
+        at_rest += [state in watcher.marked_at_rest for state in states]
         first += len(states)
     return Machines(
         tuple(watcher.name for watcher in watchers),

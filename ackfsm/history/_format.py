@@ -1,4 +1,4 @@
-"""History format 1 as data: its fields, its events, what each event needs, what each is observed as.
+"""History format 1 as data: fields, events, the fields that each event needs, and its observable.
 
 Nothing here acts.  The reader checks lines by these tables, the expansion turns the events
 into :class:`Observable` rows by them, and their order is the order of the integer codes.

@@ -1,4 +1,4 @@
-"""The header of a history: what format it has, under which configuration it was recorded."""
+"""The header of a history: its format, and the configuration under which it was recorded."""
 
 from __future__ import annotations
 

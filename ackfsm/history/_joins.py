@@ -1,4 +1,4 @@
-"""Joins of rows in the order of time: the last one before, the first one that covers, pairs as numbers.
+"""Time-ordered joins of rows: the last one before, the first one that covers, pairs as numbers.
 
 A *place* is a row of :class:`ackfsm.history.Events`, so it is also a moment; a *group* is a small
 integer (a session, a message, a transaction).  Everything sorts once and then bisects.

@@ -1,4 +1,4 @@
-"""Lines of JSON to Arrow columns: a fast path for whole blocks, and line by line where that will not do.
+"""Parse lines of JSON to Arrow columns: whole blocks on a fast path, otherwise line by line.
 
 The fast path gives a block to ``pyarrow.json``.  It takes only blocks about which both paths
 agree: every line begins with ``{`` and ends with ``}``, none nests deeply, the block is UTF-8, and

@@ -1,4 +1,4 @@
-"""Open one file of a history, once: its header and its events come from the same stream, which may be a pipe."""
+"""Open a file of a history once: header and events come from the same stream, which may be a pipe."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from ackfsm.history._parquet import parquet_header, parse_parquet
 from ackfsm.history._source import Form, Source
 from ackfsm.terms import AckfsmError, InputError
 
-__all__ = ["Part", "opened", "told"]
+__all__ = ["Part", "input_errors", "opened"]
 
 BLOCK = 8 << 20
 """Bytes that are read and parsed at a time."""
@@ -86,7 +86,7 @@ def opened(source: Source, file: Path) -> Iterator[Part]:
     """
     name = source.name_of(file)
     with contextlib.ExitStack() as stack:
-        with told(name):
+        with input_errors(name):
             stream = stack.enter_context(_stream(source, file))
             head = stream.read(_HEAD)
             if not head:
@@ -223,12 +223,12 @@ def _endless(name: str) -> InputError:
 
 
 def _telling(name: str, parsed: Iterator[Parsed]) -> Iterator[Parsed]:
-    with told(name):
+    with input_errors(name):
         yield from parsed
 
 
 @contextlib.contextmanager
-def told(name: str) -> Iterator[None]:
+def input_errors(name: str) -> Iterator[None]:
     """Errors of reading as one sentence about ``name``, as it was :func:`ackfsm.text.shown`."""
     try:
         yield

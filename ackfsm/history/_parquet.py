@@ -1,4 +1,4 @@
-"""A history, or a part of one, in Parquet."""
+"""Read a history, or a part of one, from Parquet."""
 
 from __future__ import annotations
 

@@ -12,11 +12,11 @@ from ackfsm.history._columns import ABSENT, Events
 from ackfsm.history._format import Event
 from ackfsm.history._joins import NONE
 
-__all__ = ["Rest", "quiescence_of"]
+__all__ = ["Quiescence", "quiescence_of"]
 
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
-class Rest:
+class Quiescence:
     """For each message, when its queue was last seen drained.
 
     A message belongs to the queue of its last send (if it has none, of the last event that names it);
@@ -33,7 +33,7 @@ class Rest:
     undrained: tuple[str, ...]
 
 
-def quiescence_of(events: Events) -> Rest:
+def quiescence_of(events: Events) -> Quiescence:
     """Find what was seen drained in ``events``."""
     anchor = _anchors(events)
     queue = events.queue[anchor]
@@ -42,7 +42,7 @@ def quiescence_of(events: Events) -> Rest:
     judged = drained > anchor
     left = np.unique(queue[~judged])
     names = events.names["queue"].take(pa.array(left[left != ABSENT])).to_pylist()
-    return Rest(drained, judged, tuple(sorted([*names, *([""] if ABSENT in left else [])])))
+    return Quiescence(drained, judged, tuple(sorted([*names, *([""] if ABSENT in left else [])])))
 
 
 def _anchors(events: Events) -> Ints:

@@ -1,4 +1,4 @@
-"""Files to a :class:`History`: JSONL, gzipped JSONL, Parquet, a folder of parts, a pipe."""
+"""Read a :class:`History` from JSONL, gzipped JSONL, Parquet, a folder of parts, or a pipe."""
 
 from __future__ import annotations
 

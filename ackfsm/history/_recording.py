@@ -22,8 +22,8 @@ __all__ = [
     "silent_of",
     "span",
     "unless_early",
-    "unless_untold",
-    "unless_untold_again",
+    "unless_unrecorded",
+    "unless_unrecorded_again",
 ]
 
 UNRECORDED: Final = "no `processed` is recorded; record one whenever a message is done with"
@@ -118,7 +118,7 @@ def unless_early(finding: Finding, early: Early | None, skew: int) -> Finding:
     return finding if early is None else dataclasses.replace(finding, doubted=early.count, doubt=early.clause(skew))
 
 
-def unless_untold(finding: Finding, silent: Silent, doubted: int) -> Finding:
+def unless_unrecorded(finding: Finding, silent: Silent, doubted: int) -> Finding:
     """The ``finding`` about unprocessed messages, of which so many were delivered to those who are ``silent``."""
     if not doubted:
         return finding
@@ -132,7 +132,7 @@ def unless_untold(finding: Finding, silent: Silent, doubted: int) -> Finding:
     return dataclasses.replace(finding, doubted=doubted, doubt=doubt)
 
 
-def unless_untold_again(finding: Finding, silent: Silent, repeated: int) -> Finding:
+def unless_unrecorded_again(finding: Finding, silent: Silent, repeated: int) -> Finding:
     """The ``finding`` about reprocessed messages; so many others came again, also to those who are ``silent``."""
     if not repeated:
         return finding

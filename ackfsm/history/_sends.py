@@ -1,4 +1,4 @@
-"""Sends outside transactions and what closed each: an outcome, or the crash of its producer."""
+"""Sends outside transactions, with what ended each: an outcome, or the crash of its producer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which files are the history at a path: the one rule for every engine.
+"""Find the files of the history at a path, by one rule for both backends.
 
 A path is a file, a pipe, ``-`` (standard input), or a folder whose files together are one history.  In a folder
 nothing is passed over in silence: each entry is a part, is known to hold no event, or makes the folder refused.

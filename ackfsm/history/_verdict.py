@@ -1,4 +1,4 @@
-"""What was found in a history, and the verdict on it."""
+"""The findings of a history, and its verdict."""
 
 from __future__ import annotations
 
@@ -175,14 +175,14 @@ def judge(
     doubts = list(_doubts(findings, decided, why_undecided))
     verdict = Verdict.INVALID if violations else Verdict.UNKNOWN if doubts else Verdict.VALID
     happened = _happened(findings)
-    standing = guarantees.standing(happened) if guarantees else {}
-    strongest = guarantees.strongest(standing) if guarantees else ()
+    evaluated = guarantees.evaluate(happened) if guarantees else {}
+    strongest = guarantees.strongest(evaluated) if guarantees else ()
     return Result(
         findings=findings,
         allowed=decided,
         verdict=verdict,
         reasons=(*violations, *doubts),
-        guarantees=standing,
+        guarantees=evaluated,
         strongest=strongest,
         never={anomaly: happened[anomaly] for anomaly in never},
     )

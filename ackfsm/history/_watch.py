@@ -1,32 +1,26 @@
-"""Which machines are folded over each message of a history: the properties that the tables define, and the tallies."""
+"""The machines to fold over each message of a history: the properties of the tables, and the counters."""
 
 from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterator, Mapping
-from types import MappingProxyType
 
 from ackfsm.history._counters import COUNTERS
 from ackfsm.history._fold import Machines, Watcher, compile_watchers
 from ackfsm.history._format import OBSERVABLES, Observable
 from ackfsm.history._prefetch import Prefetch
-from ackfsm.tables import Monitor, Move, Per, Property, Relation, Specification
+from ackfsm.tables import IndexKind, Monitor, Property, Relation, RowKind, Specification
 from ackfsm.terms import Anomaly, Configuration, Fault, SpecError
 
-__all__ = ["folded", "machines_of", "needs_configuration", "needs_every_line", "prefetch_of", "window_of"]
-
-_NEEDS_EVERY_LINE: Mapping[Anomaly, bool] = MappingProxyType(
-    {Anomaly.TORN_TRANSACTION: True, Anomaly.REORDER: True, Anomaly.COUNT_REGRESSION: False}
-)
-"""What is counted without a property file; only a count that fell is plain to see, the others conclude from absence."""
+__all__ = ["folded_properties", "machines_of", "needs_configuration", "prefetch_of", "window_of"]
 
 _DELIVERED = (Observable.DELIVERED_CLEAR, Observable.DELIVERED_FLAGGED)
 
 
-def folded(specification: Specification) -> Mapping[Anomaly, Property]:
-    """The properties that a fold decides, each with the machines that watch one message of a history."""
+def folded_properties(specification: Specification) -> Mapping[Anomaly, Property]:
+    """The properties that a fold decides, each with its machines over the observables of one message."""
     found = {
-        anomaly: dataclasses.replace(definition, monitors=tuple(m for m in definition.monitors if not m.of_the_model))
+        anomaly: dataclasses.replace(definition, monitors=tuple(m for m in definition.monitors if not m.model_only))
         for anomaly, definition in specification.properties.items()
     }
     return {anomaly: definition for anomaly, definition in found.items() if definition.monitors}
@@ -38,7 +32,7 @@ def needs_configuration(definition: Property) -> bool:
 
 
 def machines_of(specification: Specification, configuration: Configuration | None) -> Machines:
-    """Compile the machines to fold: those of the properties, called as the anomaly, and the tallies.
+    """Compile the machines to fold: those of the properties, named after the anomaly, and the counters.
 
     Without a configuration the properties that depend on one are left out.  Raises
     :class:`SpecError` for a property machine that observables of one message cannot drive.
@@ -46,30 +40,24 @@ def machines_of(specification: Specification, configuration: Configuration | Non
     return compile_watchers([*_property_watchers(specification, configuration), *COUNTERS])
 
 
-def needs_every_line(specification: Specification, anomaly: Anomaly) -> bool:
-    """Whether the anomaly is concluded from the absence of an event, so that an unread line may refute it."""
-    definition = specification.properties.get(anomaly)
-    return _NEEDS_EVERY_LINE[anomaly] if definition is None else definition.needs_every_line
-
-
 def window_of(specification: Specification, configuration: Configuration) -> int | None:
-    """How many sends of a session may be open, ``None`` if no bound is set or no send is ever answered, hence open."""
+    """The bound of unanswered sends of a session; ``None`` if there is none, or if plain sends are not confirmed."""
     answered = specification.conditions["confirms_plain_sends"]
     return configuration.publish_window if answered.holds(specification.environment(configuration)) else None
 
 
 def prefetch_of(specification: Specification, configuration: Configuration) -> Prefetch | None:
-    """What bounds the deliveries that are open, ``None`` if nothing does, or if acknowledging does not make room.
+    """The bound of unacknowledged deliveries; ``None`` if there is none, or if acknowledging does not make room.
 
-    The machine of ``prefetch_overrun`` says so: by its bound, and by whether it counts deliveries in this
-    configuration.  The faults that it reacts to are what interrupts a session.
+    It is read from the machine of ``prefetch_overrun``: its bound, and whether it counts deliveries in this
+    configuration.  The faults that it reacts to are those that interrupt a session.
     """
     environment = specification.environment(configuration)
     for monitor in specification.properties[Anomaly.PREFETCH_OVERRUN].monitors:
         machine = monitor.machine
         deciding = next(row for row in machine.rows() if row.event.name in _DELIVERED and row.when.holds(environment))
         bound = environment[machine.counter.bound] if machine.counter else None
-        if bound is not None and deciding.move is not Move.IGNORE:
+        if bound is not None and deciding.kind is not RowKind.IGNORE:
             faults = {event.name for event in machine.alphabet} & set(Fault)
             return Prefetch(bound, frozenset(map(Fault, faults)))
     return None
@@ -77,20 +65,20 @@ def prefetch_of(specification: Specification, configuration: Configuration) -> P
 
 def _property_watchers(specification: Specification, configuration: Configuration | None) -> Iterator[Watcher]:
     settings = {} if configuration is None else specification.environment(configuration)
-    for anomaly, definition in folded(specification).items():
+    for anomaly, definition in folded_properties(specification).items():
         if configuration is None and needs_configuration(definition):
             continue
         for monitor in definition.monitors:
-            _can_be_driven(monitor, specification)
-            yield Watcher(anomaly, monitor.machine.fsm(settings), monitor.marked, monitor.at_rest)
+            _check_observable(monitor, specification)
+            yield Watcher(anomaly, monitor.machine.fsm(settings), monitor.marked, monitor.marked_at_rest)
 
 
-def _can_be_driven(monitor: Monitor, specification: Specification) -> None:
-    """An event that a history records must be one of the observables, or the machine would wait for it in vain."""
+def _check_observable(monitor: Monitor, specification: Specification) -> None:
+    """Refuse a monitor of a recorded event that is no observable of one message, as it would never see it."""
     machine = monitor.machine
     for event in machine.alphabet:
         in_vain = specification.events[event.name].recorded is not None and event.name not in OBSERVABLES
-        if in_vain or machine.per is not Per.MESSAGE or event.relation is not Relation.OWN:
+        if in_vain or machine.per is not IndexKind.MESSAGE or event.relation is not Relation.OWN:
             raise SpecError(
                 f"{machine.file}:{machine.line}: {machine.name} reacts to {event}, "
                 "which is no observable of one message of a history; use one that is"

@@ -1,7 +1,7 @@
-"""Journals: logs of what is stored, removed and committed, that survive what they promise to survive.
+"""Journals: durable logs of stores, removals and commits, in files, databases or memory, with crash tests.
 
-All journals have the protocol :class:`Journal` and share one replay.  What may survive which failure is said by
-``spec/machines/journal.yaml``.
+All journals have the protocol :class:`Journal` and share one replay.  ``spec/machines/journal.yaml`` decides what
+survives which failure.
 """
 
 from ackfsm.journal._crashes import Enumeration, Violation, enumerate_crashes, random_crashes

@@ -1,4 +1,4 @@
-"""Every crash of a run: each point, each legal state of the disk, each recovery, held to the tables."""
+"""Crash a run at every point, in every legal state of the disk, and compare each recovery with the tables."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ _KINDS = {
     "remember": Kind.REMEMBER,
 }
 _DEEP = 2
-"""Recoveries are crashed, and the recoveries of that once more."""
+"""How often a recovery is itself crashed during its own recovery."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Violation:
-    """What a journal did that the tables do not allow: in which run, at which crash, what."""
+    """A behaviour of a journal that the tables do not allow: the run, the crash point, and what was found."""
 
     run: str
     point: str
@@ -45,11 +45,11 @@ class Violation:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Enumeration:
-    """How much was tried, and what was found, the shortest run first.
+    """How much was tried, and the violations, the shortest run first.
 
     Attributes:
         runs: the runs.
-        crash_points: moments in them at which the power may fail.
+        crash_points: points in them at which the power may fail.
         disk_states: different contents of the disk after that, in all runs.
         recoveries: openings of a disk, those that are themselves crashed and those after them included.
         violations: at most one for each run.
@@ -79,14 +79,14 @@ def enumerate_crashes(
 
     Args:
         open_journal: opens the journal under test on a disk; called for every recovery.
-        runs: in words (:class:`Operation` tells which), or parsed.
+        runs: as text (see :class:`Operation`), or parsed.
         specification: the tables; those of the package by default.
         fine: writes are torn at every byte, otherwise in the middle.
-        shrink: runs with violations are shortened as long as there is one.
+        shrink: a run with a violation is shortened as far as a violation remains.
 
-    Whatever is confirmed must be there, whatever is finally removed must not come back, a transaction is whole,
+    Everything confirmed must be there, nothing finally removed may come back, transactions are atomic,
     nothing is invented, the order is kept; what a recovery has found is on stable storage, so that a crash
-    of the recovery and a second recovery find the same.  A torn end is no reason to refuse.
+    of the recovery and a second recovery find the same.  A journal with a torn end must open.
     """
     tables_ = Tables(specification)
     parsed = [parse_workload(run) if isinstance(run, str) else tuple(run) for run in runs]
@@ -120,7 +120,7 @@ def random_crashes(
 def _shortest(
     open_journal: _Open, tables_: Tables, run: tuple[Operation, ...], found: Violation, known: _Known
 ) -> Violation:
-    """Leave out one operation after the other as long as something is found."""
+    """Remove operations one by one as long as a violation remains."""
     number = 0
     while number < len(run):
         shorter = run[:number] + run[number + 1 :]
@@ -134,21 +134,21 @@ def _shortest(
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Point:
-    """A moment: the disk, what is known of each entry, what comes next."""
+    """A crash point: the disk, the expected state of each entry, and where it is in the run."""
 
     state: DiskState
-    ledger: DurabilityOracle
+    oracle: DurabilityOracle
     what: str
 
 
 @dataclasses.dataclass(slots=True)
 class _Known:
-    """What recoveries of a disk find, shared by all runs, because many of them begin alike.
+    """The results of recoveries by the content of the disk, shared by all runs, since many have the same prefix.
 
     Attributes:
-        found: what they find, the same each time, or what is wrong with it.
-        recovery: the first of them.
-        checked: how deep in recoveries it was when its own crashes were tried.
+        found: what a recovery finds, the same each time, or an error.
+        recovery: the first recovery.
+        checked: the depth of recoveries at which its own crashes were tried.
     """
 
     found: dict[_Key, _Kept | str] = dataclasses.field(default_factory=dict)
@@ -172,7 +172,7 @@ class _Trial:
         self._known = known
         self.points = self.recoveries = 0
         self.seen: set[_Key] = set()
-        self._ledger = DurabilityOracle(tables_)
+        self._oracle = DurabilityOracle(tables_)
         self._disk = SimulatedDisk()
         self._lying = False
         self._failed = False
@@ -181,7 +181,7 @@ class _Trial:
         self._doing = "before anything"
 
     def go(self) -> Violation | None:
-        """Run, then crash; the first violation."""
+        """Perform the run, then crash it at each point; returns the first violation."""
         try:
             self._perform()
         except _Broken as broken:
@@ -227,67 +227,67 @@ class _Trial:
         try:
             position = journal.append(kind, operation.key, data, operation.transaction)
         except JournalFailure as failure:
-            self._excused(failure)
+            self._allow_failure(failure)
         else:
             if position < self._next:
                 raise _Broken(self._doing, f"position {position} comes again")
             self._next = position + 1
-            self._ledger.append(kind, operation.key, data, operation.transaction, position)
+            self._oracle.append(kind, operation.key, data, operation.transaction, position)
 
     def _call(self, name: str, journal: Journal) -> None:
         self._watch()
         try:
             if name == "write":
-                self._ledger.written(journal.write())
+                self._oracle.written(journal.write())
             elif name == "sync":
                 self._synced(journal.sync())
             else:
                 journal.compact()
                 self._synced(journal.sync())
         except JournalFailure as failure:
-            self._excused(failure)
+            self._allow_failure(failure)
         except Exception as error:
             raise _Broken(self._doing, f"{name} raises {error!r}") from error
 
     def _synced(self, below: int) -> None:
         if self._lying:
-            self._ledger.unsure = True
+            self._oracle.unsure = True
         else:
-            self._ledger.synced(below)
+            self._oracle.synced(below)
 
-    def _excused(self, failure: JournalFailure) -> None:
-        """A journal may fail where the disk has, and is not to be trusted from then on."""
+    def _allow_failure(self, failure: JournalFailure) -> None:
+        """Accept a failure if the disk has failed; from then on nothing is known for certain."""
         if not self._failed:
             raise _Broken(self._doing, f"it fails though the disk works: {failure}")
-        self._ledger.unsure, self._ledger.failure = True, "journal_failure"
+        self._oracle.unsure, self._oracle.failure = True, "journal_failure"
 
     def _reopened(self, journal: Journal) -> Journal:
         self._watch()
         try:
             journal.close()
         except JournalFailure as failure:
-            self._excused(failure)
+            self._allow_failure(failure)
         else:
             if not self._failed:
                 self._synced(2**63)
         self._disk.kill()
         self._disk.faults = DiskFaults(sync_lies=self._lying)
-        return self._opened("closed", after=None if self._ledger.unsure else "broker_kill")
+        return self._opened("closed", after=None if self._oracle.unsure else "broker_kill")
 
     def _lost(self, name: str) -> Journal:
         if name == "kill":
-            before = self._ledger.copy(unsure=False)
-            self._ledger.killed()
+            before = self._oracle.copy(unsure=False)
+            self._oracle.killed()
             self._disk.kill()
             self._disk.faults = DiskFaults(sync_lies=self._lying)
             return self._opened("killed", before, after="broker_kill")
         state = self._disk.state
         image = next(iter(state.images(fine=False))) if name == "crash" else state.torn()
         result = self._recover(image, state, 0)
-        judged = result if isinstance(result, str) else self._ledger.judge(self._known.recovery[_key(image)])
+        judged = result if isinstance(result, str) else self._oracle.judge(self._known.recovery[_key(image)])
         if isinstance(judged, str):
             raise _Broken(self._doing, judged)
-        self._ledger = judged
+        self._oracle = judged
         self._disk = state.disk(image)
         return self._opened(name)
 
@@ -303,19 +303,19 @@ class _Trial:
             self._disk.faults.capacity = sum(map(len, self._disk.image.values())) + 20
 
     def _opened(self, how: str, before: DurabilityOracle | None = None, *, after: str | None = None) -> Journal:
-        """Open the journal; what it finds must be legal, and is known from then on."""
+        """Open the journal; what it finds must be legal, and is the expected state from then on."""
         self._watch()
         journal = self._open(self._disk)
         if isinstance(journal, str):
             raise _Broken(self._doing, f"{how}, then opened: {journal}")
-        judged = (before or self._ledger).judge(journal.recovery, after=after)
+        judged = (before or self._oracle).judge(journal.recovery, after=after)
         if isinstance(judged, str):
             raise _Broken(self._doing, f"{how}, then opened: {judged}")
         self._next = journal.recovery.next_position
         if self._lying:  # what was found is not known to be safe
-            self._ledger.unsure = True
+            self._oracle.unsure = True
         else:
-            self._ledger = judged
+            self._oracle = judged
         self._failed = False
         return journal
 
@@ -325,7 +325,7 @@ class _Trial:
         self._disk.watch = lambda what: self._moment(f"before {what}", unsure=True)
 
     def _moment(self, what: str, *, unsure: bool) -> None:
-        self._moments.append(_Point(self._disk.state, self._ledger.copy(unsure=unsure), f"{self._doing}, {what}"))
+        self._moments.append(_Point(self._disk.state, self._oracle.copy(unsure=unsure), f"{self._doing}, {what}"))
 
     def _crash(self, point: _Point) -> Violation | None:
         self.points += 1
@@ -344,14 +344,14 @@ class _Trial:
         return Violation(", ".join(map(str, self.run)), where, what)
 
     def _kill(self, point: _Point) -> Violation | None:
-        """The process dies here; the next opening may lose power in turn."""
+        """The process dies here; power may be lost during the next opening."""
         disk, states = point.state.killed(), list[DiskState]()
         disk.watch = lambda _: states.append(disk.state)
         journal = self._open(disk)
         where = f"death of the process {point.what}"
         if isinstance(journal, str):
             return None if self._lying else self._violation(where, journal)
-        judged = point.ledger.judge(journal.recovery, after="broker_kill")
+        judged = point.oracle.judge(journal.recovery, after="broker_kill")
         if isinstance(judged, str):
             return self._violation(where, judged)
         found, stable = _kept(journal.recovery), disk.state
@@ -370,7 +370,7 @@ class _Trial:
         for image in state.images(fine=False):
             result = self._once(image, state)
             if expected is not None and result != expected:
-                return f"{_told(result)}, though the opening has found {_told(expected)}"
+                return f"{_describe(result)}, though the opening has found {_describe(expected)}"
             if result not in known:
                 known[result] = self._judged(point, _key(image), result)
             if known[result]:
@@ -380,11 +380,11 @@ class _Trial:
     def _judged(self, point: _Point, key: _Key, result: _Kept | str) -> str:
         if isinstance(result, str):
             return "" if self._lying and result.startswith("refused") else result
-        judged = point.ledger.judge(self._known.recovery[key])
+        judged = point.oracle.judge(self._known.recovery[key])
         return judged if isinstance(judged, str) else ""
 
     def _recover(self, image: Image, state: DiskState, depth: int) -> _Kept | str:
-        """What a recovery finds, the same each time, however it is crashed; otherwise what is wrong with it."""
+        """What a recovery finds, if crashes of the recovery do not change it; otherwise the error."""
         key, found = _key(image), self._once(image, state)
         if isinstance(found, str) or self._known.checked.get(key, _DEEP + 1) <= depth:
             return found
@@ -402,7 +402,7 @@ class _Trial:
         return _kept(journal.recovery)
 
     def _again(self, image: Image, state: DiskState, expected: _Kept | str, depth: int) -> str:
-        """Crash the recovery at each of its steps: the next one has to find the same."""
+        """Crash the recovery at each of its steps: the next recovery has to find the same."""
         disk, states = state.disk(image), list[DiskState]()
         disk.watch = lambda _: states.append(disk.state)
         self._open(disk)
@@ -413,7 +413,8 @@ class _Trial:
                 if isinstance(found, str):
                     return f"after a crash of the recovery: {found}"
                 if found != expected:
-                    return f"after a crash of the recovery another one finds {_told(found)}, not {_told(expected)}"
+                    other_found = f"{_describe(found)}, not {_describe(expected)}"
+                    return f"after a crash of the recovery another one finds {other_found}"
         return ""
 
     def _once(self, image: Image, state: DiskState) -> _Kept | str:
@@ -450,5 +451,5 @@ def _kept(found: Recovery) -> _Kept:
     return tuple(found.live.items()), tuple(found.remembered.items())
 
 
-def _told(kept: _Kept | str) -> str:
+def _describe(kept: _Kept | str) -> str:
     return kept if isinstance(kept, str) else f"the copies {[key for key, _ in kept[0]]}"

@@ -1,4 +1,4 @@
-"""Damage of a journal: every byte of it changed in turn."""
+"""Corrupt every byte of a journal in turn, and check that opening it notices."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ _Open: TypeAlias = Callable[[SimulatedDisk], Journal]
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Damages:
-    """What became of each damage.
+    """How many corruptions had which outcome.
 
     Attributes:
         refused: the journal was refused as damaged.
-        cut: an end was cut, and said, and nothing that was safe was in it.
-        harmless: everything was found all the same.
-        violations: the others.
+        cut: a torn end was cut and reported, and nothing synced was in it.
+        harmless: everything was recovered.
+        violations: all others.
     """
 
     refused: int
@@ -42,7 +42,7 @@ class Damages:
 
 
 def enumerate_corruptions(open_journal: _Open, run: str | Sequence[Operation]) -> Damages:
-    """Damage the journal that ``run`` (of entries and calls) leaves, in every single place.
+    """Corrupt the journal that ``run`` (of entries and calls) leaves, at every single byte.
 
     One bit of each byte is changed, each byte becomes zero, each write of a file is exchanged with each other of the
     same length that is different, and so are files.  The run ends with a sync or, to close the journal, with
@@ -55,11 +55,11 @@ def enumerate_corruptions(open_journal: _Open, run: str | Sequence[Operation]) -
     counts = {"refused": 0, "cut": 0, "harmless": 0}
     violations: list[Violation] = []
     for place, damaged in _damaged(image, disk):
-        came = _came(open_journal, damaged, expected)
-        if came in counts:
-            counts[came] += 1
+        outcome = _outcome(open_journal, damaged, expected)
+        if outcome in counts:
+            counts[outcome] += 1
         else:
-            violations.append(Violation(str(run), place, came))
+            violations.append(Violation(str(run), place, outcome))
     return Damages(**counts, violations=tuple(violations))
 
 
@@ -80,7 +80,7 @@ def _damaged(image: Image, disk: SimulatedDisk) -> Iterator[tuple[str, Image]]:
             for what, new in (("one bit changed", byte ^ (1 << at % 8)), ("zero", 0)):
                 if new != byte:
                     yield f"byte {at} of {name}, {what}", {**image, name: data[:at] + bytes([new]) + data[at + 1 :]}
-        for one, other, size in disk.twins(name):
+        for one, other, size in disk.equal_sized_writes(name):
             content = bytearray(data)
             content[one : one + size], content[other : other + size] = (
                 data[other : other + size],
@@ -91,7 +91,7 @@ def _damaged(image: Image, disk: SimulatedDisk) -> Iterator[tuple[str, Image]]:
         yield f"{first} and {second} exchanged", {**image, first: image[second], second: image[first]}
 
 
-def _came(open_journal: _Open, damaged: Image, expected: Recovery) -> str:
+def _outcome(open_journal: _Open, damaged: Image, expected: Recovery) -> str:
     try:
         found = open_journal(SimulatedDisk(damaged)).recovery
     except JournalDamaged:

@@ -1,4 +1,4 @@
-"""The narrow layer of files below a journal: everything that a journal asks of an operating system."""
+"""The file operations that a journal needs of the operating system, as a protocol and its implementation."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def no_room(error: BaseException) -> bool:
 
 
 def machine_failed(error: BaseException) -> bool:
-    """Whether a call failed because the machine has no room or is broken, and not because of what was asked."""
+    """Whether a call failed because the machine is out of room or broken, not because of its arguments."""
     return isinstance(error, OSError) and error.errno in _OF_THE_MACHINE
 
 
@@ -35,7 +35,7 @@ class Disk(Protocol):
         """Take the advisory lock of ``directory``; raises :class:`BlockingIOError` if another has it."""
 
     def unlock(self, lock: int) -> None:
-        """Give a lock back; doing so twice is harmless."""
+        """Release a lock; idempotent."""
 
     def names(self, directory: Path) -> list[str]:
         """The names in ``directory``, sorted."""
@@ -71,13 +71,13 @@ class Disk(Protocol):
         """Cut a file to ``length`` bytes."""
 
     def salt(self) -> int:
-        """A number below 2**31 that nobody whose data are stored can predict; a different one each time."""
+        """A random number below 2**31, unpredictable for the authors of the data that are stored."""
 
 
 def write_all(disk: Disk, file: int, offset: int, data: bytes) -> int:
-    """Write all of ``data``, of which an operating system may take less at a time; returns where it ends.
+    """Write all of ``data``, in several writes if need be; returns the offset of its end.
 
-    Raises :class:`OSError`, also where no more is taken.
+    Raises :class:`OSError`, also if a write takes nothing.
     """
     taken = disk.write(file, offset, data) if data else 0
     while taken < len(data):
@@ -89,7 +89,7 @@ def write_all(disk: Disk, file: int, offset: int, data: bytes) -> int:
 
 
 class _Lock(int):
-    """A file that is locked as long as this object lives, so that no exception can leave it locked for good."""
+    """A lock file that is closed with this object, so that no exception can leave it locked."""
 
     closed = False
 

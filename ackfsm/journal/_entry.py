@@ -1,4 +1,4 @@
-"""What a journal is made of: entries, and what can go wrong with them."""
+"""The entries of a journal, and the errors of journals."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ __all__ = ["ATTEMPTS", "LARGEST", "NUMBERS", "Entry", "JournalDamaged", "Journal
 
 
 class Kind(enum.IntEnum):
-    """What an entry says.
+    """The kind of an entry.
 
-    An entry counts at once; one with a ``transaction`` counts with the ``COMMIT`` of it, together with all others of
-    that transaction, or not at all.
+    An entry takes effect at once; one with a ``transaction`` takes effect with its ``COMMIT``, atomically with all
+    others of that transaction, or not at all.
 
     * ``STORE key data``: the copy ``key`` is stored.
     * ``REMOVE key``: the copy is removed.
@@ -48,8 +48,8 @@ LARGEST = 2**30
 class JournalFailure(AckfsmError):  # noqa: N818 - the fault `journal_failure` of the vocabulary
     """Stable storage has failed, so nothing more can be confirmed; open the journal again to find out what it holds.
 
-    It is no damage: what was confirmed is there, and a later opening may succeed.  ``full`` says that there was no
-    room left, so that it will when there is.
+    Nothing is damaged: what was confirmed is there, and a later opening may succeed.  ``full`` is true if there was
+    no room left.
     """
 
     def __init__(self, message: str, *, full: bool = False) -> None:
@@ -58,11 +58,11 @@ class JournalFailure(AckfsmError):  # noqa: N818 - the fault `journal_failure` o
 
 
 class JournalDamaged(InputError):  # noqa: N818 - it says what the journal is
-    """Something is missing or wrong that had been on stable storage; names place and remedy, changes nothing."""
+    """Something that had been on stable storage is missing or wrong; the message has place and remedy."""
 
 
 def newer(name: str, found: object, known: int) -> InputError:
-    """The refusal of a journal whose format is not known yet."""
+    """The error for a journal of a newer format."""
     return InputError(
         f"{name}: it is of format {found}, and this version of ackfsm reads 1 to {known}; use the version that wrote"
         " it or, if none has, restore it from a copy"

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from ackfsm.journal._disk import Disk, OsDisk, machine_failed, write_all
 from ackfsm.journal._entry import LARGEST, NUMBERS, Entry, Kind, check
+from ackfsm.journal._fail_stop import CLOSED_ALREADY, FailStop
 from ackfsm.journal._frame import CLOSED, SEAL, SEGMENT, SegmentHeader, encode, mark
-from ackfsm.journal._mortal import CLOSED_ALREADY, Mortal
 from ackfsm.journal._protocol import REMEMBERED, Compaction
 from ackfsm.journal._recovery import Replay
 from ackfsm.journal._scan import WATERMARK, Scan, name_of, scan
@@ -21,13 +21,13 @@ from ackfsm.text import shown
 __all__ = ["FileJournal"]
 
 _CHECKED = 3
-"""Kinds from here on have rules of their own."""
+"""Kinds from this one on are checked further."""
 _DATA = itemgetter(2)
 _MANY = 8
-"""So many segments at opening are made one."""
+"""From this number on the segments are merged when the journal is opened."""
 
 
-class FileJournal(Mortal):
+class FileJournal(FailStop):
     """A directory of segments, each a file of frames with checksums (:mod:`ackfsm.journal._frame`).
 
     Everything appended since the last write goes out as one frame, and one sync covers all of it.  Opening cuts what
@@ -66,15 +66,15 @@ class FileJournal(Mortal):
         self._watermark = WatermarkFile(self._disk, self.path / WATERMARK)
         self._watch_forks()
         try:
-            self._lock = self._take()
+            self._lock = self._lock_directory()
             self._open()
         except BaseException:
-            self._let_go()
+            self._close_resources()
             raise
 
     # opening
 
-    def _take(self) -> int:
+    def _lock_directory(self) -> int:
         try:
             self._disk.make(self.path)
             return self._disk.lock(self.path)
@@ -98,8 +98,8 @@ class FileJournal(Mortal):
         self._first = found.position - found.entries
         self._offset = 0
         with self._during("opening"):
-            self._mend(found)
-            many = len(found.segments) >= _MANY or self._pays()
+            self._repair(found)
+            many = len(found.segments) >= _MANY or self._compaction_pays()
             self._begin(base=many or not found.segments)
             self._watermark.opened(self._promised())
         self.recovery = found.recovery(self._epoch)
@@ -112,8 +112,8 @@ class FileJournal(Mortal):
                 raise self._poison("reading", error) from error
             raise InputError(f"{self._name} cannot be read ({error.strerror}); mend that, then open it again") from None
 
-    def _mend(self, found: Scan) -> None:
-        """Make what was read safe: cut the torn end, sync the rest, remove what is left over."""
+    def _repair(self, found: Scan) -> None:
+        """Cut the torn end, sync the rest, remove left-over files."""
         if found.segments:
             file = self._disk.open(self.path / found.segments[-1].name)
             try:
@@ -131,8 +131,8 @@ class FileJournal(Mortal):
             self._disk.truncate(file, found.torn.offset)
 
     def _write_again(self, file: int, found: Scan) -> None:
-        """What nothing vouches for is perhaps only in memory, where after a failed sync no later sync finds it."""
-        self._put(file, found.segments[-1].end - len(found.unvouched), found.unvouched)
+        """Rewrite what nothing proves to be synced: after a failed sync no later sync would write it."""
+        self._put(file, found.segments[-1].end - len(found.unproven), found.unproven)
 
     # the protocol
 
@@ -140,7 +140,7 @@ class FileJournal(Mortal):
         """See :meth:`ackfsm.journal.Journal.append`."""
         plain = 0 < kind < _CHECKED and 0 <= key < NUMBERS and type(data) is bytes and len(data) <= LARGEST
         if transaction or self._failed or not plain:
-            self._alive()
+            self._ensure_open()
             check(kind, key, data, transaction)
         waiting = self._waiting
         position = self._written + len(waiting)
@@ -176,7 +176,7 @@ class FileJournal(Mortal):
                     self._watermark.ended(self._promised(clean=True))
                 self._failed = CLOSED_ALREADY
         finally:
-            self._let_go()
+            self._close_resources()
 
     # writing
 
@@ -194,7 +194,7 @@ class FileJournal(Mortal):
     def _write(self) -> None:
         entries = self._absorb()
         if self._offset >= self._segment_bytes:
-            if self._pays():
+            if self._compaction_pays():
                 self._rebase()
                 return
             self._begin(base=False)
@@ -203,7 +203,7 @@ class FileJournal(Mortal):
         self._written, self._waiting = self._next, []
 
     def _absorb(self) -> list[Entry]:
-        """What waits to be written, taken into the state."""
+        """Apply the waiting entries to the state, and return them."""
         entries = self._waiting
         if entries:
             self._replay.apply(self._written, entries)
@@ -220,20 +220,20 @@ class FileJournal(Mortal):
         return write_all(self._disk, file, offset, data)
 
     def _sync(self) -> None:
-        """Sync, then say so in a seal (until the next frame takes its place it vouches for what is before it)."""
+        """Sync, then write a seal, which proves what is before it until the next frame overwrites it."""
         self._disk.sync(self._live_file())
         self._synced = self._written
         self._put(self._live_file(), self._offset, self._mark(SEAL, self._synced))
         self._watermark.synced(self._promised())
 
     def _promised(self, *, clean: bool = False) -> Watermark:
-        """What the watermark may promise now, so that its loss is noticed."""
+        """The end that the watermark may promise now."""
         return Watermark(self._epoch, self._synced, clean)
 
     # segments
 
-    def _pays(self) -> bool:
-        """Whether more is dead than live, so that what is copied has been appended before."""
+    def _compaction_pays(self) -> bool:
+        """Whether more is dead than live, so that compaction copies less than was appended before."""
         size = self._older + self._offset
         return size > SEGMENT.size and size >= 2 * self._replay.size + SEGMENT.size
 
@@ -248,7 +248,7 @@ class FileJournal(Mortal):
         self._watermark.synced(self._promised())
 
     def _begin(self, *, base: bool) -> None:
-        """Go on in a new segment; a ``base`` begins with the state, so that no segment before it is needed."""
+        """Start a new segment; a ``base`` begins with the state, so that no segment before it is needed."""
         if self._file is not None and not base:
             self._disk.sync(self._file)
             self._synced = self._written
@@ -271,13 +271,13 @@ class FileJournal(Mortal):
             self._older, self._names = self._older + previous_end, [*older, whole.name]
 
     def _publish(self, half: Path, whole: Path) -> None:
-        """Let a segment count as soon as all of it is on stable storage, and come back when its name is."""
+        """Publish a segment once all of it is on stable storage; returns when its name is, too."""
         self._disk.sync(self._live_file())
         self._disk.rename(half, whole)
         self._disk.sync_directory(self.path)
 
     def _fill(self, *, base: bool) -> int:
-        """Write the header of a segment, for a base the state and a seal that stays; returns where it ends."""
+        """Write the header of a segment, for a base also the state and a permanent seal; returns where it ends."""
         entries = list(self._replay.snapshot()) if base else []
         first = self._next - len(entries) if base else self._written
         self._first = first if base else self._first
@@ -305,20 +305,20 @@ class FileJournal(Mortal):
     def kill(self) -> FileJournal:
         """See :meth:`ackfsm.journal.Crashable.kill`."""
         self._failed = "its process is dead"
-        self._let_go()
+        self._close_resources()
         if isinstance(self._disk, SimulatedDisk):
             self._disk.kill()
-        return self._again()
+        return self._reopen()
 
     def crash(self, survivors: Callable[[int], bool]) -> FileJournal:
         """See :meth:`ackfsm.journal.Crashable.crash`; only a :class:`SimulatedDisk` can lose what it was given."""
         self._failed = "its machine has lost power"
-        self._let_go()
+        self._close_resources()
         if isinstance(self._disk, SimulatedDisk):
             self._disk.lose_power(survivors)
-        return self._again()
+        return self._reopen()
 
-    def _again(self) -> FileJournal:
+    def _reopen(self) -> FileJournal:
         return FileJournal(
             self.path,
             segment_bytes=self._segment_bytes,
@@ -334,20 +334,20 @@ class FileJournal(Mortal):
             raise OSError(0, "no segment is open")
         return self._file
 
-    def _let_go(self) -> None:
-        self._let_go_of_files()
+    def _close_resources(self) -> None:
+        self._close_files()
         if self._lock is not None:
             self._disk.unlock(self._lock)
             self._lock = None
 
-    def _let_go_of_files(self) -> None:
+    def _close_files(self) -> None:
         file, self._file = self._file, None
         if file is not None:
             self._disk.close(file)
         self._watermark.close()
 
     def _forked(self) -> None:
-        self._let_go_of_files()
+        self._close_files()
         lock, self._lock = self._lock, None
         if lock is not None:
             self._disk.close(lock)

@@ -1,4 +1,4 @@
-"""Bytes of a segment: a header, then frames; a frame is what one write hands over, column by column.
+"""The format of a segment: a header, then frames; a frame has the entries of one write, column by column.
 
 A segment header, little endian: magic and format (8 bytes), checksum, flags (1: everything before it is in it) and
 salt (the other 31 bits), epoch, sequence number, position of its first entry, first key that is free when it begins.
@@ -46,7 +46,7 @@ _CHECKED_FROM = 8
 
 _SEGMENT_MAGICS = {1: b"ackfsmJ1", 2: b"ackfsmJ2", 3: b"ackfsmJ3"}
 KNOWN = 3
-"""What is written; each before it is read."""
+"""The format that is written; all older ones are read."""
 _SALTED = 3
 _MAGIC_OF_ANY = re.compile(rb"ackfsmJ([1-9])")
 SEGMENT = struct.Struct("<8sIIIQQQ")
@@ -87,7 +87,7 @@ class SegmentHeader:
 
 
 def newer_format(data: bytes) -> int | None:
-    """The format of a segment if this version does not know it; one whose number alone is damaged is none."""
+    """The format of a segment if this version does not know it; ``None`` also if only its number is damaged."""
     match = _MAGIC_OF_ANY.match(data)
     if match is None or len(data) < SEGMENT.size or int(match[1]) in _SEGMENT_MAGICS:
         return None
@@ -97,13 +97,13 @@ def newer_format(data: bytes) -> int | None:
 
 
 def _header_checksum(data: bytes, format_: int) -> int:
-    """Of all behind it and, from format 2 on, of the format."""
+    """The checksum of all that follows and, from format 2 on, of the format."""
     return zlib.crc32(data[_SEGMENT_CHECKED_FROM : SEGMENT.size], 0 if format_ == 1 else format_)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Frame:
-    """A frame whose checksum fits: what it says of itself, and where its columns are in the file."""
+    """A frame with a good checksum: its header, and the place of its columns in the file."""
 
     kind: int
     epoch: int
@@ -161,7 +161,7 @@ def _head(kind: int, epoch: int, position: int, watermark: int, count: int, body
 
 
 def _checksum(head: bytes, body: bytes | memoryview, salt: int) -> int:
-    """Of salt and kind, of what the head says (length, count, epoch, position, watermark) and of the columns."""
+    """The checksum of salt, kind, the rest of the head (length, count, epoch, position, watermark) and the columns."""
     return zlib.crc32(body, zlib.crc32(head[_CHECKED_FROM:], head[3] ^ salt << 1))
 
 

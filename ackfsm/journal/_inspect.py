@@ -1,4 +1,4 @@
-"""Reading a journal without opening it (nothing is changed or made, and it may be in use), and compacting it."""
+"""Inspect a journal without opening it (nothing is changed, and it may be in use), verify it, compact it."""
 
 from __future__ import annotations
 

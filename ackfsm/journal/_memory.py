@@ -1,4 +1,4 @@
-"""A journal that does not outlive its object, and can be crashed."""
+"""A journal in memory that can be crashed; it is lost with its object."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Callable
 
 from ackfsm.journal._entry import ATTEMPTS, LARGEST, NUMBERS, Entry, JournalFailure, Kind, check
-from ackfsm.journal._mortal import CLOSED_ALREADY
+from ackfsm.journal._fail_stop import CLOSED_ALREADY
 from ackfsm.journal._protocol import REMEMBERED, Compaction
 from ackfsm.journal._recovery import Recovery, Replay, beyond
 from ackfsm.terms import InputError
@@ -17,7 +17,7 @@ _PLAIN, _MARK = (int(Kind.STORE), int(Kind.REMOVE)), int(Kind.MARK)
 _BITS = NUMBERS.bit_length() - 1
 """Kinds from the first on have rules of their own; that of a mark is the length of its data."""
 _UNSYNCED = 65_536
-"""So many written entries are taken to reach the disk by themselves, as they do in an operating system."""
+"""Beyond this number written entries count as synced, as if the operating system had written them out."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -31,10 +31,10 @@ class _Start:
 
 
 class MemoryJournal:
-    """Nothing survives but the object; it tells written from synced all the same, so that it can be crashed.
+    """A journal in memory that distinguishes written from synced, so that it can be crashed.
 
-    What is synced is kept only as the state that it leaves: the size is that of what is live and of what is not yet
-    synced.  When more than 65,536 entries are not synced, those that were written are at the next write, as an
+    Synced entries are kept only as the state that they leave: the size is that of what is live and of what is not
+    yet synced.  When more than 65,536 entries are not synced, those that were written are at the next write, as an
     operating system writes out what it has by itself.
 
     Args:
@@ -69,7 +69,7 @@ class MemoryJournal:
         """See :meth:`ackfsm.journal.Journal.append`."""
         plain = kind in _PLAIN or (kind == _MARK and len(data) == ATTEMPTS.size)
         if not plain or transaction or self._failed or type(data) is not bytes or key >> _BITS or len(data) > LARGEST:
-            self._alive()
+            self._ensure_open()
             check(kind, key, data, transaction)
         entries = self._entries
         entries.append((kind, key, data, transaction))
@@ -82,7 +82,7 @@ class MemoryJournal:
 
     def write(self) -> int:
         """See :meth:`ackfsm.journal.Journal.write`; only a crash tells what is written from what is not."""
-        self._alive()
+        self._ensure_open()
         if len(self._entries) > _UNSYNCED:
             self._flush()
         self._written = self._next
@@ -91,13 +91,13 @@ class MemoryJournal:
     def sync(self) -> int:
         """See :meth:`ackfsm.journal.Journal.sync`."""
         if self._failed is not None:
-            self._alive()
+            self._ensure_open()
         self._flush()
         return self._synced
 
     def compact(self) -> Compaction:
         """See :meth:`ackfsm.journal.Journal.compact`."""
-        self._alive()
+        self._ensure_open()
         entries, size = len(self._base) + len(self._entries), self._base.size + sum(len(e[2]) for e in self._entries)
         self._flush()
         return Compaction(entries, len(self._base), size, self._base.size)
@@ -132,12 +132,12 @@ class MemoryJournal:
         return MemoryJournal(remembered=self._remembered, start=start)
 
     def _flush(self) -> None:
-        """Take all entries into the state; an exception in the midst leaves them, and the journal says so."""
+        """Apply all entries to the state; after an exception meanwhile the journal has failed, and keeps them."""
         self._written, self._failed = self._next, "a sync has begun and has not ended"
         self._base.apply(self._synced, self._entries)
         self._synced, self._entries = self._written, []
         self._failed = None
 
-    def _alive(self) -> None:
+    def _ensure_open(self) -> None:
         if self._failed is not None:
             raise JournalFailure(f"the journal: {self._failed}; open the journal again to find out what it holds")

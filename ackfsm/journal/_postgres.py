@@ -64,15 +64,17 @@ class PostgresJournal(SqlJournal):
         try:
             self._database = psycopg.connect(dsn, autocommit=True)
         except psycopg.Error as error:
-            said = " ".join(str(error).split())
-            raise InputError(f"there is no connection to PostgreSQL ({said}); check the dsn, and the server") from None
+            reason = " ".join(str(error).split())
+            raise InputError(
+                f"there is no connection to PostgreSQL ({reason}); check the dsn, and the server"
+            ) from None
         try:
             self._begin()
         except psycopg.Error as error:
-            self._let_go()
+            self._close_resources()
             raise self._poison("opening", error) from error
         except BaseException:
-            self._let_go()
+            self._close_resources()
             raise
 
     def _begin(self) -> None:
@@ -130,7 +132,7 @@ class PostgresJournal(SqlJournal):
         ).fetchone()
         return int(found[0]) if found else 0
 
-    def _again(self) -> Self:
+    def _reopen(self) -> Self:
         try:
             return type(self)(self._dsn, self._key, remembered=self._remembered)
         except JournalDamaged:

@@ -1,4 +1,4 @@
-"""What an engine asks of a journal."""
+"""The protocol of a journal, as the engine uses it."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Journal(Protocol):
 
     What opening has found is on stable storage.  A key is stored once; its removal holds, even before the commit of the
     transaction in which it was stored.  Positions start at 0 and never repeat, also across compaction and opening
-    again; an entry that a recovery did not find has given its position back.  One thread uses a journal.
+    again; the position of an entry that a recovery did not find is free.  One thread uses a journal.
     """
 
     recovery: Recovery
@@ -58,7 +58,7 @@ class Journal(Protocol):
         """Write, and wait until all that is written is on stable storage: it survives a power loss.
 
         Returns the position below which everything is there.  Raises :class:`JournalFailure`; from then on every
-        call does, for nobody knows what a disk holds after a sync that failed.
+        call does, since the content of a disk is unknown after a sync that failed.
         """
 
     def compact(self) -> Compaction:
@@ -68,23 +68,23 @@ class Journal(Protocol):
         """
 
     def close(self) -> None:
-        """Sync and let go.  After a failure it only lets go; closing twice is harmless."""
+        """Sync, then release files and locks; after a failure release them only.  Idempotent."""
 
 
 @runtime_checkable
 class Crashable(Protocol):
-    """A journal that can be crashed inside this process, to find out what becomes of those who rely on it.
+    """A journal that can be crashed inside this process, to test the code that relies on it.
 
-    Both may be called after a failure and after closing, and again when they raise :class:`JournalFailure` (there is
-    no room, nor was there for opening): that is how to try until the journal opens.
+    Both methods may be called after a failure and after closing, and again after :class:`JournalFailure` (for example
+    while there is no room), until the journal opens.
     """
 
     def kill(self) -> Journal:
-        """The process dies: this journal is of no use any more, and the one that is returned found what was written."""
+        """The process dies: this journal cannot be used any more; the one returned has recovered what was written."""
 
     def crash(self, survivors: Callable[[int], bool]) -> Journal:
-        """Power is lost: the one that is returned found what was synced, and of the rest what ``survivors`` chose.
+        """Power is lost: the journal returned has recovered what was synced, and of the rest what ``survivors`` chose.
 
-        ``survivors`` is asked with a number for each thing that was written and not synced.  Where the machine cannot
-        be made to lose power (a disk that is none of ours), everything that was written survives, which may happen too.
+        ``survivors`` is called with a number for each thing that was written and not synced.  Where no power loss can
+        be simulated (a real disk), everything that was written survives, which is one of the legal outcomes.
         """

@@ -1,4 +1,4 @@
-"""The one replay that all journals share, and what it finds."""
+"""The replay that all journals share, and the recovery that it gives."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Torn:
         file: its name.
         offset: where the first bad byte may be, in bytes from the start of the file.
         size: how many bytes were cut.
-        position: of the first entry that would have stood there.
+        position: of the first entry that was cut.
         why: what is wrong with the bytes.
     """
 
@@ -85,15 +85,15 @@ class Recovery:
     clean: bool = True
 
     def __str__(self) -> str:
-        said = [f"{self.entries:,} entries in {self.size:,} bytes of {self.segments:,} files"]
-        said += [f"{len(self.live):,} copies live"]
-        said += [f"{self.removed:,} removed"] * bool(self.removed)
-        said += [f"{len(self.remembered):,} duplicate-ids known"] * bool(self.remembered)
-        said += [f"{self.dropped:,} entries dropped with transactions that never committed"] * bool(self.dropped)
-        said += [f"{len(self.stale)} left-over files removed"] * bool(self.stale)
-        said += [str(self.torn)] * (self.torn is not None)
-        said += [_UNCLEAN] * (not self.clean)
-        return ", ".join(said)
+        parts = [f"{self.entries:,} entries in {self.size:,} bytes of {self.segments:,} files"]
+        parts += [f"{len(self.live):,} copies live"]
+        parts += [f"{self.removed:,} removed"] * bool(self.removed)
+        parts += [f"{len(self.remembered):,} duplicate-ids known"] * bool(self.remembered)
+        parts += [f"{self.dropped:,} entries dropped with transactions that never committed"] * bool(self.dropped)
+        parts += [f"{len(self.stale)} left-over files removed"] * bool(self.stale)
+        parts += [str(self.torn)] * (self.torn is not None)
+        parts += [_UNCLEAN] * (not self.clean)
+        return ", ".join(parts)
 
 
 def beyond(key: int, entries: Sequence[Entry]) -> int:
@@ -123,7 +123,7 @@ class Replay:
         self.dropped = 0
 
     def apply(self, position: int, entries: Iterable[Entry]) -> None:  # noqa: C901 - the hot path, in one piece
-        """Take in ``entries``, the first of which is at ``position``."""
+        """Apply ``entries``, the first of which is at ``position``."""
         live, marks, beyond_all = self._live, self._marks, self.next_key
         for entry in entries:
             kind, key, data, transaction = entry
@@ -152,10 +152,10 @@ class Replay:
         for position, (kind, key, data, _) in self._pending.get(transaction, ()):
             self._disordered |= kind == _STORE
             self.apply(position, [(kind, key, data, 0)])
-        self._pending.pop(transaction, None)  # last: what is interrupted here can be begun again
+        self._pending.pop(transaction, None)  # last, so that an interrupted commit can be repeated
 
     def _removed_before_commit(self, key: int) -> bool:
-        """Let a removal hold for a copy whose transaction has not committed yet: it is not to come back with it."""
+        """Drop the store of a removed copy from a transaction that is open, whose commit would restore it."""
         for transaction, pairs in self._pending.items():
             kept = [pair for pair in pairs if pair[1][:2] != (_STORE, key)]
             if len(kept) < len(pairs):
@@ -170,7 +170,7 @@ class Replay:
             del self._remembered[next(iter(self._remembered))]
 
     def new_epoch(self) -> None:
-        """The journal was opened again: what was not committed until then never will be."""
+        """The journal was opened again: transactions that are still open never commit."""
         self.dropped += sum(map(len, self._pending.values()))
         self._pending.clear()
 
@@ -198,7 +198,7 @@ class Replay:
         yield from ((_REMEMBER, key, name, 0) for name, key in self._remembered.items())
 
     def _in_order(self) -> Iterable[tuple[int, tuple[int, bytes]]]:
-        """The live copies in the order in which they were stored; of a transaction not that of its commit."""
+        """The live copies in the order in which they were stored, also those of a transaction that committed later."""
         return sorted(self._live.items(), key=itemgetter(1)) if self._disordered else self._live.items()
 
     def live(self) -> dict[int, Live]:

@@ -1,4 +1,4 @@
-"""Runs of a journal in words: ``store 1, store 2 in 7, commit 7, sync, crash, remove 1``."""
+"""Workloads of a journal as text: ``store 1, store 2 in 7, commit 7, sync, crash, remove 1``."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Operation:
 def parse_workload(text: str) -> tuple[Operation, ...]:
     """The operations of a run, separated by commas.
 
-    Raises :class:`ackfsm.terms.InputError` that names the word which is none.
+    Raises :class:`ackfsm.terms.InputError` for text that is no operation.
     """
     return tuple(_parse(word.strip()) for word in text.split(","))
 
@@ -61,7 +61,7 @@ def _parse(word: str) -> Operation:
 
 
 def every_run(length: int) -> Iterator[tuple[Operation, ...]]:
-    """All runs of ``length`` operations over two copies and a transaction that make sense.
+    """All meaningful runs of ``length`` operations over two copies and a transaction.
 
     A copy is stored once, and removed once, after it was stored; copy 2 is stored after copy 1; a transaction is
     committed once, when there is something in it; no two calls in a row do nothing.
@@ -88,7 +88,7 @@ def _sensible(run: tuple[Operation, ...]) -> bool:
 def _follows(
     operation: Operation, previous: Operation, stored: set[int], removed: set[int], state: dict[str, int]
 ) -> bool:
-    """Whether an operation makes sense here; notes what it does."""
+    """Whether an operation is meaningful here; updates the sets and the state."""
     name, key = operation.name, operation.key
     if name == "store":
         sensible = key not in stored and (key == 1 or 1 in stored)

@@ -1,4 +1,4 @@
-"""Reading a directory of segments without changing it: what is there, what is a torn end, what is damage."""
+"""Read a directory of segments without changing it, and distinguish a torn end from damage."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from ackfsm.journal._disk import Disk
 from ackfsm.journal._entry import NUMBERS, Entry, JournalDamaged, Kind, check, newer
 from ackfsm.journal._frame import CLOSED, KNOWN, MAGIC, SEGMENT, Frame, SegmentHeader, frame_at, newer_format
 from ackfsm.journal._recovery import Recovery, Replay, Torn
-from ackfsm.journal._watermark import Watermark, lacking, newest
+from ackfsm.journal._watermark import Watermark, newest, shortfall
 from ackfsm.terms import InputError
 from ackfsm.text import shown
 
 __all__ = ["WATERMARK", "Scan", "Segment", "is_segment", "name_of", "scan"]
 
 WATERMARK = "watermark"
-"""The name of the file that says how far the segments were promised (:mod:`ackfsm.journal._watermark`)."""
+"""The name of the file with the promised end of the segments (:mod:`ackfsm.journal._watermark`)."""
 
 _NAME = re.compile(r"(\d{12})\.journal")
 _HALF = re.compile(r"\d{12}\.new")
 _KIND = itemgetter(0)
-_EASY = frozenset({Kind.STORE, Kind.REMOVE})
-"""Kinds without rules of their own."""
+_PLAIN_KINDS = frozenset({Kind.STORE, Kind.REMOVE})
+"""Kinds of entries that need no further checks."""
 _REMEDY = "nothing has been changed; restore the file from a copy, or move the directory away to begin an empty journal"
 
 
@@ -52,14 +52,14 @@ class Segment:
 class Scan:
     """What a directory of segments holds.
 
-    ``unvouched`` is the end of the last segment (as far as it is good) of which nothing says that it had been synced;
-    ``stale`` are left-over files, ``clean`` says that the journal ended well, or is new;
-    ``relies_on_watermark`` says that its format is not read without a watermark.
+    ``unproven`` is the good end of the last segment that no frame proves to have been synced; ``stale`` are left-over
+    files; ``clean`` is true if the journal was closed, or is new; ``relies_on_watermark`` is true if its format must
+    have a watermark.
     """
 
     replay: Replay
     segments: tuple[Segment, ...]
-    unvouched: bytes
+    unproven: bytes
     stale: tuple[str, ...]
     torn: Torn | None
     position: int
@@ -104,7 +104,7 @@ class _Reader:
         self.replay = Replay(remembered)
         self.position = self.entries = self.size = self.epoch = 0
         self.closed = False
-        self.unvouched = b""
+        self.unproven = b""
         self.torn: Torn | None = None
         self.segments: list[Segment] = []
 
@@ -115,13 +115,13 @@ class _Reader:
         wanted = self._wanted(found)
         for sequence in wanted:
             self._segment(sequence, found[sequence], last=sequence == wanted[-1])
-        self._hold_to(watermark, there=WATERMARK in names)
+        self._check_watermark(watermark, there=WATERMARK in names)
         used = {segment.name for segment in self.segments}
         stale = tuple(name for name in names if name not in used and (_NAME.fullmatch(name) or _HALF.fullmatch(name)))
         return Scan(
             self.replay,
             tuple(self.segments),
-            self.unvouched,
+            self.unproven,
             stale,
             self.torn,
             self.position,
@@ -134,15 +134,15 @@ class _Reader:
     def _watermark(self, names: Sequence[str]) -> Watermark | None:
         return newest(self.disk.read(self.directory / WATERMARK)) if WATERMARK in names else None
 
-    def _hold_to(self, said: Watermark | None, *, there: bool) -> None:
-        """Refuse a log that ends before what was promised of it, or of which nothing says what was promised."""
-        if said is None:
+    def _check_watermark(self, promised: Watermark | None, *, there: bool) -> None:
+        """Refuse a log that ends before its promised end, or whose promised end is missing."""
+        if promised is None:
             if self._relies_on_watermark():
                 why = "no mark in it can be read" if there else "the file is missing"
                 raise self._damaged(WATERMARK, 0, None, f"{why}, so nothing says how far the segments should go")
             return
-        why = lacking(said, self.epoch, self.position)
-        if not why and said == (self.epoch, self.position, True) and not self.closed:
+        why = shortfall(promised, self.epoch, self.position)
+        if not why and promised == (self.epoch, self.position, True) and not self.closed:
             why = "the journal had been closed, and the mark of that is missing"
         if why:
             name, end = (self.segments[-1].name, self.segments[-1].end) if self.segments else (name_of(1), 0)
@@ -152,7 +152,7 @@ class _Reader:
         return bool(self.segments) and self.segments[-1].header.format > 1
 
     def _wanted(self, found: dict[int, str]) -> list[int]:
-        """The numbers from the last segment that needs none before it."""
+        """The numbers of the segments from the last base on."""
         wanted: list[int] = []
         for sequence in sorted(found, reverse=True):
             wanted.insert(0, sequence)
@@ -187,7 +187,7 @@ class _Reader:
         self.size += end
 
     def _join(self, name: str, header: SegmentHeader) -> None:
-        """Hold a segment to where the one before it ended."""
+        """Check that a segment begins where the one before it ended."""
         if self.segments and header.first != self.position:
             why = f"it begins at position {header.first:,}, and the segment before it ends at {self.position:,}"
             raise self._damaged(name, 0, self.position, why)
@@ -209,7 +209,7 @@ class _Reader:
                 raise self._damaged(name, at, frame.position, entries)
             if entries:
                 beyond = max(max(key, transaction) for _, key, _, transaction in entries) + 1
-                wrong = "" if beyond <= NUMBERS and _EASY.issuperset(map(_KIND, entries)) else _wrong(entries)
+                wrong = "" if beyond <= NUMBERS and _PLAIN_KINDS.issuperset(map(_KIND, entries)) else _error_in(entries)
                 if wrong:
                     raise self._damaged(name, at, frame.position, wrong)
                 self.replay.apply(frame.position, entries)
@@ -220,7 +220,7 @@ class _Reader:
             )
             at = frame.end
             frames.append(frame)
-        self.unvouched = data[_vouched(frames, header.first) : at]
+        self.unproven = data[_proven_end(frames, header.first) : at]
         return at
 
     def _expected(self, header: SegmentHeader, frame: Frame | str) -> Frame | str:
@@ -233,7 +233,7 @@ class _Reader:
         return frame
 
     def _judge(self, name: str, header: SegmentHeader, data: bytes, end: int, *, last: bool) -> None:
-        """Tell a torn end from damage: nothing that was known to be on stable storage may be behind it or in it."""
+        """Distinguish a torn end from damage: nothing at or behind it may be known to have been on stable storage."""
         why = self._expected(header, frame_at(data, end, header.salt))
         text = why if isinstance(why, str) else "no frame begins here"
         if not last:
@@ -242,13 +242,13 @@ class _Reader:
         while at >= 0:
             frame = frame_at(data, at, header.salt)
             if isinstance(frame, Frame) and frame.epoch == header.epoch and self._proves_synced(frame):
-                told = f"{text}, and the frame at byte {at:,} says that all below {frame.watermark:,} had been synced"
-                raise self._damaged(name, end, self.position, told)
+                reason = f"{text}, and the frame at byte {at:,} says that all below {frame.watermark:,} had been synced"
+                raise self._damaged(name, end, self.position, reason)
             at = data.find(MAGIC, at + 1)
         self.torn = Torn(name, end, len(data) - end, self.position, text)
 
     def _proves_synced(self, frame: Frame) -> bool:
-        """Whether a frame says that what stands before it had been on stable storage."""
+        """Whether a frame proves that the bytes before it had been on stable storage."""
         return frame.watermark > self.position or (frame.kind == CLOSED and frame.watermark == self.position)
 
     def _damaged(self, name: str, at: int, position: int | None, why: str) -> JournalDamaged:
@@ -256,8 +256,8 @@ class _Reader:
         return JournalDamaged(f"{shown(str(self.directory / name))}, byte {at:,}{where}: {why}; {_REMEDY}")
 
 
-def _wrong(entries: Sequence[Entry]) -> str:
-    """Why one of the entries of a good frame is none; empty if all are."""
+def _error_in(entries: Sequence[Entry]) -> str:
+    """What is wrong with the entries of a good frame; empty if nothing is."""
     for kind, key, data, transaction in entries:
         try:
             check(kind, key, data, transaction)
@@ -266,8 +266,8 @@ def _wrong(entries: Sequence[Entry]) -> str:
     return ""
 
 
-def _vouched(frames: Sequence[Frame], first: int) -> int:
-    """Up to where the frames themselves say that they had been synced, in bytes."""
+def _proven_end(frames: Sequence[Frame], first: int) -> int:
+    """The offset up to which the frames themselves prove that they had been synced, in bytes."""
     watermark = max((frame.watermark for frame in frames), default=first)
     safe = [frame.end for frame in frames if frame.position + frame.count <= watermark]
     return max(safe, default=SEGMENT.size)

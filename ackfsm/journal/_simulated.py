@@ -1,7 +1,7 @@
-"""A disk in memory that can lose power: every state that it may then be in, and its faults as switches.
+"""A simulated disk that can lose power: every state that it may then have, and faults that can be switched on.
 
-What is guaranteed is only what POSIX guarantees: a sync of a file makes its bytes and length durable, a sync of a
-directory its names.  Whatever came after may be there or not, in any combination, and a write may be torn.
+It guarantees only what POSIX guarantees: a sync of a file makes its bytes and length durable, a sync of a
+directory its names.  Later changes may be there or not, in any combination, and a write may be torn.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ Image: TypeAlias = Mapping[str, bytes]
 _T = TypeVar("_T")
 
 _OLD, _FRAMES = 4, 8
-"""So many former contents, and former writes of a file, are kept, to lie where a write did not arrive."""
+"""How many former contents and former writes of a file may show up where a write did not arrive."""
 
 
 @dataclasses.dataclass(slots=True, kw_only=True)
 class DiskFaults:
-    """What a :class:`SimulatedDisk` does wrong; each may be switched at any time.
+    """The faults of a :class:`SimulatedDisk`; each may be switched at any time.
 
     Attributes:
         sync_fails: so many of the next syncs of files fail; what they should have synced no later sync makes durable.
@@ -92,7 +92,7 @@ _Names: TypeAlias = Mapping[str, int | None]
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class DiskState:
-    """All of a disk at one moment: what is durable, and what is on its way."""
+    """A disk at one moment: what is durable, and what is pending."""
 
     files: Mapping[int, _File]
     names: Mapping[str, int]
@@ -116,7 +116,7 @@ class DiskState:
                 yield from self._finely(names)
 
     def _finely(self, names: Mapping[str, int]) -> Iterator[Image]:
-        """One write torn at every byte, while of the other files all or nothing has arrived."""
+        """One write torn at every byte; of the other files all or none of the writes have arrived."""
         for others in ("durable", "current"):
             rest = {name: getattr(self.files[inode], others) for name, inode in names.items()}
             for name, inode in names.items():
@@ -133,7 +133,7 @@ class DiskState:
         return {name: _applied(file.durable, file.pending[-1:]) for name, file in files}
 
     def killed(self) -> SimulatedDisk:
-        """The disk as the next process finds it when this one dies: what is not synced is still on its way."""
+        """The disk after the death of the process: what is not synced is still pending."""
         disk = SimulatedDisk(old=self.old)
         disk.load(self)
         return disk
@@ -161,7 +161,7 @@ class DiskState:
                 yield from _torn(file.durable, before, change, after, fine=fine)
 
     def _long(self, file: _File, chosen: tuple[_Change, ...]) -> Iterator[bytes]:
-        """The length is that of all writes, and where a longer file has not got its bytes are zeros or old bytes."""
+        """Contents of the full length, with zeros or old bytes where writes have not arrived."""
         missing = [change for change in file.pending if change not in chosen and change.data]
         if not missing:
             return
@@ -198,7 +198,7 @@ def _applied(durable: bytes, changes: Iterable[_Change]) -> bytes:
 
 
 def _orders(durable: bytes, chosen: tuple[_Change, ...]) -> Iterator[bytes]:
-    """In the order in which they were made and, as far as it matters, with each pair that overlaps exchanged."""
+    """The writes in their order, and with each overlapping pair exchanged."""
     yield _applied(durable, chosen)
     for i, j in itertools.combinations(range(len(chosen)), 2):
         if _overlap(chosen[i], chosen[j]):
@@ -232,7 +232,7 @@ class SimulatedDisk:
 
     Args:
         image: what it holds from the start, durably.
-        old: former contents of files, which may lie where a write did not arrive.
+        old: former contents of files, which may show up where a write did not arrive.
         faults: what goes wrong.
 
     ``watch``, if set, is called before each operation that changes something or syncs, with its name.
@@ -260,17 +260,17 @@ class SimulatedDisk:
         return DiskState(dict(self._files), dict(self._durable), tuple(self._pending), self._old)
 
     def load(self, state: DiskState) -> None:
-        """Become what ``state`` is, with all that is on its way."""
+        """Take over ``state``, pending changes included."""
         self._files, self._names, self._durable = dict(state.files), state.current(), dict(state.names)
         self._pending = list(state.pending)
 
     @property
     def image(self) -> Image:
-        """What a process sees that reads it now."""
+        """The contents as a process reads them now."""
         return {name: self._files[inode].current for name, inode in sorted(self._names.items())}
 
-    def twins(self, name: str) -> Iterator[tuple[int, int, int]]:
-        """Where two writes of a file have the same size and are not the same: both offsets, and the size."""
+    def equal_sized_writes(self, name: str) -> Iterator[tuple[int, int, int]]:
+        """Pairs of different writes of a file that have the same size: both offsets, and the size."""
         inode = self._names[name]
         data = self._files[inode].current
         places = sorted({(size, offset) for number, offset, size in self._writes if number == inode})
@@ -279,12 +279,12 @@ class SimulatedDisk:
                 yield one, other, size
 
     def kill(self) -> None:
-        """The process dies: files are closed, the lock is given back, what was written is still on its way."""
+        """The process dies: files are closed, the lock is released, writes stay pending."""
         self._open.clear()
         self._locked = None
 
     def lose_power(self, survives: Callable[[int], bool]) -> None:
-        """Power is lost and comes back: of what was not synced there is what ``survives`` (asked by number) chose."""
+        """Power is lost and comes back: pending changes are kept if ``survives`` says so, by their number."""
         state, asked = self.state, itertools.count()
         names = _renamed(state.names, [change for change in state.pending if survives(next(asked))])
         image = {}

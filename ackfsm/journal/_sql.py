@@ -1,4 +1,4 @@
-"""What journals in a database share: entries are rows with checksums, many to one transaction of the database."""
+"""The base of journals in a database: entries are rows with checksums; a write or a sync is one SQL transaction."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from collections.abc import Callable, Generator, Iterable, Sequence
 from typing import Self, TypeAlias
 
 from ackfsm.journal._entry import LARGEST, NUMBERS, Entry, JournalDamaged, Kind, check, newer
-from ackfsm.journal._mortal import CLOSED_ALREADY, Mortal
+from ackfsm.journal._fail_stop import CLOSED_ALREADY, FailStop
 from ackfsm.journal._protocol import Compaction
 from ackfsm.journal._recovery import Recovery, Replay
-from ackfsm.journal._watermark import Watermark, lacking
+from ackfsm.journal._watermark import Watermark, shortfall
 from ackfsm.terms import InputError
 
 __all__ = [
@@ -24,7 +24,7 @@ __all__ = [
     "SqlJournal",
     "check_format",
     "check_head",
-    "hold_to",
+    "check_watermark",
     "read_rows",
     "recovered",
     "row",
@@ -34,29 +34,29 @@ Row: TypeAlias = tuple[int, int, int, int, int, bytes, int]
 """Position, epoch, kind, key, transaction, data, checksum."""
 
 _CHECKED = 3
-"""Kinds from here on have rules of their own."""
+"""Kinds from this one on are checked further."""
 _FEW = 10_000
-"""So many entries are never compacted by themselves."""
+"""Journals with fewer entries than this are not compacted automatically."""
 _COLUMNS = struct.Struct("<QIBQQ")
 
 _HEAD = struct.Struct("<6Q")
 
 FORMAT = 3
-"""What is written; each before it is read: 1 had no end that was promised, 2 no checksum of the head."""
+"""The format that is written; older ones are read: 1 had no promised end, 2 no checksum of the head."""
 _CHECKED_HEAD = 3
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Head:
-    """What is kept besides the rows.
+    """The one row of metadata of a journal.
 
     Attributes:
         epoch: how often it was opened.
         next_key: the first free key.
         first: the first position.
-        promised: all below this position has been on stable storage at some time.
+        promised: everything below this position has been on stable storage.
         closed: the last epoch that was closed.
-        format: of what was read.
+        format: the format that was read.
     """
 
     epoch: int
@@ -73,7 +73,7 @@ class Head:
 
     @property
     def columns(self) -> tuple[int, ...]:
-        """What a table keeps of it: its fields in order, and the checksum."""
+        """The columns of the table: its fields in order, and the checksum."""
         return (*dataclasses.astuple(self), self.checksum)
 
     @property
@@ -83,14 +83,14 @@ class Head:
 
     @property
     def watermark(self) -> Watermark:
-        """How far it was promised."""
+        """The promised end."""
         return Watermark(self.epoch, self.promised, self.clean)
 
 
 def check_format(name: str, found: object) -> int:
     """The format, if this version reads it.
 
-    Raises :class:`JournalDamaged` if it is none, :class:`ackfsm.terms.InputError` if it is a newer one.
+    Raises :class:`JournalDamaged` if it is no format, :class:`ackfsm.terms.InputError` if it is a newer one.
     """
     if not isinstance(found, int) or found < 1:
         raise JournalDamaged(
@@ -117,7 +117,7 @@ def check_head(name: str, columns: Sequence[object]) -> Head:
 
 
 def row(position: int, epoch: int, entry: Entry) -> Row:
-    """The row of an entry; the checksum binds its place to what it says."""
+    """The row of an entry; the checksum covers its position and its content."""
     kind, key, data, transaction = entry
     checksum = zlib.crc32(data, zlib.crc32(_COLUMNS.pack(position, epoch, kind, key, transaction)))
     return position, epoch, int(kind), key, transaction, data, checksum
@@ -132,7 +132,7 @@ def read_rows(name: str, head: Head, rows: Iterable[Row], remembered: int) -> tu
     replay.next_key = head.next_key
     for found in rows:
         at, in_epoch, kind, key, transaction, data, _ = found
-        wrong = _wrong(found, position, epoch)
+        wrong = _error_in(found, position, epoch)
         if wrong:
             raise JournalDamaged(
                 f"{name}, position {position:,}: {wrong}; nothing has been changed, restore it from a copy, or use"
@@ -147,7 +147,7 @@ def read_rows(name: str, head: Head, rows: Iterable[Row], remembered: int) -> tu
 
 
 def recovered(replay: Replay, head: Head, position: int, *, epoch: int, size: int) -> Recovery:
-    """What was found in rows that end at ``position``, as of opening number ``epoch``."""
+    """The recovery from rows that end at ``position``, in opening number ``epoch``."""
     return Recovery(
         live=replay.live(),
         removed=replay.removed,
@@ -163,22 +163,22 @@ def recovered(replay: Replay, head: Head, position: int, *, epoch: int, size: in
     )
 
 
-def hold_to(name: str, said: Watermark, head: Head, position: int, where: str = "") -> None:
-    """Raise :class:`JournalDamaged` if rows that end at ``position`` lack something that ``said`` promises.
+def check_watermark(name: str, promised: Watermark, head: Head, position: int, where: str = "") -> None:
+    """Raise :class:`JournalDamaged` if rows that end at ``position`` lack something that is ``promised``.
 
-    ``where`` is added to the error: the place that makes the promise.
+    ``where`` is added to the error: where the promise was read.
     """
-    why = lacking(said, head.epoch, position)
+    why = shortfall(promised, head.epoch, position)
     if why:
         raise JournalDamaged(
             f"{name}, position {position:,}: {why}{where}; nothing has been changed, restore it from a copy"
         )
 
 
-def _wrong(found: Row, position: int, epoch: int) -> str:
+def _error_in(found: Row, position: int, epoch: int) -> str:
     """What is wrong with a row that should be at this position, not before this epoch; empty if nothing is."""
     at, in_epoch, kind, key, transaction, data, _ = found
-    if found != _again(found):
+    if found != _recomputed(found):
         return "the checksum does not fit"
     if at != position:
         return f"position {position:,} is missing, {at:,} comes next"
@@ -191,15 +191,15 @@ def _wrong(found: Row, position: int, epoch: int) -> str:
     return ""
 
 
-def _again(found: Row) -> Row | None:
+def _recomputed(found: Row) -> Row | None:
     try:
         return row(found[0], found[1], (found[2], found[3], found[5], found[4]))
     except (struct.error, TypeError):
         return None
 
 
-class SqlJournal(Mortal):
-    """A journal whose entries are rows; a subclass says how rows are kept."""
+class SqlJournal(FailStop):
+    """A journal whose entries are rows; a subclass stores the rows."""
 
     recovery: Recovery
 
@@ -213,7 +213,7 @@ class SqlJournal(Mortal):
 
     @abc.abstractmethod
     def _load(self) -> tuple[Head, Generator[Row]]:
-        """What is kept; for a new journal no rows."""
+        """The head and the rows; for a new journal no rows."""
 
     @abc.abstractmethod
     def _store(self, rows: Sequence[Row], *, durable: bool) -> None:
@@ -221,13 +221,13 @@ class SqlJournal(Mortal):
 
     @abc.abstractmethod
     def _replace(self, head: Head, rows: Sequence[Row] | None) -> None:
-        """Keep this, and if there are ``rows`` only these, at once and durably."""
+        """Replace the head, and all rows if ``rows`` are given, in one durable transaction."""
 
     @abc.abstractmethod
     def _release(self) -> None:
-        """Let go of the database; doing so twice is harmless."""
+        """Close the database; idempotent."""
 
-    def _let_go(self) -> None:
+    def _close_resources(self) -> None:
         if not self._released:
             self._release()
             self._released = True
@@ -236,17 +236,17 @@ class SqlJournal(Mortal):
         self._released = True
 
     def _begin_epoch(self, head: Head, position: int) -> None:
-        """Hold what was read to what is said outside of the database, before anything is changed."""
+        """Check what was read against the watermark outside of the database, before anything is changed."""
 
     def _promised(self) -> None:
-        """Say outside of the database that all below ``self._synced`` is on stable storage now."""
+        """Record outside of the database that all below ``self._synced`` is on stable storage now."""
 
     def _open(self) -> None:
-        """Read what is kept, and begin an epoch."""
+        """Read the journal, and begin an epoch."""
         head, found = self._load()
         with contextlib.closing(found) as rows:
             self._replay, position, size = read_rows(self._name, head, rows, self._remembered)
-        hold_to(self._name, head.watermark, head, position)
+        check_watermark(self._name, head.watermark, head, position)
         self._replay.new_epoch()
         self._first, self._epoch, self._closed = head.first, head.epoch + 1, head.closed
         self._written = self._synced = position
@@ -261,7 +261,7 @@ class SqlJournal(Mortal):
         """See :meth:`ackfsm.journal.Journal.append`."""
         plain = 0 < kind < _CHECKED and 0 <= key < NUMBERS and type(data) is bytes and len(data) <= LARGEST
         if transaction or self._failed or not plain:
-            self._alive()
+            self._ensure_open()
             check(kind, key, data, transaction)
         waiting = self._waiting
         position = self._written + len(waiting)
@@ -294,7 +294,7 @@ class SqlJournal(Mortal):
         """See :meth:`ackfsm.journal.Journal.compact`: one transaction of the database."""
         with self._during("compacting"):
             entries = self._next - self._first
-            self._take()
+            self._absorb()
             size = self._compact()
             after = self._next - self._first
         return Compaction(entries, after, size, self._replay.size)
@@ -310,31 +310,31 @@ class SqlJournal(Mortal):
                     self._ended = True
                 self._failed = CLOSED_ALREADY
         finally:
-            self._let_go()
+            self._close_resources()
 
     def kill(self) -> Self:
         """See :meth:`ackfsm.journal.Crashable.kill`."""
         self._failed = "its process is dead"
-        self._let_go()
-        return self._again()
+        self._close_resources()
+        return self._reopen()
 
     def crash(self, survivors: Callable[[int], bool]) -> Self:  # noqa: ARG002 - the machine of a database stays up
         """See :meth:`ackfsm.journal.Crashable.crash`: a database of this machine keeps what was written."""
         return self.kill()
 
     @abc.abstractmethod
-    def _again(self) -> Self:
-        """The same, opened again."""
+    def _reopen(self) -> Self:
+        """The same journal, opened again."""
 
-    def _take(self) -> list[Row]:
-        """The rows of what waits, taken into the state."""
+    def _absorb(self) -> list[Row]:
+        """Apply the waiting entries to the state; returns their rows."""
         entries = self._waiting
         rows = [row(position, self._epoch, entry) for position, entry in enumerate(entries, self._written)]
         self._replay.apply(self._written, entries)
         return rows
 
     def _hand_over(self, *, durable: bool) -> None:
-        rows = self._take()
+        rows = self._absorb()
         if self._next - self._first > _FEW + 2 * len(self._replay):
             self._compact()
             return
@@ -358,4 +358,4 @@ class SqlJournal(Mortal):
 
     @abc.abstractmethod
     def _size(self) -> int:
-        """How many bytes are kept, about."""
+        """The approximate size of the journal in bytes."""

@@ -17,7 +17,17 @@ from ackfsm.journal._disk import OsDisk, machine_failed, no_room
 from ackfsm.journal._entry import JournalDamaged, JournalFailure
 from ackfsm.journal._protocol import REMEMBERED
 from ackfsm.journal._recovery import Recovery, Replay
-from ackfsm.journal._sql import FORMAT, Head, Row, SqlJournal, check_format, check_head, hold_to, read_rows, recovered
+from ackfsm.journal._sql import (
+    FORMAT,
+    Head,
+    Row,
+    SqlJournal,
+    check_format,
+    check_head,
+    check_watermark,
+    read_rows,
+    recovered,
+)
 from ackfsm.journal._watermark import Watermark, WatermarkFile, newest
 from ackfsm.terms import InputError
 from ackfsm.text import shown
@@ -42,14 +52,14 @@ _COLUMNS = {
     "journal": {"only", "format", "epoch", "next_key", "first"},
     "entry": {"position", "epoch", "kind", "key", "txn", "data", "checksum"},
 }
-"""The tables of a journal of any format, by which it is told from other databases."""
+"""The tables of a journal of any format, which no other database is expected to have."""
 _FEW = 3
 _ERRORS = (OSError, sqlite3.Error, UnicodeDecodeError)
-"""The last one where SQLite tells of a damaged name."""
+"""The last one is raised for a damaged name."""
 _MACHINE = {sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_NOMEM}
 _NOT_ALLOWED = {sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_AUTH}
 MAGIC = b"SQLite format 3\0"
-"""How every file of SQLite begins, but an empty one."""
+"""The first bytes of every SQLite file that is not empty."""
 _HEADER_SIZE, _VERSIONS = 100, slice(18, 20)
 _ROWS = "SELECT position, epoch, kind, key, txn, data, checksum FROM entry ORDER BY position"
 _INSERT = "INSERT INTO entry VALUES (?, ?, ?, ?, ?, ?, ?)"
@@ -77,14 +87,15 @@ class SqliteJournal(SqlJournal):
         self._watermark = WatermarkFile(self._disk, _watermark_of(self._path))
         try:
             _make(self._path)
-            _look(self._path, remembered)
+            _refuse_unusable(self._path, remembered)
             self._database = _connected(f"{_uri(self._path)}?mode=rw")
             self._begin()
         except _ERRORS as error:
-            self._let_go()
-            raise (self._poison("opening", error) if _of_the_machine(error) else _told(self._path, error)) from error
+            self._close_resources()
+            failed = self._poison("opening", error) if _of_the_machine(error) else _input_error(self._path, error)
+            raise failed from error
         except BaseException:
-            self._let_go()
+            self._close_resources()
             raise
 
     def _begin(self) -> None:
@@ -96,15 +107,15 @@ class SqliteJournal(SqlJournal):
         self._database.execute("PRAGMA wal_checkpoint")
 
     def _begin_epoch(self, head: Head, position: int) -> None:
-        """The watermark is safe before the database says that it is open; from then on it is not read without it."""
-        _hold(self._path, _beside(self._path), head, position)
+        """Write the watermark before the database is marked open; an open database is not read without it."""
+        _check_watermark(self._path, _watermark_bytes(self._path), head, position)
         self._database.execute("PRAGMA journal_mode=WAL")
-        self._mend(head)
+        self._repair(head)
         self._watermark.open(None if _relies_on_watermark(head) else Watermark(head.epoch, position))
         self._disk.sync_directory(self._path.parent)
 
-    def _mend(self, head: Head) -> None:
-        """Make a journal of an older format one of this, with the same head."""
+    def _repair(self, head: Head) -> None:
+        """Upgrade a journal of an older format, with the same head."""
         if head.format < FORMAT:
             with self._transaction(durable=True) as cursor:
                 for later in range(head.format + 1, FORMAT + 1):
@@ -142,22 +153,24 @@ class SqliteJournal(SqlJournal):
         pages, size = (self._database.execute(f"PRAGMA {name}").fetchone()[0] for name in ("page_count", "page_size"))
         return int(pages) * int(size)
 
-    def _again(self) -> Self:
+    def _reopen(self) -> Self:
         return type(self)(self._path, remembered=self._remembered)
 
     def _full(self, error: BaseException) -> bool:
         return no_room(error) or _code(error) == sqlite3.SQLITE_FULL
 
     def _forked(self) -> None:
-        """SQLite would move its log into the file, and remove it, when this copy of the connection is closed."""
+        """Keep this copy of the connection open: closing it would move the log into the file, and remove the log."""
         super()._forked()
         self._watermark.close()
         if hasattr(self, "_database"):
-            ctypes.pythonapi.Py_IncRef(ctypes.py_object(self._database))  # nobody closes it, not even the end
+            ctypes.pythonapi.Py_IncRef(
+                ctypes.py_object(self._database)
+            )  # so that not even the end of the process closes it
 
     def __del__(self) -> None:
         if hasattr(self, "_watermark"):  # a connection is part of a cycle, and would keep its lock for a while
-            self._let_go()
+            self._close_resources()
 
     def _release(self) -> None:
         self._watermark.close()
@@ -175,14 +188,14 @@ def _code(error: BaseException) -> int | None:
 
 
 def _connected(uri: str) -> sqlite3.Connection:
-    """A connection that reads text as bytes: in a damaged file it may be none."""
+    """A connection that reads text as bytes, since in a damaged file it may be no text."""
     database = sqlite3.connect(uri, uri=True, timeout=0, isolation_level=None)
     database.text_factory = bytes
     return database
 
 
 def _make(path: Path) -> None:
-    """Make the journal if it is missing: all of it at once, so that no crash leaves a file that might be another's."""
+    """Create the journal if it is missing: atomically, so that a crash leaves no partial file."""
     if path.exists() or _watermark_of(path).exists():
         return
     half = path.with_name(f"{path.name}-new-{secrets.token_hex(8)}")
@@ -198,24 +211,24 @@ def _make(path: Path) -> None:
     OsDisk().sync_directory(path.parent)
 
 
-def _look(path: Path, remembered: int) -> None:
-    """Refuse what is no journal, or is damaged, as long as nothing has been changed.
+def _refuse_unusable(path: Path, remembered: int) -> None:
+    """Refuse what is no journal, or is damaged, before anything is changed.
 
     Raises also :class:`OSError` and :class:`sqlite3.Error`.
     """
     waiting = Path(f"{path}-wal").exists()
     _refuse_others(path, waiting=waiting)
-    if waiting:  # closing a database moves what waits in that file, of damage too
+    if waiting:  # closing a database moves that log into the file, damage included
         with _reading(path) as database:
             _check_pages(path, database)
-            _rows_of(path, _beside(path), database, remembered)
+            _rows_of(path, _watermark_bytes(path), database, remembered)
 
 
 def _refuse_others(path: Path, *, waiting: bool) -> None:
-    beside = _watermark_of(path)
-    if not path.exists() and beside.exists():
+    watermark = _watermark_of(path)
+    if not path.exists() and watermark.exists():
         raise JournalDamaged(
-            f"{shown(str(path))} is missing, and {shown(beside.name)} is that of a journal which was not closed;"
+            f"{shown(str(path))} is missing, and {shown(watermark.name)} is that of a journal which was not closed;"
             " restore it from a copy, or remove that file to begin an empty journal"
         )
     with path.open("rb") as file:
@@ -227,10 +240,10 @@ def _refuse_others(path: Path, *, waiting: bool) -> None:
         )
     if not beginning.startswith(MAGIC):
         raise _damaged(path, "file is not a database")
-    if beginning[_VERSIONS] not in {b"\1\1", b"\2\2"}:  # SQLite would take it for one that may not be written
+    if beginning[_VERSIONS] not in {b"\1\1", b"\2\2"}:  # SQLite would treat it as read-only
         raise _damaged(path, "its header names a file format that does not exist")
-    if waiting and newest(_beside(path) or b"") is not None:
-        return  # a journal; what a crash has left in the file alone may be in pieces
+    if waiting and newest(_watermark_bytes(path) or b"") is not None:
+        return  # it is a journal; after a crash the file without its log may be inconsistent
     _check_tables(path, _tables(path, waiting=waiting))
 
 
@@ -243,7 +256,7 @@ def _check_tables(path: Path, tables: Mapping[str, set[str]]) -> None:
 
 
 def _tables(path: Path, *, waiting: bool) -> dict[str, set[str]]:
-    """The columns of each table, read so that no file is touched."""
+    """The columns of each table, read without touching any file."""
     if waiting:
         with _copy_of(path) as copy, contextlib.closing(_connected(_uri(copy))) as database:
             return _columns(database)
@@ -263,12 +276,12 @@ def _text(name: object) -> str:
 
 
 def _of_the_machine(error: BaseException) -> bool:
-    """Whether the machine has failed, or has no room, so that it may be another time."""
+    """Whether the machine has failed or is out of room, so that a later attempt may succeed."""
     return machine_failed(error) or _code(error) in _MACHINE
 
 
-def _told(path: Path, error: Exception) -> InputError:
-    """Why a file cannot be opened, in a sentence: it is in use, not accessible, or damaged."""
+def _input_error(path: Path, error: Exception) -> InputError:
+    """The error for a file that cannot be opened: it is in use, not accessible, or damaged."""
     name, code = shown(str(path)), _code(error)
     if code in {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}:
         return InputError(f"{name} is in use; close the journal that has it open")
@@ -280,7 +293,7 @@ def _told(path: Path, error: Exception) -> InputError:
 
 @contextlib.contextmanager
 def _reading(path: Path) -> Iterator[sqlite3.Connection]:
-    """The database, of which nothing is changed, and no file is left behind."""
+    """The database, read-only; no file is left behind."""
     shared = Path(f"{path}-shm")
     was_there = shared.exists()
     try:
@@ -300,25 +313,25 @@ def _watermark_of(path: Path) -> Path:
 
 
 def _relies_on_watermark(head: Head) -> bool:
-    """An end that is said in the database needs no other; so a journal that is closed is one file."""
+    """A journal that is closed records its end in the database, and is one file; others need the watermark."""
     return head.format > 1 and not head.clean
 
 
-def _beside(path: Path) -> bytes | None:
-    """What is in the watermark of a journal; ``None`` if there is none."""
+def _watermark_bytes(path: Path) -> bytes | None:
+    """The bytes of a journal's watermark file; ``None`` if there is none."""
     try:
         return _watermark_of(path).read_bytes()
     except FileNotFoundError:
         return None
 
 
-def _hold(path: Path, beside: bytes | None, head: Head, position: int) -> None:
-    """Refuse a journal that lacks what the file beside it promises, or that lacks that file."""
-    name, said = _watermark_of(path), newest(beside or b"")
-    if said is not None:
-        hold_to(shown(str(path)), said, head, position, f" (so says {shown(name.name)})")
+def _check_watermark(path: Path, watermark: bytes | None, head: Head, position: int) -> None:
+    """Refuse a journal that lacks something its watermark promises, or lacks the watermark."""
+    name, promised = _watermark_of(path), newest(watermark or b"")
+    if promised is not None:
+        check_watermark(shown(str(path)), promised, head, position, f" (so says {shown(name.name)})")
     elif _relies_on_watermark(head):
-        why = "the file is missing" if beside is None else "no mark in it can be read"
+        why = "the file is missing" if watermark is None else "no mark in it can be read"
         raise JournalDamaged(
             f"{shown(str(name))}: {why}, and the journal was not closed, so nothing says how far it should go;"
             " nothing has been changed, restore it from a copy"
@@ -338,46 +351,46 @@ def _head(path: Path, database: sqlite3.Connection) -> Head:
 
 
 def _rows(database: sqlite3.Connection) -> Generator[Row]:
-    """The rows in order; whoever leaves them closes this, or the file stays open."""
+    """The rows in order; close the generator, or the file stays open."""
     with contextlib.closing(database.execute(_ROWS)) as cursor:
         yield from cursor
 
 
 def _check_pages(path: Path, database: sqlite3.Connection) -> None:
-    """Refuse a file whose pages do not fit together, into which SQLite might write over others."""
+    """Refuse a file with inconsistent pages, where SQLite might overwrite good ones."""
     wrong = _text(database.execute("PRAGMA quick_check(1)").fetchone()[0])
     if wrong != "ok":
         raise JournalDamaged(f"{shown(str(path))}: SQLite finds it damaged ({shown(wrong)}); restore it from a copy")
 
 
 def _damaged(path: Path, why: object) -> JournalDamaged:
-    said = shown(" ".join(str(why).split()), 120)
+    reason = shown(" ".join(str(why).split()), 120)
     return JournalDamaged(
-        f"{shown(str(path))}: SQLite cannot read it ({said}); nothing has been changed, restore it from a copy"
+        f"{shown(str(path))}: SQLite cannot read it ({reason}); nothing has been changed, restore it from a copy"
     )
 
 
 def read_sqlite(path: Path, remembered: int = REMEMBERED) -> Recovery:
-    """What a journal holds, read from a copy so that nothing is changed.
+    """The recovery of a journal, read from a copy so that nothing is changed.
 
-    Not for the process that has it open: reading the file gives up the locks that SQLite has on it.
+    Not for the process that has it open: reading the file releases the locks that SQLite has on it.
 
     Raises :class:`JournalDamaged`, :class:`ackfsm.terms.InputError` for a database of something else.
     """
-    beside = _beside(path)  # first: a journal that is in use grows while it is read
+    watermark = _watermark_bytes(path)  # first: a journal that is in use grows while it is read
     try:
         _refuse_others(path, waiting=Path(f"{path}-wal").exists())
         with _copy_of(path) as copy, contextlib.closing(_connected(_uri(copy))) as database:
-            return _read(path, beside, database, remembered)
+            return _read(path, watermark, database, remembered)
     except (sqlite3.Error, UnicodeDecodeError) as error:
         if _of_the_machine(error):
             raise JournalFailure(f"{shown(str(path))}: reading failed ({error}); try again") from error
-        raise _told(path, error) from None
+        raise _input_error(path, error) from None
 
 
 @contextlib.contextmanager
 def _copy_of(path: Path) -> Iterator[Path]:
-    """A copy of the database with what waits beside it, for as long as it is needed."""
+    """A temporary copy of the database with its write-ahead log."""
     with tempfile.TemporaryDirectory() as folder:
         copy = Path(folder, "journal")
         for ending in ("", "-wal"):
@@ -398,21 +411,21 @@ def sqlite_in_use(path: Path) -> bool:
     return False
 
 
-def _read(path: Path, beside: bytes | None, database: sqlite3.Connection, remembered: int) -> Recovery:
+def _read(path: Path, watermark: bytes | None, database: sqlite3.Connection, remembered: int) -> Recovery:
     _check_pages(path, database)
-    head, replay, position = _rows_of(path, beside, database, remembered)
+    head, replay, position = _rows_of(path, watermark, database, remembered)
     replay.new_epoch()
     return recovered(replay, head, position, epoch=head.epoch, size=path.stat().st_size)
 
 
 def _rows_of(
-    path: Path, beside: bytes | None, database: sqlite3.Connection, remembered: int
+    path: Path, watermark: bytes | None, database: sqlite3.Connection, remembered: int
 ) -> tuple[Head, Replay, int]:
-    """What is kept, held to what is promised of it, and the next position."""
+    """The head, the state that the rows leave, checked against the watermark, and the next position."""
     _check_tables(path, _columns(database))
     head = _head(path, database)
     with contextlib.closing(_rows(database)) as rows:
         replay, position, _ = read_rows(shown(str(path)), head, rows, remembered)
-    hold_to(shown(str(path)), head.watermark, head, position)
-    _hold(path, beside, head, position)
+    check_watermark(shown(str(path)), head.watermark, head, position)
+    _check_watermark(path, watermark, head, position)
     return head, replay, position

@@ -1,6 +1,5 @@
-"""What the tables allow a journal to have lost: their machines, stepped beside a run.
+"""The durability oracle: the journal machines of the tables, run beside a journal, decide what it may have lost.
 
-Every ``STORE``, ``MARK`` and ``REMEMBER`` is an instance of ``record``, every ``REMOVE`` one of ``removal``,
 Every ``STORE``, ``MARK`` and ``REMEMBER`` is an instance of ``record``, every ``REMOVE`` one of ``ack_record``, every
 ``COMMIT`` one of ``commit_record`` and ``consumer_commit_record``, under a configuration that waits for each sync.
 """
@@ -16,7 +15,7 @@ from typing import TypeAlias
 from ackfsm import tables
 from ackfsm.journal._entry import ATTEMPTS, Kind
 from ackfsm.journal._recovery import Recovery
-from ackfsm.tables import Fsm, Move, Specification
+from ackfsm.tables import Fsm, RowKind, Specification
 from ackfsm.terms import AckMode, DeliveryMode
 
 __all__ = ["DurabilityOracle", "Tables"]
@@ -51,7 +50,7 @@ class Item:
 
 
 class Steps:
-    """A machine whose steps are looked up once each."""
+    """A machine with a cache of its steps."""
 
     def __init__(self, fsm: Fsm) -> None:
         self.initial = fsm.initial
@@ -74,20 +73,20 @@ class Steps:
         return at
 
     def ends(self, state: str, paths: tuple[_Events, ...]) -> frozenset[str]:
-        """The states to which some of ``paths`` leads: those on which no event is refused, and no fate is left open."""
+        """The states to which ``paths`` lead that refuse no event and decide whether the disk has the record."""
         if (state, paths) not in self._ends:
             found = (self.walk(state, path) for path in paths)
             self._ends[state, paths] = frozenset(end for end in found if end is not None and not self._open(end))
         return self._ends[state, paths]
 
     def _open(self, state: str) -> bool:
-        """Whether it is still to be found out if the disk has it."""
+        """Whether the state does not decide yet if the disk has the record."""
         rows = (self._fsm.row(state, event) for event in (*_RECORD[2], *_REMOVAL[2]))
-        return any(row is not None and row.move is Move.TO for row in rows)
+        return any(row is not None and row.kind is RowKind.TO for row in rows)
 
 
 class Tables:
-    """The four machines, for copies in a transaction and for others."""
+    """The journal machines of the tables, for entries inside and outside transactions."""
 
     def __init__(self, specification: Specification | None = None) -> None:
         specification = specification or tables.load()
@@ -124,9 +123,9 @@ class Tables:
 
 
 class DurabilityOracle:
-    """The entries of a run, each in its state.
+    """The entries of a run with the states of their machines: what a recovery may find.
 
-    ``unsure`` says that a call is under way, or has failed: what it was to write and sync may be written and synced.
+    ``unsure`` is true while a call is running or after it has failed: its entries may be written and synced, or not.
     """
 
     def __init__(self, tables_: Tables, items: Sequence[Item] = ()) -> None:
@@ -155,13 +154,13 @@ class DurabilityOracle:
         self._items.append(self._step(item, event))
 
     def written(self, below: int) -> None:
-        """The journal says that everything below this position is written."""
+        """The journal has reported that everything below this position is written."""
         for number, item in enumerate(self._items):
             if item.position < below:
                 self._items[number] = self._step(item, self._stages(item)[0])
 
     def synced(self, below: int) -> None:
-        """The journal says that everything below this position is on stable storage."""
+        """The journal has reported that everything below this position is on stable storage."""
         self.written(below)
         for number, item in enumerate(self._items):
             if item.position < below and item.kind != Kind.COMMIT and not item.transaction:
@@ -175,7 +174,7 @@ class DurabilityOracle:
                 ]
 
     def restarted(self, below: int) -> None:
-        """The broker serves again; a journal has synced what it has read back."""
+        """The broker has restarted; the journal has synced what it has recovered."""
         self._items = [self._step(item, ("broker_restart",)) for item in self._items]
         self.synced(below)
 
@@ -216,17 +215,17 @@ class DurabilityOracle:
     # what may have come of it
 
     def judge(self, found: Recovery, *, after: str | None = None) -> DurabilityOracle | str:
-        """The ledger after a failure that has left ``found``, or what the tables do not allow about it.
+        """The oracle after a failure with the recovery ``found``, or why the tables do not allow it.
 
-        ``after`` is the failure: a power loss, unless a journal that has failed is the reason.
+        ``after`` is the failure; by default a power loss, or the failure of the journal if it has failed.
         """
         event = self.failure if after is None else after
         strange = self._strange(found)
         if strange:
             return strange
         wrong = ""
-        for fates in itertools.product(*self._commits(event)):
-            chosen = dict(fates)
+        for outcomes in itertools.product(*self._commits(event)):
+            chosen = dict(outcomes)
             result = self._explained(found, event, chosen)
             if isinstance(result, DurabilityOracle):
                 return result
@@ -250,7 +249,7 @@ class DurabilityOracle:
         return f"the duplicate-id {invented[0]!r} is known, which never came" if invented else ""
 
     def _commits(self, event: str) -> list[list[tuple[int, _Events]]]:
-        """For each transaction what may have become of its commit, as events; without a commit only the failure."""
+        """For each transaction the possible outcomes of its commit, as events; without a commit only the failure."""
         numbers = {item.transaction for item in self._items if item.transaction}
         commits = {item.key: item for item in self._items if item.kind == Kind.COMMIT}
         answer = []
@@ -261,32 +260,32 @@ class DurabilityOracle:
         return answer
 
     def _passes(self, item: Item, path: _Events) -> bool:
-        """Whether no machine of a commit refuses a path, nor the recovery at its end."""
+        """Whether no machine of a commit refuses a path and the recovery at its end."""
         whole = (*path, "recover_ready")
         return all(
             fsm.walk(state, [name for name in whole if name in fsm.events]) is not None
             for fsm, state in zip(self._fsms(item), item.states, strict=True)
         )
 
-    def _explained(self, found: Recovery, event: str, fates: dict[int, _Events]) -> DurabilityOracle | str:
-        """The ledger if these fates of the transactions explain what was found, else what they do not explain."""
-        ends = {item: self._ends(item, event, fates) for item in self._items if item.kind != Kind.COMMIT}
+    def _explained(self, found: Recovery, event: str, outcomes: dict[int, _Events]) -> DurabilityOracle | str:
+        """The oracle if these outcomes of the transactions explain the recovery, else why they do not."""
+        ends = {item: self._ends(item, event, outcomes) for item in self._items if item.kind != Kind.COMMIT}
         after: list[Item] = []
         for item in self._items:
             if item.kind == Kind.COMMIT:
-                after.append(self._along(item, fates[item.key]))
+                after.append(self._along(item, outcomes[item.key]))
                 continue
             recovered = self._recovery(item, ends, event, found)
             end = self._matching(item, ends[item], recovered)
             if end is None:
-                return self._complaint(item, found)
+                return self._mismatch(item, found)
             after.append(item.at((end,)))
-        ledger = DurabilityOracle(self._tables, after)
-        ledger.restarted(found.next_position)
-        return ledger
+        oracle = DurabilityOracle(self._tables, after)
+        oracle.restarted(found.next_position)
+        return oracle
 
     def _recovery(self, item: Item, ends: dict[Item, frozenset[str]], event: str, found: Recovery) -> tuple[str, ...]:
-        """The recoveries of an item that look like what was found; of a copy those that its removal agrees with."""
+        """The recovery events of an item that agree with what was found; for a copy also with its removal."""
         if item.kind == Kind.MARK:
             return self._marked(item, found)
         if item.kind == Kind.REMEMBER:
@@ -311,16 +310,16 @@ class DurabilityOracle:
         )
         return item.at(states)
 
-    def _ends(self, item: Item, event: str, fates: dict[int, _Events]) -> frozenset[str]:
+    def _ends(self, item: Item, event: str, outcomes: dict[int, _Events]) -> frozenset[str]:
         (fsm,) = self._fsms(item)
         if item.transaction:
-            paths: tuple[_Events, ...] = (fates[item.transaction],)
+            paths: tuple[_Events, ...] = (outcomes[item.transaction],)
         else:
             paths = _paths(_REMOVAL if item.kind == Kind.REMOVE else _RECORD, event, unsure=self.unsure)
         return fsm.ends(item.states[0], paths)
 
     def _matching(self, item: Item, ends: frozenset[str], recovered: tuple[str, ...]) -> str | None:
-        """The state after one of these recoveries; ``None`` if no row leads there."""
+        """The state after one of these recovery events; ``None`` if no row allows it."""
         (fsm,) = self._fsms(item)
         found = (fsm.step(end, event) for event in recovered for end in sorted(ends))
         return next((end for end in found if end is not None), None)
@@ -335,13 +334,13 @@ class DurabilityOracle:
             return ("recover_lost",)
         return ("recover_ready",) if present == [item] else ("recover_ready", "recover_lost")
 
-    def _complaint(self, item: Item, found: Recovery) -> str:
+    def _mismatch(self, item: Item, found: Recovery) -> str:
         there = {Kind.STORE: item.key in found.live, Kind.REMOVE: item.key not in found.live}
         seen = there.get(item.kind, item.data in found.remembered)
         what = {Kind.STORE: "copy", Kind.REMOVE: "removal", Kind.MARK: "mark", Kind.REMEMBER: "duplicate-id"}[item.kind]
         where = f" of transaction {item.transaction}" if item.transaction else ""
-        said = "is there" if seen else "is not there"
-        return f"{what} {item.key}{where} {said}, and the tables do not allow that from {item.states[0]!r}"
+        presence = "is there" if seen else "is not there"
+        return f"{what} {item.key}{where} {presence}, and the tables do not allow that from {item.states[0]!r}"
 
 
 _Stages: TypeAlias = tuple[str | _Events, str | _Events, tuple[str | _Events, str | _Events]]
@@ -349,7 +348,7 @@ _Stages: TypeAlias = tuple[str | _Events, str | _Events, tuple[str | _Events, st
 
 @functools.cache
 def _paths(stages: _Stages, event: str, *, unsure: bool) -> tuple[_Events, ...]:
-    """What may happen to a record: written and synced meanwhile (if ``unsure``), the failure, its fate."""
+    """The possible events of a record: write and sync (if ``unsure``), the failure, survival or loss."""
     write, sync, (survives, vanishes) = stages
     before: list[_Events] = [()]
     if unsure:

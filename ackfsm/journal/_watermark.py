@@ -1,4 +1,4 @@
-"""How far a log was promised, said outside of the log, so that a log which ends too early is told from a whole one.
+"""The watermark of a log: the end that it had on stable storage, kept outside of it, so that a lost end is noticed.
 
 A file of three marks, each as a seal is in a segment (:mod:`ackfsm.journal._frame`): of the last opening, of the last
 sync, and of the last clean end.  The first and the last are synced, one at a time, so that a power loss can tear only
@@ -14,14 +14,14 @@ from typing import NamedTuple
 from ackfsm.journal._disk import Disk, write_all
 from ackfsm.journal._frame import CLOSED, SEAL, Frame, frame_at, mark
 
-__all__ = ["Watermark", "WatermarkFile", "lacking", "newest"]
+__all__ = ["Watermark", "WatermarkFile", "newest", "shortfall"]
 
 _OPENED, _SYNCED, _ENDED = range(3)
 _SIZE = len(mark(SEAL, 0, 0, 0))
 
 
 class Watermark(NamedTuple):
-    """In the epoch ``epoch`` all below ``position`` was on stable storage; ``clean``: then the journal was closed."""
+    """In this epoch all below ``position`` was on stable storage; ``clean``: then the journal was closed."""
 
     epoch: int
     position: int
@@ -45,14 +45,16 @@ def _decoded(data: bytes) -> Watermark | None:
     return None
 
 
-def lacking(said: Watermark, epoch: int, position: int) -> str:
-    """What ``said`` promises and a log that ends in this epoch, at this position, does not have; empty if nothing."""
-    if said.position > position:
-        count = said.position - position
+def shortfall(promised: Watermark, epoch: int, position: int) -> str:
+    """What a log that ends in this epoch, at this position, lacks of what is ``promised``; empty if nothing."""
+    if promised.position > position:
+        count = promised.position - position
         what = "one entry is" if count == 1 else f"{count:,} entries are"
-        return f"{what} missing at the end, for all below position {said.position:,} had been synced"
-    if said.epoch > epoch:
-        return f"it had been opened {said.epoch:,} times, and what is there says {epoch:,}; what came later is missing"
+        return f"{what} missing at the end, for all below position {promised.position:,} had been synced"
+    if promised.epoch > epoch:
+        return (
+            f"it had been opened {promised.epoch:,} times, and what is there says {epoch:,}; what came later is missing"
+        )
     return ""
 
 
@@ -64,10 +66,10 @@ class WatermarkFile:
         self._file: int | None = None
 
     def open(self, start: Watermark | None) -> None:
-        """Open the file; with ``start`` say only that from now on, durably.
+        """Open the file; with ``start`` make that its content, durably.
 
-        Without it the file is known to be on stable storage: the log relies on it.  The caller syncs the directory
-        before the log does.
+        Without ``start`` the file is known to be on stable storage, and the log relies on it.  The caller syncs the
+        directory before the log is used.
         """
         there = self._path.name in self._disk.names(self._path.parent)
         self._file = self._disk.open(self._path) if there or start is None else self._disk.create(self._path)
@@ -75,22 +77,22 @@ class WatermarkFile:
             self._put(_OPENED, 3 * start.encode())
             self._sync()
 
-    def opened(self, said: Watermark) -> None:
-        """A new epoch has begun: said durably."""
-        self._put(_OPENED, said.encode())
+    def opened(self, promised: Watermark) -> None:
+        """Record durably that a new epoch has begun."""
+        self._put(_OPENED, promised.encode())
         self._sync()
 
-    def synced(self, said: Watermark) -> None:
-        """A sync is done: said without another."""
-        self._put(_SYNCED, said.encode())
+    def synced(self, promised: Watermark) -> None:
+        """Record that a sync is done, without another sync."""
+        self._put(_SYNCED, promised.encode())
 
-    def ended(self, said: Watermark) -> None:
-        """The log ends well: said durably."""
-        self._put(_ENDED, said.encode())
+    def ended(self, promised: Watermark) -> None:
+        """Record durably that the log was closed cleanly."""
+        self._put(_ENDED, promised.encode())
         self._sync()
 
     def close(self) -> None:
-        """Let go of it."""
+        """Close the file."""
         file, self._file = self._file, None
         if file is not None:
             self._disk.close(file)

@@ -1,4 +1,4 @@
-"""The cells of the tables as they stand in their files: for these states and events, these rows decide."""
+"""The cells of the tables with their place in the files: the rows for each state and event."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from ackfsm.tables import ALWAYS, COUNTED, Condition, Document, Machine, Move, Row, parse_condition
+from ackfsm.tables import ALWAYS, BOUND_SETTINGS, Condition, Document, Machine, Row, RowKind, parse_condition
 
 __all__ = ["CALLS", "Cell", "Place", "TableRow", "calls_of", "cells_of"]
 
@@ -84,7 +84,7 @@ class Cell:
 
     def settings(self) -> frozenset[str]:
         """The settings that decide between the rows, also through named conditions and the bounds of a check."""
-        return frozenset(COUNTED.get(name, name) for row in self.rows for name in row.when.settings())
+        return frozenset(BOUND_SETTINGS.get(name, name) for row in self.rows for name in row.when.settings())
 
     def names(self) -> frozenset[str]:
         """Every name that stands in a condition of a row."""
@@ -100,7 +100,7 @@ def cells_of(machine: Machine) -> Iterator[Cell]:
     written: dict[tuple[object, ...], dict[str, list[str]]] = {}
     rows: dict[tuple[object, ...], tuple[TableRow, ...]] = {}
     for (state, event), cell in machine.cells.items():
-        key = tuple((row.line, row.move, row.because, row.when.text) for row in cell)
+        key = tuple((row.line, row.kind, row.because, row.when.text) for row in cell)
         rows.setdefault(key, tuple(_row(machine, row) for row in cell))
         written.setdefault(key, {}).setdefault(str(event), []).append(state)
     cells = [
@@ -124,9 +124,9 @@ def _row(machine: Machine, row: Row) -> TableRow:
 
 
 def _outcome(machine: Machine, row: Row) -> str:
-    if row.move is Move.IGNORE:
+    if row.kind is RowKind.IGNORE:
         return "ignored"
-    if row.move is Move.REFUSE:
+    if row.kind is RowKind.REFUSE:
         return f"refused ({row.error})" if row.error else "refused"
     if machine.counter is not None:
         return _COUNTS[row.state]

@@ -1,4 +1,4 @@
-"""Find the rows that decide: by a setting, an event, a mode, a machine, or what else the tables have a name for."""
+"""Find the rows that decide, by a setting, an event, a mode, a machine, or any other name of the tables."""
 
 from __future__ import annotations
 
@@ -11,7 +11,17 @@ from typing import Final
 
 from ackfsm.lookup._cells import CALLS, Cell, Place, calls_of, cells_of
 from ackfsm.lookup._space import Difference, Space
-from ackfsm.tables import COUNTED, Condition, Counter, Document, Machine, Specification, Value, read_form, written
+from ackfsm.tables import (
+    BOUND_SETTINGS,
+    Condition,
+    Counter,
+    Document,
+    Machine,
+    Specification,
+    Value,
+    format_value,
+    read_form,
+)
 from ackfsm.terms import Anomaly, Configuration, InputError, Profile, key_type, parse_value
 from ackfsm.text import quoted
 
@@ -25,16 +35,8 @@ BASELINES: Final[Mapping[str, str]] = {"ack_mode": "AUTO_ACKNOWLEDGE", "delivery
 _FEW: Final = 6
 """Machines that are named in a sentence."""
 
-_FORMS: Final[Mapping[str, str]] = {
-    "conditions": "conditions",
-    "events": "events",
-    "execution": "execution",
-    "guarantees": "guarantees",
-    "liveness": "progress",
-    "promises": "promises",
-    "sweep": "switches",
-}
-"""The files that are looked up by name, and their forms in ``schema.json``."""
+_FILES: Final = ("conditions", "events", "execution", "guarantees", "liveness", "promises", "sweep")
+"""The files whose entries are found by name; each is called as its definition in ``schema.json``."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -69,7 +71,7 @@ class Lookup:
 
     def __init__(self, specification: Specification, directory: Path | None = None) -> None:
         self.specification = specification
-        self._documents = {name: read_form(f"{name}.yaml", form, directory) for name, form in _FORMS.items()}
+        self._documents = {name: read_form(f"{name}.yaml", name, directory) for name in _FILES}
         self._directory = directory
         self.machines = tuple(cell for machine in specification.machines.values() for cell in cells_of(machine))
         self.calls = tuple(calls_of(self._documents["execution"], specification.conditions))
@@ -101,7 +103,7 @@ class Lookup:
         spec = self.specification
         modes = (str(value) for key in _KEYS[1:] for value in _members(key))
         names = (name.name for table in spec.profiles.values() for name in table.names.values())
-        groups = (_KEYS, spec.conditions, spec.events, spec.machines, spec.properties, spec.guarantees, spec.progress)
+        groups = (_KEYS, spec.conditions, spec.events, spec.machines, spec.properties, spec.guarantees, spec.liveness)
         return tuple(dict.fromkeys(word for group in (*groups, modes, names) for word in group))
 
     def _exactly(self, word: str, space: Space) -> Iterator[Answer]:
@@ -121,8 +123,8 @@ class Lookup:
             yield self._anomaly(Anomaly(word))
         if word in spec.guarantees:
             yield self._guarantee(word)
-        if word in spec.progress:
-            text = f"{spec.progress[word].means}; {spec.progress[word].because}"
+        if word in spec.liveness:
+            text = f"{spec.liveness[word].means}; {spec.liveness[word].because}"
             yield Answer("liveness", word, (text,), references=(self._reference("liveness", word, text, (word,)),))
 
     def _loosely(self, word: str, space: Space) -> Iterator[Answer]:
@@ -347,23 +349,22 @@ class Lookup:
     def _mode(self, key: str, value: Value, space: Space) -> Answer:
         self.specification.configure(None if key == "profile" else space.profile, {key: value})
         other = self.baseline(key, space)
-        said = f"{key}={written(value)}"
+        said = f"{key}={format_value(value)}"
         if value == other:
             answer = self._key(key, space)
             what = f"what the other values of {key} are compared with in the profile {space.profile}"
             return dataclasses.replace(answer, kind="mode", name=said, summary=(what, *answer.summary[1:]))
         differences = self.differences(key, value, space, other)
         plain = [each for each in differences if not each.given]
-        told = [
-            f"in {len(plain)} places it decides otherwise than {written(other)}, all else as {space.profile} has it"
-        ]
+        where = space.profile
+        told = [f"in {len(plain)} places it decides otherwise than {format_value(other)}, all else as {where} has it"]
         if len(plain) < len(differences):
             told.append(f"in {len(differences) - len(plain)} more where one more setting is changed (with …)")
         if changed := self._changed_defaults(key, value, other, space):
             told.append(f"by default it also has {changed}")
         made = self._made(key, value, other, space)
         for truth in ("true", "false"):
-            if names := [name for name, holds in made.items() if written(holds) == truth]:
+            if names := [name for name, holds in made.items() if format_value(holds) == truth]:
                 told += [f"the conditions that it makes {truth}: {', '.join(names)}"]
         return Answer(
             "mode",
@@ -371,7 +372,7 @@ class Lookup:
             tuple(told),
             differences=differences,
             references=tuple(self._conditions(made)),
-            instead_of=written(other),
+            instead_of=format_value(other),
         )
 
     def _made(self, key: str, value: Value, other: Value, space: Space) -> dict[str, bool]:
@@ -390,7 +391,7 @@ class Lookup:
     def _changed_defaults(self, key: str, value: Value, other: Value, space: Space) -> str:
         one, two = space.configuration({key: value}), space.configuration({key: other})
         changed = [
-            f"{name}={written(getattr(one, name))}"
+            f"{name}={format_value(getattr(one, name))}"
             for name in _KEYS
             if name != key and one is not None and two is not None and getattr(one, name) != getattr(two, name)
         ]
@@ -465,15 +466,15 @@ class Lookup:
         for profile, table in self.specification.profiles.items():
             if key in table.stated:
                 rows = [row for row in table.defaults if row.key == key]
-                values = [f"a third of {row.third_of}" if row.third_of else written(row.value) for row in rows]
+                values = [f"a third of {row.third_of}" if row.third_of else format_value(row.value) for row in rows]
                 document = self._profile(profile)
                 place = Place(document.name, document.line(("defaults", key)))
                 yield Reference("profile", profile, " or ".join(dict.fromkeys(values)), place)
 
     def _sweep(self, key: str) -> Iterator[Reference]:
-        for number, switch in enumerate(self.specification.switches):
-            if switch.key == key:
-                where = "always" if switch.when.text == "True" else f"where {switch.when.text.strip()}"
+        for number, factor in enumerate(self.specification.factors):
+            if factor.key == key:
+                where = "always" if factor.when.text == "True" else f"where {factor.when.text.strip()}"
                 yield self._reference("sweep", key, f"varied {where}", (number,))
 
     def _own_names(self, key: str) -> Iterator[Reference]:
@@ -488,7 +489,7 @@ class Lookup:
     def _profile(self, profile: str) -> Document:
         name = f"profiles/{profile}"
         if name not in self._documents:
-            own = self.specification.own.get(profile)
+            own = self.specification.profile_files.get(profile)
             file, folder = (f"{name}.yaml", self._directory) if own is None else (own.name, own.parent)
             self._documents[name] = read_form(file, "profile", folder)
         return self._documents[name]
@@ -496,7 +497,7 @@ class Lookup:
 
 def _raw(name: str) -> frozenset[str]:
     """How a setting or a condition is called in conditions: some settings also as what a check has to count."""
-    return frozenset({name, *(bound for bound, key in COUNTED.items() if key == name)})
+    return frozenset({name, *(bound for bound, key in BOUND_SETTINGS.items() if key == name)})
 
 
 def _order(cell: Cell) -> tuple[bool, bool]:
@@ -505,7 +506,7 @@ def _order(cell: Cell) -> tuple[bool, bool]:
 
 
 def _bound(counter: Counter) -> str:
-    return COUNTED.get(counter.bound, counter.bound)
+    return BOUND_SETTINGS.get(counter.bound, counter.bound)
 
 
 def _members(key: str) -> tuple[StrEnum, ...]:

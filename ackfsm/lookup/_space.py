@@ -1,4 +1,4 @@
-"""What the settings of one profile can do to a cell: which of its rows can decide, and how two values differ."""
+"""The effect of the settings of one profile on a cell: which rows can decide, and how two values differ."""
 
 from __future__ import annotations
 

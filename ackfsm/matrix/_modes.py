@@ -1,4 +1,4 @@
-"""The mode sweep: what every mode of a system promises, and what each single fault can cause in it."""
+"""The mode sweep: what every mode of a system promises, and which anomalies each single fault causes in it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a matrix consists of: the configurations that ``spec/sweep.yaml`` spans, and the faults of each."""
+"""The plan of a matrix: the configurations that ``spec/sweep.yaml`` spans, and the faults of each."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from types import MappingProxyType
 from typing import Any
 
 from ackfsm.network import Bounds
-from ackfsm.tables import Condition, Factor, Refusal, Specification, written
+from ackfsm.tables import Condition, Factor, Refusal, Specification, format_value
 from ackfsm.terms import Configuration, Fault, InputError
 
 __all__ = ["LeftOut", "Plan", "Scenario", "make_plan", "refusal", "scenarios", "span"]
@@ -75,13 +75,13 @@ def make_plan(  # noqa: PLR0913 - what the command lets a person choose
     Raises :class:`InputError` for settings that do not exist, or if nothing is left to be explored.
     """
     fixed = specification.given(profile, settings)
-    switches = [switch for switch in specification.switches if switch.key not in fixed]
+    unfixed = [factor for factor in specification.factors if factor.key not in fixed]
     covered: list[Configuration] = []
     refused: collections.Counter[str] = collections.Counter()
-    factors = {switch.key: switch.values for switch in switches}
-    matters = {switch.key: switch.when for switch in switches}
+    factors = {factor.key: factor.values for factor in unfixed}
+    matters = {factor.key: factor.when for factor in unfixed}
     for configuration in span(specification, fixed, factors, matters):
-        reason = _reason(specification, configuration) or _too_long(specification, configuration, switches, messages)
+        reason = _reason(specification, configuration) or _too_long(specification, configuration, unfixed, messages)
         if reason is None:
             covered.append(configuration)
         else:
@@ -128,16 +128,16 @@ def _reason(specification: Specification, configuration: Configuration) -> str |
 
 
 def _too_long(
-    specification: Specification, configuration: Configuration, switches: Sequence[Factor], messages: int
+    specification: Specification, configuration: Configuration, factors: Sequence[Factor], messages: int
 ) -> str | None:
     """Why a configuration is not explored with so many messages, ``None`` if it is."""
     environment = specification.environment(configuration, messages=messages)
-    for switch in switches:
-        omitted = switch.left_out
-        if omitted is None or environment[switch.key] != omitted.value:
+    for factor in factors:
+        omitted = factor.left_out
+        if omitted is None or environment[factor.key] != omitted.value:
             continue
-        if switch.when.holds(environment) and omitted.when.holds(environment):
-            return f"{switch.key}={written(omitted.value)}: {omitted.because}"
+        if factor.when.holds(environment) and omitted.when.holds(environment):
+            return f"{factor.key}={format_value(omitted.value)}: {omitted.because}"
     return None
 
 

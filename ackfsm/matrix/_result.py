@@ -1,4 +1,4 @@
-"""What a matrix found: an outcome for every configuration in every scenario."""
+"""The result of a matrix: an outcome for every configuration in every scenario."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ class Matrix:
     def _strongest(self) -> Mapping[str, tuple[str, ...]]:
         lattice, anomalies = self.specification.guarantees, self.anomalies
         return {
-            key: lattice.strongest(lattice.standing({anomaly: outcome.reachable(anomaly) for anomaly in anomalies}))
+            key: lattice.strongest(lattice.evaluate({anomaly: outcome.reachable(anomaly) for anomaly in anomalies}))
             for key, outcome in self.outcomes.items()
         }
 

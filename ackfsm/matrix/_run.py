@@ -1,4 +1,4 @@
-"""Explore a plan: equal networks once, in several processes.
+"""Explore a plan in several processes, each distinct network once.
 
 First every configuration is composed, and what is left of it in each scenario gets a key (see
 :class:`ackfsm.explore.Slicer`).  Then one network of each key is searched.  Both are exact:

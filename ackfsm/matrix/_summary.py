@@ -1,4 +1,4 @@
-"""A matrix in few lines: one for each acknowledgement mode, delivery mode and way of consuming."""
+"""The summary of a matrix: a line for each acknowledgement mode, delivery mode and way of consuming."""
 
 from __future__ import annotations
 
@@ -156,7 +156,7 @@ class _SummaryBuilder:
         """The strongest guarantees that stand in every configuration of the line."""
         lattice = self.matrix.specification.guarantees
         happens = {a: self._anywhere(a, scenario) for a in self.matrix.anomalies}
-        return lattice.strongest(lattice.standing(happens))
+        return lattice.strongest(lattice.evaluate(happens))
 
     def _anywhere(self, anomaly: Anomaly, scenario: int) -> bool | None:
         found = {self.matrix.outcome(number, scenario).reachable(anomaly) for number in self.numbers}

@@ -1,4 +1,4 @@
-"""A pytest plugin that shows whether an application is safe when brokers, connections and processes fail.
+"""A pytest plugin that runs an application under injected faults of brokers, connections and processes.
 
 The application under test runs on a broker inside the process (:mod:`ackfsm.engine`)::
 
@@ -9,12 +9,12 @@ The application under test runs on a broker inside the process (:mod:`ackfsm.eng
         ackfsm.run(lambda connection: book_orders(connection, ackfsm.processed))
 
 First the test runs without a fault, and the events of ``ackfsm.run()`` are counted.  Then it runs
-once for each fault after each of these events, with fresh fixtures of its function.  What
-happened is verified each time: what the configuration promises absent, and what ``never`` names,
-must not be there.
+once for each fault after each of these events, with fresh fixtures of its function.  The history
+is verified each time: anomalies that the configuration promises absent, or that ``never`` names,
+fail the test.
 
 An application for :mod:`asyncio` is run in the same way: ``ackfsm.run`` awaits what it returns.  A test fails if
-nothing was tested, if messages are left that nobody said would stay, and if the application does not come to an end.
+nothing was tested, if messages are left that it did not declare, and if the application does not terminate.
 
 Fixtures: ``ackfsm`` (a :class:`Trial`) and ``ackfsm_broker``.  Markers: ``ackfsm`` (profile, settings, and what
 :class:`ackfsm.engine.Broker` takes; ``pace`` and ``journal`` as callables that make one) and ``ackfsm_faults``.
@@ -34,8 +34,8 @@ from ackfsm.pytest_plugin._crash import Endless, ListenerFault, ProcessCrashed
 
 if TYPE_CHECKING:
     from ackfsm.engine import Broker
-    from ackfsm.pytest_plugin._attempt import Attempt
-    from ackfsm.pytest_plugin._points import Wanted
+    from ackfsm.pytest_plugin._fault_run import FaultRun
+    from ackfsm.pytest_plugin._points import PointSelection
     from ackfsm.pytest_plugin._trial import Trial
 
 __all__ = ["ListenerFault", "ProcessCrashed", "Trial"]
@@ -46,7 +46,7 @@ _TRIAL = "ackfsm"
 
 
 def __getattr__(name: str) -> Any:
-    """:class:`Trial`, imported when somebody asks."""
+    """:class:`Trial`, imported on first use."""
     if name == "Trial":
         from ackfsm.pytest_plugin._trial import Trial
 
@@ -109,7 +109,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.fixture(scope="session")
 def _ackfsm_tables() -> Broker:
-    """A broker whose tables all others take, as they are read once."""
+    """A broker whose tables the others share, so that they are read once."""
     from ackfsm.engine import Broker
 
     return Broker()
@@ -136,19 +136,19 @@ def ackfsm_broker(request: pytest.FixtureRequest, _ackfsm_tables: Broker) -> Ite
 
 @pytest.fixture
 def ackfsm(request: pytest.FixtureRequest, ackfsm_broker: Broker) -> Trial:
-    """An application under test: ``send`` to it, ``run`` it, say what it has ``processed``."""
+    """The harness of an application: ``send`` to it, ``run`` it, report what it has ``processed``."""
     if any(importlib.util.find_spec(name) is None for name in ("numpy", "pyarrow")):
         pytest.fail(
             "the fixture ackfsm verifies what happened, with pyarrow: pip install 'ackfsm[verify]'", pytrace=False
         )
-    from ackfsm.pytest_plugin._attempt import Attempt
-    from ackfsm.pytest_plugin._protocol import ATTEMPT
+    from ackfsm.pytest_plugin._fault_run import FaultRun
+    from ackfsm.pytest_plugin._protocol import FAULT_RUN
     from ackfsm.pytest_plugin._trial import Trial
     from ackfsm.terms import InputError
 
     try:
-        alone = Attempt(None, request.node.nodeid, 0, timeout=request.config.getoption("ackfsm_timeout"))
-        return Trial(ackfsm_broker, request.node.stash.get(ATTEMPT, None) or alone)
+        alone = FaultRun(None, request.node.nodeid, 0, timeout=request.config.getoption("ackfsm_timeout"))
+        return Trial(ackfsm_broker, request.node.stash.get(FAULT_RUN, None) or alone)
     except InputError as error:
         pytest.fail(str(error), pytrace=False)
 
@@ -158,53 +158,53 @@ def ackfsm(request: pytest.FixtureRequest, ackfsm_broker: Broker) -> Trial:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
-    """Run a test with the marker ``ackfsm_faults`` many times."""
-    wanted = _wanted(item) if item.get_closest_marker(_FAULTS) is not None else ""
-    if isinstance(wanted, str):
+    """Run a test with the marker ``ackfsm_faults`` once for each fault point."""
+    selected = _selection(item) if item.get_closest_marker(_FAULTS) is not None else ""
+    if isinstance(selected, str):
         return None
-    from ackfsm.pytest_plugin._protocol import first_attempt, run_item
+    from ackfsm.pytest_plugin._protocol import first_run, run_item
 
-    run_item(item, nextitem, first_attempt(item, wanted))
+    run_item(item, nextitem, first_run(item, selected))
     return True
 
 
-def _wanted(item: pytest.Item) -> Wanted | str:
-    """What the marker asks for, or what is wrong with it; ``""`` without one."""
+def _selection(item: pytest.Item) -> PointSelection | str:
+    """The selection of the marker, or what is wrong with it; ``""`` without one."""
     mark = item.get_closest_marker(_FAULTS)
     if mark is None:
         return ""
     nodes = [node for node, _ in item.iter_markers_with_node(_FAULTS)]
     if nodes.count(nodes[0]) > 1:
         return "the marker ackfsm_faults stands here more than once; name all faults in one"
-    from ackfsm.pytest_plugin._points import wanted
+    from ackfsm.pytest_plugin._points import read_marker
     from ackfsm.terms import InputError
 
     if _TRIAL not in getattr(item, "fixturenames", ()):
         return "the marker ackfsm_faults is for tests that use the fixture ackfsm"
     try:
-        return wanted(mark.args, dict(mark.kwargs))
+        return read_marker(mark.args, dict(mark.kwargs))
     except InputError as error:
         return str(error)
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """A marker that says nothing sensible fails the test."""
-    wrong = _wanted(item)
+    """Fail a test with an invalid marker."""
+    wrong = _selection(item)
     if wrong and isinstance(wrong, str):
         pytest.fail(wrong, pytrace=False)
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
-    """Verify what has happened, when the body of a test is done."""
+    """Verify the history when the body of a test is done."""
     trial = getattr(item, "funcargs", {}).get(_TRIAL)
     if trial is None and item.get_closest_marker(_FAULTS) is None:
         return (yield)
     from ackfsm.pytest_plugin._trial import Trial
-    from ackfsm.pytest_plugin._verdict import complaint, endless, place
+    from ackfsm.pytest_plugin._verdict import endless, failure_context, failure_report
     from ackfsm.terms import HostError, InputError
 
-    if not isinstance(trial, Trial):  # somebody else's fixture has the same name
+    if not isinstance(trial, Trial):  # a fixture of the same name from elsewhere
         if item.get_closest_marker(_FAULTS) is not None:
             pytest.fail(
                 "the marker ackfsm_faults is for the fixture ackfsm of this plugin, and another has its name",
@@ -215,16 +215,16 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
     try:
         result = yield
     except Endless:
-        result = None  # what is wrong with it is said below
+        result = None  # reported below
     except Exception as error:
-        if trial.watch.ended is not None:
+        if trial.watchdog.ended is not None:
             error.add_note(endless(trial))
             raise
-        if trial.attempt.struck or trial.rest():
-            error.add_note(place(trial))
+        if trial.fault_run.injected or trial.leftovers():
+            error.add_note(failure_context(trial))
         raise
     try:
-        wrong = complaint(trial)
+        wrong = failure_report(trial)
     except (HostError, InputError) as error:
         wrong = str(error)
     if wrong is not None:
@@ -236,14 +236,14 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
 def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Tell the run of many that something was raised, whatever it means for the report."""
+    """Note in the fault run that something was raised, whatever the report makes of it."""
     report = yield
     if item.get_closest_marker(_FAULTS) is not None and call.excinfo is not None:
-        from ackfsm.pytest_plugin._protocol import ATTEMPT
+        from ackfsm.pytest_plugin._protocol import FAULT_RUN
 
-        attempt: Attempt | None = item.stash.get(ATTEMPT, None)
-        if attempt is not None:
-            attempt.failed = True
+        fault_run: FaultRun | None = item.stash.get(FAULT_RUN, None)
+        if fault_run is not None:
+            fault_run.failed = True
     return report
 
 
@@ -251,14 +251,14 @@ def pytest_runtest_makereport(
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
-    """How many fault points were tried, and whether others were left out."""
+    """Write how many fault points were tried, and of how many."""
     reports = [report for reports in terminalreporter.stats.values() for report in reports]
     properties = (each for report in reports for each in getattr(report, "user_properties", ()))
-    said = [found for key, value in properties if key == _POINTS and (found := _TRIED.fullmatch(str(value)))]
-    if not said:
+    points = [found for key, value in properties if key == _POINTS and (found := _TRIED.fullmatch(str(value)))]
+    if not points:
         return
-    tried, of = (sum(int(found[i]) for found in said) for i in (1, 2))
-    line = f"ackfsm: {tried} of {of} fault points tried in {len(said)} test{'' if len(said) == 1 else 's'}"
+    tried, of = (sum(int(found[i]) for found in points) for i in (1, 2))
+    line = f"ackfsm: {tried} of {of} fault points tried in {len(points)} test{'' if len(points) == 1 else 's'}"
     if config.getoption("ackfsm_points") is not None:
         line += f"; a sample by --ackfsm-seed={config.getoption('ackfsm_seed')}"
     terminalreporter.write_line(line)

@@ -1,4 +1,4 @@
-"""An alarm that rings in the thread that has set it, whatever runs there."""
+"""A timer that calls back in the thread that has set it, whatever runs there."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from collections.abc import Callable
 from types import FrameType
 from typing import Protocol, TypeAlias
 
-from ackfsm.pytest_plugin._again import Again
+from ackfsm.pytest_plugin._reraise import Reraised
 
 __all__ = ["Alarm", "Ring", "alarm"]
 
 Ring: TypeAlias = Callable[[FrameType | None], None]
-"""Called with what the thread is about; may raise :class:`Again`, which is then raised there."""
+"""Called with the current frame of the thread; may raise :class:`Reraised`, which is then raised there."""
 
 _LEAST, _MOST = 1e-5, 1e8
 
@@ -30,16 +30,16 @@ class Alarm(Protocol):
         """Ring in so many seconds."""
 
     def close(self) -> None:
-        """Ring no more, and leave everything as it was."""
+        """Stop, and restore the former state."""
 
 
 def alarm(ring: Ring) -> Alarm:
-    """An alarm for the present thread: by a signal in the main thread, from a thread beside any other."""
-    return _Signal(ring) if threading.current_thread() is threading.main_thread() else _Beside(ring)
+    """An alarm for the current thread: by a signal in the main thread, by a second thread in any other."""
+    return _SignalAlarm(ring) if threading.current_thread() is threading.main_thread() else _ThreadAlarm(ring)
 
 
-class _Signal:
-    """By ``SIGALRM``, which interrupts also what waits; an alarm that somebody else has set rings in its time."""
+class _SignalAlarm:
+    """By ``SIGALRM``, which also interrupts system calls; an alarm set by other code still rings in its time."""
 
     def __init__(self, ring: Ring) -> None:
         self._ring = ring
@@ -54,7 +54,7 @@ class _Signal:
         self._wind()
 
     def close(self) -> None:
-        """Give the signal back."""
+        """Restore the handler and the alarm that were set before."""
         self._open = False
         self._ours = math.inf
         signal.setitimer(signal.ITIMER_REAL, 0)
@@ -81,8 +81,8 @@ class _Signal:
             self._wind()
 
 
-class _Beside:
-    """By a thread that has Python raise in the other one; what waits outside of Python is not interrupted."""
+class _ThreadAlarm:
+    """By a thread that makes Python raise in the other one; system calls are not interrupted."""
 
     def __init__(self, ring: Ring) -> None:
         self._ring = ring
@@ -99,12 +99,12 @@ class _Beside:
             self._changed.notify()
 
     def close(self) -> None:
-        """End the thread, and let what it still has raised come here."""
+        """End the thread, and take an exception that it has still raised."""
         while self._thread.is_alive():
-            with contextlib.suppress(Again):
+            with contextlib.suppress(Reraised):
                 self._end()
-        with contextlib.suppress(Again):
-            _look()
+        with contextlib.suppress(Reraised):
+            _raise_pending()
 
     def _end(self) -> None:
         with self._changed:
@@ -116,11 +116,11 @@ class _Beside:
         while self._is_due():
             try:
                 self._ring(sys._current_frames().get(self._of))  # noqa: SLF001 - its documented name
-            except Again:
-                ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(self._of), ctypes.py_object(Again))
+            except Reraised:
+                ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(self._of), ctypes.py_object(Reraised))
 
     def _is_due(self) -> bool:
-        """Wait for the time; ``False`` if it is never to ring again."""
+        """Wait for the time; ``False`` if the alarm is closed."""
         with self._changed:
             while self._at is not None and (left := self._at - time.monotonic()) > 0:
                 self._changed.wait(min(left, threading.TIMEOUT_MAX))
@@ -129,5 +129,5 @@ class _Beside:
             return due
 
 
-def _look() -> None:
-    """Python looks here for what another thread has it raise; told to forget it, it would look for it for ever."""
+def _raise_pending() -> None:
+    """A call at which Python raises a pending exception of another thread; it cannot be withdrawn."""

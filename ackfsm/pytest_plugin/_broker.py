@@ -1,4 +1,4 @@
-"""The broker of a test, by its marker."""
+"""Make the broker of a test from its marker."""
 
 from __future__ import annotations
 

@@ -1,18 +1,18 @@
-"""What ends an application: the death of its process, and that it would not end by itself."""
+"""The exceptions that end an application: a crash of its process, and non-termination."""
 
 __all__ = ["Endless", "ListenerFault", "ProcessCrashed"]
 
 
 class ProcessCrashed(BaseException):
-    """The application's process is dead: nothing of it runs on, and nothing that it held is there.
+    """The application's process has crashed: none of its code continues, and its memory is lost.
 
-    It derives from :class:`BaseException` so that ``except Exception`` does not catch what no process survives.
+    It derives from :class:`BaseException` so that ``except Exception`` does not catch it.
     ``ackfsm.run`` catches it and starts the application again.
     """
 
 
 class Endless(BaseException):
-    """The run does not come to an end; an application does not catch this, as it would go on for ever."""
+    """The application does not terminate; it must not catch this."""
 
 
 class ListenerFault(Exception):  # noqa: N818 - as above

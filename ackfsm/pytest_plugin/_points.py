@@ -1,4 +1,4 @@
-"""Fault points: after which event of a run which fault strikes, and which of them are tried."""
+"""Fault points: which fault is injected after which event of a run, and which points are tried."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ import random
 from collections.abc import Iterable, Sequence
 from typing import TypeVar
 
-from ackfsm.pytest_plugin._trace import Happening
+from ackfsm.pytest_plugin._trace import TraceEvent
 from ackfsm.terms import Anomaly, Fault, InputError
 from ackfsm.text import quoted, shown
 
-__all__ = ["Point", "Wanted", "chosen", "parse_point", "points_of", "seconds_of", "wanted"]
+__all__ = ["Point", "PointSelection", "parse_point", "points_of", "read_marker", "sample_points", "seconds_of"]
 
 _Name = TypeVar("_Name", Fault, Anomaly)
 
 _NAMED = 60
-"""Characters of a wrong name that are shown."""
+"""How many characters of a wrong name a message shows."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Point:
-    """``fault`` strikes after event ``number`` (from 1) of the run without faults."""
+    """``fault`` is injected after event ``number`` (from 1) of the run without faults."""
 
     number: int
     fault: Fault
@@ -33,8 +33,8 @@ class Point:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Wanted:
-    """What the marker ``ackfsm_faults`` asks for.
+class PointSelection:
+    """The arguments of the marker ``ackfsm_faults``.
 
     Attributes:
         faults: the kinds, all if none is named.
@@ -49,7 +49,7 @@ class Wanted:
     timeout: float | None = None
 
 
-def wanted(arguments: Sequence[object], named: dict[str, object]) -> Wanted:
+def read_marker(arguments: Sequence[object], named: dict[str, object]) -> PointSelection:
     """Read the marker.  Raises :class:`InputError` for names that do not exist."""
     never, timeout = named.pop("never", ()), named.pop("timeout", None)
     if named:
@@ -61,11 +61,11 @@ def wanted(arguments: Sequence[object], named: dict[str, object]) -> Wanted:
     faults = tuple(dict.fromkeys(_member(Fault, "fault", name) for name in arguments))
     absent = tuple(dict.fromkeys(_member(Anomaly, "anomaly", name) for name in never))
     seconds = None if timeout is None else seconds_of("timeout", timeout)
-    return Wanted(faults or tuple(Fault), bool(faults), absent, seconds)
+    return PointSelection(faults or tuple(Fault), bool(faults), absent, seconds)
 
 
 def seconds_of(what: str, given: object) -> float:
-    """So many seconds, infinity included.  Raises :class:`InputError` for anything else."""
+    """A number of seconds, infinity included.  Raises :class:`InputError` for anything else."""
     if isinstance(given, bool) or not isinstance(given, int | float) or not given > 0:
         raise InputError(f"{what} cannot be {_quoted(given)}; it is a number of seconds above 0 (inf: no limit)")
     return float(given)
@@ -91,16 +91,16 @@ def parse_point(text: str) -> Point:
     return Point(int(number), _member(Fault, "fault", fault))
 
 
-def points_of(steps: Sequence[tuple[Happening, frozenset[Fault]]], wanted: Wanted) -> list[Point]:
-    """Every point of a run: after each of its events the wanted faults that may strike there.
+def points_of(steps: Sequence[tuple[TraceEvent, frozenset[Fault]]], selection: PointSelection) -> list[Point]:
+    """Every point of a run: after each of its events the selected faults that are possible there.
 
-    Raises :class:`InputError` if a fault that was named can strike nowhere, as trying it would show nothing.
+    Raises :class:`InputError` if a fault that was named is possible nowhere, so that trying it would show nothing.
     """
     points = [
-        Point(number, fault) for fault in wanted.faults for number, (_, may) in enumerate(steps, 1) if fault in may
+        Point(number, fault) for fault in selection.faults for number, (_, may) in enumerate(steps, 1) if fault in may
     ]
-    idle = [fault for fault in wanted.faults if not any(point.fault is fault for point in points)]
-    if idle and (wanted.named or not points):
+    idle = [fault for fault in selection.faults if not any(point.fault is fault for point in points)]
+    if idle and (selection.named or not points):
         raise InputError(
             f"{idle[0]} can strike nowhere in this run ({len(steps)} events): {_NEEDS.get(idle[0], 'nothing happened')}"
         )
@@ -117,9 +117,9 @@ _NEEDS = {
 }
 
 
-def chosen(points: Sequence[Point], most: int | None, seed: str) -> list[Point]:
-    """At most so many of ``points``, by chance that ``seed`` decides, in their order."""
+def sample_points(points: Sequence[Point], most: int | None, seed: str) -> list[Point]:
+    """A random sample of at most so many ``points``, in their order, by ``seed``."""
     if most is None or len(points) <= most:
         return list(points)
-    places = random.Random(seed).sample(range(len(points)), most)  # noqa: S311 - chance that can be had again
-    return [points[place] for place in sorted(places)]
+    indexes = random.Random(seed).sample(range(len(points)), most)  # noqa: S311 - reproducible
+    return [points[index] for index in sorted(indexes)]

@@ -1,4 +1,4 @@
-"""What happened, event by event, and one message's part of it as a sequence diagram: as text and as Mermaid."""
+"""The trace of a run, and the part of one message as a sequence diagram: as text and as Mermaid."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import TypeVar
 from ackfsm.draw import Arrow, SequenceDiagram, sequence_mermaid
 from ackfsm.text import quoted
 
-__all__ = ["Happening", "Trace", "mermaid", "name", "text"]
+__all__ = ["Trace", "TraceEvent", "mermaid", "name", "text"]
 
 _NAMED = 60
 """Characters of an id that are shown."""
@@ -38,11 +38,11 @@ _FAULTS = frozenset({"nemesis", "listener"})
 _T = TypeVar("_T")
 
 _MOST = 80
-"""How many lines a diagram has; of a longer one the middle is left out."""
+"""The most lines of a diagram; a longer one is cut in the middle."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Happening:
+class TraceEvent:
     """One event.
 
     Attributes:
@@ -51,7 +51,7 @@ class Happening:
         agent: who brings it about (``spec/execution.yaml``).
         side: ``producer``, ``broker`` or ``consumer``: where it happens.
         message: the id of the message, ``""`` if it is no message's event.
-        word: whether it is the application's own word, not the engine's.
+        by_application: whether the application has reported it itself, not the engine.
     """
 
     number: int | None
@@ -59,7 +59,7 @@ class Happening:
     agent: str
     side: str
     message: str
-    word: bool = False
+    by_application: bool = False
 
     def __str__(self) -> str:
         """The event, and of what."""
@@ -67,55 +67,56 @@ class Happening:
 
 
 def name(ident: str) -> str:
-    """The id of a message in a sentence: as it is, if nobody could take it for something else."""
+    """The id of a message in a sentence, quoted unless it is plain."""
     return ident if _PLAIN.fullmatch(ident) else quoted(ident, _NAMED)
 
 
 class Trace:
-    """All that happened on one broker, in order."""
+    """The events on one broker, in order."""
 
     def __init__(self) -> None:
-        self.happenings: list[Happening] = []
+        self.events: list[TraceEvent] = []
 
-    def of(self, message: str, *, by_word: bool) -> list[Happening]:
-        """What happened to ``message`` and to broker and connections.
+    def of(self, message: str, *, by_application: bool) -> list[TraceEvent]:
+        """The events of ``message``, of the broker and of connections.
 
-        ``by_word``: that it is processed is the application's own word alone.
+        ``by_application``: only the application reports what is processed.
         """
         found = [
             one
-            for one in self.happenings
-            if one.message in {message, ""} and not (by_word and one.event == "processed" and not one.word)
+            for one in self.events
+            if one.message in {message, ""}
+            and not (by_application and one.event == "processed" and not one.by_application)
         ]
         ends = max((i for i, one in enumerate(found, 1) if one.message or one.agent in _FAULTS), default=0)
         return found[:ends]
 
 
-def text(happenings: Sequence[Happening], point: int | None) -> str:
+def text(events: Sequence[TraceEvent], point: int | None) -> str:
     """A diagram in lanes, a line for each event; ``point`` is the number of the event that the fault followed."""
     head = "".join(f"{lane:<{_WIDTH}}" for lane in _LANES)
     lines = [" " * _FIRST + head]
-    lines += _shortened(happenings, lambda one: _line(one, point), " " * _FIRST + "...")
+    lines += _shortened(events, lambda one: _line(one, point), " " * _FIRST + "...")
     return "\n".join(line.rstrip() for line in lines)
 
 
-def mermaid(happenings: Sequence[Happening]) -> str:
-    """The same as a Mermaid ``sequenceDiagram``."""
-    arrows = tuple(_shortened(happenings, _drawn, Arrow(None, "broker", "broker", "...")))
+def mermaid(events: Sequence[TraceEvent]) -> str:
+    """The diagram as a Mermaid ``sequenceDiagram``."""
+    arrows = tuple(_shortened(events, _drawn, Arrow(None, "broker", "broker", "...")))
     return sequence_mermaid(SequenceDiagram("", _LANES, arrows)).rstrip()
 
 
-def _shortened(happenings: Sequence[Happening], line: Callable[[Happening], _T], gap: _T) -> Iterator[_T]:
+def _shortened(events: Sequence[TraceEvent], line: Callable[[TraceEvent], _T], gap: _T) -> Iterator[_T]:
     half = _MOST // 2
-    if len(happenings) <= _MOST:
-        yield from map(line, happenings)
+    if len(events) <= _MOST:
+        yield from map(line, events)
         return
-    yield from map(line, happenings[:half])
+    yield from map(line, events[:half])
     yield gap
-    yield from map(line, happenings[-half:])
+    yield from map(line, events[-half:])
 
 
-def _line(one: Happening, point: int | None) -> str:
+def _line(one: TraceEvent, point: int | None) -> str:
     row = list(" " * (_FIRST + _WIDTH * len(_LANES)))
     for at in _AT.values():
         row[at] = "|"
@@ -123,8 +124,8 @@ def _line(one: Happening, point: int | None) -> str:
         source, target = _ARROWS[one.agent]
         _arrow(row, _AT[source], _AT[target], one.event)
     else:
-        said = f"{'X' if one.agent in _FAULTS else '*'} {one.event}"
-        row[_AT[_lane(one)] : _AT[_lane(one)] + len(said)] = said
+        label = f"{'X' if one.agent in _FAULTS else '*'} {one.event}"
+        row[_AT[_lane(one)] : _AT[_lane(one)] + len(label)] = label
     number = "" if one.number is None else f"{one.number:>5}{'>' if one.number == point else ' '}"
     row[: len(number)] = number
     return "".join(row)
@@ -140,10 +141,10 @@ def _arrow(row: list[str], source: int, target: int, label: str) -> None:
     row[left:right] = drawn
 
 
-def _drawn(one: Happening) -> Arrow:
+def _drawn(one: TraceEvent) -> Arrow:
     source, target = _ARROWS.get(one.agent, (_lane(one), _lane(one)))
     return Arrow(one.number, source, target, one.event, fault=one.agent in _FAULTS)
 
 
-def _lane(one: Happening) -> str:
+def _lane(one: TraceEvent) -> str:
     return "broker" if one.agent in _ALONE else one.side

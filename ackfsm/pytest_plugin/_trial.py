@@ -1,4 +1,4 @@
-"""The fixture ``ackfsm``: a world outside for the application under test, and an operator who starts it again."""
+"""The fixture ``ackfsm``: sends to the application under test, runs it, injects the fault and restarts it."""
 
 from __future__ import annotations
 
@@ -24,23 +24,23 @@ from ackfsm.engine import (
 )
 from ackfsm.engine.aio import AsyncConnection, AsyncMessage
 from ackfsm.engine.core import BoundEvent, Copy, Link
-from ackfsm.pytest_plugin._attempt import Attempt
 from ackfsm.pytest_plugin._crash import ProcessCrashed
+from ackfsm.pytest_plugin._fault_run import FaultRun
+from ackfsm.pytest_plugin._leftovers import OUTSIDE, messages_left, named
 from ackfsm.pytest_plugin._loop import is_asynchronous, refuse_nesting, run_tasks
 from ackfsm.pytest_plugin._process import Process
-from ackfsm.pytest_plugin._rest import OUTSIDE, named, rest
-from ackfsm.pytest_plugin._trace import Happening, Trace
-from ackfsm.pytest_plugin._watch import Watch
+from ackfsm.pytest_plugin._trace import Trace, TraceEvent
+from ackfsm.pytest_plugin._watchdog import Watchdog
 from ackfsm.terms import Configuration, Fault, InputError
 from ackfsm.text import quoted, shown
 
 __all__ = ["APPLICATION", "NotDrained", "Trial"]
 
 APPLICATION = "application"
-"""What the clients of the application are called in the history, each life with its number."""
+"""The prefix of the application's clients in the history; each process has its number."""
 
 _COLLECTOR = "collector"
-_IDLE_LIVES = 5
+_MOST_IDLE_RUNS = 5
 _NAMED = 60
 """Characters of a name that are shown."""
 
@@ -51,10 +51,10 @@ _THROWING = frozenset({Fault.LISTENER_EXCEPTION})
 _REJECTING = frozenset({Fault.REJECTION})
 
 Application: TypeAlias = Callable[[Connection], object]
-"""What is tested: it is called with a connection, and returns when it has nothing to do or has set its listeners."""
+"""The application: it is called with a connection, and returns when it has nothing to do or has set its listeners."""
 
 AsyncApplication: TypeAlias = Callable[[AsyncConnection], Awaitable[object]]
-"""The same for tasks: a coroutine function, or what else returns something to be awaited."""
+"""An asynchronous application: a coroutine function, or another that returns an awaitable."""
 
 
 class NotDrained(Exception):  # noqa: N818 - what the queues are
@@ -62,36 +62,36 @@ class NotDrained(Exception):  # noqa: N818 - what the queues are
 
 
 class Trial:
-    """An application under test, what it is sent, and who starts it again.
+    """The test harness of an application: it sends to it, runs it, injects the fault and restarts it.
 
     Attributes:
         broker: the broker.
         history: its history.
         ran: whether :meth:`run` was called.
-        watch: sees to it that the application ends.
-        clients: as what the application has been in the history.
+        watchdog: ends an application that does not terminate.
+        clients: the names of the application in the history.
     """
 
-    def __init__(self, broker: Broker, attempt: Attempt) -> None:
+    def __init__(self, broker: Broker, fault_run: FaultRun) -> None:
         if broker.history is None:
             raise InputError("the fixture ackfsm needs a broker that keeps a history: leave history=False out")
         self.broker = broker
         self.history = broker.history
-        self.attempt = attempt
+        self.fault_run = fault_run
         self.trace = Trace()
-        self.words: set[int] = set()
-        self.deaths: list[tuple[set[str], int, int]] = []
+        self.processed_times: set[int] = set()
+        self.crashes: list[tuple[set[str], int, int]] = []
         self.configurations: set[Configuration] = set()
         self.clients: set[str] = set()
         self.ran = False
-        self.watch = Watch(attempt.timeout)
+        self.watchdog = Watchdog(fault_run.timeout)
         self._sent: set[str] = set()
         self._leaving: set[str] = set()
         self._collected: set[str] = set()
         self._queues: set[str] = set()
         self._process: Process | None = None
         self._producer: Producer | None = None
-        self._lives = self._number = 0
+        self._incarnations = self._number = 0
         broker.observe(self._observe)
 
     # What a test calls
@@ -171,53 +171,54 @@ class Trial:
         self.ran = True
         self.broker.use_in_this_thread()
         before = len(self.history.lines)
-        with self.watch.running():
-            self._lives_of(application)
+        with self.watchdog.running():
+            self._run_until_drained(application)
         self._check_work(before)
 
-    def _lives_of(self, application: AsyncApplication | Application) -> None:
-        """Run it as often as it takes."""
+    def _run_until_drained(self, application: AsyncApplication | Application) -> None:
+        """Run the application until its queues are empty."""
         left, idle = -1, 0
-        while not self._life(application) or self._left():
+        while not self._incarnation(application) or self._left():
             idle = 0 if 0 <= self._left() < left else idle + 1
             left = self._left()
-            if idle > _IDLE_LIVES:
+            if idle > _MOST_IDLE_RUNS:
                 raise NotDrained(
-                    f"the application was started {self._lives} times and leaves {left:,} "
+                    f"the application was started {self._incarnations} times and leaves {left:,} "
                     f"message{'' if left == 1 else 's'} in {named(self._queues) or 'no queue'}"
                 )
 
     def _check_work(self, before: int) -> None:
         """Raise :class:`InputError` if, without a fault, the application has had nothing to do."""
         lines = self.history.lines[before:]
-        if self.attempt.point is None and not any(
+        if self.fault_run.point is None and not any(
             line["event"] in _WORK and line["process"] in self.clients for line in lines
         ):
-            said = ". ".join(self.rest()) or f"It consumes from {named(self._queues) or 'no queue'}, where nothing was"
+            idle = f"It consumes from {named(self._queues) or 'no queue'}, where nothing was"
+            reason = ". ".join(self.leftovers()) or idle
             raise InputError(
-                f"nothing was tested: in ackfsm.run() the application has neither received nor sent a message. {said}"
+                f"nothing was tested: in ackfsm.run() the application has neither received nor sent a message. {reason}"
             )
 
     def processed(self, message: Message | AsyncMessage | str) -> None:
-        """The application's word that its work on ``message`` is complete and will not be undone: a row is committed.
+        """Report that the work on ``message`` is complete and will not be undone: a row is committed.
 
-        Where a test says so, this alone counts as processing.  Otherwise a message counts as processed when the
+        In a test that calls this, nothing else counts as processing.  Otherwise a message counts as processed when the
         application acknowledges it, asks for the next one, or commits, recovers or closes the session.
         """
         if self._process is not None:
             self._process.check()
         ident = self._known(message)
-        self.attempt.by_word = True
-        self.broker.log(f"{APPLICATION}-{self._lives}", "processed", message=ident)
-        self.words.add(self.history.lines[-1]["t"])
+        self.fault_run.by_application = True
+        self.broker.log(f"{APPLICATION}-{self._incarnations}", "processed", message=ident)
+        self.processed_times.add(self.history.lines[-1]["t"])
         listening = self._process is not None and self._process.listening > 0
         may = self._may(throwing=listening)
-        self._happened("processed", "application", "consumer", ident, may, word=True)
+        self._record("processed", "application", "consumer", ident, may, by_application=True)
         if self._process is not None:
             self._process.check()
 
     def receive_all(self, queue: str) -> list[Message]:
-        """Take all that is in ``queue``, from outside the application and undisturbed: what it has sent to others."""
+        """Receive all messages of ``queue`` outside the application and without faults: what it has sent to others."""
         self._collected.add(queue)
         self.broker.use_in_this_thread()
         taken = []
@@ -233,10 +234,12 @@ class Trial:
                 session.commit()
         return taken
 
-    def rest(self) -> list[str]:
-        """What is left that should not be, a sentence for each queue."""
+    def leftovers(self) -> list[str]:
+        """A sentence for each queue in which messages are left that should not be."""
         self.broker.use_in_this_thread()
-        return rest(self.broker, self._queues, self._collected, self._leaving) if self.ran or self._sent else []
+        return (
+            messages_left(self.broker, self._queues, self._collected, self._leaving) if self.ran or self._sent else []
+        )
 
     def take_what_stays(self) -> None:
         """Empty the queues in which messages may stay, so that the history has an end."""
@@ -245,7 +248,7 @@ class Trial:
                 self.receive_all(name)
 
     def _known(self, message: object) -> str:
-        """The id of a message that was sent."""
+        """The id of ``message``; raises :class:`InputError` if it was never sent."""
         ident = message.id if isinstance(message, Message | AsyncMessage) else message
         if not isinstance(ident, str):
             raise InputError(f"ackfsm.processed() takes a message or its id, not {_quoted(message)}")
@@ -256,14 +259,16 @@ class Trial:
             raise InputError(f"ackfsm.processed(): no message {_quoted(ident)} was sent{hint}")
         return ident
 
-    # Lives
+    # Processes
 
-    def _life(self, application: AsyncApplication | Application) -> bool:
-        """One life of the application; whether it returned."""
-        self._lives += 1
-        process = self._process = Process(self.broker, f"{APPLICATION}-{self._lives}", self._before_send, self.watch)
+    def _incarnation(self, application: AsyncApplication | Application) -> bool:
+        """Run one process of the application; whether it returned."""
+        self._incarnations += 1
+        process = self._process = Process(
+            self.broker, f"{APPLICATION}-{self._incarnations}", self._before_send, self.watchdog
+        )
         try:
-            with _forgotten() as forgotten:
+            with _never_awaited() as unawaited:
                 returned = self._live(process, application)
         finally:
             self.configurations |= process.configurations()
@@ -273,10 +278,10 @@ class Trial:
         if not self.broker.running:
             self.broker.restart()
         self.broker.loop.run_to_quiescence()
-        if process.last_word is not None:
-            self.deaths.append((process.clients(), process.last_word, self.history.lines[-1]["t"]))
-        if forgotten and returned:
-            raise InputError(f"{forgotten[0]}: what it would do was not done; write await before the call")
+        if process.last_time is not None:
+            self.crashes.append((process.clients(), process.last_time, self.history.lines[-1]["t"]))
+        if unawaited and returned:
+            raise InputError(f"{unawaited[0]}: what it would do was not done; write await before the call")
         return returned
 
     def _live(self, process: Process, application: AsyncApplication | Application) -> bool:
@@ -290,27 +295,29 @@ class Trial:
             by_the_engine = _by_the_engine(error)
             if process.stopped and (by_the_engine or isinstance(error, asyncio.CancelledError)):
                 return True
-            if not (self.attempt.struck and by_the_engine):
+            if not (self.fault_run.injected and by_the_engine):
                 raise
             process.crash()
         return not process.dead
 
     def _work(self, process: Process, application: Callable[[Any], object]) -> None:
-        """Call it, and let its listeners have what is there."""
+        """Call the application, then run its listeners until the queues are empty."""
         is_for_tasks = is_asynchronous(application)
         if is_for_tasks:
             refuse_nesting(None)
         connection: Any = process.connect_tasks() if is_for_tasks else process.connect()
-        told = application(connection)
-        if inspect.isgenerator(told) or inspect.isasyncgen(told):
+        returned = application(connection)
+        if inspect.isgenerator(returned) or inspect.isasyncgen(returned):
             raise InputError(
-                f"the application is a generator ({type(told).__name__}), of which nothing runs; take yield out"
+                f"the application is a generator ({type(returned).__name__}), of which nothing runs; take yield out"
             )
-        if inspect.isawaitable(told):
-            refuse_nesting(told)
+        if inspect.isawaitable(returned):
+            refuse_nesting(returned)
             if not is_for_tasks:
-                process.turn(connection, told)
-            run_tasks(process, self.watch, told, lambda: bool(self._left_in(process.queues()) or process.listening))
+                process.make_asynchronous(connection, returned)
+            run_tasks(
+                process, self.watchdog, returned, lambda: bool(self._left_in(process.queues()) or process.listening)
+            )
             return
         self.broker.loop.wait(lambda: not process.is_alive or not self._left_in(process.queues()))
         process.check()
@@ -327,14 +334,14 @@ class Trial:
     def _observe(self, event: BoundEvent, subject: Copy | Link) -> None:
         process = self._process
         if event.name == "processed" and process is not None and process.dead:
-            return  # the engine lets go of what a dead process had
+            return  # the engine releases what a dead process had
         message = subject.message.id if isinstance(subject, Copy) else ""
         throwing = event.name in _DELIVERED and isinstance(subject, Copy) and _has_listener(subject)
         may = self._may(throwing=throwing) if not self.broker.loop.is_executing else frozenset[Fault]()
-        self._happened(event.name, event.agent, self._side(event, subject), message, may)
+        self._record(event.name, event.agent, self._side(event, subject), message, may)
 
     def _side(self, event: BoundEvent, subject: Copy | Link) -> str:
-        """Where an event happens that is no frame: with the machine that decides it."""
+        """Where an event happens that is no frame: at the machine that decides it."""
         if isinstance(subject, Link):
             return subject.kind
         owner = self.broker.specification.owner(event.name)
@@ -353,27 +360,27 @@ class Trial:
 
     def _before_send(self, producer: Producer) -> None:
         self._producer = producer
-        self._happened("send_called", "application", "producer", "", _REJECTING)
+        self._record("send_called", "application", "producer", "", _REJECTING)
 
-    def _happened(  # noqa: PLR0913 - the fields of a happening
-        self, event: str, agent: str, side: str, message: str, may: frozenset[Fault], *, word: bool = False
+    def _record(  # noqa: PLR0913 - the fields of an event
+        self, event: str, agent: str, side: str, message: str, may: frozenset[Fault], *, by_application: bool = False
     ) -> None:
-        """Keep an event, and let the fault strike if this is its point."""
-        attempt, point = self.attempt, self.attempt.point
-        counted = self._process is not None and not attempt.struck
+        """Trace an event, and inject the fault if this is its point."""
+        fault_run, point = self.fault_run, self.fault_run.point
+        counted = self._process is not None and not fault_run.injected
         self._number += counted
-        happening = Happening(self._number if counted else None, event, agent, side, message, word)
-        self.trace.happenings.append(happening)
+        traced = TraceEvent(self._number if counted else None, event, agent, side, message, by_application)
+        self.trace.events.append(traced)
         if self._process is not None:
-            self.watch.happened()
+            self.watchdog.count_event()
         if counted and point is None:
-            attempt.steps.append((happening, may))
+            fault_run.steps.append((traced, may))
         elif counted and point is not None and point.number == self._number:
-            attempt.struck, attempt.met = True, happening
-            if attempt.is_the_same:
-                self._strike(point.fault)
+            fault_run.injected, fault_run.met = True, traced
+            if fault_run.is_the_same:
+                self._inject(point.fault)
 
-    def _strike(self, fault: Fault) -> None:
+    def _inject(self, fault: Fault) -> None:
         process = self._process
         if process is None:
             raise AssertionError("a fault is to strike, and nothing runs")
@@ -386,10 +393,10 @@ class Trial:
         elif fault in _REJECTING and self._producer is not None:
             self._producer.queue.refuse_next += 1
             refusing = self._producer.queue
-            self.attempt.awaited = lambda: refusing.refuse_next
+            self.fault_run.awaited = lambda: refusing.refuse_next
         elif fault in _THROWING:
             process.throws = True
-            self.attempt.awaited = lambda: process.throws
+            self.fault_run.awaited = lambda: process.throws
         else:
             process.lose()
 
@@ -409,7 +416,7 @@ def _has_listener(copy: Copy) -> bool:
 
 
 def _quoted(given: object) -> str:
-    """What somebody has given, or an object of its type."""
+    """A text, quoted, or the type of another object."""
     return quoted(given, _NAMED) if isinstance(given, str) else f"an object of type {type(given).__name__}"
 
 
@@ -435,15 +442,15 @@ def _queues(leaving: object) -> set[str]:
 
 
 @contextlib.contextmanager
-def _forgotten() -> Iterator[list[str]]:
-    """What Python says of coroutines that were never awaited; other warnings are given as ever."""
-    said: list[str] = []
+def _never_awaited() -> Iterator[list[str]]:
+    """Collect Python's warnings of coroutines that were never awaited; other warnings pass."""
+    collected: list[str] = []
     with warnings.catch_warnings(record=True) as caught:
         warnings.filterwarnings("always", message=f".*{_NEVER}", category=RuntimeWarning)
         try:
-            yield said
+            yield collected
         finally:
-            said += [shown(str(each.message)) for each in caught if _NEVER in str(each.message)]
+            collected += [shown(str(each.message)) for each in caught if _NEVER in str(each.message)]
             others = [each for each in caught if _NEVER not in str(each.message)]
     for each in others:
         warnings.showwarning(each.message, each.category, each.filename, each.lineno, each.file, each.line)
@@ -453,7 +460,7 @@ _NEVER = "was never awaited"
 
 
 def _by_the_engine(error: BaseException | None) -> bool:
-    """Whether an error of the engine is behind ``error``, or behind each of a group."""
+    """Whether an error of the engine caused ``error``, or each error of a group."""
     while error is not None:
         if isinstance(error, BaseExceptionGroup):
             return all(_by_the_engine(each) for each in error.exceptions)

@@ -1,4 +1,4 @@
-"""Whether what happened is what the test allows; if not, a report that a person can act on."""
+"""Verify the history of a run, and report what the test does not allow."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 
 from ackfsm import files
 from ackfsm.engine import IllegalStateException, Stuck
-from ackfsm.pytest_plugin._attempt import Attempt
-from ackfsm.pytest_plugin._points import Wanted, points_of
+from ackfsm.pytest_plugin._fault_run import FaultRun
+from ackfsm.pytest_plugin._points import PointSelection, points_of
 from ackfsm.pytest_plugin._trace import mermaid, name, text
 from ackfsm.pytest_plugin._trial import Trial
 from ackfsm.terms import Anomaly, Configuration, Fault, HostError, InputError
@@ -24,78 +24,78 @@ from ackfsm.text import shown
 if TYPE_CHECKING:
     from ackfsm.history import Findings
 
-__all__ = ["complaint", "endless", "place"]
+__all__ = ["endless", "failure_context", "failure_report"]
 
 
-def complaint(trial: Trial) -> str | None:
-    """Why the test has failed although its body has not; ``None`` if it has not.
+def failure_report(trial: Trial) -> str | None:
+    """Why the test fails although its body has not; ``None`` if it passes.
 
-    Raises :class:`ackfsm.terms.InputError` if it cannot be said, or nothing was tried.
+    Raises :class:`ackfsm.terms.InputError` if that cannot be decided, or nothing was tried.
     """
-    attempt = trial.attempt
-    if trial.watch.ended is not None:
+    fault_run = trial.fault_run
+    if trial.watchdog.ended is not None:
         return endless(trial)
-    if attempt.wanted is not None and not trial.ran:
+    if fault_run.selection is not None and not trial.ran:
         raise InputError("the marker ackfsm_faults needs something to strike: call ackfsm.run(application) in the test")
-    if not attempt.is_the_same or (attempt.point is not None and not attempt.struck):
-        raise InputError(_not_the_same(attempt))
-    if attempt.awaited():
+    if not fault_run.is_the_same or (fault_run.point is not None and not fault_run.injected):
+        raise InputError(_not_the_same(fault_run))
+    if fault_run.awaited():
         raise InputError(
-            f"the fault of point {attempt.point} had nothing to strike: no listener was called after it, or nothing "
+            f"the fault of point {fault_run.point} had nothing to strike: no listener was called after it, or nothing "
             "was sent"
         )
-    if left := trial.rest():
-        return "\n".join((*([_heading(attempt)] if attempt.struck else []), *left, *_again(attempt)))
+    if left := trial.leftovers():
+        return "\n".join((*([_heading(fault_run)] if fault_run.injected else []), *left, *_rerun_hint(fault_run)))
     if not trial.ran:
         return None
-    verdict = _judged(trial, strictly=True)
+    verdict = _verify(trial, strictly=True)
     if verdict.broken:
         return "\n".join(_report(trial, verdict))
-    if attempt.wanted is not None and attempt.point is None:
-        _check_points(attempt, attempt.wanted)
+    if fault_run.selection is not None and fault_run.point is None:
+        _check_points(fault_run, fault_run.selection)
     return None
 
 
-def _check_points(attempt: Attempt, wanted: Wanted) -> None:
-    """Raise :class:`InputError` if there is nothing to be tried, or not what is asked for."""
-    points = points_of(attempt.steps, wanted)
-    if attempt.only is not None and attempt.only not in points:
+def _check_points(fault_run: FaultRun, selection: PointSelection) -> None:
+    """Raise :class:`InputError` if there is no point to try, or not the requested one."""
+    points = points_of(fault_run.steps, selection)
+    if fault_run.only is not None and fault_run.only not in points:
         raise InputError(
-            f"--ackfsm-point={attempt.only}: there is no such point in a run of {len(attempt.steps)} events"
+            f"--ackfsm-point={fault_run.only}: there is no such point in a run of {len(fault_run.steps)} events"
         )
 
 
-def place(trial: Trial) -> str:
-    """Where a test stood whose body has failed: the fault, what is in the history so far, and what is left."""
-    left = trial.rest() if trial.watch.sound else []
-    if not trial.attempt.struck:
+def failure_context(trial: Trial) -> str:
+    """The context of a body that has failed: the fault, the anomalies so far, and the messages that are left."""
+    left = trial.leftovers() if trial.watchdog.consistent else []
+    if not trial.fault_run.injected:
         return "\n".join(("without a fault", *left))
-    verdict = _judged(trial, strictly=False)
+    verdict = _verify(trial, strictly=False)
     return "\n".join((*_report(trial, verdict), *left))
 
 
 def endless(trial: Trial) -> str:
-    """Why an application was ended that would not end, and what came of it where a fault has struck."""
-    why = str(trial.watch.ended)
-    if not trial.attempt.struck:
+    """Why the watchdog ended an application, with the anomalies if a fault was injected."""
+    why = str(trial.watchdog.ended)
+    if not trial.fault_run.injected:
         return why
-    at_rest = trial.watch.sound and not trial.rest()
-    return "\n".join((why, *_report(trial, _judged(trial, strictly=at_rest))))
+    at_rest = trial.watchdog.consistent and not trial.leftovers()
+    return "\n".join((why, *_report(trial, _verify(trial, strictly=at_rest))))
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Verdict:
-    """What stands in the way: each anomaly with the ids that show it, and why it must not be.
+    """The forbidden anomalies that were found, each with the ids that show it and why it is forbidden.
 
-    ``broken`` has them in the order of :class:`Anomaly`; ``strongest`` are the guarantees that stood.
+    ``broken`` is in the order of :class:`Anomaly`; ``strongest`` are the strongest guarantees that held.
     """
 
     broken: dict[Anomaly, tuple[tuple[str, ...], str]]
     strongest: tuple[str, ...]
 
 
-def _judged(trial: Trial, *, strictly: bool) -> _Verdict:
-    """What the history shows; ``strictly``: it has to be complete, every queue empty."""
+def _verify(trial: Trial, *, strictly: bool) -> _Verdict:
+    """Verify the history; ``strictly``: it has to be complete, with every queue empty."""
     from ackfsm import history
 
     trial.broker.use_in_this_thread()
@@ -117,7 +117,7 @@ def _judged(trial: Trial, *, strictly: bool) -> _Verdict:
 
 
 def _drain(trial: Trial) -> None:
-    """Take what may stay, and say that the queues are empty."""
+    """Empty the queues in which messages may stay, and record that all are drained."""
     trial.take_what_stays()
     try:
         trial.broker.drained()
@@ -126,12 +126,12 @@ def _drain(trial: Trial) -> None:
 
 
 def _forbidden(trial: Trial, configurations: Collection[Configuration]) -> dict[Anomaly, str]:
-    """What must not happen, and why."""
-    specification, wanted = trial.broker.specification, trial.attempt.wanted
+    """The forbidden anomalies, each with the reason."""
+    specification, selection = trial.broker.specification, trial.fault_run.selection
     promises = [specification.promised_absent(configuration) for configuration in configurations]
     absent = [anomaly for anomaly in promises[0] if all(anomaly in each for each in promises)]
     reasons = {anomaly: f"the configuration promises that {promises[0][anomaly].because}" for anomaly in absent}
-    return reasons | dict.fromkeys(wanted.never if wanted is not None else (), "the test says never")
+    return reasons | dict.fromkeys(selection.never if selection is not None else (), "the test says never")
 
 
 def _examined(trial: Trial, configuration: Configuration) -> Findings:
@@ -146,7 +146,7 @@ def _examined(trial: Trial, configuration: Configuration) -> Findings:
 
 @contextlib.contextmanager
 def _folder() -> Iterator[Path]:
-    """A folder for a while; raises :class:`ackfsm.terms.HostError` where there can be none."""
+    """A temporary folder; raises :class:`ackfsm.terms.HostError` where none can be made."""
     try:
         made = tempfile.mkdtemp(prefix="ackfsm-")
     except OSError as error:
@@ -158,20 +158,24 @@ def _folder() -> Iterator[Path]:
 
 
 def _lines(trial: Trial) -> Iterator[str]:
-    """The history; what was processed is the application's word, where it gives it; the dead say nothing."""
+    """The lines of the history, without those of dead processes and, if the application reports, implied processing."""
     log = trial.history
     yield json.dumps(log.header)
     for line in log.lines:
         implied = line["event"] == "processed" and line["process"] in trial.clients
-        unsaid = implied and trial.attempt.by_word and line["t"] not in trial.words
-        dead = any(line["process"] in clients and died < line["t"] <= gone for clients, died, gone in trial.deaths)
-        if not unsaid and not dead:
+        unreported = implied and trial.fault_run.by_application and line["t"] not in trial.processed_times
+        dead = any(line["process"] in clients and died < line["t"] <= gone for clients, died, gone in trial.crashes)
+        if not unreported and not dead:
             yield json.dumps(line)
 
 
-def _not_the_same(attempt: Attempt) -> str:
-    met = f"event {attempt.point.number} was {attempt.met}" if attempt.met and attempt.point else "it ended before"
-    expected = attempt.steps[attempt.point.number - 1][0] if attempt.point else None
+def _not_the_same(fault_run: FaultRun) -> str:
+    met = (
+        f"event {fault_run.point.number} was {fault_run.met}"
+        if fault_run.met and fault_run.point
+        else "it ended before"
+    )
+    expected = fault_run.steps[fault_run.point.number - 1][0] if fault_run.point else None
     return (
         f"the run is not the same each time ({met}, without a fault {expected}); take chance and clocks out of the test"
     )
@@ -181,40 +185,39 @@ def _not_the_same(attempt: Attempt) -> str:
 
 
 def _report(trial: Trial, verdict: _Verdict) -> Iterator[str]:
-    attempt, specification = trial.attempt, trial.broker.specification
-    yield _heading(attempt)
+    fault_run, specification = trial.fault_run, trial.broker.specification
+    yield _heading(fault_run)
     for anomaly, (ids, because) in verdict.broken.items():
         yield f"{anomaly} of {', '.join(map(name, ids[:_SHOWN]))}: {specification.meaning(anomaly)} ({because})"
     yield f"strongest guarantee that stands: {', '.join(verdict.strongest) or 'none'}"
-    happenings = trial.trace.of(_witness(trial, verdict), by_word=attempt.by_word)
-    point = attempt.point.number if attempt.point else None
-    yield f"\n{text(happenings, point)}\n\n{mermaid(happenings)}\n"
-    yield from _again(attempt)
+    events = trial.trace.of(_witness(trial, verdict), by_application=fault_run.by_application)
+    point = fault_run.point.number if fault_run.point else None
+    yield f"\n{text(events, point)}\n\n{mermaid(events)}\n"
+    yield from _rerun_hint(fault_run)
 
 
-def _again(attempt: Attempt) -> Iterator[str]:
-    """How this point is run alone."""
-    if attempt.point is not None:
-        seed = f" --ackfsm-seed={attempt.seed}" if attempt.seed else ""
-        yield f"again: pytest {shlex.quote(attempt.nodeid)} --ackfsm-point={attempt.point}{seed}"
+def _rerun_hint(fault_run: FaultRun) -> Iterator[str]:
+    """The command that runs this point alone."""
+    if fault_run.point is not None:
+        seed = f" --ackfsm-seed={fault_run.seed}" if fault_run.seed else ""
+        yield f"again: pytest {shlex.quote(fault_run.nodeid)} --ackfsm-point={fault_run.point}{seed}"
 
 
 _SHOWN = 3
 
 
-def _heading(attempt: Attempt) -> str:
-    if attempt.point is None:
+def _heading(fault_run: FaultRun) -> str:
+    if fault_run.point is None:
         return "without a fault:"
-    return (
-        f"fault point {attempt.point}: {_WORDS[attempt.point.fault]} after event {attempt.point.number}, {attempt.met}"
-    )
+    point = fault_run.point
+    return f"fault point {point}: {_WORDS[point.fault]} after event {point.number}, {fault_run.met}"
 
 
 def _witness(trial: Trial, verdict: _Verdict) -> str:
-    """The message to be shown: the first that has an anomaly, else that of the fault."""
-    named = {one.message for one in trial.trace.happenings}
+    """The message to show: the first with an anomaly, else that of the fault."""
+    named = {one.message for one in trial.trace.events}
     shown = [ids[0] for ids, _ in verdict.broken.values() if ids[0] in named]
-    met = trial.attempt.met
+    met = trial.fault_run.met
     return shown[0] if shown else met.message if met is not None else ""
 
 

@@ -1,4 +1,4 @@
-"""Histories verified and state spaces explored on Spark: the same as in one process, where one is too small."""
+"""Verification of histories and exploration of state spaces on Spark, with the same results as in one process."""
 
 from ackfsm.spark._examine import examine
 from ackfsm.spark._explore import explore

@@ -1,4 +1,4 @@
-"""What else explains that a broker delivers again or in another order, as the local engine finds it."""
+"""Optional events that explain redeliveries or another order, found as by the local backend."""
 
 from __future__ import annotations
 

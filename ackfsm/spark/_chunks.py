@@ -1,8 +1,8 @@
-"""What an exploration sends through Spark: rows that hold many states each, or tell something.
+"""The rows that an exploration sends through Spark: many states each, or metadata.
 
 A row of the schema :data:`DDL` either has in ``states`` (64-bit words, little-endian) a ``number`` of states of one
-``bucket``, or tells: its bucket is :data:`TOLD`, and it has a ``number`` of transitions or, in ``states``, the only one
-that belongs to what ``place`` names.  Thousands of states in a row cost Spark no more than one does.
+``bucket``, or is metadata: its bucket is :data:`METADATA`, and it has a ``number`` of transitions or, in ``states``,
+the one state that ``place`` names.  Thousands of states in a row cost Spark no more than one does.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from ackfsm.explore import PackedNetwork
 from ackfsm.explore.search.distributed import States, StateSet, SuccessorWorker, lexicographic_min, state_hashes
-from ackfsm.spark._levels import MIXED, TOLD, known_states, states_in
+from ackfsm.spark._levels import METADATA, MIXED, known_states, states_in
 
 __all__ = [
     "DDL",
@@ -100,9 +100,9 @@ def expand_states(
             if not marks_only:
                 yield from _divided(_successors(step), buckets)
                 transitions += step.transitions
-        yield row(TOLD, number=transitions)
+        yield row(METADATA, number=transitions)
         for anomaly, state in nearest.items():
-            yield row(TOLD, place=anomaly, states=state)
+            yield row(METADATA, place=anomaly, states=state)
 
     return expanded
 
@@ -112,7 +112,7 @@ def minus_visited(words: int, folder: Path, levels: int) -> Callable[[Batches], 
 
     def sifted(batches: Batches) -> Batches:
         for bucket, rows in itertools.groupby(_rows(batches), key=lambda row: row["bucket"][0].as_py()):
-            if bucket == TOLD:
+            if bucket == METADATA:
                 yield from rows
                 continue
             found = StateSet(words)
@@ -141,7 +141,7 @@ def find_parents(question: Question, targets: States) -> Callable[[Batches], Bat
                     own = states[parents[places == place]]
                     first[place] = lexicographic_min(np.vstack([own, first.get(place, own[0])]))
         for place, parent in first.items():
-            yield row(TOLD, place=int(place), states=parent)
+            yield row(METADATA, place=int(place), states=parent)
 
     return hunted
 
@@ -156,7 +156,7 @@ def meeting(targets: States) -> Callable[[Batches], Batches]:
             places = wanted.index(_states(one, targets.shape[1]))
             found.update(places[places >= 0].tolist())
         for place in sorted(found):
-            yield row(TOLD, place=place)
+            yield row(METADATA, place=place)
 
     return met
 

@@ -1,4 +1,4 @@
-"""Clocks that differ, natively: what events demand of them, and events in the order of clocks that are put right."""
+"""Clock skew in Spark SQL: the order that events demand, and events ordered by corrected clocks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The anomalies that no machine of a single message can see: order, window, transactions, counts; natively.
+"""Anomalies that no machine of a single message can find (order, window, transactions, counts), in Spark SQL.
 
 Each is counted as the local engine counts it, from the events in the order of time.
 """

@@ -1,4 +1,4 @@
-"""The join that the expansion needs: for each row the first act that reaches it.
+"""The join of the expansion: for each row the first covering act.
 
 A *moment* is the struct ``(t, line)``, which orders all events.  An act has a *cut*: it reaches the rows of its
 group whose moment lies before it.  Sorted backwards, the acts that reach a row are those that stand before it, so

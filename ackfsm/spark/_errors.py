@@ -1,4 +1,4 @@
-"""What is said when Spark gives up."""
+"""Translate errors of Spark to messages."""
 
 from __future__ import annotations
 

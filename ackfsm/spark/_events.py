@@ -1,4 +1,4 @@
-"""The events of a history as the pipeline wants them: numbers for names, and what occurs at all.
+"""The events of a history as the pipeline needs them: names hashed to numbers, and which kinds occur.
 
 Numbers are cheap to group by, to join by and to aggregate, names are not.  A name's number is its 64-bit hash;
 that no two names of a history share one is not assumed but seen (:func:`overview_of`), and where it is not so,

@@ -1,4 +1,4 @@
-"""A history to findings on Spark: the same as in one process."""
+"""Find the anomalies of a history on Spark, with the same result as in one process."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ from ackfsm.history import Finding, Findings
 from ackfsm.history._actions import ACTIONS, RECOVER, RECOVERING, TAKEN_ELSEWHERE
 from ackfsm.history._clocks import Clocks, clocks_of
 from ackfsm.history._counters import COUNTERS, MESSAGES
-from ackfsm.history._recording import unless_early, unless_untold, unless_untold_again
+from ackfsm.history._recording import unless_early, unless_unrecorded, unless_unrecorded_again
 from ackfsm.history._source import Source, source_of
 from ackfsm.history._verdict import EXAMPLES, UNCONFIGURED, undrained
-from ackfsm.history._watch import folded, needs_configuration, needs_every_line, prefetch_of, window_of
+from ackfsm.history._watch import folded_properties, needs_configuration, prefetch_of, window_of
 from ackfsm.spark._actions import closed_early, competing_consumer_failed, redelivered_after_recover
 from ackfsm.spark._clocks import demands_of, put_right
 from ackfsm.spark._count import count_regressions, reordered, torn_transactions, window_overruns
 from ackfsm.spark._marks import marks_of_clean_patterns, shown
 from ackfsm.spark._prefetch import prefetch_overruns
 from ackfsm.spark._prepared import PreparedHistory, keep, names_in, study_of
-from ackfsm.spark._read import complaint, read_lines, unreadable_of
+from ackfsm.spark._read import input_error, read_lines, unreadable_of
 from ackfsm.spark._recording import came_early, silent_of
 from ackfsm.tables import Property, Specification
 from ackfsm.terms import AckfsmError, Anomaly, Configuration
@@ -87,7 +87,7 @@ def examine(
 def _failure(source: Source, told: str) -> AckfsmError:
     reason = " ".join(told.partition("\tat ")[0].split())
     if "FAILED_READ_FILE" in told:
-        return complaint(source, reason)
+        return input_error(source, reason)
     return AckfsmError(f"Spark gave up on {source.name_of(source.path)}: {reason}")
 
 
@@ -104,35 +104,35 @@ def _examine(  # noqa: PLR0913, PLR0917 - as :func:`examine`
     overview, names = names_in(rows, kept)
     parse_errors, unreadable = (0, ()) if overview.complete else unreadable_of(lines, source)
     if not overview.events:
-        raise complaint(source, "it has no event")
+        raise input_error(source, "it has no event")
     clocks = clocks_of(demands_of(rows, skew), skew) if skew else Clocks()
     study = study_of(put_right(rows, clocks), overview, names, specification, configuration, kept)
     groups = _groups(study)
-    tallies = _tallies(study, groups)
+    counters = _counters(study, groups)
     found = _collected(_found(study))
     anomalies = _anomalies(study, found, _undrained(study, groups))
-    anomalies |= _phantoms(study, anomalies.get(Anomaly.PHANTOM), clocks, skew) | _untold(study, anomalies)
+    anomalies |= _phantoms(study, anomalies.get(Anomaly.PHANTOM), clocks, skew) | _unrecorded(study, anomalies)
     return Findings(
         history=str(source.path),
         engine="spark",
         configuration=configuration,
         events=overview.events,
-        messages=tallies.pop(MESSAGES),
+        messages=counters.pop(MESSAGES),
         parse_errors=parse_errors,
         unreadable=unreadable,
         faults=overview.faults,
         actions=tuple(action for action in ACTIONS if action in found),
         anomalies=MappingProxyType(anomalies),
-        counters=MappingProxyType(tallies),
+        counters=MappingProxyType(counters),
         skew=skew,
         offsets=clocks.offsets,
     )
 
 
 def _groups(study: PreparedHistory) -> list[Row]:
-    """How many messages have which life, are judged or not, belong to an undrained queue; and their tallies."""
+    """How many messages have which life, are judged or not, belong to an undrained queue; and their counters."""
     plain, suspects = study.lived.where("life is not null"), _suspects(study)
-    nothing = {tally.name: sf.lit(0) for tally in COUNTERS}
+    nothing = {counter.name: sf.lit(0) for counter in COUNTERS}
     groups = _counted(plain, nothing)
     if suspects is not None:
         shows = {name: sf.count_if(shown(name, sf.col("judged"))) for name in nothing}
@@ -140,9 +140,9 @@ def _groups(study: PreparedHistory) -> list[Row]:
     return groups.collect()
 
 
-def _counted(messages: DataFrame, tallies: Mapping[str, Column]) -> DataFrame:
+def _counted(messages: DataFrame, counters: Mapping[str, Column]) -> DataFrame:
     left = sf.when(~sf.col("judged"), sf.col("queue")).alias("left")
-    columns = (column.alias(name) for name, column in tallies.items())
+    columns = (column.alias(name) for name, column in counters.items())
     return messages.groupBy("life", "judged", left).agg(sf.count("*").alias("number"), *columns)
 
 
@@ -151,17 +151,17 @@ def _suspects(study: PreparedHistory) -> DataFrame | None:
     return None if study.marks is None else study.lived.where("life is null").join(study.marks, "message")
 
 
-def _tallies(study: PreparedHistory, groups: list[Row]) -> dict[str, int]:
-    """How many messages are marked with each tally: suspects by their folds, the others by their lives."""
+def _counters(study: PreparedHistory, groups: list[Row]) -> dict[str, int]:
+    """How many messages are marked with each counter: suspects by their folds, the others by their lives."""
     plain = marks_of_clean_patterns(study.machines)
     return {
-        tally.name: sum(
-            group[tally.name]
+        counter.name: sum(
+            group[counter.name]
             if group.life is None
-            else group.number * (plain[group.life][tally.name] + group.judged > 1)
+            else group.number * (plain[group.life][counter.name] + group.judged > 1)
             for group in groups
         )
-        for tally in COUNTERS
+        for counter in COUNTERS
     }
 
 
@@ -181,7 +181,7 @@ def _anomalies(study: PreparedHistory, found: Mapping[str, _Names], not_at_rest:
             anomaly=anomaly,
             found=found[anomaly].total if anomaly in found else 0,
             unknown=unknown[anomaly],
-            needs_every_line=needs_every_line(study.specification, anomaly),
+            needs_every_line=study.specification.properties[anomaly].needs_every_line,
             examples=found[anomaly].first if anomaly in found else (),
         )
         for anomaly in Anomaly
@@ -194,7 +194,7 @@ def _unknown(study: PreparedHistory, not_at_rest: str | None, *, undecided: bool
     in_doubt = "no `drained` follows a commit in doubt" if undecided else None
     reasons = {
         anomaly: UNCONFIGURED if _left_out(study, definition) else not_at_rest if definition.rest == "drained" else None
-        for anomaly, definition in folded(study.specification).items()
+        for anomaly, definition in folded_properties(study.specification).items()
     }
     return reasons | {
         Anomaly.TORN_TRANSACTION: not_at_rest or in_doubt,
@@ -212,7 +212,7 @@ def _phantoms(study: PreparedHistory, finding: Finding | None, clocks: Clocks, s
     return {Anomaly.PHANTOM: unless_early(finding, came_early(study, clocks), skew)}
 
 
-def _untold(study: PreparedHistory, findings: Mapping[Anomaly, Finding]) -> dict[Anomaly, Finding]:
+def _unrecorded(study: PreparedHistory, findings: Mapping[Anomaly, Finding]) -> dict[Anomaly, Finding]:
     """What those who do not tell what they have processed may have to do with what was counted."""
     suspects = _suspects(study)
     if (
@@ -221,10 +221,10 @@ def _untold(study: PreparedHistory, findings: Mapping[Anomaly, Finding]) -> dict
         or not any(findings[a].found for a in _MAY_BE_UNTOLD)
     ):
         return {}
-    untold = silent_of(study)
-    if untold is None:
+    unrecorded = silent_of(study)
+    if unrecorded is None:
         return {}
-    silent, taken = untold
+    silent, taken = unrecorded
     unprocessed, reprocessed = (shown(name, sf.col("judged")) for name in (Anomaly.UNPROCESSED, Anomaly.REPROCESSED))
     doubted, repeated = (
         suspects.join(taken, "message")
@@ -232,8 +232,8 @@ def _untold(study: PreparedHistory, findings: Mapping[Anomaly, Finding]) -> dict
         .collect()[0]
     )
     return {
-        Anomaly.UNPROCESSED: unless_untold(findings[Anomaly.UNPROCESSED], silent, doubted),
-        Anomaly.REPROCESSED: unless_untold_again(findings[Anomaly.REPROCESSED], silent, repeated),
+        Anomaly.UNPROCESSED: unless_unrecorded(findings[Anomaly.UNPROCESSED], silent, doubted),
+        Anomaly.REPROCESSED: unless_unrecorded_again(findings[Anomaly.REPROCESSED], silent, repeated),
     }
 
 
@@ -281,7 +281,7 @@ def _labelled(label: str, names: DataFrame) -> DataFrame:
 def _marked(suspects: DataFrame, study: PreparedHistory) -> DataFrame:
     """What ``suspects`` are marked with, by the property machines."""
     labels = []
-    for anomaly, definition in folded(study.specification).items():
+    for anomaly, definition in folded_properties(study.specification).items():
         if not _left_out(study, definition):
             rested = sf.col("judged") if definition.rest == "drained" else sf.lit(col=True)
             labels.append(sf.when(shown(anomaly, rested), sf.lit(str(anomaly))))

@@ -1,4 +1,4 @@
-"""A state space explored level by level on Spark: the same counts, and witnesses as short, as in one process."""
+"""Explore a state space level by level on Spark, with the same counts and witness lengths as in one process."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from ackfsm.spark._chunks import (
     rows_of,
 )
 from ackfsm.spark._errors import spark_errors_translated
-from ackfsm.spark._levels import MIXED, TOLD, Levels, first_of, states_in
+from ackfsm.spark._levels import METADATA, MIXED, Levels, first_of, states_in
 from ackfsm.spark._lines import uri
 from ackfsm.terms import DefectError, check_number
 
@@ -215,7 +215,7 @@ class _Run:
     def _frame(self, level: int) -> DataFrame:
         """The states of a level, in as many parts as the session likes."""
         read = self.session.read.schema(DDL).parquet(uri(self.levels.directory(level)))
-        return read.where(f"bucket <> {TOLD}").repartition(self._parts())
+        return read.where(f"bucket <> {METADATA}").repartition(self._parts())
 
     def _parts(self) -> int:
         """Into how many tasks a stage is divided; each has whole buckets, one after the other."""

@@ -1,4 +1,4 @@
-"""The levels of an exploration on disk: what was found, and from where an interrupted run goes on.
+"""The levels of an exploration on disk, from which an interrupted run continues.
 
 A folder has a ``manifest.json`` (the question, and of each level how many states it has, how many transitions leave
 it, and which anomalies are first found on it) and for each level a directory of Parquet files, by bucket.  A level
@@ -23,9 +23,9 @@ import pyarrow.parquet as pq
 from ackfsm.explore.search.distributed import States
 from ackfsm.terms import InputError
 
-__all__ = ["MIXED", "TOLD", "Level", "Levels", "first_of", "known_states", "states_in"]
+__all__ = ["METADATA", "MIXED", "Level", "Levels", "first_of", "known_states", "states_in"]
 
-TOLD: Final = -1
+METADATA: Final = -1
 """The bucket of rows that tell something."""
 
 MIXED: Final = -2
@@ -125,7 +125,7 @@ class Levels:
     def commit(self) -> None:
         """The level after the last one is written, and with it what was told when the last one was expanded."""
         directory = self.directory(len(self.levels))
-        told = _table(directory, TOLD, ["place", "number", "states"])
+        told = _table(directory, METADATA, ["place", "number", "states"])
         last = self.levels[-1]
         self.levels[-1] = Level(last.states, pc.sum(told["number"]).as_py() or 0, first_of(told))
         self.levels.append(Level(_count(directory)))
@@ -183,7 +183,7 @@ def _directory(folder: Path, level: int) -> Path:
 def _parts(directory: Path) -> list[int]:
     """The buckets of states on a level."""
     buckets = (int(path.name.removeprefix("bucket=")) for path in directory.glob("bucket=*"))
-    return sorted(bucket for bucket in buckets if bucket != TOLD)
+    return sorted(bucket for bucket in buckets if bucket != METADATA)
 
 
 def _batches(directory: Path, bucket: int, columns: list[str]) -> Iterator[pa.RecordBatch]:

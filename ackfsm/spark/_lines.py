@@ -1,4 +1,4 @@
-"""What both kinds of files are read to: events in the order of their lines, and tallies of what was read."""
+"""The common result of reading JSONL and Parquet: events in the order of their lines, and parse errors."""
 
 from __future__ import annotations
 
@@ -23,14 +23,24 @@ from ackfsm.history._source import Source
 from ackfsm.terms import InputError
 from ackfsm.text import shown
 
-__all__ = ["EVENT_COLUMNS", "TALLY", "TALLY_DDL", "Lines", "ddl", "reader", "spark_names", "tally", "uri"]
+__all__ = [
+    "EVENT_COLUMNS",
+    "PARSE_ERRORS",
+    "PARSE_ERRORS_DDL",
+    "Lines",
+    "ddl",
+    "parse_error_row",
+    "reader",
+    "spark_names",
+    "uri",
+]
 
 _TYPES: Final[Mapping[Kind, str]] = MappingProxyType({Kind.TEXT: "string", Kind.WHOLE: "bigint", Kind.FLAG: "boolean"})
 
 EVENT_COLUMNS: Final[Mapping[str, str]] = MappingProxyType({name: _TYPES[kind] for name, kind in FIELDS.items()})
 """The columns of an event and their types in Spark."""
 
-TALLY: Final = pa.schema(
+PARSE_ERRORS: Final = pa.schema(
     [
         ("part", pa.string()),
         ("block", pa.int64()),
@@ -42,7 +52,7 @@ TALLY: Final = pa.schema(
 )
 """What one batch of lines was, in Arrow: where it stands, how many lines it has and how many of them are no events."""
 
-TALLY_DDL: Final = (
+PARSE_ERRORS_DDL: Final = (
     "part string, block bigint, lines bigint, unreadable bigint, damaged boolean,"
     " described array<struct<line: bigint, why: string>>"
 )
@@ -56,13 +66,13 @@ class Lines:
     Attributes:
         rows: :data:`EVENT_COLUMNS`, ``line bigint`` for the order of the lines, and ``readable``: whether the row is an
             event.  The others tell of lines that are none.
-        tallies: rows of :data:`TALLY_DDL`, taken from the unreadable ``rows``, which together tell of every line
-            that is no event.  Line numbers count from 1 in a block, and the blocks of a part follow each other.
+        parse_errors: rows of :data:`PARSE_ERRORS_DDL`, made from the unreadable ``rows``, which together cover every
+            line that is no event.  Line numbers count from 1 in a block, and the blocks of a part follow each other.
         costly: whether ``rows`` should be kept if they are used more than once.
     """
 
     rows: DataFrame
-    tallies: DataFrame
+    parse_errors: DataFrame
     costly: bool
 
 
@@ -71,7 +81,7 @@ def ddl(columns: Mapping[str, str]) -> str:
     return ", ".join(f"{name} {kind}" for name, kind in columns.items())
 
 
-def tally(
+def parse_error_row(
     unreadable: Sequence[ParseError],
     count: int,
     *,
@@ -79,7 +89,7 @@ def tally(
     place: tuple[str | None, int],
     damaged: bool = False,
 ) -> pa.RecordBatch:
-    """One row of :data:`TALLY`: of ``lines`` lines at ``place`` (part, block) ``count`` are no events."""
+    """One row of :data:`PARSE_ERRORS`: of ``lines`` lines at ``place`` (part, block) ``count`` are no events."""
     row = {
         "part": place[0],
         "block": place[1],
@@ -88,7 +98,7 @@ def tally(
         "damaged": damaged,
         "described": [{"line": each.line, "why": each.why} for each in unreadable],
     }
-    return pa.RecordBatch.from_pylist([row], TALLY)
+    return pa.RecordBatch.from_pylist([row], PARSE_ERRORS)
 
 
 def uri(file: Path) -> str:

@@ -1,4 +1,4 @@
-"""One row for each message: enough to see that nothing happened to it that any property could mark.
+"""One summary row for each message, enough to decide which messages cannot show an anomaly.
 
 Most messages of most histories go one of a few plain ways.  :data:`CLEAN_PATTERNS` says which: these
 observables, each exactly once, in an order that it allows.  A message that went such a way ends

@@ -1,4 +1,4 @@
-"""How messages are marked: suspects by the fold, in Python workers; plain lives by theirs, on the driver.
+"""The marks of messages: suspects by the fold, in Python workers; clean patterns on the driver.
 
 The observables of a message may straddle two batches; the shared fold carries its states over.
 """

@@ -1,4 +1,4 @@
-"""Events to the observables of messages, natively.
+"""Expand events to the observables of messages, in Spark SQL.
 
 The expansion is that of the local engine: acknowledgements reach deliveries, the end of a transaction
 reaches what was sent and what was delivered in it, and everything that is reached gets each observable

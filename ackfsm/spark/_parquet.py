@@ -1,4 +1,4 @@
-"""Parquet, read and checked natively; only rows that are no events reach Python, to be described."""
+"""Read and validate Parquet in Spark; only invalid rows reach Python, to be described."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from pyspark.sql import functions as sf
 
 from ackfsm.history._format import ALWAYS, FIELDS, NAMED_MESSAGE_SCOPES, NEEDS, NOT_NEGATIVE, VOCABULARY, Kind
 from ackfsm.history._lines import drop_invalid
-from ackfsm.history._open import told
+from ackfsm.history._open import input_errors
 from ackfsm.history._parquet import columns_of
 from ackfsm.history._source import Source
-from ackfsm.spark._lines import EVENT_COLUMNS, TALLY_DDL, Lines, ddl, reader, spark_names, tally, uri
+from ackfsm.spark._lines import EVENT_COLUMNS, PARSE_ERRORS_DDL, Lines, ddl, parse_error_row, reader, spark_names, uri
 
 __all__ = ["read_parquet"]
 
@@ -49,7 +49,7 @@ def read_parquet(session: SparkSession, source: Source) -> Lines:
         rows = rows.selectExpr(*EVENT_COLUMNS, "row", *_ONLY_PART)
     checked = rows.withColumn("readable", ~_any([*_broken(), *_damaged()]))
     bad = checked.where("not readable").select(*EVENT_COLUMNS, "part", "row")
-    return Lines(rows=checked, tallies=bad.mapInArrow(_describe, TALLY_DDL), costly=False)
+    return Lines(rows=checked, parse_errors=bad.mapInArrow(_describe, PARSE_ERRORS_DDL), costly=False)
 
 
 def _rows(session: SparkSession, source: Source) -> DataFrame:
@@ -63,7 +63,7 @@ def _rows(session: SparkSession, source: Source) -> DataFrame:
 
 def _stored(part: Path, name: str) -> Mapping[str, str]:
     """The columns that Spark can read from ``part``; one that is null throughout may have no type, and is left out."""
-    with told(name):
+    with input_errors(name):
         schema = pq.read_schema(part)
     kinds = {column: schema.field(column).type for column in columns_of(schema, name)}
     return {
@@ -128,9 +128,9 @@ def _described(rows: pa.RecordBatch, part: str | None) -> pa.RecordBatch:
     try:
         rows.validate(full=True)
     except pa.ArrowInvalid:
-        return tally((), len(rows), lines=0, place=(part, 0), damaged=True)
+        return parse_error_row((), len(rows), lines=0, place=(part, 0), damaged=True)
     found = drop_invalid(rows.select(EVENT_COLUMNS), np.asarray(rows["row"]) + 1, part=part)
-    return tally(found.unreadable, found.unreadable_count, lines=0, place=(part, 0))
+    return parse_error_row(found.unreadable, found.unreadable_count, lines=0, place=(part, 0))
 
 
 def _by_part(batch: pa.RecordBatch) -> Iterator[tuple[str | None, pa.RecordBatch]]:

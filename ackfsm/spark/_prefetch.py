@@ -1,4 +1,4 @@
-"""Deliveries beyond the prefetch bound, counted as the local engine counts them."""
+"""Deliveries beyond the prefetch bound, counted as by the local backend."""
 
 from __future__ import annotations
 

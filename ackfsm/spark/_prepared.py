@@ -1,4 +1,4 @@
-"""What the counts of one history are taken from: its events, one row for each message, the marks of suspects."""
+"""The prepared frames of a history: its events, a row for each message, and the marks of suspects."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class PreparedHistory:
     marks: DataFrame | None
 
     def sends(self) -> DataFrame:
-        """All sends outside transactions, with what closed each: of plain lives by their pre_aggregated."""
+        """All sends outside transactions, with what closed each: of plain lives from their pre-aggregates."""
         plain = self.sketched.where("life = 'sent'").select(
             "message",
             sf.col("sent_session").alias("session"),

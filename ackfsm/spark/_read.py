@@ -1,4 +1,4 @@
-"""A history as Spark reads it: its events, and what could not be read."""
+"""Read a history on Spark: its events, and its parse errors."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from ackfsm.spark._parquet import read_parquet
 from ackfsm.spark._text import read_text
 from ackfsm.terms import InputError
 
-__all__ = ["complaint", "read_lines", "unreadable_of"]
+__all__ = ["input_error", "read_lines", "unreadable_of"]
 
 _HIDDEN: Final = (".", "_")
 _BEING_COPIED: Final = "._COPYING_"
@@ -49,15 +49,15 @@ def unreadable_of(lines: Lines, source: Source) -> tuple[int, tuple[ParseError, 
 
     Raises :class:`InputError` if the file as a whole is at fault.
     """
-    tallies = lines.tallies.groupBy("part", "block").agg(
+    parse_errors = lines.parse_errors.groupBy("part", "block").agg(
         sf.sum("lines").alias("lines"),
         sf.sum("unreadable").alias("unreadable"),
         sf.bool_or("damaged").alias("damaged"),
         sf.slice(sf.array_sort(sf.flatten(sf.collect_list("described"))), 1, REPORTED).alias("described"),
     )
-    blocks = sorted(tallies.collect(), key=lambda block: (block.part or "", block.block))
+    blocks = sorted(parse_errors.collect(), key=lambda block: (block.part or "", block.block))
     if any(block.damaged for block in blocks):
-        raise complaint(source, "text that is not UTF-8")
+        raise input_error(source, "text that is not UTF-8")
     parts = itertools.groupby(blocks, key=lambda block: block.part)
     described = itertools.chain.from_iterable(_described(of_one) for _, of_one in parts)
     return sum(block.unreadable for block in blocks), tuple(itertools.islice(described, REPORTED))
@@ -72,7 +72,7 @@ def _described(blocks: Iterator[Row]) -> Iterator[ParseError]:
         before += block.lines
 
 
-def complaint(source: Source, reason: str) -> InputError:
+def input_error(source: Source, reason: str) -> InputError:
     """What is wrong with ``source``, which Spark could not use: in the local engine's words if it has any."""
     try:
         read(source.path)

@@ -1,4 +1,4 @@
-"""What may be of the recording and not of the system, as the local engine finds it."""
+"""Anomalies that the recording may explain, found as by the local backend."""
 
 from __future__ import annotations
 

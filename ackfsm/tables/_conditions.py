@@ -1,6 +1,6 @@
-"""The condition language of the tables: parsed, checked, and evaluated by walking; never ``eval``ed.
+"""The condition language of the tables: parsed, type-checked, evaluated on its syntax tree; never ``eval``.
 
-A condition is a Python expression over settings and named conditions, of ``and``, ``or``,
+A condition is a Python expression over settings and named conditions, built from ``and``, ``or``,
 ``not``, ``==``, ``!=``, ``<``, ``<=``, ``>``, ``>=``, ``in``, ``not in``, names, texts, whole numbers,
 ``True``, ``False``, ``None`` and tuples of these.  It is static: it reads the configuration
 (and the index of the instance), never the state.
@@ -17,7 +17,7 @@ from typing import Any
 
 from ackfsm import terms
 
-__all__ = ["ALWAYS", "COUNTED", "STATIC_NAMES", "Condition", "parse_condition"]
+__all__ = ["ALWAYS", "BOUND_SETTINGS", "STATIC_NAMES", "Condition", "parse_condition"]
 
 STATIC_NAMES: Mapping[str, tuple[type, bool]] = {
     "copy": (int, False),
@@ -31,17 +31,17 @@ STATIC_NAMES: Mapping[str, tuple[type, bool]] = {
 }
 """Names besides the settings: the number of this copy (from 1), and the bounds of a check.
 
-Each with its type and whether it may be ``None``.  The last four are settings as a check has to count
-them (:data:`COUNTED`).
+Each with its type and whether it may be ``None``.  The last four are settings, cut to what a check can
+reach (:data:`BOUND_SETTINGS`).
 """
 
-COUNTED: Mapping[str, str] = {
+BOUND_SETTINGS: Mapping[str, str] = {
     "window": "publish_window",
     "threshold": "confirm_threshold",
     "prefetched": "prefetch",
     "attempts": "max_delivery_attempts",
 }
-"""The setting that each of these names is made of."""
+"""The setting from which each of these bounds is computed."""
 
 _COMPARISONS: Mapping[type[ast.cmpop], Callable[[Any, Any], bool]] = {
     ast.Eq: operator.eq,
@@ -57,7 +57,7 @@ _COMPARISONS: Mapping[type[ast.cmpop], Callable[[Any, Any], bool]] = {
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Condition:
-    """A parsed condition; ``text`` is how it stands in the table."""
+    """A parsed condition; ``text`` is its source in the table."""
 
     text: str
     _tree: ast.expr = dataclasses.field(compare=False, repr=False)
@@ -124,7 +124,7 @@ class _Kind:
 
 
 def _condition(node: ast.expr, named: Mapping[str, Condition]) -> None:
-    """Refuse what is not a truth: only conditions, settings that are true or false, and comparisons are."""
+    """Refuse what is not boolean: only conditions, settings that are true or false, and comparisons are."""
     match node:
         case ast.BoolOp():
             for part in node.values:

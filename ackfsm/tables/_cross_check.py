@@ -1,4 +1,4 @@
-"""What only the files of ``spec/`` together can show: unknown and unused names, events without or with two owners."""
+"""Checks across the files of ``spec/``: unknown and unused names, events with no owner or with two, sources."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ackfsm.tables._conditions import Condition, parse_condition
-from ackfsm.tables._machine import Machine, Per, Relation
+from ackfsm.tables._machine import IndexKind, Machine, Relation
 from ackfsm.tables._source import Document
 from ackfsm.tables._sources import check_sources, texts_under
 from ackfsm.terms import Anomaly, InputError, SpecError, key_type, parse_value
@@ -23,7 +23,7 @@ _Path: TypeAlias = tuple[str | int, ...]
 def check_tables(
     specification: Specification, documents: Collection[Document], claims: Document | None, execution: Document | None
 ) -> None:
-    """Check the files against each other; ``claims`` and ``execution``, which others read, may be missing.
+    """Check the files against each other; ``claims`` and ``execution``, which are read elsewhere, may be missing.
 
     Raises :class:`SpecError` naming file, line and remedy.
     """
@@ -73,7 +73,7 @@ class _Check:
             check_claims(self.specification, self.claims)
 
     def _decisions_have_sources(self) -> None:
-        """A choice between rows, and an error that an application sees, is somebody's decision."""
+        """Require a source for each choice between rows, and for each error that an application sees."""
         for machine in self.machines:
             for (state, event), cell in machine.cells.items():
                 for row in cell:
@@ -94,12 +94,12 @@ class _Check:
             place = places[event]
             if known is None:
                 raise SpecError(f"{place}: {machine.name} reacts to {event.name!r}; declare it in events.yaml")
-            if event.relation is not Relation.OWN and Per.SYSTEM in (machine.per, known.per):
+            if event.relation is not Relation.OWN and IndexKind.SYSTEM in (machine.per, known.per):
                 raise SpecError(f"{place}: {machine.name}: {event} has no other index; drop ({event.relation})")
         for name in machine.owns:
             if name not in {event.name for event in machine.alphabet if event.relation is Relation.OWN}:
                 raise SpecError(f"{machine.file}:{machine.line}: {machine.name} owns {name} but has no row for it")
-            per, order = self.specification.events[name].per, list(Per)
+            per, order = self.specification.events[name].per, list(IndexKind)
             if order.index(machine.per) > order.index(per):
                 sentence = (
                     f"{machine.name} is per {machine.per} and owns {name}, which is per {per}; give it a coarser owner"
@@ -123,7 +123,7 @@ class _Check:
 
     def _used_conditions(self) -> set[str]:
         conditions = [row.when for machine in self.machines for row in machine.rows()]
-        conditions += [switch.when for switch in self.specification.switches]
+        conditions += [factor.when for factor in self.specification.factors]
         conditions += [promise.when for promise in self.specification.promises.values()]
         conditions += self._calls()
         conditions += [condition for table in self.specification.profiles.values() for condition in table.conditions()]
@@ -155,7 +155,7 @@ _HAPPENS = re.compile(r"happens\((?P<event>.*)\)")
 
 
 class _Claims:
-    """The names in ``claims.yaml``: each of an event, a machine, a state, a setting has to be one of the tables."""
+    """Checks that the events, machines, states and settings in ``claims.yaml`` exist in the tables."""
 
     def __init__(self, specification: Specification, document: Document) -> None:
         self.specification = specification
@@ -194,9 +194,9 @@ class _Claims:
         }
 
     def _each(self, path: _Path, key: str, check: dict[str, Any], refuse_unknown: Callable[[_Path, Any], None]) -> None:
-        """Whatever stands under ``key``: nothing, one thing or a list of them."""
-        stated = check.get(key, [])
-        for i, one in enumerate(stated if isinstance(stated, list) else [stated]):
+        """Check each value under ``key``: none, one or a list of them."""
+        values = check.get(key, [])
+        for i, one in enumerate(values if isinstance(values, list) else [values]):
             refuse_unknown((*path, key, i), one)
 
     def _event(self, path: _Path, name: str) -> None:

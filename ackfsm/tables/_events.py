@@ -1,4 +1,4 @@
-"""The events of ``spec/events.yaml``: what each exists once for, between which lanes it goes, what it means."""
+"""The events of ``spec/events.yaml``: the index, the lanes and the meaning of each."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from collections.abc import Mapping
 from enum import StrEnum
 from types import MappingProxyType
 
-from ackfsm.tables._machine import Per
+from ackfsm.tables._machine import IndexKind
 from ackfsm.tables._source import Document
 
 __all__ = ["Event", "Lane", "read_events"]
 
 
 class Lane(StrEnum):
-    """Where an event happens, from left to right as a sequence diagram has it; a link holds what is on its way."""
+    """Where an event happens: the columns of a sequence diagram, from left to right; a link holds frames in flight."""
 
     PRODUCER = "producer"
     PRODUCER_LINK = "producer link"
@@ -27,15 +27,15 @@ class Lane(StrEnum):
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Event:
-    """One event: what it exists once for, in whose lane it happens, what it means.
+    """One event: what it exists once for, the lane in which it happens, its meaning.
 
-    In a diagram it is an arrow from ``start`` to ``end``: one of them is its lane, and both are where it stays
-    there.  ``recorded`` says how a history shows it, ``None`` if no history can.  An ``optional``
+    In a diagram it is an arrow from ``start`` to ``end``; one of them is its lane, or both are.
+    ``recorded`` is how a history shows it, ``None`` if no history can.  An ``optional``
     event is one that an application may choose; it happens only in checks that ask for it.
     """
 
     name: str
-    per: Per
+    per: IndexKind
     lane: Lane
     start: Lane
     end: Lane
@@ -57,7 +57,7 @@ def _event(document: Document, name: str) -> Event:
     lane = Lane(data["lane"])
     return Event(
         name=name,
-        per=Per(data["per"]),
+        per=IndexKind(data["per"]),
         lane=lane,
         start=Lane(data.get("from", lane)),
         end=Lane(data.get("to", lane)),

@@ -1,4 +1,4 @@
-"""Where the tables are, and the forms that their files have (``spec/schema.json``)."""
+"""The folder of the tables, and the JSON Schema of their files (``spec/schema.json``)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def shipped_tables() -> Path:
 
 
 def schema_of(directory: Path) -> dict[str, Any]:
-    """The form of the tables in ``directory``, which is that of the tables that ship with this version."""
+    """The schema in ``directory``; raises :class:`SpecError` unless it is the one that ships with this version."""
     file, shipped = directory / "schema.json", shipped_tables() / "schema.json"
     schema = _json(file)
     if directory != shipped_tables() and schema != _json(shipped):
@@ -44,5 +44,5 @@ def _json(file: Path) -> dict[str, Any]:
 
 
 def form_of(schema: Mapping[str, Any], name: str) -> dict[str, Any]:
-    """The form ``name`` of ``schema.json``, as a schema of its own."""
+    """The definition ``name`` of ``schema.json``, as a schema of its own."""
     return {"$ref": f"#/$defs/{name}", "$defs": schema["$defs"]}

@@ -1,9 +1,9 @@
-"""Guarantees: which anomalies take each of them away, and how they stand to each other.
+"""Guarantees: which anomalies exclude each of them, and which is stronger than which.
 
 A guarantee is excluded by anomalies: its own, and those of every guarantee that it is above.
 One anomaly may imply others (processing cannot complete twice without a second delivery), so
-a guarantee that rules out the implied ones rules out the implying one too.  The order of the
-guarantees follows from that: the one that rules out more is the stronger.
+a guarantee that rules out the implied ones rules out the implying one too.  Guarantees are a
+partial order: the one that rules out more anomalies is the stronger.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ __all__ = ["Exclusion", "Guarantee", "Guarantees", "Implication", "Level", "read
 
 
 class Level(StrEnum):
-    """What a guarantee counts: hand-overs, completed processing, or what one transaction did."""
+    """What a guarantee counts: deliveries, completed processing, or the effects of a transaction."""
 
     DELIVERY = "delivery"
     PROCESSING = "processing"
@@ -40,7 +40,7 @@ class Implication:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Exclusion:
-    """An anomaly that takes a guarantee away, and why."""
+    """An anomaly that excludes a guarantee, and why."""
 
     anomaly: Anomaly
     because: str
@@ -49,7 +49,7 @@ class Exclusion:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Guarantee:
-    """One guarantee as the table states it: ``above`` names weaker ones, whose exclusions it has too."""
+    """One guarantee of the table: ``above`` names weaker ones, whose exclusions it has too."""
 
     name: str
     level: Level
@@ -81,7 +81,7 @@ class Guarantees(Mapping[str, Guarantee]):
         return own.union(*(self.excluded_by(weaker) for weaker in guarantee.above))
 
     def rules_out(self, name: str) -> frozenset[Anomaly]:
-        """The anomalies that cannot happen where this guarantee stands, the implying ones included."""
+        """The anomalies that cannot happen where this guarantee holds, those that imply others included."""
         return self._ruled_out[name]
 
     @functools.cached_property
@@ -92,28 +92,28 @@ class Guarantees(Mapping[str, Guarantee]):
         """Whether ``stronger`` rules out everything that ``weaker`` rules out, and more."""
         return self._ruled_out[stronger] > self._ruled_out[weaker]
 
-    def standing(self, happens: Mapping[Anomaly, bool | None]) -> dict[str, bool | None]:
-        """For each guarantee whether it stands, where ``happens`` says of anomalies whether they can (or did).
+    def evaluate(self, happens: Mapping[Anomaly, bool | None]) -> dict[str, bool | None]:
+        """Whether each guarantee holds; ``happens`` has for anomalies whether they can happen (or did).
 
-        ``False`` if an anomaly that it rules out happens, ``True`` if none of those that exclude it does.
-        With an anomaly that is unknown or not mentioned it is neither: ``None``.
+        ``False`` if an anomaly that it rules out happens, ``True`` if none of those that exclude it does,
+        ``None`` where that depends on anomalies that are unknown (``None``) or missing.
         """
         present = {anomaly for anomaly, happened in happens.items() if happened}
         absent = self._absent_with({anomaly for anomaly, happened in happens.items() if happened is False})
-        return {name: self._stands(name, present, absent) for name in self.named}
+        return {name: self._holds(name, present, absent) for name in self.named}
 
-    def _stands(self, name: str, present: Collection[Anomaly], absent: frozenset[Anomaly]) -> bool | None:
+    def _holds(self, name: str, present: Collection[Anomaly], absent: frozenset[Anomaly]) -> bool | None:
         if not self._ruled_out[name].isdisjoint(present):
             return False
         return True if self.excluded_by(name) <= absent else None
 
-    def strongest(self, standing: Mapping[str, bool | None]) -> tuple[str, ...]:
-        """Of the guarantees that stand those that no other one that stands is above."""
-        stand = [name for name in self.named if standing[name]]
-        return tuple(name for name in stand if not any(self.is_above(other, name) for other in stand))
+    def strongest(self, verdicts: Mapping[str, bool | None]) -> tuple[str, ...]:
+        """The maximal ones among the guarantees that hold by ``verdicts`` (:meth:`evaluate`)."""
+        held = [name for name in self.named if verdicts[name]]
+        return tuple(name for name in held if not any(self.is_above(other, name) for other in held))
 
     def _absent_with(self, absent: Collection[Anomaly]) -> frozenset[Anomaly]:
-        """``absent`` and all that implies nothing else: where none of those can happen it cannot either."""
+        """``absent`` and every anomaly that implies only absent ones, which therefore cannot happen either."""
         closed = frozenset(absent)
         while more := {i.anomaly for i in self.implications if i.implies <= closed} - closed:
             closed |= more
@@ -121,7 +121,7 @@ class Guarantees(Mapping[str, Guarantee]):
 
 
 def read_guarantees(document: Document) -> Guarantees:
-    """Read ``guarantees.yaml``; what is wrong with the order is a :class:`ackfsm.terms.SpecError` with its line."""
+    """Read ``guarantees.yaml``; raises :class:`ackfsm.terms.SpecError` with the line of an error in the order."""
     implications = tuple(_implication(document, i, row) for i, row in enumerate(document.data["implications"]))
     named = {name: _guarantee(name, row) for name, row in document.data["guarantees"].items()}
     for name in named:
@@ -159,9 +159,9 @@ def _check_order(document: Document, name: str, named: Mapping[str, Guarantee], 
 
 
 def _check_distinct(document: Document, guarantees: Guarantees) -> None:
-    """Two guarantees that rule out the same are one guarantee under two names."""
+    """Refuse two guarantees that rule out the same anomalies."""
     seen: dict[frozenset[Anomaly], str] = {}
     for name in guarantees:
-        twin = seen.setdefault(guarantees.rules_out(name), name)
-        if twin != name:
-            raise document.error(("guarantees", name), f"{name} and {twin} rule out the same anomalies; keep one")
+        other = seen.setdefault(guarantees.rules_out(name), name)
+        if other != name:
+            raise document.error(("guarantees", name), f"{name} and {other} rule out the same anomalies; keep one")

@@ -1,4 +1,4 @@
-"""LivenessProperty: what has to happen in the end, said of machines that must not be pending for ever."""
+"""Liveness properties: machines that must not be pending for ever."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Waiting:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class LivenessProperty:
-    """One progress property: none of these machines is pending for ever."""
+    """One liveness property: none of these machines is pending for ever."""
 
     name: str
     means: str

@@ -1,4 +1,4 @@
-"""Read ``spec/``: file by file, in the order in which they need each other, then checked against each other."""
+"""Read and validate ``spec/``: each file, in the order of their dependencies, then all against each other."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from ackfsm.tables._events import read_events
 from ackfsm.tables._forms import form_of, schema_of, shipped_tables
 from ackfsm.tables._guarantees import read_guarantees
 from ackfsm.tables._liveness import LivenessProperty, Waiting, read_liveness
-from ackfsm.tables._machine import Machine, Move, read_machine, read_twin
+from ackfsm.tables._machine import Machine, RowKind, read_machine, read_renamed
 from ackfsm.tables._profiles import ProfileTable, read_profiles
 from ackfsm.tables._source import Document, read_document
 from ackfsm.tables._specification import Monitor, Promise, Property, Specification
-from ackfsm.tables._sweep import Factor, read_switches
-from ackfsm.tables._validated import is_kept, keep, stamp_of
+from ackfsm.tables._sweep import Factor, read_factors
+from ackfsm.tables._validated import is_validated, mark_validated, validation_stamp
 from ackfsm.terms import Anomaly, SpecError
 
 __all__ = ["load", "read_form"]
@@ -38,7 +38,7 @@ def load(directory: Path | None = None, own: Iterable[Path] = ()) -> Specificati
 
 
 def read_form(name: str, form: str, directory: Path | None = None) -> Document:
-    """Read one more file of ``spec/`` (or of ``directory``) that has this form in ``schema.json``.
+    """Read one more file of ``spec/`` (or of ``directory``); ``form`` is its definition in ``schema.json``.
 
     Raises :class:`SpecError` naming file, line and remedy.
     """
@@ -46,13 +46,13 @@ def read_form(name: str, form: str, directory: Path | None = None) -> Document:
 
 
 class _Loader:
-    """Reads the files in the order in which they need each other, then checks them against each other."""
+    """Reads the files in the order of their dependencies, then checks them against each other."""
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
         self.schema = schema_of(directory)
-        self.stamp = stamp_of(directory)
-        self.in_form = is_kept(self.stamp)
+        self.stamp = validation_stamp(directory)
+        self.validated = is_validated(self.stamp)
         self.conditions: dict[str, Condition] = {}
         self.documents: list[Document] = []
 
@@ -73,17 +73,17 @@ class _Loader:
             promises=MappingProxyType(promises),
             profiles=MappingProxyType(self._read_profiles(promises)),
             guarantees=read_guarantees(self._read("guarantees.yaml", "guarantees")),
-            progress=MappingProxyType(self._read_liveness(machines, properties)),
-            switches=self._read_switches(),
+            liveness=MappingProxyType(self._read_liveness(machines, properties)),
+            factors=self._read_factors(),
             digest=self._digest(),
         )
-        if not self.in_form:
+        if not self.validated:
             check_tables(specification, self.documents, self._beside("claims"), self._beside("execution"))
-            keep(self.stamp)
+            mark_validated(self.stamp)
         return specification
 
     def _digest(self) -> str:
-        """A name for exactly these tables."""
+        """The hash of the bytes of all files."""
         digest = hashlib.sha256()
         for document in self.documents:
             digest.update(document.file.read_bytes())
@@ -95,14 +95,14 @@ class _Loader:
         return document
 
     def _beside(self, form: str) -> Document | None:
-        """A file that is read later, by those who need it, and checked with all others; tables may be without it."""
+        """A file that other packages read, checked with the rest; ``None`` if these tables do not have it."""
         name = f"{form}.yaml"
         if not (self.directory / name).exists():
             return None
         return read_document(self.directory / name, f"spec/{name}", self._form(form))
 
     def _form(self, name: str) -> dict[str, Any] | None:
-        return None if self.in_form else form_of(self.schema, name)
+        return None if self.validated else form_of(self.schema, name)
 
     def _folder(self, folder: str, form: str) -> Iterator[Document]:
         if not (self.directory / folder).is_dir():
@@ -128,7 +128,7 @@ class _Loader:
                 if name in machines:
                     raise document.error((name,), f"there are two machines {name!r}; rename one")
                 if "like" in data:
-                    machines[name] = read_twin(document, name, (name,), data, machines)
+                    machines[name] = read_renamed(document, name, (name,), data, machines)
                 else:
                     machines[name] = read_machine(document, name, (name,), data, self.conditions)
         return machines
@@ -156,7 +156,7 @@ class _Loader:
         if stray := sorted((marked | at_rest) - states):
             raise document.error(path, f"{name} marks {stray[0]!r}, which is no state of it")
         for row in machine.rows():
-            if row.move is Move.REFUSE:
+            if row.kind is RowKind.REFUSE:
                 raise SpecError(f"{row.place}: {name} refuses {row.event}; a property only watches, write ignore")
         return Monitor(machine, marked, at_rest, data.get("of_the_model", False))
 
@@ -186,16 +186,16 @@ class _Loader:
             for name, row in document.data.items()
         }
 
-    def _read_switches(self) -> tuple[Factor, ...]:
-        document = self._read("sweep.yaml", "switches")
-        return read_switches(document, lambda path, text: self._condition(document, path, text))
+    def _read_factors(self) -> tuple[Factor, ...]:
+        document = self._read("sweep.yaml", "sweep")
+        return read_factors(document, lambda path, text: self._condition(document, path, text))
 
     def _read_liveness(
         self, machines: Mapping[str, Machine], properties: Mapping[Anomaly, Property]
     ) -> dict[str, LivenessProperty]:
         watching = {
-            f"{anomaly}.{monitor.machine.name}": Waiting(anomaly, monitor.machine.name, monitor.at_rest)
+            f"{anomaly}.{monitor.machine.name}": Waiting(anomaly, monitor.machine.name, monitor.marked_at_rest)
             for anomaly, definition in properties.items()
             for monitor in definition.monitors
         }
-        return read_liveness(self._read("liveness.yaml", "progress"), machines, watching)
+        return read_liveness(self._read("liveness.yaml", "liveness"), machines, watching)

@@ -1,7 +1,7 @@
-"""A machine as a table declares it, and the ordinary finite-state machine that a configuration leaves of it.
+"""Machines as the tables declare them, with conditions, and as finite-state machines of one configuration.
 
 A :class:`Machine` is an immutable value: the table, with its conditions.  :meth:`Machine.fsm`
-deletes the rows that a configuration does not have and gives an :class:`Fsm`, total and
+keeps the rows that one configuration has and gives an :class:`Fsm`, total and
 deterministic by construction: in every cell the first row whose condition holds decides, and
 the last row of a cell has no condition.
 """
@@ -18,11 +18,11 @@ from ackfsm.tables._conditions import ALWAYS, STATIC_NAMES, Condition, parse_con
 from ackfsm.tables._source import Document
 from ackfsm.terms import Configuration, key_type
 
-__all__ = ["Counter", "EventRef", "Fsm", "Machine", "Move", "Per", "Relation", "Row", "read_machine"]
+__all__ = ["Counter", "EventRef", "Fsm", "IndexKind", "Machine", "Relation", "Row", "RowKind", "read_machine"]
 
 
-class Per(StrEnum):
-    """What a machine or an event exists once for: its index."""
+class IndexKind(StrEnum):
+    """What a machine or an event exists once for (``per`` in the tables): the system, each message, each copy."""
 
     SYSTEM = "system"
     MESSAGE = "message"
@@ -30,7 +30,7 @@ class Per(StrEnum):
 
 
 class Relation(StrEnum):
-    """How the index of an event stands to the index of the machine that reacts to it."""
+    """How the index of an event is related to the index of the machine that reacts to it."""
 
     OWN = "own"
     OTHER = "other"
@@ -38,8 +38,8 @@ class Relation(StrEnum):
     LATER = "later"
 
 
-class Move(StrEnum):
-    """What a row does: it moves (perhaps to the same state), lets the event pass, or forbids it."""
+class RowKind(StrEnum):
+    """What a row does: a transition (perhaps to the same state), no change, or the event is impossible here."""
 
     TO = "to"
     IGNORE = "ignore"
@@ -59,11 +59,11 @@ class EventRef:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Row:
-    """One line of a table: in this state, at this event, under this condition, because of this."""
+    """One row of a table: its state, event and condition, what it does, and the reason."""
 
     state: str
     event: EventRef
-    move: Move
+    kind: RowKind
     target: str
     because: str
     source: str | None
@@ -82,7 +82,8 @@ class Row:
 class Fsm:
     """An ordinary finite-state machine: one row for every state and every event of the alphabet.
 
-    ``heard`` has, by name, the events that some state does not ignore, ``possible`` those that some state lets happen.
+    ``reactive_events`` has, by name, the events that some state does not ignore; ``possible`` has those that
+    some state does not refuse.
     """
 
     name: str
@@ -90,22 +91,22 @@ class Fsm:
     initial: str
     alphabet: tuple[EventRef, ...]
     rows: Mapping[tuple[str, EventRef], Row]
-    heard: Mapping[str, tuple[EventRef, ...]] = dataclasses.field(init=False, compare=False, repr=False)
+    reactive_events: Mapping[str, tuple[EventRef, ...]] = dataclasses.field(init=False, compare=False, repr=False)
     possible: frozenset[EventRef] = dataclasses.field(init=False, compare=False, repr=False)
     _columns: dict[EventRef, tuple[int, ...]] = dataclasses.field(
         init=False, compare=False, repr=False, default_factory=dict
     )
 
     def __post_init__(self) -> None:
-        heard: dict[str, tuple[EventRef, ...]] = {}
+        reactive: dict[str, tuple[EventRef, ...]] = {}
         possible: list[EventRef] = []
         for event in self.alphabet:
-            moves = {self.rows[state, event].move for state in self.states}
-            if moves != {Move.IGNORE}:
-                heard[event.name] = (*heard.get(event.name, ()), event)
-            if moves != {Move.REFUSE}:
+            kinds = {self.rows[state, event].kind for state in self.states}
+            if kinds != {RowKind.IGNORE}:
+                reactive[event.name] = (*reactive.get(event.name, ()), event)
+            if kinds != {RowKind.REFUSE}:
                 possible.append(event)
-        object.__setattr__(self, "heard", heard)
+        object.__setattr__(self, "reactive_events", reactive)
         object.__setattr__(self, "possible", frozenset(possible))
 
     @property
@@ -122,21 +123,21 @@ class Fsm:
         row = self.row(state, event)
         if row is None:
             return state
-        return None if row.move is Move.REFUSE else row.target
+        return None if row.kind is RowKind.REFUSE else row.target
 
     def column(self, event: EventRef) -> tuple[int, ...]:
-        """Where ``event`` leads from each state, as numbers of states in their order; -1 where it is refused."""
+        """The number of the next state on ``event``, for each state in their order; -1 where it is refused."""
         found = self._columns.get(event)
         if found is None:
             number = {state: i for i, state in enumerate(self.states)}
             rows = (self.rows[state, event] for state in self.states)
-            found = tuple(-1 if row.move is Move.REFUSE else number[row.target] for row in rows)
+            found = tuple(-1 if row.kind is RowKind.REFUSE else number[row.target] for row in rows)
             self._columns[event] = found
         return found
 
-    def moves(self, event: EventRef) -> bool:
-        """Whether some state has a ``to`` row for ``event``."""
-        return any(self.rows[state, event].move is Move.TO for state in self.states)
+    def has_transition(self, event: EventRef) -> bool:
+        """Whether some state has a transition (a ``to`` row) on ``event``."""
+        return any(self.rows[state, event].kind is RowKind.TO for state in self.states)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -146,14 +147,14 @@ class Counter:
     ``bound`` names a setting or a bound of the check; where it is ``None`` (no limit) the
     counter has one state and counts nothing.  At 0 ``down`` is ignored or refused; at the
     bound ``up`` is refused, stays there, or leads to the state ``overrun`` (which counts no further).
-    ``reset`` goes back to where it starts.  ``full`` and ``some`` count nothing: they happen only at
-    the bound, only above 0.  ``undo`` takes the last ``up`` back, unless something under ``keep`` has happened
-    since; where a configuration undoes nothing, both are ignored and there are no states for it.
+    ``reset`` returns to the initial state.  ``full`` and ``some`` count nothing: events under ``full`` are
+    possible only at the bound, those under ``some`` only above 0.  ``undo`` takes the last ``up`` back, unless an
+    event under ``keep`` has happened since; in a configuration without ``undo`` both are ignored and have no states.
     """
 
     bound: str
     starts: str
-    at_zero: Move
+    at_zero: RowKind
     at_bound: str
 
     UNLIMITED = "unlimited"
@@ -164,7 +165,7 @@ class Counter:
 
     @staticmethod
     def is_undone(before: str, after: str) -> bool:
-        """Whether the way from one state of a counter to another takes its last ``up`` back."""
+        """Whether the transition between these states of a counter takes its last ``up`` back."""
         number = before.removesuffix(Counter.OPEN)
         return number != before and after == str(int(number) - 1)
 
@@ -173,11 +174,11 @@ class Counter:
 class Machine:
     """A machine of ``spec/``: states, one initial state, an alphabet, and rows with conditions.
 
-    What two configurations leave of it is one object where every condition of its rows has the same answer.
+    Configurations under which all its conditions have the same values share one :class:`Fsm`.
     """
 
     name: str
-    per: Per
+    per: IndexKind
     means: str
     owns: tuple[str, ...]
     states: tuple[str, ...]
@@ -187,7 +188,7 @@ class Machine:
     file: str
     line: int
     _conditions: tuple[Condition, ...] = dataclasses.field(init=False, compare=False, repr=False)
-    _left: dict[tuple[object, ...], Fsm] = dataclasses.field(
+    _fsms: dict[tuple[object, ...], Fsm] = dataclasses.field(
         init=False, compare=False, repr=False, default_factory=dict
     )
 
@@ -205,13 +206,13 @@ class Machine:
         yield from dict.fromkeys(row for cell in self.cells.values() for row in cell)
 
     def fsm(self, environment: Mapping[str, Any]) -> Fsm:
-        """The machine that the settings in ``environment`` leave."""
+        """The finite-state machine of the rows whose conditions hold in ``environment``."""
         holds = {condition: condition.holds(environment) for condition in self._conditions}
         key = (*holds.values(), environment[self.counter.bound] if self.counter is not None else None)
-        found = self._left.get(key)
+        found = self._fsms.get(key)
         if found is None:
             chosen = {place: next(row for row in cell if holds[row.when]) for place, cell in self.cells.items()}
-            found = self._left[key] = self._choose(chosen, environment)
+            found = self._fsms[key] = self._choose(chosen, environment)
         return found
 
     def _choose(self, chosen: Mapping[tuple[str, EventRef], Row], environment: Mapping[str, Any]) -> Fsm:
@@ -238,7 +239,7 @@ def _event_ref(text: str) -> EventRef:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Reading:
-    """Where in which document a machine is being read, with the named conditions in force."""
+    """A machine that is being read: its document and path, its states, and the named conditions."""
 
     document: Document
     name: str
@@ -256,7 +257,7 @@ class _Reading:
 def read_machine(
     document: Document, name: str, path: tuple[str | int, ...], data: dict[str, Any], named: Mapping[str, Condition]
 ) -> Machine:
-    """Read the machine ``name``, which stands at ``path`` of ``document``.
+    """Read the machine ``name`` at ``path`` of ``document``.
 
     Raises :class:`ackfsm.terms.SpecError` naming file, line and remedy: a hole in the table, a row that can
     never decide, a target that is no state, a condition that cannot be parsed.
@@ -269,25 +270,26 @@ def read_machine(
     alphabet = tuple(dict.fromkeys(event for _, event in cells))
     _no_mixed_relations(reading, alphabet)
     place = (document.name, document.line(path))
-    return Machine(name, Per(data["per"]), data["means"], owns, states, alphabet, cells, counter, *place)
+    return Machine(name, IndexKind(data["per"]), data["means"], owns, states, alphabet, cells, counter, *place)
 
 
-def read_twin(
+def read_renamed(
     document: Document, name: str, path: tuple[str | int, ...], data: dict[str, Any], others: Mapping[str, Machine]
 ) -> Machine:
-    """Read the machine ``name``, whose rows are those of another with other words in the names of the events.
+    """Read the machine ``name``, which is another one with its events renamed (``like``, ``with``).
 
-    Raises :class:`ackfsm.terms.SpecError` naming file, line and remedy: no such machine above it in the file, a word
-    that none of its events has.
+    Raises :class:`ackfsm.terms.SpecError` naming file, line and remedy: no such machine above it in the file, a
+    replaced word that occurs in none of its events.
     """
     template = others.get(data["like"])
     if template is None or template.file != document.name:
         raise document.error((*path, "like"), f"no machine {data['like']!r} stands above {name}; write one that does")
-    words: dict[str, str] = data["with"]
+    substitutions: dict[str, str] = data["with"]
     names = {
-        event.name: "_".join(words.get(word, word) for word in event.name.split("_")) for event in template.alphabet
+        event.name: "_".join(substitutions.get(word, word) for word in event.name.split("_"))
+        for event in template.alphabet
     }
-    for word in words.keys() - {word for event in names for word in event.split("_")}:
+    for word in substitutions.keys() - {word for event in names for word in event.split("_")}:
         raise document.error((*path, "with"), f"no event of {template.name} has the word {word!r}; delete it here")
     cells = {
         (state, _renamed(event, names)): tuple(dataclasses.replace(row, event=_renamed(event, names)) for row in rows)
@@ -388,16 +390,16 @@ def _rows(
 
 
 def _row(reading: _Reading, state: str, event: EventRef, item: dict[str, Any], path: tuple[str | int, ...]) -> Row:
-    move = next((move for move in Move if move.value in item), Move.TO)
+    kind = next((kind for kind in RowKind if kind.value in item), RowKind.TO)
     target = item.get("to", state)
     if target not in reading.states:
         raise reading.document.error(path, f"{reading.name}.{state}: {event} leads to {target!r}, which is no state")
     return Row(
         state=state,
         event=event,
-        move=move,
+        kind=kind,
         target=target,
-        because=item["because"] if move is Move.TO else item[move.value],
+        because=item["because"] if kind is RowKind.TO else item[kind.value],
         source=item.get("source"),
         error=item.get("error"),
         when=_when(reading, item, path),
@@ -430,11 +432,11 @@ def _counter(document: Document, name: str, path: tuple[str | int, ...], data: d
     if bound not in _BOUNDS:
         sentence = f"{name} is bounded by {bound!r}, which is no number; the numbers are {', '.join(_BOUNDS)}"
         raise document.error((*path, "counter", "bound"), sentence)
-    return Counter(data["bound"], data["starts"], Move(data["at_zero"]), data["at_bound"])
+    return Counter(data["bound"], data["starts"], RowKind(data["at_zero"]), data["at_bound"])
 
 
 def _counter_cells(reading: _Reading, data: dict[str, Any]) -> dict[tuple[str, EventRef], tuple[Row, ...]]:
-    """The rows of a counter: its headings stand where the states of other machines stand."""
+    """The rows of a counter, whose headings take the place of states."""
     cells: dict[tuple[str, EventRef], tuple[Row, ...]] = {}
     stated: dict[EventRef, str] = {}
     for heading in Counter.HEADINGS:
@@ -448,7 +450,7 @@ def _counter_cells(reading: _Reading, data: dict[str, Any]) -> dict[tuple[str, E
 
 
 def _counting(machine: Machine, counter: Counter, chosen: Mapping[tuple[str, EventRef], Row], bound: int | None) -> Fsm:
-    undoes = any(row.state == "undo" and row.move is Move.TO for row in chosen.values())
+    undoes = any(row.state == "undo" and row.kind is RowKind.TO for row in chosen.values())
     states = _counter_states(counter, bound, undoes=undoes)
     rows = {
         (state, event): _counted(counter, bound, state, row, undoes=undoes)
@@ -473,27 +475,27 @@ def _counter_states(counter: Counter, bound: int | None, *, undoes: bool) -> tup
 
 
 def _counted(counter: Counter, bound: int | None, state: str, row: Row, *, undoes: bool) -> Row:
-    """The row of one number: the table's row under its heading."""
+    """The row of one number, made from the row under its heading."""
     heading, number = row.state, state.removesuffix(Counter.OPEN)
-    if row.move is not Move.TO or state == Counter.OVERRUN:
+    if row.kind is not RowKind.TO or state == Counter.OVERRUN:
         return dataclasses.replace(row, state=state, target=state)
     if heading in {"undo", "keep"}:
         if number == state:
-            return _stopped(row, state, Move.IGNORE)
+            return _stopped(row, state, RowKind.IGNORE)
         return dataclasses.replace(row, state=state, target=str(int(number) - 1) if heading == "undo" else number)
     if heading in {"full", "some"}:
         happens = number == str(bound) if heading == "full" else number not in {"0", Counter.UNLIMITED}
-        return dataclasses.replace(row, state=state, target=state) if happens else _stopped(row, state, Move.REFUSE)
+        return dataclasses.replace(row, state=state, target=state) if happens else _stopped(row, state, RowKind.REFUSE)
     if bound is None or heading == "reset":
         return dataclasses.replace(row, state=state, target=_start(counter, bound))
     moved = _moved(counter, bound, number, row)
-    opens = undoes and heading == "up" and moved.move is Move.TO and moved.target != Counter.OVERRUN
-    target = f"{moved.target}{Counter.OPEN}" if opens else moved.target if moved.move is Move.TO else state
+    opens = undoes and heading == "up" and moved.kind is RowKind.TO and moved.target != Counter.OVERRUN
+    target = f"{moved.target}{Counter.OPEN}" if opens else moved.target if moved.kind is RowKind.TO else state
     return dataclasses.replace(moved, state=state, target=target)
 
 
 def _moved(counter: Counter, bound: int, state: str, row: Row) -> Row:
-    """One up or one down, or what happens at the ends."""
+    """Count one up or down; at 0 and at the bound as the counter says."""
     number = int(state) + (1 if row.state == "up" else -1)
     if number < 0:
         return _stopped(row, state, counter.at_zero)
@@ -501,10 +503,10 @@ def _moved(counter: Counter, bound: int, state: str, row: Row) -> Row:
         return dataclasses.replace(row, state=state, target=str(number))
     if counter.at_bound == Counter.OVERRUN:
         return dataclasses.replace(row, state=state, target=Counter.OVERRUN)
-    return _stopped(row, state, Move.IGNORE if counter.at_bound == Counter.STAYS else Move.REFUSE)
+    return _stopped(row, state, RowKind.IGNORE if counter.at_bound == Counter.STAYS else RowKind.REFUSE)
 
 
-def _stopped(row: Row, state: str, move: Move) -> Row:
-    """The count is where ``row`` does not move it: at 0, at its bound, or not there yet."""
+def _stopped(row: Row, state: str, kind: RowKind) -> Row:
+    """``row`` as one that does not change the count: at 0, at the bound, or before it."""
     because = "nothing is counted" if state == Counter.UNLIMITED else f"the count is {state.removesuffix(Counter.OPEN)}"
-    return dataclasses.replace(row, state=state, target=state, move=move, because=because)
+    return dataclasses.replace(row, state=state, target=state, kind=kind, because=because)

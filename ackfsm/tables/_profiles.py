@@ -1,7 +1,7 @@
-"""The profiles of ``spec/profiles``: what a system has by default, refuses, calls its own, and does unlike JMS.
+"""The profiles of ``spec/profiles``: the defaults of a system, what it does not support, its names and deviations.
 
 A profile is data.  Its conditions read settings alone, never the state of a machine or the bounds of a check, so that
-a :class:`ProfileTable` can say of a set of settings, and of nothing else, whether the system has it.
+a :class:`ProfileTable` can decide from settings alone whether the system supports them.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ __all__ = [
     "ProfileTable",
     "Refusal",
     "VendorAlias",
+    "format_value",
     "read_own_profile",
     "read_profiles",
-    "written",
 ]
 
 _Path: TypeAlias = tuple[str | int, ...]
@@ -39,7 +39,7 @@ _KEYS = tuple(field.name for field in dataclasses.fields(Configuration))
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Default:
-    """What a profile sets a key to, under a condition on the keys before it.
+    """The value of a key in a profile, under a condition on the keys before it.
 
     With ``third_of`` the value is a third of that setting, rounded up, at least 1; ``None`` where that is ``None``.
     """
@@ -53,7 +53,7 @@ class Default:
     place: str
 
     def of(self, values: Mapping[str, Any]) -> _Value:
-        """The value, where the settings before it have these ``values``."""
+        """The value, given the ``values`` of the settings before it."""
         if self.third_of is None:
             return self.value
         whole = values[self.third_of]
@@ -62,10 +62,9 @@ class Default:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Refusal:
-    """What a system, or one of its APIs, does not have, why, and what to use instead.
+    """Settings that a system, or one of its APIs, does not support, why, and what to use instead.
 
-    It has none of the settings that ``when`` holds for; or, with ``fixed``, it sets that key itself, so that the
-    key has no value but its default.
+    These are the settings for which ``when`` holds; or, with ``fixed``, every value of that key but its default.
     """
 
     when: Condition | None
@@ -79,19 +78,19 @@ class Refusal:
         """The settings that are at fault."""
         return self.when.settings() if self.when else frozenset({self.fixed or ""})
 
-    def sentence(self, who: str, values: Mapping[str, Any], given: Mapping[str, Any]) -> str:
-        """One sentence for the person who has ``given`` some of these ``values``."""
+    def sentence(self, system: str, values: Mapping[str, Any], given: Mapping[str, Any]) -> str:
+        """One sentence for a user who has ``given`` some of these ``values``."""
         fault = [key for key in values if key in self.settings()]
-        said = ", ".join(f"{key}={written(values[key])}" for key in [k for k in fault if k in given] or fault)
-        return f"{who} does not have {said}: {self.because} ({self.source}); {self.instead}"
+        settings = ", ".join(f"{key}={format_value(values[key])}" for key in [k for k in fault if k in given] or fault)
+        return f"{system} does not have {settings}: {self.because} ({self.source}); {self.instead}"
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Constant:
-    """A number of the system's own, as it is ``written`` there, and the setting or the meaning that it stands for."""
+    """A number of the vendor's API, with its ``literal``, and the setting or the meaning that it stands for."""
 
     name: str
-    written: str
+    literal: str
     setting: tuple[str, _Value] | None
     means: str | None
     source: str
@@ -99,14 +98,14 @@ class Constant:
     @property
     def number(self) -> int:
         """The number."""
-        return int(self.written, 0)
+        return int(self.literal, 0)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class VendorAlias:
-    """What the system calls a setting.
+    """The vendor's name of a setting.
 
-    Without ``differs`` it is the same thing under another name, except that ``values`` are written otherwise here.
+    Without ``differs`` it is a synonym; ``values`` has those values that are spelled differently here.
     With it the two are related and not the same (bytes, not messages), and the sentence says how.
     """
 
@@ -122,17 +121,17 @@ class VendorAlias:
         return self.differs is None and not self.values
 
     def key_for(self, profile: str, value: object) -> str:
-        """The setting that ``value`` may be handed on to as it is.
+        """The setting that takes ``value`` unchanged.
 
-        Raises :class:`InputError` that says what to set where it may not.
+        Raises :class:`InputError` saying what to set if there is none.
         """
         keys = " and ".join(self.keys)
         if self.differs is not None:
             raise InputError(f"{self.name} of {profile} is not {keys} by another name: {self.differs}; set {keys}")
         text = str(value).lower() if isinstance(value, bool) else str(value)
         if text in self.values:
-            said = " and ".join(f"{key}={written(self.values[text])}" for key in self.keys)
-            raise InputError(f"{self.name}={text} of {profile} is {said} here; set that")
+            settings = " and ".join(f"{key}={format_value(self.values[text])}" for key in self.keys)
+            raise InputError(f"{self.name}={text} of {profile} is {settings} here; set that")
         if self.values and (len(self.keys) > 1 or key_type(self.keys[0]) is not int):
             known = ", ".join(self.values)
             raise InputError(
@@ -143,9 +142,9 @@ class VendorAlias:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Deviation:
-    """Where the system does not do what JMS says.
+    """A deviation of the system from JMS.
 
-    ``when`` is the condition under which the tables show it; without one, ``unmodelled`` says why they do not.
+    ``when`` is the condition under which the tables model it; without one, ``unmodelled`` says why they do not.
     """
 
     what: str
@@ -156,11 +155,11 @@ class Deviation:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class ProfileTable:
-    """One profile: the whole of its file, over the profile that it is ``like``, else over the defaults of ``jms``.
+    """One profile: its file over that of the profile that it is ``like``, else over the defaults of ``jms``.
 
     ``stated`` are the keys whose defaults are its own (or of the profile that it is like).  ``promises`` are the names
-    of those in ``promises.yaml`` that the vendor makes.  ``apis`` are the programming interfaces that it has, each with
-    what an application cannot ask for through it.
+    of those in ``promises.yaml`` that the vendor makes.  ``apis`` are its programming interfaces, each with the
+    settings that it does not support.
     """
 
     profile: str
@@ -175,11 +174,11 @@ class ProfileTable:
     deviates: tuple[Deviation, ...]
 
     def default(self, key: str, values: Mapping[str, Any]) -> Default:
-        """The row that decides ``key`` where the settings before it have these ``values``."""
+        """The row that decides ``key``, given the ``values`` of the settings before it."""
         return next(row for row in self.defaults if row.key == key and (row.when is None or row.when.holds(values)))
 
     def settings(self, given: Mapping[str, Any]) -> dict[str, Any]:
-        """Every setting: what is ``given`` (parsed values under the keys of the vocabulary), else the default."""
+        """All settings: those ``given`` (parsed values by key), the others by default."""
         values: dict[str, Any] = {"profile": self.profile}
         for key in _KEYS[1:]:
             values[key] = given[key] if key in given else self.default(key, values).of(values)
@@ -202,7 +201,7 @@ class ProfileTable:
         return self.names.get(name.casefold())
 
     def constants_of(self, key: str, value: object) -> tuple[Constant, ...]:
-        """The system's own numbers for a value of a setting."""
+        """The vendor's numbers for a value of a setting."""
         return tuple(constant for constant in self.constants if constant.setting == (key, value))
 
     def conditions(self) -> Iterator[Condition]:
@@ -213,8 +212,8 @@ class ProfileTable:
         yield from (row.when for row in self.deviates if row.when)
 
 
-def written(value: object) -> str:
-    """A value as ``--set`` takes it."""
+def format_value(value: object) -> str:
+    """A value in the syntax of ``--set``."""
     if value is None:
         return "none"
     return str(value).lower() if isinstance(value, bool) else str(value)
@@ -246,7 +245,7 @@ def read_own_profile(
     conditions: Mapping[str, Condition],
     promises: Collection[str],
 ) -> ProfileTable:
-    """The profile in a file that does not ship with the tables, named as the file is, beside those that are ``known``.
+    """The profile in a file that does not ship with the tables; its name is that of the file, and none of ``known``.
 
     Raises :class:`SpecError` naming file, line and remedy for whatever is wrong.
     """
@@ -259,7 +258,7 @@ def read_own_profile(
 
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
-"""What a profile may be called: a name that needs no quotes on a command line."""
+"""Names of profiles, which need no quotes on a command line."""
 
 
 def _every_key_has_a_default(base: tuple[Default, ...], document: Document) -> None:
@@ -269,7 +268,7 @@ def _every_key_has_a_default(base: tuple[Default, ...], document: Document) -> N
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Reader:
-    """Reads one file, which the schema has already checked for its form."""
+    """Reads one file, which has been validated against the schema."""
 
     profile: str
     document: Document
@@ -277,7 +276,7 @@ class _Reader:
     promises: Collection[str]
 
     def table(self, known: Mapping[str, ProfileTable], base: tuple[Default, ...]) -> ProfileTable:
-        """The profile, over the one of ``known`` that it is like; else its defaults are over ``base``."""
+        """The profile, over the one of ``known`` that it is like, else over the defaults in ``base``."""
         own, like, data = tuple(self.defaults()), self._like(known), self.document.data
         stated = frozenset(default.key for default in own)
         table = ProfileTable(

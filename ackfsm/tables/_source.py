@@ -20,13 +20,13 @@ _Path: TypeAlias = tuple[str | int, ...]
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 _DEEPEST = 50
-"""Values inside each other; the tables need no more than 10."""
+"""The limit of nesting; the tables need no more than 10 levels."""
 
 _MOST_VALUES = 200_000
-"""Values of one file, each counted where an alias repeats it; the largest table has some thousands."""
+"""The limit of values in one file, aliases expanded; the largest table has some thousands."""
 
 _HARMLESS = 1_000
-"""A text that could be no deeper than this is given to libyaml, which needs the stack for each level, as it is."""
+"""Up to this possible depth a text is parsed without counting it first; libyaml needs stack for each level."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ class Document:
 
 
 def read_document(file: Path, name: str, schema: dict[str, Any] | None) -> Document:
-    """Read ``file`` and hold it against ``schema`` (JSON Schema 2020-12), unless that was done before (``None``).
+    """Read ``file`` and validate it against ``schema`` (JSON Schema 2020-12), unless that is ``None``.
 
     Raises :class:`SpecError` naming file, line and what is expected there.
     """
@@ -70,12 +70,12 @@ def read_document(file: Path, name: str, schema: dict[str, Any] | None) -> Docum
     reader = _Reader(file)
     document = Document(file, name, reader.plain(node), reader.lines)
     if schema is not None:
-        _hold_against(document, schema)
+        _validate(document, schema)
     return document
 
 
 def _refuse_depth(file: Path, text: str) -> None:
-    """Raise :class:`SpecError` for a text so deep that to compose it would need more stack than there is."""
+    """Raise :class:`SpecError` for a text that is nested so deeply that composing it would exhaust the stack."""
     opening = text.count("[") + text.count("{")
     if opening + max(map(len, text.splitlines()), default=0) <= _HARMLESS:
         return
@@ -143,7 +143,7 @@ class _Reader:
         return plain
 
 
-def _hold_against(document: Document, schema: dict[str, Any]) -> None:
+def _validate(document: Document, schema: dict[str, Any]) -> None:
     import jsonschema
 
     validator = jsonschema.Draft202012Validator(schema)
@@ -153,7 +153,7 @@ def _hold_against(document: Document, schema: dict[str, Any]) -> None:
 
 
 def _unexpected(error: jsonschema.ValidationError) -> list[str]:
-    """The key that should not be there, if that is what is wrong."""
+    """The unknown key, if that is the error."""
     if error.validator != "additionalProperties" or not isinstance(error.schema, dict):
         return []
     known = error.schema.get("properties", {})

@@ -1,4 +1,4 @@
-"""The sources that tables cite: each begins with a tag of ``spec/sources.yaml``."""
+"""Check the sources that tables cite: each begins with a tag of ``spec/sources.yaml``."""
 
 from __future__ import annotations
 

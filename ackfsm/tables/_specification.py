@@ -1,4 +1,4 @@
-"""The whole of ``spec/``: machines, properties, events, conditions, sources, profiles, promises."""
+"""The tables of ``spec/`` as one value: machines, properties, events, conditions, profiles, promises."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from ackfsm.tables._conditions import COUNTED, Condition
+from ackfsm.tables._conditions import BOUND_SETTINGS, Condition
 from ackfsm.tables._events import Event
 from ackfsm.tables._forms import form_of, schema_of, shipped_tables
 from ackfsm.tables._guarantees import Guarantees
@@ -31,25 +31,25 @@ _KEYS = frozenset(field.name for field in dataclasses.fields(Configuration))
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Monitor:
-    """One machine of a property with its marked states: anomalies always, or only at rest.
+    """One machine of a property with the states that are its anomaly: ``marked`` always, ``marked_at_rest`` at rest.
 
-    One that is ``of_the_model`` is not folded over histories: another machine of the property, or a
-    count, watches there what it watches here.
+    One that is ``model_only`` (``of_the_model`` in the table) is not folded over histories: there another machine
+    of the property, or a count, finds what it finds in the model.
     """
 
     machine: Machine
     marked: frozenset[str]
-    at_rest: frozenset[str]
-    of_the_model: bool = False
+    marked_at_rest: frozenset[str]
+    model_only: bool = False
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Property:
     """The definition of one anomaly.
 
-    ``rest`` says when a history has come to rest for it: ``drained`` (its queue was seen
+    ``rest`` says when a history is at rest for it: ``drained`` (the queue was seen
     empty) or ``end`` (nothing follows).  ``needs_every_line`` is true where the anomaly is
-    concluded from the *absence* of an event, so that an unread line leaves it unproved.
+    concluded from the *absence* of an event, so that a line which cannot be read leaves it undecided.
     """
 
     anomaly: Anomaly
@@ -75,7 +75,10 @@ class Promise:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Specification:
-    """Everything that ``spec/`` says, read and checked.  Immutable; ``digest`` names exactly these tables."""
+    """All tables of ``spec/``, read and checked.  Immutable.
+
+    ``digest`` is a hash of the tables, ``profile_files`` has the files of profiles that do not ship with them.
+    """
 
     machines: Mapping[str, Machine]
     properties: Mapping[Anomaly, Property]
@@ -86,23 +89,23 @@ class Specification:
     profiles: Mapping[str, ProfileTable]
     promises: Mapping[str, Promise]
     guarantees: Guarantees
-    progress: Mapping[str, LivenessProperty]
-    switches: tuple[Factor, ...]
+    liveness: Mapping[str, LivenessProperty]
+    factors: tuple[Factor, ...]
     digest: str
-    own: Mapping[str, Path] = dataclasses.field(default_factory=dict)
+    profile_files: Mapping[str, Path] = dataclasses.field(default_factory=dict)
 
     def with_profile(self, file: Path) -> Specification:
-        """These tables and one more profile, which ``file`` describes in the form of ``spec/profiles``.
+        """These tables and one more profile, read from ``file`` in the form of ``spec/profiles``.
 
         Its name is that of the file without the ending.  What it does not state is as in the shipped profile that it
-        is ``like``; without one its defaults are those of ``jms``, and it has and promises nothing else.
+        is ``like``; without ``like`` its defaults are those of ``jms``, and it has no names, constants or promises.
 
         Raises :class:`SpecError` naming file, line and remedy for whatever is wrong with it, and :class:`InputError` if
         there is no such file.
         """
         if not file.is_file():
             raise InputError(f"{shown(str(file))}: there is no such file; --profile is {_names()} or a YAML file")
-        if self.own.get(file.stem) == file.absolute():
+        if self.profile_files.get(file.stem) == file.absolute():
             return self
         document = read_document(file, str(file), form_of(schema_of(shipped_tables()), "profile"))
         table = read_own_profile(document, self.profiles, self.conditions, self.promises)
@@ -112,7 +115,7 @@ class Specification:
             self,
             profiles=MappingProxyType({**self.profiles, table.profile: table}),
             digest=digest,
-            own=MappingProxyType({**self.own, table.profile: file.absolute()}),
+            profile_files=MappingProxyType({**self.profile_files, table.profile: file.absolute()}),
         )
 
     def of_profile(self, profile: str | None) -> tuple[Specification, str | None]:
@@ -127,7 +130,7 @@ class Specification:
 
     def profile_option(self, profile: str) -> str:
         """What ``--profile`` takes for a profile of these tables, as a shell reads it."""
-        return shlex.quote(str(self.own[profile])) if profile in self.own else profile
+        return shlex.quote(str(self.profile_files[profile])) if profile in self.profile_files else profile
 
     def configure(self, profile: str | None = None, settings: Mapping[str, object] | None = None) -> Configuration:
         """The configuration of ``profile`` (``jms`` if none is named) with ``settings`` over its defaults.
@@ -142,25 +145,25 @@ class Specification:
         return Configuration(**values)
 
     def resolve_aliases(self, profile: object, settings: Mapping[str, object]) -> dict[str, object]:
-        """``settings`` under the keys of the vocabulary, with the ``profile`` (``jms`` if none is named) among them.
+        """``settings`` under the keys of the vocabulary, and the ``profile`` (``jms`` by default).
 
-        A key may also be the system's own name for it, if that means the same (``ProfileTable.names``).
+        A key may also be a name that the vendor has for it (``ProfileTable.names``), if that means the same.
 
         Raises :class:`InputError` for a profile that does not exist, for a key that is given under both names, and
         for a name that is related to a key but does not mean the same.
         """
         name = self.profile_of(settings.get("profile", Profile.JMS) if profile is None else profile)
         under: dict[str, str] = {}
-        for said, value in settings.items():
-            key = said if said in _KEYS else self._key_of(name, said, value)
+        for alias, value in settings.items():
+            key = alias if alias in _KEYS else self._key_of(name, alias, value)
             if key in under:
-                raise InputError(f"{under[key]} and {said} are one setting, given twice; keep one of them")
-            under[key] = said
-        return {**{key: settings[said] for key, said in under.items()}, "profile": name}
+                raise InputError(f"{under[key]} and {alias} are one setting, given twice; keep one of them")
+            under[key] = alias
+        return {**{key: settings[alias] for key, alias in under.items()}, "profile": name}
 
     def profile_of(self, name: object) -> str:
         """``name`` as the name of a profile that these tables have; raises :class:`InputError` for any other."""
-        if isinstance(name, str) and name in self.own:
+        if isinstance(name, str) and name in self.profile_files:
             return name
         if is_profile_file(name):
             raise InputError(f"{quoted(str(name))} is a file; give it as --profile, or as the profile of a broker")
@@ -169,17 +172,17 @@ class Specification:
         except InputError as error:
             raise InputError(f"{error}, or the YAML file of another one (--profile FILE.yaml)") from None
 
-    def _key_of(self, profile: str, said: str, value: object) -> str:
-        named = self.profiles[profile].vendor_alias(said)
+    def _key_of(self, profile: str, alias: str, value: object) -> str:
+        named = self.profiles[profile].vendor_alias(alias)
         if named is not None:
             return named.key_for(profile, value)
         for other, table in self.profiles.items():
-            elsewhere = table.vendor_alias(said)
-            if elsewhere is not None and elsewhere.name == said:
-                keys = " and ".join(elsewhere.keys)
-                raise InputError(f"{said} is a name that {other} has for {keys}, and {profile} has not; set {keys}")
-        key_type(said)  # raises: there is no such setting
-        return said
+            foreign = table.vendor_alias(alias)
+            if foreign is not None and foreign.name == alias:
+                keys = " and ".join(foreign.keys)
+                raise InputError(f"{alias} is a name that {other} has for {keys}, and {profile} has not; set {keys}")
+        key_type(alias)  # raises: there is no such setting
+        return alias
 
     def given(self, profile: str | None, settings: Mapping[str, object] | None) -> dict[str, Any]:
         """:meth:`resolve_aliases`, with the values parsed."""
@@ -187,9 +190,9 @@ class Specification:
         return {key: value if key == "profile" else parse_value(key, value) for key, value in given.items()}
 
     def supported_values(self, profile: str, key: str, settings: Mapping[str, object] | None = None) -> tuple[Any, ...]:
-        """The values of ``key`` that a profile has, where ``settings`` are as given and all others by default.
+        """The values of ``key`` that a profile supports under these ``settings``, the others by default.
 
-        For settings with a list of values or that are true or false.
+        Raises :class:`InputError` for a setting that is a number.
         """
         kind = key_type(key)
         if not issubclass(kind, StrEnum | bool):
@@ -202,7 +205,7 @@ class Specification:
     def api_refusal(
         self, profile: str, api: str, key: str, value: object, settings: Mapping[str, object] | None = None
     ) -> Refusal | None:
-        """Why an application cannot have ``key`` at ``value`` through one of the system's APIs; ``None`` if it can.
+        """Why one of the system's APIs does not support ``key`` at ``value``; ``None`` if it does.
 
         ``api`` is a name of ``ProfileTable.apis`` (``JMS 1.1``, ``JMS 2.0 simplified``); ``settings`` are the other
         settings, by default those of the profile.  Raises :class:`InputError` for an API that the system does not have.
@@ -228,15 +231,15 @@ class Specification:
     ) -> dict[str, Any]:
         """What conditions read: the settings, the bounds of a check, and the number of a copy (from 1).
 
-        ``copies`` is how many copies of messages there can be in all, ``repeats`` how often something can make
-        the broker deliver again; ``None`` where nothing bounds them.
+        ``copies`` is how many copies of messages there can be in all, ``repeats`` how often a message can be
+        redelivered; ``None`` for no bound.
         """
         settings = {field.name: getattr(configuration, field.name) for field in dataclasses.fields(configuration)}
         bounds = {"faults": frozenset(faults), "max_faults": max_faults, "messages": messages, "copy": copy}
-        return settings | bounds | _counted(configuration, copies, repeats)
+        return settings | bounds | _counter_bounds(configuration, copies, repeats)
 
     def meaning(self, anomaly: Anomaly) -> str:
-        """What ``anomaly`` is, in words; empty if no table speaks of it."""
+        """The meaning of ``anomaly``; empty if no table defines it."""
         return self.properties[anomaly].means if anomaly in self.properties else ""
 
     def promised_absent(self, configuration: Configuration) -> Mapping[Anomaly, Promise]:
@@ -251,16 +254,16 @@ class Specification:
         return next((machine for machine in self.machines.values() if event in machine.owns), None)
 
     def settings_read(self) -> frozenset[str]:
-        """The settings that some row, counter or promise reads; the others cannot change any answer."""
+        """The settings that some row, counter or promise reads; the others cannot change a verdict."""
         read = {name for condition in self.conditions_of_machines() for name in condition.settings()}
         read |= {name for promise in self.promises.values() for name in promise.when.settings()}
-        counted = (COUNTED.get(name, name) for name in self.bounds_of_machines())
+        counted = (BOUND_SETTINGS.get(name, name) for name in self.bounds_of_machines())
         return frozenset({*read, *counted, "profile"})
 
     def conditions_of_machines(self) -> tuple[Condition, ...]:
         """Every condition of a row, once.
 
-        Where they all hold alike, and the :meth:`bounds_of_machines` are the same, every machine has the same rows.
+        Configurations that agree on all of them, and on :meth:`bounds_of_machines`, have the same rows everywhere.
         """
         rows = (row for machine in self._all_machines() for row in machine.rows())
         return tuple({row.when.text: row.when for row in rows}.values())
@@ -282,21 +285,21 @@ def _names() -> str:
     return ", ".join(profile.value for profile in Profile)
 
 
-_ATTEMPTS_TOLD_APART = 3
+_DISTINCT_ATTEMPTS = 3
 """With any number of faults: the first delivery, the second, and all that follow."""
 
 
-def _counted(configuration: Configuration, copies: int | None, repeats: int | None) -> dict[str, int | None]:
+def _counter_bounds(configuration: Configuration, copies: int | None, repeats: int | None) -> dict[str, int | None]:
     """The bounds of the counters, where a check can reach them; ``None`` where it cannot.
 
-    A limit of attempts above the number of repeats and one is out of reach; where repeats have no
+    A limit of attempts above the number of repeats plus one is out of reach; where repeats have no
     limit, a higher limit of attempts only delays what a lower one shows.
     """
     window, threshold = configuration.publish_window, configuration.confirm_threshold
     attempts = configuration.max_delivery_attempts
     prefetch = configuration.prefetch or None
     if attempts and repeats is None:
-        attempts = min(attempts, _ATTEMPTS_TOLD_APART)
+        attempts = min(attempts, _DISTINCT_ATTEMPTS)
     return {
         "window": window if window is None or copies is None or window < copies else None,
         "threshold": threshold if threshold is None or copies is None else min(threshold, copies + 1),

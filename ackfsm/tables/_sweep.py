@@ -1,4 +1,4 @@
-"""The switches that ``ackfsm matrix`` varies, and where each of them matters."""
+"""The factors of ``spec/sweep.yaml``: the settings that ``ackfsm matrix`` varies, with their values."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ackfsm.tables._conditions import STATIC_NAMES, Condition
 from ackfsm.tables._source import Document
 from ackfsm.terms import InputError, key_type, parse_value
 
-__all__ = ["Factor", "Omission", "Value", "read_switches"]
+__all__ = ["Factor", "Omission", "Value", "read_factors"]
 
 Value: TypeAlias = StrEnum | bool | int | None
 """A value of a setting."""
@@ -19,7 +19,7 @@ Value: TypeAlias = StrEnum | bool | int | None
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Omission:
-    """A value of a switch that is not explored where ``when`` holds, which reads the number of messages alone."""
+    """A value that is not explored where ``when`` holds, a condition on the number of messages alone."""
 
     value: Value
     when: Condition
@@ -42,26 +42,26 @@ class Factor:
     source: str
 
 
-def read_switches(
+def read_factors(
     document: Document, condition: Callable[[tuple[str | int, ...], str], Condition]
 ) -> tuple[Factor, ...]:
     """Read ``sweep.yaml``; ``condition`` parses one, given its place.
 
     Raises :class:`ackfsm.terms.SpecError` for settings and values that do not exist, for a setting
-    that stands twice, and for conditions that read what is not a setting or a switch further down
+    that is listed twice, and for conditions that read what is no setting or a factor further down
     (those of ``left_out``: anything but ``messages``).
     """
-    switches = tuple(_switch(document, i, row, condition) for i, row in enumerate(document.data))
-    keys = [switch.key for switch in switches]
+    factors = tuple(_factor(document, i, row, condition) for i, row in enumerate(document.data))
+    keys = [factor.key for factor in factors]
     for i, key in enumerate(keys):
         if key in keys[:i]:
             raise document.error((i, "key"), f"{key} stands twice; keep one")
-        if late := sorted(switches[i].when.settings() & set(keys[i:])):
+        if late := sorted(factors[i].when.settings() & set(keys[i:])):
             raise document.error((i, "when"), f"{key} matters depending on {late[0]}; move {late[0]} above it")
-    return switches
+    return factors
 
 
-def _switch(
+def _factor(
     document: Document,
     number: int,
     row: dict[str, Any],
@@ -86,14 +86,14 @@ def _omission(
 ) -> Omission | None:
     if "left_out" not in row:
         return None
-    told, path = row["left_out"], (number, "left_out")
-    when = condition((*path, "when"), told["when"])
+    omitted, path = row["left_out"], (number, "left_out")
+    when = condition((*path, "when"), omitted["when"])
     if unfit := sorted(when.settings() - {"messages"}):
         raise document.error(
             (*path, "when"), f"{unfit[0]} does not say how many messages there are; only messages may stand here"
         )
     try:
-        return Omission(parse_value(row["key"], told["value"]), when, told["because"], told["source"])
+        return Omission(parse_value(row["key"], omitted["value"]), when, omitted["because"], omitted["source"])
     except InputError as error:
         raise document.error((*path, "value"), str(error)) from None
 

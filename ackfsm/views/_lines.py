@@ -1,4 +1,4 @@
-"""Lines that several screens have in common."""
+"""Lines that several screens share."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ def query_lines(network: Network) -> Text:
     )
 
 
-def guarantees_line(standing: Mapping[str, bool | None], strongest: Sequence[str]) -> Text:
+def guarantees_line(guarantees: Mapping[str, bool | None], strongest: Sequence[str]) -> Text:
     """The strongest guarantees that hold, then those that do not, then those that are undecided."""
-    excluded = [name for name, stands in standing.items() if stands is False]
-    undecided = [name for name, stands in standing.items() if stands is None]
+    excluded = [name for name, holds in guarantees.items() if holds is False]
+    undecided = [name for name, holds in guarantees.items() if holds is None]
     line = Text.assemble(("strongest guarantee: ", "bold"), (", ".join(strongest) or "none", "bold"))
     if excluded:
         line.append(f"\nexcluded: {', '.join(excluded)}")

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
 from ackfsm.lookup import Cell, Difference, Lookup, Place
-from ackfsm.tables import Value, written
+from ackfsm.tables import Value, format_value
 from ackfsm.terms import AckMode, Configuration, DeliveryMode, SendMode
 from ackfsm.views.markdown import code, page_of, rows_of
 
@@ -94,11 +94,11 @@ def _by_table(cells: Iterable[Cell], owner: str = "") -> Iterator[str]:
 
 
 def _mode(lookup: Lookup, key: str, value: Value) -> list[str]:
-    title = ["", f"### {key}={written(value)}", ""]
+    title = ["", f"### {key}={format_value(value)}", ""]
     other = lookup.baseline(key)
     if value == other:
         return [*title, "The others are compared with this one."]
-    return [*title, *difference_rows(lookup.differences(key, value), written(other), link)]
+    return [*title, *difference_rows(lookup.differences(key, value), format_value(other), link)]
 
 
 def difference_rows(
@@ -111,7 +111,7 @@ def difference_rows(
             ", ".join(map(code, each.cell.events)),
             f"{each.row.outcome} ({show(each.row.place)}): {each.row.because}",
             f"{each.instead_of.outcome} ({show(each.instead_of.place)})",
-            ", ".join(code(f"{key}={written(given)}") for key, given in each.given.items()),
+            ", ".join(code(f"{key}={format_value(given)}") for key, given in each.given.items()),
         )
         for each in differences
     ]

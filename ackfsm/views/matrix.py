@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from ackfsm.matrix import Broken, Entry, Line, Matrix, Reachability, Scenario, Summary
-from ackfsm.tables import written
+from ackfsm.tables import format_value
 from ackfsm.terms import Configuration
 
 __all__ = ["check_command", "matrix_json", "matrix_screen"]
@@ -115,7 +115,7 @@ def check_command(matrix: Matrix, configuration: Configuration, scenario: Scenar
         if table.settings(settings)[field.name] != (value := getattr(configuration, field.name)):
             settings[field.name] = value
     words = ["ackfsm check --profile", matrix.specification.profile_option(configuration.profile)]
-    words += [f"--set {key}={written(value)}" for key, value in settings.items()]
+    words += [f"--set {key}={format_value(value)}" for key, value in settings.items()]
     words += [f"--fault {fault}" for fault in scenario.faults]
     words += [f"--max-faults {scenario.max_faults}"] if scenario.max_faults != 1 else []
     words += [f"--messages {matrix.plan.messages}"] if matrix.plan.messages > 1 else []

@@ -11,7 +11,7 @@ from enum import StrEnum
 from typing import Final
 
 from ackfsm.matrix import ModeResult
-from ackfsm.tables import Default, ProfileTable, Promise, Refusal, Specification, VendorAlias, written
+from ackfsm.tables import Default, ProfileTable, Promise, Refusal, Specification, VendorAlias, format_value
 from ackfsm.terms import Anomaly, Configuration, Fault, Profile, key_type
 from ackfsm.views.markdown import code, page_of, rows_of, sentence
 
@@ -72,7 +72,11 @@ def system_page(specification: Specification, profile: str, modes: Sequence[Mode
 
 
 def _file(specification: Specification, profile: str) -> str:
-    return specification.own[profile].name if profile in specification.own else f"spec/profiles/{profile}.yaml"
+    return (
+        specification.profile_files[profile].name
+        if profile in specification.profile_files
+        else f"spec/profiles/{profile}.yaml"
+    )
 
 
 def _titled(title: str, lines: Iterable[str]) -> list[str]:
@@ -82,7 +86,7 @@ def _titled(title: str, lines: Iterable[str]) -> list[str]:
 
 
 def _values(values: Iterable[object]) -> str:
-    return ", ".join(code(written(value)) for value in values)
+    return ", ".join(code(format_value(value)) for value in values)
 
 
 def _modes(specification: Specification, table: ProfileTable) -> list[str]:
@@ -90,7 +94,7 @@ def _modes(specification: Specification, table: ProfileTable) -> list[str]:
     for key in _MODES:
         for value in specification.supported_values(table.profile, key):
             constants = table.constants_of(key, value)
-            numbers = ", ".join(f"{code(constant.name)} = {constant.written}" for constant in constants)
+            numbers = ", ".join(f"{code(constant.name)} = {constant.literal}" for constant in constants)
             sources = "; ".join(dict.fromkeys(constant.source for constant in constants))
             drawn = f"[drawing]({_DRAWINGS}/modes/{key}-{value}.md)"
             rows.append((code(key), code(value), numbers, sources, drawn))
@@ -99,7 +103,7 @@ def _modes(specification: Specification, table: ProfileTable) -> list[str]:
 
 def _numbers(table: ProfileTable) -> list[str]:
     others = [constant for constant in table.constants if constant.means]
-    rows = [(code(constant.name), constant.written, constant.means or "", constant.source) for constant in others]
+    rows = [(code(constant.name), constant.literal, constant.means or "", constant.source) for constant in others]
     return rows_of(("constant", "number", "means", "source"), rows) if rows else []
 
 
@@ -195,7 +199,7 @@ def _defaults(table: ProfileTable) -> Iterator[str]:
 
 
 def _default(row: Default) -> str:
-    return code(written(row.value)) if row.third_of is None else f"a third of {code(row.third_of)}, rounded up"
+    return code(format_value(row.value)) if row.third_of is None else f"a third of {code(row.third_of)}, rounded up"
 
 
 def _reason(row: Default, table: ProfileTable, *, own: bool) -> str:
@@ -217,7 +221,7 @@ def _names(table: ProfileTable) -> Iterator[str]:
 def _difference(name: VendorAlias) -> str:
     if name.differs is not None:
         return name.differs
-    return ", ".join(f"{code(text)} is {code(written(value))}" for text, value in name.values.items()) or "none"
+    return ", ".join(f"{code(text)} is {code(format_value(value))}" for text, value in name.values.items()) or "none"
 
 
 def _refusals(refusals: Iterable[Refusal]) -> list[str]:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from ackfsm.lookup import Answer, Cell, Difference, Place, Reference, TableRow
-from ackfsm.tables import written
+from ackfsm.tables import format_value
 from ackfsm.terms import Profile
 
 __all__ = ["answers_json", "screen"]
@@ -125,7 +125,7 @@ def _differences(answer: Answer) -> Iterator[str]:
     """The differences with all else by default, each with its reason; then the others, in a line each."""
     groups: dict[str, list[Difference]] = {}
     for difference in answer.differences:
-        given = ", ".join(f"{key}={written(value)}" for key, value in difference.given.items())
+        given = ", ".join(f"{key}={format_value(value)}" for key, value in difference.given.items())
         groups.setdefault(given, []).append(difference)
     for given, differences in groups.items():
         yield from ("", f"with {given}") if given else ()
@@ -187,7 +187,7 @@ def _answer_json(answer: Answer) -> dict[str, object]:
                 **_cell_json(each.cell),
                 **_row_json(each.row),
                 "instead_of": _row_json(each.instead_of),
-                "with": {key: written(value) for key, value in each.given.items()},
+                "with": {key: format_value(value) for key, value in each.given.items()},
             }
             for each in answer.differences
         ],

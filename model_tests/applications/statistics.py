@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 
 from ackfsm.engine.core.model import EngineModel
-from ackfsm.tables import EventRef, Fsm, Move
+from ackfsm.tables import EventRef, Fsm, RowKind
 from ackfsm.terms import Configuration, Consumption
 from model_tests.applications.reports import Report
 from model_tests.support.tables import shipped
@@ -150,7 +150,7 @@ def _reachable(fsm: Fsm, events: Iterable[str]) -> set[str]:
         state = waiting.pop()
         for ref in refs:
             row = fsm.rows[state, ref]
-            if row.move is not Move.REFUSE and row.target not in seen:
+            if row.kind is not RowKind.REFUSE and row.target not in seen:
                 seen.add(row.target)
                 waiting.append(row.target)
     return seen
@@ -158,7 +158,7 @@ def _reachable(fsm: Fsm, events: Iterable[str]) -> set[str]:
 
 def _refused(fsm: Fsm, states: set[str]) -> Iterator[str]:
     """The events that the machine refuses in all these states."""
-    for name, refs in fsm.heard.items():
+    for name, refs in fsm.reactive_events.items():
         ref = EventRef(name)
-        if ref in refs and all(fsm.rows[state, ref].move is Move.REFUSE for state in states):
+        if ref in refs and all(fsm.rows[state, ref].kind is RowKind.REFUSE for state in states):
             yield name

@@ -9,7 +9,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from ackfsm.explore import Interpreter, Refused, pack
 from ackfsm.network import Bounds, Network, NetworkEvent, compose
-from ackfsm.tables import Move
+from ackfsm.tables import RowKind
 from ackfsm.terms import Configuration
 from model_tests.support.tables import bounds, configurations, shipped, unpacked
 
@@ -78,7 +78,7 @@ class _Executors(RuleBasedStateMachine):
     def refuse(self, event: NetworkEvent) -> None:
         with pytest.raises(Refused) as error:
             self.system.fire(event.label)
-        refusing = [(i, row) for i, row in self.network.rows(self.state, event) if row.move is Move.REFUSE]
+        refusing = [(i, row) for i, row in self.network.rows(self.state, event) if row.kind is RowKind.REFUSE]
         assert (error.value.instance, error.value.row) == refusing[0], "the first that refuses is the one that is named"
 
     @invariant()

@@ -145,7 +145,7 @@ def replayed(network: Network, finding: LivenessFinding) -> None:
     start = executor.state
     assert finding.waiting is not None
     number = network.instances.index(finding.waiting)
-    pending = next(w.pending for w in finding.progress.waiting if w.machine == finding.waiting.fsm.name)
+    pending = next(w.pending for w in finding.definition.waiting if w.machine == finding.waiting.fsm.name)
     enabled = [labels(executor)]
     for event in (*finding.cycle, *finding.cycle):
         assert executor.state[number] in pending
@@ -190,7 +190,7 @@ def watching(network: Network) -> dict[str, LivenessProperty]:
     for number, instance in enumerate(network.instances):
         if number in idle[1:]:
             continue
-        pending = instance.at_rest or frozenset(instance.fsm.states[-1:])
+        pending = instance.marked_at_rest or frozenset(instance.fsm.states[-1:])
         waiting = (Waiting(instance.anomaly, instance.fsm.name, pending),)  # type: ignore[arg-type] # any name will do
         told[f"p{number}"] = LivenessProperty(f"p{number}", "means", "because", "model", waiting)
     return told
@@ -267,14 +267,14 @@ def test_who_waits_in_a_cycle_is_saved_only_by_what_must_happen(
 def test_random_configurations_make_the_progress_that_the_definition_says(
     configuration: Configuration, limits: Bounds
 ) -> None:
-    agree(compose(shipped(), configuration, limits), shipped().progress, limits.actions)
+    agree(compose(shipped(), configuration, limits), shipped().liveness, limits.actions)
 
 
 @settings(max_examples=8)
 @given(configurations(), st.sets(st.sampled_from([Fault.LISTENER_EXCEPTION, Fault.CONSUMER_LINK_LOSS]), min_size=1))
 def test_what_goes_on_for_ever_does_what_the_definition_says(configuration: Configuration, faults: set[Fault]) -> None:
     limits = Bounds(faults=frozenset(faults), max_faults=None)
-    agree(compose(shipped(), configuration, limits), shipped().progress, faults)
+    agree(compose(shipped(), configuration, limits), shipped().liveness, faults)
 
 
 # scenarios
@@ -421,8 +421,8 @@ def test_a_search_that_is_stopped_does_not_claim_what_it_has_not_seen(limit: int
     configuration = shipped().configure("jms", LISTENER | {"max_delivery_attempts": 0})
     limits = Bounds(faults=frozenset({Fault.LISTENER_EXCEPTION}), max_faults=None)
     network = compose(shipped(), configuration, limits)
-    whole = found_in(network, shipped().progress, ["listener_exception"])
-    stopped = found_in(network, shipped().progress, ["listener_exception"], max_states=limit)
+    whole = found_in(network, shipped().liveness, ["listener_exception"])
+    stopped = found_in(network, shipped().liveness, ["listener_exception"], max_states=limit)
     complete = explore.explore(network, explore.SearchOptions(max_states=limit)).complete
     for name, finding in stopped.items():
         assert (finding.holds is None) == (not complete and finding.kind is None)
@@ -435,7 +435,7 @@ def test_a_search_of_many_states_in_several_shards_finds_the_same(monkeypatch: p
     configuration = shipped().configure("jms", LISTENER | {"max_delivery_attempts": 0})
     limits = Bounds(faults=frozenset({Fault.LISTENER_EXCEPTION, Fault.CONSUMER_CRASH}), max_faults=None)
     network = compose(shipped(), configuration, limits)
-    one = found_in(network, shipped().progress, ["listener_exception"])
+    one = found_in(network, shipped().liveness, ["listener_exception"])
     monkeypatch.setattr("ackfsm.explore.questions.liveness_graph._FIRST_CAPACITY", 1)
     with Search(
         pack(network), SearchOptions(every_step=True, tuning=Tuning(plain_states=1, one_shard_states=50))
@@ -443,7 +443,7 @@ def test_a_search_of_many_states_in_several_shards_finds_the_same(monkeypatch: p
         while search.has_work():
             search.expand_batch()
         assert len(search.shards) == 8
-        eight = find_liveness(search, network, shipped().progress, forever=["listener_exception"])
+        eight = find_liveness(search, network, shipped().liveness, forever=["listener_exception"])
     for name, finding in eight.items():
         assert (finding.kind, len(finding.steps)) == (one[name].kind, len(one[name].steps))
         if finding.kind is not None:
@@ -578,7 +578,7 @@ def test_a_machine_that_is_no_anomaly_at_rest_waits_for_nothing(tmp_path: Path) 
         f"{anomaly}.{monitor.machine.name}"
         for anomaly, definition in shipped().properties.items()
         for monitor in definition.monitors
-        if not monitor.at_rest
+        if not monitor.marked_at_rest
     )
     spec = copy_of_spec(tmp_path)
     replace(spec, "liveness.yaml", ("stuck.never_sent", name))
@@ -589,5 +589,5 @@ def test_a_machine_that_is_no_anomaly_at_rest_waits_for_nothing(tmp_path: Path) 
 def test_every_machine_that_is_stuck_at_rest_is_waited_for() -> None:
     """What the anomaly ``stuck`` knows, progress knows too: a message in flight as one that is not settled."""
     stuck = {monitor.machine.name for monitor in shipped().properties[Anomaly.STUCK].monitors}
-    waiting = {w.machine for progress in shipped().progress.values() for w in progress.waiting}
+    waiting = {w.machine for definition in shipped().liveness.values() for w in definition.waiting}
     assert stuck - waiting == {"in_flight"}

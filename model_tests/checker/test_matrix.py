@@ -139,7 +139,7 @@ def test_if_everything_is_left_out_the_reason_is_said() -> None:
 def test_a_switch_matters_only_where_its_condition_says_so() -> None:
     """Elsewhere changing it changes no answer: that is what leaving it alone rests on."""
     draw, drawn = random.Random(5), 0
-    switches = {switch.key: switch for switch in shipped().switches}
+    switches = {switch.key: switch for switch in shipped().factors}
     plan = matrix.make_plan(shipped(), "jms", {})
     for configuration in draw.sample(plan.configurations, 60):
         key = draw.choice(
@@ -370,7 +370,7 @@ def test_a_guarantee_of_a_line_stands_in_each_of_its_configurations() -> None:
         for place, guarantees in enumerate(line.guarantees):
             for row in rows:
                 happens = {a: row[place].outcome.reachable(a) for a in found.anomalies}
-                standing = shipped().guarantees.standing(happens)
+                standing = shipped().guarantees.evaluate(happens)
                 assert all(standing[name] is True for name in guarantees)
 
 

@@ -14,7 +14,7 @@ from ackfsm.explore import pack
 from ackfsm.explore.search.options import SearchOptions, Tuning
 from ackfsm.explore.search.search import Search
 from ackfsm.network import Bounds, Index, Network, compose, concerns
-from ackfsm.tables import EventRef, Move, Specification
+from ackfsm.tables import EventRef, RowKind, Specification
 from ackfsm.terms import Anomaly, Configuration, Fault, InputError
 from model_tests.support.tables import bounds, configurations, networks, shipped, small_spec, unpacked
 
@@ -174,9 +174,9 @@ def test_all_participants_move_at_once_or_none_does(tmp_path: Path) -> None:
 def test_the_row_of_every_participant_is_told(tmp_path: Path) -> None:
     network = small(tmp_path, TWO, TWO_EVENTS)
     press = next(event for event in network.events if event.name == "press")
-    told = {instance.label: (row.move, row.target) for instance, row in network.rows(("on", "broken", "asleep"), press)}
-    assert told["switch"] == (Move.TO, "off")
-    assert told["lamp"] == (Move.REFUSE, "broken")
+    told = {instance.label: (row.kind, row.target) for instance, row in network.rows(("on", "broken", "asleep"), press)}
+    assert told["switch"] == (RowKind.TO, "off")
+    assert told["lamp"] == (RowKind.REFUSE, "broken")
 
 
 OWNED = """
@@ -387,12 +387,12 @@ class _Reference:
 
     def can_ever(self, owner: str, name: str, index: Index) -> bool:
         (fsm,) = (fsm for (own, at), fsm in self.fsms.items() if own == owner and at == index[: len(at)])
-        return any(row.move is Move.TO for (_, event), row in fsm.rows.items() if event == EventRef(name))
+        return any(row.kind is RowKind.TO for (_, event), row in fsm.rows.items() if event == EventRef(name))
 
     def is_always_refused(self, event: tuple[str, Index]) -> bool:
         """Whether some machine that it concerns refuses it in every state."""
         return any(
-            all(self.fsms[place].rows[state, called].move is Move.REFUSE for state in self.fsms[place].states)
+            all(self.fsms[place].rows[state, called].kind is RowKind.REFUSE for state in self.fsms[place].states)
             for place, called in self.participants[event]
         )
 
@@ -409,7 +409,7 @@ class _Reference:
         moved = dict(state)
         for place, event in self.participants[name, index]:
             row = self.fsms[place].rows[state[place], event]
-            if row.move is Move.REFUSE:
+            if row.kind is RowKind.REFUSE:
                 return None
             moved[place] = row.target
         return moved
@@ -476,7 +476,7 @@ def test_the_marks_of_a_packed_system_are_those_of_its_watchers(network: Network
                 instance.anomaly, state in instance.marked
             )
             assert marks(packed.at_rest[offset + place], packed.anomalies) == marked(
-                instance.anomaly, state in instance.at_rest
+                instance.anomaly, state in instance.marked_at_rest
             )
 
 

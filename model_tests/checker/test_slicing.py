@@ -97,7 +97,7 @@ def _renamed(instance, draw: random.Random):  # type: ignore[no-untyped-def] # n
         instance,
         fsm=other,
         marked=frozenset(new[s] for s in instance.marked),
-        at_rest=frozenset(new[s] for s in instance.at_rest),
+        marked_at_rest=frozenset(new[s] for s in instance.marked_at_rest),
     )
 
 

@@ -10,7 +10,7 @@ from model_tests.defects.form import Defect
 __all__ = ["JOURNAL"]
 
 _DISK, _FILE, _FRAME = "journal/_disk.py", "journal/_file.py", "journal/_frame.py"
-_MEMORY, _MORTAL, _POSTGRES = "journal/_memory.py", "journal/_mortal.py", "journal/_postgres.py"
+_MEMORY, _FAIL_STOP, _POSTGRES = "journal/_memory.py", "journal/_fail_stop.py", "journal/_postgres.py"
 _RECOVERY, _ROWS, _SCAN = "journal/_recovery.py", "journal/_sql.py", "journal/_scan.py"
 _SQLITE, _WATERMARK = "journal/_sqlite.py", "journal/_watermark.py"
 
@@ -274,23 +274,23 @@ _SEGMENTS = (
         "clean-end-unsynced",
         "after a power loss a journal that was closed is told as one that was not",
         _WATERMARK,
-        "        self._put(_ENDED, said.encode())\n        self._sync()",
-        "        self._put(_ENDED, said.encode())",
+        "        self._put(_ENDED, promised.encode())\n        self._sync()",
+        "        self._put(_ENDED, promised.encode())",
         noticed_by="journal/system_calls::test_the_real_calls_sync_before_they_confirm",
     ),
     Defect(
         "lost-epoch-unnoticed",
         "a journal that was put back from an older copy is opened without a word",
         _WATERMARK,
-        "    if said.epoch > epoch:",
-        "    if said.epoch > epoch + said.epoch:",
+        "    if promised.epoch > epoch:",
+        "    if promised.epoch > epoch + promised.epoch:",
         noticed_by="journal/ends::test_a_segment_without_entries_that_is_missing_is_refused",
     ),
     Defect(
         "lost-end-unnoticed",
         "a journal whose end was cut off between two frames is opened without a word",
         _SCAN,
-        "        self._hold_to(watermark, there=WATERMARK in names)\n",
+        "        self._check_watermark(watermark, there=WATERMARK in names)\n",
         "",
         noticed_by="journal/ends::test_every_cut_of_the_last_segment_is_refused_or_only_of_the_seal",
     ),
@@ -359,7 +359,7 @@ _ENDS = (
     Defect(
         "failure-forgotten",
         "after a failed write the journal goes on, and confirms what is not there",
-        _MORTAL,
+        _FAIL_STOP,
         "        if error is None:",
         "        if error is None or isinstance(error, journal.failures):",
         noticed_by="journal/file::test_after_a_failed_write_nothing_is_confirmed",
@@ -367,7 +367,7 @@ _ENDS = (
     Defect(
         "interrupt-forgotten",
         "after an exception of a signal handler the journal goes on, and is refused when it is opened again",
-        _MORTAL,
+        _FAIL_STOP,
         "        if error is None:",
         "        if error is None or not isinstance(error, Exception):",
         noticed_by="journal/interrupts::test_an_interrupt_at_any_step_loses_nothing_confirmed",
@@ -375,7 +375,7 @@ _ENDS = (
     Defect(
         "fork-not-minded",
         "a fork writes to the journal of its parent",
-        _MORTAL,
+        _FAIL_STOP,
         "    os.register_at_fork(after_in_child=forked)\n",
         "    os.register_at_fork(before=os.getpid)\n",
         noticed_by="journal/forks::test_a_fork_is_refused_at_once_and_the_parent_goes_on",
@@ -428,7 +428,7 @@ _DATABASES = (
         "rows-not-held-to-their-end",
         "rows that are missing at the end are not noticed",
         _ROWS,
-        "        hold_to(self._name, head.watermark, head, position)\n",
+        "        check_watermark(self._name, head.watermark, head, position)\n",
         "",
         noticed_by="journal/ends::test_rows_that_are_missing_at_the_end_are_refused",
     ),
@@ -444,7 +444,7 @@ _DATABASES = (
         "sqlite-not-held-to-its-watermark",
         "a database without the log that SQLite had beside it is opened without a word",
         _SQLITE,
-        "        _hold(self._path, _beside(self._path), head, position)\n",
+        "        _check_watermark(self._path, _watermark_bytes(self._path), head, position)\n",
         "",
         noticed_by="journal/ends::test_a_file_that_is_missing_is_refused",
     ),

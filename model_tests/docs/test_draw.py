@@ -25,7 +25,7 @@ from hypothesis import strategies as st
 
 from ackfsm.draw import Format, draw, overview, write_all
 from ackfsm.network import Bounds, Network, compose
-from ackfsm.tables import Fsm, Lane, Monitor, Move, Row, Specification
+from ackfsm.tables import Fsm, Lane, Monitor, Row, RowKind, Specification
 from ackfsm.terms import Anomaly, Configuration, Fault, InputError
 from model_tests.support.places import PROJECT
 from model_tests.support.tables import actions, bounds, configurations, shipped, small_spec, values
@@ -91,7 +91,7 @@ def _moves(name: str, network: Network) -> Moves:
         (_state(panel, row.state), _state(panel, row.target), str(event))
         for panel, fsm in _panels(name, network).items()
         for (_, event), row in fsm.rows.items()
-        if row.move is Move.TO
+        if row.kind is RowKind.TO
     }
 
 
@@ -198,7 +198,7 @@ def test_the_guards_of_the_general_machine_choose_the_moves_of_each_configuratio
                 own = [e for e in drawn if (e[0], e[2]) == (_state(prefix, state), str(event))]
                 open_ = sorted((_rank(guard), head) for _, head, _, guard in own if _allows(guard, environment))
                 chosen = {head for rank, head in open_ if rank == open_[0][0]}
-                assert chosen == ({_state(prefix, row.target)} if row.move is Move.TO else set())
+                assert chosen == ({_state(prefix, row.target)} if row.kind is RowKind.TO else set())
 
 
 def test_a_counter_is_drawn_up_to_the_name_of_its_bound() -> None:
@@ -251,7 +251,7 @@ def test_svg_shows_every_state_and_every_event_that_moves(name: str) -> None:
         moves = {
             str(event)
             for (_, event), row in fsm.rows.items()
-            if row.move is Move.TO and {row.state, row.target} <= reached
+            if row.kind is RowKind.TO and {row.state, row.target} <= reached
         }
         assert moves <= words
 
@@ -303,7 +303,7 @@ def test_mermaid_has_the_initial_state_and_names_the_marked_ones(name: str) -> N
     assert source.startswith("stateDiagram-v2\n")
     assert source.count("[*] --> ") == len(_monitors(name))
     assert source.count("(anomaly)") == sum(len(m.marked) for m in _monitors(name))
-    assert source.count("(anomaly at rest)") == sum(len(m.at_rest) for m in _monitors(name))
+    assert source.count("(anomaly at rest)") == sum(len(m.marked_at_rest) for m in _monitors(name))
 
 
 def _table(text: str) -> dict[tuple[str, str, str], list[str]]:
@@ -323,10 +323,10 @@ def _table(text: str) -> dict[tuple[str, str, str], list[str]]:
 
 
 def _outcome(row: Row) -> str:
-    if row.move is Move.TO:
+    if row.kind is RowKind.TO:
         return "stays" if row.target == row.state else f"to `{row.target}`"
-    word = {Move.IGNORE: "ignored", Move.REFUSE: "refused"}[row.move]
-    return f"{word} (`{row.error}`)" if row.error and row.move is Move.REFUSE else word
+    word = {RowKind.IGNORE: "ignored", RowKind.REFUSE: "refused"}[row.kind]
+    return f"{word} (`{row.error}`)" if row.error and row.kind is RowKind.REFUSE else word
 
 
 @given(configuration=configurations(), name=st.sampled_from(SUBJECTS))
@@ -383,7 +383,7 @@ def test_marked_states_look_different_and_the_legend_says_so(anomaly: Anomaly) -
     states = {item["name"]: item for item in parsed["objects"] if "tooltip" in item}
     prefix = "{}." if len(monitors) > 1 else ""
     marked = {prefix.format(m.machine.name) + state for m in monitors for state in m.marked}
-    at_rest = {prefix.format(m.machine.name) + state for m in monitors for state in m.at_rest}
+    at_rest = {prefix.format(m.machine.name) + state for m in monitors for state in m.marked_at_rest}
     assert {name for name, item in states.items() if item.get("peripheries") == "2"} == marked
     assert {name for name, item in states.items() if "dashed" in item["style"]} == at_rest
     (legend,) = (item["label"] for item in parsed["objects"] if item["name"] == "cluster_legend")
@@ -452,7 +452,7 @@ def _moved(network: Network) -> Iterator[tuple[str, str, str]]:
         for part in event.participants:
             instance = network.instances[part.instance]
             rows = [instance.fsm.rows[state, part.event] for state in instance.fsm.states]
-            moves = any(row.move is Move.TO and row.target != row.state for row in rows)
+            moves = any(row.kind is RowKind.TO and row.target != row.state for row in rows)
             if moves and event.name not in set(Fault) and instance.anomaly is None and instance.fsm.name != owner.name:
                 yield owner.name, instance.fsm.name, event.name
 
@@ -529,7 +529,7 @@ def _sharing(network: Network, name: str) -> Iterator[str]:
         for part in event.participants if event.name == name else ():
             fsm = network.instances[part.instance].fsm
             mine = network.instances[part.instance].anomaly is None
-            if mine and any(fsm.rows[state, part.event].move is not Move.IGNORE for state in fsm.states):
+            if mine and any(fsm.rows[state, part.event].kind is not RowKind.IGNORE for state in fsm.states):
                 yield fsm.name
 
 

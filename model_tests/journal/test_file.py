@@ -33,7 +33,7 @@ def folder(tmp_path: Path) -> Path:
 
 def abandon(journal: FileJournal) -> None:
     """What the death of the process leaves."""
-    journal._let_go()  # noqa: SLF001
+    journal._close_resources()  # noqa: SLF001
 
 
 def content(folder: Path) -> dict[str, bytes]:

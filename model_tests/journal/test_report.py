@@ -101,7 +101,7 @@ def test_a_torn_end_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
     made = tmp_path / "journal"
     journal = FileJournal(made)
     fill(journal)
-    journal._let_go()  # noqa: SLF001 - the death of the process
+    journal._close_resources()  # noqa: SLF001 - the death of the process
     (file,) = made.glob("*.journal")
     with file.open("ab") as end:
         end.write(b"x" * 33)

@@ -58,7 +58,7 @@ def test_whatever_returns_something_to_await_is_run(run: Run, application: str) 
 def test(ackfsm):
     ackfsm.send("q", "a", "b")
     ackfsm.run({application})
-    assert ackfsm.attempt.by_word
+    assert ackfsm.fault_run.by_application
 """
     )
     result.assert_outcomes(passed=1)

@@ -49,7 +49,7 @@ _SUITE = """
                 message.acknowledge()
         ackfsm.send(ID, "m", message_id=ID)
         ackfsm.run(application)
-        assert not ackfsm.attempt.struck
+        assert not ackfsm.fault_run.injected
     @SETTINGS
     @pytest.mark.ackfsm_faults(ID, never=[ID])
     def test_fault(ackfsm):

@@ -15,7 +15,7 @@ from ackfsm import cli, explore, matrix, spark
 from ackfsm.explore import Exploration
 from ackfsm.network import Bounds, Network, compose
 from ackfsm.spark._chunks import Batches, minus_visited, rows_of
-from ackfsm.spark._levels import TOLD, Levels, states_in
+from ackfsm.spark._levels import METADATA, Levels, states_in
 from ackfsm.terms import DefectError, Fault, InputError, SpecError
 from model_tests.checker.test_explore import proves
 from model_tests.searches import fitting
@@ -92,7 +92,7 @@ def _losing(words: int, folder: Path, levels: int) -> Callable[[Batches], Batche
     def sifted(batches: Batches) -> Batches:
         for one in whole(batches):
             bucket = one["bucket"][0].as_py()
-            if levels < 10 or bucket == TOLD:
+            if levels < 10 or bucket == METADATA:
                 yield one
             else:
                 yield from rows_of(states_in(one["states"][0], words)[::2], bucket)
@@ -202,7 +202,7 @@ def test_damage_that_a_worker_sees_is_told_as_its_own(
 
 
 def test_a_matrix_on_spark_is_that_of_this_machine(spark_session: SparkSession) -> None:
-    settings = {switch.key: getattr(DEFAULT, switch.key) for switch in SPEC.switches if switch.key != "send_mode"}
+    settings = {switch.key: getattr(DEFAULT, switch.key) for switch in SPEC.factors if switch.key != "send_mode"}
     plan = matrix.make_plan(SPEC, "jms", settings, pairs=False)
     parallel_map = functools.partial(spark.spread, session=spark_session)
     found, local = matrix.run(plan, SPEC, parallel_map=parallel_map), matrix.run(plan, SPEC)

@@ -681,13 +681,13 @@ def held(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """A cache of its own, and the tables that are held against the schema from now on."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     told: list[str] = []
-    hold_against = _source._hold_against  # noqa: SLF001
+    validate = _source._validate  # noqa: SLF001
 
     def noted(document: _source.Document, schema: dict[str, object]) -> None:
         told.append(document.name)
-        hold_against(document, schema)
+        validate(document, schema)
 
-    monkeypatch.setattr(_source, "_hold_against", noted)
+    monkeypatch.setattr(_source, "_validate", noted)
     monkeypatch.setattr("ackfsm.tables._load.read_document", _source.read_document)
     return told
 

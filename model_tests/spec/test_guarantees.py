@@ -96,13 +96,13 @@ def test_what_is_stated_to_be_above_is_above(stronger: str) -> None:
 
 
 def test_without_anomalies_everything_stands() -> None:
-    assert set(LATTICE.standing(ABSENT).values()) == {True}
+    assert set(LATTICE.evaluate(ABSENT).values()) == {True}
 
 
 @pytest.mark.parametrize("name", LATTICE)
 def test_each_anomaly_that_a_guarantee_rules_out_excludes_it_and_no_other_does(name: str) -> None:
     for anomaly in Anomaly:
-        stands = LATTICE.standing({**ABSENT, anomaly: True})[name]
+        stands = LATTICE.evaluate({**ABSENT, anomaly: True})[name]
         assert stands is (anomaly not in LATTICE.rules_out(name))
 
 
@@ -111,19 +111,19 @@ def test_an_unknown_anomaly_leaves_a_guarantee_open(name: str) -> None:
     for anomaly in LATTICE.excluded_by(name):
         unknown = {**ABSENT, anomaly: None}
         implied = any(i.anomaly is anomaly for i in LATTICE.implications)
-        assert LATTICE.standing(unknown)[name] is (True if implied else None)
+        assert LATTICE.evaluate(unknown)[name] is (True if implied else None)
         del unknown[anomaly]
-        assert LATTICE.standing(unknown)[name] is (True if implied else None)
+        assert LATTICE.evaluate(unknown)[name] is (True if implied else None)
 
 
 def test_nothing_known_leaves_everything_open() -> None:
-    assert set(LATTICE.standing({}).values()) == {None}
-    assert LATTICE.strongest(LATTICE.standing({})) == ()
+    assert set(LATTICE.evaluate({}).values()) == {None}
+    assert LATTICE.strongest(LATTICE.evaluate({})) == ()
 
 
 @given(happenings)
 def test_a_stronger_guarantee_stands_only_where_the_weaker_one_does(happens: Mapping[Anomaly, bool | None]) -> None:
-    standing = LATTICE.standing(happens)
+    standing = LATTICE.evaluate(happens)
     for one in LATTICE:
         for two in LATTICE:
             if LATTICE.is_above(one, two):
@@ -133,7 +133,7 @@ def test_a_stronger_guarantee_stands_only_where_the_weaker_one_does(happens: Map
 
 @given(happenings)
 def test_the_strongest_stand_and_every_other_that_stands_is_below_one(happens: Mapping[Anomaly, bool | None]) -> None:
-    standing = LATTICE.standing(happens)
+    standing = LATTICE.evaluate(happens)
     strongest = LATTICE.strongest(standing)
     for name, stands in standing.items():
         below = any(LATTICE.is_above(other, name) for other in strongest)
@@ -148,7 +148,7 @@ def test_learning_more_never_takes_an_answer_back(
     happened: bool,  # noqa: FBT001
 ) -> None:
     if happens.get(anomaly) is None:
-        before, after = LATTICE.standing(happens), LATTICE.standing({**happens, anomaly: happened})
+        before, after = LATTICE.evaluate(happens), LATTICE.evaluate({**happens, anomaly: happened})
         consistent = not (happened and before != after and any(before[n] is True and after[n] is False for n in before))
         implied = any(
             i.anomaly is anomaly and all(happens.get(a) is False for a in i.implies) for i in LATTICE.implications

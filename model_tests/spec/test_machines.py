@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from ackfsm.explore import Interpreter, Refused
 from ackfsm.machines import Model, machine, trigger
 from ackfsm.network import Bounds, Instance, Network, compose
-from ackfsm.tables import EventRef, Fsm, Move, Relation, Row, Specification
+from ackfsm.tables import EventRef, Fsm, Relation, Row, RowKind, Specification
 from ackfsm.terms import AckfsmError, Configuration, Fault
 from model_tests.support.tables import bounds, configurations, shipped, small_spec
 
@@ -225,6 +225,6 @@ def test_every_refusal_can_be_explained(configuration: Configuration, limits: Bo
             with pytest.raises(Refused) as error:
                 system.fire(event.label)
             row = error.value.row
-            assert row.move is Move.REFUSE
+            assert row.kind is RowKind.REFUSE
             assert str(error.value).endswith(row.place)
             assert system.state == system.network.initial

@@ -103,7 +103,7 @@ def test_what_is_refused_is_said_with_the_reason_the_source_and_a_remedy_that_wo
     sentence = str(error.value)
     for part in (f"the profile {profile} does not have ", first.because, f"({first.source})", first.instead):
         assert part in sentence
-    assert all(f"{key}={tables.written(chosen[key])}" in sentence for key in first.settings() & chosen.keys())
+    assert all(f"{key}={tables.format_value(chosen[key])}" in sentence for key in first.settings() & chosen.keys())
     remedies = re.findall(r"(?:set|leave) (\w+)(?:=| at )(\w+)", row.instead)
     better = {key: value for key, value in chosen.items() if key != row.fixed} | dict(remedies)
     assert row.fixed or remedies, "a remedy that can be typed"
@@ -178,7 +178,7 @@ def test_a_name_that_means_the_same_can_be_set_and_another_says_what_to_set(
     default = getattr(shipped().configure(profile), key)
     if name.is_synonym:
         assert shipped().resolve_aliases(profile, {name.name.upper(): default}) == {key: default, "profile": profile}
-        assert shipped().configure(profile, {name.name: tables.written(default)}) == shipped().configure(profile)
+        assert shipped().configure(profile, {name.name: tables.format_value(default)}) == shipped().configure(profile)
         return
     for text in name.values or ("true",):
         with pytest.raises(InputError) as error:

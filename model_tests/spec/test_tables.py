@@ -14,7 +14,7 @@ from hypothesis import given, settings
 
 from ackfsm import tables
 from ackfsm.network import Bounds
-from ackfsm.tables import EventRef, Fsm, Machine, Move, Relation, Specification
+from ackfsm.tables import EventRef, Fsm, Machine, Relation, RowKind, Specification
 from ackfsm.tables._conditions import ALWAYS
 from ackfsm.terms import Anomaly, Configuration, Fault, InputError, Profile, SpecError
 from model_tests.support.places import SPEC
@@ -131,9 +131,11 @@ def total_and_deterministic(fsm: Fsm) -> None:
     for (state, event), row in fsm.rows.items():
         assert (row.state, row.event) == (state, event)
         assert row.target in fsm.states
-        assert row.move is Move.TO or row.target == state
+        assert row.kind is RowKind.TO or row.target == state
         assert (
-            fsm.step(state, event) == fsm.step(state, str(event)) == (None if row.move is Move.REFUSE else row.target)
+            fsm.step(state, event)
+            == fsm.step(state, str(event))
+            == (None if row.kind is RowKind.REFUSE else row.target)
         )
 
 
@@ -159,7 +161,7 @@ def as_the_file_says(fsm: Fsm, table: Mapping[str, Any], known: Mapping[str, Any
     for (state, event), row in fsm.rows.items():
         says = expected[state, str(event)]
         move = "refuse" if "refuse" in says else "ignore" if "ignore" in says else "to"
-        assert (row.move, row.target) == (move, says.get("to", state))
+        assert (row.kind, row.target) == (move, says.get("to", state))
         assert row.because == (says["because"] if move == "to" else says[move])
         assert (row.source, row.error) == (says.get("source"), says.get("error"))
 
@@ -169,7 +171,7 @@ def test_every_row_has_its_reason_and_every_move_its_source() -> None:
     assert len(rows) > 300
     for row in rows:
         assert row.because.strip(), row.place
-        assert row.source or row.move is not Move.TO, row.place
+        assert row.source or row.kind is not RowKind.TO, row.place
 
 
 def test_every_row_knows_its_line() -> None:

@@ -211,7 +211,7 @@ def test_every_machine_that_takes_part_in_an_event_is_shown_with_all_its_states(
 
 
 def rows_of(fsm: Fsm) -> Mapping[tuple[str, str], tuple[str, str]]:
-    return {(state, str(event)): (row.move, row.target) for (state, event), row in fsm.rows.items()}
+    return {(state, str(event)): (row.kind, row.target) for (state, event), row in fsm.rows.items()}
 
 
 @pytest.mark.parametrize(("key", "value"), [(key, value) for key, kind in MODES for value in kind])

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from ackfsm import tables
 from ackfsm.network import Bounds, Instance, Network, NetworkEvent, Participant
-from ackfsm.tables import Condition, EventRef, Fsm, Move, Row, Specification, load
+from ackfsm.tables import Condition, EventRef, Fsm, Row, RowKind, Specification, load
 from ackfsm.tables._conditions import ALWAYS
 from ackfsm.tables._source import Document, read_document
 from ackfsm.terms import Anomaly, Configuration, Fault, Profile, key_type
@@ -140,7 +140,7 @@ def actions() -> list[str]:
 
 def row(state: str, event: EventRef, target: str | None, when: Condition = ALWAYS) -> Row:
     """A row of no file: to ``target``, or refused if there is none."""
-    move = Move.REFUSE if target is None else Move.TO
+    move = RowKind.REFUSE if target is None else RowKind.TO
     return Row(state, event, move, target or state, "a test", None, None, when, "nowhere.yaml", 1)
 
 

@@ -67,7 +67,7 @@ def test_a_fold_ends_where_stepping_by_hand_ends(
     for name in "xy":
         by_hand = [
             any(
-                end in watcher.marked or (drained and end in watcher.at_rest)
+                end in watcher.marked or (drained and end in watcher.marked_at_rest)
                 for watcher, end in zip(watchers, row, strict=True)
                 if watcher.name == name
             )
@@ -105,7 +105,7 @@ def test_a_machine_that_refuses_is_refused() -> None:
 
 
 def test_every_property_of_single_messages_is_folded_and_no_other() -> None:
-    folded = _watch.folded(shipped())
+    folded = _watch.folded_properties(shipped())
     assert Anomaly.LOSS in folded
     assert {Anomaly.WINDOW_OVERRUN, Anomaly.STUCK}.isdisjoint(folded)
 

@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from typing import Generic, TypeVar
 
-from ackfsm.tables import EventRef, Fsm, Move, Row
+from ackfsm.tables import EventRef, Fsm, Row, RowKind
 
 __all__ = ["REFUSED", "UNKNOWN", "Column", "LazyProduct"]
 
@@ -61,7 +61,7 @@ class LazyProduct(Generic[_Facts]):
         return tuple(
             (i, ref)
             for i, (fsm, ref) in enumerate(zip(self.fsms, refs, strict=True))
-            if ref is not None and ref in fsm.heard.get(ref.name, ())
+            if ref is not None and ref in fsm.reactive_events.get(ref.name, ())
         )
 
     def intern(self, states: tuple[str, ...]) -> int:
@@ -83,7 +83,7 @@ class LazyProduct(Generic[_Facts]):
             return state
         names = list(self.local_states[state])
         for i, row in self.rows(signal, self.local_states[state]):
-            if row.move is Move.REFUSE:
+            if row.kind is RowKind.REFUSE:
                 column[state] = REFUSED
                 return REFUSED
             names[i] = row.target
@@ -113,14 +113,14 @@ class LazyProduct(Generic[_Facts]):
             for i, ref in parts:
                 if i == machine:
                     row = self.fsms[i].rows[name, ref]
-                    refused |= (row.move is Move.REFUSE) << signal
-                    moved |= (row.move is not Move.REFUSE and row.target != name) << signal
+                    refused |= (row.kind is RowKind.REFUSE) << signal
+                    moved |= (row.kind is not RowKind.REFUSE and row.target != name) << signal
         return refused, moved
 
     def refusal(self, signal: int, state: int) -> Row | None:
         """The row that refuses, if one does."""
         rows = (row for _, row in self.rows(signal, self.local_states[state]))
-        return next((row for row in rows if row.move is Move.REFUSE), None)
+        return next((row for row in rows if row.kind is RowKind.REFUSE), None)
 
     def fsm(self, name: str) -> Fsm:
         """One of the machines."""

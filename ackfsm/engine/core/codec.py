@@ -1,4 +1,4 @@
-"""Write a message as the journal keeps it, and read it again.
+"""Encode a message for the journal, and decode it.
 
 A message in the journal has a form, the upper half of its first byte.  Form 0 has bytes alone as body, and neither a
 time nor ``reply_to`` nor ``correlation_id``; it is read, and form 1 is written.

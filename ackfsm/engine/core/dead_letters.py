@@ -1,4 +1,4 @@
-"""The dead-letter queue: it keeps the messages that were delivered as often as allowed, with the reason.
+"""The dead-letter queue: messages that reached the limit of delivery attempts, with the reason.
 
 The copy there is stored and the one in the first queue removed by one transaction of the journal, so that a crash
 finds the message in one of them (ART undelivered-messages; JMS 3.1, 3.5.11).

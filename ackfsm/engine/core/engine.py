@@ -1,4 +1,4 @@
-"""The engine of one broker: what the face around it works with."""
+"""The engine of one broker, as the JMS face around it uses it."""
 
 from __future__ import annotations
 

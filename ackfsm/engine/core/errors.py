@@ -1,4 +1,4 @@
-"""What the API raises, by the names of JMS."""
+"""The exceptions of the API, by their JMS names."""
 
 from __future__ import annotations
 

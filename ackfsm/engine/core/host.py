@@ -1,4 +1,4 @@
-"""What the core calls back: the protocols that the face around it fulfils."""
+"""The protocols that the core calls back, implemented by the JMS face around it."""
 
 from __future__ import annotations
 

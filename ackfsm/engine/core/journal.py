@@ -1,4 +1,4 @@
-"""Write what the tables ask to the journal, and perform what it has after a crash."""
+"""Write the journal entries that the tables ask for, and recover from them after a crash."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ackfsm.engine.core.model import SCOPES, Automaton, BoundEvent
 from ackfsm.engine.core.names import Agent, Event, Machine, Record, Redelivery
 from ackfsm.engine.core.stepper import Effect, Stepper
 from ackfsm.journal import ATTEMPTS, Crashable, Journal, JournalFailure, Kind, Live
-from ackfsm.tables import EventRef, Move
+from ackfsm.tables import EventRef, RowKind
 
 __all__ = ["UNDONE", "JournalAdapter"]
 
@@ -87,7 +87,7 @@ class JournalAdapter:
             return False
         if automaton not in self._journals_marks:
             row = automaton.fsm(Machine.REDELIVERY).rows[Redelivery.MARKED, EventRef(Event.BROKER_CRASH)]
-            self._journals_marks[automaton] = row.move is Move.IGNORE
+            self._journals_marks[automaton] = row.kind is RowKind.IGNORE
         return self._journals_marks[automaton]
 
     def _write_commits(self) -> None:

@@ -1,4 +1,4 @@
-"""Make links, and bind copies to them: from a sender to a queue, from there to a receiver, and to the next one."""
+"""Create links, and bind copies to them: from sender to queue to receiver, and to the next receiver."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Run: what is to be done next, at once or in virtual time, until a call that waits may return."""
+"""The run loop: performs pending events, at once or in virtual time, until a waiting call may return."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Macro-steps: an event of a copy and all that follows from it at once, remembered for the next copy.
+"""Macro-steps: an event of a copy with everything that follows at once, cached for the next copy.
 
 The next copy finds the tables in the states in which the last one found them.  So a macro-step that moved no other copy
 is recorded under the states in which it began, and the next time the groups are set to the states in which it ended.

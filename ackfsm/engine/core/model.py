@@ -1,4 +1,4 @@
-"""From the tables to automata: the events, the participants of each, and where other copies are looked for.
+"""Compile the tables to automata: the events, the participants of each, and where broadcasts look for copies.
 
 Machines of one message see the events of others: "a later one is dispatched".  A queue may hold a million messages, too
 many to ask each.  So each state of an automaton says to which of those *broadcasts* it would react (by refusing or by
@@ -18,7 +18,7 @@ from ackfsm.engine.core.automaton import LazyProduct
 from ackfsm.engine.core.names import Agent, Condition, Event
 from ackfsm.engine.core.names import Machine as Name
 from ackfsm.engine.core.table import ExecutionTable, read_execution
-from ackfsm.tables import EventRef, Fsm, Machine, Move, Per, Relation, Specification
+from ackfsm.tables import EventRef, Fsm, IndexKind, Machine, Relation, RowKind, Specification
 from ackfsm.terms import Configuration, Fault
 
 __all__ = ["SCOPES", "BoundEvent", "Broadcast", "EngineModel", "IndexRelation", "Role", "StateFacts"]
@@ -35,7 +35,7 @@ class IndexRelation(enum.IntEnum):
 
 
 class Role(enum.IntEnum):
-    """The machine groups that take group in an event of a copy, in the order of ``spec/execution.yaml``."""
+    """The machine groups that take part in an event of a copy, in the order of ``spec/execution.yaml``."""
 
     COPY = 0
     PRODUCER = 1
@@ -93,7 +93,7 @@ class BoundEvent:
 
     name: str
     number: int
-    per: Per
+    per: IndexKind
     agent: str
     roles: tuple[Role, ...]
     signal: int
@@ -177,7 +177,7 @@ class EngineModel:
             earlier_signal=_signal(number, IndexRelation.EARLIER),
             other_copy_signal=_signal(number, IndexRelation.OTHER_COPY),
             broadcasts=tuple(self._broadcasts_of(name, number)),
-            scope=self._scope(name) if declared.per is Per.SYSTEM else "",
+            scope=self._scope(name) if declared.per is IndexKind.SYSTEM else "",
             frame=None if frame is None else SCOPES.index(frame),
             record=self._record_of.get(name),
         )
@@ -203,9 +203,9 @@ class EngineModel:
                 ref = _ref(machine, name, relation)
                 if ref is None:
                     continue
-                by_message = Per.MESSAGE in (machine.per, self.specification.events[name].per)
+                by_message = IndexKind.MESSAGE in (machine.per, self.specification.events[name].per)
                 rows = tuple((state, machine.cells[state, ref]) for state in machine.states)
-                reactions = tuple((s, tuple((r.move, r.when.text, r.target == s) for r in cell)) for s, cell in rows)
+                reactions = tuple((s, tuple((r.kind, r.when.text, r.target == s) for r in cell)) for s, cell in rows)
                 yield (
                     self._shared_broadcast(
                         (machine_name, relation, by_message, reactions), scope, relation, by_message=by_message
@@ -231,7 +231,7 @@ class EngineModel:
     def _subscriptions(self) -> tuple[tuple[Broadcast, int], ...]:
         """Every broadcast with every signal that it carries."""
         sent = [pair for event in self.events.values() for pair in event.broadcasts]
-        system = [event for event in self.events.values() if event.per is Per.SYSTEM]
+        system = [event for event in self.events.values() if event.per is IndexKind.SYSTEM]
         return (*sent, *((self.all_copies(event.scope), event.signal) for event in system))
 
     def environment(self, configuration: Configuration, copy: int = 1) -> dict[str, Any]:
@@ -250,11 +250,13 @@ class EngineModel:
         if key not in self._automata:
             sending, receiving = self.environment(send, copy), self.environment(receive, copy)
             every = self._machines_of("copy")
-            machines = [m for m in every if copy == 1 or m.per is Per.COPY]
+            machines = [m for m in every if copy == 1 or m.per is IndexKind.COPY]
             fsms = [m.fsm(sending if self.table.index_scope.get(m.name) == "producer" else receiving) for m in machines]
             # What the machines of the message decide happens to each copy: the second one has a duplicate id too.
-            of_message = [m for m in every if copy != 1 and m.per is not Per.COPY]
-            self._automata[key] = self._automaton(machines, fsms, self._owned_events(of_message, receiving, Per.COPY))
+            of_message = [m for m in every if copy != 1 and m.per is not IndexKind.COPY]
+            self._automata[key] = self._automaton(
+                machines, fsms, self._owned_events(of_message, receiving, IndexKind.COPY)
+            )
         return self._automata[key]
 
     def detached_automaton(self, receive: Configuration, copy: int) -> Automaton:
@@ -275,19 +277,24 @@ class EngineModel:
             self._automata[key] = self._automaton(machines, [m.fsm(environment) for m in machines])
         return self._automata[key]
 
-    def _owned_events(self, machines: list[Machine], environment: Mapping[str, Any], per: Per) -> list[BoundEvent]:
+    def _owned_events(
+        self, machines: list[Machine], environment: Mapping[str, Any], per: IndexKind
+    ) -> list[BoundEvent]:
         """The automatic events of that kind that ``machines`` own and have a row for."""
         pairs = [(machine, machine.fsm(environment)) for machine in machines]
         return [
             event
             for event in self._automatic
-            if event.per is per and any(event.name in m.owns and f.moves(EventRef(event.name)) for m, f in pairs)
+            if event.per is per
+            and any(event.name in m.owns and f.has_transition(EventRef(event.name)) for m, f in pairs)
         ]
 
     def _automaton(self, machines: list[Machine], fsms: list[Fsm], also: Sequence[BoundEvent] = ()) -> Automaton:
         signals = list(zip(*map(self._refs, machines), strict=True))
         owned = [e for e in self._automatic if any(e.name in machine.owns for machine in machines)]
-        owned = [e for e in owned if any(f.moves(EventRef(e.name)) for f in fsms if e.name in _owns(machines, f))]
+        owned = [
+            e for e in owned if any(f.has_transition(EventRef(e.name)) for f in fsms if e.name in _owns(machines, f))
+        ]
         owned = [e for e in self._automatic if e in {*owned, *also}]
 
         def describe(automaton: Automaton, states: tuple[str, ...]) -> StateFacts:
@@ -314,7 +321,7 @@ class EngineModel:
         calls = [self.events[name] for name in _DELIVERY_CALLS] if Name.DELIVERY in at else []
 
         def refuses(states: tuple[str, ...], machine: str, ref: EventRef) -> bool:
-            return machine in at and fsms[at[machine]].rows[states[at[machine]], ref].move is Move.REFUSE
+            return machine in at and fsms[at[machine]].rows[states[at[machine]], ref].kind is RowKind.REFUSE
 
         observable = [event.signal for event in self.events.values() if self._is_observable(event)]
         return LazyProduct(fsms, signals, describe, observable)
@@ -330,7 +337,7 @@ class EngineModel:
     def _is_observable(self, event: BoundEvent) -> bool:
         """Whether the event is one of a copy that a client could notice."""
         recorded = event.agent == Agent.BROKER and self.specification.events[event.name].recorded is not None
-        return event.per is not Per.SYSTEM and (recorded or self.table.agent_rows[event.agent].observable)
+        return event.per is not IndexKind.SYSTEM and (recorded or self.table.agent_rows[event.agent].observable)
 
 
 def _owns(machines: list[Machine], fsm: Fsm) -> tuple[str, ...]:
@@ -344,7 +351,7 @@ def _signal(event: int, relation: IndexRelation) -> int:
 def _ref(machine: Machine, name: str, relation: IndexRelation) -> EventRef | None:
     """The name that ``machine`` has for ``name`` seen so, if it has one."""
     candidates: tuple[EventRef, ...]
-    if relation is IndexRelation.OWN or (relation is IndexRelation.OTHER_COPY and machine.per is not Per.COPY):
+    if relation is IndexRelation.OWN or (relation is IndexRelation.OTHER_COPY and machine.per is not IndexKind.COPY):
         candidates = (EventRef(name),)
     else:
         index = Relation.EARLIER if relation is IndexRelation.EARLIER else Relation.LATER

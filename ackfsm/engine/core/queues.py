@@ -1,4 +1,4 @@
-"""The queues of a broker, and the copies that come into them: sent, sent again, restored from the journal."""
+"""The queues of a broker and the copies in them: sent, sent again, restored from the journal."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ackfsm.engine.core.loop import RunLoop
 from ackfsm.engine.core.model import Automaton, Role
 from ackfsm.engine.core.names import DuplicateId, Entry, Event, Machine, Publication, PublishFrame, Record, Redelivery
 from ackfsm.journal import REMEMBERED, Live, Recovery
-from ackfsm.tables import Counter, EventRef, Move
+from ackfsm.tables import Counter, EventRef, RowKind
 from ackfsm.terms import Configuration, InputError
 
 __all__ = ["Queues"]
@@ -79,7 +79,7 @@ class Queues:
         """Whether the id has come with another message, which is synced first, and the tables have the broker look."""
         if duplicate_id not in self._duplicate_ids:
             return False
-        if not automaton.fsm(Machine.DUPLICATE_ID).moves(EventRef(Event.ACCEPT)):
+        if not automaton.fsm(Machine.DUPLICATE_ID).has_transition(EventRef(Event.ACCEPT)):
             return False
         self._loop.flush_all()
         return duplicate_id in self._duplicate_ids
@@ -165,6 +165,6 @@ class Queues:
         if live.attempts:
             numbers = [state for state in attempts.states if not state.endswith(Counter.OPEN)]
             number = numbers[min(live.attempts, len(numbers) - 1)]
-            if attempts.rows[number, EventRef(Event.BROKER_CRASH)].move is Move.IGNORE:  # the broker keeps the count
+            if attempts.rows[number, EventRef(Event.BROKER_CRASH)].kind is RowKind.IGNORE:  # the broker keeps the count
                 states[Machine.DELIVERY_ATTEMPTS] = number
         return copy.automaton.with_states(copy.state, **states)

@@ -1,4 +1,4 @@
-"""When things happen: at once, in virtual time, or in any order."""
+"""Schedulers: events happen at once, in virtual time, or in random order."""
 
 from __future__ import annotations
 

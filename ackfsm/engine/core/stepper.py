@@ -1,4 +1,4 @@
-"""Perform events: the table of every participant is asked, and all move or none does."""
+"""Perform events: the tables of all participants are evaluated, and all of them move or none."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ackfsm.engine.core.instances import (
     SenderLink,
 )
 from ackfsm.engine.core.model import Automaton, BoundEvent, Broadcast, EngineModel, IndexRelation, Role
-from ackfsm.tables import Counter, Per, Row
+from ackfsm.tables import Counter, IndexKind, Row
 from ackfsm.terms import Configuration
 
 __all__ = ["Effect", "Observer", "StepRecorder", "Stepper"]
@@ -273,6 +273,6 @@ def _shares_scope(event: BoundEvent, copy: Copy, other: Copy) -> bool:
 
 def _signal_for_other_copy(event: BoundEvent, copy: Copy) -> int:
     """The signal to the other copy of the message: an event of the message is its own too."""
-    if event.per is Per.MESSAGE:
+    if event.per is IndexKind.MESSAGE:
         return event.signal
     return event.other_copy_signal if copy.number > 1 else event.earlier_signal

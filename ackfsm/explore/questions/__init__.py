@@ -1,1 +1,1 @@
-"""What a check asks of a state space: anomalies, liveness, equality of two systems."""
+"""Questions about a state space: anomalies, liveness, trace equivalence."""

@@ -1,4 +1,4 @@
-"""What a configuration can reach under kinds of faults: the yardstick of recorded histories, cached between runs."""
+"""What a configuration can reach under given faults, to judge recorded histories by; cached between runs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ import platformdirs
 from ackfsm.explore.questions.check import check
 from ackfsm.files import write_file
 from ackfsm.network import Bounds
-from ackfsm.tables import COUNTED, Monitor, Per, Property, Relation, Specification
+from ackfsm.tables import BOUND_SETTINGS, IndexKind, Monitor, Property, Relation, Specification
 from ackfsm.terms import AckfsmError, Anomaly, Configuration, Fault
 
 __all__ = ["allowed", "why_undecided"]
@@ -161,12 +161,12 @@ def _needs_two(definition: Property) -> bool:
 def _compares(monitor: Monitor) -> bool:
     machine = monitor.machine
     hears = any(event.relation is not Relation.OWN for event in machine.alphabet)
-    return hears or (machine.counter is not None and machine.per is Per.SYSTEM)
+    return hears or (machine.counter is not None and machine.per is IndexKind.SYSTEM)
 
 
 def _with_bounds_of_one(configuration: Configuration, definition: Property) -> Configuration:
     counters = [monitor.machine.counter for monitor in definition.monitors if monitor.machine.counter]
-    keys = {COUNTED.get(counter.bound, counter.bound) for counter in counters}
+    keys = {BOUND_SETTINGS.get(counter.bound, counter.bound) for counter in counters}
     ones: dict[str, Any] = {key: 1 for key in keys if getattr(configuration, key)}
     return dataclasses.replace(configuration, **ones)
 

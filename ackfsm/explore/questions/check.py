@@ -1,4 +1,4 @@
-"""``check``: which anomalies a configuration can reach, and which of them it promised never to."""
+"""``check``: which anomalies a configuration can reach, and which of these it promises absent."""
 
 from __future__ import annotations
 
@@ -171,7 +171,7 @@ def check(  # noqa: PLR0913 - the options of a check
         exploration = explore(network, options)
     else:
         finished, events = finished_search(network, options)
-        liveness = find_liveness(finished, network, specification.progress, forever=forever, promised=promises)
+        liveness = find_liveness(finished, network, specification.liveness, forever=forever, promised=promises)
         exploration = exploration_of(finished, events)
     seconds = time.perf_counter() - begun
     findings = {
@@ -184,6 +184,6 @@ def check(  # noqa: PLR0913 - the options of a check
         for anomaly in specification.properties
     }
     lattice = specification.guarantees
-    standing = lattice.standing({anomaly: finding.reachable for anomaly, finding in findings.items()})
-    strongest = lattice.strongest(standing)
-    return Answer(network, exploration, seconds, findings, standing, strongest, liveness)
+    guarantees = lattice.evaluate({anomaly: finding.reachable for anomaly, finding in findings.items()})
+    strongest = lattice.strongest(guarantees)
+    return Answer(network, exploration, seconds, findings, guarantees, strongest, liveness)

@@ -15,7 +15,7 @@ from collections import deque
 from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from ackfsm.network import Network, NetworkEvent
-from ackfsm.tables import Move
+from ackfsm.tables import RowKind
 from ackfsm.terms import Fault, InputError, check_names, check_number
 from ackfsm.text import quoted
 
@@ -113,7 +113,7 @@ class _ObservableGraph:
     def _column(self, network: Network, instance: int, event: object) -> list[int]:
         fsm, numbers = network.instances[instance].fsm, self.numbers[instance]
         rows = [row for (_, other), row in fsm.rows.items() if other == event]
-        after = {row.state: -1 if row.move is Move.REFUSE else numbers[row.target] for row in rows}
+        after = {row.state: -1 if row.kind is RowKind.REFUSE else numbers[row.target] for row in rows}
         return [after[name] for name in fsm.states]
 
     def labelled(self, state: int) -> Iterator[tuple[str, int]]:

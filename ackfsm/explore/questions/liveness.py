@@ -1,4 +1,4 @@
-"""Liveness: what has to happen in the end, and a run in which it does not.
+"""Liveness: whether what has to happen happens in the end, and a run in which it does not.
 
 The run ends in a deadlock, quiescent while a machine waits, or in a lasso: the shortest run to a fair cycle, then the
 cycle.
@@ -35,7 +35,7 @@ class LivenessFinding:
     if the configuration promises the anomaly absent to which that machine belongs, and faults have stopped.
     """
 
-    progress: LivenessProperty
+    definition: LivenessProperty
     holds: bool | None
     kind: LivenessFailure | None = None
     steps: tuple[NetworkEvent, ...] = ()
@@ -84,24 +84,24 @@ def find_liveness(
     may never happen there is an end.  ``promised`` are the anomalies that are promised absent.
     """
     graph = LivenessGraph(search, network, forever)
-    machines = [_machines(network, progress.waiting) for progress in properties.values()]
+    machines = [_machines(network, definition.waiting) for definition in properties.values()]
     runs = [
         deadlock or graph.find_lasso(those)
         for deadlock, those in zip(graph.find_deadlocks(machines), machines, strict=True)
     ]
     return {
-        name: _finding(progress, run, promised if not forever else (), complete=search.complete)
-        for (name, progress), run in zip(properties.items(), runs, strict=True)
+        name: _finding(definition, run, promised if not forever else (), complete=search.complete)
+        for (name, definition), run in zip(properties.items(), runs, strict=True)
     }
 
 
 def _finding(
-    progress: LivenessProperty, run: LivenessViolation | None, promised: Collection[str], *, complete: bool
+    definition: LivenessProperty, run: LivenessViolation | None, promised: Collection[str], *, complete: bool
 ) -> LivenessFinding:
     if run is None:
-        return LivenessFinding(progress, holds=True if complete else None)
+        return LivenessFinding(definition, holds=True if complete else None)
     return LivenessFinding(
-        progress,
+        definition,
         holds=False,
         kind=LivenessFailure.LASSO if run.cycle else LivenessFailure.DEADLOCK,
         steps=run.steps,

@@ -1,4 +1,4 @@
-"""The graph of the states that a search has found, by the live events: its deadlocks and its fair cycles."""
+"""The graph of the states found, under the live events, with its deadlocks and fair cycles."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What need not be searched: a slice of the system, ample sets and sleep sets."""
+"""Reductions of the search: slices of the system, ample sets and sleep sets."""

@@ -88,7 +88,7 @@ class Slicer:
         if reached & (reached - 1):
             return True
         machine = self.network.instances[instance]
-        return any(machine.fsm.states[state] in machine.marked | machine.at_rest for state in bits(reached))
+        return any(machine.fsm.states[state] in machine.marked | machine.marked_at_rest for state in bits(reached))
 
 
 def slice_network(network: Network) -> Network:
@@ -195,5 +195,5 @@ class _Slice:
             instance,
             fsm=Fsm(fsm.name, states, fsm.initial, alphabet, rows),
             marked=instance.marked & frozenset(states),
-            at_rest=instance.at_rest & frozenset(states),
+            marked_at_rest=instance.marked_at_rest & frozenset(states),
         )

@@ -1,1 +1,1 @@
-"""What a search has found, performed by machines of the transitions library."""
+"""Replay of witnesses by machines of the transitions library."""

@@ -80,7 +80,9 @@ class Interpreter:
         found: dict[str, tuple[Instance, ...]] = {}
         rest = self.at_rest
         for instance, state in zip(self.network.instances, self.state, strict=True):
-            if instance.anomaly is not None and (state in instance.marked or (rest and state in instance.at_rest)):
+            if instance.anomaly is not None and (
+                state in instance.marked or (rest and state in instance.marked_at_rest)
+            ):
                 found[instance.anomaly] = (*found.get(instance.anomaly, ()), instance)
         return found
 

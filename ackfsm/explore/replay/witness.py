@@ -1,4 +1,4 @@
-"""Witnesses: what a search found, performed by the reference executor before it is shown."""
+"""Witnesses: runs that a search found, replayed by the reference executor."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Compiled code, cached between runs where it can be; where it cannot, it is compiled again with a warning.
+"""The cache of compiled code between runs; where it cannot be used, code is compiled again with a warning.
 
 Numba refuses to compile with a cache when it finds no folder for it, and fails in the midst of a search when its files
 are damaged or the disk is full.  It caches machine code, and runs what it reads: so a file is believed only if its

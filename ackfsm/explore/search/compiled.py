@@ -1,4 +1,4 @@
-"""The kernel compiled by Numba; importing this module costs what loading Numba costs."""
+"""The kernel compiled by Numba; importing this module imports Numba."""
 
 from __future__ import annotations
 

@@ -105,7 +105,7 @@ def anomaly_marks(
     for instance, states in observers:
         mark.append(len(always))
         always += [bit[instance.anomaly] * (state in instance.marked) for state in states]
-        at_rest += [bit[instance.anomaly] * (state in instance.at_rest) for state in states]
+        at_rest += [bit[instance.anomaly] * (state in instance.marked_at_rest) for state in states]
     return mark, always, at_rest
 
 

@@ -1,4 +1,4 @@
-"""Search a whole state space, and say what was found."""
+"""Search a whole state space, and return the states, transitions and witnesses."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""States that processes exchange, in integers only: serialised as states of machines, not as numbers of local states.
+"""Serialisation of states for other processes, in integers only: as states of machines, not numbers of local states.
 
 The number of a local state depends on when it is found, so it means nothing to another process.  A state is therefore
 exchanged as the packed machines of each of its components (``LocalStates.machines`` of the kernel),

@@ -1,4 +1,4 @@
-"""The bits of states and local states, and an encoded network by its components, as the kernel wants it."""
+"""The bit layout of states and local states, and an encoded network by its components, for the kernel."""
 
 from __future__ import annotations
 

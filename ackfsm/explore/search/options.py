@@ -1,4 +1,4 @@
-"""What a search can be asked for, and how much it does at a time."""
+"""The options of a search, and its batch sizes."""
 
 from __future__ import annotations
 

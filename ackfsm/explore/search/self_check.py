@@ -1,4 +1,4 @@
-"""Before a search says "all of them", some of its states are compared with the tables.
+"""A self-check at the end of a search: some of its states are compared with the tables.
 
 A state is reached again from the first one, by the parent pointers of the search and the rows of the tables
 (:meth:`ackfsm.network.Network.step` reads the same rows, by the same names).  What the search has for it must be that
@@ -22,7 +22,7 @@ from ackfsm.explore.search.kernel_ample import ample_event
 from ackfsm.explore.search.layout import LocalLayout, machine_states_of
 from ackfsm.explore.search.search import Search
 from ackfsm.network import Network, NetworkEvent, Participant
-from ackfsm.tables import EventRef, Move
+from ackfsm.tables import EventRef, RowKind
 from ackfsm.terms import DefectError
 
 __all__ = ["self_check", "successors_by_tables"]
@@ -91,7 +91,7 @@ def _anomalies_of(network: Network, state: _State, enabled: Sequence[NetworkEven
     """The anomalies that a state shows."""
     rest = all(event.may_never_happen for event in enabled)
     for instance, name in zip(network.instances, state, strict=True):
-        if instance.anomaly is not None and (name in instance.marked or (rest and name in instance.at_rest)):
+        if instance.anomaly is not None and (name in instance.marked or (rest and name in instance.marked_at_rest)):
             yield instance.anomaly
 
 
@@ -213,7 +213,7 @@ class _TableRows:
         for i, (name, known) in enumerate(zip(state, self._refused, strict=True)):
             if name not in known:
                 rows = self._network.instances[i].fsm.rows
-                known[name] = sum({bit for bit, event in self._events[i] if rows[name, event].move is Move.REFUSE})
+                known[name] = sum({bit for bit, event in self._events[i] if rows[name, event].kind is RowKind.REFUSE})
             refused |= known[name]
         return [self._network.events[n] for n in bits((1 << len(self._network.events)) - 1 & ~refused)]
 
@@ -226,7 +226,7 @@ class _TableRows:
             name = state[part.instance]
             if name not in known:
                 row = self._network.instances[part.instance].fsm.rows[name, part.event]
-                if row.move is Move.REFUSE:
+                if row.kind is RowKind.REFUSE:
                     return None
                 known[name] = row.target
             moved[part.instance] = known[name]

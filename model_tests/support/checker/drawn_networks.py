@@ -173,7 +173,7 @@ class _Making:
             plain,
             anomaly=self.draw.choice(_NAMES),
             marked=self._marked(plain.fsm.states),
-            at_rest=self._marked(plain.fsm.states),
+            marked_at_rest=self._marked(plain.fsm.states),
         )
 
     def _marked(self, states: Sequence[str]) -> frozenset[str]:

@@ -55,7 +55,7 @@ def breadth_first(network: Network, most: int | None = None) -> Searched:
 def anomalies_in(network: Network, state: Sequence[str], *, at_rest: bool) -> Iterator[str]:
     """The anomalies that ``state`` is."""
     for instance, name in zip(network.instances, state, strict=True):
-        if instance.anomaly is not None and (name in instance.marked or (at_rest and name in instance.at_rest)):
+        if instance.anomaly is not None and (name in instance.marked or (at_rest and name in instance.marked_at_rest)):
             yield instance.anomaly
 
 

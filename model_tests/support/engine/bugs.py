@@ -16,7 +16,7 @@ from ackfsm.engine.core.dispatcher import Dispatcher
 from ackfsm.engine.core.instances import Copy, Link, Queue
 from ackfsm.engine.core.model import BoundEvent
 from ackfsm.journal import Journal, Kind, MemoryJournal
-from ackfsm.tables import Move, Row, Specification
+from ackfsm.tables import Row, RowKind, Specification
 
 __all__ = [
     "Auditing",
@@ -60,9 +60,9 @@ class Change:
 
     def _changed(self, row: Row) -> Row:
         if self.to is None:
-            return dataclasses.replace(row, move=Move.REFUSE, target=row.state)
-        move = Move.IGNORE if self.to == row.state else Move.TO
-        return dataclasses.replace(row, move=move, target=self.to)
+            return dataclasses.replace(row, kind=RowKind.REFUSE, target=row.state)
+        kind = RowKind.IGNORE if self.to == row.state else RowKind.TO
+        return dataclasses.replace(row, kind=kind, target=self.to)
 
 
 @dataclasses.dataclass(frozen=True)

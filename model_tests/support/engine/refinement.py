@@ -23,7 +23,7 @@ from ackfsm.engine import Broker, Consumer, Producer
 from ackfsm.engine.core.instances import Copy, Link, MachineGroup
 from ackfsm.engine.core.model import BoundEvent
 from ackfsm.network import Bounds, Index, Network, NetworkEvent, compose
-from ackfsm.tables import Move, Per
+from ackfsm.tables import IndexKind, RowKind
 from ackfsm.terms import Configuration, Fault
 from model_tests.support.tables import shipped
 
@@ -110,7 +110,7 @@ class Refinement:
         for copy in (subject, subject.other_copy):
             if copy is not None:
                 self._copies[message, copy.number] = copy
-        return (message,) if event.per is Per.MESSAGE else (message, subject.number)
+        return (message,) if event.per is IndexKind.MESSAGE else (message, subject.number)
 
     def _concerns(self, session: Link) -> bool:
         """Whether it is the broker, or the session of a side as it is now: only that one is in the model."""
@@ -130,7 +130,7 @@ class Refinement:
     def _refusals(self, event: NetworkEvent) -> Iterator[tuple[int, str]]:
         for part in event.participants:
             row = self.network.instances[part.instance].fsm.rows[self.state[part.instance], part.event]
-            if row.move is Move.REFUSE:
+            if row.kind is RowKind.REFUSE:
                 yield part.instance, f"{self.network.instances[part.instance].label}, {row.state}: {row.because}"
 
     def _is_unsent(self, instance: int) -> bool:
@@ -149,7 +149,9 @@ class Refinement:
     def _read_journal_of_the_forgotten(self) -> None:
         """Choose for each copy that the engine has forgotten what the journal has of it: it does not matter."""
         names = [
-            name for name in self._core.events if name.startswith(_FATES) and self._core.events[name].per is Per.COPY
+            name
+            for name in self._core.events
+            if name.startswith(_FATES) and self._core.events[name].per is IndexKind.COPY
         ]
         for index, copy in self._copies.items():
             if copy.is_finished:

@@ -73,7 +73,7 @@ class NothingVouches(_Reader):
     def _proves_synced(self, frame: Frame) -> bool:  # noqa: ARG002
         return False
 
-    def _hold_to(self, said: Watermark | None, *, there: bool) -> None:
+    def _check_watermark(self, said: Watermark | None, *, there: bool) -> None:
         """Not done."""
 
 
@@ -96,9 +96,9 @@ class PromisesBeforeSync(FileJournal):
 class Marked(FileJournal):
     marks: type[WatermarkFile]
 
-    def _take(self) -> int:
+    def _lock_directory(self) -> int:
         self._watermark = self.marks(self._disk, self.path / WATERMARK)
-        return super()._take()
+        return super()._lock_directory()
 
 
 class UnsyncedMarks(WatermarkFile):
@@ -116,9 +116,9 @@ def marking(kind: type[WatermarkFile]) -> Callable[[SimulatedDisk], FileJournal]
 
 
 class TrustsTheWatermark(FileJournal):
-    def _mend(self, found: Scan) -> None:
+    def _repair(self, found: Scan) -> None:
         there = WATERMARK in self._disk.names(self.path)
-        super()._mend(dataclasses.replace(found, relies_on_watermark=found.relies_on_watermark or there))
+        super()._repair(dataclasses.replace(found, relies_on_watermark=found.relies_on_watermark or there))
 
 
 class RetriesSync(FileJournal):
@@ -148,9 +148,9 @@ class LeavesTheTail(FileJournal):
 
 
 class LeavesTheTailUnsynced(FileJournal):
-    def _mend(self, found: Scan) -> None:
+    def _repair(self, found: Scan) -> None:
         disk, self._disk = self._disk, WithoutFirstSync(self._disk, skip=True)
-        super()._mend(found)
+        super()._repair(found)
         self._disk = disk
 
 
@@ -160,9 +160,9 @@ class TrustsTheCache(FileJournal):
 
 
 class RemovesBeforeNamesAreSafe(FileJournal):
-    def _mend(self, found: Scan) -> None:
+    def _repair(self, found: Scan) -> None:
         self._remove(found.stale)
-        super()._mend(dataclasses.replace(found, stale=()))
+        super()._repair(dataclasses.replace(found, stale=()))
 
 
 class CommitsBeforeParts(FileJournal):

@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 
 from ackfsm.journal import FileJournal, JournalFailure, OsDisk, PostgresJournal, SqliteJournal
+from ackfsm.journal import _fail_stop as fail_stop
 from ackfsm.journal import _frame as frames
-from ackfsm.journal import _mortal as mortal
 from ackfsm.journal import _sql as sql_
 from ackfsm.journal import _sqlite as sqlite_
 from ackfsm.journal._disk import _Lock
@@ -187,14 +187,14 @@ CHECKSUM_BUGS: Mapping[str, Callable[[pytest.MonkeyPatch], None]] = {
 
 
 def _only_failures_poison(patch: pytest.MonkeyPatch) -> None:
-    leave = mortal._Call.__exit__  # noqa: SLF001
+    leave = fail_stop._Call.__exit__  # noqa: SLF001
 
-    def leaves(self: mortal._Call, kind: Any, error: BaseException | None, trace: Any) -> None:
+    def leaves(self: fail_stop._Call, kind: Any, error: BaseException | None, trace: Any) -> None:
         leave(self, kind, error, trace)
         if error is not None and not isinstance(error, (*self._journal.failures, JournalFailure)):
             self._journal._failed = None  # noqa: SLF001
 
-    patch.setattr(mortal._Call, "__exit__", leaves)  # noqa: SLF001
+    patch.setattr(fail_stop._Call, "__exit__", leaves)  # noqa: SLF001
 
 
 def _empties_first(patch: pytest.MonkeyPatch) -> None:
@@ -211,7 +211,7 @@ def _empties_first(patch: pytest.MonkeyPatch) -> None:
 
 
 def _leaves_the_lock(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(FileJournal, "_let_go", lambda self: self._let_go_of_files())
+    patch.setattr(FileJournal, "_close_resources", lambda self: self._close_files())
     patch.setattr(_Lock, "__del__", _nothing)
 
 
@@ -230,7 +230,10 @@ FORK_BUGS: Mapping[str, tuple[str, Callable[[pytest.MonkeyPatch], None]]] = {
         "sqlite",
         lambda patch: patch.setattr(SqliteJournal, "_forked", SqlJournal._forked),  # noqa: SLF001
     ),
-    "a fork gives the lock back": ("file", lambda patch: patch.setattr(FileJournal, "_forked", FileJournal._let_go)),  # noqa: SLF001
+    "a fork gives the lock back": (
+        "file",
+        lambda patch: patch.setattr(FileJournal, "_forked", FileJournal._close_resources),  # noqa: SLF001
+    ),
 }
 """What a fork shows."""
 
@@ -243,7 +246,7 @@ ROW_BUGS: Mapping[str, Callable[[pytest.MonkeyPatch], None]] = {
         sqlite_, "check_head", lambda _, columns: Head(*columns[:-1])
     ),
     "pages are not checked": lambda patch: patch.setattr(sqlite_, "_check_pages", _nothing),
-    "closing moves damage before it is looked at": lambda patch: patch.setattr(sqlite_, "_look", _nothing),
+    "closing moves damage before it is looked at": lambda patch: patch.setattr(sqlite_, "_refuse_unusable", _nothing),
 }
 """What a flipped byte of an SQLite file shows."""
 

@@ -1,4 +1,4 @@
-"""What lies at rest when a test is done: messages that nobody has consumed, and what may be wrong."""
+"""Messages that are left in queues when a test ends, each with the likely mistake."""
 
 from __future__ import annotations
 
@@ -8,44 +8,47 @@ from collections.abc import Collection, Iterable, Iterator
 from ackfsm.engine import Broker
 from ackfsm.text import quoted
 
-__all__ = ["OUTSIDE", "named", "rest"]
+__all__ = ["OUTSIDE", "messages_left", "named"]
 
 OUTSIDE = "outside"
-"""As what the test itself sends."""
+"""The name of the test itself as a client in the history."""
 
 _SHOWN = 60
 _LISTED = 5
 
 
 def named(names: Iterable[str]) -> str:
-    """Names of queues, in words."""
+    """The names of queues as text."""
     ordered = sorted(names)
     more = f" and {len(ordered) - _LISTED} more" if len(ordered) > _LISTED else ""
     return ", ".join(quoted(name, _SHOWN) for name in ordered[:_LISTED]) + more
 
 
-def rest(broker: Broker, consumed: Collection[str], collected: Collection[str], leaving: Collection[str]) -> list[str]:
-    """A sentence for each queue in which messages are left that nobody said would stay.
+def messages_left(
+    broker: Broker, consumed: Collection[str], collected: Collection[str], leaving: Collection[str]
+) -> list[str]:
+    """A sentence for each queue in which messages are left that the test did not declare.
 
     Args:
         broker: with the queues, and a history.
-        consumed: from which the application has consumed.
-        collected: which the test has emptied itself.
-        leaving: in which messages may stay.
+        consumed: queues from which the application has consumed.
+        collected: queues that the test has emptied itself.
+        leaving: queues in which messages may stay.
     """
     senders = _senders(broker)
     lengths = {name: broker.queue(name).length for name in sorted({*senders, *consumed})}
     left = {name: length for name, length in lengths.items() if length and name not in leaving}
     known = {*consumed, *collected, *leaving}
     return [
-        " ".join(_said(name, length, senders.get(name, ["nobody"]), consumed, known)) for name, length in left.items()
+        " ".join(_sentence(name, length, senders.get(name, ["nobody"]), consumed, known))
+        for name, length in left.items()
     ]
 
 
-def _said(
+def _sentence(
     name: str, length: int, senders: Collection[str], consumed: Collection[str], known: set[str]
 ) -> Iterator[str]:
-    """What is left in a queue, and what to do; ``known`` are the names that may have been meant."""
+    """What is left in a queue, and the remedy; ``known`` are the names of which it may be a misspelling."""
     queue = quoted(name, _SHOWN)
     count, are = (f"{length:,} messages", "are") if length > 1 else ("1 message", "is")
     yield f"{count} that {' and '.join(senders)} sent to {queue} {are} left:"
@@ -63,12 +66,12 @@ def _reading(consumed: Collection[str]) -> str:
 
 
 def _senders(broker: Broker) -> dict[str, list[str]]:
-    """The queues to which something was sent, each with who has sent it."""
+    """The queues to which something was sent, each with its senders."""
     found: dict[str, list[str]] = {}
     for line in broker.history.lines if broker.history is not None else ():
         if line["event"] == "send":
-            who = "the test" if line["process"] == OUTSIDE else "the application"
+            sender = "the test" if line["process"] == OUTSIDE else "the application"
             senders = found.setdefault(str(line["queue"]), [])
-            if who not in senders:
-                senders.append(who)
+            if sender not in senders:
+                senders.append(sender)
     return found

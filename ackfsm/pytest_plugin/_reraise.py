@@ -1,8 +1,8 @@
 """An exception that ends an application, and is raised again at its next line if the application catches it.
 
 Python lets any code catch any exception.  So this one notices when it is deleted, which is when a bare ``except`` has
-handled it, and sets a trace function that raises it anew at the next line of the application: that line is outside of
-the ``try``, or the one after it is.  So a loop that catches everything is left, and then the loop around it.
+handled it, and sets a trace function that raises it again at the next line of the application: that line is outside
+of the ``try``, or the one after it is.  So a loop that catches everything is left, and then the loop around it.
 """
 
 from __future__ import annotations
@@ -15,18 +15,18 @@ from typing import Any, Self
 
 from ackfsm.pytest_plugin._crash import Endless
 
-__all__ = ["Again", "Returning", "applications"]
+__all__ = ["Reraised", "Reraising", "application_frame"]
 
 _OURS = "ackfsm"
 _WAITING = ("ackfsm.pytest_plugin._loop", "select")
-"""Where an event loop waits for what is outside."""
+"""Where an event loop waits for something outside."""
 
 _OUTERMOST = "ackfsm.pytest_plugin._trial"
 _STANDARD = sysconfig.get_path("stdlib")
 
 
-class Returning:
-    """While it is entered, :class:`Again` is raised again in this thread; then the former trace function is set."""
+class Reraising:
+    """A context in which :class:`Reraised` is raised again in this thread; its end restores the trace function."""
 
     def __init__(self) -> None:
         self._before: Any = None
@@ -43,23 +43,23 @@ class Returning:
         if self._traces:
             sys.settrace(self._before)
 
-    def forgotten(self, frame: FrameType | None) -> None:
-        """An :class:`Again` is gone while ``frame`` runs: have the next line of the application raise another."""
+    def reraise(self, frame: FrameType | None) -> None:
+        """A :class:`Reraised` was deleted while ``frame`` runs: raise another at the next line of the application."""
         if not self._traces:
             self._traces, self._before = True, sys.gettrace()
         while frame is not None and frame.f_globals.get("__name__") != _OUTERMOST:
-            if _is_its(frame):
+            if _is_application(frame):
                 frame.f_trace = _raise
             frame = frame.f_back
         sys.settrace(_raise)
 
 
-_ENTERED: dict[int, Returning] = {}
+_ENTERED: dict[int, Reraising] = {}
 """By thread."""
 
 
-class Again(Endless):
-    """The application ends here, whatever it catches.
+class Reraised(Endless):
+    """The application is to end, whatever it catches.
 
     Raise the class, not an instance: then the handler has the only reference, and the error is raised again when the
     handler drops it.
@@ -70,23 +70,23 @@ class Again(Endless):
         self._entered = _ENTERED.get(threading.get_ident())
 
     def __del__(self) -> None:
-        """It was caught, and the application goes on, if it is still that one."""
+        """It was caught: raise it again, unless another application runs by now."""
         entered = _ENTERED.get(threading.get_ident())
         if entered is not None and entered is self._entered:
-            entered.forgotten(sys._getframe(1))  # noqa: SLF001 - its documented name
+            entered.reraise(sys._getframe(1))  # noqa: SLF001 - its documented name
 
 
 def _raise(frame: FrameType, event: str, _: object) -> Any:
     """Trace: raise at the next line of the application (Python then traces no more)."""
-    if not _is_its(frame):
+    if not _is_application(frame):
         return None
     if event == "line":
-        raise Again
+        raise Reraised
     return _raise
 
 
-def applications(frame: FrameType | None) -> FrameType | None:
-    """Where the application stands, ``None`` while the engine is at work for it, which is not to be torn."""
+def application_frame(frame: FrameType | None) -> FrameType | None:
+    """The frame of the application; ``None`` while the engine works for it, which must not be interrupted."""
     while frame is not None:
         module = str(frame.f_globals.get("__name__"))
         if module.partition(".")[0] == _OURS:
@@ -97,11 +97,11 @@ def applications(frame: FrameType | None) -> FrameType | None:
     return None
 
 
-def _is_its(frame: FrameType) -> bool:
-    """Whether the code is the application's."""
-    return applications(frame) is frame and str(frame.f_globals.get("__name__")).partition(".")[0] != _OURS
+def _is_application(frame: FrameType) -> bool:
+    """Whether the frame is code of the application."""
+    return application_frame(frame) is frame and str(frame.f_globals.get("__name__")).partition(".")[0] != _OURS
 
 
 def _is_standard(file: str) -> bool:
-    """Whether it is Python's own: what calls it is meant."""
+    """Whether it is a file of the standard library, whose caller is meant."""
     return file.startswith("<frozen ") or (file.startswith(_STANDARD) and "-packages" not in file)

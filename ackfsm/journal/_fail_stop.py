@@ -1,4 +1,4 @@
-"""What ends a journal: a failure, an exception in the middle of a call, closing, a fork; then every call says so."""
+"""Fail-stop journals: after a failure, an interrupted call, closing or a fork, every call raises."""
 
 from __future__ import annotations
 
@@ -11,19 +11,18 @@ from types import TracebackType
 from ackfsm.journal._disk import no_room
 from ackfsm.journal._entry import JournalFailure
 
-__all__ = ["CLOSED_ALREADY", "Mortal"]
+__all__ = ["CLOSED_ALREADY", "FailStop"]
 
 CLOSED_ALREADY = "it is closed"
 
 
-class Mortal(abc.ABC):
-    """A journal until it ends.
+class FailStop(abc.ABC):
+    """The base of journals that stop for good at the first failure.
 
-    A call that changes something marks the journal as failed before it begins, and clears the mark when it has ended
-    well.  So after any exception (also one or more of a signal handler), and for a call in the middle of another, the
-    journal says that it has failed.
+    A call that changes something marks the journal as failed before it begins, and clears the mark when it has
+    succeeded.  So the journal has failed after any exception (also of a signal handler), and for a call inside another.
 
-    ``failures`` are the exceptions by which the layer below says that it has failed.
+    ``failures`` are the exceptions that the layer below raises for its failures.
     """
 
     failures: tuple[type[Exception], ...] = (OSError,)
@@ -31,23 +30,23 @@ class Mortal(abc.ABC):
     _failed: str | None = None
 
     @abc.abstractmethod
-    def _let_go(self) -> None:
-        """Release files, connections and locks; doing so twice is harmless."""
+    def _close_resources(self) -> None:
+        """Close files and connections, release locks; idempotent."""
 
     @abc.abstractmethod
     def _forked(self) -> None:
-        """In a fork: give up its copies of files, connections and locks without any effect on those of the parent."""
+        """In a fork: close its copies of files, connections and locks without any effect on those of the parent."""
 
-    def _alive(self) -> None:
+    def _ensure_open(self) -> None:
         if self._failed is not None:
             raise JournalFailure(f"{self._name}: {self._failed}; open the journal again to find out what it holds")
 
     def _during(self, doing: str) -> _Call:
-        """Around a call: from now on the journal has failed, unless the call ends well."""
+        """A context around a call: the journal has failed unless the call succeeds."""
         return _Call(self, doing)
 
     def _poison(self, doing: str, error: Exception) -> JournalFailure:
-        """After a failure nobody knows what the disk holds: nothing more is written, nothing more is confirmed."""
+        """Stop for good: after a failure the content of the disk is unknown, so nothing more is confirmed."""
         self._failed = f"{doing} failed ({_reason(error)})"
         full = self._full(error)
         return JournalFailure(
@@ -57,24 +56,24 @@ class Mortal(abc.ABC):
         )
 
     def _full(self, error: BaseException) -> bool:
-        """Whether it failed because there is no room left."""
+        """Whether the error means that no room is left."""
         return no_room(error)
 
     def _watch_forks(self) -> None:
-        """From now on a fork of this process does not have this journal."""
+        """Make every later fork of this process give up this journal."""
         _open_here().add(self)
 
 
 class _Call:
-    """A call that is running; a class because a generator would take longer."""
+    """The context of a running call; a class, since a generator would be slower."""
 
     __slots__ = ("_doing", "_journal")
 
-    def __init__(self, journal: Mortal, doing: str) -> None:
+    def __init__(self, journal: FailStop, doing: str) -> None:
         self._journal, self._doing = journal, doing
 
     def __enter__(self) -> None:
-        self._journal._alive()  # noqa: SLF001 - a part of it
+        self._journal._ensure_open()  # noqa: SLF001 - a part of it
         self._journal._failed = f"{self._doing} has begun and has not ended"  # noqa: SLF001
 
     def __exit__(
@@ -90,14 +89,14 @@ class _Call:
 
 
 def _reason(error: Exception) -> str:
-    said = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-    return " ".join(said.split())
+    text = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+    return " ".join(text.split())
 
 
 @functools.cache
-def _open_here() -> weakref.WeakSet[Mortal]:
-    """The open journals of this process; the first call asks to be told of forks."""
-    journals: weakref.WeakSet[Mortal] = weakref.WeakSet()
+def _open_here() -> weakref.WeakSet[FailStop]:
+    """The open journals of this process; the first call registers the handler of forks."""
+    journals: weakref.WeakSet[FailStop] = weakref.WeakSet()
     parent = [os.getpid()]
 
     def forked() -> None:
