@@ -9,11 +9,14 @@ import weakref
 from types import TracebackType
 
 from ackfsm.journal._disk import no_room
-from ackfsm.journal._entry import JournalFailure
+from ackfsm.journal._entry import LARGEST, NUMBERS, Entry, JournalFailure, Kind, check
 
-__all__ = ["CLOSED_ALREADY", "FailStop"]
+__all__ = ["CLOSED_ALREADY", "BufferedJournal", "FailStop"]
 
 CLOSED_ALREADY = "it is closed"
+
+_CHECKED = 3
+"""Kinds from this one on are checked further."""
 
 
 class FailStop(abc.ABC):
@@ -62,6 +65,32 @@ class FailStop(abc.ABC):
     def _watch_forks(self) -> None:
         """Make every later fork of this process give up this journal."""
         _open_here().add(self)
+
+
+class BufferedJournal(FailStop):
+    """A journal that keeps what is appended in memory until the next write.
+
+    ``_waiting`` are these entries, ``_written`` is the position behind the last that was written.
+    """
+
+    _waiting: list[Entry]
+    _written: int
+
+    def append(self, kind: Kind, key: int, data: bytes = b"", transaction: int = 0) -> int:
+        """See :meth:`ackfsm.journal.Journal.append`."""
+        plain = 0 < kind < _CHECKED and 0 <= key < NUMBERS and type(data) is bytes and len(data) <= LARGEST
+        if transaction or self._failed or not plain:
+            self._ensure_open()
+            check(kind, key, data, transaction)
+        waiting = self._waiting
+        position = self._written + len(waiting)
+        waiting.append((kind, key, data, transaction))
+        return position
+
+    @property
+    def _next(self) -> int:
+        """The position of the next entry: derived from the entries, so that no exception can make the two differ."""
+        return self._written + len(self._waiting)
 
 
 class _Call:

@@ -7,8 +7,8 @@ from operator import itemgetter
 from pathlib import Path
 
 from ackfsm.journal._disk import Disk, OsDisk, machine_failed, write_all
-from ackfsm.journal._entry import LARGEST, NUMBERS, Entry, Kind, check
-from ackfsm.journal._fail_stop import CLOSED_ALREADY, FailStop
+from ackfsm.journal._entry import Entry
+from ackfsm.journal._fail_stop import CLOSED_ALREADY, BufferedJournal
 from ackfsm.journal._frame import CLOSED, SEAL, SEGMENT, SegmentHeader, encode, mark
 from ackfsm.journal._protocol import REMEMBERED, Compaction
 from ackfsm.journal._recovery import Replay
@@ -20,14 +20,12 @@ from ackfsm.text import shown
 
 __all__ = ["FileJournal"]
 
-_CHECKED = 3
-"""Kinds from this one on are checked further."""
 _DATA = itemgetter(2)
 _MANY = 8
 """From this number on the segments are merged when the journal is opened."""
 
 
-class FileJournal(FailStop):
+class FileJournal(BufferedJournal):
     """A directory of segments, each a file of frames with checksums (:mod:`ackfsm.journal._frame`).
 
     Everything appended since the last write goes out as one frame, and one sync covers all of it.  Opening cuts what
@@ -89,7 +87,7 @@ class FileJournal(FailStop):
         found = self._read()
         self._replay: Replay = found.replay
         self._replay.new_epoch()
-        self._waiting: list[Entry] = []
+        self._waiting = []
         self._written = self._synced = found.position
         self._epoch = found.segments[-1].header.epoch + 1 if found.segments else 1
         self._sequence = found.segments[-1].header.sequence if found.segments else 0
@@ -136,17 +134,6 @@ class FileJournal(FailStop):
 
     # the protocol
 
-    def append(self, kind: Kind, key: int, data: bytes = b"", transaction: int = 0) -> int:
-        """See :meth:`ackfsm.journal.Journal.append`."""
-        plain = 0 < kind < _CHECKED and 0 <= key < NUMBERS and type(data) is bytes and len(data) <= LARGEST
-        if transaction or self._failed or not plain:
-            self._ensure_open()
-            check(kind, key, data, transaction)
-        waiting = self._waiting
-        position = self._written + len(waiting)
-        waiting.append((kind, key, data, transaction))
-        return position
-
     def write(self) -> int:
         """See :meth:`ackfsm.journal.Journal.write`: one write, of one frame unless it is very long."""
         with self._during("writing"):
@@ -179,11 +166,6 @@ class FileJournal(FailStop):
             self._close_resources()
 
     # writing
-
-    @property
-    def _next(self) -> int:
-        """The position of the next entry: derived from the entries, so that no exception can make the two differ."""
-        return self._written + len(self._waiting)
 
     def _write_and_sync(self) -> None:
         if self._waiting:

@@ -10,8 +10,8 @@ import zlib
 from collections.abc import Callable, Generator, Iterable, Sequence
 from typing import Self, TypeAlias
 
-from ackfsm.journal._entry import LARGEST, NUMBERS, Entry, JournalDamaged, Kind, check, newer
-from ackfsm.journal._fail_stop import CLOSED_ALREADY, FailStop
+from ackfsm.journal._entry import NUMBERS, Entry, JournalDamaged, check, newer
+from ackfsm.journal._fail_stop import CLOSED_ALREADY, BufferedJournal
 from ackfsm.journal._protocol import Compaction
 from ackfsm.journal._recovery import Recovery, Replay
 from ackfsm.journal._watermark import Watermark, shortfall
@@ -33,8 +33,6 @@ __all__ = [
 Row: TypeAlias = tuple[int, int, int, int, int, bytes, int]
 """Position, epoch, kind, key, transaction, data, checksum."""
 
-_CHECKED = 3
-"""Kinds from this one on are checked further."""
 _FEW = 10_000
 """Journals with fewer entries than this are not compacted automatically."""
 _COLUMNS = struct.Struct("<QIBQQ")
@@ -198,7 +196,7 @@ def _recomputed(found: Row) -> Row | None:
         return None
 
 
-class SqlJournal(FailStop):
+class SqlJournal(BufferedJournal):
     """A journal whose entries are rows; a subclass stores the rows."""
 
     recovery: Recovery
@@ -208,7 +206,7 @@ class SqlJournal(FailStop):
             raise InputError(f"remembered is {remembered}; it is how many duplicate-ids are kept, from 0")
         self._name, self._remembered = name, remembered
         self._released = self._ended = False
-        self._waiting: list[Entry] = []
+        self._waiting = []
         self._watch_forks()
 
     @abc.abstractmethod
@@ -256,22 +254,6 @@ class SqlJournal(FailStop):
 
     def _head(self) -> Head:
         return Head(self._epoch, self._replay.next_key, self._first, self._next, self._closed)
-
-    def append(self, kind: Kind, key: int, data: bytes = b"", transaction: int = 0) -> int:
-        """See :meth:`ackfsm.journal.Journal.append`."""
-        plain = 0 < kind < _CHECKED and 0 <= key < NUMBERS and type(data) is bytes and len(data) <= LARGEST
-        if transaction or self._failed or not plain:
-            self._ensure_open()
-            check(kind, key, data, transaction)
-        waiting = self._waiting
-        position = self._written + len(waiting)
-        waiting.append((kind, key, data, transaction))
-        return position
-
-    @property
-    def _next(self) -> int:
-        """The position of the next entry: derived from the entries, so that no exception can make the two differ."""
-        return self._written + len(self._waiting)
 
     def write(self) -> int:
         """See :meth:`ackfsm.journal.Journal.write`: one transaction of the database that does not wait for the disk."""
