@@ -196,22 +196,22 @@ class EngineModel:
         return next(scope for scope in ("broker", "producer", "consumer") if scope in touched)
 
     def _broadcasts_of(self, name: str, number: int) -> Iterator[tuple[Broadcast, int]]:
-        """The broadcasts of ``name`` to others of a connection, a queue or a session; equal rows share one."""
+        """The broadcasts of ``name`` to others of a connection, a queue or a session; equal rows share one.
+
+        All machines of a scope share it too, so that a copy is indexed once, whichever of them reacts.
+        """
+        of_message = self.specification.events[name].per is IndexKind.MESSAGE
+        groups: dict[tuple[str, IndexRelation, bool], list[object]] = {}
         for machine_name, scope in self.table.index_scope.items():
             machine = self.specification.machines[machine_name]
             for relation in (IndexRelation.EARLIER, IndexRelation.LATER):
                 ref = _ref(machine, name, relation)
-                if ref is None:
-                    continue
-                by_message = IndexKind.MESSAGE in (machine.per, self.specification.events[name].per)
-                rows = tuple((state, machine.cells[state, ref]) for state in machine.states)
-                reactions = tuple((s, tuple((r.kind, r.when.text, r.target == s) for r in cell)) for s, cell in rows)
-                yield (
-                    self._shared_broadcast(
-                        (machine_name, relation, by_message, reactions), scope, relation, by_message=by_message
-                    ),
-                    _signal(number, relation),
-                )
+                if ref is not None:
+                    by_message = of_message or machine.per is IndexKind.MESSAGE
+                    groups.setdefault((scope, relation, by_message), []).append(_reactions(machine, ref))
+        for (scope, relation, by_message), reactions in groups.items():
+            key = (scope, relation, by_message, *reactions)
+            yield self._shared_broadcast(key, scope, relation, by_message=by_message), _signal(number, relation)
 
     def _shared_broadcast(self, key: object, scope: str, relation: IndexRelation, *, by_message: bool) -> Broadcast:
         if key not in self._broadcasts:
@@ -346,6 +346,12 @@ def _owns(machines: list[Machine], fsm: Fsm) -> tuple[str, ...]:
 
 def _signal(event: int, relation: IndexRelation) -> int:
     return event * len(IndexRelation) + relation
+
+
+def _reactions(machine: Machine, ref: EventRef) -> object:
+    """What a machine does about an event in each of its states, to be compared."""
+    cells = ((state, machine.cells[state, ref]) for state in machine.states)
+    return machine.name, tuple((s, tuple((r.kind, r.when.text, r.target == s) for r in cell)) for s, cell in cells)
 
 
 def _ref(machine: Machine, name: str, relation: IndexRelation) -> EventRef | None:
