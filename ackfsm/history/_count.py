@@ -61,6 +61,7 @@ def torn_transactions(events: Events, rest: Quiescence) -> tuple[Ints, bool]:
     Of those at rest: some but not all of the sends were delivered (or expired, or were dead-lettered),
     or, the outcome being in doubt, some but not all of the consumed messages came again.  What was dead-lettered or
     expired was not consumed either, even if it was delivered later: from what a client had before its connection broke.
+    A message that was sent again is left out of the consumed ones: that it came again may be its second copy.
     """
     count = events.count_of("message")
     ended = _last(events, count, Event.EXPIRED, Event.DEAD_LETTERED) != NONE
@@ -69,7 +70,10 @@ def torn_transactions(events: Events, rest: Quiescence) -> tuple[Ints, bool]:
     transaction, message, _ = distinct_pairs(events.transaction[sends], events.message[sends])
     torn_sends = _partly(events, transaction, came[message] != NONE, rest.judged[message])
     doubt = _in_doubt(events)
+    resent = np.zeros(count, np.bool_)
+    resent[events.message[events.places(Event.RESEND)]] = True
     taken = _inside(events, Event.DELIVERED)
+    taken = taken[~resent[events.message[taken]]]
     transaction, message, last = distinct_pairs(events.transaction[taken], events.message[taken])
     doubtful = doubt[transaction] != NONE
     transaction, message, delivery = transaction[doubtful], message[doubtful], taken[last[doubtful]]

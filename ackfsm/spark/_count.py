@@ -55,14 +55,14 @@ def torn_transactions(events: DataFrame, lived: DataFrame) -> DataFrame:
 
     The members are the messages that were sent in the transaction, which took effect if they came; or, where it is
     in doubt whether it was committed, those that were delivered in it, which did not take effect if they came again
-    or were dead-lettered or expired.
+    or were dead-lettered or expired; but not those that were sent again, of which a second copy may have come.
 
     Returns:
         rows of ``tx`` and ``in_doubt`` (which of the two), with ``judged`` (whether all members are at rest) and
         ``torn`` (judged, and a part took effect).
     """
     inside = events.where("tx is not null")
-    fates = lived.select("message", "came_at", "ended", "judged", "drained_at")
+    fates = lived.select("message", "came_at", "ended", "judged", "drained_at", "resent")
     members = _sent_in(inside, fates).unionByName(_taken_in_doubt(inside, fates))
     whole = members.groupBy("tx", "in_doubt").agg(
         sf.bool_and("judged").alias("judged"), sf.bool_or("came").alias("some"), sf.bool_and("came").alias("all")
@@ -85,7 +85,7 @@ def _taken_in_doubt(inside: DataFrame, fates: DataFrame) -> DataFrame:
         )
     )
     taken = inside.where("event = 'delivered'").groupBy("tx", "message").agg(sf.max("at").alias("taken_at"))
-    rows = taken.join(doubt.where("not committed"), "tx").join(fates, "message")
+    rows = taken.join(doubt.where("not committed"), "tx").join(fates.where("not resent"), "message")
     judged = sf.col("judged") & (sf.col("drained_at") > sf.col("doubt_at"))
     return _members(rows, sf.expr("ended or came_at > taken_at"), judged, in_doubt=True)
 

@@ -152,6 +152,23 @@ CASES: dict[str, tuple[Anomaly, str, set[str] | None]] = {
         """,
         {"t"},
     ),
+    "consumed, in doubt, the second copy of one came": (
+        Anomaly.TORN_TRANSACTION,
+        """
+        p send m1; p send m2; p resend m2; c delivered m1 clear transaction=t; c delivered m2 clear transaction=t
+        c commit transaction=t; c commit_in_doubt transaction=t; c delivered m2 clear; n drained
+        """,
+        set(),
+    ),
+    "consumed, in doubt, the second copy of one came and another came again alone": (
+        Anomaly.TORN_TRANSACTION,
+        """
+        p send m1; p send m2; p send m3; p resend m2
+        c delivered m1 clear transaction=t; c delivered m2 clear transaction=t; c delivered m3 clear transaction=t
+        c commit transaction=t; c commit_in_doubt transaction=t; c delivered m2 clear; c delivered m3 flagged; n drained
+        """,
+        {"t"},
+    ),
     "consumed, in doubt, one came again before the doubt was written": (
         Anomaly.TORN_TRANSACTION,
         """

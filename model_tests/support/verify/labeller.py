@@ -244,6 +244,7 @@ class _Log:
             if "commit_in_doubt" not in kinds or "committed" in kinds:
                 continue
             taken = {self.log[i]["message"]: i for i in places if self.log[i]["event"] == "delivered"}
+            taken = {m: i for m, i in taken.items() if not self.of(m, "resend")}
             again = {m for m, i in taken.items() if self.gone(m) or [j for j in self.of(m, "delivered") if j > i]}
             if not all(self._drained_after(m, kinds["commit_in_doubt"]) for m in taken):
                 return None
