@@ -126,7 +126,7 @@ def test_the_shortest_redelivery_after_a_lost_acknowledgement() -> None:
         (Setting(), BROKER, "DP"),
         (Setting(), PRODUCER, ""),
         (Setting(), CONSUMER, "DP"),
-        (Setting(redelivery_mark_persisted=False), BROKER, "XP"),
+        (Setting(redelivery_mark_persisted=False), BROKER, "DXP"),
         (Setting(journal_sync_non_transactional=False), [Fault.BROKER_CRASH], "LDPR"),
         (Setting(journal_sync_non_transactional=False), [Fault.BROKER_KILL], "DP"),
         (Setting(journal_sync_non_transactional=False, block_on_acknowledge=False), [Fault.BROKER_CRASH], "LDP"),

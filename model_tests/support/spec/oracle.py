@@ -353,10 +353,7 @@ def _recovery(s: System) -> Steps:
 
 def _faults(s: System, c: Rules) -> Steps:
     if s.broker_up:
-        yield Event(Fault.BROKER_KILL), _broker_stops(s, c, _after_kill(s))
-        for detail, copies in _after_power_loss(s):
-            yield Event(Fault.BROKER_CRASH, detail=detail), _broker_stops(s, c, copies)
-            yield Event(Fault.JOURNAL_FAILURE, detail=detail), _broker_stops(s, c, copies)
+        yield from _broker_faults(s, c)
         if s.publishes:
             answered = (*s.answers, "rejected") if c.answers_sends else s.answers
             yield Event(Fault.REJECTION, s.publishes[0]), s._replace(publishes=s.publishes[1:], answers=answered)
@@ -371,6 +368,15 @@ def _faults(s: System, c: Rules) -> Steps:
         yield Event(Fault.CONSUMER_CRASH), gone._replace(consumer_up=False, held=(), thread=None)
     if s.thread is not None and s.thread.stage == "working" and not c.inside_receive:
         yield Event(Fault.LISTENER_EXCEPTION, s.thread.copy), _listener_throws(s, c, s.thread)
+
+
+def _broker_faults(s: System, c: Rules) -> Steps:
+    for stopped in _broker_stops(s, c, _after_kill(s)):
+        yield Event(Fault.BROKER_KILL), stopped
+    for detail, copies in _after_power_loss(s):
+        for stopped in _broker_stops(s, c, copies):
+            yield Event(Fault.BROKER_CRASH, detail=detail), stopped
+            yield Event(Fault.JOURNAL_FAILURE, detail=detail), stopped
 
 
 def _producer_link_breaks(s: System) -> System:
@@ -406,18 +412,22 @@ def _returned(s: System) -> System:
     return s._replace(copies=(first, second))
 
 
-def _broker_stops(s: System, c: Rules, copies: Iterable[Copy]) -> System:
+def _broker_stops(s: System, c: Rules, copies: Iterable[Copy]) -> Iterator[System]:
     """Both links break; each copy's state when the broker starts again is read off the journal."""
     broken = _consumer_link_breaks(_producer_link_breaks(s))
-    first, second = (_reloaded(copy, c) for copy in copies)
-    return broken._replace(broker_up=False, copies=(first, second))
+    for first, second in itertools.product(*(_reloaded(copy, c) for copy in copies)):
+        yield broken._replace(broker_up=False, copies=(first, second))
 
 
-def _reloaded(copy: Copy, c: Rules) -> Copy:
+def _reloaded(copy: Copy, c: Rules) -> Iterator[Copy]:
+    """A mark that is only in memory may be gone, or not: a broker may have been stopped in good order."""
     if copy.message == "none":
-        return Copy()
+        yield Copy()
+        return
     place = "ready" if copy.removal == "none" else "removed"
-    return Copy(place, copy.marked and c.setting.redelivery_mark_persisted, copy.message, copy.removal)
+    yield Copy(place, copy.marked, copy.message, copy.removal)
+    if copy.marked and not c.setting.redelivery_mark_persisted:
+        yield Copy(place, False, copy.message, copy.removal)  # noqa: FBT003 - not marked
 
 
 def _after_kill(s: System) -> Iterator[Copy]:
