@@ -27,6 +27,7 @@ SEEDS = {
     "002_b2f67897fd2a56da.txt": 10,
     "003_b77b6ec286305aaa.txt": 13,
     "004_e4a41ca9d7686dee.txt": 11,
+    "JMS 6.2.11": 1,
 }
 
 
@@ -49,7 +50,7 @@ def decided(folder: Path, check: str, max_states: int = claims.MAX_STATES) -> Cl
 
 def test_every_sentence_of_the_documents_is_there() -> None:
     read = claims.read(shipped())
-    assert [claim.id for claim in read] == [f"C{n:02}" for n in range(1, 51)]
+    assert [claim.id for claim in read] == [f"C{n:02}" for n in range(1, 52)]
     assert {seed: len(list(group)) for seed, group in itertools.groupby(read, lambda claim: claim.seed)} == SEEDS
     assert {claim.kind for claim in read} == {"always", "possible", "equal", "default", "refused", "rate"}
     assert all(claim.checks for claim in read)
@@ -284,6 +285,23 @@ def test_a_way_is_performed_before_it_is_shown(tmp_path: Path, monkeypatch: pyte
             "machines/journal.yaml",
             ('"the response waits for the sync", when: journal_sync_non_transactional,', '"x", when: journalled,'),
         ),
+        (
+            "C51",
+            "machines/consumer.yaml",
+            (
+                "          when: acks_automatically\n          source: JMS 6.2.10; JMS 6.2.11",
+                "          when: copy > 9\n          source: model",
+            ),
+        ),
+        ("C51", "machines/consumer.yaml", ("when: acks_automatically and messages > 1", "when: copy > 9")),
+        (
+            "C51",
+            "machines/consumer.yaml",
+            (
+                "          when: acks_before_delivery\n          source: JMS 6.2.5;",
+                "          when: copy > 9\n          source: JMS 6.2.5;",
+            ),
+        ),
         ("C39", "profiles/jms.yaml", ("delivery_mode: {value: PERSISTENT", "delivery_mode: {value: NON_PERSISTENT")),
         (
             "C34",
@@ -372,8 +390,8 @@ def test_what_is_refuted_ends_with_1(
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (("--id", "C99"), "there is no claim 'C99'; the claims are C01 to C50"),
-        (("--id", "C1"), "there is no claim 'C1'; the claims are C01 to C50"),
+        (("--id", "C99"), "there is no claim 'C99'; the claims are C01 to C51"),
+        (("--id", "C1"), "there is no claim 'C1'; the claims are C01 to C51"),
     ],
 )
 def test_what_cannot_be_asked_ends_with_2(

@@ -50,6 +50,8 @@ SCOPES = ("producer", "queue", "consumer", "broker")
 """Where copies are indexed."""
 
 _NO_LIMIT = 10**9
+_MANY = 2
+"""More messages than one: rows that ask no more of the number."""
 _ACKNOWLEDGING = (Name.DELIVERY, Name.ACK_CALL)
 """The machines in which an acknowledging call waits: before the delivery, and after it."""
 
@@ -237,7 +239,13 @@ class EngineModel:
     def environment(self, configuration: Configuration, copy: int = 1) -> dict[str, Any]:
         """What conditions read in an engine: all faults may happen, and nothing bounds what it runs."""
         return self.specification.environment(
-            configuration, faults=tuple(Fault), max_faults=None, copy=copy, copies=None, repeats=_NO_LIMIT
+            configuration,
+            faults=tuple(Fault),
+            max_faults=None,
+            messages=_MANY,
+            copy=copy,
+            copies=None,
+            repeats=_NO_LIMIT,
         )
 
     def is_direct(self, configuration: Configuration) -> bool:
