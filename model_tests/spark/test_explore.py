@@ -33,7 +33,7 @@ SETTINGS = {
 
 
 DEFAULT = SPEC.configure(None, {"profile": "jms"})
-LARGE = 3_250
+LARGE = 3_120
 """Two levels of two messages have more states than that."""
 
 
