@@ -10,7 +10,8 @@ SERVERS := $(VENV)/servers
 DRAWINGS := diagrams
 PAGES := docs/systems
 INDEX := spec/INDEX.md
-GENERATED := $(DRAWINGS) $(PAGES) $(INDEX)
+SEEDS := docs/seeds.md
+GENERATED := $(DRAWINGS) $(PAGES) $(INDEX) $(SEEDS)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
@@ -76,9 +77,10 @@ lint: $(INSTALLED) ## style, format, types, floors
 draw: $(INSTALLED) pages ## make the generated files again
 	$(BIN)/python -m ackfsm.cli draw --all --output $(DRAWINGS)
 
-pages: $(INSTALLED) ## of these only the pages of the systems and the index of the tables
+pages: $(INSTALLED) ## of these only the pages of the systems, the index of the tables and the seeds
 	$(BIN)/python -m ackfsm.cli systems --output $(PAGES)
 	$(BIN)/python -m ackfsm.cli where --output $(INDEX)
+	$(BIN)/python -m ackfsm.cli claims --seeds --output $(SEEDS)
 
 fresh: draw ## fail unless the generated files are those in the index
 	@git diff --exit-code --stat -- $(GENERATED) && test -z "$$(git ls-files --others --exclude-standard $(GENERATED))" || \

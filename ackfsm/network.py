@@ -11,7 +11,19 @@ import math
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
-from ackfsm.tables import EventRef, Fsm, IndexKind, Machine, Monitor, Relation, Row, RowKind, Specification
+from ackfsm.tables import (
+    EventRef,
+    Fsm,
+    IndexKind,
+    Machine,
+    Monitor,
+    Relation,
+    Row,
+    RowKind,
+    Specification,
+    base_state,
+    hold,
+)
 from ackfsm.terms import Configuration, Fault, InputError, check_names, check_number
 from ackfsm.text import quoted
 
@@ -32,6 +44,9 @@ __all__ = [
 Index = tuple[int, ...]
 """``()`` for the system, ``(message,)``, or ``(message, copy)``; both count from 1."""
 
+Place = tuple[Index, int]
+"""An index, and the number of a consumer from 1: 0 where there is one of it for all consumers, or one consumer."""
+
 Observer = tuple[str, Monitor]
 """An anomaly, or a name of one's own, and the machine that observes it."""
 
@@ -51,10 +66,10 @@ Composing and packing these takes about a minute of processor time."""
 class Bounds:
     """What a check is bounded by.
 
-    The messages, the faults that may happen, how many of them in all (``None``: any number),
-    the ``actions``: those optional events of the application that are to be considered too, and
-    the events that this check goes ``without``: a timer that never fires, an application that never acknowledges.
-    Faults may be given by their names; any collection of them will do.
+    The messages, the ``consumers`` of the queue (each a session with a connection of its own), the faults that may
+    happen, how many of them in all (``None``: any number), the ``actions``: those optional events of the application
+    that are to be considered too, and the events that this check goes ``without``: a timer that never fires, an
+    application that never acknowledges.  Faults may be given by their names; any collection of them will do.
 
     Raises :class:`InputError` for a number out of range, a fault that does not exist, and whatever is no set of names.
     """
@@ -64,9 +79,11 @@ class Bounds:
     max_faults: int | None = 1
     actions: frozenset[str] = frozenset()
     without: frozenset[str] = frozenset()
+    consumers: int = 1
 
     def __post_init__(self) -> None:
         check_number("messages", self.messages, optional=False)
+        check_number("consumers", self.consumers, optional=False)
         check_number("max_faults", self.max_faults, 0)
         if self.max_faults is not None and self.max_faults > _MOST_FAULTS:
             raise InputError(
@@ -95,11 +112,12 @@ class Instance:
     anomaly: str | None = None
     marked: frozenset[str] = frozenset()
     marked_at_rest: frozenset[str] = frozenset()
+    consumer: int = 0
 
     @property
     def label(self) -> str:
-        """``entry(m1)``, ``broker``."""
-        return _label(self.fsm.name, self.index)
+        """``entry(m1)``, ``broker``, ``delivery(m1,c2)`` at the second consumer."""
+        return _label(self.fsm.name, self.index, self.consumer)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -121,11 +139,12 @@ class NetworkEvent:
     index: Index
     may_never_happen: bool
     participants: tuple[Participant, ...]
+    consumer: int = 0
 
     @property
     def label(self) -> str:
-        """``send(m1)``, ``accept(m1#2)`` (the second copy), ``broker_crash``."""
-        return _label(self.name, self.index)
+        """``send(m1)``, ``accept(m1#2)`` (the second copy), ``arrive(m1,c2)`` (at a consumer), ``broker_crash``."""
+        return _label(self.name, self.index, self.consumer)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -159,16 +178,17 @@ class Network:
         return tuple(after)
 
 
-def _label(name: str, index: Index) -> str:
-    if not index:
-        return name
+def _label(name: str, index: Index, consumer: int) -> str:
     copy = f"#{index[1]}" if len(index) > 1 and index[1] > 1 else ""
-    return f"{name}(m{index[0]}{copy})"
+    parts = [*([f"m{index[0]}{copy}"] if index else []), *([f"c{consumer}"] if consumer else [])]
+    return f"{name}({','.join(parts)})" if parts else name
 
 
 def observers_of(specification: Specification) -> tuple[Observer, ...]:
-    """The property machines, each with its anomaly."""
-    return tuple((prop.anomaly, monitor) for prop in specification.properties.values() for monitor in prop.monitors)
+    """The property machines, each with its anomaly, and the monitors that exclude guarantees."""
+    properties = ((prop.anomaly, monitor) for prop in specification.properties.values() for monitor in prop.monitors)
+    ends = ((name, specification.monitors[name]) for name in specification.guarantees.monitors)
+    return (*properties, *ends)
 
 
 def compose(
@@ -201,6 +221,7 @@ def environments(
             faults=bounds.faults,
             max_faults=bounds.max_faults,
             messages=bounds.messages,
+            consumers=bounds.consumers,
             copy=copy,
             copies=bounds.messages * copies,
             repeats=None if bounds.actions else bounds.max_faults,
@@ -227,7 +248,8 @@ class _Composer:
         self.observers = observers
         self.copies = _copies(configuration)
         self.environments = environments(specification, configuration, bounds)
-        self._composed: dict[tuple[str, str], dict[Index, Fsm]] = {}
+        self.kinds = {name: event.per for name, event in specification.events.items()}
+        self._composed: dict[tuple[str, str], dict[Place, Fsm]] = {}
 
     def network(self) -> Network:
         self._refuse_too_many()
@@ -236,16 +258,22 @@ class _Composer:
 
     def _refuse_too_many(self) -> None:
         """Events that cannot be numbered, or machines that would take hours, before any of them is made."""
-        of_message = [e for e in self.specification.events.values() if e.per is not IndexKind.SYSTEM]
-        most = _MOST_EVENTS // max(1, len(of_message) * self.copies)
-        machines = [m for m in self.specification.machines.values() if m.per is not IndexKind.SYSTEM]
-        machines += [monitor.machine for _, monitor in self.observers if monitor.machine.per is not IndexKind.SYSTEM]
+        of_message = [e for e in self.specification.events.values() if e.per.whole is not IndexKind.SYSTEM]
+        copies = self.copies * self.bounds.consumers
+        most = _MOST_EVENTS // max(1, len(of_message) * copies)
+        machines = [*self.specification.machines.values(), *(monitor.machine for _, monitor in self.observers)]
+        machines = [machine for machine in machines if machine.per.whole is not IndexKind.SYSTEM]
         heard = sum(event.relation is not Relation.OWN for machine in machines for event in machine.alphabet)
-        most = min(most, math.isqrt(_MOST_PARTICIPANTS // max(1, heard * self.copies**2)))
+        most = min(most, math.isqrt(_MOST_PARTICIPANTS // max(1, heard * copies**2)))
         if self.bounds.messages > most:
             raise InputError(
                 f"{self.bounds.messages:,} messages make a system too large to be composed; ask about {most:,} at most"
             )
+
+    def _places(self, per: IndexKind) -> list[Place]:
+        several = per.of_consumer and self.bounds.consumers > 1
+        consumers = range(1, self.bounds.consumers + 1) if several else (0,)
+        return [(index, consumer) for index in self._indices(per.whole) for consumer in consumers]
 
     def _indices(self, per: IndexKind) -> list[Index]:
         messages = range(1, self.bounds.messages + 1)
@@ -255,23 +283,30 @@ class _Composer:
             return [(m,) for m in messages]
         return [(m, c) for m in messages for c in range(1, self.copies + 1)]
 
-    def _fsms(self, machine: Machine) -> dict[Index, Fsm]:
-        place = (machine.file, machine.name)
-        if place not in self._composed:
-            by_copy = {copy: machine.fsm(environment) for copy, environment in enumerate(self.environments, start=1)}
-            indices = self._indices(machine.per)
-            self._composed[place] = {index: by_copy[index[1] if len(index) > 1 else 1] for index in indices}
-        return self._composed[place]
+    def _fsms(self, machine: Machine) -> dict[Place, Fsm]:
+        name = (machine.file, machine.name)
+        if name not in self._composed:
+            by_copy = {
+                copy: hold(machine, machine.fsm(environment), self.bounds.consumers, self.kinds)
+                for copy, environment in enumerate(self.environments, start=1)
+            }
+            places = self._places(machine.per)
+            self._composed[name] = {place: by_copy[place[0][1] if len(place[0]) > 1 else 1] for place in places}
+        return self._composed[name]
 
     def _system(self) -> Iterator[Instance]:
         for machine in self.specification.machines.values():
-            for index, fsm in self._fsms(machine).items():
-                yield Instance(fsm, index)
+            for (index, consumer), fsm in self._fsms(machine).items():
+                yield Instance(fsm, index, consumer=consumer)
 
     def _monitors(self) -> Iterator[Instance]:
         for name, monitor in self.observers:
-            for index, fsm in self._fsms(monitor.machine).items():
-                yield Instance(fsm, index, name, monitor.marked, monitor.marked_at_rest)
+            for (index, consumer), fsm in self._fsms(monitor.machine).items():
+                marked, at_rest = (
+                    frozenset(state for state in fsm.states if base_state(state) in states)
+                    for states in (monitor.marked, monitor.marked_at_rest)
+                )
+                yield Instance(fsm, index, name, marked, at_rest, consumer)
 
     def _events(self, instances: tuple[Instance, ...]) -> Iterator[NetworkEvent]:
         listeners = _listeners(instances)
@@ -280,49 +315,54 @@ class _Composer:
                 declared = self.specification.events[name]
                 if (declared.optional and name not in self.bounds.actions) or name in self.bounds.without:
                     continue
-                for index in self._indices(declared.per):
-                    if self._owner_has_a_row(machine, EventRef(name), index):
-                        event = self._event(machine, name, index, instances, listeners[name])
+                for place in self._places(declared.per):
+                    if self._owner_has_a_row(machine, name, place):
+                        event = self._event(machine, name, place, instances, listeners[name])
                         if all(part.event in instances[part.instance].fsm.possible for part in event.participants):
                             yield event
 
-    def _owner_has_a_row(self, machine: Machine, event: EventRef, index: Index) -> bool:
+    def _owner_has_a_row(self, machine: Machine, name: str, place: Place) -> bool:
         fsms = self._fsms(machine)
-        return fsms[index[: len(next(iter(fsms)))]].has_transition(event)
+        index, consumer = next(iter(fsms))
+        fsm = fsms[place[0][: len(index)], place[1] if consumer else 0]
+        return any(fsm.has_transition(event) for event in fsm.alphabet if event.is_of(name, place[1]))
 
     def _event(
         self,
         owner: Machine,
         name: str,
-        index: Index,
+        place: Place,
         instances: tuple[Instance, ...],
         listeners: _Listeners,
     ) -> NetworkEvent:
-        parts = listeners.of(index)
+        parts = listeners.of(place)
         parts.sort(key=lambda part: instances[part.instance].fsm.name != owner.name)
         may_never_happen = name in set(Fault) or self.specification.events[name].optional
-        return NetworkEvent(name, index, may_never_happen, tuple(parts))
+        return NetworkEvent(name, place[0], may_never_happen, tuple(parts), place[1])
 
 
 class _Listeners:
     """Which machines hear the events of one name; those that hear only events of their own message, by that message."""
 
     def __init__(self) -> None:
-        self._own: dict[Index, list[tuple[int, Index, Participant]]] = defaultdict(list)
-        self._others: list[tuple[int, Index, Participant]] = []
+        self._own: dict[Index, list[tuple[int, Place, Participant]]] = defaultdict(list)
+        self._others: list[tuple[int, Place, Participant]] = []
         self._count = 0
 
-    def add(self, index: Index, part: Participant) -> None:
-        """Add a machine at ``index``."""
-        among = self._own[index[:1]] if part.event.relation is Relation.OWN else self._others
-        among.append((self._count, index, part))
+    def add(self, place: Place, part: Participant) -> None:
+        """Add a machine at ``place``."""
+        among = self._own[place[0][:1]] if part.event.relation is Relation.OWN else self._others
+        among.append((self._count, place, part))
         self._count += 1
 
-    def of(self, its: Index) -> list[Participant]:
-        """Which machines hear the event at the index ``its``, in the order in which they were added."""
-        own = [*self._own[()], *self._own[its[:1]]] if its else [mine for group in self._own.values() for mine in group]
+    def of(self, its: Place) -> list[Participant]:
+        """Which machines hear the event at the place ``its``, in the order in which they were added."""
+        message = its[0][:1]
+        own = [*self._own[()], *self._own[message]] if message else [mine for of in self._own.values() for mine in of]
         found = sorted(
-            (number, part) for number, index, part in (*own, *self._others) if concerns(part.event.relation, index, its)
+            (number, part)
+            for number, mine, part in (*own, *self._others)
+            if part.event.consumer in {0, its[1]} and concerns(part.event.relation, mine, its)
         )
         return [part for _, part in found]
 
@@ -333,21 +373,26 @@ def _listeners(instances: tuple[Instance, ...]) -> Mapping[str, _Listeners]:
     for number, instance in enumerate(instances):
         for name, events in instance.fsm.reactive_events.items():
             for event in events:
-                found[name].add(instance.index, Participant(number, event))
+                found[name].add((instance.index, instance.consumer), Participant(number, event))
     return found
 
 
-def concerns(relation: Relation, mine: Index, its: Index) -> bool:
-    """Whether an event at index ``its`` stands to the machine at index ``mine`` in this relation."""
-    common = min(len(mine), len(its))
-    mine, its = mine[:common], its[:common]
+def concerns(relation: Relation, mine: Place, its: Place) -> bool:
+    """Whether an event at the place ``its`` stands to the machine at the place ``mine`` in this relation."""
+    common = min(len(mine[0]), len(its[0]))
+    here, there = mine[0][:common], its[0][:common]
+    elsewhere = bool(mine[1] and its[1] and mine[1] != its[1])
     match relation:
         case Relation.OWN:
-            return mine == its
+            return here == there and not elsewhere
         case Relation.OTHER:
-            return mine != its
+            return here != there and not elsewhere
         case Relation.EARLIER:
-            return its < mine
+            return there < here and not elsewhere
         case Relation.LATER:
-            return its > mine
+            return there > here and not elsewhere
+        case Relation.ELSEWHERE:
+            return here == there and elsewhere
+        case Relation.OTHER_ELSEWHERE:
+            return here != there and elsewhere
     raise AssertionError(relation)

@@ -22,11 +22,13 @@ __all__ = [
     "AckScope",
     "AckfsmError",
     "Anomaly",
+    "AttemptsExhausted",
     "Configuration",
     "Consumption",
     "DefectError",
     "DeliveryCountFrom",
     "DeliveryMode",
+    "Destination",
     "DupsOkAcknowledgement",
     "Fault",
     "HostError",
@@ -186,15 +188,13 @@ class DupsOkAcknowledgement(StrEnum):
 
 
 class PrefetchFreed(StrEnum):
-    """What makes room within the prefetch bound: the delivery to the application, its acknowledgement, or either.
+    """What makes room within the prefetch bound: the delivery to the application, or its acknowledgement (or commit).
 
-    ``on_either`` counts what the client's buffer holds: a delivery leaves it, and so does an acknowledgement that
-    comes before.  ``on_acknowledge`` counts an unacknowledged delivery where the application acknowledges or commits.
+    ``on_delivery`` counts what waits in the client's buffer, ``on_acknowledge`` also what the application has had.
     """
 
     ON_DELIVERY = "on_delivery"
     ON_ACKNOWLEDGE = "on_acknowledge"
-    ON_EITHER = "on_either"
 
 
 class DeliveryCountFrom(StrEnum):
@@ -202,6 +202,21 @@ class DeliveryCountFrom(StrEnum):
 
     DISPATCH = "dispatch"
     DELIVERY = "delivery"
+
+
+class Destination(StrEnum):
+    """What is consumed from: a queue, or a subscription to a topic, which outlives the connection or does not."""
+
+    QUEUE = "queue"
+    DURABLE_SUBSCRIPTION = "durable_subscription"
+    NON_DURABLE_SUBSCRIPTION = "non_durable_subscription"
+
+
+class AttemptsExhausted(StrEnum):
+    """What the broker does with a message that has used up its attempts: keep it as a dead letter, or destroy it."""
+
+    DEAD_LETTER = "dead_letter"
+    DESTROY = "destroy"
 
 
 class Fault(StrEnum):
@@ -237,6 +252,8 @@ class Anomaly(StrEnum):
     MISSING_OUTCOME = "missing_outcome"
     EARLY_CONFIRM = "early_confirm"
     COUNT_REGRESSION = "count_regression"
+    OVER_DELIVERED = "over_delivered"
+    GHOST = "ghost"
     STUCK = "stuck"
 
 
@@ -258,7 +275,12 @@ class Configuration:
     bound; ``max_delivery_attempts`` 0 means no limit.  ``delivery_count_persisted`` says
     whether the count outlives the broker (where the redelivered mark does),
     ``undelivered_marks_redelivered`` whether a dispatch that reached no application marks
-    the message, ``requeue_clears_mark`` whether a requeue takes the mark away.
+    the message, ``requeue_clears_mark`` whether a requeue takes the mark away,
+    ``restart_marks_redelivered`` whether a broker that starts again marks all that it finds.
+    ``attempts_exhausted`` says what becomes of a message that has used up its attempts, ``time_to_live``
+    whether messages may expire, ``rejection_excludes_delivery`` whether what the broker has rejected is
+    delivered by no queue, ``exclusive_consumer`` whether one consumer of the queue is sent all messages
+    while the others wait.
 
     ``profile`` is a :class:`Profile`, or the name of a profile that somebody has written
     himself (:meth:`ackfsm.tables.Specification.with_profile`).
@@ -268,6 +290,7 @@ class Configuration:
     delivery_mode: DeliveryMode
     ack_mode: AckMode
     consumption: Consumption
+    non_persistent_handling: NonPersistentHandling
     send_mode: SendMode
     publish_window: int | None
     confirm_threshold: int | None
@@ -278,6 +301,7 @@ class Configuration:
     journal_sync_transactional: bool
     block_on_acknowledge: bool
     queue_durable: bool
+    destination: Destination
     redelivery_mark_persisted: bool
     resend_in_doubt: bool
     duplicate_detection: bool
@@ -285,7 +309,6 @@ class Configuration:
     prefetch: int
     max_delivery_attempts: int
     listener_exception: ListenerException
-    non_persistent_handling: NonPersistentHandling
     transaction_journalling: TransactionJournalling
     unwindowed_confirm: UnwindowedConfirm
     pre_acknowledge_by: PreAcknowledgeBy
@@ -295,6 +318,11 @@ class Configuration:
     delivery_count_from: DeliveryCountFrom
     undelivered_marks_redelivered: bool
     requeue_clears_mark: bool
+    restart_marks_redelivered: bool
+    attempts_exhausted: AttemptsExhausted
+    time_to_live: bool
+    rejection_excludes_delivery: bool
+    exclusive_consumer: bool
 
     def as_dict(self) -> dict[str, str | int | bool | None]:
         """The configuration as plain JSON values, in the order of the fields."""

@@ -7,9 +7,10 @@ a person; :func:`printable` is the net below them, for whole sentences.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
-__all__ = ["in_words", "printable", "quoted", "shown"]
+__all__ = ["in_words", "parse_size", "printable", "quoted", "shown"]
 
 _MOST = 200
 """Characters of a text that are shown, by default; of a longer one the beginning and how long it is."""
@@ -52,3 +53,13 @@ def _escaped(character: str) -> str:
 def in_words(names: Sequence[str], word: str = "and") -> str:
     """At least one name, as a sentence lists them: ``a, b and c``."""
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} {word} {names[-1]}"
+
+
+_SIZE = re.compile(r"(\d{1,18}) *(?:([KMGT])i?)?B?", re.IGNORECASE | re.ASCII)
+"""A number with so many digits fits into 64 bits."""
+
+
+def parse_size(text: str) -> int | None:
+    """A size in bytes with a prefix of 1,024 (``512MiB``, ``8G``, ``4096``); ``None`` for what is no size."""
+    found = _SIZE.fullmatch(text)
+    return None if found is None else int(found[1]) << 10 * (" KMGT".index(found[2].upper()) if found[2] else 0)

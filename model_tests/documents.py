@@ -3,7 +3,7 @@
 ``<!-- from FILE -->`` before a block says that it is that file, ``<!-- output of FILE -->`` that it is what pytest
 says of it, ``<!-- printed by ackfsm ... -->`` that it is what the command prints, perhaps ``| cut -c -N``.
 ``<!-- FILE is what ackfsm ... prints -->`` says it of a file.  ``python -m model_tests.documents`` brings the
-documents up to date.
+documents up to date; the page of the modes that behave alike, which takes minutes, only where the rows have changed.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import io
 import os
 import re
 import shlex
+import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,14 +21,16 @@ from unittest import mock
 
 import pytest
 
-from ackfsm import cli
+from ackfsm import cli, matrix, tables
+from ackfsm.views.alike import alike_page, digest_line
 from model_tests.support.places import PROJECT
 
-__all__ = ["GUIDE", "WITNESSES", "blocks", "current", "files"]
+__all__ = ["ALIKE", "GUIDE", "WITNESSES", "blocks", "current", "files"]
 
 
 GUIDE = PROJECT / "docs" / "testing-consumers.md"
 WITNESSES = PROJECT / "docs" / "witnesses.md"
+ALIKE = PROJECT / "docs" / "modes.md"
 
 _BLOCK = re.compile(r"^```python\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 _TAKEN = re.compile(
@@ -120,7 +123,20 @@ def _without_indent(lines: list[str]) -> list[str]:
 _MADE = {"from": _text_of, "output of": _output_of, "printed by": _printed_by}
 
 
+def _write_alike() -> None:
+    specification = tables.load()
+    digest = matrix.rows_digest(specification)
+    if ALIKE.is_file() and ALIKE.read_text(encoding="utf-8").startswith(digest_line(digest)):
+        return
+    found = {}
+    for profile in specification.profiles:
+        sys.stderr.write(f"modes of {profile}\n")
+        found[profile] = matrix.alike_modes(specification, profile)
+    ALIKE.write_text(alike_page(specification, found, digest), encoding="utf-8")
+
+
 if __name__ == "__main__":
+    _write_alike()
     for path in (GUIDE, WITNESSES):
         for file, text in {path: current(path), **files(path)}.items():
             file.write_text(text, encoding="utf-8")

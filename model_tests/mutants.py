@@ -31,7 +31,7 @@ from ackfsm.explore import pack
 from ackfsm.explore.search.search import Search
 from ackfsm.network import Bounds, Network, NetworkEvent, compose, concerns
 from ackfsm.tables import EventRef, Machine, Row, RowKind, Specification
-from ackfsm.terms import Anomaly, Fault, InputError, Profile
+from ackfsm.terms import Fault, InputError, Profile
 from model_tests.support.places import DATA
 from model_tests.support.tables import shipped
 
@@ -128,11 +128,16 @@ def _storing() -> Iterator[System]:
         yield _system(ack_mode=mode, of=(fault,))  # alone: two faults that do the same hide each other
     yield _system(journal_sync_non_transactional=False, faults=2)
     yield _system(redelivery_mark_persisted=False, faults=2)
+    for persisted in (True, False):
+        yield _system(restart_marks_redelivered=True, redelivery_mark_persisted=persisted, faults=2)
     yield _system(queue_durable=False, faults=2)
     for profile, persisted, durable in product(("jms", "ems"), (True, False), (True, False)):
         yield _system(
             profile, max_delivery_attempts=2, redelivery_mark_persisted=persisted, queue_durable=durable, faults=2
         )
+    for durable, exhausted in product((True, False), ("dead_letter", "destroy")):
+        yield _system(queue_durable=durable, max_delivery_attempts=1, attempts_exhausted=exhausted, faults=2)
+        yield _system(queue_durable=durable, time_to_live=True)
     for send in ("blocking", "asynchronous"):
         yield _system(resend_in_doubt=True, send_mode=send)
         yield _system(resend_in_doubt=True, send_mode=send, messages=2)
@@ -158,6 +163,7 @@ def _transacted() -> Iterator[System]:
     yield _system(**_TRANSACTED, queue_durable=False, faults=2)
     yield _system(**_TRANSACTED, listener_exception="swallow", faults=2)
     yield _system(**_TRANSACTED, prefetch=1, messages=2)
+    yield _system(**_TRANSACTED, prefetch=1, messages=2, actions="recover")
     yield _system(**_TRANSACTED, resend_in_doubt=True)
     yield _system(**_TRANSACTED, resend_in_doubt=True, messages=2)
     yield _system("artemis", **_TRANSACTED, resend_in_doubt=True, duplicate_detection=True, actions="rollback")
@@ -263,7 +269,7 @@ Signature: TypeAlias = tuple[int, int, frozenset[str]]
 def signature(specification: Specification, system: System, limit: int | None = None) -> Signature:
     """States, transitions and anomalies of a search that ends at ``limit`` states."""
     found = explore.explore(system.network(specification), explore.SearchOptions(max_states=limit))
-    return found.states, found.transitions, frozenset(Anomaly(name) for name in found.witnesses)
+    return found.states, found.transitions, frozenset(found.witnesses)
 
 
 def deciding(network: Network) -> set[tuple[str, int, str]]:
@@ -296,7 +302,8 @@ def _let_pass(
     found: set[tuple[str, int, str]] = set()
     for number, instance in enumerate(network.instances):
         for called in instance.fsm.alphabet if number not in taking_part else ():
-            if called.name == event.name and concerns(called.relation, instance.index, event.index):
+            mine, its = (instance.index, instance.consumer), (event.index, event.consumer)
+            if called.name == event.name and concerns(called.relation, mine, its):
                 for state in np.unique(columns[number][happens]):
                     row = instance.fsm.rows[instance.fsm.states[state], called]
                     found.add((instance.fsm.name, row.line, str(called)))
@@ -365,7 +372,7 @@ def main() -> int:
     found, excused = score(), survivors()
     decisive = [each for each in found if each.decides]
     alive = [each for each in decisive if each.how is None]
-    broken = frozenset[Anomaly]().union(*(each.anomalies for each in found))
+    broken = frozenset[str]().union(*(each.anomalies for each in found))
     out = sys.stdout.write
     out(f"{len(found)} mutants; {len(decisive)} of rows that decide something, {len(decisive) - len(alive)} noticed\n")
     out(f"brought about by some mutant: {', '.join(sorted(broken))}\n")

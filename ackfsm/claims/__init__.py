@@ -3,6 +3,7 @@
 from ackfsm.claims._evidence import Evidence, Status
 from ackfsm.claims._read import Claim, Contradiction, choose, read
 from ackfsm.claims._run import MAX_STATES, ClaimResult, ContradictionResult, decide
+from ackfsm.claims._seeds import seeds
 
 __all__ = [
     "MAX_STATES",
@@ -15,4 +16,5 @@ __all__ = [
     "choose",
     "decide",
     "read",
+    "seeds",
 ]

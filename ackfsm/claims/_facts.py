@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
+from enum import StrEnum
 from typing import Any
 
 from ackfsm.claims._evidence import Evidence
 from ackfsm.claims._questions import Answer, Question
 from ackfsm.claims._scope import Scope, configurations, read_scope
 from ackfsm.tables import Row, RowKind, Specification, format_value
-from ackfsm.terms import InputError, Profile, parse_value
+from ackfsm.terms import InputError, key_type, parse_value
+from ackfsm.text import in_words
 
 __all__ = ["HasConstant", "HasDefault", "RowIs", "SettingSupported", "Unchangeable"]
 
@@ -91,16 +93,16 @@ class SettingSupported(_Fact):
         table = specification.profiles[self.profile]
         given = {key: parse_value(key, value) for key, value in self.settings.items()}
         values = table.settings(given)
-        if self.api is not None and self.api not in table.apis:
-            raise InputError(f"the profile {self.profile} has no API {self.api!r}")
-        row = next(iter(table.refused(values, self.api)), None)
+        refused = table.refusal(values, given, None if self.api is None else table.api(self.api))
         data: dict[str, Any] = {"profile": self.profile, "api": self.api, "settings": dict(self.settings)}
         who = f"the profile {self.profile}" + (f" through {self.api}" if self.api else "")
-        if row is not None and row.settings() & given.keys():
+        if refused is not None:
+            row, sentence = refused
+            if not row.settings() & given.keys():
+                other = f"what refuses it is another setting: {row.because} ({row.place})"
+                return Evidence(self.kind, None, other, data)
             data |= {"row": row.place, "because": row.because, "source": row.source, "instead": row.instead}
-            return Evidence(self.kind, not self.wanted, f"{row.sentence(who, values, given)} ({row.place})", data)
-        if row is not None:
-            return Evidence(self.kind, None, f"what refuses it is another setting: {row.because} ({row.place})", data)
+            return Evidence(self.kind, not self.wanted, f"{sentence} ({row.place})", data)
         text = ", ".join(f"{key}={format_value(value)}" for key, value in self.settings.items())
         return Evidence(self.kind, self.wanted, f"{who} takes {text}", data)
 
@@ -197,7 +199,10 @@ def _row(row: Row) -> dict[str, str | None]:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Unchangeable(_Fact):
-    """A setting is chosen once: every row that reads it reads it before the first event, and no event writes it."""
+    """A setting is chosen once: rows are chosen by it before the first event, and no event of the alphabet changes it.
+
+    It would be changed by the events that move a machine from one of its values to another, as states.
+    """
 
     key: str
 
@@ -209,22 +214,24 @@ class Unchangeable(_Fact):
         return cls(data["unchangeable"])
 
     def evidence(self, specification: Specification, answers: Mapping[Question, Answer]) -> Evidence:
-        """The refusal of an assignment, and how many rows depend on the setting."""
+        """How many rows depend on the setting, and the events that change it, if there are any."""
         del answers
-        configuration = specification.configure(Profile.JMS)
-        reads = [
-            row
-            for machine in specification.machines.values()
-            for row in machine.rows()
-            if self.key in row.when.settings()
-        ]
-        data = {"key": self.key, "rows": len(reads), "events": len(specification.events)}
-        try:
-            setattr(configuration, self.key, getattr(configuration, self.key))
-        except dataclasses.FrozenInstanceError:
-            sentence = (
-                f"{self.key} belongs to the configuration, which is fixed before the first event: it chooses "
-                f"{len(reads)} rows, and none of the {len(specification.events)} events changes it"
-            )
-            return Evidence(self.kind, bool(reads), sentence, data)
-        return Evidence(self.kind, False, f"{self.key} can be assigned", data)  # noqa: FBT003
+        machines = specification.machines.values()
+        reads = [row for machine in machines for row in machine.rows() if self.key in row.when.settings()]
+        changing = sorted({str(row.event) for machine in machines for row in machine.rows() if self._changes(row)})
+        data = {"key": self.key, "rows": len(reads), "events": len(specification.events), "changed_by": changing}
+        if changing:
+            return Evidence(self.kind, False, f"{self.key} is changed by {in_words(changing)}", data)  # noqa: FBT003
+        sentence = (
+            f"{self.key} is read before the first event: it chooses {len(reads)} rows, and none of the "
+            f"{len(specification.events)} events leads from one of its values to another"
+        )
+        return Evidence(self.kind, bool(reads), sentence, data)
+
+    def _changes(self, row: Row) -> bool:
+        return row.kind is RowKind.TO and row.state != row.target and {row.state, row.target} <= self._values()
+
+    def _values(self) -> frozenset[str]:
+        """Its values as the names of states are written; a number has none."""
+        kind = key_type(self.key)
+        return frozenset(str(value).lower() for value in kind) if issubclass(kind, StrEnum) else frozenset()

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TypeAlias
 
 from ackfsm import explore
-from ackfsm.network import Bounds, Network, Observer, compose
+from ackfsm.network import Bounds, Instance, Network, Observer, compose
 from ackfsm.tables import ALWAYS, EventRef, Machine, Monitor, Row, RowKind, Specification
 from ackfsm.terms import Anomaly, Configuration, Fault, InputError
 
@@ -37,13 +37,12 @@ _HAPPENS = re.compile(r"happens\((?P<event>[a-z_]+)\)")
 class Search:
     """Which of the ``watched`` can be reached: anomalies, monitors, ``happens(event)``.
 
-    With ``only_witnesses`` the search may end as soon as all were reached.
+    The search may end as soon as all of them were reached.
     """
 
     configuration: Configuration
     bounds: Bounds
     watched: frozenset[str]
-    only_witnesses: bool
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -119,7 +118,7 @@ def network_of(specification: Specification, question: Search) -> Network:
 
 def _search(specification: Specification, question: Search, max_states: int) -> SearchResult:
     network = network_of(specification, question)
-    options = explore.SearchOptions(max_states=max_states, only_witnesses=question.only_witnesses)
+    options = explore.SearchOptions(max_states=max_states, only_witnesses=True)
     found = explore.explore(network, options)
     witnesses = {name: tuple(event.label for event in steps) for name, steps in found.witnesses.items()}
     return SearchResult(found.states, found.transitions, found.complete, witnesses)
@@ -136,8 +135,39 @@ def _compare(
         found = explore.compare_after(network, question.events, question.observable, max_states=max_states)
     else:
         left, right = compared(question.left), compared(question.right)
+        if _is_one_system(left, right):
+            return _compare_with_itself(left, max_states)
         found = explore.compare(left, right, question.observable, max_states=max_states)
     return ComparisonResult(found.equal, found.pairs, found.states, found.trace, found.only)
+
+
+def _is_one_system(left: Network, right: Network) -> bool:
+    """Whether the same rows decide in every state that a machine of either can come to: what is one system is equal."""
+    pairs = list(zip(left.instances, right.instances, strict=False))
+    same_events = len(left.instances) == len(right.instances) and left.events == right.events
+    return same_events and all(_behaviour(one) == _behaviour(other) for one, other in pairs)
+
+
+def _behaviour(instance: Instance) -> tuple[str, Mapping[tuple[str, EventRef], tuple[RowKind, str]]]:
+    """The first state, and what is decided in each state that rows lead to from there."""
+    fsm = instance.fsm
+    found: dict[tuple[str, EventRef], tuple[RowKind, str]] = {}
+    known, waiting = {fsm.initial}, [fsm.initial]
+    while waiting:
+        state = waiting.pop()
+        for event in fsm.alphabet:
+            row = fsm.rows[state, event]
+            found[state, event] = row.kind, row.target
+            if row.kind is RowKind.TO and row.target not in known:
+                known.add(row.target)
+                waiting.append(row.target)
+    return fsm.initial, found
+
+
+def _compare_with_itself(network: Network, max_states: int) -> ComparisonResult:
+    """Every state of it is compared with itself."""
+    found = explore.explore(network, explore.SearchOptions(max_states=max_states))
+    return ComparisonResult(found.complete or None, found.states, (found.states, found.states), (), None)
 
 
 def _observers(specification: Specification, name: str) -> list[Observer]:
@@ -160,7 +190,7 @@ def _happens(specification: Specification, name: str) -> Monitor:
     cells = {(state, event): (_moves(state, event),) for state in ("not_yet", "happened")}
     per = specification.events[name].per
     means = f"whether {name} has happened"
-    machine = Machine(f"happens_{name}", per, means, (), ("not_yet", "happened"), (event,), cells, None, "", 0)
+    machine = Machine(f"happens_{name}", per, means, (), ("not_yet", "happened"), (event,), cells, None, (), "", 0)
     return Monitor(machine, frozenset({"happened"}), frozenset())
 
 

@@ -55,10 +55,9 @@ class _ReachabilityQuery:
 
     scope: Scope
     watched: frozenset[str]
-    only_witnesses: bool
 
     def _search(self, configuration: Configuration) -> Search:
-        return Search(configuration, self.scope.bounds, self.watched, self.only_witnesses)
+        return Search(configuration, self.scope.bounds, self.watched)
 
     def questions(self, specification: Specification) -> list[Question]:
         """The questions."""
@@ -119,11 +118,11 @@ class Never:
 
     @property
     def _query(self) -> _ReachabilityQuery:
-        return _ReachabilityQuery(self.scope, frozenset(self.names), only_witnesses=False)
+        return _ReachabilityQuery(self.scope, frozenset(self.names))
 
     @property
     def _happenings(self) -> _ReachabilityQuery:
-        return _ReachabilityQuery(self.scope, frozenset(map(_happens, self.although)), only_witnesses=True)
+        return _ReachabilityQuery(self.scope, frozenset(map(_happens, self.although)))
 
     def evidence(self, specification: Specification, answers: Mapping[Question, Answer]) -> Evidence:
         """Not reached, or a shortest run there."""
@@ -184,7 +183,7 @@ class Possible:
 
     @property
     def _query(self) -> _ReachabilityQuery:
-        return _ReachabilityQuery(self.scope, frozenset(self.names), only_witnesses=True)
+        return _ReachabilityQuery(self.scope, frozenset(self.names))
 
     def evidence(self, specification: Specification, answers: Mapping[Question, Answer]) -> Evidence:
         """A shortest run, or the configuration that has none."""

@@ -16,6 +16,7 @@ from ackfsm.claims._rates import Rate
 from ackfsm.claims._reachability import Never, Possible
 from ackfsm.tables import Specification, check_sources, read_form
 from ackfsm.terms import InputError
+from ackfsm.text import in_words
 
 __all__ = ["Check", "Claim", "Contradiction", "choose", "read"]
 
@@ -45,7 +46,7 @@ class Contradiction:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Claim:
-    """One sentence of a seed document.
+    """One sentence of a seed document or of a specification; ``seed`` is the document's file, or a source with its tag.
 
     ``kind`` is ``always`` (impossible to violate), ``possible`` (a witness exists), ``equal``, ``default``,
     ``refused`` or ``rate``.  The sentence holds if all of ``checks`` hold.
@@ -99,8 +100,19 @@ def choose(claims: tuple[Claim, ...], ids: list[str]) -> tuple[Claim, ...]:
     known = [claim.id for claim in claims]
     for name in ids:
         if name not in known:
-            raise InputError(f"there is no claim {name!r}; the claims are {known[0]} to {known[-1]}")
+            raise InputError(f"there is no claim {name!r}; the claims are {in_words(_runs(known))}")
     return tuple(claim for claim in claims if not ids or claim.id in ids)
+
+
+def _runs(ids: list[str]) -> list[str]:
+    """``ids`` with each run of following numbers as one phrase; numbers may be left out."""
+    runs: list[list[str]] = []
+    for name in ids:
+        if runs and int(name[1:]) == int(runs[-1][-1][1:]) + 1:
+            runs[-1].append(name)
+        else:
+            runs.append([name])
+    return [run[0] if len(run) == 1 else f"{run[0]} to {run[-1]}" for run in runs]
 
 
 def _claim(data: dict[str, Any]) -> Claim:

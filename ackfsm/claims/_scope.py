@@ -36,6 +36,7 @@ class Scope:
             "faults": [fault.value for fault in Fault if fault in bounds.faults],
             "max_faults": bounds.max_faults,
             "messages": bounds.messages,
+            **({"consumers": bounds.consumers} if bounds.consumers > 1 else {}),
             **{key: sorted(getattr(bounds, key)) for key in ("actions", "without") if getattr(bounds, key, None)},
         }
 
@@ -50,12 +51,13 @@ def read_bounds(data: Mapping[str, Any]) -> Bounds:
     """The bounds that a check states; by default one message, and any fault any number of times."""
     faults = data.get("faults", _ANY)
     most = data.get("max_faults", _ANY)
-    named = {key: frozenset(data[key]) for key in ("actions", "without") if key in data}
     return Bounds(
         messages=data.get("messages", 1),
         faults=frozenset(Fault if faults == _ANY else map(Fault, faults)),
         max_faults=None if most == _ANY else most,
-        **named,
+        actions=frozenset(data.get("actions", ())),
+        without=frozenset(data.get("without", ())),
+        consumers=data.get("consumers", 1),
     )
 
 

@@ -90,7 +90,8 @@ def _check(arguments: argparse.Namespace) -> int:
     if form is None:
         from ackfsm.views.check import check_screen
 
-        emit(arguments, answer.as_json(), lambda: check_screen(answer))
+        told = {} if arguments.api is None else {"api": arguments.api}
+        emit(arguments, {**told, **answer.as_json()}, lambda: check_screen(answer, specification, arguments.api))
     else:
         show(arguments, form, specification, answer, witnesses)
     return _exit_code(answer)

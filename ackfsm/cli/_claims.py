@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import argparse
 import os
+from pathlib import Path
 
 from ackfsm import tables
-from ackfsm.cli._exit_codes import result_code
+from ackfsm.cli._exit_codes import AS_PROMISED, result_code
 from ackfsm.cli._options import Commands, at_least, command
-from ackfsm.cli._output import emit, progress_bars
+from ackfsm.cli._output import emit, hand_out, progress_bars
+from ackfsm.terms import InputError
 
 __all__ = ["add_claims"]
 
@@ -29,12 +31,18 @@ def add_claims(commands: Commands) -> None:
     parser.add_argument(
         "--max-states", metavar="N", type=at_least(1), help="a search gives up, undetermined, after so many"
     )
+    parser.add_argument(
+        "--seeds", action="store_true", help="prove nothing: list every sentence of the documents with what carries it"
+    )
+    parser.add_argument("--output", metavar="FILE", type=Path, help="write that list there (default: print)")
 
 
 def _claims(arguments: argparse.Namespace) -> int:
     from ackfsm import claims
     from ackfsm.views.claims import claims_screen
 
+    if arguments.seeds or arguments.output is not None:
+        return _seeds(arguments)
     specification = tables.load()
     chosen = claims.choose(claims.read(specification), arguments.ids)
     with progress_bars() as progress_bar:
@@ -48,3 +56,17 @@ def _claims(arguments: argparse.Namespace) -> int:
     emit(arguments, [one.as_json() for one in results], lambda: claims_screen(results))
     found = {one.status for one in results}
     return result_code(violated=claims.Status.REFUTED in found, undetermined=claims.Status.UNKNOWN in found)
+
+
+def _seeds(arguments: argparse.Namespace) -> int:
+    from ackfsm import claims
+    from ackfsm.views.seeds import seeds_json, seeds_page
+
+    if not arguments.seeds:
+        raise InputError("--output is for the list of sentences; add --seeds, or leave --output out")
+    if arguments.ids or arguments.jobs is not None or arguments.max_states is not None:
+        raise InputError("--seeds lists the sentences and proves none; leave --id, --jobs and --max-states out")
+    tables.load()
+    seeds = claims.seeds()
+    hand_out(arguments, seeds_page(seeds), seeds_json(seeds))
+    return AS_PROMISED

@@ -44,8 +44,10 @@ def _draw(arguments: argparse.Namespace) -> int:
     from ackfsm import draw
 
     specification = tables_of(arguments)
-    configured = arguments.profile is not None or bool(arguments.settings)
-    configuration = specification.configure(arguments.profile, settings_of(arguments)) if configured else None
+    configured = arguments.profile is not None or arguments.api is not None or bool(arguments.settings)
+    configured = configured or arguments.url is not None
+    settings = settings_of(arguments, specification)
+    configuration = specification.configure(arguments.profile, settings, api=arguments.api) if configured else None
     if arguments.all:
         if arguments.machine or arguments.format or arguments.output is None:
             raise InputError("--all needs --output FOLDER and takes neither MACHINE nor --format")

@@ -58,11 +58,13 @@ def _matrix(arguments: argparse.Namespace) -> int:
     from ackfsm.views import matrix_files
     from ackfsm.views.matrix import matrix_json, matrix_screen
 
-    specification, settings = tables_of(arguments), settings_of(arguments)
+    specification = tables_of(arguments)
+    settings = settings_of(arguments, specification)
     plan = matrix.make_plan(
         specification,
         arguments.profile,
         settings,
+        api=arguments.api,
         messages=arguments.messages,
         pairs=arguments.pairs,
         max_states=arguments.max_states,

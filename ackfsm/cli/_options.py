@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import re
 from collections.abc import Callable, Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
@@ -15,7 +14,7 @@ from ackfsm.cli._output import note, print_text
 from ackfsm.network import Bounds
 from ackfsm.tables import Specification
 from ackfsm.terms import Configuration, Fault, InputError, Profile
-from ackfsm.text import printable, quoted, shown
+from ackfsm.text import parse_size, printable, quoted, shown
 
 if TYPE_CHECKING:
     from _typeshed import SupportsWrite
@@ -29,6 +28,7 @@ __all__ = [
     "command",
     "format_of",
     "query_from",
+    "set_options",
     "settings_of",
     "size",
     "tables_of",
@@ -75,6 +75,21 @@ def add_configuration(parser: argparse.ArgumentParser) -> None:
         dest="settings",
         help="one setting, by its key or by the system's own name of it; may be repeated",
     )
+    parser.set_defaults(noted=set())
+    parser.add_argument(
+        "--url",
+        metavar="URL",
+        action=_Once,
+        help="a connection URL, whose parameters are settings by the system's own names: "
+        "'tcp://host:61616?blockOnDurableSend=false'",
+    )
+    parser.add_argument(
+        "--api",
+        metavar="NAME",
+        action=_Once,
+        help="the programming interface that the application uses, for example jms-1.1 or simplified: refuse what "
+        "cannot be asked for through it (`ackfsm systems P` lists those of a system)",
+    )
 
 
 def tables_of(arguments: argparse.Namespace) -> Specification:
@@ -86,7 +101,7 @@ def tables_of(arguments: argparse.Namespace) -> Specification:
     return specification
 
 
-def settings_of(arguments: argparse.Namespace) -> dict[str, object]:
+def set_options(arguments: argparse.Namespace) -> dict[str, object]:
     """The settings of ``--set``.  Raises :class:`InputError` for one that is given twice, even with the same value."""
     settings: dict[str, object] = {}
     for setting in arguments.settings:
@@ -100,6 +115,34 @@ def settings_of(arguments: argparse.Namespace) -> dict[str, object]:
     if "profile" in settings and arguments.profile is not None:
         raise InputError("--profile and --set profile= say the same thing; leave one of them out")
     return settings
+
+
+def settings_of(
+    arguments: argparse.Namespace, specification: Specification, recorded: object = None
+) -> dict[str, object]:
+    """The settings of ``--url`` and ``--set``; a note names the parameters of the URL that the tables do not know.
+
+    The names in a URL are those of the profile of the options, else of the one that is ``recorded``, else of ``jms``.
+    Raises :class:`InputError` for one that is given twice, even with the same value.
+    """
+    settings = set_options(arguments)
+    if arguments.url is None:
+        return settings
+    profile = arguments.profile or settings.get("profile") or recorded or Profile.JMS
+    known, unknown = specification.url_settings(specification.profile_of(profile), arguments.url)
+    if twice := sorted(known.keys() & settings.keys()):
+        raise InputError(f"--url and --set both say {quoted(twice[0])}; say it once")
+    if unknown:
+        names = ", ".join(map(shown, unknown))
+        _note(arguments, f"the tables do not know these parameters of the URL: {names}")
+    return {**known, **settings}
+
+
+def _note(arguments: argparse.Namespace, text: str) -> None:
+    """Say ``text`` on standard error, once in a run."""
+    if text not in arguments.noted:
+        arguments.noted.add(text)
+        note(f"ackfsm {arguments.command}: note: {text}")
 
 
 def add_bounds(parser: argparse.ArgumentParser) -> None:
@@ -120,7 +163,7 @@ def add_bounds(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         dest="actions",
-        help="what else applications do: recover, rollback, taken_elsewhere",
+        help="what else applications do: recover, rollback, forward, taken_elsewhere",
     )
     parser.add_argument(
         "--without",
@@ -130,20 +173,30 @@ def add_bounds(parser: argparse.ArgumentParser) -> None:
         help="an event that never happens, for example acknowledge or timer_fires",
     )
     parser.add_argument("--messages", metavar="N", type=at_least(1), default=1, help="how many messages (default: 1)")
+    parser.add_argument(
+        "--consumers", metavar="N", type=at_least(1), default=1, help="how many consumers of the queue (default: 1)"
+    )
 
 
 def query_from(arguments: argparse.Namespace) -> tuple[Specification, Configuration, Bounds]:
     """The tables, and the configuration and bounds that the options of this module describe."""
     specification = tables_of(arguments)
-    vocabulary = specification.resolve_aliases(arguments.profile, settings_of(arguments))
+    vocabulary = specification.resolve_aliases(arguments.profile, settings_of(arguments, specification))
     bounds = Bounds(
         messages=arguments.messages,
         faults=frozenset(Fault if arguments.faults is None else arguments.faults),
         max_faults=arguments.max_faults,
         actions=frozenset(arguments.actions),
         without=frozenset(arguments.without),
+        consumers=arguments.consumers,
     )
-    return specification, specification.configure(None, vocabulary), bounds
+    configuration = specification.configure(None, vocabulary, api=arguments.api)
+    table = specification.profiles[configuration.profile]
+    for option in table.without_effect(vocabulary, configuration.as_dict()):
+        _note(arguments, f"{option.name} changes nothing in this configuration; it is for {option.when.text.strip()}")
+    if arguments.api is not None:
+        arguments.api = table.api(arguments.api)
+    return specification, configuration, bounds
 
 
 _Format = TypeVar("_Format", bound=StrEnum)
@@ -183,15 +236,13 @@ def at_least(least: int, *, or_any: bool = False) -> Callable[[str], int | None]
 _DIGITS = 18
 """A number with so many digits fits into 64 bits."""
 
-_SIZE = re.compile(r"(\d+) *(?:([KMGT])i?)?B?", re.IGNORECASE)
-
 
 def size(text: str) -> int:
     """Bytes, with a prefix of 1,024: ``512MiB``, ``8G``."""
-    found = _SIZE.fullmatch(text)
-    if found is None or len(found[1]) > _DIGITS or int(found[1]) < 1:
+    found = parse_size(text)
+    if not found:
         raise argparse.ArgumentTypeError(f"{quoted(text)} is not a size, as 512MiB or 8GiB are")
-    return int(found[1]) << 10 * (" KMGT".index(found[2].upper()) if found[2] else 0)
+    return found
 
 
 class _Once(argparse.Action):

@@ -20,6 +20,7 @@ from rich.progress import MofNCompleteColumn, Progress, TaskID
 from rich.status import Status
 from rich.text import Text
 
+from ackfsm.files import write_file
 from ackfsm.terms import HostError
 from ackfsm.text import printable, shown
 
@@ -32,6 +33,7 @@ __all__ = [
     "emit_folder",
     "flush",
     "flush_or_discard",
+    "hand_out",
     "is_standard_output",
     "note",
     "prepare_streams",
@@ -192,6 +194,21 @@ def emit_folder(arguments: argparse.Namespace, written: Sequence[Path]) -> None:
     names = [str(path) for path in written]
     sentence = f"{len(names)} files written to {shown(str(arguments.output))}"
     emit(arguments, {"written": names}, lambda: Text(sentence))
+
+
+def hand_out(arguments: argparse.Namespace, page: str, document: object) -> None:
+    """Write a page to ``--output`` and say so, or print it; as JSON, what it is made of.
+
+    Raises as :func:`print_text`.
+    """
+    if arguments.output is not None and not is_standard_output(arguments.output):
+        write_file(arguments.output, page.encode())
+        (line,) = written_lines([arguments.output])
+        emit(arguments, {"written": [str(arguments.output)]}, lambda: line)
+    elif arguments.json:
+        print_json(document)
+    else:
+        print_file(page)
 
 
 def write_then_report(write: Callable[[], Sequence[Path]], report: Callable[[Sequence[Path]], None]) -> None:

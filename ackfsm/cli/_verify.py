@@ -6,17 +6,17 @@ import argparse
 import contextlib
 import functools
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from rich.console import Group
 
 from ackfsm import explore, tables, throughput
 from ackfsm.cli._backend import add_backend, spark_session
 from ackfsm.cli._exit_codes import error_code, result_code
-from ackfsm.cli._options import Commands, add_configuration, command, settings_of, tables_of
+from ackfsm.cli._options import Commands, add_configuration, command, set_options, settings_of, tables_of
 from ackfsm.cli._output import emit, note, progress_line
 from ackfsm.terms import AckfsmError, Anomaly, Configuration, HostError, InputError, Verdict
-from ackfsm.text import quoted, shown
+from ackfsm.text import in_words, quoted, shown
 
 if TYPE_CHECKING:
     from ackfsm import history
@@ -62,7 +62,7 @@ def _verify(arguments: argparse.Namespace) -> int:
     from ackfsm.views.verify import verify_screen
 
     specification = tables_of(arguments)
-    settings_of(arguments)
+    set_options(arguments)
     never, skew = _never(arguments.never, specification), _skew(arguments.skew)
     with _examiner(arguments, specification, skew) as examine:
         answers = [_answer(arguments, specification, path, examine, never) for path in arguments.histories]
@@ -133,6 +133,9 @@ def _as_json(path: str, answer: history.Result | AckfsmError) -> dict[str, Any]:
     return {"history": path, "error": str(answer)} if isinstance(answer, AckfsmError) else answer.as_json()
 
 
+_OVER: Final = ("--profile", "--url", "--set", "--api")
+"""The options that go before a header."""
+
 _Configure: TypeAlias = "Callable[[history.Header | None], Configuration | None]"
 _Examine: TypeAlias = "Callable[[str, _Configure], history.Findings]"
 
@@ -191,16 +194,20 @@ def _judged(
 def _configuration(
     specification: tables.Specification, arguments: argparse.Namespace, header: history.Header | None, path: str
 ) -> Configuration | None:
-    """The configuration of a history: its header's, with ``--profile`` and ``--set`` over it; ``None`` without any."""
-    recorded, given = (header and header.config) or {}, settings_of(arguments)
-    if not recorded and not given and arguments.profile is None:
+    """The configuration of a history: its header's, with the options over it; ``None`` without any."""
+    recorded = (header and header.config) or {}
+    given = settings_of(arguments, specification, recorded.get("profile"))
+    api = header.api if header is not None and arguments.api is None else arguments.api
+    if not recorded and not given and arguments.profile is None and api is None:
         return None
     profile = arguments.profile or {**recorded, **given}.get("profile")
     try:
-        over = specification.resolve_aliases(profile, given)
-        return specification.configure(None, specification.resolve_aliases(profile, recorded) | over)
+        below, over = (specification.resolve_aliases(profile, one) for one in (recorded, given))
+        return specification.configure(None, specification.override(below, over), api=api)
     except InputError as error:
-        if not recorded:
+        if header is None or not (recorded or header.api):
             raise
-        over_it = " with --profile and --set over it" if given or arguments.profile else ""
-        raise InputError(f"{shown(path)}, its header{over_it}: {error}") from None
+        values = (arguments.profile, arguments.url, arguments.settings, arguments.api)
+        chosen = [option for option, value in zip(_OVER, values, strict=True) if value]
+        over_it = f" with {in_words(chosen)} over it" if chosen else ""
+        raise InputError(f"{header.place or shown(path)}, its header{over_it}: {error}") from None

@@ -11,8 +11,7 @@ from rich.text import Text
 from ackfsm import tables
 from ackfsm.cli._exit_codes import AS_PROMISED
 from ackfsm.cli._options import Commands, command
-from ackfsm.cli._output import emit, is_standard_output, print_file, print_json, written_lines
-from ackfsm.files import write_file
+from ackfsm.cli._output import emit, hand_out
 from ackfsm.terms import InputError, Profile, parse_value
 
 __all__ = ["add_where"]
@@ -35,7 +34,8 @@ def add_where(commands: Commands) -> None:
         "word",
         metavar="WORD",
         nargs="?",
-        help="a setting (also by a system's own name), an event, a mode, a row (machine[.state[.event]]), a condition, "
+        help="a setting (also by a system's own name), an event (also by an interface's name of it), a mode, a row "
+        "(machine[.state[.event]]), a condition, "
         "an anomaly (default: the index of all of them)",
     )
     profiles = ", ".join(profile.value for profile in Profile)
@@ -52,7 +52,8 @@ def _where(arguments: argparse.Namespace) -> int:
     if arguments.word is None:
         if arguments.profile is not None:
             raise InputError("the index is of all profiles; name a WORD, or leave --profile out")
-        _hand_out(arguments, index_page(lookup))
+        page = index_page(lookup)
+        hand_out(arguments, page, {"index": page})
         return AS_PROMISED
     if arguments.output is not None:
         raise InputError("--output is for the index of everything; leave WORD out, or leave --output out")
@@ -64,14 +65,3 @@ def _where(arguments: argparse.Namespace) -> int:
         lambda: Text(where.screen(answers)),
     )
     return AS_PROMISED
-
-
-def _hand_out(arguments: argparse.Namespace, page: str) -> None:
-    if arguments.output is not None and not is_standard_output(arguments.output):
-        write_file(arguments.output, page.encode())
-        (line,) = written_lines([arguments.output])
-        emit(arguments, {"written": [str(arguments.output)]}, lambda: line)
-    elif arguments.json:
-        print_json({"index": page})
-    else:
-        print_file(page)

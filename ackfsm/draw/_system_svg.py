@@ -268,7 +268,7 @@ class _Overview:
         x, room = box.x + _INSET, box.width - 2 * _INSET
         look = f'fill="white" stroke="{INK}"'
         behind = dataclasses.replace(box, x=box.x + 3, y=box.y + 3).drawn(look, 4)
-        elements = [behind] * (machine.per is not IndexKind.SYSTEM) + [box.drawn(look, 4)]
+        elements = [behind] * (machine.per.whole is not IndexKind.SYSTEM) + [box.drawn(look, 4)]
         elements.append(text(x, box.y + 15, machine.name, room, size=_NAME, bold=True))
         elements += [
             text(x, box.y + 15 + 13 * number, line, room, fill=COLOURS[Kind.INTERNAL])

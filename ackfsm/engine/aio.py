@@ -120,13 +120,13 @@ class AsyncBroker:
         self.broker = instance_of("broker", Broker, broker)
         self._driver = EngineDriver(broker)
 
-    def connect(self, client_id: str | None = None, **settings: object) -> AsyncConnection:
+    def connect(self, client_id: str | None = None, *, api: str | None = None, **settings: object) -> AsyncConnection:
         """A connection of a client, see :meth:`Broker.connect`.
 
         Sends are ``asynchronous`` unless the settings say otherwise, so that each task waits for its own.
         """
         chosen = {"send_mode": "asynchronous", **settings}
-        return AsyncConnection(self.broker.connect(client_id, **chosen), self._driver)
+        return AsyncConnection(self.broker.connect(client_id, api=api, **chosen), self._driver)
 
     @property
     def queues(self) -> Mapping[str, Queue]:
@@ -198,9 +198,11 @@ class AsyncSession(AsyncClosing):
         self.session = session
         self._driver = driver
 
-    def producer(self, queue: str | Queue, *, on_outcome: Handler | None = None) -> AsyncProducer:
-        """Something that sends to ``queue``; ``on_outcome`` hears what becomes of each message."""
-        return AsyncProducer(self.session, queue, on_outcome, self._driver)
+    def producer(
+        self, queue: str | Queue, *, on_outcome: Handler | None = None, delivery_mode: str | None = None
+    ) -> AsyncProducer:
+        """See :meth:`Session.producer`; ``on_outcome`` hears what becomes of each message."""
+        return AsyncProducer(self.session, queue, on_outcome, delivery_mode, self._driver)
 
     def consumer(self, queue: str | Queue, *, listener: AsyncListener | None = None) -> AsyncConsumer:
         """Something that consumes from ``queue``; of a ``listener`` one call at a time goes on in a session."""
@@ -240,11 +242,19 @@ class AsyncProducer(AsyncClosing):
         unheard: messages whose ``send`` was cancelled before their outcome was known; ask :meth:`outcome` for it.
     """
 
-    def __init__(self, session: Session, queue: str | Queue, on_outcome: Handler | None, driver: EngineDriver) -> None:
+    def __init__(
+        self,
+        session: Session,
+        queue: str | Queue,
+        on_outcome: Handler | None,
+        delivery_mode: str | None,
+        driver: EngineDriver,
+    ) -> None:
         self.unheard: list[Sent] = []
         self._driver = driver
         self._handler = callback_of("on_outcome", on_outcome)
-        self.producer: Producer = session.producer(queue, on_outcome=None if on_outcome is None else self._on_outcome)
+        hear = None if on_outcome is None else self._on_outcome
+        self.producer: Producer = session.producer(queue, on_outcome=hear, delivery_mode=delivery_mode)
 
     async def close(self) -> None:
         """See :meth:`Producer.close`: it waits for the outcomes of what was sent, as long as they may come."""

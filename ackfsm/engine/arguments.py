@@ -14,6 +14,7 @@ from ackfsm.text import quoted
 
 __all__ = [
     "NO_HEADERS",
+    "api_of",
     "body_of",
     "callback_of",
     "check_part",
@@ -110,6 +111,11 @@ def correlation_of(given: object) -> str:
 def client_of(given: object) -> str:
     """An id of a client."""
     return _short("client_id", given, _LONGEST_CLIENT)
+
+
+def api_of(given: object) -> str:
+    """The name of a programming interface."""
+    return _text("api", given)
 
 
 def name_of(given: object) -> str:

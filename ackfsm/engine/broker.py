@@ -24,10 +24,12 @@ from ackfsm.engine.history import History
 from ackfsm.engine.metrics import Metrics, measure
 from ackfsm.journal import Journal, MemoryJournal
 from ackfsm.tables import Specification
-from ackfsm.terms import InputError
+from ackfsm.terms import AttemptsExhausted, InputError
 from ackfsm.text import quoted
 
 __all__ = ["Broker"]
+
+_DEAD_LETTER_QUEUE = "DLQ"
 
 _PURGE_MODE = "CLIENT_ACKNOWLEDGE"
 """Every system has it."""
@@ -53,13 +55,16 @@ class Broker(BrokerContext, Closing):
             the virtual time, so that a run is the same again.
         repairs: whether the broker is started again and connections are made again when a call waits for it.
         dead_letter_queue: the queue that keeps messages which were delivered ``max_delivery_attempts`` times, with
-            :data:`DEAD_LETTER_HEADERS`; ``None``: they are destroyed.  The history ends with ``dead_lettered``.
+            :data:`DEAD_LETTER_HEADERS`; ``None`` is the setting ``attempts_exhausted="destroy"``, and with that they
+            are destroyed.  The history ends with ``dead_lettered`` in both cases.
+        api: the programming interface of its clients, one of those that the profile lists (``JMS 1.1``, ``simplified``
+            …): what an application cannot ask for through it is refused.  ``None``: all that the system has.
         specification: the tables, by default those of the project.
         like: a broker that was made before, whose tables this one takes as it has read them, which is much quicker.
         settings: settings of the vocabulary, defaults of all connections.
 
-    Raises :class:`ackfsm.terms.InputError` for settings that the system does not have, or where tables are given twice,
-    and :class:`ackfsm.terms.SpecError` for a file of a profile that is wrong.
+    Raises :class:`ackfsm.terms.InputError` for settings that the system or the interface does not have, or where tables
+    are given twice, and :class:`ackfsm.terms.SpecError` for a file of a profile that is wrong.
     """
 
     def __init__(  # noqa: PLR0913 - each has a default, and is given by name
@@ -72,7 +77,8 @@ class Broker(BrokerContext, Closing):
         history: History | bool = False,
         clock: Callable[[], int] | None = None,
         repairs: bool = True,
-        dead_letter_queue: str | None = "DLQ",
+        dead_letter_queue: str | None = _DEAD_LETTER_QUEUE,
+        api: str | None = None,
         specification: Specification | None = None,
         like: Broker | None = None,
         **settings: object,
@@ -86,19 +92,21 @@ class Broker(BrokerContext, Closing):
         callback_of("clock", clock)
         self.repairs = flag_of("repairs", repairs)
         model = like.engine.model if like is not None else EngineModel(specification or tables.load())
+        if dead_letter_queue is None:
+            settings.setdefault("attempts_exhausted", AttemptsExhausted.DESTROY)
         known, own = (model.specification if like is None else like.specification).of_profile(profile)
-        super().__init__(known, own or profile, settings, clock)
+        super().__init__(known, own or profile, settings, clock, api)
         engine = Engine(
             model,
             self,
             self.configuration,
             scheduler=AtOnce() if pace is None else pace,
             journal=MemoryJournal() if journal is None else journal,
-            dead_letter_queue=None if dead_letter_queue is None else name_of(dead_letter_queue),
+            dead_letter_queue=_DEAD_LETTER_QUEUE if dead_letter_queue is None else name_of(dead_letter_queue),
         )
         self.use_engine(engine)
         self.random = random.Random(seed)  # noqa: S311 - repeatable chance, not secrecy
-        self.history = History(self.configuration) if history is True else history or None
+        self.history = History(self.configuration, api=self.api) if history is True else history or None
         self._clients = 0
         self.connections: dict[Connection, None] = {}
         engine.queues.load(engine.journal.journal.recovery)
@@ -127,12 +135,19 @@ class Broker(BrokerContext, Closing):
         """The queues there are, by their names: a view that follows changes and cannot be changed."""
         return MappingProxyType(self.engine.queues.by_name)
 
-    def connect(self, client_id: str | None = None, **settings: object) -> Connection:
-        """A connection of a client, whose ``settings`` go before those of the broker."""
+    def connect(self, client_id: str | None = None, *, api: str | None = None, **settings: object) -> Connection:
+        """A connection of a client, whose ``settings`` go before those of the broker.
+
+        It uses the programming interface ``api``, by default that of the broker.  Raises
+        :class:`ackfsm.terms.InputError` for one that the system does not have.
+        """
         self.check_use()
         name = f"client-{self._clients + 1}" if client_id is None else client_of(client_id)
+        return self._connect(name, settings, self.api if api is None else self.interface(api))
+
+    def _connect(self, client_id: str, settings: dict[str, object], api: str | None) -> Connection:
         self._clients += 1
-        made = Connection(self, name, settings, self.connections)
+        made = Connection(self, client_id, settings, self.connections, api)
         self.connections[made] = None
         return made
 
@@ -155,7 +170,7 @@ class Broker(BrokerContext, Closing):
         count = len(found.ready.members)
         if not count:
             return 0
-        client = self.connect(f"purge-{self._clients + 1}")
+        client = self._connect(f"purge-{self._clients + 1}", {}, None)
         with client, client.session(_PURGE_MODE, consumption="receive") as session:
             consumer = session.consumer(found)
             one_by_one = self.ack_scope(consumer.receiver.configuration) == "message"

@@ -18,6 +18,7 @@ class Connection(Closing):
     (JMS 3.1, 6.1.3).
 
     Attributes:
+        api: the programming interface that the client uses, ``None`` if nothing is refused for one.
         sessions: those that are open, and perhaps some that have closed since the last one was made.
         consumed: what any session of it has consumed so far: under which configuration, and from which queue.
     """
@@ -28,11 +29,13 @@ class Connection(Closing):
         client_id: str,
         settings: dict[str, object],
         open_connections: dict[Connection, None],
+        api: str | None,
     ) -> None:
         self.broker = broker
         self.client_id = client_id
         self.sessions: list[Session] = []
         self.consumed: dict[tuple[Configuration, str], None] = {}
+        self.api = api
         self._settings = settings
         self._open_connections = open_connections
         self._made = 0
@@ -47,12 +50,14 @@ class Connection(Closing):
                 connection.
             settings: further settings of the vocabulary.
 
-        Raises :class:`ackfsm.terms.InputError` for what the system does not have, with the reason.
+        Raises :class:`ackfsm.terms.InputError` for what the system, or the programming interface of the connection,
+        does not have, with the reason.
         """
         self.broker.check_use()
         self._ensure_open()
         chosen = {**self._settings, **settings, **({} if ack_mode is None else {"ack_mode": ack_mode})}
-        made = Session(self.broker, self.client_id, f"{self.client_id}.{self._made + 1}", chosen, self.consumed)
+        name = f"{self.client_id}.{self._made + 1}"
+        made = Session(self.broker, self.client_id, name, chosen, self.consumed, api=self.api)
         made.stopped = self._stopped
         self._made += 1
         self.sessions = [*(session for session in self.sessions if not session.closed), made]

@@ -50,14 +50,18 @@ class _Session(Protocol):
     """The session of a consumer."""
 
     process: str
-    configuration: Configuration
     transaction: int
-    transacted: bool
     closed: bool
     stopped: bool
     is_busy: bool
     listener_skipped: bool
     consumers: list[Consumer]
+
+    @property
+    def configuration(self) -> Configuration: ...
+
+    @property
+    def transacted(self) -> bool: ...
 
     def ensure_open(self) -> None: ...
     def begin(self) -> None: ...

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from threading import get_ident
 from typing import Protocol
 
-from ackfsm.engine.arguments import flag_of, length_of, name_of, time_of
+from ackfsm.engine.arguments import api_of, flag_of, length_of, name_of, time_of
 from ackfsm.engine.core.engine import Engine
 from ackfsm.engine.core.errors import BrokerStopped, IllegalStateException, Stuck
 from ackfsm.engine.core.instances import Queue
@@ -39,6 +39,7 @@ class BrokerContext:
         specification: the tables.
         profile: the system whose defaults and limits hold.
         settings: defaults of all connections.
+        api: the programming interface of all connections that name none, ``None`` if nothing is refused for one.
         configuration: the configuration by these.
         history: what is recorded, ``None`` if nothing is.
         clock: says when a message is sent, ``None`` for the virtual time.
@@ -57,11 +58,13 @@ class BrokerContext:
         profile: str,
         settings: Mapping[str, object],
         clock: Callable[[], int] | None,
+        api: str | None = None,
     ) -> None:
         self.specification = specification
         self.profile = profile
         self.settings = dict(settings)
-        self.configuration = self.configure({})
+        self.api = self.interface(api)
+        self.configuration = self.configure({}, self.api)
         self.clock = clock
         self.thread = get_ident()
         self.lazy_consumers: dict[_LazyConsumer, None] = {}
@@ -81,9 +84,21 @@ class BrokerContext:
                 "each thread, or call use_in_this_thread() when the other thread has finished with it"
             )
 
-    def configure(self, settings: Mapping[str, object]) -> Configuration:
-        """The configuration of this broker with ``settings`` over its own."""
-        return self.specification.configure(self.profile, {**self.settings, **settings})
+    def configure(self, settings: Mapping[str, object], api: str | None = None) -> Configuration:
+        """The configuration of this broker with ``settings`` over its own, as ``api`` lets an application ask for it.
+
+        Raises :class:`ackfsm.terms.InputError` for what the system, or the interface, does not have.
+        """
+        return self.specification.configure(self.profile, {**self.settings, **settings}, api=api)
+
+    def interface(self, api: str | None) -> str | None:
+        """The programming interface that ``api`` spells, ``None`` for ``None``.
+
+        Raises :class:`ackfsm.terms.InputError` for one that the system does not have.
+        """
+        if api is None:
+            return None
+        return self.specification.profiles[self.specification.profile_of(self.profile)].api(api_of(api))
 
     @property
     def running(self) -> bool:

@@ -22,9 +22,11 @@ class History:
     Times are nanoseconds: the virtual time, and where that stands still one more for each event.
     """
 
-    def __init__(self, configuration: Configuration, sink: Callable[[Line], None] | None = None) -> None:
-        """``configuration`` goes into the header; ``sink`` is called with each line."""
-        self.header = {"ackfsm_history": 1, "config": configuration.as_dict()}
+    def __init__(
+        self, configuration: Configuration, sink: Callable[[Line], None] | None = None, *, api: str | None = None
+    ) -> None:
+        """``configuration`` and ``api``, if one is named, go into the header; ``sink`` is called with each line."""
+        self.header = {"ackfsm_history": 1, "config": configuration.as_dict(), **({} if api is None else {"api": api})}
         self.lines: list[Line] = []
         self._sink = sink or self.lines.append
         self._last = 0

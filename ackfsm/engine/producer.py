@@ -22,7 +22,7 @@ from ackfsm.engine.core.errors import IllegalStateException, JMSException, Messa
 from ackfsm.engine.core.instances import Body, Copy, HeaderValue, Outcome, Queue, SenderLink, Sent
 from ackfsm.engine.core.model import BoundEvent
 from ackfsm.engine.core.names import Event
-from ackfsm.terms import Configuration
+from ackfsm.terms import Configuration, DeliveryMode
 
 __all__ = ["Producer"]
 
@@ -35,18 +35,18 @@ class _Session(Protocol):
     name: str
     process: str
     transaction: int
-    transacted: bool
     closed: bool
-    configuration: Configuration
     senders: dict[Configuration, SenderLink]
+
+    @property
+    def transacted(self) -> bool: ...
 
     def ensure_open(self) -> None: ...
     def begin(self) -> None: ...
     def commit(self) -> None: ...
     def rollback(self) -> None: ...
     def close(self) -> None: ...
-    def sender_link(self, settings: Mapping[str, object]) -> SenderLink: ...
-    def sender_link_for_mode(self, delivery_mode: str) -> SenderLink: ...
+    def sender_link(self, delivery_mode: str | None = None) -> SenderLink: ...
 
 
 class Producer(Closing):
@@ -57,18 +57,40 @@ class Producer(Closing):
     """
 
     def __init__(
-        self, session: _Session, broker: BrokerContext, queue: Queue, on_outcome: Callable[[Sent], None] | None
+        self,
+        session: _Session,
+        broker: BrokerContext,
+        queue: Queue,
+        on_outcome: Callable[[Sent], None] | None,
+        delivery_mode: str | None = None,
     ) -> None:
         self.session = session
         self.queue = queue
         self._on_outcome = on_outcome
         self._broker = broker
         self._queues, self._dispatcher = broker.engine.queues, broker.engine.dispatcher
-        self._sender = session.sender_link({})
+        self._sender = session.sender_link(delivery_mode)
         events = broker.stepper.events
         self._sending = (events[Event.SEND], events[Event.SEND_IN_TRANSACTION])
         self._resending = (events[Event.RESEND],)
         self.closed = False
+
+    @property
+    def delivery_mode(self) -> DeliveryMode:
+        """The delivery mode of the messages that have none of their own (``setDeliveryMode``; JMS 3.1, 7.7).
+
+        It can be set, to a member or its name, for what is sent from then on.  Raises
+        :class:`ackfsm.terms.InputError` for one that the system does not have, and :class:`IllegalStateException` if
+        the producer or its session is closed.
+        """
+        return self._sender.configuration.delivery_mode
+
+    @delivery_mode.setter
+    def delivery_mode(self, delivery_mode: str) -> None:
+        if self.closed:
+            self._raise_closed()
+        self.session.ensure_open()
+        self._sender = self.session.sender_link(delivery_mode)
 
     def send(  # noqa: PLR0913 - each has a default, and most are given by name
         self,
@@ -88,7 +110,8 @@ class Producer(Closing):
                 values and ``None``; what it is now is delivered, whatever becomes of a ``bytearray`` or a mapping.
             headers: names and values: text, numbers of at most 64 bits, truth values and ``None``; copied too.
             message_id: its own id; by default one that is unique in the engine.
-            delivery_mode: ``PERSISTENT`` …; by default that of the session.
+            delivery_mode: ``PERSISTENT`` …; by default that of the producer.  Settings that nobody chose follow it (an
+                EMS client waits for a ``PERSISTENT`` send of a ``NON_PERSISTENT`` session).
             duplicate_id: by which a broker with ``duplicate_detection`` knows it again.
             reply_to: the queue where an answer is wanted (``JMSReplyTo``); nothing is done about it.
             correlation_id: what links it to another message (``JMSCorrelationID``).
@@ -111,7 +134,7 @@ class Producer(Closing):
         linked = None if correlation_id is None else correlation_of(correlation_id)
         ident = self._queues.new_id(session.name) if message_id is None else id_of(message_id)
         now = broker.loop.scheduler.now if broker.clock is None else broker.time()
-        sender = self._sender if delivery_mode is None else session.sender_link_for_mode(delivery_mode)
+        sender = self._sender if delivery_mode is None else session.sender_link(delivery_mode)
         mode, hear = sender.configuration.delivery_mode, self._on_outcome
         message = Sent(ident, data, named, mode, self.queue, known, now, answered, linked, hear)
         copy = self._queues.first_copy(sender, message)
@@ -178,7 +201,10 @@ class Producer(Closing):
             sent = instance_of("message", Sent, message)
             self._broker.wait(lambda: sent.outcome is not Outcome.OPEN, f"the outcome of {sent.id}")
         else:
-            self._broker.wait(lambda: not self._sender.open, f"the outcomes of {self.session.name}")
+            senders = self.session.senders.values()
+            self._broker.wait(
+                lambda: not any(sender.open for sender in senders), f"the outcomes of {self.session.name}"
+            )
 
     def _send_event(self, copy: Copy, events: tuple[BoundEvent, ...]) -> BoundEvent:
         """The event by which the tables let this copy be sent."""

@@ -29,7 +29,7 @@ from ackfsm.engine.core.names import (
     Transaction,
 )
 from ackfsm.engine.producer import Producer
-from ackfsm.terms import Configuration, parse_value
+from ackfsm.terms import Configuration, DeliveryMode, SendMode, parse_value
 
 __all__ = ["Session"]
 
@@ -40,21 +40,26 @@ _OUTCOMES = ("committed", "rolled_back", "commit_in_doubt")
 class Session(Closing):
     """A session.  ``Connection.session`` makes it; it is closed when it is left as a context."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what a connection gives its sessions
         self,
         broker: BrokerContext,
         process: str,
         name: str,
         settings: Mapping[str, object],
         consumed: dict[tuple[Configuration, str], None],
+        *,
+        api: str | None,
     ) -> None:
-        """A session of the client ``process``, which records in ``consumed`` what it consumes."""
+        """A session of the client ``process``, which uses ``api`` and records in ``consumed`` what it consumes."""
         self.broker = broker
         self.process = process
         self.name = name
-        self.configuration = broker.configure(settings)
-        self.transacted: bool = broker.specification.conditions[Condition.TRANSACTED].holds(
-            broker.specification.environment(self.configuration)
+        self.api = api
+        self._settings = dict(settings)
+        self._configuration = broker.configure(settings, api)
+        self._by_delivery_mode = {self._configuration.delivery_mode: self._configuration}
+        self._transacted: bool = broker.specification.conditions[Condition.TRANSACTED].holds(
+            broker.specification.environment(self._configuration)
         )
         self.transaction = broker.engine.queues.new_transaction()
         self._consumed = consumed
@@ -69,6 +74,16 @@ class Session(Closing):
         self._began = False
         self._outcome = "committed"
 
+    @property
+    def configuration(self) -> Configuration:
+        """What the session was made with, its acknowledgement mode among it; nothing changes it (JMS 3.1, 6.2.10)."""
+        return self._configuration
+
+    @property
+    def transacted(self) -> bool:
+        """Whether the session sends and acknowledges in transactions, as long as it lives."""
+        return self._transacted
+
     def ensure_open(self) -> None:
         """Raise :class:`IllegalStateException` if the session is closed, or another thread uses it."""
         if get_ident() != self.broker.thread:
@@ -78,11 +93,21 @@ class Session(Closing):
 
     # Producers and consumers
 
-    def producer(self, queue: str | Queue, *, on_outcome: Callable[[Sent], None] | None = None) -> Producer:
-        """Something that sends to ``queue``; ``on_outcome`` hears what becomes of each message."""
+    def producer(
+        self,
+        queue: str | Queue,
+        *,
+        on_outcome: Callable[[Sent], None] | None = None,
+        delivery_mode: str | None = None,
+    ) -> Producer:
+        """Something that sends to ``queue``; ``on_outcome`` hears what becomes of each message.
+
+        ``delivery_mode`` is that of the messages that have none of their own (JMS 3.1, 7.7), by default the session's.
+        Raises :class:`ackfsm.terms.InputError` for one that the system does not have.
+        """
         self.ensure_open()
         hear = callback_of("on_outcome", on_outcome)
-        return Producer(self, self.broker, self._queue(queue), hear)
+        return Producer(self, self.broker, self._queue(queue), hear, delivery_mode)
 
     def consumer(self, queue: str | Queue, *, listener: Listener | None = None) -> Consumer:
         """Something that consumes from ``queue``: by ``receive()``, or with a ``listener`` that is called.
@@ -100,7 +125,7 @@ class Session(Closing):
         source = self._queue(queue)
         self._wait_until_connected(f"a consumer of {self.name}")
         settings = {key: value for key, value in self.configuration.as_dict().items() if key != "profile"}
-        configuration = self.broker.configure({**settings, "consumption": consumption})
+        configuration = self.broker.configure({**settings, "consumption": consumption}, self.api)
         receiver = self.broker.engine.links.receiver(self._end(configuration), source)
         receiver.transaction = self.transaction
         made = receiver.consumer = Consumer(self, self.broker, source, receiver, listener)
@@ -124,21 +149,31 @@ class Session(Closing):
     def _queue(self, queue: str | Queue) -> Queue:
         return self.broker.own_queue(queue) if isinstance(queue, Queue) else self.broker.queue(queue)
 
-    def sender_link_for_mode(self, delivery_mode: str) -> SenderLink:
-        """The sender link for another delivery mode than the session's.
+    def sender_link(self, delivery_mode: str | None = None) -> SenderLink:
+        """The sender link for messages of this delivery mode, by default the session's.
 
-        Raises :class:`ackfsm.terms.InputError` for one that does not exist.
+        Raises :class:`ackfsm.terms.InputError` for a delivery mode that does not exist, or that the system or the
+        programming interface does not have.
         """
-        return self.sender_link({"delivery_mode": parse_value("delivery_mode", delivery_mode)})
-
-    def sender_link(self, settings: Mapping[str, object]) -> SenderLink:
-        """The sender link under the session's configuration with ``settings`` over it."""
-        configuration = dataclasses.replace(self.configuration, **settings)  # type: ignore[arg-type] # parsed already
+        configuration = self._configuration if delivery_mode is None else self._configuration_for(delivery_mode)
         if configuration not in self.senders:
             self._wait_until_connected(f"a producer of {self.name}")
             made = self.broker.engine.links.sender(self._end(configuration))
             made.transaction = self.transaction
         return self.senders[configuration]
+
+    def _configuration_for(self, delivery_mode: str) -> Configuration:
+        """The settings of messages of this mode: those that nobody chose follow it.
+
+        But where a send of the session waits, one of these does too: a history is judged by the settings of its header.
+        """
+        mode = DeliveryMode(str(parse_value("delivery_mode", delivery_mode)))
+        if mode not in self._by_delivery_mode:
+            found = self.broker.configure({**self._settings, "delivery_mode": mode}, self.api)
+            if found.send_mode is SendMode.UNCONFIRMED:
+                found = dataclasses.replace(found, send_mode=self._configuration.send_mode)
+            self._by_delivery_mode[mode] = found
+        return self._by_delivery_mode[mode]
 
     def _end(self, configuration: Configuration) -> SessionEnd:
         return SessionEnd(self._links, self, self.process, self.name, configuration)

@@ -37,6 +37,7 @@ def _machine(variable: Variable) -> dict[str, Any]:
         "name": variable.name,
         "table": instance.fsm.name,
         "index": list(instance.index),
+        **({"consumer": instance.consumer} if instance.consumer else {}),
         "states": list(variable.states),
         "initial": variable.initial,
         **(watching if instance.anomaly is not None else {}),
@@ -48,6 +49,7 @@ def _event(action: Action) -> dict[str, Any]:
         "name": action.name,
         "event": action.event.name,
         "index": list(action.event.index),
+        **({"consumer": action.event.consumer} if action.event.consumer else {}),
         "may_never_happen": action.event.may_never_happen,
         "participants": [_participant(part) for part in action.parts],
     }

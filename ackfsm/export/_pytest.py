@@ -91,6 +91,8 @@ def _own(specification: Specification, configuration: Configuration) -> dict[str
 
 def _bounds(bounds: Bounds) -> Iterator[str]:
     yield f"        messages={bounds.messages},"
+    if bounds.consumers > 1:
+        yield f"        consumers={bounds.consumers},"
     yield f"        faults={_faults(bounds.faults)},"
     yield f"        max_faults={bounds.max_faults},"
     for name in ("actions", "without"):

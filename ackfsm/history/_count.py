@@ -14,7 +14,7 @@ from ackfsm.history._joins import NONE, at, distinct_pairs, first_covering, numb
 from ackfsm.history._quiescence import Quiescence
 from ackfsm.history._sends import Sends
 
-__all__ = ["count_regressions", "reordered", "torn_transactions", "window_overruns"]
+__all__ = ["count_regressions", "over_delivered", "reordered", "torn_transactions", "window_overruns"]
 
 
 def reordered(events: Events) -> Ints:
@@ -91,6 +91,20 @@ def count_regressions(events: Events) -> Ints:
     fell = (message[1:] == message[:-1]) & (count[1:] < count[:-1])
     disagrees = (count > 1) != (events.redelivered[by_message] == 1)
     return np.unique(np.concatenate([message[1:][fell], message[disagrees]]).astype(np.int64))
+
+
+def over_delivered(events: Events, limit: int) -> Ints:
+    """The messages that were delivered more than ``limit`` times (0: no limit), or after they had expired.
+
+    Those that were sent again have several copies, each with attempts of its own, and are not counted by their number.
+    """
+    count = events.count_of("message")
+    delivered = events.message[events.places(Event.DELIVERED)]
+    often = np.bincount(delivered, minlength=count) > (limit or len(events))
+    often &= _first(events, count, Event.RESEND) == NONE
+    expired = _first(events, count, Event.EXPIRED)
+    late = (expired != NONE) & (_last(events, count, Event.DELIVERED) > expired)
+    return np.flatnonzero(often | late)
 
 
 def _first(events: Events, count: int, *kinds: Event) -> Ints:

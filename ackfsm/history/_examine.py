@@ -14,7 +14,7 @@ from ackfsm.history._actions import inferred_actions
 from ackfsm.history._arrays import Ints, States
 from ackfsm.history._clocks import aligned
 from ackfsm.history._columns import Events
-from ackfsm.history._count import count_regressions, reordered, torn_transactions, window_overruns
+from ackfsm.history._count import count_regressions, over_delivered, reordered, torn_transactions, window_overruns
 from ackfsm.history._counters import COUNTERS, MESSAGES
 from ackfsm.history._expand import Stream, expand
 from ackfsm.history._fold import Machines, fold
@@ -84,21 +84,24 @@ def examine(
     findings |= _phantoms(events, findings, skew)
     if not tells_processed:
         findings |= _unrecorded(events, findings, anomalies)
-    counters = {
-        counter.name: int(machines.means(counter.name, states, this.quiescence.judged).sum()) for counter in COUNTERS
+    ends = specification.guarantees.monitors
+    counts = {
+        name: int(machines.means(name, states, this.quiescence.judged).sum())
+        for name in (*(counter.name for counter in COUNTERS), *ends)
     }
     return Findings(
         history=str(history.path),
         engine="local",
         configuration=configuration,
         events=len(events),
-        messages=counters.pop(MESSAGES),
+        messages=counts.pop(MESSAGES),
         parse_errors=history.unreadable_count,
         unreadable=history.unreadable,
         faults=events.faults(),
         actions=inferred_actions(events),
         anomalies=MappingProxyType(findings),
-        counters=MappingProxyType(counters),
+        ends=MappingProxyType({name: counts.pop(name) for name in ends}),
+        counters=MappingProxyType(counts),
         skew=skew,
         offsets=clocks.offsets,
     )
@@ -146,6 +149,12 @@ def _over_prefetch(this: _Examination) -> _Count:
     return _Count(_NOTHING if prefetch is None else prefetch_overruns(this.events, prefetch))
 
 
+def _over_delivered(this: _Examination) -> _Count:
+    if this.configuration is None:
+        return _Count(_NOTHING, UNCONFIGURED)
+    return _Count(over_delivered(this.events, this.configuration.max_delivery_attempts))
+
+
 _COUNTS: Mapping[Anomaly, Callable[[_Examination], _Count]] = MappingProxyType(
     {
         Anomaly.TORN_TRANSACTION: _torn,
@@ -153,6 +162,7 @@ _COUNTS: Mapping[Anomaly, Callable[[_Examination], _Count]] = MappingProxyType(
         Anomaly.WINDOW_OVERRUN: _overrun,
         Anomaly.PREFETCH_OVERRUN: _over_prefetch,
         Anomaly.COUNT_REGRESSION: lambda this: _Count(count_regressions(this.events)),
+        Anomaly.OVER_DELIVERED: _over_delivered,
     }
 )
 """The anomalies that no machine of one message can see."""

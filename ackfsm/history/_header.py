@@ -28,10 +28,19 @@ _UNSUPPORTED = "queues"
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Header:
-    """What a history says of itself: its settings (``profile`` among them; ``None`` if it names none), and a note."""
+    """What a history says of itself.
+
+    Attributes:
+        config: its settings (``profile`` among them), ``None`` if it names none.
+        note: a text for people.
+        api: the programming interface that its clients used; it refuses configurations and changes nothing else.
+        place: where the settings stand (file and line), else the interface, for messages.
+    """
 
     config: Mapping[str, object] | None
     note: str | None
+    api: str | None = None
+    place: str = dataclasses.field(default="", compare=False)
 
 
 class Headers:
@@ -40,15 +49,27 @@ class Headers:
     def __init__(self) -> None:
         self._merged: Header | None = None
         self._configured: tuple[str, Mapping[str, object]] | None = None
+        self._through: tuple[str, str] | None = None
 
     def add(self, header: Header | None, place: str) -> None:
-        """Take in what was found at ``place``; raises :class:`InputError` if it has another configuration."""
+        """Take in what was found at ``place``.
+
+        Raises :class:`InputError` if it has another configuration, or names another programming interface.
+        """
         if header is None:
             return
         note = header.note if self._merged is None or self._merged.note is None else self._merged.note
         if header.config is not None:
             self._agree(header.config, place)
-        self._merged = Header(self._configured and self._configured[1], note)
+        if header.api is not None:
+            self._agree_through(header.api, place)
+        before = "" if self._merged is None or self._merged.config is None else self._merged.place
+        self._merged = Header(
+            self._configured and self._configured[1],
+            note,
+            self._through and self._through[1],
+            before or header.place,
+        )
 
     def merged(self) -> Header | None:
         """What they say together."""
@@ -59,6 +80,12 @@ class Headers:
             self._configured = (place, config)
         elif _parsed(config) != _parsed(self._configured[1]):
             raise InputError(f"{place} has another configuration than {self._configured[0]}; correct one of them")
+
+    def _agree_through(self, api: str, place: str) -> None:
+        if self._through is None:
+            self._through = (place, api)
+        elif api != self._through[1]:
+            raise InputError(f"{place} names another `api` than {self._through[0]}; correct one of them")
 
 
 def header_of_line(line: bytes, place: str) -> Header | None:
@@ -98,8 +125,8 @@ def header_beside(file: Path) -> Header | None:
 def header_of_metadata(metadata: Mapping[bytes, bytes] | None, place: str) -> Header | None:
     """The header in the schema metadata of a Parquet file, if it is there.
 
-    Either the entry ``ackfsm_history`` is a whole header, or it is the number of the format, and ``config`` (JSON) and
-    ``note`` (plain text) are entries of their own.
+    Either the entry ``ackfsm_history`` is a whole header, or it is the number of the format, and ``config`` (JSON),
+    ``note`` and ``api`` (plain text) are entries of their own.
     Raises :class:`InputError`, which begins with ``place``, if it is none that this version can read.
     """
     entries = {key.decode(errors="replace"): value for key, value in (metadata or {}).items()}
@@ -111,16 +138,18 @@ def header_of_metadata(metadata: Mapping[bytes, bytes] | None, place: str) -> He
     value: dict[str, Any] = {HEADER_KEY: first}
     if "config" in entries:
         value["config"] = _entry(entries, "config", place)
-    if "note" in entries:
-        value["note"] = entries["note"].decode(errors="replace")
+    for key in ("note", "api"):
+        if key in entries:
+            value[key] = entries[key].decode(errors="replace")
     return _header(value, place)
 
 
 def _whole_header(entries: Mapping[str, bytes], value: Mapping[str, Any], place: str) -> Header:
     if HEADER_KEY not in value:
         raise InputError(f"{place}: {HEADER_KEY!r} is no header; it must be an object with {HEADER_KEY!r}: {VERSION}")
-    if "config" in entries:
-        raise InputError(f"{place}: 'config' stands beside a whole header; keep one of them")
+    for key in ("config", "api"):
+        if key in entries:
+            raise InputError(f"{place}: {key!r} stands beside a whole header; keep one of them")
     return _header(value, place)
 
 
@@ -168,14 +197,16 @@ def _header(value: Mapping[str, Any], place: str) -> Header:
         raise InputError(f"{place}: history format {said} is not known; this version of ackfsm reads format {VERSION}")
     if value.get(_UNSUPPORTED):
         raise InputError(f"{place}: this version of ackfsm cannot judge by {_UNSUPPORTED!r}; take it out of the header")
-    config, note = value.get("config"), value.get("note")
+    config, note, api = value.get("config"), value.get("note"), value.get("api")
     if config is not None and not isinstance(config, dict):
         raise InputError(f"{place}: `config` must be an object of settings")
     if note is not None and not isinstance(note, str):
         raise InputError(f"{place}: `note` must be text")
+    if api is not None and not isinstance(api, str):
+        raise InputError(f"{place}: `api` must be the name of a programming interface, as text")
     for key, setting in (config or {}).items():
         _known_setting(key, setting, place)
-    return Header(None if config is None else MappingProxyType(dict(config)), note)
+    return Header(None if config is None else MappingProxyType(dict(config)), note, api, place)
 
 
 def _known_setting(key: str, setting: object, place: str) -> None:

@@ -75,6 +75,7 @@ class Findings:
         faults: the kinds that were recorded, in the order of :class:`Fault`.
         actions: what applications did of their own will that makes a broker deliver again (optional events).
         anomalies: every anomaly that a history can show, in the order of :class:`Anomaly`.
+        ends: how many messages have each of the ends that exclude guarantees, by the name of its monitor.
         counters: what else a person may want to know, by name.
         skew: by how many nanoseconds the clocks of two processes may differ.
         offsets: nanoseconds that were added to the times of a process for that; of those that were shifted, by name.
@@ -91,6 +92,7 @@ class Findings:
     actions: tuple[str, ...]
     anomalies: Mapping[Anomaly, Finding]
     counters: Mapping[str, int]
+    ends: Mapping[str, int] = dataclasses.field(default_factory=dict)
     skew: int = 0
     offsets: Mapping[str, int] = dataclasses.field(default_factory=dict)
 
@@ -136,6 +138,7 @@ class Result:
                 }
                 for anomaly, finding in found.anomalies.items()
             },
+            "ends": dict(found.ends),
             "counters": dict(found.counters),
             "guarantees": dict(self.guarantees),
             "strongest": list(self.strongest),
@@ -188,10 +191,16 @@ def judge(
     )
 
 
-def _happened(findings: Findings) -> dict[Anomaly, bool | None]:
-    """Which anomalies the history certainly has, and certainly has not: every line was read, and something was sent."""
+def _happened(findings: Findings) -> dict[str, bool | None]:
+    """Which anomalies and ends the history certainly has, and certainly has not.
+
+    That takes that every line was read and something was sent, and of the ends that it is known what was processed.
+    """
     whole = findings.parse_errors == 0 and findings.messages > 0
-    return {
+    unprocessed = findings.anomalies.get(Anomaly.UNPROCESSED)
+    told = whole and unprocessed is not None and unprocessed.unknown is None
+    ends: dict[str, bool | None] = {name: count > 0 if told else None for name, count in findings.ends.items()}
+    return ends | {
         finding.anomaly: True
         if finding.certain and not _may_be_unread(findings, finding)
         else (False if whole and finding.count == 0 and finding.doubt is None else None)

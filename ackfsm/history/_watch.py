@@ -32,12 +32,17 @@ def needs_configuration(definition: Property) -> bool:
 
 
 def machines_of(specification: Specification, configuration: Configuration | None) -> Machines:
-    """Compile the machines to fold: those of the properties, named after the anomaly, and the counters.
+    """Compile the machines to fold: those of the properties, named after the anomaly, the ends, and the counters.
 
     Without a configuration the properties that depend on one are left out.  Raises
     :class:`SpecError` for a property machine that observables of one message cannot drive.
     """
-    return compile_watchers([*_property_watchers(specification, configuration), *COUNTERS])
+    settings = {} if configuration is None else specification.environment(configuration)
+    ends = (
+        Watcher(name, monitor.machine.fsm(settings), monitor.marked, monitor.marked_at_rest)
+        for name, monitor in ((name, specification.monitors[name]) for name in specification.guarantees.monitors)
+    )
+    return compile_watchers([*_property_watchers(specification, configuration), *ends, *COUNTERS])
 
 
 def window_of(specification: Specification, configuration: Configuration) -> int | None:

@@ -14,11 +14,13 @@ from ackfsm.lookup._space import Difference, Space
 from ackfsm.tables import (
     BOUND_SETTINGS,
     Condition,
+    ConditionalValue,
     Counter,
     Document,
     Machine,
     Specification,
     Value,
+    VendorAlias,
     format_value,
     read_form,
 )
@@ -102,7 +104,8 @@ class Lookup:
         """Every word that :meth:`find` knows, except rows (``machine.state.event``) and shortened modes."""
         spec = self.specification
         modes = (str(value) for key in _KEYS[1:] for value in _members(key))
-        names = (name.name for table in spec.profiles.values() for name in table.names.values())
+        names = [name.name for table in spec.profiles.values() for name in table.names.values()]
+        names += [event.name for table in spec.profiles.values() for event in table.events]
         groups = (_KEYS, spec.conditions, spec.events, spec.machines, spec.properties, spec.guarantees, spec.liveness)
         return tuple(dict.fromkeys(word for group in (*groups, modes, names) for word in group))
 
@@ -137,26 +140,45 @@ class Lookup:
             for key in keys:
                 answer = self._key(key, space)
                 yield dataclasses.replace(answer, summary=(name, *answer.summary))
+        yield from self._vendor_events(word, space)
         for table in self.specification.profiles.values():
             for constant in table.constants:
                 if constant.name.casefold() == word.casefold() and constant.setting is not None:
                     yield self._mode(*constant.setting, space)
                     return
 
+    def _vendor_events(self, word: str, space: Space) -> Iterator[Answer]:
+        """By what an interface calls an event: the whole name, or its last part (``sendAcknowledged``)."""
+        asked = word.casefold().removesuffix("()")
+        found: dict[str, list[str]] = {}
+        for profile, table in self.specification.profiles.items():
+            for one in table.events:
+                if asked in {one.name.casefold(), one.name.casefold().rpartition(".")[2]}:
+                    how = f", {one.means}" if one.means else ""
+                    found.setdefault(one.event, []).append(f"{one.name} of {profile} ({one.api}) is {one.event}{how}")
+        for event, told in found.items():
+            answer = self._event(event, space)
+            yield dataclasses.replace(answer, summary=(*told, *answer.summary))
+
     def _names(self, word: str) -> Iterator[tuple[str, tuple[str, ...]]]:
         for profile, table in self.specification.profiles.items():
             own = table.vendor_alias(word)
             if own is not None:
                 keys = " and ".join(own.keys)
-                differs = f", but not the same: {own.differs}" if own.differs else ""
-                yield f"{own.name} of {profile} is {keys}{differs}", own.keys
+                yield f"{own.name} of {profile} is {keys}{_difference(own, 'but not the same')}", own.keys
                 return
 
     def _setting(self, name: str, value: str, profile: Profile) -> tuple[str, Value]:
-        given = self.specification.resolve_aliases(profile, {name: value})
-        key = next((key for key in given if key != "profile"), "profile")
-        short = next((str(member) for member in _members(key) if _means(value, str(member))), value)
-        return key, parse_value(key, short if key != "profile" else value)
+        if name not in _KEYS:
+            return self._translated(name, value, profile)
+        short = next((str(member) for member in _members(name) if _means(value, str(member))), value)
+        return name, parse_value(name, short if name != "profile" else value)
+
+    def _translated(self, name: str, value: str, profile: Profile) -> tuple[str, Value]:
+        """What a value of a vendor's name sets, where it sets something."""
+        for key, one in self.specification.assigned(profile, name, value).items():
+            return key, parse_value(key, one.options[0].value if isinstance(one, ConditionalValue) else one)
+        raise InputError(f"{name}={value} of {profile} leaves its setting as it is; ask for another value")
 
     def _unknown(self, word: str) -> str:
         machine, dot, _ = word.partition(".")
@@ -483,7 +505,7 @@ class Lookup:
             if named:
                 document = self._profile(profile)
                 for own in named:
-                    text = f"by {profile}" + (f", not the same: {own.differs}" if own.differs else "")
+                    text = f"by {profile}{_difference(own, 'not the same')}"
                     yield Reference("name", own.name, text, Place(document.name, document.line(("names", own.name))))
 
     def _profile(self, profile: str) -> Document:
@@ -525,6 +547,12 @@ def _legal(key: str) -> str:
     if issubclass(kind, StrEnum):
         return ", ".join(member.value for member in kind)
     return "true or false" if kind is bool else "a whole number"
+
+
+def _difference(own: VendorAlias, lead: str) -> str:
+    """Where a vendor's name matters, and how it is not the same."""
+    where = f", for {own.when.text.strip()}" if own.when else ""
+    return f"{where}, {lead}: {own.differs}" if own.differs else where
 
 
 def _plain(event: str) -> str:

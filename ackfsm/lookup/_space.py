@@ -19,6 +19,7 @@ _KEYS: Final = tuple(field.name for field in dataclasses.fields(Configuration))
 _FREE: Final[Mapping[str, tuple[Any, ...]]] = {
     "copy": (1, 2),
     "messages": (2, 1),
+    "consumers": (1, 2),
     "faults": (frozenset(Fault), frozenset()),
     "max_faults": (None, 0),
 }

@@ -1,5 +1,6 @@
 """The guarantee matrix: every configuration of a profile under every fault and pair of faults."""
 
+from ackfsm.matrix._alike import ALIKE_STATES, MODE_KEYS, AlikeModes, alike_modes, rows_digest
 from ackfsm.matrix._modes import ModeResult, mode_sweep
 from ackfsm.matrix._plan import LeftOut, Plan, Scenario, make_plan
 from ackfsm.matrix._result import Broken, Cell, Matrix, Outcome
@@ -7,6 +8,9 @@ from ackfsm.matrix._run import run
 from ackfsm.matrix._summary import Entry, Line, Reachability, Summary, summarise
 
 __all__ = [
+    "ALIKE_STATES",
+    "MODE_KEYS",
+    "AlikeModes",
     "Broken",
     "Cell",
     "Entry",
@@ -19,8 +23,10 @@ __all__ = [
     "Reachability",
     "Scenario",
     "Summary",
+    "alike_modes",
     "make_plan",
     "mode_sweep",
+    "rows_digest",
     "run",
     "summarise",
 ]

@@ -35,7 +35,7 @@ class ModeResult:
     @property
     def broken(self) -> frozenset[Anomaly]:
         """The anomalies that are promised never to happen and happen."""
-        return frozenset(anomaly for found in self.causes.values() for anomaly in found.witnesses) & set(self.promised)
+        return frozenset(anomaly for found in self.causes.values() for anomaly in found.anomalies) & set(self.promised)
 
 
 def mode_sweep(

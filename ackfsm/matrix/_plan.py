@@ -10,7 +10,7 @@ from types import MappingProxyType
 from typing import Any
 
 from ackfsm.network import Bounds
-from ackfsm.tables import Condition, Factor, Refusal, Specification, format_value
+from ackfsm.tables import Condition, ConditionalValue, Factor, Refusal, Specification, format_value
 from ackfsm.terms import Configuration, Fault, InputError
 
 __all__ = ["LeftOut", "Plan", "Scenario", "make_plan", "refusal", "scenarios", "span"]
@@ -46,7 +46,8 @@ class LeftOut:
 class Plan:
     """Every configuration under every scenario.
 
-    ``varied`` are the settings that take more than one value; ``left_out`` is what was not planned.
+    ``varied`` are the settings that take more than one value; ``left_out`` is what was not planned; ``api`` is the
+    programming interface through which applications ask for the configurations, if one was named.
     """
 
     configurations: tuple[Configuration, ...]
@@ -55,6 +56,7 @@ class Plan:
     scenarios: tuple[Scenario, ...]
     messages: int
     max_states: int | None
+    api: str | None = None
 
     def bounds(self, scenario: Scenario) -> Bounds:
         """The bounds of a check in ``scenario``."""
@@ -66,22 +68,30 @@ def make_plan(  # noqa: PLR0913 - what the command lets a person choose
     profile: str | None = None,
     settings: Mapping[str, object] | None = None,
     *,
+    api: str | None = None,
     messages: int = 1,
     pairs: bool = True,
     max_states: int | None = None,
 ) -> Plan:
     """The matrix of ``profile``; ``settings`` are fixed, the other switches vary where they matter.
 
-    Raises :class:`InputError` for settings that do not exist, or if nothing is left to be explored.
+    With ``api``, what applications cannot ask for through that interface (:meth:`ProfileTable.api`) is left out too.
+    Raises :class:`InputError` for settings or an interface that do not exist, or if nothing is left to be explored.
     """
     fixed = specification.given(profile, settings)
-    unfixed = [factor for factor in specification.factors if factor.key not in fixed]
+    table = specification.profiles[fixed["profile"]]
+    interface = None if api is None else table.api(api)
+    whole = {key for key, value in fixed.items() if not isinstance(value, ConditionalValue)}
+    unfixed = [factor for factor in specification.factors if factor.key not in whole]
     covered: list[Configuration] = []
     refused: collections.Counter[str] = collections.Counter()
     factors = {factor.key: factor.values for factor in unfixed}
     matters = {factor.key: factor.when for factor in unfixed}
     for configuration in span(specification, fixed, factors, matters):
-        reason = _reason(specification, configuration) or _too_long(specification, configuration, unfixed, messages)
+        if not table.agrees(fixed, configuration.as_dict()):
+            continue
+        reason = _reason(specification, configuration, interface)
+        reason = reason or _too_long(specification, configuration, unfixed, messages)
         if reason is None:
             covered.append(configuration)
         else:
@@ -90,7 +100,7 @@ def make_plan(  # noqa: PLR0913 - what the command lets a person choose
     if not covered:
         raise InputError(f"no configuration is left to be explored: {left_out[0].because}; choose another value")
     varied = tuple(key for key in factors if len({getattr(config, key) for config in covered}) > 1)
-    return Plan(tuple(covered), varied, left_out, scenarios(pairs=pairs), messages, max_states)
+    return Plan(tuple(covered), varied, left_out, scenarios(pairs=pairs), messages, max_states, interface)
 
 
 def span(
@@ -114,15 +124,15 @@ def span(
         yield from span(specification, {**fixed, key: value}, dict(others), matters)
 
 
-def refusal(specification: Specification, configuration: Configuration) -> Refusal | None:
-    """The first row of the profile that refuses the configuration."""
+def refusal(specification: Specification, configuration: Configuration, api: str | None = None) -> Refusal | None:
+    """The first row of the profile, or of its interface ``api``, that refuses the configuration."""
     values = {field.name: getattr(configuration, field.name) for field in dataclasses.fields(configuration)}
-    return next(iter(specification.profiles[configuration.profile].refused(values)), None)
+    return next(iter(specification.profiles[configuration.profile].refused(values, api)), None)
 
 
-def _reason(specification: Specification, configuration: Configuration) -> str | None:
+def _reason(specification: Specification, configuration: Configuration, api: str | None) -> str | None:
     """Why a configuration is not explored, ``None`` if it is."""
-    if (refused := refusal(specification, configuration)) is not None:
+    if (refused := refusal(specification, configuration, api)) is not None:
         return f"{' and '.join(sorted(refused.settings()))}: {refused.because}"
     return None
 

@@ -15,21 +15,24 @@ __all__ = ["Broken", "Cell", "Matrix", "Outcome"]
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Outcome:
-    """What one search found; ``witnesses`` has the labels of a shortest way to each anomaly that was reached."""
+    """What one search found.
+
+    ``witnesses`` has the labels of a shortest way to each anomaly that was reached, and to each end of a message.
+    """
 
     states: int
     transitions: int
     complete: bool
-    witnesses: Mapping[Anomaly, tuple[str, ...]]
+    witnesses: Mapping[str, tuple[str, ...]]
 
     @property
     def anomalies(self) -> tuple[Anomaly, ...]:
         """The anomalies that were reached, in the order in which they are defined."""
         return tuple(anomaly for anomaly in Anomaly if anomaly in self.witnesses)
 
-    def reachable(self, anomaly: Anomaly) -> bool | None:
-        """Whether the anomaly can happen; ``None`` if the search stopped before it could tell."""
-        if anomaly in self.witnesses:
+    def reachable(self, name: str) -> bool | None:
+        """Whether the anomaly or end of a message can happen; ``None`` if the search stopped before it could tell."""
+        if name in self.witnesses:
             return True
         return False if self.complete else None
 
@@ -47,7 +50,7 @@ class Cell:
     @property
     def broken(self) -> Iterator[Anomaly]:
         """The anomalies that are promised absent and can happen."""
-        return (anomaly for anomaly in self.outcome.witnesses if anomaly in self.promised)
+        return (anomaly for anomaly in self.outcome.anomalies if anomaly in self.promised)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -122,9 +125,10 @@ class Matrix:
 
     @functools.cached_property
     def _strongest(self) -> Mapping[str, tuple[str, ...]]:
-        lattice, anomalies = self.specification.guarantees, self.anomalies
+        lattice = self.specification.guarantees
+        names = (*self.anomalies, *lattice.monitors)
         return {
-            key: lattice.strongest(lattice.evaluate({anomaly: outcome.reachable(anomaly) for anomaly in anomalies}))
+            key: lattice.strongest(lattice.evaluate({name: outcome.reachable(name) for name in names}))
             for key, outcome in self.outcomes.items()
         }
 

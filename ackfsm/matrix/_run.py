@@ -21,7 +21,7 @@ from ackfsm.matrix._plan import Plan, Scenario
 from ackfsm.matrix._result import Matrix, Outcome
 from ackfsm.network import NetworkEvent, compose
 from ackfsm.tables import Row, Specification
-from ackfsm.terms import Anomaly, Configuration, Fault
+from ackfsm.terms import Configuration, Fault
 
 __all__ = ["run"]
 
@@ -102,7 +102,7 @@ def _outcomes(plan: Plan, specification: Specification, cells: Sequence[_Cell], 
 def _outcome(network: SlicedNetwork, max_states: int | None, *, compiled: bool) -> Outcome:
     options = SearchOptions(max_states=max_states, compiled=compiled)
     found = explore_packed(network.packed, network.events, options)
-    witnesses = {Anomaly(anomaly): tuple(event.label for event in steps) for anomaly, steps in found.witnesses.items()}
+    witnesses = {name: tuple(event.label for event in steps) for name, steps in found.witnesses.items()}
     return Outcome(found.states, found.transitions, found.complete, witnesses)
 
 

@@ -155,11 +155,12 @@ class _SummaryBuilder:
     def _guarantees(self, scenario: int) -> tuple[str, ...]:
         """The strongest guarantees that stand in every configuration of the line."""
         lattice = self.matrix.specification.guarantees
-        happens = {a: self._anywhere(a, scenario) for a in self.matrix.anomalies}
+        names = (*self.matrix.anomalies, *lattice.monitors)
+        happens = {name: self._anywhere(name, scenario) for name in names}
         return lattice.strongest(lattice.evaluate(happens))
 
-    def _anywhere(self, anomaly: Anomaly, scenario: int) -> bool | None:
-        found = {self.matrix.outcome(number, scenario).reachable(anomaly) for number in self.numbers}
+    def _anywhere(self, name: str, scenario: int) -> bool | None:
+        found = {self.matrix.outcome(number, scenario).reachable(name) for number in self.numbers}
         return True if True in found else None if None in found else False
 
 

@@ -10,7 +10,7 @@ from typing import Final
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as sf
 
-__all__ = ["count_regressions", "reordered", "torn_transactions", "window_overruns"]
+__all__ = ["count_regressions", "over_delivered", "reordered", "torn_transactions", "window_overruns"]
 
 _BEFORE: Final = (Window.unboundedPreceding, -1)
 
@@ -101,3 +101,19 @@ def count_regressions(events: DataFrame) -> DataFrame:
     fell = sf.coalesce(before > sf.col("delivery_count"), sf.lit(col=False))
     disagrees = (sf.col("delivery_count") > 1) != sf.col("redelivered")
     return counted.select("message", (fell | disagrees).alias("bad")).where("bad").select("message").distinct()
+
+
+def over_delivered(mine: DataFrame, limit: int) -> DataFrame:
+    """Each ``message`` of ``mine`` that was delivered more than ``limit`` times (0: no limit), or after it had expired.
+
+    ``mine`` are the events of the messages that have no plain life, of which every other is delivered once at most.
+    One that was sent again has several copies, each with attempts of its own, and is not counted by their number.
+    """
+    fates = mine.groupBy("message").agg(
+        sf.expr("count_if(event = 'delivered')").alias("deliveries"),
+        sf.expr("max(at) filter (where event = 'delivered')").alias("delivered_at"),
+        sf.expr("min(at) filter (where event = 'expired')").alias("expired_at"),
+        sf.expr("bool_or(event = 'resend')").alias("resent"),
+    )
+    often = (sf.col("deliveries") > limit) & ~sf.col("resent") if limit else sf.lit(col=False)
+    return fates.where(often | sf.expr("coalesce(delivered_at > expired_at, false)")).select("message")

@@ -18,13 +18,14 @@ from ackfsm.history import Finding, Findings
 from ackfsm.history._actions import ACTIONS, RECOVER, RECOVERING, TAKEN_ELSEWHERE
 from ackfsm.history._clocks import Clocks, clocks_of
 from ackfsm.history._counters import COUNTERS, MESSAGES
+from ackfsm.history._format import Event
 from ackfsm.history._recording import unless_early, unless_unrecorded, unless_unrecorded_again
 from ackfsm.history._source import Source, source_of
 from ackfsm.history._verdict import EXAMPLES, UNCONFIGURED, undrained
 from ackfsm.history._watch import folded_properties, needs_configuration, prefetch_of, window_of
 from ackfsm.spark._actions import closed_early, competing_consumer_failed, redelivered_after_recover
 from ackfsm.spark._clocks import demands_of, put_right
-from ackfsm.spark._count import count_regressions, reordered, torn_transactions, window_overruns
+from ackfsm.spark._count import count_regressions, over_delivered, reordered, torn_transactions, window_overruns
 from ackfsm.spark._marks import marks_of_clean_patterns, shown
 from ackfsm.spark._prefetch import prefetch_overruns
 from ackfsm.spark._prepared import PreparedHistory, keep, names_in, study_of
@@ -123,6 +124,7 @@ def _examine(  # noqa: PLR0913, PLR0917 - as :func:`examine`
         faults=overview.faults,
         actions=tuple(action for action in ACTIONS if action in found),
         anomalies=MappingProxyType(anomalies),
+        ends=MappingProxyType({name: counters.pop(name) for name in specification.guarantees.monitors}),
         counters=MappingProxyType(counters),
         skew=skew,
         offsets=clocks.offsets,
@@ -132,7 +134,7 @@ def _examine(  # noqa: PLR0913, PLR0917 - as :func:`examine`
 def _groups(study: PreparedHistory) -> list[Row]:
     """How many messages have which life, are judged or not, belong to an undrained queue; and their counters."""
     plain, suspects = study.lived.where("life is not null"), _suspects(study)
-    nothing = {counter.name: sf.lit(0) for counter in COUNTERS}
+    nothing = {name: sf.lit(0) for name in _counted_names(study)}
     groups = _counted(plain, nothing)
     if suspects is not None:
         shows = {name: sf.count_if(shown(name, sf.col("judged"))) for name in nothing}
@@ -152,17 +154,19 @@ def _suspects(study: PreparedHistory) -> DataFrame | None:
 
 
 def _counters(study: PreparedHistory, groups: list[Row]) -> dict[str, int]:
-    """How many messages are marked with each counter: suspects by their folds, the others by their lives."""
+    """How many messages are marked with each counter or end: suspects by their folds, the others by their lives."""
     plain = marks_of_clean_patterns(study.machines)
     return {
-        counter.name: sum(
-            group[counter.name]
-            if group.life is None
-            else group.number * (plain[group.life][counter.name] + group.judged > 1)
+        name: sum(
+            group[name] if group.life is None else group.number * (plain[group.life][name] + group.judged > 1)
             for group in groups
         )
-        for counter in COUNTERS
+        for name in _counted_names(study)
     }
+
+
+def _counted_names(study: PreparedHistory) -> tuple[str, ...]:
+    return (*(counter.name for counter in COUNTERS), *study.specification.guarantees.monitors)
 
 
 def _undrained(study: PreparedHistory, groups: list[Row]) -> str | None:
@@ -202,6 +206,7 @@ def _unknown(study: PreparedHistory, not_at_rest: str | None, *, undecided: bool
         Anomaly.WINDOW_OVERRUN: UNCONFIGURED if study.configuration is None else None,
         Anomaly.PREFETCH_OVERRUN: UNCONFIGURED if study.configuration is None else None,
         Anomaly.COUNT_REGRESSION: None,
+        Anomaly.OVER_DELIVERED: UNCONFIGURED if study.configuration is None else None,
     }
 
 
@@ -272,6 +277,9 @@ def _overruns(study: PreparedHistory) -> Iterator[DataFrame]:
         yield _labelled(Anomaly.WINDOW_OVERRUN, window_overruns(study.sends(), study.events, window))
     if prefetch is not None:
         yield _labelled(Anomaly.PREFETCH_OVERRUN, prefetch_overruns(study.events, study.overview, prefetch))
+    limit = study.configuration.max_delivery_attempts
+    if study.mine is not None and (limit or Event.EXPIRED in study.overview.kinds):
+        yield _labelled(Anomaly.OVER_DELIVERED, over_delivered(study.mine, limit))
 
 
 def _labelled(label: str, names: DataFrame) -> DataFrame:

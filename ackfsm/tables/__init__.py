@@ -5,8 +5,10 @@ from ackfsm.tables._events import Event, Lane
 from ackfsm.tables._guarantees import Exclusion, Guarantee, Guarantees, Implication, Level
 from ackfsm.tables._liveness import LivenessProperty, Waiting
 from ackfsm.tables._load import load, read_form
-from ackfsm.tables._machine import Counter, EventRef, Fsm, IndexKind, Machine, Relation, Row, RowKind
-from ackfsm.tables._profiles import Constant, Default, Deviation, ProfileTable, Refusal, VendorAlias, format_value
+from ackfsm.tables._machine import Counter, EventRef, Fsm, IndexKind, Machine, Relation, Row, RowKind, base_state, hold
+from ackfsm.tables._names import ConditionalValue, Option, VendorAlias, VendorEvent, format_value
+from ackfsm.tables._profiles import Constant, Default, Deviation, NumberRange, ProfileTable, Refusal
+from ackfsm.tables._seeds import Seed, Sentence, read_seeds
 from ackfsm.tables._source import Document
 from ackfsm.tables._sources import check_sources
 from ackfsm.tables._specification import Monitor, Promise, Property, Specification, is_profile_file
@@ -16,6 +18,7 @@ __all__ = [
     "ALWAYS",
     "BOUND_SETTINGS",
     "Condition",
+    "ConditionalValue",
     "Constant",
     "Counter",
     "Default",
@@ -35,7 +38,9 @@ __all__ = [
     "LivenessProperty",
     "Machine",
     "Monitor",
+    "NumberRange",
     "Omission",
+    "Option",
     "ProfileTable",
     "Promise",
     "Property",
@@ -43,14 +48,20 @@ __all__ = [
     "Relation",
     "Row",
     "RowKind",
+    "Seed",
+    "Sentence",
     "Specification",
     "Value",
     "VendorAlias",
+    "VendorEvent",
     "Waiting",
+    "base_state",
     "check_sources",
     "format_value",
+    "hold",
     "is_profile_file",
     "load",
     "parse_condition",
     "read_form",
+    "read_seeds",
 ]

@@ -22,6 +22,7 @@ __all__ = ["ALWAYS", "BOUND_SETTINGS", "STATIC_NAMES", "Condition", "parse_condi
 STATIC_NAMES: Mapping[str, tuple[type, bool]] = {
     "copy": (int, False),
     "messages": (int, False),
+    "consumers": (int, False),
     "faults": (frozenset, False),
     "max_faults": (int, True),
     "window": (int, True),

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ackfsm.tables._conditions import Condition, parse_condition
 from ackfsm.tables._machine import IndexKind, Machine, Relation
+from ackfsm.tables._seeds import check_seeds
 from ackfsm.tables._source import Document
 from ackfsm.tables._sources import check_sources, texts_under
 from ackfsm.terms import Anomaly, InputError, SpecError, key_type, parse_value
@@ -21,13 +22,13 @@ _Path: TypeAlias = tuple[str | int, ...]
 
 
 def check_tables(
-    specification: Specification, documents: Collection[Document], claims: Document | None, execution: Document | None
+    specification: Specification, documents: Collection[Document], beside: Mapping[str, Document | None]
 ) -> None:
-    """Check the files against each other; ``claims`` and ``execution``, which are read elsewhere, may be missing.
+    """Check the files against each other; those ``beside``, which are read elsewhere, may be missing.
 
     Raises :class:`SpecError` naming file, line and remedy.
     """
-    _Check(specification, documents, claims, execution).run()
+    _Check(specification, documents, beside).run()
 
 
 def check_claims(specification: Specification, document: Document) -> None:
@@ -43,17 +44,15 @@ class _Check:
         self,
         specification: Specification,
         documents: Collection[Document],
-        claims: Document | None,
-        execution: Document | None,
+        beside: Mapping[str, Document | None],
     ) -> None:
         self.specification = specification
         named = {document.name: document for document in documents}
-        self.events, self.sources, self.conditions, self.promises = (
-            named[f"spec/{name}.yaml"] for name in ("events", "sources", "conditions", "promises")
+        self.events, self.sources, self.conditions, self.promises, self.guarantees = (
+            named[f"spec/{name}.yaml"] for name in ("events", "sources", "conditions", "promises", "guarantees")
         )
-        self.claims = claims
-        self.execution = execution
-        self.documents = [*documents, *(document for document in (claims, execution) if document)]
+        self.claims, self.execution, self.seeds = (beside[name] for name in ("claims", "execution", "seeds"))
+        self.documents = [*documents, *(document for document in beside.values() if document)]
         monitors = [m.machine for p in specification.properties.values() for m in p.monitors]
         monitors += [monitor.machine for monitor in specification.monitors.values()]
         self.machines = [*specification.machines.values(), *monitors]
@@ -65,12 +64,15 @@ class _Check:
         self._nothing_unused(self.events, self._used_events(), "event", "no machine has it in its alphabet")
         self._nothing_unused(self.conditions, self._used_conditions(), "condition", "no row reads it")
         self._promises_made()
+        self._guarantees_name_monitors()
         self._decisions_have_sources()
         self._nothing_unused(
             self.sources, check_sources(self.documents, self.specification.sources), "source", "nothing cites it"
         )
         if self.claims is not None:
             check_claims(self.specification, self.claims)
+        if self.seeds is not None:
+            check_seeds(self.specification, self.seeds, [one["id"] for one in self.claims.data] if self.claims else [])
 
     def _decisions_have_sources(self) -> None:
         """Require a source for each choice between rows, and for each error that an application sees."""
@@ -94,13 +96,16 @@ class _Check:
             place = places[event]
             if known is None:
                 raise SpecError(f"{place}: {machine.name} reacts to {event.name!r}; declare it in events.yaml")
-            if event.relation is not Relation.OWN and IndexKind.SYSTEM in (machine.per, known.per):
+            if event.relation is Relation.ELSEWHERE and not (machine.per.of_consumer and known.per.of_consumer):
+                raise SpecError(f"{place}: {machine.name}: {event} has no other consumer; drop ({event.relation})")
+            per_message = IndexKind.SYSTEM not in (machine.per.whole, known.per.whole)
+            if event.relation not in {Relation.OWN, Relation.ELSEWHERE} and not per_message:
                 raise SpecError(f"{place}: {machine.name}: {event} has no other index; drop ({event.relation})")
         for name in machine.owns:
             if name not in {event.name for event in machine.alphabet if event.relation is Relation.OWN}:
                 raise SpecError(f"{machine.file}:{machine.line}: {machine.name} owns {name} but has no row for it")
-            per, order = self.specification.events[name].per, list(IndexKind)
-            if order.index(machine.per) > order.index(per):
+            per = self.specification.events[name].per
+            if not machine.per.contains(per):
                 sentence = (
                     f"{machine.name} is per {machine.per} and owns {name}, which is per {per}; give it a coarser owner"
                 )
@@ -143,6 +148,12 @@ class _Check:
     def _promises_made(self) -> None:
         made = {name for table in self.specification.profiles.values() for name in table.promises}
         self._nothing_unused(self.promises, made, "promise", "no profile makes it")
+
+    def _guarantees_name_monitors(self) -> None:
+        for name in self.specification.guarantees.monitors:
+            if name not in self.specification.monitors:
+                sentence = f"a guarantee is excluded by {name!r}, which no file of monitors/ has; correct the name"
+                raise self.guarantees.error(("guarantees",), sentence)
 
     @staticmethod
     def _nothing_unused(document: Document, used: set[str], kind: str, why: str) -> None:

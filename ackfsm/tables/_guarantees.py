@@ -1,9 +1,9 @@
-"""Guarantees: which anomalies exclude each of them, and which is stronger than which.
+"""Guarantees: which findings exclude each of them, and which is stronger than which.
 
-A guarantee is excluded by anomalies: its own, and those of every guarantee that it is above.
-One anomaly may imply others (processing cannot complete twice without a second delivery), so
-a guarantee that rules out the implied ones rules out the implying one too.  Guarantees are a
-partial order: the one that rules out more anomalies is the stronger.
+A finding is an anomaly, or a monitor's: an end of a message that is none.  A guarantee is excluded by findings: its
+own, and those of every guarantee that it is above.  One anomaly may imply others (processing cannot complete twice
+without a second delivery), so a guarantee that rules out the implied ones rules out the implying one too.  Guarantees
+are a partial order: the one that rules out more is the stronger.
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ class Implication:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Exclusion:
-    """An anomaly that excludes a guarantee, and why."""
+    """A finding that excludes a guarantee, and why: an anomaly, or the name of a monitor."""
 
-    anomaly: Anomaly
+    finding: str
     because: str
     source: str
 
@@ -74,45 +74,58 @@ class Guarantees(Mapping[str, Guarantee]):
     def __len__(self) -> int:
         return len(self.named)
 
-    def excluded_by(self, name: str) -> frozenset[Anomaly]:
-        """The anomalies that exclude this guarantee, its own and those of the weaker ones that it names."""
+    @functools.cached_property
+    def monitors(self) -> tuple[str, ...]:
+        """The monitors that exclude guarantees, in the order of the table."""
+        findings = (e.finding for guarantee in self.named.values() for e in guarantee.excluded_by)
+        return tuple(dict.fromkeys(finding for finding in findings if finding not in set(Anomaly)))
+
+    def excluded_by(self, name: str) -> frozenset[str]:
+        """The findings that exclude this guarantee, its own and those of the weaker ones that it names."""
         guarantee = self.named[name]
-        own = frozenset(exclusion.anomaly for exclusion in guarantee.excluded_by)
+        own = frozenset(exclusion.finding for exclusion in guarantee.excluded_by)
         return own.union(*(self.excluded_by(weaker) for weaker in guarantee.above))
 
-    def rules_out(self, name: str) -> frozenset[Anomaly]:
-        """The anomalies that cannot happen where this guarantee holds, those that imply others included."""
+    def rules_out(self, name: str) -> frozenset[str]:
+        """The findings that cannot be made where this guarantee holds, anomalies that imply others included."""
         return self._ruled_out[name]
 
     @functools.cached_property
-    def _ruled_out(self) -> Mapping[str, frozenset[Anomaly]]:
+    def _ruled_out(self) -> Mapping[str, frozenset[str]]:
         return {name: self._absent_with(self.excluded_by(name)) for name in self.named}
 
     def is_above(self, stronger: str, weaker: str) -> bool:
         """Whether ``stronger`` rules out everything that ``weaker`` rules out, and more."""
         return self._ruled_out[stronger] > self._ruled_out[weaker]
 
-    def evaluate(self, happens: Mapping[Anomaly, bool | None]) -> dict[str, bool | None]:
-        """Whether each guarantee holds; ``happens`` has for anomalies whether they can happen (or did).
+    def evaluate(self, happens: Mapping[str, bool | None]) -> dict[str, bool | None]:
+        """Whether each guarantee holds; ``happens`` has for findings whether they can happen (or did).
 
-        ``False`` if an anomaly that it rules out happens, ``True`` if none of those that exclude it does,
-        ``None`` where that depends on anomalies that are unknown (``None``) or missing.
+        ``False`` if a finding that it rules out happens, ``True`` if none of those that exclude it does,
+        ``None`` where that depends on findings that are unknown (``None``) or missing.
         """
-        present = {anomaly for anomaly, happened in happens.items() if happened}
-        absent = self._absent_with({anomaly for anomaly, happened in happens.items() if happened is False})
+        present = {finding for finding, happened in happens.items() if happened}
+        absent = self._absent_with({finding for finding, happened in happens.items() if happened is False})
         return {name: self._holds(name, present, absent) for name in self.named}
 
-    def _holds(self, name: str, present: Collection[Anomaly], absent: frozenset[Anomaly]) -> bool | None:
+    def _holds(self, name: str, present: Collection[str], absent: frozenset[str]) -> bool | None:
         if not self._ruled_out[name].isdisjoint(present):
             return False
         return True if self.excluded_by(name) <= absent else None
 
     def strongest(self, verdicts: Mapping[str, bool | None]) -> tuple[str, ...]:
         """The maximal ones among the guarantees that hold by ``verdicts`` (:meth:`evaluate`)."""
-        held = [name for name in self.named if verdicts[name]]
+        held = [name for name in self.named if verdicts.get(name)]
         return tuple(name for name in held if not any(self.is_above(other, name) for other in held))
 
-    def _absent_with(self, absent: Collection[Anomaly]) -> frozenset[Anomaly]:
+    def strongest_by_level(self, verdicts: Mapping[str, bool | None]) -> dict[Level, tuple[str, ...]]:
+        """For each level the maximal ones among its guarantees that hold by ``verdicts`` (:meth:`evaluate`)."""
+        return {
+            level: self.strongest({n: holds and self.named[n].level is level for n, holds in verdicts.items()})
+            for level in Level
+        }
+
+    def _absent_with(self, absent: Collection[str]) -> frozenset[str]:
         """``absent`` and every anomaly that implies only absent ones, which therefore cannot happen either."""
         closed = frozenset(absent)
         while more := {i.anomaly for i in self.implications if i.implies <= closed} - closed:
@@ -139,7 +152,10 @@ def _implication(document: Document, number: int, row: Mapping[str, Any]) -> Imp
 
 
 def _guarantee(name: str, row: Mapping[str, Any]) -> Guarantee:
-    exclusions = (Exclusion(Anomaly(e["anomaly"]), e["because"], e["source"]) for e in row.get("excluded_by", ()))
+    exclusions = (
+        Exclusion(Anomaly(e["anomaly"]) if "anomaly" in e else e["monitor"], e["because"], e["source"])
+        for e in row.get("excluded_by", ())
+    )
     return Guarantee(name, Level(row["level"]), row["means"], tuple(row.get("above", ())), tuple(exclusions))
 
 
@@ -159,9 +175,9 @@ def _check_order(document: Document, name: str, named: Mapping[str, Guarantee], 
 
 
 def _check_distinct(document: Document, guarantees: Guarantees) -> None:
-    """Refuse two guarantees that rule out the same anomalies."""
-    seen: dict[frozenset[Anomaly], str] = {}
+    """Refuse two guarantees that rule out the same."""
+    seen: dict[frozenset[str], str] = {}
     for name in guarantees:
         other = seen.setdefault(guarantees.rules_out(name), name)
         if other != name:
-            raise document.error(("guarantees", name), f"{name} and {other} rule out the same anomalies; keep one")
+            raise document.error(("guarantees", name), f"{name} and {other} rule out the same; keep one")

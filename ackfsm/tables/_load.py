@@ -71,14 +71,15 @@ class _Loader:
             conditions=MappingProxyType(self.conditions),
             sources=MappingProxyType(sources.data),
             promises=MappingProxyType(promises),
-            profiles=MappingProxyType(self._read_profiles(promises)),
+            profiles=MappingProxyType(self._read_profiles(promises, events)),
             guarantees=read_guarantees(self._read("guarantees.yaml", "guarantees")),
             liveness=MappingProxyType(self._read_liveness(machines, properties)),
             factors=self._read_factors(),
             digest=self._digest(),
         )
         if not self.validated:
-            check_tables(specification, self.documents, self._beside("claims"), self._beside("execution"))
+            beside = {name: self._beside(name) for name in ("claims", "execution", "seeds")}
+            check_tables(specification, self.documents, beside)
             mark_validated(self.stamp)
         return specification
 
@@ -169,9 +170,9 @@ class _Loader:
                 monitors[name] = self._monitor(document, (name,), name, data)
         return monitors
 
-    def _read_profiles(self, promises: Mapping[str, Promise]) -> dict[str, ProfileTable]:
+    def _read_profiles(self, promises: Mapping[str, Promise], events: Document) -> dict[str, ProfileTable]:
         documents = {document.file.stem: document for document in self._folder("profiles", "profile")}
-        return read_profiles(self.directory / "profiles", documents, self.conditions, promises)
+        return read_profiles(self.directory / "profiles", documents, self.conditions, promises, events.data)
 
     def _read_promises(self) -> dict[str, Promise]:
         document = self._read("promises.yaml", "promises")

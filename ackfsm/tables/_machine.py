@@ -12,30 +12,79 @@ import dataclasses
 import re
 from collections.abc import Iterator, Mapping
 from enum import StrEnum
+from types import MappingProxyType
 from typing import Any
 
 from ackfsm.tables._conditions import ALWAYS, STATIC_NAMES, Condition, parse_condition
 from ackfsm.tables._source import Document
 from ackfsm.terms import Configuration, key_type
 
-__all__ = ["Counter", "EventRef", "Fsm", "IndexKind", "Machine", "Relation", "Row", "RowKind", "read_machine"]
+__all__ = [
+    "Counter",
+    "EventRef",
+    "Fsm",
+    "IndexKind",
+    "Machine",
+    "Relation",
+    "Row",
+    "RowKind",
+    "base_state",
+    "hold",
+    "read_machine",
+]
 
 
 class IndexKind(StrEnum):
-    """What a machine or an event exists once for (``per`` in the tables): the system, each message, each copy."""
+    """What a machine or an event exists once for (``per`` in the tables).
+
+    For the system, each message, each copy of a message; for each consumer, or each message or copy at a consumer.
+    """
 
     SYSTEM = "system"
     MESSAGE = "message"
     COPY = "copy"
+    CONSUMER = "consumer"
+    RECEPTION = "reception"
+    DELIVERY = "delivery"
+
+    @property
+    def of_consumer(self) -> bool:
+        """Whether there is one for each consumer."""
+        return self in _OF_CONSUMER
+
+    @property
+    def whole(self) -> IndexKind:
+        """What it is where there is one consumer: the system, each message, each copy."""
+        return _OF_CONSUMER.get(self, self)
+
+    def contains(self, other: IndexKind) -> bool:
+        """Whether each of ``other`` belongs to one of this kind, as the copies of a message do to the message."""
+        order = (IndexKind.SYSTEM, IndexKind.MESSAGE, IndexKind.COPY)
+        return order.index(self.whole) <= order.index(other.whole) and self.of_consumer <= other.of_consumer
+
+
+_OF_CONSUMER: Mapping[IndexKind, IndexKind] = MappingProxyType(
+    {
+        IndexKind.CONSUMER: IndexKind.SYSTEM,
+        IndexKind.RECEPTION: IndexKind.MESSAGE,
+        IndexKind.DELIVERY: IndexKind.COPY,
+    }
+)
 
 
 class Relation(StrEnum):
-    """How the index of an event is related to the index of the machine that reacts to it."""
+    """How the index of an event is related to the index of the machine that reacts to it.
+
+    ``elsewhere`` is the event of the same message or copy at another consumer, ``other_elsewhere`` that of another one
+    there; the rest are of the same consumer, where machine and event have one.
+    """
 
     OWN = "own"
     OTHER = "other"
     EARLIER = "earlier"
     LATER = "later"
+    ELSEWHERE = "elsewhere"
+    OTHER_ELSEWHERE = "other_elsewhere"
 
 
 class RowKind(StrEnum):
@@ -48,13 +97,22 @@ class RowKind(StrEnum):
 
 @dataclasses.dataclass(frozen=True, slots=True, order=True)
 class EventRef:
-    """An event as a machine names it: ``dispatch`` (of its own index) or ``dispatch(later)``."""
+    """An event as a machine names it: ``dispatch`` (of its own index) or ``dispatch(later)``.
+
+    ``consumer`` is set where a machine that exists once for all consumers tells them apart, see :func:`hold`.
+    """
 
     name: str
     relation: Relation = Relation.OWN
+    consumer: int = 0
+
+    def is_of(self, name: str, consumer: int) -> bool:
+        """Whether it is the machine's own event of this name, as ``consumer`` (0: no certain one) has it."""
+        return self.name == name and self.relation is Relation.OWN and self.consumer in {0, consumer}
 
     def __str__(self) -> str:
-        return self.name if self.relation is Relation.OWN else f"{self.name}({self.relation})"
+        name = self.name if self.relation is Relation.OWN else f"{self.name}({self.relation})"
+        return f"{name}@{self.consumer}" if self.consumer else name
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -174,7 +232,8 @@ class Counter:
 class Machine:
     """A machine of ``spec/``: states, one initial state, an alphabet, and rows with conditions.
 
-    Configurations under which all its conditions have the same values share one :class:`Fsm`.
+    ``held`` are the states in which it is with one consumer: with several there is one such state for each
+    (:func:`hold`).  Configurations under which all its conditions have the same values share one :class:`Fsm`.
     """
 
     name: str
@@ -185,6 +244,7 @@ class Machine:
     alphabet: tuple[EventRef, ...]
     cells: Mapping[tuple[str, EventRef], tuple[Row, ...]]
     counter: Counter | None
+    held: tuple[str, ...]
     file: str
     line: int
     _conditions: tuple[Condition, ...] = dataclasses.field(init=False, compare=False, repr=False)
@@ -221,19 +281,82 @@ class Machine:
         return Fsm(self.name, self.states, self.initial, self.alphabet, chosen)
 
 
+_AT = "_c"
+"""Between a state and the number of the consumer that it is with."""
+
+_HELD = re.compile(rf"(?P<state>.+){_AT}\d+")
+
+
+def base_state(state: str) -> str:
+    """The state of the table that ``state`` is, without the consumer that it is with."""
+    match = _HELD.fullmatch(state)
+    return state if match is None else match["state"]
+
+
+def hold(machine: Machine, fsm: Fsm, consumers: int, kinds: Mapping[str, IndexKind]) -> Fsm:
+    """``fsm`` of ``machine`` with one state for each consumer in the place of each held one.
+
+    A held state is entered with the consumer of the event.  There, what another consumer does to itself changes
+    nothing, and what it would do to the message is refused: it does not have it.  ``kinds`` tells which events are
+    per consumer.  The states of a counter in which its last ``up`` can be undone are held too.
+    """
+    undone = Counter.OPEN if machine.counter else ""
+    held = {state for state in fsm.states if state in machine.held or (undone and state.endswith(undone))}
+    if consumers == 1 or not held:
+        return fsm
+    numbers = range(1, consumers + 1)
+    states = tuple(
+        name for state in fsm.states for name in ([f"{state}{_AT}{n}" for n in numbers] if state in held else [state])
+    )
+    alphabet = tuple(
+        dataclasses.replace(event, consumer=n)
+        for event in fsm.alphabet
+        for n in (numbers if kinds[event.name].of_consumer else (0,))
+    )
+    rows: dict[tuple[str, EventRef], Row] = {}
+    for state in states:
+        base = base_state(state)
+        holder = 0 if base == state else int(state.rpartition(_AT)[2])
+        for event in alphabet:
+            row = fsm.rows[base, dataclasses.replace(event, consumer=0)]
+            row = dataclasses.replace(
+                row, state=state, event=event, target=_held_target(row, state, held, holder or event.consumer)
+            )
+            rows[state, event] = _with_another(row, holder, kinds[event.name])
+    return Fsm(fsm.name, states, fsm.initial, alphabet, rows)
+
+
+def _held_target(row: Row, state: str, held: set[str], consumer: int) -> str:
+    """Where ``row`` leads to from ``state``: a held state is with ``consumer``."""
+    if row.kind is not RowKind.TO:
+        return state
+    return f"{row.target}{_AT}{consumer}" if row.target in held else row.target
+
+
+def _with_another(row: Row, holder: int, kind: IndexKind) -> Row:
+    """``row`` as it is if the event is of another consumer than the ``holder`` of its state."""
+    if not holder or row.event.consumer in {0, holder} or row.event.relation is not Relation.OWN:
+        return row
+    if row.kind is RowKind.REFUSE:
+        return row
+    stopped = RowKind.IGNORE if kind is IndexKind.CONSUMER else RowKind.REFUSE
+    return dataclasses.replace(row, target=row.state, kind=stopped, because="it is with another consumer")
+
+
 _BOUNDS = (
     *(field.name for field in dataclasses.fields(Configuration) if key_type(field.name) is int),
     *(name for name, (kind, _) in STATIC_NAMES.items() if kind is int and name != "copy"),
 )
 """What can bound a counter."""
 
-_EVENT = re.compile(r"(?P<name>[a-z_]+)(\((?P<relation>other|earlier|later)\))?")
+_EVENT = re.compile(r"(?P<name>[a-z_]+)(\((?P<relation>other|earlier|later|elsewhere|other_elsewhere)\))?")
 
 
 def _event_ref(text: str) -> EventRef:
     match = _EVENT.fullmatch(text.strip())
     if match is None:
-        raise ValueError(f"{text!r} is not an event; write name, name(other), name(earlier) or name(later)")
+        relations = ", ".join(f"name({relation})" for relation in Relation if relation is not Relation.OWN)
+        raise ValueError(f"{text!r} is not an event; write name, or one of {relations}")
     return EventRef(match["name"], Relation(match["relation"] or "own"))
 
 
@@ -270,7 +393,10 @@ def read_machine(
     alphabet = tuple(dict.fromkeys(event for _, event in cells))
     _no_mixed_relations(reading, alphabet)
     place = (document.name, document.line(path))
-    return Machine(name, IndexKind(data["per"]), data["means"], owns, states, alphabet, cells, counter, *place)
+    held = tuple(data.get("held", ()))
+    if stray := [state for state in held if state not in states]:
+        raise document.error((*path, "held"), f"{name} has no state {stray[0]!r}")
+    return Machine(name, IndexKind(data["per"]), data["means"], owns, states, alphabet, cells, counter, held, *place)
 
 
 def read_renamed(
@@ -298,6 +424,7 @@ def read_renamed(
     return dataclasses.replace(
         template,
         name=name,
+        per=IndexKind(data.get("per", template.per)),
         means=data["means"],
         owns=tuple(names[event] for event in template.owns),
         alphabet=tuple(_renamed(event, names) for event in template.alphabet),

@@ -15,6 +15,7 @@ from types import MappingProxyType
 from typing import Any, TypeAlias
 
 from ackfsm.tables._conditions import STATIC_NAMES, Condition, parse_condition
+from ackfsm.tables._names import ConditionalValue, Option, VendorAlias, VendorEvent, format_value, read_vendor_events
 from ackfsm.tables._source import Document
 from ackfsm.terms import Configuration, InputError, Profile, SpecError, is_optional, key_type, parse_value
 from ackfsm.text import quoted
@@ -23,10 +24,9 @@ __all__ = [
     "Constant",
     "Default",
     "Deviation",
+    "NumberRange",
     "ProfileTable",
     "Refusal",
-    "VendorAlias",
-    "format_value",
     "read_own_profile",
     "read_profiles",
 ]
@@ -61,14 +61,34 @@ class Default:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
+class NumberRange:
+    """The numbers that a system has for ``key``: those from ``least`` to ``most``, and perhaps ``alone``."""
+
+    key: str
+    least: int
+    most: int
+    alone: int | None
+
+    def has(self, value: object) -> bool:
+        """Whether ``value`` is one of them; ``None`` is none."""
+        return isinstance(value, int) and (self.least <= value <= self.most or value == self.alone)
+
+    def __str__(self) -> str:
+        """For instance ``0, or from 2 to 255``."""
+        return f"{'' if self.alone is None else f'{self.alone}, or '}from {self.least} to {self.most}"
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
 class Refusal:
     """Settings that a system, or one of its APIs, does not support, why, and what to use instead.
 
-    These are the settings for which ``when`` holds; or, with ``fixed``, every value of that key but its default.
+    These are the settings for which ``when`` holds; with ``fixed``, every value of that key but its default; with
+    ``outside``, every value of its key that is not in that range.
     """
 
     when: Condition | None
     fixed: str | None
+    outside: NumberRange | None
     because: str
     source: str
     instead: str
@@ -76,7 +96,12 @@ class Refusal:
 
     def settings(self) -> frozenset[str]:
         """The settings that are at fault."""
-        return self.when.settings() if self.when else frozenset({self.fixed or ""})
+        return self.when.settings() if self.when else frozenset({self.key})
+
+    @property
+    def key(self) -> str:
+        """The one setting at fault where there is no condition."""
+        return self.outside.key if self.outside else self.fixed or ""
 
     def sentence(self, system: str, values: Mapping[str, Any], given: Mapping[str, Any]) -> str:
         """One sentence for a user who has ``given`` some of these ``values``."""
@@ -102,45 +127,6 @@ class Constant:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class VendorAlias:
-    """The vendor's name of a setting.
-
-    Without ``differs`` it is a synonym; ``values`` has those values that are spelled differently here.
-    With it the two are related and not the same (bytes, not messages), and the sentence says how.
-    """
-
-    name: str
-    keys: tuple[str, ...]
-    values: Mapping[str, _Value]
-    differs: str | None
-    source: str
-
-    @property
-    def is_synonym(self) -> bool:
-        """Whether every value means the same under both names."""
-        return self.differs is None and not self.values
-
-    def key_for(self, profile: str, value: object) -> str:
-        """The setting that takes ``value`` unchanged.
-
-        Raises :class:`InputError` saying what to set if there is none.
-        """
-        keys = " and ".join(self.keys)
-        if self.differs is not None:
-            raise InputError(f"{self.name} of {profile} is not {keys} by another name: {self.differs}; set {keys}")
-        text = str(value).lower() if isinstance(value, bool) else str(value)
-        if text in self.values:
-            settings = " and ".join(f"{key}={format_value(self.values[text])}" for key in self.keys)
-            raise InputError(f"{self.name}={text} of {profile} is {settings} here; set that")
-        if self.values and (len(self.keys) > 1 or key_type(self.keys[0]) is not int):
-            known = ", ".join(self.values)
-            raise InputError(
-                f"{self.name} of {profile} stands for {keys} and is {known} there, not {text!r}; set {keys}"
-            )
-        return self.keys[0]
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
 class Deviation:
     """A deviation of the system from JMS.
 
@@ -159,7 +145,7 @@ class ProfileTable:
 
     ``stated`` are the keys whose defaults are its own (or of the profile that it is like).  ``promises`` are the names
     of those in ``promises.yaml`` that the vendor makes.  ``apis`` are its programming interfaces, each with the
-    settings that it does not support.
+    settings that it does not support, ``events`` are what these call the events of the tables.
     """
 
     profile: str
@@ -172,17 +158,35 @@ class ProfileTable:
     names: Mapping[str, VendorAlias]
     apis: Mapping[str, tuple[Refusal, ...]]
     deviates: tuple[Deviation, ...]
+    events: tuple[VendorEvent, ...] = ()
 
     def default(self, key: str, values: Mapping[str, Any]) -> Default:
         """The row that decides ``key``, given the ``values`` of the settings before it."""
         return next(row for row in self.defaults if row.key == key and (row.when is None or row.when.holds(values)))
 
     def settings(self, given: Mapping[str, Any]) -> dict[str, Any]:
-        """All settings: those ``given`` (parsed values by key), the others by default."""
+        """All settings: those ``given`` (parsed values by key), the others by default.
+
+        Raises :class:`InputError` if a value that was given under conditions contradicts itself.
+        """
         values: dict[str, Any] = {"profile": self.profile}
         for key in _KEYS[1:]:
-            values[key] = given[key] if key in given else self.default(key, values).of(values)
+            chosen = _chosen(given[key], values) if key in given else ()
+            values[key] = chosen[0] if chosen else self.default(key, values).of(values)
         return values
+
+    def agrees(self, given: Mapping[str, Any], values: Mapping[str, Any]) -> bool:
+        """Whether ``values`` (of every setting) are what was ``given`` under a condition, where it holds."""
+        for key, one in given.items():
+            option = one.option(values) if isinstance(one, ConditionalValue) else None
+            if option is not None and values[key] != option.value:
+                return False
+        return True
+
+    def without_effect(self, given: Mapping[str, Any], values: Mapping[str, Any]) -> list[Option]:
+        """What was ``given`` under a condition that does not hold of these ``values``."""
+        conditional = (one for one in given.values() if isinstance(one, ConditionalValue))
+        return [option for one in conditional for option in one.options if not option.when.holds(values)]
 
     def refused(self, values: Mapping[str, Any], api: str | None = None) -> Iterator[Refusal]:
         """The rows that refuse these ``values`` (of every setting), first those of ``api``, if one is named."""
@@ -190,15 +194,44 @@ class ProfileTable:
             if self._holds(row, values):
                 yield row
 
+    def refusal(
+        self, values: Mapping[str, Any], given: Mapping[str, Any], api: str | None = None
+    ) -> tuple[Refusal, str] | None:
+        """The row that decides that the system, or ``api``, does not have these ``values``, and one sentence about it.
+
+        ``given`` are those that somebody chose.  ``None`` if nothing refuses them.
+        """
+        who = f"the profile {self.profile}" + ("" if api is None else f" through {api}")
+        return next(((row, row.sentence(who, values, given)) for row in self.refused(values, api)), None)
+
+    def api(self, name: str) -> str:
+        """The programming interface that ``name`` spells, as the profile writes it.
+
+        Capitals, spaces and hyphens do not matter (``jms-1.1``), and a part of the name that no other interface has is
+        enough (``simplified``).  Raises :class:`InputError` with the interfaces that there are for any other name.
+        """
+        asked = _words(name)
+        written = [api for api in self.apis if "".join(_words(api)) == "".join(asked)]
+        found = written or [api for api in self.apis if asked and {*asked} <= {*_words(api)}]
+        if len(found) != 1:
+            known = ", ".join(self.apis) or "none"
+            raise InputError(f"the profile {self.profile} has no API {quoted(name)}; its APIs are: {known}")
+        return found[0]
+
     def _holds(self, row: Refusal, values: Mapping[str, Any]) -> bool:
         if row.when is not None:
             return row.when.holds(values)
-        key = row.fixed or ""
-        return bool(values[key] != self.default(key, values).of(values))
+        if row.outside is not None:
+            return not row.outside.has(values[row.key])
+        return bool(values[row.key] != self.default(row.key, values).of(values))
 
     def vendor_alias(self, name: str) -> VendorAlias | None:
         """The entry for ``name``, in capitals or not, or ``None``."""
         return self.names.get(name.casefold())
+
+    def url_alias(self, parameter: str) -> VendorAlias | None:
+        """The entry for a parameter of a connection URL, in capitals or not, or ``None``."""
+        return next((one for one in self.names.values() if one.url.casefold() == parameter.casefold()), None)
 
     def constants_of(self, key: str, value: object) -> tuple[Constant, ...]:
         """The vendor's numbers for a value of a setting."""
@@ -210,17 +243,28 @@ class ProfileTable:
         refusals = [*self.unsupported, *(row for rows in self.apis.values() for row in rows)]
         yield from (row.when for row in refusals if row.when)
         yield from (row.when for row in self.deviates if row.when)
+        yield from (own.when for own in self.names.values() if own.when)
 
 
-def format_value(value: object) -> str:
-    """A value in the syntax of ``--set``."""
-    if value is None:
-        return "none"
-    return str(value).lower() if isinstance(value, bool) else str(value)
+def _chosen(given: Any, values: Mapping[str, Any]) -> tuple[Any, ...]:
+    """The value that was given, alone in a tuple that is empty if it is for other configurations."""
+    if not isinstance(given, ConditionalValue):
+        return (given,)
+    option = given.option(values)
+    return given.otherwise if option is None else (option.value,)
+
+
+def _words(name: str) -> list[str]:
+    """What tells the name of one interface from that of another: its words and versions."""
+    return re.findall(r"[a-z0-9+#]+(?:\.[0-9]+)*", name.casefold())
 
 
 def read_profiles(
-    directory: Path, documents: Mapping[str, Document], conditions: Mapping[str, Condition], promises: Collection[str]
+    directory: Path,
+    documents: Mapping[str, Document],
+    conditions: Mapping[str, Condition],
+    promises: Collection[str],
+    events: Collection[str],
 ) -> dict[str, ProfileTable]:
     """The profiles in ``documents`` (by the names of the files), each over ``jms``, in the order of the vocabulary.
 
@@ -228,7 +272,7 @@ def read_profiles(
     """
     if missing := sorted({profile.value for profile in Profile} ^ documents.keys()):
         raise SpecError(f"{directory}: {missing[0]}.yaml is missing or names no profile")
-    readers = {profile: _Reader(profile, documents[profile], conditions, promises) for profile in Profile}
+    readers = {profile: _Reader(profile, documents[profile], conditions, promises, events) for profile in Profile}
     base = tuple(readers[Profile.JMS].defaults())
     _every_key_has_a_default(base, documents[Profile.JMS])
     tables: dict[str, ProfileTable] = {}
@@ -244,6 +288,7 @@ def read_own_profile(
     known: Mapping[str, ProfileTable],
     conditions: Mapping[str, Condition],
     promises: Collection[str],
+    events: Collection[str],
 ) -> ProfileTable:
     """The profile in a file that does not ship with the tables; its name is that of the file, and none of ``known``.
 
@@ -254,7 +299,7 @@ def read_own_profile(
         raise document.error((), f"there is a profile {name} already; rename the file")
     if not _NAME.fullmatch(name):
         raise document.error((), f"{quoted(name)} is no name of a profile: letters, digits, - and _; rename the file")
-    return _Reader(name, document, conditions, promises).table(known, known[Profile.JMS].defaults)
+    return _Reader(name, document, conditions, promises, events).table(known, known[Profile.JMS].defaults)
 
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
@@ -274,11 +319,13 @@ class _Reader:
     document: Document
     conditions: Mapping[str, Condition]
     promises: Collection[str]
+    events: Collection[str]
 
     def table(self, known: Mapping[str, ProfileTable], base: tuple[Default, ...]) -> ProfileTable:
         """The profile, over the one of ``known`` that it is like, else over the defaults in ``base``."""
         own, like, data = tuple(self.defaults()), self._like(known), self.document.data
         stated = frozenset(default.key for default in own)
+        apis = MappingProxyType({**(like.apis if like else {}), **self._apis()})
         table = ProfileTable(
             profile=self.profile,
             system=data["system"],
@@ -290,7 +337,8 @@ class _Reader:
             else tuple(self._refusals(("unsupported",), data.get("unsupported", ()))),
             constants=self._constants(like),
             names=MappingProxyType({**(like.names if like else {}), **self._names()}),
-            apis=MappingProxyType({**(like.apis if like else {}), **self._apis()}),
+            apis=apis,
+            events=self._events(like, apis),
             deviates=like.deviates
             if like and "deviates" not in data
             else tuple(self._deviation(i, row) for i, row in enumerate(data.get("deviates", ()))),
@@ -315,11 +363,28 @@ class _Reader:
 
     def _apis(self) -> dict[str, tuple[Refusal, ...]]:
         stated = self.document.data.get("apis", {})
+        spelled: dict[str, str] = {}
+        for api in stated:
+            word = "".join(_words(api))
+            if not word or word in spelled:
+                what = f"is spelled like {spelled[word]!r}" if word else "has neither a letter nor a number"
+                raise self.document.error(("apis", api), f"the API {api!r} {what}; rename it")
+            spelled[word] = api
         return {api: tuple(self._refusals(("apis", api), rows)) for api, rows in stated.items()}
+
+    def _events(self, like: ProfileTable | None, apis: Collection[str]) -> tuple[VendorEvent, ...]:
+        own = tuple(read_vendor_events(self.document, apis, self.events))
+        stated = {(event.api, event.name) for event in own}
+        return (*(event for event in (like.events if like else ()) if (event.api, event.name) not in stated), *own)
 
     def _has_its_own_defaults(self, table: ProfileTable) -> None:
         stated = "unsupported" in self.document.data
-        refused = set(table.refused(table.settings({})))
+        defaults = table.settings({})
+        for api in table.apis:
+            for row in set(table.refused(defaults, api)) & set(table.apis[api]):
+                why = f"{row.place} refuses the profile's own defaults ({row.because}); correct one of them"
+                raise self.document.error(("apis", api), why)
+        refused = set(table.refused(defaults))
         for i, row in enumerate(table.unsupported):
             if row in refused and stated:
                 raise self.document.error(
@@ -399,8 +464,16 @@ class _Reader:
         for i, row in enumerate(rows):
             path = (*where, i)
             fixed = self._key(path, row["fixed"]) if "fixed" in row else None
-            when = self._condition_on_settings(path, row)
-            yield Refusal(when, fixed, row["because"], row["source"], row["instead"], self._place(path))
+            when, outside = self._condition_on_settings(path, row), self._range((*path, "outside"), row.get("outside"))
+            yield Refusal(when, fixed, outside, row["because"], row["source"], row["instead"], self._place(path))
+
+    def _range(self, path: _Path, row: Mapping[str, Any] | None) -> NumberRange | None:
+        if row is None:
+            return None
+        key = self._key(path, row["key"])
+        if key_type(key) is not int:
+            raise self.document.error(path, f"{key} is no number; give a condition on it")
+        return NumberRange(key, row["least"], row["most"], row.get("or"))
 
     def _constants(self, like: ProfileTable | None) -> tuple[Constant, ...]:
         stated = self.document.data.get("constants", {})
@@ -423,18 +496,51 @@ class _Reader:
             if name.casefold() in _KEYS:
                 raise self.document.error(path, f"{name!r} is a setting of the vocabulary itself; delete this")
             names[name.casefold()] = self._name(path, name, row)
+        spelled: dict[str, str] = {}
+        for own in names.values():
+            if (other := spelled.setdefault(own.url.casefold(), own.name)) != own.name:
+                raise self.document.error(("names", own.name), f"{other} is called the same in a URL; keep one of them")
         return MappingProxyType(names)
 
     def _name(self, path: _Path, name: str, row: dict[str, Any]) -> VendorAlias:
         keys = tuple(self._key(path, key) for key in ([row["key"]] if isinstance(row["key"], str) else row["key"]))
-        values = {
-            text: self._value((*path, "values", text), key, value)
-            for key in keys
-            for text, value in row.get("values", {}).items()
-        }
+        values = {text: self._set_by((*path, "values", text), keys, one) for text, one in row.get("values", {}).items()}
+        values |= {text: MappingProxyType({}) for text in row.get("leaves", ())}
+        refused = row.get("refuses", {})
+        if twice := sorted({*refused} & {*values}):
+            raise self.document.error(path, f"{name} says twice what {twice[0]!r} is; keep one of them")
         if len(keys) > 1 and not (values or "differs" in row):
             raise self.document.error(path, f"{name} is not one setting by another name; say how it differs")
-        return VendorAlias(name, keys, MappingProxyType(values), row.get("differs"), row["source"])
+        if "when" in row and not values and "plus" not in row and not set(map(key_type, keys)) <= {int, bool}:
+            raise self.document.error(path, f"{name} has a condition; say what its values are")
+        positive = tuple(self._value((*path, "positive"), keys[0], row["positive"]) for _ in range("positive" in row))
+        return VendorAlias(
+            name=name,
+            keys=keys,
+            values=MappingProxyType(values),
+            refused=MappingProxyType(refused),
+            plus=row.get("plus", 0),
+            positive=positive,
+            when=self._condition_before((*path, "when"), keys, row),
+            url=row.get("url", name),
+            differs=row.get("differs"),
+            source=row["source"],
+        )
+
+    def _set_by(self, path: _Path, keys: tuple[str, ...], one: object) -> Mapping[str, _Value]:
+        """What a value of a vendor's name sets: the same of all ``keys``, or by key."""
+        by_key = one if isinstance(one, dict) else dict.fromkeys(keys, one)
+        if alien := sorted(by_key.keys() ^ set(keys)):
+            raise self.document.error(path, f"a value sets {' and '.join(keys)}, and {alien[0]} is not in both")
+        return MappingProxyType({key: self._value(path, key, value) for key, value in by_key.items()})
+
+    def _condition_before(self, path: _Path, keys: tuple[str, ...], row: dict[str, Any]) -> Condition | None:
+        """The condition of a name, which is decided before the settings that it stands for are."""
+        when = self._condition_on_settings(path, row)
+        late = sorted((when.settings() if when else set()) - set(_KEYS[: min(map(_KEYS.index, keys))]))
+        if late:
+            raise self.document.error(path, f"the condition may only read settings before {keys[0]}, not {late[0]}")
+        return when
 
     def _deviation(self, i: int, row: dict[str, Any]) -> Deviation:
         when = self._condition_on_settings(("deviates", i), row)

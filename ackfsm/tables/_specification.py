@@ -17,12 +17,14 @@ from ackfsm.tables._forms import form_of, schema_of, shipped_tables
 from ackfsm.tables._guarantees import Guarantees
 from ackfsm.tables._liveness import LivenessProperty
 from ackfsm.tables._machine import Machine
+from ackfsm.tables._names import ConditionalValue
 from ackfsm.tables._profiles import ProfileTable, Refusal, read_own_profile
 from ackfsm.tables._source import read_document
 from ackfsm.tables._sources import check_sources
 from ackfsm.tables._sweep import Factor
+from ackfsm.tables._urls import url_parameters
 from ackfsm.terms import Anomaly, Configuration, Fault, InputError, Profile, key_type, parse_value
-from ackfsm.text import quoted, shown
+from ackfsm.text import in_words, quoted, shown
 
 __all__ = ["Monitor", "Promise", "Property", "Specification", "is_profile_file"]
 
@@ -108,7 +110,7 @@ class Specification:
         if self.profile_files.get(file.stem) == file.absolute():
             return self
         document = read_document(file, str(file), form_of(schema_of(shipped_tables()), "profile"))
-        table = read_own_profile(document, self.profiles, self.conditions, self.promises)
+        table = read_own_profile(document, self.profiles, self.conditions, self.promises, self.events)
         check_sources([document], {**self.sources, **document.data.get("sources", {})})
         digest = hashlib.sha256(self.digest.encode() + file.read_bytes()).hexdigest()
         return dataclasses.replace(
@@ -132,34 +134,56 @@ class Specification:
         """What ``--profile`` takes for a profile of these tables, as a shell reads it."""
         return shlex.quote(str(self.profile_files[profile])) if profile in self.profile_files else profile
 
-    def configure(self, profile: str | None = None, settings: Mapping[str, object] | None = None) -> Configuration:
+    def configure(
+        self,
+        profile: str | None = None,
+        settings: Mapping[str, object] | None = None,
+        *,
+        api: str | None = None,
+    ) -> Configuration:
         """The configuration of ``profile`` (``jms`` if none is named) with ``settings`` over its defaults.
 
-        Raises :class:`InputError` for a profile, key or value that does not exist, or that the system does not have.
+        With ``api`` it is one that an application can ask for through that programming interface
+        (:meth:`ProfileTable.api`); an interface refuses and changes nothing else.
+
+        Raises :class:`InputError` for a profile, interface, key or value that does not exist, or that the system, or
+        the interface, does not have.
         """
         given = self.given(profile, settings)
         table = self.profiles[given["profile"]]
         values = table.settings(given)
-        for refusal in table.refused(values):
-            raise InputError(refusal.sentence(f"the profile {table.profile}", values, given))
+        refused = table.refusal(values, given, None if api is None else table.api(api))
+        if refused is not None:
+            raise InputError(refused[1])
         return Configuration(**values)
 
     def resolve_aliases(self, profile: object, settings: Mapping[str, object]) -> dict[str, object]:
         """``settings`` under the keys of the vocabulary, and the ``profile`` (``jms`` by default).
 
-        A key may also be a name that the vendor has for it (``ProfileTable.names``), if that means the same.
+        A key may also be a name that the vendor has for it (``ProfileTable.names``), with a value as the vendor writes
+        it.  What such a name sets for a part of the configurations alone is a :class:`ConditionalValue`.
 
         Raises :class:`InputError` for a profile that does not exist, for a key that is given under both names, and
-        for a name that is related to a key but does not mean the same.
+        for a name, or a value of it, that is related to a key but does not mean the same.
         """
         name = self.profile_of(settings.get("profile", Profile.JMS) if profile is None else profile)
         under: dict[str, str] = {}
+        found: dict[str, object] = {}
         for alias, value in settings.items():
-            key = alias if alias in _KEYS else self._key_of(name, alias, value)
-            if key in under:
-                raise InputError(f"{under[key]} and {alias} are one setting, given twice; keep one of them")
-            under[key] = alias
-        return {**{key: settings[alias] for key, alias in under.items()}, "profile": name}
+            for key, one in {alias: value}.items() if alias in _KEYS else self.assigned(name, alias, value).items():
+                other = found.get(key)
+                if isinstance(one, ConditionalValue) and isinstance(other, ConditionalValue):
+                    found[key] = ConditionalValue((*other.options, *one.options))
+                elif key in found:
+                    raise InputError(f"{under[key]} and {alias} are one setting, given twice; keep one of them")
+                else:
+                    found[key], under[key] = one, alias
+        return {**found, "profile": name}
+
+    def override(self, below: Mapping[str, object], above: Mapping[str, object]) -> dict[str, object]:
+        """The settings ``above`` over those ``below``, both under the keys of the vocabulary."""
+        over = {key: one.over(below, key) if isinstance(one, ConditionalValue) else one for key, one in above.items()}
+        return {**below, **over}
 
     def profile_of(self, name: object) -> str:
         """``name`` as the name of a profile that these tables have; raises :class:`InputError` for any other."""
@@ -172,22 +196,46 @@ class Specification:
         except InputError as error:
             raise InputError(f"{error}, or the YAML file of another one (--profile FILE.yaml)") from None
 
-    def _key_of(self, profile: str, alias: str, value: object) -> str:
+    def assigned(self, profile: str, alias: str, value: object) -> dict[str, object]:
+        """What ``value`` of a vendor's name sets, by key (:meth:`VendorAlias.assigned`).
+
+        Raises :class:`InputError` for a name that the profile does not have, or a value that means nothing here.
+        """
         named = self.profiles[profile].vendor_alias(alias)
         if named is not None:
-            return named.key_for(profile, value)
+            return named.assigned(profile, value)
         for other, table in self.profiles.items():
             foreign = table.vendor_alias(alias)
             if foreign is not None and foreign.name == alias:
                 keys = " and ".join(foreign.keys)
                 raise InputError(f"{alias} is a name that {other} has for {keys}, and {profile} has not; set {keys}")
         key_type(alias)  # raises: there is no such setting
-        return alias
+        return {alias: value}
+
+    def url_settings(self, profile: str, url: str) -> tuple[dict[str, str], tuple[str, ...]]:
+        """What a connection URL sets, by the vendor's names, and its parameters that these tables do not know.
+
+        Raises :class:`InputError` for what is no URL, for a parameter that stands in it twice, and for one that is
+        another system's.
+        """
+        table, found, unknown = self.profiles[profile], dict[str, str](), list[str]()
+        for parameter, value in url_parameters(url):
+            own = table.url_alias(parameter)
+            foreign = [other for other, each in self.profiles.items() if each.url_alias(parameter)]
+            if own is not None:
+                if own.name in found:
+                    raise InputError(f"--url says {quoted(parameter)} more than once; say it once")
+                found[own.name] = value
+            elif foreign:
+                raise InputError(f"{quoted(parameter)} is in URLs of {in_words(foreign)}; name that system (--profile)")
+            else:
+                unknown.append(parameter)
+        return found, tuple(dict.fromkeys(unknown))
 
     def given(self, profile: str | None, settings: Mapping[str, object] | None) -> dict[str, Any]:
         """:meth:`resolve_aliases`, with the values parsed."""
         given = self.resolve_aliases(profile, settings or {})
-        return {key: value if key == "profile" else parse_value(key, value) for key, value in given.items()}
+        return {key: value if key == "profile" else _parsed(key, value) for key, value in given.items()}
 
     def supported_values(self, profile: str, key: str, settings: Mapping[str, object] | None = None) -> tuple[Any, ...]:
         """The values of ``key`` that a profile supports under these ``settings``, the others by default.
@@ -207,15 +255,12 @@ class Specification:
     ) -> Refusal | None:
         """Why one of the system's APIs does not support ``key`` at ``value``; ``None`` if it does.
 
-        ``api`` is a name of ``ProfileTable.apis`` (``JMS 1.1``, ``JMS 2.0 simplified``); ``settings`` are the other
+        ``api`` is the name of an interface, as :meth:`ProfileTable.api` takes it; ``settings`` are the other
         settings, by default those of the profile.  Raises :class:`InputError` for an API that the system does not have.
         """
         given = self.given(profile, {**(settings or {}), key: value})
         table = self.profiles[given["profile"]]
-        if api not in table.apis:
-            known = ", ".join(table.apis) or "none"
-            raise InputError(f"the profile {table.profile} has no API {api!r}; its APIs are: {known}")
-        rows = table.refused(table.settings(given), api)
+        rows = table.refused(table.settings(given), table.api(api))
         return next((row for row in rows if key in row.settings()), None)
 
     def environment(  # noqa: PLR0913 - one name for each bound that a condition or a counter may read
@@ -225,6 +270,7 @@ class Specification:
         faults: Collection[Fault] = (),
         max_faults: int | None = 0,
         messages: int = 1,
+        consumers: int = 1,
         copy: int = 1,
         copies: int | None = None,
         repeats: int | None = None,
@@ -235,16 +281,19 @@ class Specification:
         redelivered; ``None`` for no bound.
         """
         settings = {field.name: getattr(configuration, field.name) for field in dataclasses.fields(configuration)}
-        bounds = {"faults": frozenset(faults), "max_faults": max_faults, "messages": messages, "copy": copy}
+        bounds = {"faults": frozenset(faults), "max_faults": max_faults, "messages": messages, "consumers": consumers}
+        bounds["copy"] = copy
         return settings | bounds | _counter_bounds(configuration, copies, repeats)
 
-    def meaning(self, anomaly: Anomaly) -> str:
-        """The meaning of ``anomaly``; empty if no table defines it."""
-        return self.properties[anomaly].means if anomaly in self.properties else ""
+    def meaning(self, name: str) -> str:
+        """The meaning of an anomaly or of a monitor; empty if no table defines it."""
+        if name in self.monitors:
+            return self.monitors[name].machine.means
+        return self.properties[Anomaly(name)].means if name in self.properties else ""
 
-    def promised_absent(self, configuration: Configuration) -> Mapping[Anomaly, Promise]:
-        """The anomalies that the configuration promises never to happen, each with the promise."""
-        environment = self.environment(configuration)
+    def promised_absent(self, configuration: Configuration, consumers: int = 1) -> Mapping[Anomaly, Promise]:
+        """The anomalies that the configuration promises so many consumers never to happen, each with the promise."""
+        environment = self.environment(configuration, consumers=consumers)
         made = self.profiles[self.profile_of(configuration.profile)].promises
         last_first = (promise for promise in reversed([*self.promises.values()]) if promise.name in made)
         return {promise.absent: promise for promise in last_first if promise.when.holds(environment)}
@@ -273,7 +322,19 @@ class Specification:
         return frozenset(machine.counter.bound for machine in self._all_machines() if machine.counter)
 
     def _all_machines(self) -> tuple[Machine, ...]:
-        return (*self.machines.values(), *(m.machine for p in self.properties.values() for m in p.monitors))
+        properties = (monitor.machine for prop in self.properties.values() for monitor in prop.monitors)
+        return (
+            *self.machines.values(),
+            *properties,
+            *(self.monitors[name].machine for name in self.guarantees.monitors),
+        )
+
+
+def _parsed(key: str, value: object) -> object:
+    if not isinstance(value, ConditionalValue):
+        return parse_value(key, value)
+    options = tuple(dataclasses.replace(one, value=parse_value(key, one.value)) for one in value.options)
+    return ConditionalValue(options, tuple(parse_value(key, one) for one in value.otherwise))
 
 
 def is_profile_file(profile: object) -> bool:
@@ -284,6 +345,9 @@ def is_profile_file(profile: object) -> bool:
 def _names() -> str:
     return ", ".join(profile.value for profile in Profile)
 
+
+_MOST_OPEN = 2**31 - 1
+"""So many open sends no process holds, so that a window of so many never fills."""
 
 _DISTINCT_ATTEMPTS = 3
 """With any number of faults: the first delivery, the second, and all that follow."""
@@ -296,6 +360,7 @@ def _counter_bounds(configuration: Configuration, copies: int | None, repeats: i
     limit, a higher limit of attempts only delays what a lower one shows.
     """
     window, threshold = configuration.publish_window, configuration.confirm_threshold
+    window = None if window is not None and window >= _MOST_OPEN else window
     attempts = configuration.max_delivery_attempts
     prefetch = configuration.prefetch or None
     if attempts and repeats is None:

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from types import MappingProxyType
 
+from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
 from ackfsm.explore import LivenessFinding
 from ackfsm.network import Network, NetworkEvent
+from ackfsm.tables import Guarantees
 from ackfsm.terms import Anomaly, Fault
 
-__all__ = ["guarantees_line", "hanging", "listed", "liveness_lines", "occurrence", "query_lines", "titled"]
+__all__ = ["guarantee_lines", "hanging", "listed", "liveness_lines", "occurrence", "query_lines", "titled"]
 
 
 def query_lines(network: Network) -> Text:
@@ -21,6 +23,8 @@ def query_lines(network: Network) -> Text:
     names = "any fault" if bounds.faults == set(Fault) else ", ".join(sorted(bounds.faults)) or "no fault"
     times = "any number of times" if bounds.max_faults is None else f"at most {bounds.max_faults} in all"
     messages = f"{bounds.messages} message" + "s" * (bounds.messages > 1)
+    if bounds.consumers > 1:
+        messages += f", {bounds.consumers} consumers"
     return Text.assemble(
         (f"{config.profile}", "bold"),
         f": {config.delivery_mode}, {config.send_mode} send, {config.ack_mode}, {config.consumption}\n",
@@ -28,16 +32,18 @@ def query_lines(network: Network) -> Text:
     )
 
 
-def guarantees_line(guarantees: Mapping[str, bool | None], strongest: Sequence[str]) -> Text:
-    """The strongest guarantees that hold, then those that do not, then those that are undecided."""
-    excluded = [name for name, holds in guarantees.items() if holds is False]
-    undecided = [name for name, holds in guarantees.items() if holds is None]
-    line = Text.assemble(("strongest guarantee: ", "bold"), (", ".join(strongest) or "none", "bold"))
+def guarantee_lines(guarantees: Guarantees, verdicts: Mapping[str, bool | None]) -> RenderableType:
+    """The strongest guarantees that hold, a line for each level; those that do not; those that are undecided."""
+    excluded = [name for name, holds in verdicts.items() if holds is False]
+    undecided = [name for name, holds in verdicts.items() if holds is None]
+    lines = [Text("strongest guarantees", style="bold")]
+    for level, strongest in guarantees.strongest_by_level(verdicts).items():
+        lines.append(Text.assemble(f"  {level}: ", (", ".join(strongest) or "none", "bold")))
     if excluded:
-        line.append(f"\nexcluded: {', '.join(excluded)}")
+        lines.append(Text(f"excluded: {', '.join(excluded)}"))
     if undecided:
-        line.append(f"\nleft open: {', '.join(undecided)}", style="dim")
-    return line
+        lines.append(Text(f"left open: {', '.join(undecided)}", style="dim"))
+    return Group(*lines)
 
 
 def liveness_lines(liveness: Mapping[str, LivenessFinding]) -> Iterator[Text]:
@@ -111,6 +117,8 @@ _OCCURRENCES: Mapping[Anomaly, str] = MappingProxyType(
         Anomaly.MISSING_OUTCOME: "left without an outcome",
         Anomaly.EARLY_CONFIRM: "confirmed before the journal had synced",
         Anomaly.COUNT_REGRESSION: "delivered with counts that contradict each other",
+        Anomaly.OVER_DELIVERED: "delivered too often or too late",
+        Anomaly.GHOST: "rejected and delivered",
         Anomaly.STUCK: "stuck",
     }
 )

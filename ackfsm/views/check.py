@@ -9,18 +9,21 @@ from rich.table import Table
 from rich.text import Text
 
 from ackfsm.explore import Answer, Finding
-from ackfsm.views._lines import guarantees_line, liveness_lines, query_lines
+from ackfsm.tables import Specification
+from ackfsm.views._lines import guarantee_lines, liveness_lines, query_lines
 
 __all__ = ["check_screen", "limit_of"]
 
 
-def check_screen(answer: Answer) -> RenderableType:
-    """Configuration, extent of the search, a line for each anomaly, the witnesses, the guarantees, the conclusion."""
-    guarantees = guarantees_line(answer.guarantees, answer.strongest)
+def check_screen(answer: Answer, specification: Specification, api: str | None = None) -> RenderableType:
+    """Configuration, extent of the search, a line for each anomaly, the witnesses, the guarantees, the conclusion.
+
+    ``api`` is the programming interface through which the configuration was asked for, if one was named.
+    """
+    guarantees = guarantee_lines(specification.guarantees, answer.guarantees)
     witnesses, liveness = _witnesses(answer), liveness_lines(answer.liveness)
-    return Group(
-        _heading(answer), "", _findings(answer), "", *witnesses, guarantees, "", *liveness, _conclusion(answer)
-    )
+    heading = _heading(answer) if api is None else Text.assemble(f"through {api}\n", _heading(answer))
+    return Group(heading, "", _findings(answer), "", *witnesses, guarantees, "", *liveness, _conclusion(answer))
 
 
 _MANY = 4_000
@@ -51,7 +54,8 @@ def _findings(answer: Answer) -> Table:
     table.add_column("can happen", no_wrap=True)
     table.add_column("steps", no_wrap=True, justify="right")
     table.add_column("promised never to")
-    for finding in answer.findings.values():
+    reached = (finding for finding in answer.ends.values() if finding.reachable)
+    for finding in (*answer.findings.values(), *reached):
         table.add_row(finding.anomaly, _can_happen(finding), str(len(finding.steps) or ""), _promise(finding))
     return table
 
@@ -71,7 +75,7 @@ def _promise(finding: Finding) -> Text:
 
 
 def _witnesses(answer: Answer) -> Iterator[Text]:
-    reached = [finding for finding in answer.findings.values() if finding.steps]
+    reached = [finding for finding in (*answer.findings.values(), *answer.ends.values()) if finding.steps]
     if reached:
         ways = "ways there, not always the shortest" if answer.exploration.reductions else "shortest ways there"
         yield Text.assemble((ways, "bold"), " (ackfsm explain shows each step, with its reason)")

@@ -34,9 +34,11 @@ def _heading(matrix: Matrix) -> Text:
     pairs = any(scenario.max_faults > 1 for scenario in plan.scenarios)
     faults = "no fault, every single fault" + (", every two faults" if pairs else "")
     extent = "" if matrix.complete else "; NOT all states: some searches stopped at their limit"
+    through = "" if plan.api is None else f" through {plan.api}"
+    varied = ", ".join(plan.varied) or "nothing that varies"
     return Text.assemble(
         (f"{config.profile}", "bold"),
-        f": {len(plan.configurations):,} configurations of {', '.join(plan.varied) or 'nothing that varies'}\n",
+        f"{through}: {len(plan.configurations):,} configurations of {varied}\n",
         f"{messages}; {faults}: {matrix.cells:,} cells, {len(matrix.outcomes):,} of them different\n",
         f"{matrix.states:,} states and {matrix.transitions:,} transitions ({matrix.seconds:.1f} s){extent}",
     )
@@ -127,6 +129,7 @@ def matrix_json(matrix: Matrix, summary: Summary) -> dict[str, object]:
     plan = matrix.plan
     return {
         "profile": str(plan.configurations[0].profile),
+        **({} if plan.api is None else {"api": plan.api}),
         "varied": list(plan.varied),
         "messages": plan.messages,
         "scenarios": [str(scenario) for scenario in plan.scenarios],

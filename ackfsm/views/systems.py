@@ -11,7 +11,7 @@ from enum import StrEnum
 from typing import Final
 
 from ackfsm.matrix import ModeResult
-from ackfsm.tables import Default, ProfileTable, Promise, Refusal, Specification, VendorAlias, format_value
+from ackfsm.tables import Default, NumberRange, ProfileTable, Promise, Refusal, Specification, VendorAlias, format_value
 from ackfsm.terms import Anomaly, Configuration, Fault, Profile, key_type
 from ackfsm.views.markdown import code, page_of, rows_of, sentence
 
@@ -64,6 +64,7 @@ def system_page(specification: Specification, profile: str, modes: Sequence[Mode
     lines += _titled("What each single fault can cause", _causes(modes))
     lines += _titled("Defaults", _defaults(table))
     lines += _titled("Its own names", _names(table))
+    lines += _titled("Its own events", _events(table))
     lines += _titled("What it does not have", _refusals(table.unsupported))
     lines += _titled("Interfaces", _apis(table))
     lines += _titled("Where it deviates from JMS", _deviations(table))
@@ -209,7 +210,7 @@ def _reason(row: Default, table: ProfileTable, *, own: bool) -> str:
 def _names(table: ProfileTable) -> Iterator[str]:
     if not table.names:
         return
-    yield "`--set` takes a name that means the same as the setting; of the others it says what to set."
+    yield "`--set` takes a name with the values that it has there; of what has no counterpart it says what to set."
     yield ""
     rows = [
         (code(name.name), ", ".join(map(code, name.keys)), _difference(name), name.source)
@@ -218,10 +219,28 @@ def _names(table: ProfileTable) -> Iterator[str]:
     yield from rows_of(("name", "setting", "difference", "source"), rows)
 
 
+def _events(table: ProfileTable) -> list[str]:
+    rows = [(one.api, code(one.name), code(one.event), one.means, one.source) for one in table.events]
+    return rows_of(("interface", "name", "event", "how", "source"), rows) if rows else []
+
+
 def _difference(name: VendorAlias) -> str:
-    if name.differs is not None:
-        return name.differs
-    return ", ".join(f"{code(text)} is {code(format_value(value))}" for text, value in name.values.items()) or "none"
+    said = [f"for {code(name.when.text.strip())} alone"] if name.when else []
+    said += [f"{code(text)} is {_set_by(name, values)}" for text, values in name.values.items()]
+    said += [f"a positive size is {code(format_value(value))}" for value in name.positive]
+    said += [f"{name.plus} is added to a number"] * bool(name.plus)
+    said += [f"{code(text)} {why}" for text, why in name.refused.items()]
+    said += [name.differs] if name.differs else []
+    return "; ".join(said) or "none"
+
+
+def _set_by(name: VendorAlias, values: Mapping[str, object]) -> str:
+    """What a value of a vendor's name sets."""
+    if not values:
+        return "as without it"
+    if len({*values.values()}) == 1:
+        return code(format_value(next(iter(values.values()))))
+    return " and ".join(code(f"{key}={format_value(values[key])}") for key in name.keys)
 
 
 def _refusals(refusals: Iterable[Refusal]) -> list[str]:
@@ -230,7 +249,9 @@ def _refusals(refusals: Iterable[Refusal]) -> list[str]:
 
 
 def _refused(row: Refusal) -> str:
-    return code(row.when.text) if row.when else f"any {code(row.fixed or '')} but the default"
+    if row.outside is not None:
+        return f"any {code(row.key)} but {row.outside}"
+    return code(row.when.text) if row.when else f"any {code(row.key)} but the default"
 
 
 def _apis(table: ProfileTable) -> Iterator[str]:
@@ -284,7 +305,12 @@ def system_json(specification: Specification, profile: str, modes: Sequence[Mode
                 "name": name.name,
                 "keys": list(name.keys),
                 "synonym": name.is_synonym,
-                "values": dict(name.values),
+                "when": name.when.text.strip() if name.when else None,
+                "values": {text: dict(values) for text, values in name.values.items()},
+                "positive": dict.fromkeys(name.keys, name.positive[0]) if name.positive else None,
+                "plus": name.plus,
+                "refuses": dict(name.refused),
+                "url": name.url,
                 "differs": name.differs,
                 "source": name.source,
             }
@@ -302,6 +328,10 @@ def system_json(specification: Specification, profile: str, modes: Sequence[Mode
         ],
         "refuses": [_refusal_json(row) for row in table.unsupported],
         "apis": {api: [_refusal_json(row) for row in rows] for api, rows in table.apis.items()},
+        "events": [
+            {"api": one.api, "name": one.name, "event": one.event, "means": one.means, "source": one.source}
+            for one in table.events
+        ],
         "deviates": [
             {
                 "what": row.what,
@@ -319,10 +349,15 @@ def _refusal_json(row: Refusal) -> dict[str, object]:
     return {
         "when": row.when.text if row.when else None,
         "fixed": row.fixed,
+        "outside": None if row.outside is None else _range_json(row.outside),
         "because": row.because,
         "source": row.source,
         "instead": row.instead,
     }
+
+
+def _range_json(numbers: NumberRange) -> dict[str, object]:
+    return {"key": numbers.key, "least": numbers.least, "most": numbers.most, "or": numbers.alone}
 
 
 def _mode_json(mode: ModeResult) -> dict[str, object]:

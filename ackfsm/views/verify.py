@@ -12,7 +12,7 @@ from ackfsm.history import Finding, Findings, Result
 from ackfsm.tables import Specification
 from ackfsm.terms import Anomaly, Verdict
 from ackfsm.text import in_words, quoted, shown
-from ackfsm.views._lines import guarantees_line, hanging, listed, occurrence, titled
+from ackfsm.views._lines import guarantee_lines, hanging, listed, occurrence, titled
 
 __all__ = ["verify_screen"]
 
@@ -27,7 +27,7 @@ _MEANING = {
 
 def verify_screen(result: Result, specification: Specification) -> RenderableType:
     """``--never``, what was read, each anomaly with its meaning, the guarantees, the verdict and why."""
-    guarantees = guarantees_line(result.guarantees, result.strongest)
+    guarantees = guarantee_lines(specification.guarantees, result.guarantees)
     return Group(
         *_never(result), _heading(result), "", _anomalies(result, specification), "", guarantees, "", *_verdict(result)
     )

@@ -119,7 +119,7 @@ def test_the_configuration_file_asks_for_every_anomaly(tmp_path: Path) -> None:
     """As the head of the module says: TLC stops at the first invariant that is violated, and shows the steps."""
     network = compose(shipped(), shipped().configure("jms"), Bounds(faults=frozenset(Fault)))
     asked = [line.removeprefix("INVARIANT no_") for line in tla_configuration(network).splitlines()[2:]]
-    assert asked == [anomaly.value for anomaly in shipped().properties]
+    assert asked == [*shipped().properties, *shipped().guarantees.monitors]
     (tmp_path / "System.tla").write_text(tla(network, "System"), encoding="utf-8")
     (tmp_path / "System.cfg").write_text(tla_configuration(network), encoding="utf-8")
     ((violated),) = re.findall(r"Invariant no_(\w+) is violated", _tlc("System", tmp_path))

@@ -369,8 +369,8 @@ def test_a_guarantee_of_a_line_stands_in_each_of_its_configurations() -> None:
         rows = [row for row in found.rows() if _of(line, row[0].configuration)]
         for place, guarantees in enumerate(line.guarantees):
             for row in rows:
-                happens = {a: row[place].outcome.reachable(a) for a in found.anomalies}
-                standing = shipped().guarantees.evaluate(happens)
+                names = (*found.anomalies, *shipped().guarantees.monitors)
+                standing = shipped().guarantees.evaluate({name: row[place].outcome.reachable(name) for name in names})
                 assert all(standing[name] is True for name in guarantees)
 
 

@@ -1,5 +1,6 @@
 """Composition: which machines there are, who takes part in what, who decides what exists, and how a state is packed."""
 
+import dataclasses
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -9,11 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ackfsm import explore
+from ackfsm import explore, tables
 from ackfsm.explore import pack
 from ackfsm.explore.search.options import SearchOptions, Tuning
 from ackfsm.explore.search.search import Search
-from ackfsm.network import Bounds, Index, Network, compose, concerns
+from ackfsm.network import Bounds, Index, Network, Place, compose, concerns
 from ackfsm.tables import EventRef, RowKind, Specification
 from ackfsm.terms import Anomaly, Configuration, Fault, InputError
 from model_tests.support.tables import bounds, configurations, networks, shipped, small_spec, unpacked
@@ -47,34 +48,64 @@ ONE_EACH = """
 system: {per: system, means: x, owns: [tick], states: {a: {tick: {to: a, because: x, source: model}}}}
 message: {per: message, means: x, owns: [post], states: {a: {post: {to: a, because: x, source: model}}}}
 copy: {per: copy, means: x, owns: [take], states: {a: {take: {to: a, because: x, source: model}}}}
+consumer: {per: consumer, means: x, owns: [lose], states: {a: {lose: {to: a, because: x, source: model}}}}
+reception: {per: reception, means: x, owns: [get], states: {a: {get: {to: a, because: x, source: model}}}}
+delivery: {per: delivery, means: x, owns: [hand], states: {a: {hand: {to: a, because: x, source: model}}}}
 """
 ONE_EACH_EVENTS = """
 tick: {per: system, lane: broker, means: x}
 post: {per: message, lane: producer, means: x}
 take: {per: copy, lane: broker, means: x}
+lose: {per: consumer, lane: consumer, means: x}
+get: {per: reception, lane: consumer, means: x}
+hand: {per: delivery, lane: consumer, means: x}
 """
 
 
+TWO_MESSAGES = (
+    "system message(m1) message(m2) copy(m1) copy(m2) consumer reception(m1) reception(m2) delivery(m1) delivery(m2)"
+)
+TWO_CONSUMERS = (
+    "system message(m1) copy(m1) consumer(c1) consumer(c2) "
+    "reception(m1,c1) reception(m1,c2) delivery(m1,c1) delivery(m1,c2)"
+)
+
+
 @pytest.mark.parametrize(
-    ("messages", "resend", "machines", "events"),
+    ("messages", "resend", "consumers", "machines"),
     [
-        (1, False, "system message(m1) copy(m1)", "tick post(m1) take(m1)"),
-        (1, True, "system message(m1) copy(m1) copy(m1#2)", "tick post(m1) take(m1) take(m1#2)"),
-        (2, False, "system message(m1) message(m2) copy(m1) copy(m2)", "tick post(m1) post(m2) take(m1) take(m2)"),
+        (1, False, 1, "system message(m1) copy(m1) consumer reception(m1) delivery(m1)"),
+        (
+            1,
+            True,
+            1,
+            "system message(m1) copy(m1) copy(m1#2) consumer reception(m1) delivery(m1) delivery(m1#2)",
+        ),
         (
             2,
-            True,
-            "system message(m1) message(m2) copy(m1) copy(m1#2) copy(m2) copy(m2#2)",
-            "tick post(m1) post(m2) take(m1) take(m1#2) take(m2) take(m2#2)",
+            False,
+            1,
+            TWO_MESSAGES,
+        ),
+        (
+            1,
+            False,
+            2,
+            TWO_CONSUMERS,
         ),
     ],
 )
 def test_there_is_one_machine_and_one_event_for_each_index(
-    tmp_path: Path, messages: int, machines: str, events: str, *, resend: bool
+    tmp_path: Path, messages: int, consumers: int, machines: str, *, resend: bool
 ) -> None:
-    network = small(tmp_path, ONE_EACH, ONE_EACH_EVENTS, Bounds(messages=messages), resend_in_doubt=resend)
+    limits = Bounds(messages=messages, consumers=consumers)
+    network = small(tmp_path, ONE_EACH, ONE_EACH_EVENTS, limits, resend_in_doubt=resend)
     assert [instance.label for instance in network.instances] == machines.split()
-    assert [event.label for event in network.events] == events.split()
+    events = {"system": "tick", "message": "post", "copy": "take", "consumer": "lose", "reception": "get"}
+    names = [
+        instance.replace(name := instance.partition("(")[0], events.get(name, "hand")) for instance in machines.split()
+    ]
+    assert [event.label for event in network.events] == names
 
 
 WATCHERS = """
@@ -237,7 +268,10 @@ def test_the_machines_of_the_system_come_first_and_the_properties_after_them() -
     specification = shipped()
     network = compose(specification, specification.configure(), Bounds())
     watching = [instance for instance in network.instances if instance.anomaly is not None]
-    assert {instance.anomaly for instance in watching} == set(specification.properties)
+    assert {instance.anomaly for instance in watching} == {
+        *specification.properties,
+        *specification.guarantees.monitors,
+    }
     assert network.instances[-len(watching) :] == tuple(watching)
     assert {i.fsm.name for i in network.instances if i.anomaly is None} == set(specification.machines)
 
@@ -336,14 +370,15 @@ def test_a_system_at_rest_does_not_wait_for_what_need_not_happen() -> None:
     assert found.findings[Anomaly.LOSS].reachable
 
 
-State: TypeAlias = Mapping[tuple[str, Index], str]
+Machine: TypeAlias = tuple[str, Place]
+State: TypeAlias = Mapping[Machine, str]
 
 
 class _Reference:
     """The composition once more, by the formula of ``spec/README.md``, without participants or numbers.
 
     ``δ`` of a machine is asked for every event of its alphabet that stands in its relation to
-    the event's index; a system is a dictionary.
+    the event's place; a system is a dictionary.  Who holds what is read from the end of a state.
     """
 
     def __init__(self, specification: Specification, configuration: Configuration, limits: Bounds) -> None:
@@ -351,6 +386,7 @@ class _Reference:
         self.copies = 2 if configuration.resend_in_doubt else 1
         machines = [*specification.machines.values()]
         machines += [monitor.machine for prop in specification.properties.values() for monitor in prop.monitors]
+        machines += [specification.monitors[name].machine for name in specification.guarantees.monitors]
         by_copy = {}
         for copy in range(1, self.copies + 1):
             environment = specification.environment(
@@ -358,88 +394,136 @@ class _Reference:
                 faults=limits.faults,
                 max_faults=limits.max_faults,
                 messages=limits.messages,
+                consumers=limits.consumers,
                 copy=copy,
                 copies=limits.messages * self.copies,
                 repeats=None if limits.actions else limits.max_faults,
             )
             by_copy[copy] = {machine.name: machine.fsm(environment) for machine in machines}
         self.fsms = {
-            (machine.name, index): by_copy[index[1] if len(index) == 2 else 1][machine.name]
+            (machine.name, place): by_copy[place[0][1] if len(place[0]) == 2 else 1][machine.name]
             for machine in machines
-            for index in self.indices(machine.per)
+            for place in self.places(machine.per)
         }
+        self.held = {machine.name: self.held_states(machine) for machine in machines}
         self.events = [
-            (name, index)
+            (name, place)
             for name, event in specification.events.items()
             if (owner := specification.owner(name)) is not None
             if not event.optional or name in limits.actions
-            for index in self.indices(event.per)
-            if self.can_ever(owner.name, name, index)
+            for place in self.places(event.per)
+            if self.can_ever(owner.name, name, place)
         ]
         self.participants = {event: self.concerned(*event) for event in self.events}
         self.events = [event for event in self.events if not self.is_always_refused(event)]
 
-    def indices(self, per: str) -> list[Index]:
+    def held_states(self, machine: tables.Machine) -> set[str]:
+        if self.limits.consumers == 1:
+            return set()
+        states = {state for (name, _), fsm in self.fsms.items() if name == machine.name for state in fsm.states}
+        counter = machine.counter is not None
+        return {state for state in states if state in machine.held or (counter and state.endswith("_open"))}
+
+    def places(self, per: str) -> list[Place]:
         messages = range(1, self.limits.messages + 1)
         copies = [(m, c) for m in messages for c in range(1, self.copies + 1)]
-        by_per: dict[str, list[Index]] = {"system": [()], "message": [(m,) for m in messages], "copy": [*copies]}
+        of_message: list[Index] = [(m,) for m in messages]
+        consumers = range(1, self.limits.consumers + 1) if self.limits.consumers > 1 else [0]
+        by_per: dict[str, list[Place]] = {
+            "system": [((), 0)],
+            "message": [(index, 0) for index in of_message],
+            "copy": [(index, 0) for index in copies],
+            "consumer": [((), k) for k in consumers],
+            "reception": [(index, k) for index in of_message for k in consumers],
+            "delivery": [(index, k) for index in copies for k in consumers],
+        }
         return by_per[per]
 
-    def can_ever(self, owner: str, name: str, index: Index) -> bool:
-        (fsm,) = (fsm for (own, at), fsm in self.fsms.items() if own == owner and at == index[: len(at)])
+    def can_ever(self, owner: str, name: str, place: Place) -> bool:
+        index, consumer = place
+        (fsm,) = (
+            fsm
+            for (own, (mine, k)), fsm in self.fsms.items()
+            if own == owner and mine == index[: len(mine)] and k in {0, consumer}
+        )
         return any(row.kind is RowKind.TO for (_, event), row in fsm.rows.items() if event == EventRef(name))
 
-    def is_always_refused(self, event: tuple[str, Index]) -> bool:
+    def states(self, machine: Machine) -> list[str]:
+        """All that this machine can be in, with the consumers that hold it."""
+        held, consumers = self.held[machine[0]], range(1, self.limits.consumers + 1)
+        return [
+            name
+            for state in self.fsms[machine].states
+            for name in ([f"{state}_c{k}" for k in consumers] if state in held else [state])
+        ]
+
+    def is_always_refused(self, event: tuple[str, Place]) -> bool:
         """Whether some machine that it concerns refuses it in every state."""
         return any(
-            all(self.fsms[place].rows[state, called].kind is RowKind.REFUSE for state in self.fsms[place].states)
-            for place, called in self.participants[event]
+            all(self.after(machine, state, called, event) is None for state in self.states(machine))
+            for machine, called in self.participants[event]
         )
 
-    def concerned(self, name: str, index: Index) -> list[tuple[tuple[str, Index], EventRef]]:
-        """The machines, by name and index, that an event concerns, and their names for it."""
+    def concerned(self, name: str, place: Place) -> list[tuple[Machine, EventRef]]:
+        """The machines, by name and place, that an event concerns, and their names for it."""
         return [
             ((machine, mine), event)
             for (machine, mine), fsm in self.fsms.items()
             for event in fsm.alphabet
-            if event.name == name and stands(event.relation, mine, index)
+            if event.name == name and stands(event.relation, mine, place)
         ]
 
-    def step(self, state: State, name: str, index: Index) -> State | None:
+    def after(self, machine: Machine, state: str, called: EventRef, event: tuple[str, Place]) -> str | None:
+        """The next state of one machine; ``None`` if it refuses."""
+        base, _, holder = state.rpartition("_c") if state not in self.fsms[machine].states else (state, "", "")
+        row, mine = self.fsms[machine].rows[base, called], event[1][1]
+        if holder and mine and int(holder) != mine and called.relation == "own":
+            of_the_message = self.specification.events[event[0]].per == "delivery"
+            return None if row.kind is RowKind.REFUSE or of_the_message else state
+        if row.kind is RowKind.REFUSE:
+            return None
+        if row.kind is RowKind.IGNORE:
+            return state
+        return f"{row.target}_c{holder or mine}" if row.target in self.held[machine[0]] else row.target
+
+    def step(self, state: State, name: str, place: Place) -> State | None:
         moved = dict(state)
-        for place, event in self.participants[name, index]:
-            row = self.fsms[place].rows[state[place], event]
-            if row.kind is RowKind.REFUSE:
+        for machine, called in self.participants[name, place]:
+            after = self.after(machine, state[machine], called, (name, place))
+            if after is None:
                 return None
-            moved[place] = row.target
+            moved[machine] = after
         return moved
 
 
-def stands(relation: str, mine: Index, its: Index) -> bool:
-    """Whether ``its`` is, for a machine at ``mine``, its own index or an earlier, a later, another one."""
-    pairs = list(zip(mine, its, strict=False))
+def stands(relation: str, mine: Place, its: Place) -> bool:
+    """Whether ``its`` is, for a machine at ``mine``, its own place or an earlier, a later, another one."""
+    pairs = list(zip(mine[0], its[0], strict=False))
     first = next(((m, i) for m, i in pairs if m != i), None)
+    if mine[1] and its[1] and mine[1] != its[1]:
+        return relation == ("elsewhere" if first is None else "other_elsewhere")
     if first is None:
         return relation == "own"
     return relation == "other" or relation == ("earlier" if first[1] < first[0] else "later")
 
 
 @settings(max_examples=30)
-@given(configurations(), bounds(), st.data())
+@given(configurations(), bounds(), st.integers(1, 3), st.data())
 def test_the_system_is_the_composition_of_its_machines(
-    configuration: Configuration, limits: Bounds, data: st.DataObject
+    configuration: Configuration, limits: Bounds, consumers: int, data: st.DataObject
 ) -> None:
+    limits = dataclasses.replace(limits, consumers=consumers)
     network, reference = compose(shipped(), configuration, limits), _Reference(shipped(), configuration, limits)
-    places = [(instance.fsm.name, instance.index) for instance in network.instances]
+    places = [(instance.fsm.name, (instance.index, instance.consumer)) for instance in network.instances]
     assert sorted(places) == sorted(reference.fsms)
-    assert sorted((event.name, event.index) for event in network.events) == sorted(reference.events)
+    assert sorted((event.name, (event.index, event.consumer)) for event in network.events) == sorted(reference.events)
     state = network.initial
     for _ in range(20):
-        told = {(event.name, event.index): network.step(state, event) for event in network.events}
+        told = {(event.name, (event.index, event.consumer)): network.step(state, event) for event in network.events}
         by_name = dict(zip(places, state, strict=True))
-        for (name, index), step in told.items():
-            expected = reference.step(by_name, name, index)
-            assert (step and dict(zip(places, step, strict=True))) == expected, (name, index)
+        for (name, place), step in told.items():
+            expected = reference.step(by_name, name, place)
+            assert (step and dict(zip(places, step, strict=True))) == expected, (name, place)
         enabled = [step for step in told.values() if step is not None]
         if not enabled:
             break

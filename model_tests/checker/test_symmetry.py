@@ -100,7 +100,7 @@ def _hearing(instances: Sequence[Instance], index: Index) -> tuple[Participant, 
         Participant(number, event)
         for number, instance in enumerate(instances)
         for event in instance.fsm.alphabet
-        if concerns(event.relation, instance.index, index)
+        if concerns(event.relation, (instance.index, 0), (index, 0))
     )
 
 

@@ -188,7 +188,7 @@ def test_they_fail_once_the_tables_keep_the_promise(
     result.stdout.fnmatch_lines(["*Refused: confirm(m1) is refused by record(m1) in state written: it waits*"])
 
 
-def run(source: str, anomaly: Anomaly, specification: Specification, monkeypatch: pytest.MonkeyPatch) -> None:
+def run(source: str, anomaly: str, specification: Specification, monkeypatch: pytest.MonkeyPatch) -> None:
     """The test of ``anomaly`` in a printed file, without pytest around it."""
     monkeypatch.setattr("ackfsm.tables.load", lambda: specification)
     names: dict[str, Any] = {}
@@ -318,8 +318,13 @@ def test_a_trace_is_replayed_from_its_json_alone() -> None:
 def network_of(meta: dict[str, Any]) -> Network:
     bounds = meta["bounds"]
     faults = frozenset(Fault(fault) for fault in bounds["faults"])
-    sets = {key: frozenset(bounds[key]) for key in ("actions", "without")}
-    told = Bounds(messages=bounds["messages"], faults=faults, max_faults=bounds["max_faults"], **sets)
+    told = Bounds(
+        messages=bounds["messages"],
+        faults=faults,
+        max_faults=bounds["max_faults"],
+        actions=frozenset(bounds["actions"]),
+        without=frozenset(bounds["without"]),
+    )
     return compose(shipped(), configuration_of(meta["configuration"]), told)
 
 

@@ -96,7 +96,7 @@ def test_the_keys_of_the_json_are_those_of_the_contract(ackfsm: _Ackfsm) -> None
     found = ackfsm("check --json").json
     assert list(found) == [
         "config", "messages", "faults", "max_faults", "complete", "states", "transitions", "seconds", "anomalies",
-        "guarantees", "strongest",
+        "ends", "guarantees", "strongest",
     ]  # fmt: skip
     assert list(found["config"]) == [field.name for field in dataclasses.fields(Configuration)]
     assert set(found["anomalies"]) == {anomaly.value for anomaly in shipped().properties}
@@ -194,7 +194,7 @@ BAD = {
     "check --set ''": "--set '' is not KEY=VALUE",
     "check --fault power_cut": "there is no fault 'power_cut'; the faults are broker_crash, ",
     "check --fault broker_crash,rejection": "there is no fault 'broker_crash,rejection'; the faults are ",
-    "check --action recovery": "there is no action 'recovery'; the actions are recover, rollback, taken_elsewhere",
+    "check --action recovery": "there is no action 'recovery'; the actions are forward, recover, rollback,",
     "check --messages 0": "argument --messages: '0' is not a whole number from 1",
     "check --messages any": "argument --messages: 'any' is not a whole number from 1",
     "check --messages -1": "'-1' is not a whole number",

@@ -111,9 +111,9 @@ def test_a_single_bad_history_prints_its_error_alone(files: dict[str, str], caps
     assert main(["verify", "--json", files["contradiction"]]) == 2
     out, err = capsys.readouterr()
     assert out == ""
-    assert err.startswith(f"ackfsm verify: {files['contradiction']}, its header: ")
+    assert err.startswith(f"ackfsm verify: {files['contradiction']}, line 1, its header: ")
     assert main(["verify", files["contradiction"], "--set", "prefetch=3"]) == 2
-    assert f"{files['contradiction']}, its header with --profile and --set over it: " in capsys.readouterr().err
+    assert f"{files['contradiction']}, line 1, its header with --set over it: " in capsys.readouterr().err
 
 
 def test_what_is_wrong_with_the_options_is_said_before_anything_is_read(capsys: pytest.CaptureFixture[str]) -> None:

@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from ackfsm.engine import Broker, Consumer, IllegalStateException, Message, OutcomeUnknown, Timed
-from model_tests.support.engine.brokers import broker_of, lines, received
+from ackfsm.engine import (
+    AtOnce,
+    Broker,
+    Consumer,
+    IllegalStateException,
+    Message,
+    OutcomeUnknown,
+    Shuffled,
+    Timed,
+)
+from ackfsm.engine.core.scheduler import Scheduler
+from model_tests.support.engine.brokers import broker_of, fill, lines, received, rest
 from model_tests.support.engine.calls import shared_wiring
 from model_tests.support.tables import shipped
 
@@ -73,3 +84,19 @@ def test_a_requeued_message_is_not_acknowledged_for_the_session_that_has_it_now(
     assert broker.queue("q").length == 1
     with pytest.raises(IllegalStateException):
         new.acknowledge()
+
+
+@pytest.mark.parametrize("pace", [AtOnce, Timed, Shuffled])
+@pytest.mark.parametrize("called_on", range(3))
+def test_what_one_call_acknowledges_is_settled_in_the_order_of_delivery(
+    called_on: int, pace: Callable[[], Scheduler]
+) -> None:
+    """On whichever message it is called, all are settled and none is left waiting for another (C30)."""
+    broker = broker_of(pace=pace())
+    fill(broker, "a", "b", "c", queue="q")
+    session = broker.connect().session("CLIENT_ACKNOWLEDGE")
+    consumer = session.consumer("q")
+    got = [received(consumer) for _ in range(3)]
+    got[called_on].acknowledge()
+    session.close()
+    assert rest(broker, "q") == []

@@ -70,7 +70,7 @@ def test_a_message_at_its_last_attempt_is_dead_lettered_by_a_rollback() -> None:
 
 
 def test_a_dead_letter_is_destroyed_where_there_is_no_queue_for_it() -> None:
-    broker = broker_of("ems", max_delivery_attempts=1, dead_letter_queue=None)
+    broker = broker_of("artemis", max_delivery_attempts=1, dead_letter_queue=None)
     poisoned(broker)
     broker.loop.flush_all()
     assert (rest(broker, "in"), broker.dead_letters) == ([], [])

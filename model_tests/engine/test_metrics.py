@@ -39,7 +39,7 @@ def counted(broker: Broker, queue: str = "q") -> dict[str, object]:
 
 
 def test_a_message_is_counted_on_its_way() -> None:
-    broker = broker_of(pace=Timed(latency=(10, 10), disk=100), prefetch=1)
+    broker = broker_of(pace=Timed(latency=(10, 10), disk=100), prefetch=1, prefetch_freed="on_acknowledge")
     session = broker.connect().session()
     producer = session.producer("q")
     producer.send(b"1")

@@ -3,16 +3,88 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 from collections.abc import Sequence
 
 import pytest
 
 from ackfsm.engine import Broker, MessageRejected, Outcome, OutcomeUnknown, Sent, Timed
-from model_tests.support.engine.brokers import broker_of
+from ackfsm.terms import AckMode, DeliveryMode, InputError
+from model_tests.support.engine.brokers import broker_of, received, rest
 from model_tests.support.engine.calls import assert_kept, shared_wiring
 from model_tests.support.tables import shipped
 
 __all__ = ["shared_wiring"]
+
+
+# the delivery mode, of a producer and of a message (C39)
+
+
+def test_a_producer_has_a_default_delivery_mode_which_a_message_overrides() -> None:
+    """What is PERSISTENT outlives a crash of the broker, whoever said so."""
+    broker = broker_of("jms")
+    session = broker.connect().session()
+    persistent, volatile = session.producer("q"), session.producer("q", delivery_mode="NON_PERSISTENT")
+    assert (persistent.delivery_mode, volatile.delivery_mode) == (DeliveryMode.PERSISTENT, DeliveryMode.NON_PERSISTENT)
+    sent = [
+        persistent.send(message_id="as the producer has it"),
+        persistent.send(message_id="lost by its own mode", delivery_mode="NON_PERSISTENT"),
+        volatile.send(message_id="lost by the producer's mode"),
+        volatile.send(message_id="kept by its own mode", delivery_mode="PERSISTENT"),
+    ]
+    persistent.delivery_mode, volatile.delivery_mode = "NON_PERSISTENT", "PERSISTENT"
+    sent += [persistent.send(message_id="lost since"), volatile.send(message_id="kept since")]
+    kept = [message.id for message in sent if message.delivery_mode is DeliveryMode.PERSISTENT]
+    assert kept == ["as the producer has it", "kept by its own mode", "kept since"]
+    broker.crash()
+    broker.restart()
+    receiver = broker.connect().session().consumer("q")
+    assert [received(receiver).id for _ in kept] == kept
+    assert receiver.receive(None) is None
+
+
+@pytest.mark.parametrize("mode", ["RELIABLE", "DIRECT"])
+def test_a_delivery_mode_that_the_system_does_not_have_is_refused_for_a_producer_and_for_a_message(mode: str) -> None:
+    session = broker_of("artemis").connect().session()
+    producer = session.producer("q")
+    with pytest.raises(InputError, match="does not have delivery_mode"):
+        session.producer("q", delivery_mode=mode)
+    with pytest.raises(InputError, match="does not have delivery_mode"):
+        producer.send(delivery_mode=mode)
+    with pytest.raises(InputError, match="does not have delivery_mode"):
+        producer.delivery_mode = mode
+    assert producer.delivery_mode is DeliveryMode.PERSISTENT
+
+
+@pytest.mark.parametrize("profile", ["jms", "ems", "artemis"])
+def test_a_message_that_overrides_the_delivery_mode_is_sent_as_the_others_of_its_session(profile: str) -> None:
+    """Its call waits as theirs do, and its history is right in the configuration that the history names."""
+    broker = broker_of(profile)
+    producer = broker.connect().session().producer("q")
+    assert producer.send(delivery_mode="NON_PERSISTENT").outcome is Outcome.CONFIRMED
+    rest(broker, "q")
+    assert_kept(broker)
+
+
+def test_the_mode_of_a_session_is_set_when_it_is_made() -> None:
+    """C15: it is an argument of its maker, and nothing takes it afterwards."""
+    session = broker_of("ems").connect().session("CLIENT_ACKNOWLEDGE")
+    other = dataclasses.replace(session.configuration, ack_mode=AckMode.AUTO_ACKNOWLEDGE)
+    with pytest.raises(AttributeError):
+        session.configuration = other  # type: ignore[misc]
+    with pytest.raises(AttributeError):
+        session.configuration.ack_mode = AckMode.AUTO_ACKNOWLEDGE  # type: ignore[misc]
+    with pytest.raises(AttributeError):
+        session.transacted = True  # type: ignore[misc]
+    assert (session.configuration.ack_mode, session.transacted) == (AckMode.CLIENT_ACKNOWLEDGE, False)
+
+
+def test_waiting_for_all_outcomes_waits_for_messages_of_another_delivery_mode_too() -> None:
+    broker = Broker("solace", pace=Timed(), specification=shipped(), send_mode="asynchronous")
+    producer = broker.connect().session().producer("q")
+    sent = [producer.send(), producer.send(delivery_mode="NON_PERSISTENT")]
+    producer.wait()
+    assert [message.outcome for message in sent] == [Outcome.CONFIRMED, Outcome.CONFIRMED]
 
 
 # outcomes

@@ -39,7 +39,18 @@ def _option(name: str, value: str) -> list[str]:
 
 _PROFILES = mostly(tuple(Profile))
 _FAULTS = mostly(tuple(Fault))
-_CONFIGURED: dict[str, st.SearchStrategy[str] | None] = {"profile": _PROFILES, "set": _setting()}
+_URLS = (
+    "tcp://host:61616?blockOnDurableSend=false&confirmationWindowSize=10MiB",
+    "failover:(amqp://a:5672?x=1,amqp://b)?jms.forceSyncSend=true&jms.prefetchPolicy.queuePrefetch=0",
+    "amqp://guest:guest@id/?maxprefetch='10'&brokerlist='tcp://localhost'",
+    "tcp://[::1?%ff",
+)
+_CONFIGURED: dict[str, st.SearchStrategy[str] | None] = {
+    "profile": _PROFILES,
+    "set": _setting(),
+    "api": mostly(("jms-1.1", "JMS 2.0", "simplified", "core", "native")),
+    "url": mostly(_URLS),
+}
 _BOUNDED = _CONFIGURED | {
     "fault": _FAULTS,
     "max_faults": mostly(("0", "1", "2", "any")),

@@ -25,6 +25,7 @@ SETTINGS: dict[str, list[object]] = {
     "redelivery_mark_persisted": [True, False],
     "queue_durable": [True, False],
     "listener_exception": list(ListenerException),
+    "restart_marks_redelivered": [False, True],
 }
 DRAWN_PER_FAULT = 40
 DRAWN_WITH_TWO_FAULTS = 12

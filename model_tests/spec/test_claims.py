@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import itertools
+import collections
 import json
 import shutil
 from collections.abc import Iterator
@@ -27,8 +27,24 @@ SEEDS = {
     "002_b2f67897fd2a56da.txt": 10,
     "003_b77b6ec286305aaa.txt": 13,
     "004_e4a41ca9d7686dee.txt": 11,
-    "JMS 6.2.11": 1,
+    "JMS 6.2.11": 2,
+    "JMS 6.2.15": 1,
+    "JMS 6.2.7": 1,
+    "JMS 3.5.11": 1,
+    "JMS 4.2": 1,
+    "JMS 3.4.9": 1,
+    "A10": 1,
+    "RMQ confirms": 1,
 }
+"""How many sentences each document has."""
+
+BEYOND_THE_SEEDS = [51, 52, 54, 56, 57, 58, 63, 64, 65]
+"""The numbers of the sentences that no seed document states.
+
+Those left out are of what the tables do not have: callbacks of a transaction (53), a session of several consumers (55),
+a transaction that a duplicate dooms (59), re-attachment (60), settle outcomes (61), and Ack Immediately of some
+messages alone (62).
+"""
 
 
 def written(folder: Path, claim: str) -> Path:
@@ -50,15 +66,22 @@ def decided(folder: Path, check: str, max_states: int = claims.MAX_STATES) -> Cl
 
 def test_every_sentence_of_the_documents_is_there() -> None:
     read = claims.read(shipped())
-    assert [claim.id for claim in read] == [f"C{n:02}" for n in range(1, 52)]
-    assert {seed: len(list(group)) for seed, group in itertools.groupby(read, lambda claim: claim.seed)} == SEEDS
+    assert [claim.id for claim in read] == [f"C{n:02}" for n in [*range(1, 51), *BEYOND_THE_SEEDS]]
+    assert collections.Counter(claim.seed for claim in read) == SEEDS
     assert {claim.kind for claim in read} == {"always", "possible", "equal", "default", "refused", "rate"}
     assert all(claim.checks for claim in read)
 
 
-def test_every_monitor_is_watched_by_some_claim() -> None:
+def test_a_sentence_is_of_a_seed_document_or_has_the_tag_of_a_source() -> None:
+    tags = shipped().sources
+    for claim in claims.read(shipped()):
+        assert claim.seed.endswith(".txt") or claim.seed.split()[0] in tags, claim.id
+
+
+def test_every_monitor_is_watched_by_some_claim_or_excludes_a_guarantee() -> None:
     text = (SPEC / "claims.yaml").read_text(encoding="utf-8")
-    assert not [name for name in shipped().monitors if name not in text]
+    ends = shipped().guarantees.monitors
+    assert not [name for name in shipped().monitors if name not in text and name not in ends]
 
 
 @pytest.mark.parametrize(
@@ -236,7 +259,7 @@ def test_what_cannot_happen_for_want_of_anything_is_not_proved(tmp_path: Path) -
         (f"{{equal: {PRE_AND_AUTO}, {RECEIVE}}}", 50, "stopped at its limit"),
         (f"{{same_effect: [acknowledge(m1), acknowledge(m2)], {CLIENT}}}}}", 50, "stopped at its limit"),
         ("{never: ghosts}", 1000, "nothing called 'ghosts'"),
-        ("{never: happens(expired)}", 1000, "no machine of the tables decides 'expired'"),
+        ("{never: happens(committed)}", 1000, "no machine of the tables decides 'committed'"),
         ("{never: loss, without: [sleep]}", 1000, "no event 'sleep'"),
         ("{never: loss, in: {profile: solace, confirm_timer: false}}", 1000, "the profile solace does not have"),
         ("{never: loss, in: {publish_window: any}}", 1000, "has to list the numbers"),
@@ -274,65 +297,13 @@ def test_a_way_is_performed_before_it_is_shown(tmp_path: Path, monkeypatch: pyte
             decided(tmp_path, check)
 
 
-# claims follow the tables
-
-
-@pytest.mark.parametrize(
-    ("name", "file", "edit"),
-    [
-        (
-            "C45",
-            "machines/journal.yaml",
-            ('"the response waits for the sync", when: journal_sync_non_transactional,', '"x", when: journalled,'),
-        ),
-        (
-            "C51",
-            "machines/consumer.yaml",
-            (
-                "          when: acks_automatically\n          source: JMS 6.2.10; JMS 6.2.11",
-                "          when: copy > 9\n          source: model",
-            ),
-        ),
-        ("C51", "machines/consumer.yaml", ("when: acks_automatically and messages > 1", "when: copy > 9")),
-        (
-            "C51",
-            "machines/consumer.yaml",
-            (
-                "          when: acks_before_delivery\n          source: JMS 6.2.5;",
-                "          when: copy > 9\n          source: JMS 6.2.5;",
-            ),
-        ),
-        ("C39", "profiles/jms.yaml", ("delivery_mode: {value: PERSISTENT", "delivery_mode: {value: NON_PERSISTENT")),
-        (
-            "C34",
-            "conditions.yaml",
-            (
-                "acks_automatically and consumption == 'receive'",
-                "acks_automatically and not queue_durable",
-            ),
-        ),
-    ],
-)
-def test_a_claim_falls_with_the_row_that_it_rests_on(
-    name: str, file: str, edit: tuple[str, str], tmp_path: Path
-) -> None:
-    (claim,) = claims.choose(claims.read(shipped()), [name])
-    assert claims.decide(shipped(), [claim])[0].status is Status.PROVED
-    spec = copy_of_spec(tmp_path)
-    replace(spec, file, edit)
-    assert claims.decide(tables.load(spec), [claim], directory=spec)[0].status is Status.REFUTED
-
-
 # end to end
 
 
-QUICK = ("C03", "C07", "C10", "C12", "C15", "C16", "C20", "C23", "C28", "C31", "C35", "C37", "C42", "C45", "C48", "C50")
-
-
-def test_quick_claims_are_proved_with_evidence() -> None:
-    chosen = claims.choose(claims.read(shipped()), list(QUICK))
+def test_claims_are_proved_with_evidence() -> None:
+    chosen = claims.choose(claims.read(shipped()), ["C10", "C31", "C45"])
     found = {one.claim.id: one for one in claims.decide(shipped(), chosen)}
-    assert {name: one.status for name, one in found.items()} == dict.fromkeys(QUICK, Status.PROVED)
+    assert {one.status for one in found.values()} == {Status.PROVED}
     never = found["C10"].evidence[1].data
     assert (never["configurations"], never["complete"]) == (4, True)
     assert never["states"] > 500
@@ -340,6 +311,14 @@ def test_quick_claims_are_proved_with_evidence() -> None:
     assert steps[0] == "send(m1)"
     assert "confirmed(m1)" in steps
     assert found["C31"].contradictions[0].status is Status.PROVED, "what AMQP 1.0 does is shown, not hidden"
+
+
+def test_evidence_says_how_many_consumers_were_asked_about() -> None:
+    chosen = claims.choose(claims.read(shipped()), ["C65"])
+    (found,) = claims.decide(shipped(), chosen)
+    assert {one.data["consumers"] for one in found.evidence} == {2}
+    alone = claims.decide(shipped(), claims.choose(claims.read(shipped()), ["C45"]))[0].evidence[0].data
+    assert "consumers" not in alone
 
 
 def test_several_processes_find_what_one_finds() -> None:
@@ -390,8 +369,9 @@ def test_what_is_refuted_ends_with_1(
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (("--id", "C99"), "there is no claim 'C99'; the claims are C01 to C51"),
-        (("--id", "C1"), "there is no claim 'C1'; the claims are C01 to C51"),
+        (("--id", "C99"), "there is no claim 'C99'; the claims are C01 to C52, C54, C56 to C58 and C63 to C65"),
+        (("--id", "C53"), "there is no claim 'C53'; the claims are C01 to C52, C54, C56 to C58 and C63 to C65"),
+        (("--id", "C1"), "there is no claim 'C1'; the claims are C01 to C52, C54, C56 to C58 and C63 to C65"),
     ],
 )
 def test_what_cannot_be_asked_ends_with_2(

@@ -202,6 +202,7 @@ def test_a_condition_knows_the_settings_that_it_reads() -> None:
         "delivery_mode",
         "non_persistent_handling",
         "queue_durable",
+        "destination",
         "copy",
         "confirm_timer",
     }

@@ -207,7 +207,7 @@ DAMAGES = {
     ),
     "a machine per nothing": damage(
         BROKER,
-        "'queue' is not one of ['system', 'message', 'copy']",
+        "'queue' is not one of ['system', 'message', 'copy', 'consumer', 'reception', 'delivery']",
         ("per: copy\n  means: one copy", f"{HERE}per: queue\n  means: one copy"),
     ),
     # events and owners
@@ -242,7 +242,7 @@ DAMAGES = {
     ),
     "an event of no relation": damage(
         BROKER,
-        "entry: 'dispatch_first(latter)' is not an event; write name, name(other), name(earlier) or name(later)",
+        "entry: 'dispatch_first(latter)' is not an event; write name, or one of name(other), name(earlier),",
         (
             "      dispatch_first(later), dispatch_again(later):",
             f"      {HERE}dispatch_first(latter), dispatch_again(later):",
@@ -390,7 +390,7 @@ DAMAGES = {
         ("value: 5", f"{HERE}value: many"),
     ),
     "a default of an unknown setting": damage(
-        "profiles/ems.yaml", "there is no setting 'prefetched'", ("  prefetch:", f"  {HERE}prefetched:")
+        "profiles/ems.yaml", "there is no setting 'prefetched'", ("  prefetch_freed:", f"  {HERE}prefetched:")
     ),
     "a default of the profile": damage(
         "profiles/ems.yaml",
@@ -496,7 +496,7 @@ UNKNOWN = {
     "an action that everybody does": ("never: loss\n      actions: [«here»send]", "only optional events are actions"),
     "a monitor": ("never: «here»lossy", "there is nothing called 'lossy' to watch for"),
     "an event to watch for": ("possible: happens(«here»gone)", "there is no event 'gone'"),
-    "an event that no machine decides": ("possible: happens(«here»expired)", "no machine decides expired"),
+    "an event that no machine decides": ("possible: happens(«here»committed)", "no machine decides committed"),
     "a setting of a group": ("never: loss\n      in: {«here»mode: any}", "there is no setting 'mode'"),
     "a value of a group": ("never: loss\n      in: {ack_mode: «here»LAZY}", "ack_mode cannot be 'LAZY'"),
     "a setting of a side": ("differ: {left: {prefetch: 1}, right: {«here»mode: 2}}", "there is no setting 'mode'"),

@@ -55,7 +55,7 @@ def checked(
 def reached(specification: Specification, fault: Fault | None, chosen: dict[str, object], **more: object) -> set[str]:
     """The anomalies that can happen under this single fault."""
     findings = checked(specification, () if fault is None else (fault,), chosen, **more).findings
-    return {finding.anomaly.value for finding in findings.values() if finding.reachable}
+    return {str(finding.anomaly) for finding in findings.values() if finding.reachable}
 
 
 # PERSISTENT, blocking, synced, AUTO with a listener
@@ -266,7 +266,7 @@ def test_what_a_throwing_listener_leads_to_is_the_librarys_choice(specification:
 def test_recovering_a_session_brings_back_what_is_not_acknowledged(specification: Specification) -> None:
     configuration = specification.configure("jms", CLIENT)
     answer = explore.check(specification, configuration, Bounds(max_faults=0, actions=frozenset({"recover"})))
-    assert [f.anomaly.value for f in answer.findings.values() if f.reachable] == [DUPLICATE, REPROCESSED]
+    assert [str(f.anomaly) for f in answer.findings.values() if f.reachable] == [DUPLICATE, REPROCESSED]
 
 
 @pytest.mark.parametrize("profile", Profile)
@@ -293,7 +293,7 @@ def test_a_promise_is_broken_where_a_setting_takes_away_what_it_rests_on(
     specification: Specification, chosen: dict[str, object], broken: str | None
 ) -> None:
     answer = checked(specification, frozenset(Fault), chosen)
-    assert {finding.anomaly.value for finding in answer.violations} == ({broken} if broken else set())
+    assert {str(finding.anomaly) for finding in answer.violations} == ({broken} if broken else set())
 
 
 # exact sizes
@@ -305,13 +305,14 @@ Size: TypeAlias = tuple[str, dict[str, object], int, int | None, int, int]
 SIZES: list[Size] = [
     ("jms", {}, 1, 1, 1037, 2369),
     ("ems", {}, 1, 1, 2520, 6053),
-    ("solace", {}, 1, 1, 1362, 3544),
+    ("solace", {"resend_in_doubt": False}, 1, 1, 1362, 3544),
+    ("solace", {}, 1, 1, 12063, 37123),
     ("solace-jms", {}, 1, 1, 1362, 3739),
     ("qpid", {}, 1, 1, 990, 2661),
     ("qpid-jms", {}, 1, 1, 6543, 17465),
     ("artemis", {}, 1, 1, 1154, 2588),
     ("activemq", {}, 1, 1, 1154, 2588),
-    ("rabbitmq", {}, 1, 1, 1037, 2369),
+    ("rabbitmq", {}, 1, 1, 1013, 2329),
     ("jms", {}, 1, 0, 47, 78),
     ("jms", {}, 1, 2, 4990, 16371),
     ("jms", {}, 1, None, 8657, 54812),
@@ -330,11 +331,11 @@ SIZES: list[Size] = [
     ("jms", {"ack_mode": "SESSION_TRANSACTED"}, 1, 1, 927, 2042),
     ("jms", {"ack_mode": "SESSION_TRANSACTED"}, 2, 1, 12798, 31926),
     ("ems", {"ack_mode": "EXPLICIT_CLIENT_ACKNOWLEDGE"}, 2, 1, 159164, 529725),
-    ("jms", {"ack_mode": "CLIENT_ACKNOWLEDGE", "client_ack_scope": "up_to"}, 2, 1, 35008, 99389),
+    ("jms", {"ack_mode": "CLIENT_ACKNOWLEDGE", "client_ack_scope": "up_to"}, 2, 1, 33746, 95479),
     ("jms", {"ack_mode": "CLIENT_ACKNOWLEDGE", "prefetch": 1}, 2, 1, 12969, 31752),
-    ("solace", {"publish_window": 1, "ack_event_mode": "WINDOWED"}, 2, 1, 22655, 72699),
+    ("solace", {"publish_window": 1, "ack_event_mode": "WINDOWED", "resend_in_doubt": False}, 2, 1, 22655, 72699),
     ("artemis", {"resend_in_doubt": True, "duplicate_detection": True}, 1, 1, 2358, 5066),
-    ("artemis", {"max_delivery_attempts": 2}, 1, 2, 7980, 23708),
+    ("artemis", {"max_delivery_attempts": 2}, 1, 2, 8167, 24032),
 ]
 
 

@@ -50,7 +50,7 @@ def composed(
 def anomalies(network: Network) -> set[Anomaly]:
     found = explore.explore(network)
     assert found.complete
-    return {Anomaly(name) for name in found.witnesses}
+    return {anomaly for anomaly in Anomaly if anomaly in found.witnesses}
 
 
 @profiles

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterable
+from enum import StrEnum
 
 import pytest
 from hypothesis import given, settings
@@ -14,10 +15,12 @@ from ackfsm.terms import (
     AckMode,
     AckScope,
     Anomaly,
+    AttemptsExhausted,
     Configuration,
     Consumption,
     DeliveryCountFrom,
     DeliveryMode,
+    Destination,
     DupsOkAcknowledgement,
     Fault,
     ListenerException,
@@ -61,16 +64,17 @@ some_setting = st.builds(
     redelivery_mark_persisted=st.booleans(),
     queue_durable=st.booleans(),
     listener_exception=st.sampled_from(ListenerException),
+    restart_marks_redelivered=st.booleans(),
 )
 a_few = settings(max_examples=25)
 
 
-def under(setting: Setting, faults: Iterable[Fault]) -> frozenset[Anomaly]:
+def under(setting: Setting, faults: Iterable[Fault]) -> frozenset[StrEnum]:
     """What one fault of ``faults`` can cause."""
     return explore(setting, faults, max_faults=1).reachable
 
 
-def size(answer: Answer) -> tuple[int, dict[Anomaly, int]]:
+def size(answer: Answer) -> tuple[int, dict[StrEnum, int]]:
     """The number of states, and how many events each reachable anomaly takes."""
     return answer.states, {name: len(witness) for name, witness in answer.anomalies.items() if witness is not None}
 
@@ -341,5 +345,10 @@ def test_a_configuration_is_read_whole(setting: Setting) -> None:
         delivery_count_from=DeliveryCountFrom.DISPATCH,
         undelivered_marks_redelivered=True,
         requeue_clears_mark=False,
+        attempts_exhausted=AttemptsExhausted.DEAD_LETTER,
+        time_to_live=False,
+        rejection_excludes_delivery=False,
+        exclusive_consumer=False,
+        destination=Destination.QUEUE,
     )
     assert Setting.of(configuration) == setting

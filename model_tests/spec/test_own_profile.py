@@ -75,7 +75,9 @@ def test_a_history_of_its_engine_is_verified_by_its_profile(tmp_path: Path, caps
     assert own["anomalies"]["unflagged_duplicate"] | {"allowed": True} == own["anomalies"]["unflagged_duplicate"]
     assert (code, other["anomalies"]["unflagged_duplicate"]["allowed"]) == (1, False)
     sentence = refused(capsys, "verify", history)
-    assert sentence.startswith(f"ackfsm verify: {history}, its header: profile cannot be 'harbour'; it is one of jms, ")
+    assert sentence.startswith(
+        f"ackfsm verify: {history}, line 1, its header: profile cannot be 'harbour'; it is one of jms, "
+    )
     assert sentence.endswith("or the YAML file of another one (--profile FILE.yaml)")
 
 

@@ -14,6 +14,8 @@ from ackfsm.tables import Specification
 from ackfsm.terms import Anomaly, Fault
 from model_tests.support.tables import copy_of_spec, replace, shipped
 
+SENT = ("send", "accept", "write_record", "sync_record", "confirm", "confirmed")
+
 
 def network(
     specification: Specification, profile: str, chosen: Mapping[str, object], *faults: Fault, messages: int = 2
@@ -32,8 +34,7 @@ def both_unacknowledged(network: Network) -> Interpreter:
     """Both messages are with the application, which has acknowledged neither."""
     system = Interpreter(network)
     for message in ("m1", "m2"):
-        steps = ("send", "accept", "write_record", "sync_record", "confirm", "confirmed", "dispatch_first", "arrive")
-        for step in (*steps, "delivered_clear", "processed"):
+        for step in (*SENT, "dispatch_first", "arrive", "delivered_clear", "processed"):
             system.fire(f"{step}({message})")
     return system
 
@@ -53,13 +54,32 @@ def test_acknowledgements_of_a_session_are_read_in_the_order_in_which_they_were_
     system.fire(f"settle({second})")
 
 
-def test_one_acknowledgement_that_covers_both_is_read_for_both() -> None:
-    """In any order: they are one frame."""
-    for first, second in (("m1", "m2"), ("m2", "m1")):
-        system = both_unacknowledged(network(shipped(), "jms", {"ack_mode": "CLIENT_ACKNOWLEDGE"}))
-        system.fire("acknowledge(m2)")
-        system.fire(f"settle({first})")
-        system.fire(f"settle({second})")
+@pytest.mark.parametrize("called_on", ["m1", "m2"])
+def test_one_acknowledgement_that_covers_both_is_read_for_both_in_the_order_of_delivery(called_on: str) -> None:
+    """So that it is the same on whichever message the application calls it (C30)."""
+    system = both_unacknowledged(network(shipped(), "jms", {"ack_mode": "CLIENT_ACKNOWLEDGE"}))
+    system.fire(f"acknowledge({called_on})")
+    with pytest.raises(Refused):
+        system.fire("settle(m2)")
+    system.fire("settle(m1)")
+    system.fire("settle(m2)")
+
+
+def test_a_message_that_comes_again_is_acknowledged_behind_the_later_one() -> None:
+    """Its first acknowledgement does not cover it: the frame of the later message was on its way before."""
+    chosen = {"ack_mode": "CLIENT_ACKNOWLEDGE", "listener_exception": "redeliver", "block_on_acknowledge": False}
+    system = Interpreter(network(shipped(), "jms", chosen, Fault.LISTENER_EXCEPTION))
+    for message in ("m1", "m2"):
+        for step in (*SENT, "dispatch_first", "arrive"):
+            system.fire(f"{step}({message})")
+    again = ("requeue(m1)", "dispatch_again(m1)", "arrive(m1)", "delivered_flagged(m1)", "processed(m1)")
+    first = ("delivered_clear(m1)", "listener_exception(m1)", "delivered_clear(m2)", "processed(m2)", "acknowledge(m2)")
+    for step in (*first, *again, "acknowledge(m1)"):
+        system.fire(step)
+    with pytest.raises(Refused, match="frames of one connection arrive in their order"):
+        system.fire("settle(m1)")
+    system.fire("settle(m2)")
+    system.fire("settle(m1)")
 
 
 RESENT = {"ack_mode": "SESSION_TRANSACTED", "resend_in_doubt": True}

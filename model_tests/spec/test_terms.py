@@ -19,12 +19,13 @@ NUMBERS = [key for key in KEYS if terms.key_type(key) is int]
 OPTIONAL = ["publish_window", "confirm_threshold"]
 LEAST = {"confirm_threshold": 1}
 
-SETTINGS = """profile delivery_mode ack_mode consumption send_mode publish_window confirm_threshold confirm_timer
-    ack_immediately ack_event_mode journal_sync_non_transactional journal_sync_transactional block_on_acknowledge
-    queue_durable redelivery_mark_persisted resend_in_doubt duplicate_detection client_ack_scope prefetch
-    max_delivery_attempts listener_exception non_persistent_handling transaction_journalling unwindowed_confirm
-    pre_acknowledge_by dups_ok_acknowledgement prefetch_freed delivery_count_persisted delivery_count_from
-    undelivered_marks_redelivered requeue_clears_mark"""
+SETTINGS = """profile delivery_mode ack_mode consumption non_persistent_handling send_mode publish_window
+    confirm_threshold confirm_timer ack_immediately ack_event_mode journal_sync_non_transactional
+    journal_sync_transactional block_on_acknowledge queue_durable destination redelivery_mark_persisted
+    resend_in_doubt duplicate_detection client_ack_scope prefetch max_delivery_attempts listener_exception
+    transaction_journalling unwindowed_confirm pre_acknowledge_by dups_ok_acknowledgement prefetch_freed
+    delivery_count_persisted delivery_count_from undelivered_marks_redelivered requeue_clears_mark
+    restart_marks_redelivered attempts_exhausted time_to_live rejection_excludes_delivery exclusive_consumer"""
 
 VOCABULARY = {
     terms.Profile: "jms ems solace solace-jms qpid qpid-jms artemis activemq rabbitmq",
@@ -41,13 +42,13 @@ VOCABULARY = {
     terms.UnwindowedConfirm: "broker socket_write",
     terms.PreAcknowledgeBy: "client broker",
     terms.DupsOkAcknowledgement: "lazy automatic",
-    terms.PrefetchFreed: "on_delivery on_acknowledge on_either",
+    terms.PrefetchFreed: "on_delivery on_acknowledge",
     terms.DeliveryCountFrom: "dispatch delivery",
     terms.Fault: """broker_crash broker_kill producer_link_loss consumer_link_loss producer_crash consumer_crash
         listener_exception journal_failure rejection""",
     terms.Anomaly: """loss unprocessed duplicate unflagged_duplicate reprocessed resurrection phantom dirty_delivery
         torn_transaction reorder window_overrun prefetch_overrun double_outcome missing_outcome early_confirm
-        count_regression stuck""",
+        count_regression over_delivered ghost stuck""",
     terms.Verdict: "valid invalid unknown",
 }
 

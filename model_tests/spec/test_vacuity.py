@@ -27,6 +27,7 @@ class Way:
     settings: Mapping[str, object] = field(default_factory=dict)
     faults: tuple[Fault, ...] = ()
     messages: int = 1
+    max_faults: int = 1
     actions: tuple[str, ...] = ()
     changes: tuple[tuple[str, str, str], ...] = ()
 
@@ -35,7 +36,7 @@ class Way:
         bounds = Bounds(
             messages=self.messages,
             faults=frozenset(self.faults),
-            max_faults=1,
+            max_faults=self.max_faults,
             actions=frozenset(self.actions),
         )
         answer = explore.check(specification, specification.configure(self.profile, self.settings), bounds)
@@ -54,6 +55,13 @@ WAYS: dict[Anomaly, Way] = {
     Anomaly.REPROCESSED: Way(faults=(Fault.CONSUMER_CRASH,)),
     Anomaly.RESURRECTION: Way("rabbitmq", TRANSACTED, (Fault.BROKER_KILL,)),
     Anomaly.TORN_TRANSACTION: Way("rabbitmq", TRANSACTED, (Fault.BROKER_KILL,), messages=2),
+    Anomaly.OVER_DELIVERED: Way("artemis", {"max_delivery_attempts": 1, **CLIENT}, (Fault.BROKER_KILL,)),
+    Anomaly.GHOST: Way(
+        "solace",
+        {"resend_in_doubt": True},
+        (Fault.PRODUCER_LINK_LOSS, Fault.REJECTION),
+        max_faults=2,
+    ),
     Anomaly.REORDER: Way("activemq", messages=2, actions=("taken_elsewhere",)),
     Anomaly.MISSING_OUTCOME: Way(settings={"publish_window": 2, "confirm_threshold": 2}),
     Anomaly.EARLY_CONFIRM: Way(

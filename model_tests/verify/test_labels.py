@@ -25,7 +25,7 @@ SPEC = shipped()
 COUNTED = {
     *("loss", "unprocessed", "duplicate", "unflagged_duplicate", "reprocessed", "resurrection", "phantom"),
     *("dirty_delivery", "torn_transaction", "reorder", "window_overrun", "double_outcome", "missing_outcome"),
-    *("count_regression", "early_confirm", "prefetch_overrun"),
+    *("count_regression", "early_confirm", "prefetch_overrun", "over_delivered", "ghost"),
 }
 """The anomalies that a history of format 1 can show."""
 

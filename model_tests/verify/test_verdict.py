@@ -166,6 +166,7 @@ def test_the_json_has_the_keys_of_the_contract() -> None:
             "loss": {"count": None, "allowed": False, "messages": ["m2"]},
             "duplicate": {"count": 4, "allowed": True, "messages": ["m1", "m2", "m3", "m4"]},
         },
+        "ends": {},
         "counters": {"confirmed": 2},
         "guarantees": {},
         "strongest": [],
@@ -185,13 +186,16 @@ def test_without_a_configuration_what_depends_on_one_is_unknown(tmp_path: Path) 
         Anomaly.WINDOW_OVERRUN,
         Anomaly.PREFETCH_OVERRUN,
         Anomaly.EARLY_CONFIRM,
+        Anomaly.OVER_DELIVERED,
+        Anomaly.GHOST,
     }
     assert found.anomalies[Anomaly.UNFLAGGED_DUPLICATE].examples == ("m1",)
     result = judge(found, {})
     assert result.verdict is Verdict.UNKNOWN
     assert result.reasons == (
         "no configuration is known to judge it by; name one (--profile, --set) or add a header",
-        f"window_overrun, prefetch_overrun, missing_outcome and early_confirm are unknown: {UNCONFIGURED}",
+        "window_overrun, prefetch_overrun, missing_outcome, early_confirm, over_delivered and ghost are unknown: "
+        + UNCONFIGURED,
     )
 
 

@@ -25,9 +25,9 @@ _QUEUE, _DELIVERIES, _REASON = DEAD_LETTER_HEADERS = (
 
 
 class DeadLetters:
-    """The dead letters of a broker; with no ``name`` of a queue they are destroyed."""
+    """The dead letters of a broker, in the queue of that ``name``."""
 
-    def __init__(self, name: str | None, queues: Queues, journal: JournalAdapter) -> None:
+    def __init__(self, name: str, queues: Queues, journal: JournalAdapter) -> None:
         self.name = name
         self._queues = queues
         self._adapter = journal
@@ -35,11 +35,8 @@ class DeadLetters:
         journal.on_entry("move to the dead-letter queue", self.journal_move)
 
     def journal_move(self, copy: Copy) -> None:
-        """Journal that ``copy`` goes to the dead-letter queue, or is destroyed."""
+        """Journal that ``copy`` goes to the dead-letter queue."""
         journal = self._adapter.journal
-        if self.name is None:
-            journal.append(Kind.REMOVE, copy.key)
-            return
         transaction, key = self._queues.new_transaction(), self._queues.new_key()
         letter = self._letter(copy, self.name)
         journal.append(Kind.STORE, key, pack(letter), transaction)
@@ -55,7 +52,7 @@ class DeadLetters:
 
     def add(self, copy: Copy) -> None:
         """``copy`` has become a dead letter; one that was never stored is moved in memory alone."""
-        if self.name is not None and copy.key not in self._pending:
+        if copy.key not in self._pending:
             letter = self._letter(copy, self.name)
             self._queues.restore(self._queues.new_key(), Live(pack(letter)), stored=False)
 

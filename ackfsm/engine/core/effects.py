@@ -71,6 +71,7 @@ class EventEffects:
         yield Event.ACKNOWLEDGED, self._acknowledged
         yield Event.ACK_IN_DOUBT, self._ack_in_doubt
         yield Event.DEAD_LETTERED, self._dead_lettered
+        yield Event.DESTROYED, self._destroyed
 
     def log_copy(self, copy: Copy, process: str, event: str, session: str | None = None, **fields: object) -> None:
         """A line of the history about ``copy``, unless it is a dead letter."""
@@ -145,9 +146,13 @@ class EventEffects:
         self.log_copy(copy, receiver.process, event.value, session=receiver.name, scope="message")
 
     def _dead_lettered(self, copy: Copy) -> None:
+        self._dead_letters.add(copy)
+        self._destroyed(copy)
+
+    def _destroyed(self, copy: Copy) -> None:
+        """The history has no event of its own for it: a message that is dead-lettered may be kept or not."""
         queue = copy.message.queue
         queue.dead_lettered += 1
-        self._dead_letters.add(copy)
         self._dispatcher.notify(queue)
         self.log_copy(copy, "broker", Event.DEAD_LETTERED.value)
 

@@ -45,7 +45,7 @@ class Engine:
         *,
         scheduler: Scheduler,
         journal: Journal,
-        dead_letter_queue: str | None,
+        dead_letter_queue: str,
     ) -> None:
         self.model = model
         self.stepper = Stepper(model)

@@ -48,7 +48,9 @@ class RunLoop:
         self.journal = journal
         self.write_mark = journal.write_mark
         self._immediate = scheduler.immediate_agents()
-        self.macro_steps = MacroSteps(stepper, _followup_agents(self._immediate), self._followups, self)
+        self._blocked_by: dict[Copy, dict[Copy, None]] = {}
+        agents = _followup_agents(self._immediate)
+        self.macro_steps = MacroSteps(stepper, agents, self._followups, self, self._blocked_by)
         self._requests: dict[tuple[Step, ...], StepRequest] = {}
         self.requests = {event.name: self.request(event) for event in stepper.events.values()}
         self._continue = self.request(None)
@@ -69,7 +71,6 @@ class RunLoop:
         self._frame_order: dict[tuple[BoundEvent, Copy | Link], None] = {}
         self._blocked: dict[Copy, None] = {}
         self._unread: dict[Copy, None] = {}
-        self._blocked_by: dict[Copy, dict[Copy, None]] = {}
         self.resends = False
         self._executing: deque[tuple[BoundEvent, Link]] = deque()
         self._unsynced: dict[Copy, None] = {}
@@ -189,14 +190,14 @@ class RunLoop:
         self._blocked[copy] = None
         if Agent.BROKER_TO_CONSUMER in copy.facts.agents:
             self._unread[copy] = None
-        if self.resends:
-            for event in copy.facts.enabled:
+        for event in copy.facts.enabled:
+            if self.resends or (event.agent == Agent.CONSUMER_TO_BROKER and event.broadcasts):
                 other = self.stepper.refuser(event, copy)
                 if isinstance(other, Copy) and other is not copy:
                     self._blocked_by.setdefault(other, {})[copy] = None
 
     def _unblock(self, copy: Copy) -> None:
-        """``copy`` has moved: those that it blocked, being behind it in the order of first sends, may go on."""
+        """``copy`` has moved: those that it blocked, being behind it in an order of frames, may go on."""
         self.stepper.moved.update(self._blocked_by.pop(copy, {}))
 
     def _wake_sender(self, copy: Copy) -> None:

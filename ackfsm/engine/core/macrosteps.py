@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import enum
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Protocol, TypeAlias
 
 from ackfsm.engine.core.index import CopyIndex
@@ -147,22 +147,25 @@ class MacroSteps:
         agents: Mapping[FollowUp, tuple[frozenset[str], ...]],
         followups: Callable[[Copy], tuple[Effect, ...]],
         sync_point: SyncPoint,
+        waited_for: Collection[Copy],
     ) -> None:
         """``agents``: those that follow, one set after the other.
 
-        ``followups`` are the effects of what a copy has yet to do; they depend on the states alone.
+        ``followups`` are the effects of what a copy has yet to do; they depend on the states alone, but for the copies
+        that others wait for (``waited_for``), of which no macro-step is kept.
         """
         self.stepper = stepper
         self._agents = agents
         self._followups = followups
         self._sync_point = sync_point
+        self._waited_for = waited_for
 
     def run(self, request: StepRequest, copy: Copy, onward: Binding | None = None) -> int:  # noqa: C901, PLR0912 - the hot path, in one piece
         """Perform ``request``; how many of its steps were: the first that is refused ends it, a hand-off counts too.
 
         ``onward`` is the binding by which the copy may be dispatched, if it was not dispatched before.
         """
-        if self.stepper.observer is not None or copy.other_copy is not None:
+        if self.stepper.observer is not None or copy.other_copy is not None or copy in self._waited_for:
             return self._run_stepwise(request, copy, onward)
         binding = onward or copy.binding
         groups = binding.groups

@@ -172,14 +172,14 @@ class EngineModel:
         return BoundEvent(
             name=name,
             number=number,
-            per=declared.per,
+            per=declared.per.whole,
             agent=self.table.agents[name],
             roles=roles,
             signal=_signal(number, IndexRelation.OWN),
             earlier_signal=_signal(number, IndexRelation.EARLIER),
             other_copy_signal=_signal(number, IndexRelation.OTHER_COPY),
             broadcasts=tuple(self._broadcasts_of(name, number)),
-            scope=self._scope(name) if declared.per is IndexKind.SYSTEM else "",
+            scope=self._scope(name) if declared.per.whole is IndexKind.SYSTEM else "",
             frame=None if frame is None else SCOPES.index(frame),
             record=self._record_of.get(name),
         )
@@ -202,14 +202,14 @@ class EngineModel:
 
         All machines of a scope share it too, so that a copy is indexed once, whichever of them reacts.
         """
-        of_message = self.specification.events[name].per is IndexKind.MESSAGE
+        of_message = self.specification.events[name].per.whole is IndexKind.MESSAGE
         groups: dict[tuple[str, IndexRelation, bool], list[object]] = {}
         for machine_name, scope in self.table.index_scope.items():
             machine = self.specification.machines[machine_name]
             for relation in (IndexRelation.EARLIER, IndexRelation.LATER):
                 ref = _ref(machine, name, relation)
                 if ref is not None:
-                    by_message = of_message or machine.per is IndexKind.MESSAGE
+                    by_message = of_message or machine.per.whole is IndexKind.MESSAGE
                     groups.setdefault((scope, relation, by_message), []).append(_reactions(machine, ref))
         for (scope, relation, by_message), reactions in groups.items():
             key = (scope, relation, by_message, *reactions)
@@ -258,10 +258,10 @@ class EngineModel:
         if key not in self._automata:
             sending, receiving = self.environment(send, copy), self.environment(receive, copy)
             every = self._machines_of("copy")
-            machines = [m for m in every if copy == 1 or m.per is IndexKind.COPY]
+            machines = [m for m in every if copy == 1 or m.per.whole is IndexKind.COPY]
             fsms = [m.fsm(sending if self.table.index_scope.get(m.name) == "producer" else receiving) for m in machines]
             # What the machines of the message decide happens to each copy: the second one has a duplicate id too.
-            of_message = [m for m in every if copy != 1 and m.per is not IndexKind.COPY]
+            of_message = [m for m in every if copy != 1 and m.per.whole is not IndexKind.COPY]
             self._automata[key] = self._automaton(
                 machines, fsms, self._owned_events(of_message, receiving, IndexKind.COPY)
             )
@@ -365,7 +365,9 @@ def _reactions(machine: Machine, ref: EventRef) -> object:
 def _ref(machine: Machine, name: str, relation: IndexRelation) -> EventRef | None:
     """The name that ``machine`` has for ``name`` seen so, if it has one."""
     candidates: tuple[EventRef, ...]
-    if relation is IndexRelation.OWN or (relation is IndexRelation.OTHER_COPY and machine.per is not IndexKind.COPY):
+    if relation is IndexRelation.OWN or (
+        relation is IndexRelation.OTHER_COPY and machine.per.whole is not IndexKind.COPY
+    ):
         candidates = (EventRef(name),)
     else:
         index = Relation.EARLIER if relation is IndexRelation.EARLIER else Relation.LATER

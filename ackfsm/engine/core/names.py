@@ -64,6 +64,7 @@ class Event(enum.StrEnum):
     CONSUMER_ROLLBACK = "consumer_rollback"
     EXECUTE_CONSUMER_COMMIT = "execute_consumer_commit"
     DEAD_LETTERED = "dead_lettered"
+    DESTROYED = "destroyed"
     REJECTION = "rejection"
     PRODUCER_CRASH = "producer_crash"
     PRODUCER_LINK_LOSS = "producer_link_loss"

@@ -159,8 +159,9 @@ class Queues:
         }
         if copy.stored:
             states[Machine.RECORD] = Record.DURABLE
-        if live.marked:
-            states[Machine.REDELIVERY] = Redelivery.MARKED
+        marks = copy.automaton.fsm(Machine.REDELIVERY)
+        mark = Redelivery.MARKED if live.marked else marks.initial
+        states[Machine.REDELIVERY] = marks.step(mark, EventRef(Event.RECOVER_READY)) or mark
         attempts = copy.automaton.fsm(Machine.DELIVERY_ATTEMPTS)
         if live.attempts:
             numbers = [state for state in attempts.states if not state.endswith(Counter.OPEN)]

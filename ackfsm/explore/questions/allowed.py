@@ -161,7 +161,7 @@ def _needs_two(definition: Property) -> bool:
 def _compares(monitor: Monitor) -> bool:
     machine = monitor.machine
     hears = any(event.relation is not Relation.OWN for event in machine.alphabet)
-    return hears or (machine.counter is not None and machine.per is IndexKind.SYSTEM)
+    return hears or (machine.counter is not None and machine.per.whole is IndexKind.SYSTEM)
 
 
 def _with_bounds_of_one(configuration: Configuration, definition: Property) -> Configuration:

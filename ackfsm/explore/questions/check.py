@@ -29,13 +29,13 @@ class SearchFunction(Protocol):
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Finding:
-    """What is known of one anomaly.
+    """What is known of one anomaly, or of one end of a message, by the name of its monitor.
 
     ``reachable`` is ``None`` where the search stopped before it could tell.  ``steps`` is a witness, empty without
     one, and a shortest one unless the search used reductions; ``promise`` is the sentence that promises it absent.
     """
 
-    anomaly: Anomaly
+    anomaly: str
     reachable: bool | None
     promise: Promise | None
     steps: tuple[NetworkEvent, ...]
@@ -51,14 +51,15 @@ class Answer:
     """What a check found about one configuration.
 
     ``guarantees`` has for each whether it stands, ``None`` where the search or the tables leave that
-    open; ``strongest`` are those that stand and have none above them that stands.  ``liveness`` is empty if it was not
-    asked for.
+    open; ``strongest`` are those that stand and have none above them that stands.  ``ends`` has what is known of the
+    monitors that exclude guarantees.  ``liveness`` is empty if it was not asked for.
     """
 
     network: Network
     exploration: Exploration
     seconds: float
     findings: Mapping[Anomaly, Finding]
+    ends: Mapping[str, Finding]
     guarantees: Mapping[str, bool | None]
     strongest: tuple[str, ...]
     liveness: Mapping[str, LivenessFinding] = dataclasses.field(default_factory=dict)
@@ -78,7 +79,8 @@ class Answer:
 
         Raises :class:`NotReplayedError` if one of them is none.
         """
-        reached = sorted((f for f in self.findings.values() if f.reachable), key=lambda finding: not finding.violated)
+        known = (*self.findings.values(), *self.ends.values())
+        reached = sorted((f for f in known if f.reachable), key=lambda finding: not finding.violated)
         candidates = [CandidateWitness(f.anomaly, tuple(event.label for event in f.steps), f.promise) for f in reached]
         return tuple(replay_all(self.network, candidates)) if candidates else ()
 
@@ -97,6 +99,7 @@ class Answer:
         return {
             "config": self.configuration.as_dict(),
             "messages": self.bounds.messages,
+            **({"consumers": self.bounds.consumers} if self.bounds.consumers > 1 else {}),
             "faults": [fault.value for fault in Fault if fault in self.bounds.faults],
             "max_faults": self.bounds.max_faults,
             **({"actions": sorted(self.bounds.actions)} if self.bounds.actions else {}),
@@ -114,6 +117,10 @@ class Answer:
                     "steps": [event.label for event in finding.steps],
                 }
                 for anomaly, finding in self.findings.items()
+            },
+            "ends": {
+                name: {"reachable": finding.reachable, "steps": [event.label for event in finding.steps]}
+                for name, finding in self.ends.items()
             },
             "guarantees": dict(self.guarantees),
             "strongest": list(self.strongest),
@@ -162,7 +169,7 @@ def check(  # noqa: PLR0913 - the options of a check
         )
     check_forever(bounds, forever or ())
     network = compose(specification, configuration, bounds)
-    promises = specification.promised_absent(configuration)
+    promises = specification.promised_absent(configuration, bounds.consumers)
     liveness: Mapping[str, LivenessFinding] = {}
     begun = time.perf_counter()
     if search is not None:
@@ -174,16 +181,14 @@ def check(  # noqa: PLR0913 - the options of a check
         liveness = find_liveness(finished, network, specification.liveness, forever=forever, promised=promises)
         exploration = exploration_of(finished, events)
     seconds = time.perf_counter() - begun
-    findings = {
-        anomaly: Finding(
-            anomaly,
-            True if anomaly in exploration.witnesses else (False if exploration.complete else None),
-            promises.get(anomaly),
-            exploration.witnesses.get(anomaly, ()),
-        )
-        for anomaly in specification.properties
-    }
+    findings = {anomaly: _finding(anomaly, exploration, promises.get(anomaly)) for anomaly in specification.properties}
     lattice = specification.guarantees
-    guarantees = lattice.evaluate({anomaly: finding.reachable for anomaly, finding in findings.items()})
+    ends = {name: _finding(name, exploration, None) for name in lattice.monitors}
+    guarantees = lattice.evaluate({name: finding.reachable for name, finding in [*findings.items(), *ends.items()]})
     strongest = lattice.strongest(guarantees)
-    return Answer(network, exploration, seconds, findings, guarantees, strongest, liveness)
+    return Answer(network, exploration, seconds, findings, ends, guarantees, strongest, liveness)
+
+
+def _finding(name: str, exploration: Exploration, promise: Promise | None) -> Finding:
+    reachable = True if name in exploration.witnesses else (False if exploration.complete else None)
+    return Finding(name, reachable, promise, exploration.witnesses.get(name, ()))

@@ -13,7 +13,7 @@ from enum import StrEnum
 from ackfsm.explore.questions.liveness_graph import LivenessGraph, LivenessViolation, WaitingMachine
 from ackfsm.explore.search.search import Search
 from ackfsm.network import Bounds, Instance, Network, NetworkEvent
-from ackfsm.tables import LivenessProperty, Waiting
+from ackfsm.tables import LivenessProperty, Waiting, base_state
 from ackfsm.terms import Fault, InputError, check_names
 
 __all__ = ["LivenessFailure", "LivenessFinding", "check_forever", "find_liveness"]
@@ -114,7 +114,7 @@ def _finding(
 def _machines(network: Network, waiting: Sequence[Waiting]) -> list[WaitingMachine]:
     """The instances in ``network`` that wait, each with the states in which it does."""
     return [
-        (number, machine.pending)
+        (number, frozenset(state for state in instance.fsm.states if base_state(state) in machine.pending))
         for machine in waiting
         for number, instance in enumerate(network.instances)
         if (instance.anomaly, instance.fsm.name) == (machine.anomaly, machine.machine)

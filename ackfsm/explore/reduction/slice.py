@@ -128,7 +128,7 @@ class _Slice:
         return PackedNetwork(
             size=[len(states) for states in self.kept.values()],
             initial=[self._number[i][whole.initial[i]] for i in self.kept],
-            component=components(instances[i].index for i in self.kept),
+            component=components(instances[i] for i in self.kept),
             first=table.first,
             free=[whole.free[event] for event in self.alive],
             instance=table.instance,

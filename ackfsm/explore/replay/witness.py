@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from ackfsm.explore.replay.interpreter import Interpreter, Refused
 from ackfsm.network import Instance, Network, NetworkEvent
 from ackfsm.tables import Promise, Row
-from ackfsm.terms import Anomaly, DefectError, InputError
+from ackfsm.terms import DefectError, InputError
 
 __all__ = ["CandidateWitness", "Change", "NotReplayedError", "Step", "Witness", "perform", "replay", "replay_all"]
 
@@ -65,7 +65,7 @@ class Step:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Witness:
-    """A run from the first state to an anomaly, each step of which has been performed.
+    """A run from the first state to an anomaly, or to an end of a message, each step of which has been performed.
 
     ``shown_by`` are the machines whose last states are the anomaly; ``at_rest`` tells whether it is one only because
     nothing else can happen any more but faults and actions that no application has to take.  ``promise`` is the
@@ -73,7 +73,7 @@ class Witness:
     """
 
     network: Network
-    anomaly: Anomaly
+    anomaly: str
     promise: Promise | None
     steps: tuple[Step, ...]
     shown_by: tuple[Instance, ...]
@@ -105,12 +105,12 @@ class Witness:
 class CandidateWitness:
     """What a search has found: the labels of the events that lead to an anomaly, and what promises that none do."""
 
-    anomaly: Anomaly
+    anomaly: str
     labels: tuple[str, ...]
     promise: Promise | None
 
 
-def replay(network: Network, anomaly: Anomaly, labels: Sequence[str], promise: Promise | None = None) -> Witness:
+def replay(network: Network, anomaly: str, labels: Sequence[str], promise: Promise | None = None) -> Witness:
     """Perform the events with these labels on a new :class:`Interpreter`; the end must be the anomaly.
 
     ``promise`` says that it never happens.  Raises :class:`NotReplayedError` if an event cannot happen or if the end

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Hashable, Iterable, Sequence
 
-from ackfsm.network import Index, Instance, Network
+from ackfsm.network import Instance, Network, Place
 
 __all__ = ["ColumnTable", "PackedNetwork", "anomaly_marks", "components", "pack"]
 
@@ -55,7 +55,7 @@ def pack(network: Network) -> PackedNetwork:
     return PackedNetwork(
         size=[len(instance.fsm.states) for instance in network.instances],
         initial=[instance.fsm.states.index(instance.fsm.initial) for instance in network.instances],
-        component=components(instance.index for instance in network.instances),
+        component=components(network.instances),
         first=columns.first,
         free=[int(event.may_never_happen) for event in network.events],
         instance=columns.instance,
@@ -109,15 +109,16 @@ def anomaly_marks(
     return mark, always, at_rest
 
 
-def components(indices: Iterable[Index]) -> list[int]:
-    """For each index the number of its component: the system, or a message with its copy.
+def components(instances: Iterable[Instance]) -> list[int]:
+    """For each instance the number of its component: the system, or a message with its copy; a consumer with its part.
 
     The two copies of a message are components of their own, and so is a copy of the only one: together they are in
     about as many states as the system.
     """
-    given = list(indices)
+    places = [(instance.index, instance.consumer) for instance in instances]
+    given = [index for index, _ in places]
     copies = {index for index in given if len(index) > 1}
     messages = {index[:1] for index in given if index}
     apart = len(copies) > len(messages) or len(messages) == 1
-    numbers: dict[Index, int] = {}
-    return [numbers.setdefault(index if apart else index[:1], len(numbers)) for index in given]
+    numbers: dict[Place, int] = {}
+    return [numbers.setdefault((i if apart else i[:1], consumer), len(numbers)) for i, consumer in places]

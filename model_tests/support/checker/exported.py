@@ -10,12 +10,12 @@ from typing import Any
 
 from ackfsm import explore
 from ackfsm.network import Bounds, Network, compose
-from ackfsm.terms import AckMode, Configuration, DeliveryMode, Fault
+from ackfsm.terms import AckMode, AttemptsExhausted, Configuration, DeliveryMode, Fault
 from model_tests.support.tables import actions, shipped, values
 
 __all__ = ["Found", "System", "found", "systems"]
 
-DRAWN = 36
+DRAWN = 54
 _FEWEST_STATES, _MOST_STATES = 60, 2_500
 """Of a drawn system; those written by hand may have fewer or more."""
 
@@ -29,7 +29,21 @@ _BY_HAND: tuple[tuple[str, dict[str, object], dict[str, Any]], ...] = (
     ("solace", {"publish_window": 2}, {"messages": 2, "faults": frozenset({Fault.REJECTION})}),
     ("artemis", {}, {"messages": 2}),
     ("jms", {"ack_mode": "CLIENT_ACKNOWLEDGE"}, {"without": frozenset({"acknowledge"})}),
+    ("jms", {}, {"messages": 2, "faults": frozenset({Fault.CONSUMER_CRASH})}),
+    ("artemis", {"ack_mode": "SESSION_TRANSACTED"}, {"consumers": 2, "faults": frozenset(), "max_faults": 0}),
+    ("solace", {}, {"consumers": 2, "messages": 2, "faults": frozenset(), "max_faults": 0}),
+    ("solace", {}, {"consumers": 2, "faults": frozenset({Fault.CONSUMER_LINK_LOSS})}),
+    ("jms", {}, {"consumers": 3, "faults": frozenset(), "max_faults": 0}),
+    ("ems", {"max_delivery_attempts": 2}, {"faults": frozenset({Fault.CONSUMER_CRASH}), "max_faults": None}),
 )
+
+
+_ENDS: tuple[dict[str, object], ...] = (
+    {"time_to_live": True},
+    {"max_delivery_attempts": 1, "attempts_exhausted": AttemptsExhausted.DESTROY},
+    {"max_delivery_attempts": 1, "attempts_exhausted": AttemptsExhausted.DEAD_LETTER},
+)
+"""Of the systems that are drawn half have two consumers; in the others messages end otherwise than acknowledged."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -61,7 +75,7 @@ def _told(exploration: explore.Exploration) -> Found:
 
 @functools.cache
 def systems() -> tuple[System, ...]:
-    """A few systems written by hand, and many drawn: every acknowledgement mode and delivery mode comes up."""
+    """Some systems written by hand, and many drawn: every acknowledgement mode and delivery mode comes up."""
     return (*map(_by_hand, range(len(_BY_HAND))), *_drawn(random.Random(20)))
 
 
@@ -86,8 +100,10 @@ def _small(draw: random.Random, number: int, fixed: Mapping[str, object]) -> Sys
     while True:
         keys = [field.name for field in dataclasses.fields(Configuration)]
         chosen: dict[str, Any] = {key: draw.choice(values(key)) for key in keys} | dict(fixed)
+        chosen |= {} if number % 2 else draw.choice(_ENDS)
         bounds = Bounds(
             messages=1 if number % 3 else 2,
+            consumers=1 + number % 2,
             faults=frozenset(draw.sample(list(Fault), draw.choice((1, 2, 3, len(Fault))))),
             max_faults=draw.choice((0, 1, 1, 2, None)),
             actions=frozenset(draw.sample(actions(), draw.choice((0, 0, 1)))),
@@ -96,5 +112,7 @@ def _small(draw: random.Random, number: int, fixed: Mapping[str, object]) -> Sys
         small = explore.explore(network, explore.SearchOptions(max_states=_MOST_STATES))
         if small.complete and small.states >= _FEWEST_STATES:
             return System(
-                f"{number}-{chosen['ack_mode']}-{chosen['delivery_mode']}-{bounds.messages}", network, _told(small)
+                f"{number}-{chosen['ack_mode']}-{chosen['delivery_mode']}-{bounds.messages}-{bounds.consumers}",
+                network,
+                _told(small),
             )

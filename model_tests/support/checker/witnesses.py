@@ -18,7 +18,7 @@ __all__ = ["LOSS", "drawn", "known"]
 LOSS = "--set journal_sync_non_transactional=false --fault broker_crash"
 """Options with which ``loss`` is reachable (and promised absent), ``duplicate`` and ``reprocessed`` too."""
 
-_DRAWN = 54
+_DRAWN = 63
 _MOST_STATES = 8000
 """Where a search stops; what it found up to there are witnesses all the same."""
 
@@ -35,7 +35,7 @@ def drawn() -> tuple[tuple[str, Witness], ...]:
 
 def _ways(network: Network) -> Iterator[CandidateWitness]:
     for anomaly, steps in explore.explore(network, explore.SearchOptions(max_states=_MOST_STATES)).witnesses.items():
-        yield CandidateWitness(Anomaly(anomaly), tuple(event.label for event in steps), None)
+        yield CandidateWitness(anomaly, tuple(event.label for event in steps), None)
 
 
 def _networks(draw: random.Random) -> Iterator[Network]:
@@ -58,4 +58,4 @@ def known() -> Mapping[Anomaly, Witness]:
     """The witnesses that :data:`LOSS` asks for."""
     configuration = shipped().configure("jms", {"journal_sync_non_transactional": False})
     answer = explore.check(shipped(), configuration, Bounds(faults=frozenset({Fault.BROKER_CRASH})))
-    return {witness.anomaly: witness for witness in answer.witnesses()}
+    return {Anomaly(witness.anomaly): witness for witness in answer.witnesses()}

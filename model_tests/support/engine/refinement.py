@@ -11,7 +11,8 @@ It is asked of runs with one queue and one session on each side at a time.  What
   repairs the connection, and what belonged to the earlier session is not compared any more.
 * An engine forgets a copy of which nothing can come to light.  Such a copy has to be one in the model too, and the
   model may go on with it by itself where its journal is read.
-* A counter whose bound the run cannot reach has one state in the model; it is not compared.
+* A counter whose bound the run cannot reach has one state in the model; it is not compared, and neither is
+  what gives back a place that the model does not count (``transaction_credit``).
 """
 
 from __future__ import annotations
@@ -66,6 +67,7 @@ class Refinement:
         self._sides: dict[str, Link] = {}
         self._seen = {broker.stepper.broker}
         self._at = {(i.fsm.name, i.index): n for n, i in enumerate(self.network.instances)}
+        self._counts_prefetch = len(self.network.instances[self._at["prefetch", ()]].fsm.states) > 1
         broker.observe(self._heard)
 
     def take(self, face: Producer | Consumer) -> None:
@@ -95,6 +97,8 @@ class Refinement:
             if isinstance(side, Link):
                 self._take(side)
         if self.refused is not None or (isinstance(subject, Link) and not self._concerns(subject)):
+            return
+        if event.name == "credit_returned" and not self._counts_prefetch:
             return
         if not self._step(event.name, index):
             self._read_journal_of_the_forgotten()
@@ -180,6 +184,8 @@ class Refinement:
                 yield f"{model.label} is {mine} in the engine and {its} in the model"
 
     def _is_compared(self, group: MachineGroup, machine: str) -> bool:
+        if machine == "transaction_credit" and not self._counts_prefetch:
+            return False
         scope = self._core.model.table.index_scope.get(machine)
         if not isinstance(group, Copy) or scope not in _SIDES:
             return True

@@ -28,8 +28,9 @@ from __future__ import annotations
 import dataclasses
 import itertools
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping
-from typing import NamedTuple
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from enum import StrEnum
+from typing import Generic, NamedTuple, TypeVar
 
 from ackfsm.terms import (
     AckMode,
@@ -42,7 +43,20 @@ from ackfsm.terms import (
     SendMode,
 )
 
-__all__ = ["ACK_MODES", "ANOMALIES", "Answer", "Event", "Seen", "Setting", "System", "at_rest", "explore", "observe"]
+__all__ = [
+    "ACK_MODES",
+    "ANOMALIES",
+    "Answer",
+    "Event",
+    "Move",
+    "Seen",
+    "Setting",
+    "System",
+    "at_rest",
+    "explore",
+    "observe",
+    "search",
+]
 
 ACK_MODES = (
     AckMode.AUTO_ACKNOWLEDGE,
@@ -80,6 +94,7 @@ class Setting:
     redelivery_mark_persisted: bool = True
     queue_durable: bool = True
     listener_exception: ListenerException = ListenerException.REDELIVER
+    restart_marks_redelivered: bool = False
 
     def __post_init__(self) -> None:
         """Raise ValueError for a mode that the oracle does not know."""
@@ -425,6 +440,9 @@ def _reloaded(copy: Copy, c: Rules) -> Iterator[Copy]:
         yield Copy()
         return
     place = "ready" if copy.removal == "none" else "removed"
+    if c.setting.restart_marks_redelivered:
+        yield Copy(place, True, copy.message, copy.removal)  # noqa: FBT003 - marked
+        return
     yield Copy(place, copy.marked, copy.message, copy.removal)
     if copy.marked and not c.setting.redelivery_mark_persisted:
         yield Copy(place, False, copy.message, copy.removal)  # noqa: FBT003 - not marked
@@ -534,11 +552,11 @@ def at_rest(s: System, setting: Setting, seen: Seen) -> Iterator[Anomaly]:
 class Answer:
     """For each anomaly the shortest sequence of events that shows it, or None; and the number of states."""
 
-    anomalies: Mapping[Anomaly, tuple[str, ...] | None]
+    anomalies: Mapping[StrEnum, tuple[str, ...] | None]
     states: int
 
     @property
-    def reachable(self) -> frozenset[Anomaly]:
+    def reachable(self) -> frozenset[StrEnum]:
         """The anomalies that can happen."""
         return frozenset(anomaly for anomaly, witness in self.anomalies.items() if witness is not None)
 
@@ -549,23 +567,51 @@ class _Node(NamedTuple):
     faults_left: int | None  # None: no bound
 
 
+_N = TypeVar("_N", bound=Hashable)
+
+Move = tuple[Event, _N, Sequence[StrEnum]]
+"""A step, the node after it, and the anomalies that it completes."""
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Space(Generic[_N]):
+    """What can be searched; of two nodes that are each other ``mirrored`` one is enough."""
+
+    start: _N
+    steps: Callable[[_N], Iterable[Move[_N]]]
+    faults: Callable[[_N], Iterable[Move[_N]]]
+    at_rest: Callable[[_N], Iterable[StrEnum]]
+    mirrored: Callable[[_N], _N] | None = None
+
+
 def explore(setting: Setting, faults: Iterable[Fault] = (), max_faults: int | None = 1) -> Answer:
     """Visit every state that ``setting`` can reach with at most ``max_faults`` of ``faults`` (None: any number)."""
     rules, allowed = _rules(setting), frozenset(faults)
-    start = _Node(System(), Seen(), max_faults)
-    came_by: dict[_Node, tuple[_Node, Event] | None] = {start: None}
-    witnesses: dict[Anomaly, tuple[str, ...] | None] = dict.fromkeys(ANOMALIES)
+    space = Space(
+        start=_Node(System(), Seen(), max_faults),
+        steps=lambda node: _steps(node, rules),
+        faults=lambda node: _faulty_steps(node, rules, allowed),
+        at_rest=lambda node: at_rest(node.system, setting, node.seen),
+    )
+    return search(space, ANOMALIES)
+
+
+def search(space: Space[_N], anomalies: Iterable[StrEnum]) -> Answer:
+    """Visit breadth first whatever can be reached; a node without a step, faults aside, is at rest."""
+    start, mirrored = space.start, space.mirrored
+    came_by: dict[_N, tuple[_N, Event] | None] = {start: None}
+    witnesses: dict[StrEnum, tuple[str, ...] | None] = dict.fromkeys(anomalies)
     todo = deque([start])
     while todo:
         node = todo.popleft()
-        steps = list(_steps(node, rules))
+        steps = list(space.steps(node))
         if not steps:
-            for anomaly in at_rest(node.system, setting, node.seen):
+            for anomaly in space.at_rest(node):
                 witnesses[anomaly] = witnesses[anomaly] or _path(came_by, node)
-        for event, target, found in itertools.chain(steps, _faulty_steps(node, rules, allowed)):
+        for event, target, found in itertools.chain(steps, space.faults(node)):
             for anomaly in found:
                 witnesses[anomaly] = witnesses[anomaly] or (*_path(came_by, node), str(event))
-            if target not in came_by:
+            if target not in came_by and (mirrored is None or mirrored(target) not in came_by):
                 came_by[target] = (node, event)
                 todo.append(target)
     return Answer(anomalies=witnesses, states=len(came_by))
@@ -589,7 +635,7 @@ def _faulty_steps(node: _Node, c: Rules, allowed: frozenset[str]) -> Iterator[tu
             yield event, _Node(after, node.seen, left), []
 
 
-def _path(came_by: Mapping[_Node, tuple[_Node, Event] | None], node: _Node) -> tuple[str, ...]:
+def _path(came_by: Mapping[_N, tuple[_N, Event] | None], node: _N) -> tuple[str, ...]:
     events: list[str] = []
     step = came_by[node]
     while step is not None:

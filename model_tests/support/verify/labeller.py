@@ -37,18 +37,21 @@ def in_order(events: Iterable[Event]) -> list[Event]:
     return sorted(events, key=lambda event: event["t"])
 
 
-def label(
+def label(  # noqa: PLR0913 - the settings that labels depend on, each by name
     events: Iterable[Event],
     *,
     send_mode: str,
     publish_window: int | None,
     waits_for_sync: bool = False,
     prefetch: int | None = None,
+    attempts: int = 0,
+    rejection_excludes_delivery: bool = False,
 ) -> Labels:
     """Label the events of one history.
 
     ``waits_for_sync`` says whether a confirmation waits for the journal; ``prefetch`` is the bound of
-    deliveries that the application has not acknowledged, ``None`` if there is none.
+    deliveries that the application has not acknowledged, ``None`` if there is none; ``attempts`` is the limit of
+    deliveries, 0 if there is none.
     """
     log = _Log(in_order(events))
     at_rest = all(log.judged(message) for message in log.ids)
@@ -70,6 +73,8 @@ def label(
             "double_outcome": log.double_outcome(),
             "missing_outcome": log.missing_outcome() if send_mode != "unconfirmed" else set(),
             "count_regression": log.count_regression(),
+            "over_delivered": log.over_delivered(attempts),
+            "ghost": log.ghost() if rejection_excludes_delivery else set(),
         },
         counters=log.counters(),
     )
@@ -373,6 +378,22 @@ class _Log:
             if fell or any((event["delivery_count"] > 1) != event["redelivered"] for event in counted):
                 found.add(m)
         return found
+
+    def over_delivered(self, attempts: int) -> Ids:
+        found = set()
+        for m in self.ids:
+            resent = any(event["event"] == "resend" and event.get("message") == m for event in self.log)
+            expired = [
+                i for i, event in enumerate(self.log) if event["event"] == "expired" and event.get("message") == m
+            ]
+            often = bool(attempts) and len(self.delivered(m)) > attempts and not resent
+            if often or any(i > expired[0] for i in self.delivered(m) if expired):
+                found.add(m)
+        return found
+
+    def ghost(self) -> Ids:
+        rejected = {event.get("message") for event in self.log if event["event"] == "rejected"}
+        return {m for m in self.ids if m in rejected and self.delivered(m)}
 
     def counters(self) -> dict[str, int]:
         repeated = self.repeated(flag=False)

@@ -1,0 +1,43 @@
+"""A claim falls with what it rests on: a mutant that makes a sentence false is refuted by the check that it names."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+import pytest
+
+from ackfsm import claims
+from ackfsm.claims import Claim, Status
+from model_tests.support.spec.claim_mutants import ClaimMutant, mutants
+from model_tests.support.tables import shipped
+
+
+def with_the_check_that_notices(mutant: ClaimMutant) -> Claim:
+    (claim,) = claims.choose(claims.read(shipped()), [mutant.claim])
+    return dataclasses.replace(claim, checks=(claim.checks[mutant.check - 1],), contradictions=())
+
+
+@pytest.mark.parametrize("mutant", mutants(), ids=str)
+def test_what_makes_a_sentence_false_refutes_its_claim(
+    mutant: ClaimMutant, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    changed = mutant.make(tmp_path, monkeypatch)
+    (found,) = claims.decide(changed, [with_the_check_that_notices(mutant)])
+    assert found.status is Status.REFUTED, found.sentence
+    assert "that says nothing" not in found.sentence, "the sentence has to be false, not empty"
+
+
+def test_every_claim_has_a_mutant_with_a_name_of_its_own() -> None:
+    names = [str(mutant) for mutant in mutants()]
+    assert len(set(names)) == len(names)
+    assert {mutant.claim for mutant in mutants()} == {claim.id for claim in claims.read(shipped())}
+    assert all(mutant.because and bool(mutant.edits) is not bool(mutant.formula) for mutant in mutants())
+
+
+def test_every_claim_is_proved_on_the_tables_as_they_are() -> None:
+    """So that what refutes it is the mutant.  What a contradicting source says is proved where that source is right."""
+    found = claims.decide(shipped(), claims.read(shipped()), jobs=2)
+    assert {one.claim.id: one.sentence for one in found if one.status is not Status.PROVED} == {}
+    contradictions = [each for one in found for each in one.contradictions]
+    assert {each.status for each in contradictions} == {Status.PROVED}

@@ -1,0 +1,197 @@
+"""The tables against the oracle of two messages: the same reachable with one session and two, or explained by source.
+
+``python -m model_tests.two_messages`` compares as many drawn systems as one likes; here is a part of them.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Collection, Mapping
+from enum import StrEnum
+
+import pytest
+
+from ackfsm import explore
+from ackfsm.network import Bounds
+from ackfsm.terms import AckMode, AckScope, Anomaly, Consumption, Fault
+from model_tests import mutants, two_messages
+from model_tests.support.spec import oracle_two
+from model_tests.support.spec.oracle_two import Fact, Reading, Setting
+from model_tests.support.tables import shipped
+from model_tests.two_messages import Compared, System, compared, drawn
+
+AUTO, CLIENT = AckMode.AUTO_ACKNOWLEDGE, AckMode.CLIENT_ACKNOWLEDGE
+DUPS_OK, INDIVIDUAL = AckMode.DUPS_OK_ACKNOWLEDGE, AckMode.INDIVIDUAL_ACKNOWLEDGE
+TRANSACTED = AckMode.SESSION_TRANSACTED
+CRASH, LINK_LOSS, THROWS = Fault.CONSUMER_CRASH, Fault.CONSUMER_LINK_LOSS, Fault.LISTENER_EXCEPTION
+KILL = Fault.BROKER_KILL
+
+
+def asked(settings: Mapping[str, object], faults: Collection[Fault], max_faults: int = 1, sessions: int = 1) -> System:
+    """A system with everything but these settings as the strictest has it; of one session the facts are asked for."""
+    everything = dataclasses.asdict(Setting()) | dict(settings)
+    return System(shipped().configure("jms", everything), frozenset(faults), max_faults, sessions, facts=sessions == 1)
+
+
+# ---- Both sides, drawn ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("first", range(0, 100, 20))
+def test_one_session_and_one_fault(first: int) -> None:
+    for seed in range(first, first + 20):
+        each = compared(drawn(seed, sessions=1, max_faults=1))
+        assert each.explained is not None, str(each)
+
+
+def test_one_session_and_two_faults() -> None:
+    for seed in range(200, 205):
+        each = compared(drawn(seed, sessions=1, max_faults=2))
+        assert each.explained is not None, str(each)
+
+
+@pytest.mark.parametrize("first", [300, 302])
+def test_two_sessions(first: int) -> None:
+    for seed in range(first, first + 2):
+        each = compared(drawn(seed, sessions=2, max_faults=1))
+        assert each.explained is not None, str(each)
+
+
+# ---- What is explained ----------------------------------------------------------------------------------------
+
+
+def test_every_reading_is_explained_and_every_explanation_is_one() -> None:
+    assert set(two_messages.EXPLAINED) == set(Reading)
+
+
+def test_recover_gives_back_all_that_is_unacknowledged() -> None:
+    """The tables have it as an action of the application; after an exception alone they give back one message."""
+    settings = {"ack_mode": INDIVIDUAL, "listener_exception": "next_message"}
+    one = compared(asked(settings, [THROWS]))
+    assert one.explained == (Reading.RECOVER_ONE,)
+    assert one.oracle.reachable - one.tables.witnesses.keys() == {Anomaly.REPROCESSED}
+    assert not one.tables.witnesses.keys() - one.oracle.reachable
+    bounds = Bounds(messages=2, faults=frozenset([THROWS]), actions=frozenset({"recover"}))
+    answer = explore.check(shipped(), one.system.configuration, bounds)
+    assert answer.findings[Anomaly.REPROCESSED].reachable
+
+
+def test_up_to_a_message_is_in_order_of_delivery() -> None:
+    """The first message, redelivered behind the second one, is not covered by the acknowledgement of that."""
+    settings = {
+        "ack_mode": CLIENT,
+        "client_ack_scope": AckScope.UP_TO,
+        "delivery_mode": "NON_PERSISTENT",
+        "block_on_acknowledge": False,
+    }
+    one = compared(asked(settings, [THROWS], max_faults=2))
+    assert one.explained == (Reading.UP_TO_IN_ORDER_OF_SENDING,)
+    assert one.tables.witnesses.keys() - one.oracle.reachable == {Anomaly.UNPROCESSED}
+    assert not one.oracle.reachable - one.tables.witnesses.keys()
+
+
+# ---- The oracle itself ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("sessions", [1, 2])
+@pytest.mark.parametrize("consumption", Consumption)
+@pytest.mark.parametrize("mode", oracle_two.ACK_MODES)
+def test_without_a_fault_nothing_happens(mode: AckMode, consumption: Consumption, sessions: int) -> None:
+    setting = Setting(ack_mode=mode, consumption=consumption)
+    facts = [Fact.TWO_REPEATED, Fact.COMPLETED_BY_TWO]
+    assert oracle_two.explore(setting, (), 0, sessions=sessions, facts=facts).reachable == set()
+
+
+@pytest.mark.parametrize("consumption", Consumption)
+@pytest.mark.parametrize("fault", [CRASH, LINK_LOSS, KILL])
+def test_auto_repeats_the_last_message_of_a_session_alone(fault: Fault, consumption: Consumption) -> None:
+    """JMS 6.2.11; in every other mode one failure can repeat both."""
+    for mode in oracle_two.ACK_MODES:
+        setting = Setting(ack_mode=mode, consumption=consumption)
+        found = oracle_two.explore(setting, {fault}, facts=[Fact.TWO_REPEATED, Fact.ACKNOWLEDGED_AHEAD]).reachable
+        assert (Fact.TWO_REPEATED in found) == (mode is not AUTO), mode
+        assert (Fact.ACKNOWLEDGED_AHEAD in found) == (mode not in {AUTO, TRANSACTED}), mode
+        assert (Anomaly.REPROCESSED in found) == (mode is not AUTO or consumption is Consumption.LISTENER), mode
+
+
+def test_what_it_does_not_know_it_refuses() -> None:
+    with pytest.raises(ValueError, match="PRE_ACKNOWLEDGE"):
+        Setting(ack_mode=AckMode.PRE_ACKNOWLEDGE)
+    with pytest.raises(ValueError, match="rejection"):
+        oracle_two.explore(Setting(), {Fault.REJECTION})
+
+
+# ---- Mutants --------------------------------------------------------------------------------------------------
+
+MUTANTS: tuple[tuple[System, str, set[StrEnum]], ...] = (
+    (
+        asked({}, [CRASH]),
+        "ack_call.unacknowledged delivered_clear(later): allowed",
+        {Fact.TWO_REPEATED, Fact.ACKNOWLEDGED_AHEAD},
+    ),
+    (
+        asked({"consumption": "receive"}, [CRASH]),
+        "processing.busy acknowledge(later): allowed",
+        {Fact.ACKNOWLEDGED_AHEAD},
+    ),
+    (asked({"consumption": "receive"}, [CRASH]), "delivery.in_flight arrive(later): allowed", {Anomaly.REORDER}),
+    (
+        asked({"ack_mode": CLIENT}, [CRASH]),
+        "ack_frame.outstanding acknowledge(earlier): deleted",
+        {Anomaly.UNPROCESSED, Fact.ACKNOWLEDGED_AHEAD},
+    ),
+    (
+        asked({"ack_mode": INDIVIDUAL}, [KILL]),
+        "ack_record.written sync_ack_record: redirected",
+        {Anomaly.RESURRECTION},
+    ),
+    (
+        asked({"ack_mode": INDIVIDUAL}, [KILL]),
+        "redelivery.marked dispatch_first: allowed",
+        {Anomaly.UNFLAGGED_DUPLICATE},
+    ),
+    (
+        asked({"ack_mode": DUPS_OK}, [THROWS]),
+        "ack_call.failed_requeue requeue: redirected",
+        {Anomaly.DUPLICATE, Anomaly.LOSS, Anomaly.UNPROCESSED},
+    ),
+    (
+        asked({"ack_mode": TRANSACTED}, [LINK_LOSS]),
+        "ack_call.unacknowledged consumer_commit_called: allowed",
+        {Anomaly.RESURRECTION},
+    ),
+    (
+        asked({"ack_mode": DUPS_OK}, [CRASH], sessions=2),
+        "redelivery.clear dispatch_first: redirected",
+        {Anomaly.UNFLAGGED_DUPLICATE, Anomaly.REORDER},
+    ),
+)
+"""For each mode (and for two sessions) a row that is changed, and what only one side reaches then."""
+
+
+@pytest.mark.parametrize(
+    ("system", "name", "difference"), MUTANTS, ids=[f"{system.sessions} {name}" for system, name, _ in MUTANTS]
+)
+def test_a_changed_row_is_noticed(system: System, name: str, difference: set[StrEnum]) -> None:
+    assert compared(system).explained == ()
+    (mutant,) = (each for each in mutants.mutants(shipped()) if str(each) == name)
+    changed = compared(system, mutants.apply(shipped(), mutant))
+    assert changed.explained is None
+    assert changed.tables.witnesses.keys() ^ changed.oracle.reachable == difference
+    assert all(f"only the {side}: " in str(changed) or not only for side, only in _only(changed).items())
+
+
+def _only(one: Compared) -> dict[str, set[str]]:
+    tables, oracle = set(one.tables.witnesses), {str(each) for each in one.oracle.reachable}
+    return {"tables": tables - oracle, "oracle": oracle - tables}
+
+
+def test_the_command(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    arguments = ["--systems", "2", "--sessions", "1", "--max-faults", "1", "--jobs", "1"]
+    assert two_messages.main(arguments) == 0
+    assert "2 systems\n" in capsys.readouterr().out
+    name = "entry.ready dispatch_first(later): allowed"
+    (mutant,) = (each for each in mutants.mutants(shipped()) if str(each) == name)
+    changed = mutants.apply(shipped(), mutant)
+    monkeypatch.setattr(two_messages, "shipped", lambda: changed)
+    assert two_messages.main(arguments) == 1
+    assert "only the tables: reorder: send(m1)" in capsys.readouterr().out
