@@ -10,6 +10,7 @@ import dataclasses
 import math
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Any
 
 from ackfsm.tables import (
     EventRef,
@@ -93,6 +94,17 @@ class Bounds:
             check_names(name, getattr(self, name))
             object.__setattr__(self, name, frozenset(getattr(self, name)))
         object.__setattr__(self, "faults", frozenset(map(_fault, self.faults)))
+
+    def as_dict(self) -> dict[str, Any]:
+        """The bounds as plain JSON values; what is left out is one consumer, no optional event, no event ruled out."""
+        return {
+            "messages": self.messages,
+            **({"consumers": self.consumers} if self.consumers > 1 else {}),
+            "faults": [fault.value for fault in Fault if fault in self.faults],
+            "max_faults": self.max_faults,
+            **({"actions": sorted(self.actions)} if self.actions else {}),
+            **({"without": sorted(self.without)} if self.without else {}),
+        }
 
 
 def _fault(name: str) -> Fault:

@@ -30,15 +30,7 @@ class Scope:
 
     def describe(self) -> dict[str, Any]:
         """The scope as JSON values."""
-        bounds = self.bounds
-        return {
-            "in": [dict(group) for group in self.groups],
-            "faults": [fault.value for fault in Fault if fault in bounds.faults],
-            "max_faults": bounds.max_faults,
-            "messages": bounds.messages,
-            **({"consumers": bounds.consumers} if bounds.consumers > 1 else {}),
-            **{key: sorted(getattr(bounds, key)) for key in ("actions", "without") if getattr(bounds, key, None)},
-        }
+        return {"in": [dict(group) for group in self.groups], **self.bounds.as_dict()}
 
 
 def read_scope(data: Mapping[str, Any]) -> Scope:

@@ -5,10 +5,9 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 
-from ackfsm.network import Bounds, Network
-from ackfsm.terms import Fault
+from ackfsm.network import Network
 
-__all__ = ["about", "written_bounds"]
+__all__ = ["about"]
 
 
 def about(network: Network) -> Iterator[str]:
@@ -22,7 +21,7 @@ def about(network: Network) -> Iterator[str]:
     for key, value in network.configuration.as_dict().items():
         yield f"  {key} = {json.dumps(value) if not isinstance(value, str) else value}"
     yield "Bounds:"
-    yield from (f"  {key} = {_words(bound)}" for key, bound in written_bounds(network.bounds).items())
+    yield from (f"  {key} = {_words(bound)}" for key, bound in network.bounds.as_dict().items())
     yield ""
     yield "ackfsm check with the same options gives the numbers of states and transitions to expect, and the verdicts."
 
@@ -31,14 +30,3 @@ def _words(bound: int | list[str] | None) -> str:
     if isinstance(bound, list):
         return " ".join(bound) or "none"
     return "any" if bound is None else str(bound)
-
-
-def written_bounds(bounds: Bounds) -> dict[str, int | list[str] | None]:
-    """The bounds of a check as plain JSON values; ``max_faults`` is ``None`` for any number."""
-    return {
-        "messages": bounds.messages,
-        "faults": [fault.value for fault in Fault if fault in bounds.faults],
-        "max_faults": bounds.max_faults,
-        "actions": sorted(bounds.actions),
-        "without": sorted(bounds.without),
-    }

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from typing import Any
 
 from ackfsm.explore import Witness
-from ackfsm.export._about import written_bounds
 from ackfsm.export._model import Variable, model
 from ackfsm.export._tla import RESERVED
 
@@ -53,7 +52,7 @@ def _meta(witness: Witness) -> dict[str, Any]:
         "anomaly": witness.anomaly,
         "at_rest": witness.at_rest,
         "configuration": witness.network.configuration.as_dict(),
-        "bounds": written_bounds(witness.network.bounds),
+        "bounds": witness.network.bounds.as_dict(),
     }
 
 

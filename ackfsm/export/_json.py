@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from ackfsm.export._about import written_bounds
 from ackfsm.export._model import Action, Part, Variable, model
 from ackfsm.network import Network
 
@@ -18,7 +17,7 @@ def network_json(network: Network) -> str:
     document = {
         "ackfsm_network": 1,
         "configuration": written.network.configuration.as_dict(),
-        "bounds": written_bounds(written.network.bounds),
+        "bounds": written.network.bounds.as_dict(),
         "anomalies": [asked.name for asked in written.properties],
         "machines": [_machine(variable) for variable in written.variables],
         "events": [_event(action) for action in written.actions],

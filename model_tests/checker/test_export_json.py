@@ -77,7 +77,6 @@ def test_configuration_and_bounds_stand_in_it_as_in_the_answer_of_check() -> Non
         "messages": 2,
         "faults": ["rejection"],
         "max_faults": None,
-        "actions": [],
         "without": ["timer_fires"],
     }
 

@@ -13,7 +13,7 @@ from ackfsm.explore.search.explore import Exploration, exploration_of, explore, 
 from ackfsm.explore.search.options import Reduction, SearchOptions
 from ackfsm.network import Bounds, Network, NetworkEvent, compose
 from ackfsm.tables import Promise, Specification
-from ackfsm.terms import Anomaly, Configuration, Fault, InputError
+from ackfsm.terms import Anomaly, Configuration, InputError
 
 __all__ = ["Answer", "Finding", "SearchFunction", "check"]
 
@@ -98,12 +98,7 @@ class Answer:
         """The answer as the command contract has it (``docs/commands.md``)."""
         return {
             "config": self.configuration.as_dict(),
-            "messages": self.bounds.messages,
-            **({"consumers": self.bounds.consumers} if self.bounds.consumers > 1 else {}),
-            "faults": [fault.value for fault in Fault if fault in self.bounds.faults],
-            "max_faults": self.bounds.max_faults,
-            **({"actions": sorted(self.bounds.actions)} if self.bounds.actions else {}),
-            **({"without": sorted(self.bounds.without)} if self.bounds.without else {}),
+            **self.bounds.as_dict(),
             "complete": self.exploration.complete,
             **({} if self.exploration.stopped_by is None else {"stopped_by": self.exploration.stopped_by}),
             "states": self.exploration.states,
