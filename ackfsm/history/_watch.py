@@ -81,8 +81,10 @@ def _property_watchers(specification: Specification, configuration: Configuratio
 def _check_observable(monitor: Monitor, specification: Specification) -> None:
     """Refuse a monitor of a recorded event that is no observable of one message, as it would never see it."""
     machine = monitor.machine
+    watched = {event.name for event in machine.alphabet}
     for event in machine.alphabet:
-        in_vain = specification.events[event.name].recorded is not None and event.name not in OBSERVABLES
+        shown_as = specification.events[event.name].recorded
+        in_vain = shown_as is not None and event.name not in OBSERVABLES and shown_as not in watched
         if in_vain or machine.per is not IndexKind.MESSAGE or event.relation is not Relation.OWN:
             raise SpecError(
                 f"{machine.file}:{machine.line}: {machine.name} reacts to {event}, "

@@ -25,6 +25,11 @@ EXCEPTIONS: Mapping[str, str] = {
     "taken_elsewhere": "no event of an engine: there another consumer is real",
     "returned_from_elsewhere": "no event of an engine: there another consumer is real",
     "expired": "no event of an engine: messages do not expire",
+    "missed": "no event of an engine: its destinations are queues",
+    **dict.fromkeys(
+        ("forward", "write_output", "output_delivered"),
+        "no event of an engine: a session sends with its producer, and its two transactions are committed one by one",
+    ),
     "committed": "no event of an engine: it is how a history shows commit_returned",
     "producer_restart": "an engine has another session where the model starts a process again",
     "consumer_restart": "an engine has another session where the model starts a process again",

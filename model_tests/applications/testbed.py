@@ -24,7 +24,7 @@ from ackfsm.engine import (
 from ackfsm.engine.core.instances import Copy, Link
 from ackfsm.engine.core.model import BoundEvent
 from ackfsm.journal import Crashable
-from ackfsm.terms import Configuration
+from ackfsm.terms import AttemptsExhausted, Configuration
 from model_tests.applications import programs
 from model_tests.applications.books import Books
 from model_tests.applications.programs import Program
@@ -154,10 +154,12 @@ class Testbed:
         self._observe()
 
     def bury(self) -> None:
-        """Write into the books what the broker has dead-lettered."""
-        for sent in self.broker.dead_letters:
-            if sent.id in self.books.items:
-                self.books.items[sent.id].dead = True
+        """Write into the books what the broker has dead-lettered, or says that it has destroyed instead."""
+        gone = {sent.id for sent in self.broker.dead_letters}
+        if self.first_configuration.attempts_exhausted == AttemptsExhausted.DESTROY:
+            gone |= {str(line["message"]) for line in self.history.lines if line["event"] == "dead_lettered"}
+        for name in gone & self.books.items.keys():
+            self.books.items[name].dead = True
 
     def may_send(self) -> bool:
         """Whether the model has room for another message."""

@@ -96,8 +96,8 @@ _REVIEWED = (
         "mark-forgotten-after-opening",
         "a message that was sent to a consumer once is not flagged as redelivered when its journal is opened again",
         _QUEUES,
-        "if live.marked:",
-        "if live.marked and live.attempts > 1:",
+        "mark = Redelivery.MARKED if live.marked else marks.initial",
+        "mark = Redelivery.MARKED if live.marked and live.attempts > 1 else marks.initial",
         noticed_by="engine/macro_steps::test_a_mark_counts_as_stored_only_after_a_sync_that_did_not_fail",
     ),
     Defect(  # E7
@@ -531,8 +531,8 @@ _DEAD_LETTERS = (
         "queue-of-a-dead-letter-starves",
         "a queue is not looked at again after its first message has become a dead letter",
         _EFFECTS,
-        "        self._dead_letters.add(copy)\n        self._dispatcher.notify(queue)\n",
-        "        self._dead_letters.add(copy)\n",
+        "        queue.dead_lettered += 1\n        self._dispatcher.notify(queue)\n",
+        "        queue.dead_lettered += 1\n",
         noticed_by="engine/delivery_counts::test_the_delivery_count_holds_over_a_restart",
     ),
     Defect(
@@ -571,8 +571,8 @@ _DEAD_LETTERS = (
         "dead-letter-never-stored-destroyed",
         "a NON_PERSISTENT message at its limit is destroyed and not kept",
         _LETTERS,
-        "if self.name is not None and copy.key not in self._pending:",
-        "if self.name is not None and copy.stored and copy.key not in self._pending:",
+        "if copy.key not in self._pending:",
+        "if copy.stored and copy.key not in self._pending:",
         noticed_by="engine/dead_letters::test_a_dead_letter_that_was_never_stored_is_kept_while_the_broker_runs",
     ),
     Defect(

@@ -104,7 +104,7 @@ def test_a_prefetched_message_that_is_requeued_unseen_counts_no_attempt(
 @pytest.mark.parametrize("profile", ["jms", "ems", "solace-jms"])
 @pytest.mark.parametrize("mode", ["CLIENT_ACKNOWLEDGE", "SESSION_TRANSACTED"])
 def test_a_prefetched_message_is_dead_lettered_unseen_where_each_dispatch_counts(profile: str, mode: str) -> None:
-    broker = with_a_dead_letter(profile, mode, prefetch=10)
+    broker = with_a_dead_letter(profile, mode, prefetch=10, attempts_exhausted="dead_letter")
     assert [message.id for message in broker.dead_letters] == ["m1", "m2", "m3", "m4"]
 
 

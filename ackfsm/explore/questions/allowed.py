@@ -160,7 +160,7 @@ def _needs_two(definition: Property) -> bool:
 
 def _compares(monitor: Monitor) -> bool:
     machine = monitor.machine
-    hears = any(event.relation is not Relation.OWN for event in machine.alphabet)
+    hears = any(event.relation not in {Relation.OWN, Relation.ELSEWHERE} for event in machine.alphabet)
     return hears or (machine.counter is not None and machine.per.whole is IndexKind.SYSTEM)
 
 

@@ -81,7 +81,7 @@ BUGS = (
         *(kernel, "is_full"),
         *("> layout.mask[component]", "> 2 * layout.mask[component] + 1"),
         seed=4,
-        told=4,
+        told=3,
     ),
     Bug(
         "what a state is repacked from goes to its old place",
