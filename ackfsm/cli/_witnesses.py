@@ -39,6 +39,7 @@ class Form(StrEnum):
     SVG = "svg"
     PYTEST = "pytest"
     ITF = "itf"
+    HISTORY = "history"
 
 
 _ENDINGS: Final[Mapping[str, Form]] = MappingProxyType(
@@ -49,10 +50,11 @@ _ENDINGS: Final[Mapping[str, Form]] = MappingProxyType(
         ".svg": Form.SVG,
         ".py": Form.PYTEST,
         ".json": Form.ITF,
+        ".jsonl": Form.HISTORY,
     }
 )
 
-_ONE_A_FILE: Final = frozenset({Form.MERMAID, Form.ITF})
+_ONE_A_FILE: Final = frozenset({Form.MERMAID, Form.ITF, Form.HISTORY})
 """A file of these holds one witness; one of the others as many as there are."""
 
 
@@ -178,5 +180,6 @@ def _writer(form: Form) -> _Writer:
         Form.SVG: lambda tables, some: draw.sequence_svg([draw.witness_diagram(tables, one) for one in some]),
         Form.PYTEST: export.pytest_file,
         Form.ITF: lambda _, some: "".join(map(export.itf, some)),
+        Form.HISTORY: lambda tables, some: "".join(export.witness_history(tables, one) for one in some),
     }
     return writers[form]

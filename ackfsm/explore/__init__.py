@@ -20,6 +20,7 @@ from ackfsm.explore.replay.witness import (
     perform,
     replay,
     replay_all,
+    steps_of,
 )
 from ackfsm.explore.search.encode import PackedNetwork, pack
 from ackfsm.explore.search.explore import Exploration, explore, explore_packed
@@ -59,6 +60,7 @@ __all__ = [
     "replay",
     "replay_all",
     "slice_network",
+    "steps_of",
     "successors_by_tables",
     "why_undecided",
 ]

@@ -5,6 +5,7 @@ move; states, transitions and verdicts are the same in every tool that explores 
 """
 
 from ackfsm.export._files import Format, files
+from ackfsm.export._history import run_history, witness_history
 from ackfsm.export._itf import itf
 from ackfsm.export._json import network_json
 from ackfsm.export._promela import promela
@@ -19,7 +20,9 @@ __all__ = [
     "network_json",
     "promela",
     "pytest_file",
+    "run_history",
     "scxml",
     "tla",
     "tla_configuration",
+    "witness_history",
 ]

@@ -30,8 +30,9 @@ class Event:
     """One event: what it exists once for, the lane in which it happens, its meaning.
 
     In a diagram it is an arrow from ``start`` to ``end``; one of them is its lane, or both are.
-    ``recorded`` is how a history shows it, ``None`` if no history can.  An ``optional``
-    event is one that an application may choose; it happens only in checks that ask for it.
+    ``recorded`` is how a history shows it, ``None`` if no history can.  ``line`` has the fields of the line that it
+    leaves there by itself, none if it leaves none; ``repairs`` are the faults that such a line says to be over.  An
+    ``optional`` event is one that an application may choose; it happens only in checks that ask for it.
     """
 
     name: str
@@ -41,6 +42,8 @@ class Event:
     end: Lane
     means: str
     recorded: str | None
+    line: Mapping[str, str | bool]
+    repairs: tuple[str, ...]
     optional: bool
 
 
@@ -55,6 +58,7 @@ def _event(document: Document, name: str) -> Event:
         sentence = f"{name} goes from another lane to its own, or from its own to another; keep from or to"
         raise document.error((name, "to"), sentence)
     lane = Lane(data["lane"])
+    line = data.get("line", _line_of_one_word(data.get("recorded", "")))
     return Event(
         name=name,
         per=IndexKind(data["per"]),
@@ -63,5 +67,11 @@ def _event(document: Document, name: str) -> Event:
         end=Lane(data.get("to", lane)),
         means=data["means"],
         recorded=data.get("recorded"),
+        line=MappingProxyType({key: value for key, value in line.items() if key != "fault"}),
+        repairs=tuple(line.get("fault", ())),
         optional=data.get("optional", False),
     )
+
+
+def _line_of_one_word(recorded: str) -> Mapping[str, str]:
+    return {"event": recorded} if recorded.isidentifier() else {}

@@ -66,7 +66,7 @@ def test_the_page_of_witnesses_shows_what_its_commands_print() -> None:
     text = documents.WITNESSES.read_text(encoding="utf-8")
     assert text == documents.current(documents.WITNESSES), "run python -m model_tests.documents"
     forms = re.findall(r"^<!-- printed by ackfsm explain .*?(?: --as (\w+).*)? -->$", text, flags=re.MULTILINE)
-    assert forms == ["", "mermaid", "plantuml", "pytest", "itf"]
+    assert forms == ["", "mermaid", "plantuml", "pytest", "itf", "history"]
     (picture,) = documents.files(documents.WITNESSES).items()
     assert picture[0].read_text(encoding="utf-8") == picture[1], "run python -m model_tests.documents"
 

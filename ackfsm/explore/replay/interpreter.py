@@ -86,8 +86,8 @@ class Interpreter:
                 found[instance.anomaly] = (*found.get(instance.anomaly, ()), instance)
         return found
 
-    def fire(self, label: str) -> None:
-        """Let the event with this label happen, in every participant at once.
+    def fire(self, label: str) -> NetworkEvent:
+        """Let the event with this label happen, in every participant at once, and return it.
 
         Raises :class:`Refused`, and changes nothing, if a participant has no transition for it, and
         :class:`ackfsm.terms.InputError` if the system has no such event.
@@ -101,6 +101,7 @@ class Interpreter:
             self.models[part.instance].trigger(trigger(part.event))
             if self._hook is not None:
                 self._hook(instance, row)
+        return event
 
     def _refusal(self, event: NetworkEvent) -> Refused | None:
         for part, (instance, row) in zip(event.participants, self.network.rows(self.state, event), strict=True):

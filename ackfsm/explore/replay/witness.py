@@ -3,14 +3,25 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Iterator, Sequence
+import functools
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from ackfsm.explore.replay.interpreter import Interpreter, Refused
 from ackfsm.network import Instance, Network, NetworkEvent
 from ackfsm.tables import Promise, Row
 from ackfsm.terms import DefectError, InputError
 
-__all__ = ["CandidateWitness", "Change", "NotReplayedError", "Step", "Witness", "perform", "replay", "replay_all"]
+__all__ = [
+    "CandidateWitness",
+    "Change",
+    "NotReplayedError",
+    "Step",
+    "Witness",
+    "perform",
+    "replay",
+    "replay_all",
+    "steps_of",
+]
 
 
 class NotReplayedError(DefectError):
@@ -126,11 +137,22 @@ def replay_all(network: Network, candidates: Iterable[CandidateWitness]) -> Iter
     interpreter = Interpreter(network, lambda instance, row: changes.append(Change(instance, row)))
     for candidate in candidates:
         interpreter.reset()
-        steps = tuple(_performed(interpreter, changes, candidate))
+        fire = functools.partial(_fire, interpreter, candidate.anomaly)
+        steps = tuple(_performed(interpreter, changes, candidate.labels, fire))
         shown_by = _shown_by(interpreter, candidate.anomaly, len(steps))
         states = zip(network.instances, interpreter.state, strict=True)
         always = any(state in instance.marked for instance, state in states if instance in shown_by)
         yield Witness(network, candidate.anomaly, candidate.promise, steps, shown_by, at_rest=not always)
+
+
+def steps_of(network: Network, labels: Sequence[str]) -> tuple[Step, ...]:
+    """The run that these labels are, wherever it leads.
+
+    Raises :class:`Refused` for an event that cannot happen then, :class:`InputError` for one that the network lacks.
+    """
+    changes: list[Change] = []
+    interpreter = Interpreter(network, lambda instance, row: changes.append(Change(instance, row)))
+    return tuple(_performed(interpreter, changes, labels, lambda _, label: interpreter.fire(label)))
 
 
 def perform(network: Network, name: str, labels: Sequence[str]) -> None:
@@ -152,17 +174,18 @@ def _shown_by(interpreter: Interpreter, name: str, steps: int) -> tuple[Instance
     return found[name]
 
 
-def _fire(interpreter: Interpreter, name: str, number: int, label: str) -> None:
+def _fire(interpreter: Interpreter, name: str, number: int, label: str) -> NetworkEvent:
     try:
-        interpreter.fire(label)
+        return interpreter.fire(label)
     except (Refused, InputError) as error:
         raise NotReplayedError(name, f"step {number}: {error}") from None
 
 
-def _performed(interpreter: Interpreter, changes: list[Change], candidate: CandidateWitness) -> Iterator[Step]:
-    """The steps, each after it has happened; ``interpreter`` appends what every machine does to ``changes``."""
-    events = {event.label: event for event in interpreter.network.events}
-    for number, label in enumerate(candidate.labels, start=1):
+def _performed(
+    interpreter: Interpreter, changes: list[Change], labels: Iterable[str], fire: Callable[[int, str], NetworkEvent]
+) -> Iterator[Step]:
+    """The steps, each after ``fire`` has performed it; ``interpreter`` appends what machines do to ``changes``."""
+    for number, label in enumerate(labels, start=1):
         changes.clear()
-        _fire(interpreter, candidate.anomaly, number, label)
-        yield Step(number, events[label], tuple(changes), interpreter.state)
+        event = fire(number, label)
+        yield Step(number, event, tuple(changes), interpreter.state)

@@ -1,0 +1,109 @@
+"""A run of the model as a history in format 1: what a recorder beside such a system would have written."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from ackfsm.explore import Step, Witness
+from ackfsm.network import Index
+from ackfsm.tables import Event, Lane, Specification
+from ackfsm.terms import Configuration, Fault
+
+__all__ = ["run_history", "witness_history"]
+
+_QUEUE = "q"
+_BETWEEN_LINES = 1_000_000
+"""Nanoseconds."""
+
+_PRODUCER, _CONSUMER = "producer-1", "consumer-{}"
+_CLIENTS = frozenset({Lane.PRODUCER, Lane.CONSUMER, Lane.FAULT})
+_PROCESS = {
+    Lane.PRODUCER: _PRODUCER,
+    Lane.CONSUMER: _CONSUMER,
+    Lane.FAULT: _CONSUMER,
+    Lane.BROKER: "broker",
+    Lane.JOURNAL: "broker",
+}
+_SESSION_OF = {"transaction": _PRODUCER, "consumer_transaction": _CONSUMER}
+"""Whose transaction a machine follows."""
+
+_SENDS = frozenset({"send", "resend"})
+_NEMESIS = "nemesis"
+
+
+def witness_history(specification: Specification, witness: Witness) -> str:
+    """``witness`` as a history; see :func:`run_history`."""
+    return run_history(
+        specification,
+        witness.network.configuration,
+        witness.steps,
+        at_rest=witness.at_rest,
+        note=" ".join(witness.ending),
+    )
+
+
+def run_history(
+    specification: Specification, configuration: Configuration, steps: Iterable[Step], *, at_rest: bool, note: str = ""
+) -> str:
+    """``steps`` as lines of JSON, header first, as ``ackfsm verify`` reads them.
+
+    A step leaves the line that ``spec/events.yaml`` gives its event; what no recorder sees leaves none.  A run that
+    ends ``at_rest`` ends with ``drained``.
+    """
+    recorder = _Recorder(specification, configuration)
+    lines = [line for step in steps for line in recorder.lines(step)]
+    if at_rest:
+        lines.append({"process": "broker", "event": "drained", "queue": _QUEUE})
+    header = {"ackfsm_history": 1, "config": configuration.as_dict(), "note": note}
+    timed = [{"t": number * _BETWEEN_LINES, **line} for number, line in enumerate(lines, start=1)]
+    return "".join(f"{json.dumps(line, ensure_ascii=False)}\n" for line in (header, *timed))
+
+
+class _Recorder:
+    """Writes the lines of one run, and knows which faults and transactions are open meanwhile."""
+
+    def __init__(self, specification: Specification, configuration: Configuration) -> None:
+        self._events = specification.events
+        environment = specification.environment(configuration)
+        self._is_transacted = specification.conditions["transacted"].holds(environment)
+        self._delivery_mode = configuration.delivery_mode.value
+        self._ended: Counter[str] = Counter()
+        self._open_faults: set[tuple[str, int]] = set()
+
+    def lines(self, step: Step) -> Iterator[dict[str, Any]]:
+        """What the step leaves."""
+        event, consumer = self._events[step.event.name], step.event.consumer or 1
+        if event.line and not event.repairs:
+            yield self._line(event, step.event.index, consumer)
+        for fault in event.repairs:
+            if (fault, consumer) in self._open_faults:
+                self._open_faults.remove((fault, consumer))
+                yield {"process": _NEMESIS, **event.line, "fault": fault}
+        if event.name in set(Fault):
+            self._open_faults.add((event.name, consumer))
+            yield {"process": _NEMESIS, "event": "fault", "fault": event.name}
+        self._ended.update(_transactions_ended(step))
+
+    def _line(self, event: Event, index: Index, consumer: int) -> dict[str, Any]:
+        process = _PROCESS[event.lane].format(consumer)
+        line: dict[str, Any] = {"process": process, **event.line}
+        if event.lane in _CLIENTS:
+            line["session"] = process
+            if self._is_transacted:
+                line["transaction"] = f"{process}.{self._ended[process] + 1}"
+        if index:
+            line |= {"queue": _QUEUE, "message": f"m{index[0]}"}
+        if event.line["event"] in _SENDS:
+            line["delivery_mode"] = self._delivery_mode
+        return line
+
+
+def _transactions_ended(step: Step) -> Iterator[str]:
+    """The processes whose transaction the step ends: its machine is idle again."""
+    for change in step.moved():
+        fsm = change.instance.fsm
+        if fsm.name in _SESSION_OF and change.row.target == fsm.initial:
+            yield _SESSION_OF[fsm.name].format(change.instance.consumer or 1)
