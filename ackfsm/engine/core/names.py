@@ -69,6 +69,7 @@ class Event(enum.StrEnum):
     PRODUCER_CRASH = "producer_crash"
     PRODUCER_LINK_LOSS = "producer_link_loss"
     PRODUCER_LINK_UP = "producer_link_up"
+    PRODUCER_REATTACHED = "producer_reattached"
     CONSUMER_CRASH = "consumer_crash"
     CONSUMER_LINK_LOSS = "consumer_link_loss"
     CONSUMER_LINK_UP = "consumer_link_up"
