@@ -140,7 +140,7 @@ def test_a_message_sent_before_earlier_ones_are_resent_is_confirmed_with_them(tr
     producer = session.producer("q")
     sent = [producer.send(message_id=name) for name in ("m1", "m2")]
     if transacted:
-        broker.loop.schedule(50_000, client.lose)
+        broker.loop.schedule(250_000, client.lose)  # the callbacks are called, and the commit is on its way
         with pytest.raises(OutcomeUnknown):
             session.commit()
     else:

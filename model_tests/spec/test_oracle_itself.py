@@ -350,6 +350,7 @@ def test_a_configuration_is_read_whole(setting: Setting) -> None:
         rejection_excludes_delivery=False,
         exclusive_consumer=False,
         session_reattachment=False,
+        transacted_completion=True,
         destination=Destination.QUEUE,
     )
     assert Setting.of(configuration) == setting

@@ -20,6 +20,7 @@ __all__ = [
     "AckFrom",
     "Agent",
     "CommitFrame",
+    "Completion",
     "Condition",
     "ConsumerTransaction",
     "DuplicateId",
@@ -86,6 +87,7 @@ class Machine(enum.StrEnum):
     """Machines of ``spec/machines``."""
 
     PUBLICATION = "publication"
+    COMPLETION = "completion"
     PUBLISH_FRAME = "publish_frame"
     DUPLICATE_ID = "duplicate_id"
     ENTRY = "entry"
@@ -110,6 +112,12 @@ class Publication(enum.StrEnum):
     """States of the machine ``publication``."""
 
     RESOLVED = "resolved"
+
+
+class Completion(enum.StrEnum):
+    """States of the machine ``completion``."""
+
+    NONE = "none"
 
 
 class PublishFrame(enum.StrEnum):
@@ -194,6 +202,7 @@ class Condition(enum.StrEnum):
     """Conditions of ``spec/conditions.yaml``."""
 
     TRANSACTED = "transacted"
+    COMPLETES_TRANSACTED_SENDS = "completes_transacted_sends"
     DIRECT = "direct"
     ACK_COVERS_LATER = "ack_covers_later"
     ACK_COVERS_EARLIER = "ack_covers_earlier"
@@ -225,6 +234,7 @@ class AckFrom(enum.StrEnum):
 STATES: Mapping[Machine, type[enum.StrEnum]] = MappingProxyType(
     {
         Machine.PUBLICATION: Publication,
+        Machine.COMPLETION: Completion,
         Machine.PUBLISH_FRAME: PublishFrame,
         Machine.DUPLICATE_ID: DuplicateId,
         Machine.ENTRY: Entry,

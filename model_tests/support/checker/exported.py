@@ -44,6 +44,17 @@ _BY_HAND: tuple[tuple[str, Mapping[str, object], dict[str, Any]], ...] = (
         {**_REATTACHED, "ack_mode": "SESSION_TRANSACTED", "resend_in_doubt": True},
         {"faults": frozenset({Fault.PRODUCER_LINK_LOSS, Fault.BROKER_KILL})},
     ),
+    ("jms", {"send_mode": "asynchronous"}, {"actions": frozenset({"producer_close"})}),
+    (
+        "jms",
+        {"ack_mode": "SESSION_TRANSACTED", "send_mode": "asynchronous"},
+        {"actions": frozenset({"producer_close", "rollback"})},
+    ),
+    (
+        "jms",
+        {"ack_mode": "SESSION_TRANSACTED", "send_mode": "asynchronous"},
+        {"messages": 2, "faults": frozenset({Fault.PRODUCER_LINK_LOSS})},
+    ),
 )
 
 
