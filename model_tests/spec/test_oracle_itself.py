@@ -351,6 +351,7 @@ def test_a_configuration_is_read_whole(setting: Setting) -> None:
         exclusive_consumer=False,
         session_reattachment=False,
         transacted_completion=True,
+        duplicate_dooms_transaction=False,
         destination=Destination.QUEUE,
     )
     assert Setting.of(configuration) == setting

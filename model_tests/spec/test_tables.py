@@ -419,6 +419,7 @@ VENDORS = [
     "rejection_excludes_delivery",
     "exclusive_consumer",
     "transacted_completion",
+    "duplicate_dooms_transaction",
 ]
 """The settings by which vendors differ."""
 

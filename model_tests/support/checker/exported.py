@@ -20,6 +20,11 @@ _FEWEST_STATES, _MOST_STATES = 60, 2_500
 """Of a drawn system; those written by hand may have fewer or more."""
 
 _REATTACHED: Mapping[str, object] = {"session_reattachment": True, "publish_window": 10}
+_REPEATED: Mapping[str, object] = {
+    "ack_mode": "SESSION_TRANSACTED",
+    "duplicate_detection": True,
+    "resend_in_doubt": True,
+}
 
 _BY_HAND: tuple[tuple[str, Mapping[str, object], dict[str, Any]], ...] = (
     ("jms", {}, {}),
@@ -54,6 +59,12 @@ _BY_HAND: tuple[tuple[str, Mapping[str, object], dict[str, Any]], ...] = (
         "jms",
         {"ack_mode": "SESSION_TRANSACTED", "send_mode": "asynchronous"},
         {"messages": 2, "faults": frozenset({Fault.PRODUCER_LINK_LOSS})},
+    ),
+    ("artemis", _REPEATED, {"faults": frozenset({Fault.PRODUCER_LINK_LOSS, Fault.BROKER_CRASH})}),
+    (
+        "artemis",
+        _REPEATED,
+        {"messages": 2, "faults": frozenset({Fault.PRODUCER_LINK_LOSS}), "actions": frozenset({"postpone"})},
     ),
 )
 
