@@ -280,7 +280,9 @@ class Configuration:
     ``attempts_exhausted`` says what becomes of a message that has used up its attempts, ``time_to_live``
     whether messages may expire, ``rejection_excludes_delivery`` whether what the broker has rejected is
     delivered by no queue, ``exclusive_consumer`` whether one consumer of the queue is sent all messages
-    while the others wait.
+    while the others wait, ``session_reattachment`` whether a session that sends outlives its connection,
+    ``transacted_completion`` whether an asynchronous send completes in a transaction too, before its commit,
+    ``duplicate_dooms_transaction`` whether a duplicate that the broker finds takes its whole transaction with it.
 
     ``profile`` is a :class:`Profile`, or the name of a profile that somebody has written
     himself (:meth:`ackfsm.tables.Specification.with_profile`).
@@ -323,6 +325,9 @@ class Configuration:
     time_to_live: bool
     rejection_excludes_delivery: bool
     exclusive_consumer: bool
+    session_reattachment: bool
+    transacted_completion: bool
+    duplicate_dooms_transaction: bool
 
     def as_dict(self) -> dict[str, str | int | bool | None]:
         """The configuration as plain JSON values, in the order of the fields."""

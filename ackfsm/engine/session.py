@@ -21,6 +21,7 @@ from ackfsm.engine.core.names import (
     AckCall,
     Agent,
     CommitFrame,
+    Completion,
     Condition,
     ConsumerTransaction,
     Event,
@@ -58,9 +59,8 @@ class Session(Closing):
         self._settings = dict(settings)
         self._configuration = broker.configure(settings, api)
         self._by_delivery_mode = {self._configuration.delivery_mode: self._configuration}
-        self._transacted: bool = broker.specification.conditions[Condition.TRANSACTED].holds(
-            broker.specification.environment(self._configuration)
-        )
+        self._transacted = self._holds(Condition.TRANSACTED, self._configuration)
+        self._completes_sends = False
         self.transaction = broker.engine.queues.new_transaction()
         self._consumed = consumed
         self._links = SessionLinks()
@@ -73,6 +73,10 @@ class Session(Closing):
         self.is_busy = self.listener_skipped = False
         self._began = False
         self._outcome = "committed"
+
+    def _holds(self, condition: Condition, configuration: Configuration) -> bool:
+        specification = self.broker.specification
+        return specification.conditions[condition].holds(specification.environment(configuration))
 
     @property
     def configuration(self) -> Configuration:
@@ -160,6 +164,7 @@ class Session(Closing):
             self._wait_until_connected(f"a producer of {self.name}")
             made = self.broker.engine.links.sender(self._end(configuration))
             made.transaction = self.transaction
+            self._completes_sends |= self._holds(Condition.COMPLETES_TRANSACTED_SENDS, configuration)
         return self.senders[configuration]
 
     def _configuration_for(self, delivery_mode: str) -> Configuration:
@@ -297,6 +302,7 @@ class Session(Closing):
     def _commit(self) -> None:
         self.finish_processing()
         self.broker.loop.run_to_quiescence()
+        self._await_completions("commit")
         self.ensure_open()  # its process may have died in between
         calls: list[tuple[Link, Event]] = [(s, Event.COMMIT_CALLED) for s in self.senders.values() if _has_sent(s)]
         receivers = [consumer.receiver for consumer in self.consumers]
@@ -322,9 +328,20 @@ class Session(Closing):
         if not self._began:
             return
         with self.without_listeners():
+            self._await_completions("rollback")
+            self.ensure_open()
             self.broker.log(self.process, "rollback", session=self.name, transaction=self.transaction)
             self._roll_back()
             self._finish_transaction(asked="rolled_back")
+
+    def _await_completions(self, call: str) -> None:
+        """Wait until the callbacks of what was sent in the transaction have returned (JMS 3.1, 7.3.4)."""
+        if self._completes_sends:
+            self.broker.wait(self._all_complete, f"{call}() of {self.name}, which waits for its sends,")
+
+    def _all_complete(self) -> bool:
+        copies = (copy for sender in self.senders.values() for copy in self.broker.stepper.copies_of(sender))
+        return all(copy.state_of(Machine.COMPLETION) == Completion.NONE for copy in copies)
 
     def _is_rejected(self) -> bool:
         """Whether the broker, when it has read all that was sent, has rejected a part of it.

@@ -4,13 +4,23 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import pytest
 
-from ackfsm.engine import Broker, MessageRejected, Outcome, OutcomeUnknown, Sent, Timed
+from ackfsm.engine import (
+    AtOnce,
+    Broker,
+    MessageRejected,
+    Outcome,
+    OutcomeUnknown,
+    Sent,
+    Timed,
+    TransactionRolledBackException,
+)
+from ackfsm.engine.core.scheduler import Scheduler
 from ackfsm.terms import AckMode, DeliveryMode, InputError
-from model_tests.support.engine.brokers import broker_of, received, rest
+from model_tests.support.engine.brokers import broker_of, fill, received, rest
 from model_tests.support.engine.calls import assert_kept, shared_wiring
 from model_tests.support.tables import shipped
 
@@ -140,7 +150,7 @@ def test_a_message_sent_before_earlier_ones_are_resent_is_confirmed_with_them(tr
     producer = session.producer("q")
     sent = [producer.send(message_id=name) for name in ("m1", "m2")]
     if transacted:
-        broker.loop.schedule(50_000, client.lose)
+        broker.loop.schedule(250_000, client.lose)  # the callbacks are called, and the commit is on its way
         with pytest.raises(OutcomeUnknown):
             session.commit()
     else:
@@ -178,14 +188,41 @@ def test_a_message_under_a_known_duplicate_id_is_dropped_where_the_broker_detect
         with contextlib.suppress(OutcomeUnknown):
             heard.append(producer.send(b"first", message_id="m", duplicate_id=b"m"))
             session.commit()
+        ended = pytest.raises(TransactionRolledBackException) if detects else contextlib.nullcontext()
         producer.resend(heard[0])
         if session.transacted:
-            session.commit()
+            with ended:
+                session.commit()
         assert broker.queue("q").length == (1 if detects else 2)
         producer.send(b"second", duplicate_id=b"m")
         if session.transacted:
-            session.commit()
+            with ended:
+                session.commit()
     assert broker.queue("q").length == (1 if detects else 3)
+
+
+@pytest.mark.parametrize("dooms", [True, False])
+@pytest.mark.parametrize("pace", [AtOnce, Timed], ids=["at once", "timed"])
+def test_a_duplicate_takes_its_transaction_with_it_or_is_dropped_by_itself(
+    pace: Callable[[], Scheduler], *, dooms: bool
+) -> None:
+    settings = {"duplicate_detection": True, "duplicate_dooms_transaction": dooms}
+    broker = broker_of("artemis", pace=pace(), ack_mode="SESSION_TRANSACTED", **settings)
+    fill(broker, "i1")
+    session = broker.connect().session()
+    producer, consumer = session.producer("q"), session.consumer("in")
+    producer.send(message_id="known", duplicate_id=b"d")
+    session.commit()
+    assert received(consumer).id == "i1"
+    producer.send(message_id="beside")
+    producer.send(message_id="again", duplicate_id=b"d")
+    with pytest.raises(TransactionRolledBackException) if dooms else contextlib.nullcontext():
+        session.commit()
+    assert broker.queue("in").length == dooms, "what the transaction consumed is in its queue again"
+    producer.send(message_id="next", duplicate_id=b"e")
+    session.commit()
+    session.close()
+    assert rest(broker, "q") == ["known", *["beside"] * (not dooms), "next"]
 
 
 def test_a_duplicate_id_is_known_once_its_message_is_stored() -> None:

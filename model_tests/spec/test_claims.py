@@ -32,18 +32,20 @@ SEEDS = {
     "JMS 6.2.7": 1,
     "JMS 3.5.11": 1,
     "JMS 4.2": 1,
+    "JMS 7.3.4": 1,
+    "ART duplicate-detection": 1,
+    "ART client-reconnection": 1,
     "JMS 3.4.9": 1,
     "A10": 1,
     "RMQ confirms": 1,
 }
 """How many sentences each document has."""
 
-BEYOND_THE_SEEDS = [51, 52, 54, 56, 57, 58, 63, 64, 65]
+BEYOND_THE_SEEDS = [51, 52, 53, 54, 56, 57, 58, 59, 60, 63, 64, 65]
 """The numbers of the sentences that no seed document states.
 
-Those left out are of what the tables do not have: callbacks of a transaction (53), a session of several consumers (55),
-a transaction that a duplicate dooms (59), re-attachment (60), settle outcomes (61), and Ack Immediately of some
-messages alone (62).
+Those left out are of what the tables do not have: a session of several consumers (55), settle outcomes (61), and Ack
+Immediately of some messages alone (62).
 """
 
 
@@ -369,9 +371,9 @@ def test_what_is_refuted_ends_with_1(
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (("--id", "C99"), "there is no claim 'C99'; the claims are C01 to C52, C54, C56 to C58 and C63 to C65"),
-        (("--id", "C53"), "there is no claim 'C53'; the claims are C01 to C52, C54, C56 to C58 and C63 to C65"),
-        (("--id", "C1"), "there is no claim 'C1'; the claims are C01 to C52, C54, C56 to C58 and C63 to C65"),
+        (("--id", "C99"), "there is no claim 'C99'; the claims are C01 to C54, C56 to C60 and C63 to C65"),
+        (("--id", "C55"), "there is no claim 'C55'; the claims are C01 to C54, C56 to C60 and C63 to C65"),
+        (("--id", "C1"), "there is no claim 'C1'; the claims are C01 to C54, C56 to C60 and C63 to C65"),
     ],
 )
 def test_what_cannot_be_asked_ends_with_2(

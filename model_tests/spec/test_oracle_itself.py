@@ -349,6 +349,9 @@ def test_a_configuration_is_read_whole(setting: Setting) -> None:
         time_to_live=False,
         rejection_excludes_delivery=False,
         exclusive_consumer=False,
+        session_reattachment=False,
+        transacted_completion=True,
+        duplicate_dooms_transaction=False,
         destination=Destination.QUEUE,
     )
     assert Setting.of(configuration) == setting

@@ -418,6 +418,8 @@ VENDORS = [
     "attempts_exhausted",
     "rejection_excludes_delivery",
     "exclusive_consumer",
+    "transacted_completion",
+    "duplicate_dooms_transaction",
 ]
 """The settings by which vendors differ."""
 

@@ -215,9 +215,21 @@ def test_where_knows_them() -> None:
         ("artemis", "tcp://host:61616", {}, ""),
         (
             "artemis",
-            "(tcp://a:1,tcp://b:2)?ha=true&reconnectAttempts=-1&blockOnAcknowledge=true",
-            {},
-            "ha, reconnectAttempts",
+            "(tcp://a:1,tcp://b:2)?ha=true&retryInterval=100&blockOnAcknowledge=true",
+            {"session_reattachment": False},
+            "ha, retryInterval",
+        ),
+        (
+            "artemis",
+            "tcp://a:1?confirmationWindowSize=1048576&reconnectAttempts=-1",
+            {"session_reattachment": True},
+            "",
+        ),
+        (
+            "artemis",
+            "tcp://a:1?reconnectAttempts=0&confirmationWindowSize=1048576",
+            {"session_reattachment": False},
+            "",
         ),
         ("artemis", "tcp://[::1]:1?confirmationWindowSize=-1&x=%41%26", {"publish_window": None}, "x"),
         (

@@ -9,7 +9,7 @@ from ackfsm.engine.core.host import Host
 from ackfsm.engine.core.instances import Copy, Link, Outcome, Queue, ReceiverLink, SenderLink
 from ackfsm.engine.core.loop import RunLoop
 from ackfsm.engine.core.model import Role
-from ackfsm.engine.core.names import ConsumerTransaction, DuplicateId, Entry, Event, Machine, Record
+from ackfsm.engine.core.names import Completion, ConsumerTransaction, DuplicateId, Entry, Event, Machine, Record
 from ackfsm.engine.core.queues import Queues
 from ackfsm.engine.core.stepper import Effect
 from ackfsm.engine.core.table import SendOutcome
@@ -49,7 +49,8 @@ class EventEffects:
     def _event_effects(self) -> Iterator[tuple[str, Effect]]:
         table = self._stepper.model.table
         for event, row in table.send_outcomes.items():
-            yield event, self._outcome_effect(row)
+            effect = self._outcome_effect(row)
+            yield event, _unless_it_completes_later(effect) if event == Event.SEND_IN_TRANSACTION else effect
         for event, outcome in table.transaction_outcomes.items():
             yield event, self._transaction_effect(outcome)
         for fault in _LINK_FAULTS:
@@ -194,6 +195,16 @@ class EventEffects:
                 state = each.groups[Role.CONSUMER].state_of(Machine.CONSUMER_TRANSACTION)
                 if each.owner is not None and state in _LOST_WITH_LINK:
                     each.owner.record_outcome("rolled_back")
+
+
+def _unless_it_completes_later(effect: Callable[[Copy], None]) -> Callable[[Copy], None]:
+    """What is sent in a transaction has its outcome at once, unless its callback waits for the broker."""
+
+    def sent(copy: Copy) -> None:
+        if copy.state_of(Machine.COMPLETION) == Completion.NONE:
+            effect(copy)
+
+    return sent
 
 
 def _sender_of(copy: Copy) -> SenderLink:

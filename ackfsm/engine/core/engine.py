@@ -21,6 +21,9 @@ from ackfsm.terms import Configuration
 
 __all__ = ["Engine"]
 
+_PRODUCER_CONNECTED = (Event.PRODUCER_LINK_UP, Event.PRODUCER_REATTACHED)
+"""A producer that is connected again has a new session, or the one that it had."""
+
 
 class Engine:
     """Stepper, run loop, links, queues, journal and dead letters of one broker.
@@ -107,8 +110,9 @@ class Engine:
         return False
 
     def _link_up(self, link: Link) -> bool:
-        event = Event.PRODUCER_LINK_UP if link.kind == "producer" else Event.CONSUMER_LINK_UP
-        return self.loop.perform_link_event(event, link)
+        if link.kind != "producer":
+            return self.loop.perform_link_event(Event.CONSUMER_LINK_UP, link)
+        return any(self.loop.perform_link_event(each, link) for each in _PRODUCER_CONNECTED)
 
     def detach(self, link: Link) -> None:
         """A link is closed; the journal may still have to say what became of its commit."""

@@ -20,6 +20,7 @@ __all__ = [
     "AckFrom",
     "Agent",
     "CommitFrame",
+    "Completion",
     "Condition",
     "ConsumerTransaction",
     "DuplicateId",
@@ -69,6 +70,7 @@ class Event(enum.StrEnum):
     PRODUCER_CRASH = "producer_crash"
     PRODUCER_LINK_LOSS = "producer_link_loss"
     PRODUCER_LINK_UP = "producer_link_up"
+    PRODUCER_REATTACHED = "producer_reattached"
     CONSUMER_CRASH = "consumer_crash"
     CONSUMER_LINK_LOSS = "consumer_link_loss"
     CONSUMER_LINK_UP = "consumer_link_up"
@@ -85,6 +87,7 @@ class Machine(enum.StrEnum):
     """Machines of ``spec/machines``."""
 
     PUBLICATION = "publication"
+    COMPLETION = "completion"
     PUBLISH_FRAME = "publish_frame"
     DUPLICATE_ID = "duplicate_id"
     ENTRY = "entry"
@@ -109,6 +112,12 @@ class Publication(enum.StrEnum):
     """States of the machine ``publication``."""
 
     RESOLVED = "resolved"
+
+
+class Completion(enum.StrEnum):
+    """States of the machine ``completion``."""
+
+    NONE = "none"
 
 
 class PublishFrame(enum.StrEnum):
@@ -193,6 +202,7 @@ class Condition(enum.StrEnum):
     """Conditions of ``spec/conditions.yaml``."""
 
     TRANSACTED = "transacted"
+    COMPLETES_TRANSACTED_SENDS = "completes_transacted_sends"
     DIRECT = "direct"
     ACK_COVERS_LATER = "ack_covers_later"
     ACK_COVERS_EARLIER = "ack_covers_earlier"
@@ -224,6 +234,7 @@ class AckFrom(enum.StrEnum):
 STATES: Mapping[Machine, type[enum.StrEnum]] = MappingProxyType(
     {
         Machine.PUBLICATION: Publication,
+        Machine.COMPLETION: Completion,
         Machine.PUBLISH_FRAME: PublishFrame,
         Machine.DUPLICATE_ID: DuplicateId,
         Machine.ENTRY: Entry,

@@ -19,7 +19,14 @@ DRAWN = 54
 _FEWEST_STATES, _MOST_STATES = 60, 2_500
 """Of a drawn system; those written by hand may have fewer or more."""
 
-_BY_HAND: tuple[tuple[str, dict[str, object], dict[str, Any]], ...] = (
+_REATTACHED: Mapping[str, object] = {"session_reattachment": True, "publish_window": 10}
+_REPEATED: Mapping[str, object] = {
+    "ack_mode": "SESSION_TRANSACTED",
+    "duplicate_detection": True,
+    "resend_in_doubt": True,
+}
+
+_BY_HAND: tuple[tuple[str, Mapping[str, object], dict[str, Any]], ...] = (
     ("jms", {}, {}),
     ("jms", {}, {"faults": frozenset(), "max_faults": 0}),
     ("artemis", {"ack_mode": "PRE_ACKNOWLEDGE"}, {"max_faults": 2}),
@@ -35,6 +42,30 @@ _BY_HAND: tuple[tuple[str, dict[str, object], dict[str, Any]], ...] = (
     ("solace", {}, {"consumers": 2, "faults": frozenset({Fault.CONSUMER_LINK_LOSS})}),
     ("jms", {}, {"consumers": 3, "faults": frozenset(), "max_faults": 0}),
     ("ems", {"max_delivery_attempts": 2}, {"faults": frozenset({Fault.CONSUMER_CRASH}), "max_faults": None}),
+    ("artemis", _REATTACHED, {"messages": 2, "faults": frozenset({Fault.PRODUCER_LINK_LOSS}), "max_faults": 2}),
+    ("artemis", _REATTACHED, {"actions": frozenset({"producer_session_lost"})}),
+    (
+        "artemis",
+        {**_REATTACHED, "ack_mode": "SESSION_TRANSACTED", "resend_in_doubt": True},
+        {"faults": frozenset({Fault.PRODUCER_LINK_LOSS, Fault.BROKER_KILL})},
+    ),
+    ("jms", {"send_mode": "asynchronous"}, {"actions": frozenset({"producer_close"})}),
+    (
+        "jms",
+        {"ack_mode": "SESSION_TRANSACTED", "send_mode": "asynchronous"},
+        {"actions": frozenset({"producer_close", "rollback"})},
+    ),
+    (
+        "jms",
+        {"ack_mode": "SESSION_TRANSACTED", "send_mode": "asynchronous"},
+        {"messages": 2, "faults": frozenset({Fault.PRODUCER_LINK_LOSS})},
+    ),
+    ("artemis", _REPEATED, {"faults": frozenset({Fault.PRODUCER_LINK_LOSS, Fault.BROKER_CRASH})}),
+    (
+        "artemis",
+        _REPEATED,
+        {"messages": 2, "faults": frozenset({Fault.PRODUCER_LINK_LOSS}), "actions": frozenset({"postpone"})},
+    ),
 )
 
 
