@@ -38,7 +38,7 @@ SEEDS = {
 }
 """How many sentences each document has."""
 
-BEYOND_THE_SEEDS = [51, 52, 54, 56, 57, 58, 63, 64, 65]
+BEYOND_THE_SEEDS = [51, 52, 54, 55, 56, 57, 58, 63, 64, 65]
 """The numbers of the sentences that no seed document states.
 
 Those left out are of what the tables do not have: callbacks of a transaction (53), a session of several consumers (55),
@@ -369,9 +369,9 @@ def test_what_is_refuted_ends_with_1(
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (("--id", "C99"), "there is no claim 'C99'; the claims are C01 to C52, C54, C56 to C58 and C63 to C65"),
-        (("--id", "C53"), "there is no claim 'C53'; the claims are C01 to C52, C54, C56 to C58 and C63 to C65"),
-        (("--id", "C1"), "there is no claim 'C1'; the claims are C01 to C52, C54, C56 to C58 and C63 to C65"),
+        (("--id", "C99"), "there is no claim 'C99'; the claims are C01 to C52, C54 to C58 and C63 to C65"),
+        (("--id", "C53"), "there is no claim 'C53'; the claims are C01 to C52, C54 to C58 and C63 to C65"),
+        (("--id", "C1"), "there is no claim 'C1'; the claims are C01 to C52, C54 to C58 and C63 to C65"),
     ],
 )
 def test_what_cannot_be_asked_ends_with_2(
