@@ -7,6 +7,7 @@ for each copy of a message) and every event with its participants.
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -26,7 +27,7 @@ from ackfsm.tables import (
     hold,
 )
 from ackfsm.terms import Configuration, Fault, InputError, check_names, check_number
-from ackfsm.text import quoted
+from ackfsm.text import quoted, shown
 
 __all__ = [
     "Bounds",
@@ -46,7 +47,9 @@ Index = tuple[int, ...]
 """``()`` for the system, ``(message,)``, or ``(message, copy)``; both count from 1."""
 
 Place = tuple[Index, int]
-"""An index, and the number of a consumer from 1: 0 where there is one of it for all consumers, or one consumer."""
+"""An index, and the number of a consumer from 1: 0 where there is one of it for all consumers, or one consumer.
+
+Where each consumer has a session of its own, the session has the number of its consumer."""
 
 Observer = tuple[str, Monitor]
 """An anomaly, or a name of one's own, and the machine that observes it."""
@@ -67,10 +70,11 @@ Composing and packing these takes about a minute of processor time."""
 class Bounds:
     """What a check is bounded by.
 
-    The messages, the ``consumers`` of the queue (each a session with a connection of its own), the faults that may
-    happen, how many of them in all (``None``: any number), the ``actions``: those optional events of the application
-    that are to be considered too, and the events that this check goes ``without``: a timer that never fires, an
-    application that never acknowledges.  Faults may be given by their names; any collection of them will do.
+    The messages, the ``consumers`` of the queue (each with a session and a connection of its own, or all of them in
+    ``one_session``), the faults that may happen, how many of them in all (``None``: any number), the ``actions``:
+    those optional events of the application that are to be considered too, and the events that this check goes
+    ``without``: a timer that never fires, an application that never acknowledges.  Faults may be given by their names;
+    any collection of them will do.
 
     Raises :class:`InputError` for a number out of range, a fault that does not exist, and whatever is no set of names.
     """
@@ -81,6 +85,7 @@ class Bounds:
     actions: frozenset[str] = frozenset()
     without: frozenset[str] = frozenset()
     consumers: int = 1
+    one_session: bool = False
 
     def __post_init__(self) -> None:
         check_number("messages", self.messages, optional=False)
@@ -93,13 +98,23 @@ class Bounds:
         for name in ("faults", "actions", "without"):
             check_names(name, getattr(self, name))
             object.__setattr__(self, name, frozenset(getattr(self, name)))
+        if not isinstance(self.one_session, bool):
+            raise InputError(f"one_session cannot be {shown(repr(self.one_session))}; it is true or false")
+        if self.one_session and self.consumers == 1:
+            raise InputError("one consumer is in one session as it is; one_session is for several consumers")
         object.__setattr__(self, "faults", frozenset(map(_fault, self.faults)))
 
+    @property
+    def sessions(self) -> int:
+        """How many sessions the consumers have."""
+        return 1 if self.one_session else self.consumers
+
     def as_dict(self) -> dict[str, Any]:
-        """The bounds as plain JSON values; what is left out is one consumer, no optional event, no event ruled out."""
+        """The bounds as plain JSON values; what is left out is one consumer, a session for each, and no event."""
         return {
             "messages": self.messages,
             **({"consumers": self.consumers} if self.consumers > 1 else {}),
+            **({"one_session": True} if self.one_session else {}),
             "faults": [fault.value for fault in Fault if fault in self.faults],
             "max_faults": self.max_faults,
             **({"actions": sorted(self.actions)} if self.actions else {}),
@@ -234,6 +249,7 @@ def environments(
             max_faults=bounds.max_faults,
             messages=bounds.messages,
             consumers=bounds.consumers,
+            sessions=bounds.sessions,
             copy=copy,
             copies=bounds.messages * copies,
             repeats=None if bounds.actions else bounds.max_faults,
@@ -283,7 +299,7 @@ class _Composer:
             )
 
     def _places(self, per: IndexKind) -> list[Place]:
-        several = per.of_consumer and self.bounds.consumers > 1
+        several = per.of_consumer and (self.bounds.sessions if per is IndexKind.SESSION else self.bounds.consumers) > 1
         consumers = range(1, self.bounds.consumers + 1) if several else (0,)
         return [(index, consumer) for index in self._indices(per.whole) for consumer in consumers]
 
@@ -299,7 +315,13 @@ class _Composer:
         name = (machine.file, machine.name)
         if name not in self._composed:
             by_copy = {
-                copy: hold(machine, machine.fsm(environment), self.bounds.consumers, self.kinds)
+                copy: hold(
+                    machine,
+                    machine.fsm(environment),
+                    self.bounds.consumers,
+                    self.kinds,
+                    one_session=self.bounds.one_session,
+                )
                 for copy, environment in enumerate(self.environments, start=1)
             }
             places = self._places(machine.per)
@@ -321,7 +343,7 @@ class _Composer:
                 yield Instance(fsm, index, name, marked, at_rest, consumer)
 
     def _events(self, instances: tuple[Instance, ...]) -> Iterator[NetworkEvent]:
-        listeners = _listeners(instances)
+        listeners = _listeners(instances, one_session=self.bounds.one_session)
         for machine in self.specification.machines.values():
             for name in machine.owns:
                 declared = self.specification.events[name]
@@ -356,7 +378,8 @@ class _Composer:
 class _Listeners:
     """Which machines hear the events of one name; those that hear only events of their own message, by that message."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, one_session: bool) -> None:
+        self._one_session = one_session
         self._own: dict[Index, list[tuple[int, Place, Participant]]] = defaultdict(list)
         self._others: list[tuple[int, Place, Participant]] = []
         self._count = 0
@@ -374,14 +397,15 @@ class _Listeners:
         found = sorted(
             (number, part)
             for number, mine, part in (*own, *self._others)
-            if part.event.consumer in {0, its[1]} and concerns(part.event.relation, mine, its)
+            if part.event.consumer in {0, its[1]}
+            and concerns(part.event.relation, mine, its, one_session=self._one_session)
         )
         return [part for _, part in found]
 
 
-def _listeners(instances: tuple[Instance, ...]) -> Mapping[str, _Listeners]:
+def _listeners(instances: tuple[Instance, ...], *, one_session: bool) -> Mapping[str, _Listeners]:
     """Which machines hear the events of each name."""
-    found: dict[str, _Listeners] = defaultdict(_Listeners)
+    found: dict[str, _Listeners] = defaultdict(functools.partial(_Listeners, one_session=one_session))
     for number, instance in enumerate(instances):
         for name, events in instance.fsm.reactive_events.items():
             for event in events:
@@ -389,22 +413,23 @@ def _listeners(instances: tuple[Instance, ...]) -> Mapping[str, _Listeners]:
     return found
 
 
-def concerns(relation: Relation, mine: Place, its: Place) -> bool:
-    """Whether an event at the place ``its`` stands to the machine at the place ``mine`` in this relation."""
+def concerns(relation: Relation, mine: Place, its: Place, *, one_session: bool = False) -> bool:
+    """Whether an event at the place ``its`` stands to the machine at the place ``mine`` in this relation.
+
+    Different consumers have different sessions, or are all in ``one_session``.
+    """
     common = min(len(mine[0]), len(its[0]))
     here, there = mine[0][:common], its[0][:common]
     elsewhere = bool(mine[1] and its[1] and mine[1] != its[1])
-    match relation:
-        case Relation.OWN:
-            return here == there and not elsewhere
-        case Relation.OTHER:
-            return here != there and not elsewhere
-        case Relation.EARLIER:
-            return there < here and not elsewhere
-        case Relation.LATER:
-            return there > here and not elsewhere
-        case Relation.ELSEWHERE:
-            return here == there and elsewhere
-        case Relation.OTHER_ELSEWHERE:
-            return here != there and elsewhere
-    raise AssertionError(relation)
+    in_session = one_session or not elsewhere
+    holds: Mapping[Relation, bool] = {
+        Relation.OWN: here == there and not elsewhere,
+        Relation.OTHER: here != there and in_session,
+        Relation.EARLIER: there < here and in_session,
+        Relation.LATER: there > here and in_session,
+        Relation.LATER_HERE: there > here and not elsewhere,
+        Relation.LATER_BESIDE: there > here and elsewhere and in_session,
+        Relation.ELSEWHERE: here == there and elsewhere,
+        Relation.OTHER_ELSEWHERE: here != there and elsewhere,
+    }
+    return holds[relation]

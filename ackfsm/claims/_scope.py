@@ -50,6 +50,7 @@ def read_bounds(data: Mapping[str, Any]) -> Bounds:
         actions=frozenset(data.get("actions", ())),
         without=frozenset(data.get("without", ())),
         consumers=data.get("consumers", 1),
+        one_session=data.get("one_session", False),
     )
 
 

@@ -163,7 +163,7 @@ def add_bounds(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         dest="actions",
-        help="what else applications do: recover, rollback, forward, taken_elsewhere",
+        help="what else applications do: recover, consumer_close, rollback, forward, taken_elsewhere",
     )
     parser.add_argument(
         "--without",
@@ -175,6 +175,11 @@ def add_bounds(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--messages", metavar="N", type=at_least(1), default=1, help="how many messages (default: 1)")
     parser.add_argument(
         "--consumers", metavar="N", type=at_least(1), default=1, help="how many consumers of the queue (default: 1)"
+    )
+    parser.add_argument(
+        "--one-session",
+        action="store_true",
+        help="the consumers belong to one session (default: each to one of its own)",
     )
 
 
@@ -189,6 +194,7 @@ def query_from(arguments: argparse.Namespace) -> tuple[Specification, Configurat
         actions=frozenset(arguments.actions),
         without=frozenset(arguments.without),
         consumers=arguments.consumers,
+        one_session=arguments.one_session,
     )
     configuration = specification.configure(None, vocabulary, api=arguments.api)
     table = specification.profiles[configuration.profile]

@@ -93,6 +93,8 @@ def _bounds(bounds: Bounds) -> Iterator[str]:
     yield f"        messages={bounds.messages},"
     if bounds.consumers > 1:
         yield f"        consumers={bounds.consumers},"
+    if bounds.one_session:
+        yield "        one_session=True,"
     yield f"        faults={_faults(bounds.faults)},"
     yield f"        max_faults={bounds.max_faults},"
     for name in ("actions", "without"):

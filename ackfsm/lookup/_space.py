@@ -20,6 +20,7 @@ _FREE: Final[Mapping[str, tuple[Any, ...]]] = {
     "copy": (1, 2),
     "messages": (2, 1),
     "consumers": (1, 2),
+    "sessions": (1, 2),
     "faults": (frozenset(Fault), frozenset()),
     "max_faults": (None, 0),
 }

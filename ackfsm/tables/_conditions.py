@@ -23,6 +23,7 @@ STATIC_NAMES: Mapping[str, tuple[type, bool]] = {
     "copy": (int, False),
     "messages": (int, False),
     "consumers": (int, False),
+    "sessions": (int, False),
     "faults": (frozenset, False),
     "max_faults": (int, True),
     "window": (int, True),

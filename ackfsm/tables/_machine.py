@@ -37,19 +37,21 @@ __all__ = [
 class IndexKind(StrEnum):
     """What a machine or an event exists once for (``per`` in the tables).
 
-    For the system, each message, each copy of a message; for each consumer, or each message or copy at a consumer.
+    For the system, each message, each copy of a message; for each session that consumes, each consumer, or each
+    message or copy at a consumer.
     """
 
     SYSTEM = "system"
     MESSAGE = "message"
     COPY = "copy"
+    SESSION = "session"
     CONSUMER = "consumer"
     RECEPTION = "reception"
     DELIVERY = "delivery"
 
     @property
     def of_consumer(self) -> bool:
-        """Whether there is one for each consumer."""
+        """Whether there is one for each consumer, or for each session."""
         return self in _OF_CONSUMER
 
     @property
@@ -60,11 +62,14 @@ class IndexKind(StrEnum):
     def contains(self, other: IndexKind) -> bool:
         """Whether each of ``other`` belongs to one of this kind, as the copies of a message do to the message."""
         order = (IndexKind.SYSTEM, IndexKind.MESSAGE, IndexKind.COPY)
+        if (self, other) == (IndexKind.CONSUMER, IndexKind.SESSION):
+            return False
         return order.index(self.whole) <= order.index(other.whole) and self.of_consumer <= other.of_consumer
 
 
 _OF_CONSUMER: Mapping[IndexKind, IndexKind] = MappingProxyType(
     {
+        IndexKind.SESSION: IndexKind.SYSTEM,
         IndexKind.CONSUMER: IndexKind.SYSTEM,
         IndexKind.RECEPTION: IndexKind.MESSAGE,
         IndexKind.DELIVERY: IndexKind.COPY,
@@ -76,13 +81,16 @@ class Relation(StrEnum):
     """How the index of an event is related to the index of the machine that reacts to it.
 
     ``elsewhere`` is the event of the same message or copy at another consumer, ``other_elsewhere`` that of another one
-    there; the rest are of the same consumer, where machine and event have one.
+    there; the rest are of the same session, where machine and event have one.  ``later_here`` and ``later_beside``
+    tell apart what a session does: at the same consumer, or at another one of its consumers.
     """
 
     OWN = "own"
     OTHER = "other"
     EARLIER = "earlier"
     LATER = "later"
+    LATER_HERE = "later_here"
+    LATER_BESIDE = "later_beside"
     ELSEWHERE = "elsewhere"
     OTHER_ELSEWHERE = "other_elsewhere"
 
@@ -293,25 +301,32 @@ def base_state(state: str) -> str:
     return state if match is None else match["state"]
 
 
-def hold(machine: Machine, fsm: Fsm, consumers: int, kinds: Mapping[str, IndexKind]) -> Fsm:
+def hold(
+    machine: Machine, fsm: Fsm, consumers: int, kinds: Mapping[str, IndexKind], *, one_session: bool = False
+) -> Fsm:
     """``fsm`` of ``machine`` with one state for each consumer in the place of each held one.
 
     A held state is entered with the consumer of the event.  There, what another consumer does to itself changes
     nothing, and what it would do to the message is refused: it does not have it.  ``kinds`` tells which events are
-    per consumer.  The states of a counter in which its last ``up`` can be undone are held too.
+    per consumer; those of a session are of no certain one if there is one session.  The states of a counter in which
+    its last ``up`` can be undone are held too.
     """
     undone = Counter.OPEN if machine.counter else ""
     held = {state for state in fsm.states if state in machine.held or (undone and state.endswith(undone))}
     if consumers == 1 or not held:
         return fsm
     numbers = range(1, consumers + 1)
+
+    def told_apart(kind: IndexKind) -> bool:
+        return kind.of_consumer and not (one_session and kind is IndexKind.SESSION)
+
     states = tuple(
         name for state in fsm.states for name in ([f"{state}{_AT}{n}" for n in numbers] if state in held else [state])
     )
     alphabet = tuple(
         dataclasses.replace(event, consumer=n)
         for event in fsm.alphabet
-        for n in (numbers if kinds[event.name].of_consumer else (0,))
+        for n in (numbers if told_apart(kinds[event.name]) else (0,))
     )
     rows: dict[tuple[str, EventRef], Row] = {}
     for state in states:
@@ -339,7 +354,7 @@ def _with_another(row: Row, holder: int, kind: IndexKind) -> Row:
         return row
     if row.kind is RowKind.REFUSE:
         return row
-    stopped = RowKind.IGNORE if kind is IndexKind.CONSUMER else RowKind.REFUSE
+    stopped = RowKind.IGNORE if kind.whole is IndexKind.SYSTEM else RowKind.REFUSE
     return dataclasses.replace(row, target=row.state, kind=stopped, because="it is with another consumer")
 
 
@@ -349,7 +364,8 @@ _BOUNDS = (
 )
 """What can bound a counter."""
 
-_EVENT = re.compile(r"(?P<name>[a-z_]+)(\((?P<relation>other|earlier|later|elsewhere|other_elsewhere)\))?")
+_RELATIONS = "|".join(relation for relation in Relation if relation is not Relation.OWN)
+_EVENT = re.compile(rf"(?P<name>[a-z_]+)(\((?P<relation>{_RELATIONS})\))?")
 
 
 def _event_ref(text: str) -> EventRef:
@@ -549,8 +565,19 @@ def _no_mixed_relations(reading: _Reading, alphabet: tuple[EventRef, ...]) -> No
     for event in alphabet:
         by_name.setdefault(event.name, set()).add(event.relation)
     for name, relations in by_name.items():
-        if Relation.OTHER in relations and relations & {Relation.EARLIER, Relation.LATER}:
+        apart = {Relation.LATER_HERE, Relation.LATER_BESIDE}
+        if Relation.OTHER in relations and relations & {Relation.EARLIER, Relation.LATER, *apart}:
             sentence = f"{reading.name} has both {name}(other) and {name}(earlier or later); keep one kind"
+            raise reading.document.error(reading.path, sentence)
+        if Relation.LATER in relations and relations & apart:
+            sentence = f"{reading.name} has both {name}(later) and {name}(later_here or later_beside); keep one kind"
+            raise reading.document.error(reading.path, sentence)
+        if Relation.OTHER_ELSEWHERE in relations and relations - {
+            Relation.OWN,
+            Relation.ELSEWHERE,
+            Relation.OTHER_ELSEWHERE,
+        }:
+            sentence = f"{reading.name} has {name}(other_elsewhere), and another name for the same; keep one kind"
             raise reading.document.error(reading.path, sentence)
 
 

@@ -271,6 +271,7 @@ class Specification:
         max_faults: int | None = 0,
         messages: int = 1,
         consumers: int = 1,
+        sessions: int = 1,
         copy: int = 1,
         copies: int | None = None,
         repeats: int | None = None,
@@ -282,7 +283,7 @@ class Specification:
         """
         settings = {field.name: getattr(configuration, field.name) for field in dataclasses.fields(configuration)}
         bounds = {"faults": frozenset(faults), "max_faults": max_faults, "messages": messages, "consumers": consumers}
-        bounds["copy"] = copy
+        bounds |= {"sessions": sessions, "copy": copy}
         return settings | bounds | _counter_bounds(configuration, copies, repeats)
 
     def meaning(self, name: str) -> str:
@@ -291,9 +292,9 @@ class Specification:
             return self.monitors[name].machine.means
         return self.properties[Anomaly(name)].means if name in self.properties else ""
 
-    def promised_absent(self, configuration: Configuration, consumers: int = 1) -> Mapping[Anomaly, Promise]:
-        """The anomalies that the configuration promises so many consumers never to happen, each with the promise."""
-        environment = self.environment(configuration, consumers=consumers)
+    def promised_absent(self, configuration: Configuration, sessions: int = 1) -> Mapping[Anomaly, Promise]:
+        """The anomalies that the configuration promises so many sessions never to happen, each with the promise."""
+        environment = self.environment(configuration, sessions=sessions)
         made = self.profiles[self.profile_of(configuration.profile)].promises
         last_first = (promise for promise in reversed([*self.promises.values()]) if promise.name in made)
         return {promise.absent: promise for promise in last_first if promise.when.holds(environment)}

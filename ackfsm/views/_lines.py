@@ -24,7 +24,7 @@ def query_lines(network: Network) -> Text:
     times = "any number of times" if bounds.max_faults is None else f"at most {bounds.max_faults} in all"
     messages = f"{bounds.messages} message" + "s" * (bounds.messages > 1)
     if bounds.consumers > 1:
-        messages += f", {bounds.consumers} consumers"
+        messages += f", {bounds.consumers} consumers" + " of one session" * bounds.one_session
     return Text.assemble(
         (f"{config.profile}", "bold"),
         f": {config.delivery_mode}, {config.send_mode} send, {config.ack_mode}, {config.consumption}\n",

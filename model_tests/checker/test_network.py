@@ -48,7 +48,8 @@ ONE_EACH = """
 system: {per: system, means: x, owns: [tick], states: {a: {tick: {to: a, because: x, source: model}}}}
 message: {per: message, means: x, owns: [post], states: {a: {post: {to: a, because: x, source: model}}}}
 copy: {per: copy, means: x, owns: [take], states: {a: {take: {to: a, because: x, source: model}}}}
-consumer: {per: consumer, means: x, owns: [lose], states: {a: {lose: {to: a, because: x, source: model}}}}
+session: {per: session, means: x, owns: [lose], states: {a: {lose: {to: a, because: x, source: model}}}}
+consumer: {per: consumer, means: x, owns: [stop], states: {a: {stop: {to: a, because: x, source: model}}}}
 reception: {per: reception, means: x, owns: [get], states: {a: {get: {to: a, because: x, source: model}}}}
 delivery: {per: delivery, means: x, owns: [hand], states: {a: {hand: {to: a, because: x, source: model}}}}
 """
@@ -56,17 +57,19 @@ ONE_EACH_EVENTS = """
 tick: {per: system, lane: broker, means: x}
 post: {per: message, lane: producer, means: x}
 take: {per: copy, lane: broker, means: x}
-lose: {per: consumer, lane: consumer, means: x}
+lose: {per: session, lane: consumer, means: x}
+stop: {per: consumer, lane: consumer, means: x}
 get: {per: reception, lane: consumer, means: x}
 hand: {per: delivery, lane: consumer, means: x}
 """
 
 
 TWO_MESSAGES = (
-    "system message(m1) message(m2) copy(m1) copy(m2) consumer reception(m1) reception(m2) delivery(m1) delivery(m2)"
+    "system message(m1) message(m2) copy(m1) copy(m2) session consumer "
+    "reception(m1) reception(m2) delivery(m1) delivery(m2)"
 )
 TWO_CONSUMERS = (
-    "system message(m1) copy(m1) consumer(c1) consumer(c2) "
+    "system message(m1) copy(m1) session(c1) session(c2) consumer(c1) consumer(c2) "
     "reception(m1,c1) reception(m1,c2) delivery(m1,c1) delivery(m1,c2)"
 )
 
@@ -74,12 +77,12 @@ TWO_CONSUMERS = (
 @pytest.mark.parametrize(
     ("messages", "resend", "consumers", "machines"),
     [
-        (1, False, 1, "system message(m1) copy(m1) consumer reception(m1) delivery(m1)"),
+        (1, False, 1, "system message(m1) copy(m1) session consumer reception(m1) delivery(m1)"),
         (
             1,
             True,
             1,
-            "system message(m1) copy(m1) copy(m1#2) consumer reception(m1) delivery(m1) delivery(m1#2)",
+            "system message(m1) copy(m1) copy(m1#2) session consumer reception(m1) delivery(m1) delivery(m1#2)",
         ),
         (
             2,
@@ -93,15 +96,17 @@ TWO_CONSUMERS = (
             2,
             TWO_CONSUMERS,
         ),
+        (1, False, -2, TWO_CONSUMERS.replace("session(c1) session(c2)", "session")),
     ],
 )
 def test_there_is_one_machine_and_one_event_for_each_index(
     tmp_path: Path, messages: int, consumers: int, machines: str, *, resend: bool
 ) -> None:
-    limits = Bounds(messages=messages, consumers=consumers)
+    limits = Bounds(messages=messages, consumers=abs(consumers), one_session=consumers < 0)
     network = small(tmp_path, ONE_EACH, ONE_EACH_EVENTS, limits, resend_in_doubt=resend)
     assert [instance.label for instance in network.instances] == machines.split()
-    events = {"system": "tick", "message": "post", "copy": "take", "consumer": "lose", "reception": "get"}
+    events = {"system": "tick", "message": "post", "copy": "take", "session": "lose", "consumer": "stop"}
+    events["reception"] = "get"
     names = [
         instance.replace(name := instance.partition("(")[0], events.get(name, "hand")) for instance in machines.split()
     ]
@@ -307,6 +312,8 @@ STRANGE_BOUNDS: list[tuple[dict[str, Any], str]] = [
     ({"faults": {"\x1b[2J"}}, r"there is no fault '\x1b[2J'; the faults are"),
     ({"actions": "recover"}, "actions cannot be 'recover'; it is a set of names, in Python {'name'}"),
     ({"actions": {1}}, "actions cannot have 1; all that is in it are names"),
+    ({"consumers": 2, "one_session": 1}, "one_session cannot be 1; it is true or false"),
+    ({"one_session": True}, "one consumer is in one session as it is; one_session is for several consumers"),
     ({"without": 7}, "without cannot be 7; it is a set of names, in Python {'name'}"),
 ]
 
@@ -328,9 +335,9 @@ def test_composing_many_messages_looks_at_little_more_than_it_makes(monkeypatch:
     """Every machine was asked about every event: messages squared, whatever hears of whom."""
     asked = [0]
 
-    def counted(*arguments: Any) -> bool:
+    def counted(*arguments: Any, one_session: bool) -> bool:
         asked[0] += 1
-        return concerns(*arguments)
+        return concerns(*arguments, one_session=one_session)
 
     monkeypatch.setattr("ackfsm.network.concerns", counted)
     network = compose(shipped(), shipped().configure("jms"), Bounds(messages=30, faults=frozenset(Fault)))
@@ -395,6 +402,7 @@ class _Reference:
                 max_faults=limits.max_faults,
                 messages=limits.messages,
                 consumers=limits.consumers,
+                sessions=1 if limits.one_session else limits.consumers,
                 copy=copy,
                 copies=limits.messages * self.copies,
                 repeats=None if limits.actions else limits.max_faults,
@@ -433,6 +441,7 @@ class _Reference:
             "system": [((), 0)],
             "message": [(index, 0) for index in of_message],
             "copy": [(index, 0) for index in copies],
+            "session": [((), k) for k in ([0] if self.limits.one_session else consumers)],
             "consumer": [((), k) for k in consumers],
             "reception": [(index, k) for index in of_message for k in consumers],
             "delivery": [(index, k) for index in copies for k in consumers],
@@ -470,7 +479,7 @@ class _Reference:
             ((machine, mine), event)
             for (machine, mine), fsm in self.fsms.items()
             for event in fsm.alphabet
-            if event.name == name and stands(event.relation, mine, place)
+            if event.name == name and stands(event.relation, mine, place, one_session=self.limits.one_session)
         ]
 
     def after(self, machine: Machine, state: str, called: EventRef, event: tuple[str, Place]) -> str | None:
@@ -496,23 +505,30 @@ class _Reference:
         return moved
 
 
-def stands(relation: str, mine: Place, its: Place) -> bool:
+def stands(relation: str, mine: Place, its: Place, *, one_session: bool) -> bool:
     """Whether ``its`` is, for a machine at ``mine``, its own place or an earlier, a later, another one."""
     pairs = list(zip(mine[0], its[0], strict=False))
     first = next(((m, i) for m, i in pairs if m != i), None)
     if mine[1] and its[1] and mine[1] != its[1]:
-        return relation == ("elsewhere" if first is None else "other_elsewhere")
+        if first is None:
+            return relation == "elsewhere"
+        if not one_session:
+            return relation == "other_elsewhere"
+        order = {"earlier"} if first[1] < first[0] else {"later", "later_beside"}
+        return relation in {"other", "other_elsewhere", *order}
     if first is None:
         return relation == "own"
-    return relation == "other" or relation == ("earlier" if first[1] < first[0] else "later")
+    return relation in {"other", *({"earlier"} if first[1] < first[0] else {"later", "later_here"})}
 
 
 @settings(max_examples=30)
-@given(configurations(), bounds(), st.integers(1, 3), st.data())
+@given(
+    configurations(), bounds(), st.sampled_from([(1, False), (2, False), (3, False), (2, True), (3, True)]), st.data()
+)
 def test_the_system_is_the_composition_of_its_machines(
-    configuration: Configuration, limits: Bounds, consumers: int, data: st.DataObject
+    configuration: Configuration, limits: Bounds, consuming: tuple[int, bool], data: st.DataObject
 ) -> None:
-    limits = dataclasses.replace(limits, consumers=consumers)
+    limits = dataclasses.replace(limits, consumers=consuming[0], one_session=consuming[1])
     network, reference = compose(shipped(), configuration, limits), _Reference(shipped(), configuration, limits)
     places = [(instance.fsm.name, (instance.index, instance.consumer)) for instance in network.instances]
     assert sorted(places) == sorted(reference.fsms)

@@ -276,7 +276,9 @@ def _arrows(source: str, arrow: str) -> Moves:
     for tail, head, label in re.findall(rf"^ *(\w+) {arrow} (\w+) ?: (.*)$", source, re.MULTILINE):
         plain = re.sub(r"<.*?>|\\n", " ", label)
         words = re.sub(r"\(fault\)|\(cannot\s+happen\)", "", plain)
-        events = re.findall(r"[a-z_]+(?:\((?:other|earlier|later|elsewhere|other_elsewhere)\))?", words)
+        events = re.findall(
+            r"[a-z_]+(?:\((?:other|earlier|later|later_here|later_beside|elsewhere|other_elsewhere)\))?", words
+        )
         found |= {(_plain(captions[tail]), _plain(captions[head]), event) for event in events}
     return found
 

@@ -27,6 +27,7 @@ SEEDS = {
     "002_b2f67897fd2a56da.txt": 10,
     "003_b77b6ec286305aaa.txt": 13,
     "004_e4a41ca9d7686dee.txt": 11,
+    "JMS 6.2.10": 1,
     "JMS 6.2.11": 2,
     "JMS 6.2.15": 1,
     "JMS 6.2.7": 1,
@@ -41,11 +42,10 @@ SEEDS = {
 }
 """How many sentences each document has."""
 
-BEYOND_THE_SEEDS = [51, 52, 53, 54, 56, 57, 58, 59, 60, 63, 64, 65]
+BEYOND_THE_SEEDS = [51, 52, 53, 54, 55, 56, 57, 58, 59, 60, 63, 64, 65]
 """The numbers of the sentences that no seed document states.
 
-Those left out are of what the tables do not have: a session of several consumers (55), settle outcomes (61), and Ack
-Immediately of some messages alone (62).
+Those left out are of what the tables do not have: settle outcomes (61), and Ack Immediately of some messages alone (62).
 """
 
 
@@ -371,9 +371,9 @@ def test_what_is_refuted_ends_with_1(
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (("--id", "C99"), "there is no claim 'C99'; the claims are C01 to C54, C56 to C60 and C63 to C65"),
-        (("--id", "C55"), "there is no claim 'C55'; the claims are C01 to C54, C56 to C60 and C63 to C65"),
-        (("--id", "C1"), "there is no claim 'C1'; the claims are C01 to C54, C56 to C60 and C63 to C65"),
+        (("--id", "C99"), "there is no claim 'C99'; the claims are C01 to C60 and C63 to C65"),
+        (("--id", "C61"), "there is no claim 'C61'; the claims are C01 to C60 and C63 to C65"),
+        (("--id", "C1"), "there is no claim 'C1'; the claims are C01 to C60 and C63 to C65"),
     ],
 )
 def test_what_cannot_be_asked_ends_with_2(

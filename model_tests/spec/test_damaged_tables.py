@@ -207,7 +207,7 @@ DAMAGES = {
     ),
     "a machine per nothing": damage(
         BROKER,
-        "'queue' is not one of ['system', 'message', 'copy', 'consumer', 'reception', 'delivery']",
+        "'queue' is not one of ['system', 'message', 'copy', 'session', 'consumer', 'reception', 'delivery']",
         ("per: copy\n  means: one copy", f"{HERE}per: queue\n  means: one copy"),
     ),
     # events and owners
@@ -216,8 +216,8 @@ DAMAGES = {
         "entry reacts to 'execute'; declare it in events.yaml",
         (EXECUTE, HERE + EXECUTE.replace("execute_consumer_commit", "execute")),
         (
-            "consumer_rollback, execute_consumer_commit: {ignore: it is not",
-            "consumer_rollback, execute_consumer_commit, execute: {ignore: it is not",
+            "consumer_rollback, execute_consumer_commit:\n      {ignore: it is not",
+            "consumer_rollback, execute_consumer_commit, execute:\n      {ignore: it is not",
         ),
     ),
     "a twin of no machine": damage(

@@ -180,8 +180,8 @@ def test_what_it_missed_does_not_come_when_it_is_back(tmp_path: Path) -> None:
     way = [event.label for event in asked("jms", SUBSCRIPTION).ends["missed_undelivered"].steps]
     assert way.index("missed(m1)") < way.index("consumer_link_up")
     spec = copy_of_spec(tmp_path)
-    old = "          when: destination == 'non_durable_subscription' and consumers == 1"
-    replace(spec, "machines/broker.yaml", (old, old.replace("consumers == 1", "consumers == 7")))
+    old = "          when: destination == 'non_durable_subscription' and sessions == 1"
+    replace(spec, "machines/broker.yaml", (old, old.replace("sessions == 1", "sessions == 7")))
     waits = asked("jms", SUBSCRIPTION, specification=tables.load(spec))
     known = asked("jms", SUBSCRIPTION)
     assert waits.exploration.states > known.exploration.states

@@ -134,6 +134,6 @@ def test_one_message_at_a_time_is_acknowledged_ahead(tmp_path: Path) -> None:
     """So one crash of the consumer loses one message (JMS 6.2.10: the last one of the session)."""
     faults = (Fault.CONSUMER_LINK_LOSS, Fault.CONSUMER_CRASH)
     assert acknowledged_ahead(composed(shipped(), "jms", ACKNOWLEDGED_FIRST, faults)) == 1
-    row = 'acknowledge(earlier), acknowledge(later): {%s: "the call that'
+    row = 'acknowledge(later_beside):\n        {%s: "the call that'
     runs_ahead = changed(tmp_path, row % "refuse", row % "ignore")
     assert acknowledged_ahead(composed(runs_ahead, "jms", ACKNOWLEDGED_FIRST, faults)) == 2

@@ -188,9 +188,10 @@ def test_every_event_of_the_system_has_one_owner_with_a_coarser_or_equal_index()
         "system": "",
         "message": "m",
         "copy": "mc",
-        "consumer": "k",
-        "reception": "mk",
-        "delivery": "mck",
+        "session": "s",
+        "consumer": "sk",
+        "reception": "msk",
+        "delivery": "mcsk",
     }
     specification = shipped()
     for name, event in specification.events.items():
@@ -486,6 +487,7 @@ def test_the_settings_that_are_read_are_those_of_the_rows() -> None:
         "max_faults",
         "messages",
         "consumers",
+        "sessions",
         "copy",
         "faults",
         "window",

@@ -372,4 +372,6 @@ def _ref(machine: Machine, name: str, relation: IndexRelation) -> EventRef | Non
     else:
         index = Relation.EARLIER if relation is IndexRelation.EARLIER else Relation.LATER
         candidates = (EventRef(name, index), EventRef(name, Relation.OTHER))
+        if relation is IndexRelation.LATER:
+            candidates = (*candidates, EventRef(name, Relation.LATER_HERE))
     return next((ref for ref in candidates if ref in machine.alphabet), None)

@@ -164,7 +164,7 @@ def check(  # noqa: PLR0913 - the options of a check
         )
     check_forever(bounds, forever or ())
     network = compose(specification, configuration, bounds)
-    promises = specification.promised_absent(configuration, bounds.consumers)
+    promises = specification.promised_absent(configuration, bounds.sessions)
     liveness: Mapping[str, LivenessFinding] = {}
     begun = time.perf_counter()
     if search is not None:

@@ -40,6 +40,17 @@ _BY_HAND: tuple[tuple[str, Mapping[str, object], dict[str, Any]], ...] = (
     ("artemis", {"ack_mode": "SESSION_TRANSACTED"}, {"consumers": 2, "faults": frozenset(), "max_faults": 0}),
     ("solace", {}, {"consumers": 2, "messages": 2, "faults": frozenset(), "max_faults": 0}),
     ("solace", {}, {"consumers": 2, "faults": frozenset({Fault.CONSUMER_LINK_LOSS})}),
+    ("jms", {}, {"consumers": 2, "one_session": True, "faults": frozenset({Fault.CONSUMER_LINK_LOSS})}),
+    (
+        "jms",
+        {"ack_mode": "CLIENT_ACKNOWLEDGE"},
+        {"messages": 2, "consumers": 2, "one_session": True, "faults": frozenset(), "max_faults": 0},
+    ),
+    (
+        "artemis",
+        {"ack_mode": "SESSION_TRANSACTED"},
+        {"consumers": 2, "one_session": True, "faults": frozenset({Fault.CONSUMER_CRASH, Fault.LISTENER_EXCEPTION})},
+    ),
     ("jms", {}, {"consumers": 3, "faults": frozenset(), "max_faults": 0}),
     ("ems", {"max_delivery_attempts": 2}, {"faults": frozenset({Fault.CONSUMER_CRASH}), "max_faults": None}),
     ("artemis", _REATTACHED, {"messages": 2, "faults": frozenset({Fault.PRODUCER_LINK_LOSS}), "max_faults": 2}),
