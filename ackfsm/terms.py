@@ -35,6 +35,7 @@ __all__ = [
     "InputError",
     "ListenerException",
     "NonPersistentHandling",
+    "Outcomes",
     "PreAcknowledgeBy",
     "PrefetchFreed",
     "Profile",
@@ -219,6 +220,19 @@ class AttemptsExhausted(StrEnum):
     DESTROY = "destroy"
 
 
+class Outcomes(StrEnum):
+    """What an application can say of one delivery: each value has those before it as well.
+
+    ``accepted`` is the acknowledgement alone; ``rejected`` also that it failed, or is not to come again;
+    ``released`` also that the delivery does not count; ``undeliverable`` that it is to go to other consumers.
+    """
+
+    ACCEPTED = "accepted"
+    REJECTED = "rejected"
+    RELEASED = "released"
+    UNDELIVERABLE = "undeliverable"
+
+
 class Fault(StrEnum):
     """What may go wrong, one at a time or several (``spec/machines/faults.yaml``)."""
 
@@ -280,7 +294,7 @@ class Configuration:
     ``attempts_exhausted`` says what becomes of a message that has used up its attempts, ``time_to_live``
     whether messages may expire, ``rejection_excludes_delivery`` whether what the broker has rejected is
     delivered by no queue, ``exclusive_consumer`` whether one consumer of the queue is sent all messages
-    while the others wait.
+    while the others wait, ``outcomes`` what an application can say of a delivery besides acknowledging it.
 
     ``profile`` is a :class:`Profile`, or the name of a profile that somebody has written
     himself (:meth:`ackfsm.tables.Specification.with_profile`).
@@ -323,6 +337,7 @@ class Configuration:
     time_to_live: bool
     rejection_excludes_delivery: bool
     exclusive_consumer: bool
+    outcomes: Outcomes
 
     def as_dict(self) -> dict[str, str | int | bool | None]:
         """The configuration as plain JSON values, in the order of the fields."""

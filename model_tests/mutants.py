@@ -82,6 +82,12 @@ def _panel() -> Iterator[System]:
 def _acknowledging() -> Iterator[System]:
     for mode, consumption in product(_MODES, ("receive", "listener")):
         yield _system(ack_mode=f"{mode}_ACKNOWLEDGE", consumption=consumption, actions="recover")
+    settles = "settle_released settle_failed settle_undeliverable settle_rejected"
+    for offered, kept in product(("accepted", "rejected", "released", "undeliverable"), ("dead_letter", "destroy")):
+        one = {"ack_mode": "INDIVIDUAL_ACKNOWLEDGE", "outcomes": offered, "attempts_exhausted": kept}
+        yield _system(actions=settles, **one)  # type: ignore[arg-type]
+        yield _system("qpid-jms", actions=settles, prefetch=1, max_delivery_attempts=2, **one)  # type: ignore[arg-type]
+        yield _system(actions=settles, messages=2, faults=0, **one)  # type: ignore[arg-type]
     for mode, after in product(
         ("AUTO", "CLIENT", "PRE", "EXPLICIT_CLIENT"), ("redeliver", "next_message", "swallow", "acknowledge")
     ):

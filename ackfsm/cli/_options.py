@@ -163,7 +163,7 @@ def add_bounds(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         dest="actions",
-        help="what else applications do: recover, rollback, forward, taken_elsewhere",
+        help="what else applications do: recover, rollback, forward, settle_failed, settle_rejected, taken_elsewhere",
     )
     parser.add_argument(
         "--without",

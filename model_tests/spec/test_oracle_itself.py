@@ -25,6 +25,7 @@ from ackfsm.terms import (
     Fault,
     ListenerException,
     NonPersistentHandling,
+    Outcomes,
     PreAcknowledgeBy,
     PrefetchFreed,
     Profile,
@@ -349,6 +350,7 @@ def test_a_configuration_is_read_whole(setting: Setting) -> None:
         time_to_live=False,
         rejection_excludes_delivery=False,
         exclusive_consumer=False,
+        outcomes=Outcomes.ACCEPTED,
         destination=Destination.QUEUE,
     )
     assert Setting.of(configuration) == setting

@@ -418,6 +418,7 @@ VENDORS = [
     "attempts_exhausted",
     "rejection_excludes_delivery",
     "exclusive_consumer",
+    "outcomes",
 ]
 """The settings by which vendors differ."""
 

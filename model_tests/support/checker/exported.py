@@ -34,6 +34,21 @@ _BY_HAND: tuple[tuple[str, dict[str, object], dict[str, Any]], ...] = (
     ("solace", {}, {"consumers": 2, "messages": 2, "faults": frozenset(), "max_faults": 0}),
     ("solace", {}, {"consumers": 2, "faults": frozenset({Fault.CONSUMER_LINK_LOSS})}),
     ("jms", {}, {"consumers": 3, "faults": frozenset(), "max_faults": 0}),
+    (
+        "solace",
+        {"ack_mode": "CLIENT_ACKNOWLEDGE", "publish_window": 1},
+        {"faults": frozenset({Fault.CONSUMER_LINK_LOSS}), "actions": frozenset({"settle_failed", "settle_rejected"})},
+    ),
+    (
+        "qpid-jms",
+        {"ack_mode": "INDIVIDUAL_ACKNOWLEDGE", "resend_in_doubt": False},
+        {
+            "consumers": 2,
+            "faults": frozenset(),
+            "max_faults": 0,
+            "actions": frozenset({"settle_released", "settle_undeliverable"}),
+        },
+    ),
     ("ems", {"max_delivery_attempts": 2}, {"faults": frozenset({Fault.CONSUMER_CRASH}), "max_faults": None}),
 )
 
