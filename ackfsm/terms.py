@@ -294,7 +294,8 @@ class Configuration:
     ``attempts_exhausted`` says what becomes of a message that has used up its attempts, ``time_to_live``
     whether messages may expire, ``rejection_excludes_delivery`` whether what the broker has rejected is
     delivered by no queue, ``exclusive_consumer`` whether one consumer of the queue is sent all messages
-    while the others wait, ``outcomes`` what an application can say of a delivery besides acknowledging it.
+    while the others wait, ``outcomes`` what an application can say of a delivery besides acknowledging it,
+    ``rollback_requeues`` whether a rollback gives back what was consumed, and does not leave that to the application.
 
     ``profile`` is a :class:`Profile`, or the name of a profile that somebody has written
     himself (:meth:`ackfsm.tables.Specification.with_profile`).
@@ -338,6 +339,7 @@ class Configuration:
     rejection_excludes_delivery: bool
     exclusive_consumer: bool
     outcomes: Outcomes
+    rollback_requeues: bool
 
     def as_dict(self) -> dict[str, str | int | bool | None]:
         """The configuration as plain JSON values, in the order of the fields."""

@@ -82,6 +82,8 @@ def _panel() -> Iterator[System]:
 def _acknowledging() -> Iterator[System]:
     for mode, consumption in product(_MODES, ("receive", "listener")):
         yield _system(ack_mode=f"{mode}_ACKNOWLEDGE", consumption=consumption, actions="recover")
+    yield _system("rabbitmq", ack_mode="SESSION_TRANSACTED", messages=2)
+    yield _system("rabbitmq", ack_mode="SESSION_TRANSACTED", prefetch=1, messages=2)
     settles = "settle_released settle_failed settle_undeliverable settle_rejected"
     for offered, kept in product(("accepted", "rejected", "released", "undeliverable"), ("dead_letter", "destroy")):
         one = {"ack_mode": "INDIVIDUAL_ACKNOWLEDGE", "outcomes": offered, "attempts_exhausted": kept}

@@ -351,6 +351,7 @@ def test_a_configuration_is_read_whole(setting: Setting) -> None:
         rejection_excludes_delivery=False,
         exclusive_consumer=False,
         outcomes=Outcomes.ACCEPTED,
+        rollback_requeues=True,
         destination=Destination.QUEUE,
     )
     assert Setting.of(configuration) == setting

@@ -419,6 +419,7 @@ VENDORS = [
     "rejection_excludes_delivery",
     "exclusive_consumer",
     "outcomes",
+    "rollback_requeues",
 ]
 """The settings by which vendors differ."""
 

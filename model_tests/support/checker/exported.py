@@ -40,6 +40,12 @@ _BY_HAND: tuple[tuple[str, dict[str, object], dict[str, Any]], ...] = (
         {"faults": frozenset({Fault.CONSUMER_LINK_LOSS}), "actions": frozenset({"settle_failed", "settle_rejected"})},
     ),
     (
+        "rabbitmq",
+        {"ack_mode": "SESSION_TRANSACTED"},
+        {"faults": frozenset({Fault.LISTENER_EXCEPTION, Fault.CONSUMER_CRASH})},
+    ),
+    ("jms", {"ack_mode": "CLIENT_ACKNOWLEDGE"}, {"messages": 2, "faults": frozenset({Fault.LISTENER_EXCEPTION})}),
+    (
         "qpid-jms",
         {"ack_mode": "INDIVIDUAL_ACKNOWLEDGE", "resend_in_doubt": False},
         {
