@@ -118,6 +118,8 @@ def _publishing() -> Iterator[System]:
         yield _system(delivery_mode=delivery, send_mode=send)
     for send in _SENDS:
         yield _system(send_mode=send, messages=2)
+    for mode in ("PER_MESSAGE", "WINDOWED"):
+        yield _system("solace", publish_window=9, ack_event_mode=mode, messages=2, actions="ask_at_once")
     windows = product((1, 2), (1, 2, 3), (True, False), ("PER_MESSAGE", "WINDOWED"), (False, True))
     for window, threshold, timer, mode, at_once in windows:
         yield _system(

@@ -55,6 +55,16 @@ _BY_HAND: tuple[tuple[str, dict[str, object], dict[str, Any]], ...] = (
             "actions": frozenset({"settle_released", "settle_undeliverable"}),
         },
     ),
+    (
+        "solace",
+        {"publish_window": 9},
+        {
+            "messages": 2,
+            "faults": frozenset(),
+            "actions": frozenset({"ask_at_once"}),
+            "without": frozenset({"dispatch_first"}),
+        },
+    ),
     ("ems", {"max_delivery_attempts": 2}, {"faults": frozenset({Fault.CONSUMER_CRASH}), "max_faults": None}),
 )
 
