@@ -104,8 +104,8 @@ MUTATIONS = {
     ),
     "redelivery: the mark in memory outlives the broker": Mutation(
         BROKER,
-        'dispatch_first: {to: marked, because: "the mark is gone',
-        'dispatch_first: {refuse: "the mark is gone',
+        '- {to: marked, because: "the mark is gone',
+        '- {refuse: "the mark is gone',
         flagged,
         CRASH,
         IN_MEMORY,
@@ -113,8 +113,8 @@ MUTATIONS = {
     ),
     "redelivery: nothing is marked": Mutation(
         BROKER,
-        "dispatch_first: {to: marked, because: from now on",
-        "dispatch_first: {to: clear, because: from now on",
+        "- {to: marked, because: from now on",
+        "- {to: clear, because: from now on",
         duplicated(GONE),
         GONE,
         STRICT,
