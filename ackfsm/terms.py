@@ -295,7 +295,9 @@ class Configuration:
     whether messages may expire, ``rejection_excludes_delivery`` whether what the broker has rejected is
     delivered by no queue, ``exclusive_consumer`` whether one consumer of the queue is sent all messages
     while the others wait, ``outcomes`` what an application can say of a delivery besides acknowledging it,
-    ``rollback_requeues`` whether a rollback gives back what was consumed, and does not leave that to the application.
+    ``rollback_requeues`` whether a rollback gives back what was consumed, and does not leave that to the application,
+    ``delivery_delay`` whether a message waits for its delivery time, ``redelivery_delay`` whether it waits again before
+    each redelivery.
 
     ``profile`` is a :class:`Profile`, or the name of a profile that somebody has written
     himself (:meth:`ackfsm.tables.Specification.with_profile`).
@@ -340,6 +342,8 @@ class Configuration:
     exclusive_consumer: bool
     outcomes: Outcomes
     rollback_requeues: bool
+    delivery_delay: bool
+    redelivery_delay: bool
 
     def as_dict(self) -> dict[str, str | int | bool | None]:
         """The configuration as plain JSON values, in the order of the fields."""

@@ -148,6 +148,8 @@ def _storing() -> Iterator[System]:
     for durable, exhausted in product((True, False), ("dead_letter", "destroy")):
         yield _system(queue_durable=durable, max_delivery_attempts=1, attempts_exhausted=exhausted, faults=2)
         yield _system(queue_durable=durable, time_to_live=True)
+        yield _system(queue_durable=durable, delivery_delay=True, redelivery_delay=True)
+        yield _system(ack_mode="SESSION_TRANSACTED", queue_durable=durable, delivery_delay=True, redelivery_delay=True)
     for send in ("blocking", "asynchronous"):
         yield _system(resend_in_doubt=True, send_mode=send)
         yield _system(resend_in_doubt=True, send_mode=send, messages=2)

@@ -352,6 +352,8 @@ def test_a_configuration_is_read_whole(setting: Setting) -> None:
         exclusive_consumer=False,
         outcomes=Outcomes.ACCEPTED,
         rollback_requeues=True,
+        delivery_delay=False,
+        redelivery_delay=False,
         destination=Destination.QUEUE,
     )
     assert Setting.of(configuration) == setting

@@ -100,8 +100,8 @@ def test_what_is_undone_keeps_its_place_within_the_prefetch_bound() -> None:
 MUTANTS = {
     "recover() leaves with the session what it has had": (
         "machines/broker.yaml",
-        "      recover, consumer_recover:\n        {to: ready,",
-        "      consumer_recover: {ignore: it stays with the session}\n      recover:\n        {to: ready,",
+        '- {to: ready, because: "what was delivered and not acknowledged is delivered again, marked", source: JMS 6.2.10}',
+        "- {ignore: it stays with the session, source: model}",
         {Anomaly.UNPROCESSED, Anomaly.LOSS},
     ),
     "the application never recovers": (

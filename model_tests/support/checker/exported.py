@@ -65,6 +65,8 @@ _BY_HAND: tuple[tuple[str, dict[str, object], dict[str, Any]], ...] = (
             "without": frozenset({"dispatch_first"}),
         },
     ),
+    ("jms", {"delivery_delay": True}, {"messages": 2, "faults": frozenset({Fault.CONSUMER_CRASH})}),
+    ("jms", {"redelivery_delay": True}, {"messages": 2, "faults": frozenset({Fault.CONSUMER_CRASH})}),
     ("ems", {"max_delivery_attempts": 2}, {"faults": frozenset({Fault.CONSUMER_CRASH}), "max_faults": None}),
 )
 
