@@ -136,8 +136,14 @@ def test_a_table_that_says_otherwise_is_noticed(name: str, tmp_path: Path) -> No
 
 @pytest.mark.parametrize("mode", ["CLIENT_ACKNOWLEDGE", "SESSION_TRANSACTED"])
 def test_an_engine_lets_the_time_pass_at_once(mode: str) -> None:
-    settings = {"ack_mode": mode, "consumption": "receive", **DELIVERY, **REDELIVERY}
-    broker = engine.Broker("jms", specification=shipped(), **settings)
+    broker = engine.Broker(
+        "jms",
+        specification=shipped(),
+        ack_mode=mode,
+        consumption="receive",
+        delivery_delay=True,
+        redelivery_delay=True,
+    )
     with broker.connect().session(mode) as session:
         session.producer("q").send("one", {"n": 1}, message_id="m1")
         if mode == "SESSION_TRANSACTED":
