@@ -100,8 +100,10 @@ def test_what_is_undone_keeps_its_place_within_the_prefetch_bound() -> None:
 MUTANTS = {
     "recover() leaves with the session what it has had": (
         "machines/broker.yaml",
-        '- {to: ready, because: "what was delivered and not acknowledged is delivered again, marked", '
-        "source: JMS 6.2.10}",
+        (
+            '- {to: ready, because: "what was delivered and not acknowledged is delivered again, marked", '
+            "source: JMS 6.2.10}"
+        ),
         "- {ignore: it stays with the session, source: model}",
         {Anomaly.UNPROCESSED, Anomaly.LOSS},
     ),
