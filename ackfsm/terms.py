@@ -35,6 +35,7 @@ __all__ = [
     "InputError",
     "ListenerException",
     "NonPersistentHandling",
+    "Outcomes",
     "PreAcknowledgeBy",
     "PrefetchFreed",
     "Profile",
@@ -219,6 +220,19 @@ class AttemptsExhausted(StrEnum):
     DESTROY = "destroy"
 
 
+class Outcomes(StrEnum):
+    """What an application can say of one delivery: each value has those before it as well.
+
+    ``accepted`` is the acknowledgement alone; ``rejected`` also that it failed, or is not to come again;
+    ``released`` also that the delivery does not count; ``undeliverable`` that it is to go to other consumers.
+    """
+
+    ACCEPTED = "accepted"
+    REJECTED = "rejected"
+    RELEASED = "released"
+    UNDELIVERABLE = "undeliverable"
+
+
 class Fault(StrEnum):
     """What may go wrong, one at a time or several (``spec/machines/faults.yaml``)."""
 
@@ -282,7 +296,10 @@ class Configuration:
     delivered by no queue, ``exclusive_consumer`` whether one consumer of the queue is sent all messages
     while the others wait, ``session_reattachment`` whether a session that sends outlives its connection,
     ``transacted_completion`` whether an asynchronous send completes in a transaction too, before its commit,
-    ``duplicate_dooms_transaction`` whether a duplicate that the broker finds takes its whole transaction with it.
+    ``duplicate_dooms_transaction`` whether a duplicate that the broker finds takes its whole transaction with it, ``outcomes`` what an application can say of a delivery besides acknowledging it,
+    ``rollback_requeues`` whether a rollback gives back what was consumed, and does not leave that to the application,
+    ``delivery_delay`` whether a message waits for its delivery time, ``redelivery_delay`` whether it waits again before
+    each redelivery.
 
     ``profile`` is a :class:`Profile`, or the name of a profile that somebody has written
     himself (:meth:`ackfsm.tables.Specification.with_profile`).
@@ -328,6 +345,10 @@ class Configuration:
     session_reattachment: bool
     transacted_completion: bool
     duplicate_dooms_transaction: bool
+    outcomes: Outcomes
+    rollback_requeues: bool
+    delivery_delay: bool
+    redelivery_delay: bool
 
     def as_dict(self) -> dict[str, str | int | bool | None]:
         """The configuration as plain JSON values, in the order of the fields."""

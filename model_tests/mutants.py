@@ -82,6 +82,14 @@ def _panel() -> Iterator[System]:
 def _acknowledging() -> Iterator[System]:
     for mode, consumption in product(_MODES, ("receive", "listener")):
         yield _system(ack_mode=f"{mode}_ACKNOWLEDGE", consumption=consumption, actions="recover")
+    yield _system("rabbitmq", ack_mode="SESSION_TRANSACTED", messages=2)
+    yield _system("rabbitmq", ack_mode="SESSION_TRANSACTED", prefetch=1, messages=2)
+    settles = "settle_released settle_failed settle_undeliverable settle_rejected"
+    for offered, kept in product(("accepted", "rejected", "released", "undeliverable"), ("dead_letter", "destroy")):
+        one = {"ack_mode": "INDIVIDUAL_ACKNOWLEDGE", "outcomes": offered, "attempts_exhausted": kept}
+        yield _system(actions=settles, **one)  # type: ignore[arg-type]
+        yield _system("qpid-jms", actions=settles, prefetch=1, max_delivery_attempts=2, **one)  # type: ignore[arg-type]
+        yield _system(actions=settles, messages=2, faults=0, **one)  # type: ignore[arg-type]
     for mode, after in product(
         ("AUTO", "CLIENT", "PRE", "EXPLICIT_CLIENT"), ("redeliver", "next_message", "swallow", "acknowledge")
     ):
@@ -110,6 +118,8 @@ def _publishing() -> Iterator[System]:
         yield _system(delivery_mode=delivery, send_mode=send)
     for send in _SENDS:
         yield _system(send_mode=send, messages=2)
+    for mode in ("PER_MESSAGE", "WINDOWED"):
+        yield _system("solace", publish_window=9, ack_event_mode=mode, messages=2, actions="ask_at_once")
     windows = product((1, 2), (1, 2, 3), (True, False), ("PER_MESSAGE", "WINDOWED"), (False, True))
     for window, threshold, timer, mode, at_once in windows:
         yield _system(
@@ -138,6 +148,8 @@ def _storing() -> Iterator[System]:
     for durable, exhausted in product((True, False), ("dead_letter", "destroy")):
         yield _system(queue_durable=durable, max_delivery_attempts=1, attempts_exhausted=exhausted, faults=2)
         yield _system(queue_durable=durable, time_to_live=True)
+        yield _system(queue_durable=durable, delivery_delay=True, redelivery_delay=True)
+        yield _system(ack_mode="SESSION_TRANSACTED", queue_durable=durable, delivery_delay=True, redelivery_delay=True)
     for send in ("blocking", "asynchronous"):
         yield _system(resend_in_doubt=True, send_mode=send)
         yield _system(resend_in_doubt=True, send_mode=send, messages=2)

@@ -163,7 +163,10 @@ def add_bounds(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         dest="actions",
-        help="what else applications do: recover, consumer_close, rollback, forward, taken_elsewhere",
+        help=(
+            "what else applications do: recover, consumer_close, rollback, forward, ask_at_once, settle_failed, settle_released, "
+            "settle_undeliverable, settle_rejected, taken_elsewhere"
+        ),
     )
     parser.add_argument(
         "--without",

@@ -369,7 +369,7 @@ class Session(Closing):
         """Have what is not acknowledged sent again, as soon as the frames before have been read."""
         loop = self.broker.loop
         loop.run_to_quiescence()
-        while not any(loop.perform_link_event(event, receiver) for event in (Event.CONSUMER_ROLLBACK, Event.RECOVER)):
+        while not loop.perform_link_event(Event.RECOVER, receiver):
             row = self.broker.stepper.refusal()
             if row.error is not None:
                 return  # the connection is down, and so the broker has it all back

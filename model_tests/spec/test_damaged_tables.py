@@ -19,7 +19,8 @@ EXECUTE = (
     "source: JMS 6.2.7}"
 )
 WAITS = "{refuse: the response waits for the sync, when: journal_sync_non_transactional"
-NO_SESSION = "recover, consumer_rollback: {refuse: there is no session to recover, error: IllegalStateException"
+NO_SESSION = "{refuse: there is no session to recover, error: IllegalStateException"
+RECOVERS = "      recover, consumer_recover, consumer_rollback:"
 NPSEND = "delivery_mode == 'NON_PERSISTENT'"
 UNCHECKED = f"- value: unconfirmed\n      when: {NPSEND}"
 DISPATCHED = "        - {to: dispatched, because: kept until acknowledged, source: JMS 6.2.10}"
@@ -42,8 +43,11 @@ DAMAGES = {
     # decisions of nobody
     "an alternative without a source": damage(
         BROKER,
-        "redelivery.marked: which row decides requeue is a matter of the configuration, and this one has no source",
-        ("        - {ignore: it stays marked, source: JMS 3.4.7}", f"        {HERE}- {{ignore: it stays marked}}"),
+        "redelivery.clear: which row decides recover_ready is a matter of the configuration",
+        (
+            "        - {ignore: it has not been sent before, source: JMS 3.4.7}",
+            f"        {HERE}- {{ignore: it is new}}",
+        ),
     ),
     "a condition without a source": damage(
         JOURNAL,
@@ -61,7 +65,7 @@ DAMAGES = {
     "an error that the application sees without a source": damage(
         "machines/link.yaml",
         "consumer_link.down: recover ends in IllegalStateException, and the row has no source",
-        (f"      {NO_SESSION}, source: JMS 6.2.10}}", f"      {HERE}{NO_SESSION}}}"),
+        (f"{RECOVERS}\n        {NO_SESSION}, source: JMS 6.2.10}}", f"{HERE}{RECOVERS}\n        {NO_SESSION}}}"),
     ),
     # holes and rows that cannot be
     "a hole": damage(

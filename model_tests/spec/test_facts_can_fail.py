@@ -62,6 +62,10 @@ def flagged(changed: Specification) -> None:
 PRE_BLOCKING = PRE | {"block_on_acknowledge": True}
 IN_MEMORY = STRICT | {"redelivery_mark_persisted": False}
 
+LATE = (
+    "        - {to: delayed, when: redelivery_delay, because: it is sent again after its delay, "
+    "source: ART undelivered-messages; EMS-RDELAY}\n"
+)
 BROKER, CONSUMER, JOURNAL = "machines/broker.yaml", "machines/consumer.yaml", "machines/journal.yaml"
 LINK, PRODUCER, FAULTS = "machines/link.yaml", "machines/producer.yaml", "machines/faults.yaml"
 CRASH, KILL, GONE = Fault.BROKER_CRASH, Fault.BROKER_KILL, Fault.CONSUMER_CRASH
@@ -84,8 +88,8 @@ MUTATIONS = {
     ),
     "entry: what a dead consumer had is removed": Mutation(
         BROKER,
-        "      consumer_crash:\n        {to: ready,",
-        "      consumer_crash:\n        {to: removed,",
+        f"      consumer_crash:\n{LATE}        - {{to: ready,",
+        f"      consumer_crash:\n{LATE}        - {{to: removed,",
         nothing_lost(GONE),
         GONE,
         STRICT,
@@ -94,8 +98,8 @@ MUTATIONS = {
     ),
     "entry: what was on a broken link stays out": Mutation(
         BROKER,
-        "consumer_link_loss:\n        {to: ready,",
-        "consumer_link_loss:\n        {to: dispatched,",
+        f"consumer_link_loss:\n{LATE}        - {{to: ready,",
+        f"consumer_link_loss:\n{LATE}        - {{to: dispatched,",
         nothing_lost(Fault.CONSUMER_LINK_LOSS),
         Fault.CONSUMER_LINK_LOSS,
         STRICT,
@@ -104,8 +108,8 @@ MUTATIONS = {
     ),
     "redelivery: the mark in memory outlives the broker": Mutation(
         BROKER,
-        'dispatch_first: {to: marked, because: "the mark is gone',
-        'dispatch_first: {refuse: "the mark is gone',
+        '- {to: marked, because: "the mark is gone',
+        '- {refuse: "the mark is gone',
         flagged,
         CRASH,
         IN_MEMORY,
@@ -113,8 +117,8 @@ MUTATIONS = {
     ),
     "redelivery: nothing is marked": Mutation(
         BROKER,
-        "dispatch_first: {to: marked, because: from now on",
-        "dispatch_first: {to: clear, because: from now on",
+        "- {to: marked, because: from now on",
+        "- {to: clear, because: from now on",
         duplicated(GONE),
         GONE,
         STRICT,

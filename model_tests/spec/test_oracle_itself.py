@@ -25,6 +25,7 @@ from ackfsm.terms import (
     Fault,
     ListenerException,
     NonPersistentHandling,
+    Outcomes,
     PreAcknowledgeBy,
     PrefetchFreed,
     Profile,
@@ -352,6 +353,10 @@ def test_a_configuration_is_read_whole(setting: Setting) -> None:
         session_reattachment=False,
         transacted_completion=True,
         duplicate_dooms_transaction=False,
+        outcomes=Outcomes.ACCEPTED,
+        rollback_requeues=True,
+        delivery_delay=False,
+        redelivery_delay=False,
         destination=Destination.QUEUE,
     )
     assert Setting.of(configuration) == setting

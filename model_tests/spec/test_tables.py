@@ -420,7 +420,9 @@ VENDORS = [
     "rejection_excludes_delivery",
     "exclusive_consumer",
     "transacted_completion",
-    "duplicate_dooms_transaction",
+    "duplicate_dooms_transaction", 
+    "outcomes",
+    "rollback_requeues",
 ]
 """The settings by which vendors differ."""
 

@@ -105,6 +105,8 @@ class Refinement:
             if not self._step(event.name, index):
                 self.refused = f"{_label(event.name, index)}: {self._reason(event.name, index)}"
         self.performed.append(_label(event.name, index))
+        if event.name == "consumer_rollback":
+            self._try("consumer_recover", ())  # an engine rolls back where nothing is left to recover
 
     def _index(self, event: BoundEvent, subject: Copy | Link) -> Index:
         if isinstance(subject, Link):

@@ -84,7 +84,6 @@ class Fact(enum.StrEnum):
 class Reading(enum.Enum):
     """Where a document can be read in two ways, the one that the oracle does not take by itself."""
 
-    RECOVER_ONE = "after an exception the application has that message again, and not all that it has not acknowledged"
     UP_TO_IN_ORDER_OF_SENDING = "an acknowledgement covers the messages sent before, not those delivered before"
 
 
@@ -463,10 +462,7 @@ def _recovers(s: System, c: Rules, k: int, session: Session) -> Steps:
     thrown = [m for m, state in session.unacknowledged if state == "thrown"]
     if c.transacted or not thrown or not session.link or session.call:
         return
-    if Reading.RECOVER_ONE in c.readings:
-        for m in thrown:
-            yield Event("recover", m), _at(s, k, _to_broker(_without(session, {m}), "requeue", m))
-    elif session.thread is None and not session.to_broker:
+    if session.thread is None and not session.to_broker:
         yield Event("recover", detail=_name(s, k)), _begun_anew(s, k)
 
 
