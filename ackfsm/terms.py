@@ -296,7 +296,8 @@ class Configuration:
     delivered by no queue, ``exclusive_consumer`` whether one consumer of the queue is sent all messages
     while the others wait, ``session_reattachment`` whether a session that sends outlives its connection,
     ``transacted_completion`` whether an asynchronous send completes in a transaction too, before its commit,
-    ``duplicate_dooms_transaction`` whether a duplicate that the broker finds takes its whole transaction with it, ``outcomes`` what an application can say of a delivery besides acknowledging it,
+    ``duplicate_dooms_transaction`` whether a duplicate that the broker finds takes its whole transaction with it,
+    ``outcomes`` what an application can say of a delivery besides acknowledging it,
     ``rollback_requeues`` whether a rollback gives back what was consumed, and does not leave that to the application,
     ``delivery_delay`` whether a message waits for its delivery time, ``redelivery_delay`` whether it waits again before
     each redelivery.

@@ -164,8 +164,8 @@ def add_bounds(parser: argparse.ArgumentParser) -> None:
         default=[],
         dest="actions",
         help=(
-            "what else applications do: recover, consumer_close, rollback, forward, ask_at_once, settle_failed, settle_released, "
-            "settle_undeliverable, settle_rejected, taken_elsewhere"
+            "what else applications do: recover, consumer_close, rollback, forward, ask_at_once, settle_failed, "
+            "settle_released, settle_undeliverable, settle_rejected, producer_close, postpone, taken_elsewhere"
         ),
     )
     parser.add_argument(

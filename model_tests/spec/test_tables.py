@@ -420,7 +420,7 @@ VENDORS = [
     "rejection_excludes_delivery",
     "exclusive_consumer",
     "transacted_completion",
-    "duplicate_dooms_transaction", 
+    "duplicate_dooms_transaction",
     "outcomes",
     "rollback_requeues",
 ]
