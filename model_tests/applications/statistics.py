@@ -22,15 +22,6 @@ FEW = 5
 """An event that so few runs have is performed too seldom, whatever its share is."""
 
 EXCEPTIONS: Mapping[str, str] = {
-    "taken_elsewhere": "no event of an engine: there another consumer is real",
-    "returned_from_elsewhere": "no event of an engine: there another consumer is real",
-    "expired": "no event of an engine: messages do not expire",
-    "missed": "no event of an engine: its destinations are queues",
-    **dict.fromkeys(
-        ("forward", "write_output", "output_delivered"),
-        "no event of an engine: a session sends with its producer, and its two transactions are committed one by one",
-    ),
-    "committed": "no event of an engine: it is how a history shows commit_returned",
     "producer_restart": "an engine has another session where the model starts a process again",
     "consumer_restart": "an engine has another session where the model starts a process again",
     **dict.fromkeys(
@@ -42,7 +33,12 @@ EXCEPTIONS: Mapping[str, str] = {
         "(Engine.finish_telling): no fault finds a record that is written and not synced",
     ),
 }
-"""What is not performed, and why; as soon as one of these is, its row is wrong (:meth:`Statistics.stale`)."""
+"""What is not performed, and why, besides what ``spec/execution.yaml`` says to be not in an engine.
+
+As soon as one of these is performed, its row is wrong (:meth:`Statistics.stale`).
+"""
+
+_NOT_IN_ENGINE = "not_in_engine"
 
 FEATS = (
     "delivered",
@@ -97,21 +93,29 @@ class Statistics:
 
     def rare(self) -> dict[str, float]:
         """The events and feats that are performed too seldom, each with its share."""
-        events = {event: self.share(event) for event in shipped().events if event not in EXCEPTIONS}
+        events = {event: self.share(event) for event in _expected()}
         rare = {event: share for event, share in events.items() if share < LEAST or self.had[event] < FEW}
         feats = {feat: self.feats[feat] / max(1, self.runs) for feat in FEATS}
         return rare | {feat: share for feat, share in feats.items() if share < LEAST_FEATS}
 
     def stale(self) -> list[str]:
-        """The :data:`EXCEPTIONS` that are none: what is performed, and what is no event of the tables."""
-        return [event for event in EXCEPTIONS if self.performed[event] or event not in shipped().events]
+        """What is excepted and is none of that: what is performed, and what is no event of the tables."""
+        agents = _wiring().table.agents
+        absent = (event for event, agent in agents.items() if agent == _NOT_IN_ENGINE)
+        return [event for event in (*EXCEPTIONS, *absent) if self.performed[event] or event not in agents]
 
     def __str__(self) -> str:
         lines = [f"{self.runs:,} runs; of those that have an event, how many perform it:"]
-        events = sorted((self.share(event), event) for event in shipped().events if event not in EXCEPTIONS)
+        events = sorted((self.share(event), event) for event in _expected())
         lines += [f"  {share:6.1%}  {event} (in {self.had[event]:,})" for share, event in events]
         lines += ["Of all runs:", *(f"  {n / max(1, self.runs):6.1%}  {feat}" for feat, n in self.feats.most_common())]
         return "\n".join(lines)
+
+
+def _expected() -> list[str]:
+    """The events that programs have to perform, those that have them."""
+    agents = _wiring().table.agents
+    return [event for event, agent in agents.items() if agent != _NOT_IN_ENGINE and event not in EXCEPTIONS]
 
 
 @functools.lru_cache(maxsize=4096)

@@ -39,6 +39,8 @@ SEEDS = {
     "JMS 3.4.9": 1,
     "A10": 1,
     "RMQ confirms": 1,
+    "SOL-C": 1,
+    "SOL-NET IMessage.AckImmediately": 1,
 }
 """How many sentences each document has."""
 

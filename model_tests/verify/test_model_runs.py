@@ -89,7 +89,7 @@ def test_every_line_of_the_tables_is_one_of_format_1(tmp_path: Path) -> None:
     assert judged(random_run(network, 1), tmp_path).findings.parse_errors == 0
     written = {event.line["event"] for event in shipped().events.values() if event.line}
     assert written <= set(Event)
-    assert set(Event) - written == {"begin", "close", "drained", "fault"}, "these are no event of the tables"
+    assert set(Event) - written == {"begin", "drained", "fault"}, "these are no event of the tables"
     assert {fault for event in shipped().events.values() for fault in event.repairs} <= set(Fault)
 
 
