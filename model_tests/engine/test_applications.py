@@ -14,7 +14,19 @@ from hypothesis import strategies as st
 from model_tests.applications import campaign as applications
 from model_tests.applications.known import KNOWN, Known, known, tells
 from model_tests.applications.mended import MENDED
-from model_tests.applications.programs import Consume, Fault, Program, Send, Sender, T, Worker, houses, program
+from model_tests.applications.programs import (
+    Consume,
+    Fault,
+    Program,
+    Refuse,
+    Send,
+    Sender,
+    Strike,
+    T,
+    Worker,
+    houses,
+    program,
+)
 from model_tests.applications.reports import Failure, Report
 from model_tests.applications.runs import perform
 from model_tests.applications.statistics import EXCEPTIONS, FEW, Statistics
@@ -24,8 +36,18 @@ from model_tests.support.engine.bugs import Paging
 PROGRAMS = 200
 SYSTEMS = 18
 SEED = 20
+_CALLED_BACK = Program("jms", {"send_mode": "asynchronous"}, "Timed(seed=0)", senders=(Sender(transacted=True),))
 SELDOM = {
-    "confirmed_by_range": Program("solace", {"ack_event_mode": "WINDOWED"}, "Timed(seed=0)", phases=(Send(number=4),))
+    "confirmed_by_range": Program("solace", {"ack_event_mode": "WINDOWED"}, "Timed(seed=0)", phases=(Send(number=4),)),
+    "producer_reattached": Program(
+        "artemis",
+        {"session_reattachment": True, "publish_window": 3},
+        "Timed(seed=0)",
+        phases=(Send(number=4, strike=Strike("lose", 3)),),
+    ),
+    "send_completed": dataclasses.replace(_CALLED_BACK, phases=(Send(number=3),)),
+    "send_refused": dataclasses.replace(_CALLED_BACK, phases=(Refuse(), Send(number=3))),
+    "send_failed": dataclasses.replace(_CALLED_BACK, phases=(Send(number=3, strike=Strike("lose", 1)),)),
 }
 """What so few programs do too seldom (thousands do it often enough), each with a program that does it."""
 
