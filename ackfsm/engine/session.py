@@ -366,9 +366,13 @@ class Session(Closing):
         self.broker.wait(lambda: not any(map(_has_sent, self.senders.values())), f"rollback() of {self.name}")
 
     def _requeue_unacked(self, receiver: ReceiverLink) -> None:
-        """Have what is not acknowledged sent again, as soon as the frames before have been read."""
+        """Have what is not acknowledged sent again, as soon as the frames before have been read.
+
+        A transaction that failed is rolled back before; not every broker gives back by that what was delivered.
+        """
         loop = self.broker.loop
         loop.run_to_quiescence()
+        loop.perform_link_event(Event.CONSUMER_ROLLBACK, receiver)
         while not loop.perform_link_event(Event.RECOVER, receiver):
             row = self.broker.stepper.refusal()
             if row.error is not None:

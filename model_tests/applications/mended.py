@@ -237,6 +237,14 @@ MENDED: Mapping[str, Program] = {
         phases=(Throw(who=0, number=2), Send(), Consume(who=2)),
         ending="die",
     ),
+    "an acknowledgement that covers earlier messages is overtaken by the one behind it": Program(
+        "rabbitmq",
+        {"listener_exception": "next_message"},
+        "Timed(seed=29)",
+        29,
+        workers=(Worker(ack_mode="CLIENT_ACKNOWLEDGE", consumption="listener"),),
+        phases=(Send(), Throw(number=2), Send(number=2), Consume(number=2, end="each", timeout=None)),
+    ),
     "a queue is not fed where a message that has just become a dead letter stood first in it": Program(
         "ems",
         {"delivery_mode": "RELIABLE", "prefetch": 1, "max_delivery_attempts": 3},

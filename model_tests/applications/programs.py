@@ -264,6 +264,8 @@ _SETTINGS: Mapping[str, Sequence[object]] = {
     "prefetch": (*[_DEFAULT] * 3, 0, 1, 1, 2, 3),
     "max_delivery_attempts": (*[_DEFAULT] * 4, 0, 2, 3),
     "attempts_exhausted": (_DEFAULT, _DEFAULT, "dead_letter", "destroy"),
+    "delivery_delay": (*[_DEFAULT] * 7, True),
+    "redelivery_delay": (*[_DEFAULT] * 7, True),
     "listener_exception": (_DEFAULT, _DEFAULT, "redeliver", "next_message", "swallow", "acknowledge"),
 }
 """How often a value is tried; one that the system refuses beside those before it is left at its default."""

@@ -127,7 +127,9 @@ def possible(sent: Configuration, kept: Configuration) -> frozenset[str]:
     """
     merged = dataclasses.replace(kept, delivery_mode=sent.delivery_mode, queue_durable=sent.queue_durable)
     machines = list(_machines(sent, merged))
-    events = {str(name) for fsm in machines for name in fsm.events if "(" not in str(name)}
+    agents = _wiring().table.agents
+    names = {str(name) for fsm in machines for name in fsm.events}
+    events = {name for name in names if agents.get(name, _NOT_IN_ENGINE) != _NOT_IN_ENGINE}
     if kept.consumption is not Consumption.LISTENER:
         events.discard("listener_exception")  # the tables do not ask: nobody calls a listener
     while True:

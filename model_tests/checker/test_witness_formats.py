@@ -322,8 +322,8 @@ def network_of(meta: dict[str, Any]) -> Network:
         messages=bounds["messages"],
         faults=faults,
         max_faults=bounds["max_faults"],
-        actions=frozenset(bounds["actions"]),
-        without=frozenset(bounds["without"]),
+        actions=frozenset(bounds.get("actions", ())),
+        without=frozenset(bounds.get("without", ())),
     )
     return compose(shipped(), configuration_of(meta["configuration"]), told)
 

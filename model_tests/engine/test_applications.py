@@ -33,7 +33,7 @@ from model_tests.applications.statistics import EXCEPTIONS, FEW, Statistics
 from model_tests.applications.testbed import Molds
 from model_tests.support.engine.bugs import Paging
 
-PROGRAMS = 200
+PROGRAMS = 300
 SYSTEMS = 18
 SEED = 20
 _CALLED_BACK = Program("jms", {"send_mode": "asynchronous"}, "Timed(seed=0)", senders=(Sender(transacted=True),))

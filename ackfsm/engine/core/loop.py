@@ -234,12 +234,20 @@ class RunLoop:
                 scope.owner.lose_connection()
             elif isinstance(subject, Link):
                 self.perform_link_event(event.name, subject)
-            elif not self._is_covered_by_range(event, subject, sent) and not self.perform(
-                _arrival_event(event, subject), subject
-            ):
+            elif not self._is_covered_by_range(event, subject, sent) and not self._read(event, subject):
                 self._block(subject)
 
         self.schedule(at, arrives)
+
+    def _read(self, event: BoundEvent, subject: Copy) -> bool:
+        """The broker reads a frame, and before it those of earlier messages that it covers: they are one frame."""
+        while not self.perform(_arrival_event(event, subject), subject):
+            if event.agent != Agent.CONSUMER_TO_BROKER or not event.broadcasts:
+                return False
+            other = self.stepper.refuser(event, subject)
+            if not isinstance(other, Copy) or other.key >= subject.key or not self._read(event, other):
+                return False
+        return True
 
     def _is_covered_by_range(self, event: BoundEvent, copy: Copy, sent: int) -> bool:
         """Whether a frame that was sent at the same moment for a later copy covers this one too: cumulative."""
