@@ -72,7 +72,7 @@ class System:
         return {ends: tuple(events) for ends, events in found.items()}
 
     def by_lane(self) -> Mapping[Lane, tuple[Machine, ...]]:
-        """The machines by lane: the one that their file is named after, else that of most events that they decide."""
+        """The machines by lane: the one that they or their file are named after, else that of most of their events."""
         found: dict[Lane, list[Machine]] = {lane: [] for lane in Lane}
         for name, machines in self.lanes.items():
             for machine in machines:
@@ -80,6 +80,9 @@ class System:
         return {lane: tuple(machines) for lane, machines in found.items()}
 
     def _lane_of(self, machine: Machine) -> Lane:
+        named = machine.name.replace("_", " ")
+        if named in set(Lane):
+            return Lane(named)
         decided = [shared.event.lane for shared in self.events if shared.owner == machine.name]
         return max(Lane, key=decided.count) if decided else Lane.FAULT
 

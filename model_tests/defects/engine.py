@@ -221,8 +221,8 @@ _TRANSACTIONS = (
         "commit-without-the-last-message",
         "the message that was received last is not in the transaction that commits, and comes again",
         _SESSION,
-        "        self.finish_processing()\n        self.broker.loop.run_to_quiescence()\n        self.ensure_open()",
-        "        self.broker.loop.run_to_quiescence()\n        self.ensure_open()",
+        "self.finish_processing()\n        self.broker.loop.run_to_quiescence()\n        self._await_completions(",
+        "self.broker.loop.run_to_quiescence()\n        self._await_completions(",
         noticed_by="engine/transactions::test_a_commit_whose_session_is_gone_is_resolved_at_a_restart",
     ),
     Defect(

@@ -256,8 +256,12 @@ DAMAGES = {
         PRODUCER,
         "producer: send(other) has no other index; drop (other)",
         (
-            "      producer_crash: {to: down",
-            f"      {HERE}send(other): {{ignore: x}}\n      producer_crash: {{to: down",
+            "    running:\n      producer_crash: {to: down",
+            f"    running:\n      {HERE}send(other): {{ignore: x}}\n      producer_crash: {{to: down",
+        ),
+        (
+            "    closed:\n      producer_crash: {to: down",
+            "    closed:\n      send(other): {ignore: x}\n      producer_crash: {to: down",
         ),
         (
             "      producer_crash: {refuse: it is down",

@@ -61,10 +61,15 @@ def test_a_transaction_that_is_stored_in_parts_or_late_is_torn_by_the_broker_alo
 
 
 MUTANTS = {
-    "an output outlives the rollback of its transaction": (
+    "an output outlives the session of its transaction": (
         Fault.CONSUMER_CRASH,
-        "        {to: none, because: a transaction that does not commit leaves nothing",
-        "        {to: volatile, because: a transaction that does not commit leaves nothing",
+        "consumer_crash, broker_crash, broker_kill, journal_failure:\n        {to: none, because: a transaction",
+        "consumer_crash, broker_crash, broker_kill, journal_failure:\n        {to: volatile, because: a transaction",
+    ),
+    "an output outlives the rollback of its transaction": (
+        Fault.LISTENER_EXCEPTION,
+        "consumer_recover, consumer_rollback:\n        {to: none, because: a transaction",
+        "consumer_recover, consumer_rollback:\n        {to: volatile, because: a transaction",
     ),
     "an output is delivered before its commit is stored": (
         Fault.BROKER_KILL,

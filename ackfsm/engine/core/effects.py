@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterator
 
 from ackfsm.engine.core.dead_letters import DeadLetters
@@ -9,10 +10,11 @@ from ackfsm.engine.core.host import Host
 from ackfsm.engine.core.instances import Copy, Link, Outcome, Queue, ReceiverLink, SenderLink
 from ackfsm.engine.core.loop import RunLoop
 from ackfsm.engine.core.model import Role
-from ackfsm.engine.core.names import Completion, ConsumerTransaction, DuplicateId, Entry, Event, Machine, Record
+from ackfsm.engine.core.names import Condition, ConsumerTransaction, DuplicateId, Entry, Event, Machine, Record
 from ackfsm.engine.core.queues import Queues
 from ackfsm.engine.core.stepper import Effect
 from ackfsm.engine.core.table import SendOutcome
+from ackfsm.terms import Configuration
 
 __all__ = ["EventEffects"]
 
@@ -50,7 +52,7 @@ class EventEffects:
         table = self._stepper.model.table
         for event, row in table.send_outcomes.items():
             effect = self._outcome_effect(row)
-            yield event, _unless_it_completes_later(effect) if event == Event.SEND_IN_TRANSACTION else effect
+            yield event, self._unless_it_completes_later(effect) if event == Event.SEND_IN_TRANSACTION else effect
         for event, outcome in table.transaction_outcomes.items():
             yield event, self._transaction_effect(outcome)
         for fault in _LINK_FAULTS:
@@ -98,6 +100,25 @@ class EventEffects:
                 callbacks.append(lambda: callback(message))
 
         return resolved
+
+    def _unless_it_completes_later(self, effect: Callable[[Copy], None]) -> Callable[[Copy], None]:
+        """What is sent in a transaction has its outcome at once, unless its callback waits for the broker.
+
+        That is asked of its configuration and not of its state, which may be a later one by now.
+        """
+        specification = self._stepper.model.specification
+        condition = specification.conditions[Condition.COMPLETES_TRANSACTED_SENDS]
+
+        @functools.cache
+        def completes_later(sent_under: Configuration) -> bool:
+            return condition.holds(specification.environment(sent_under))
+
+        def sent(copy: Copy) -> None:
+            sent_under = copy.binding.send_config
+            if sent_under is None or not completes_later(sent_under):
+                effect(copy)
+
+        return sent
 
     def _rejected(self, copy: Copy) -> None:
         copy.message.queue.rejected += 1
@@ -195,16 +216,6 @@ class EventEffects:
                 state = each.groups[Role.CONSUMER].state_of(Machine.CONSUMER_TRANSACTION)
                 if each.owner is not None and state in _LOST_WITH_LINK:
                     each.owner.record_outcome("rolled_back")
-
-
-def _unless_it_completes_later(effect: Callable[[Copy], None]) -> Callable[[Copy], None]:
-    """What is sent in a transaction has its outcome at once, unless its callback waits for the broker."""
-
-    def sent(copy: Copy) -> None:
-        if copy.state_of(Machine.COMPLETION) == Completion.NONE:
-            effect(copy)
-
-    return sent
 
 
 def _sender_of(copy: Copy) -> SenderLink:
