@@ -35,7 +35,7 @@ def test_dups_ok_of_classic_is_auto_by_the_same_rows() -> None:
 
 def test_client_and_individual_part_with_the_second_message() -> None:
     pair = pairs("solace-jms")["INDIVIDUAL receive", "CLIENT receive"]
-    assert {machine for machine, _, _ in pair.rows} == {"ack_call", "ack_frame"}
+    assert {machine for machine, _, _ in pair.rows} == {"ack_call", "ack_frame", "recovery"}
     assert pair.with_two_messages is False
     assert pair.two_messages is not None
     assert pair.two_messages.only is not None

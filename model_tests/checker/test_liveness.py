@@ -550,8 +550,8 @@ def test_the_command_refuses_what_cannot_go_on_for_ever(capsys: pytest.CaptureFi
         ("pending: [staged,", f"pending: {HERE}[stage,", "entry is pending in 'stage', which is no state of it"),
         (
             (
-                "      pending: "
-                "[staged, committing, ready, dispatched, acked_in_transaction, with_other_consumer, crashed]\n"
+                "      pending: [staged, committing, delayed, ready, set_aside, dispatched, acked_in_transaction, "
+                "with_other_consumer, crashed]\n"
             ),
             "",
             "it is not said where entry is pending",

@@ -284,9 +284,8 @@ def test_tables_that_read_faults_elsewhere_are_composed_for_each_scenario(tmp_pa
         spec,
         "machines/broker.yaml",
         (
-            '      requeue: {to: ready, because: "redelivered, marked", source: JMS 8.7; RMQ confirms}',
+            '        - {to: ready, because: "redelivered, marked", source: JMS 8.7; RMQ confirms}',
             """\
-      requeue:
         - {to: removed, when: "'consumer_crash' in faults", because: nonsense, source: model}
         - {to: ready, because: "redelivered, marked", source: JMS 8.7; RMQ confirms}""",
         ),

@@ -251,7 +251,7 @@ def test_no_state_at_rest_is_left_out(chosen: Mapping[str, object], bounds: Mapp
     ("chosen", "bounds", "states"),
     [
         ({}, {"messages": 2}, (14_957, 5_789)),
-        ({"ack_mode": "CLIENT_ACKNOWLEDGE"}, {"messages": 2}, (42_083, 10_429)),
+        ({"ack_mode": "CLIENT_ACKNOWLEDGE"}, {"messages": 2}, (42_028, 10_407)),
         ({"ack_mode": "SESSION_TRANSACTED"}, {"messages": 2}, (12_798, 4_643)),
         ({"resend_in_doubt": True}, {"messages": 1}, None),
         ({}, {"max_faults": 2}, None),

@@ -33,8 +33,8 @@ SETTINGS = {
 
 
 DEFAULT = SPEC.configure(None, {"profile": "jms"})
-LARGE = 3_120
-"""Two levels of two messages have more states than that."""
+LARGE = 3_000
+"""Three levels of two messages have more states than that."""
 
 
 def _network(profile: str, *, messages: int = 1) -> Network:
@@ -57,7 +57,7 @@ def test_small_levels_are_searched_as_in_one_process(profile: str, spark_session
 
 
 def test_spark_finds_what_one_process_finds(spark_session: SparkSession, tmp_path: Path) -> None:
-    """The two largest levels go through Spark, the others do not; each sees what the other found."""
+    """The three largest levels go through Spark, the others do not; each sees what the other found."""
     network = _network("jms", messages=2)
     local = explore.explore(network)
     found = spark.explore(network, session=spark_session, checkpoint=tmp_path, small=LARGE)

@@ -202,8 +202,8 @@ MUTATIONS = {
     ),
     "producer_link: a call on a broken connection never fails": Mutation(
         LINK,
-        "in_doubt, commit_failed: {to: down, because: no answer can come any more, source: JMS 7.3.2}",
-        "in_doubt, commit_failed: {refuse: never}",
+        "in_doubt, commit_failed, send_failed: {to: down, because: no answer can come any more, source: JMS 7.3.2}",
+        "in_doubt, commit_failed, send_failed: {refuse: never}",
         answered(Fault.PRODUCER_LINK_LOSS, STRICT),
         Fault.PRODUCER_LINK_LOSS,
         STRICT,

@@ -313,7 +313,7 @@ def test_a_row_a_state_or_a_machine_shows_its_rows_and_spells_its_conditions(
     row, state, machine, event = (
         ask(capsys, word) for word in ("entry.absent.accept", "entry.absent", "entry", "entry.accept")
     )
-    assert row.count("broker.yaml:") == 2
+    assert row.count("broker.yaml:") == 3
     assert "condition transacted" in row
     assert "ack_mode == 'SESSION_TRANSACTED'" in row
     assert row.count("broker.yaml:") < state.count("broker.yaml:") < machine.count("broker.yaml:")
