@@ -173,7 +173,8 @@ def test_what_is_known_of_a_system_and_not_in_the_tables_is_said() -> None:
     assert f"max_delivery_attempts={limit + 1}" in refusal("rabbitmq", {"delivery-limit": str(limit)})
     assert configured("rabbitmq", max_delivery_attempts=limit + 1).max_delivery_attempts == 21
     unmodelled = {(name, d.source): d.what for name, table in profiles.items() for d in table.deviates if d.unmodelled}
-    assert "NO_ACKNOWLEDGE" in unmodelled["ems", "EMS-NOACK"]
+    durable = {"ack_mode": "NO_ACKNOWLEDGE", "destination": "durable_subscription"}
+    assert "durable subscribers cannot consume without acknowledging" in refusal("ems", durable)
     assert "prefetch=none" in unmodelled["ems", "EMS-PREF"]
     assert not configured("rabbitmq").rollback_requeues, "it was not in the tables before"
 
