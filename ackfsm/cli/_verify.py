@@ -19,7 +19,7 @@ from ackfsm.terms import AckfsmError, Anomaly, Configuration, HostError, InputEr
 from ackfsm.text import in_words, quoted, shown
 
 if TYPE_CHECKING:
-    from ackfsm import history
+    from ackfsm import verify
 
 __all__ = ["add_verify"]
 
@@ -89,10 +89,10 @@ def _never(options: Sequence[str], specification: tables.Specification) -> tuple
     """The anomalies of ``--never``, each once.  Raises :class:`InputError` for one that no history can show."""
     if not options:
         return ()
-    from ackfsm import history
+    from ackfsm import verify
 
     names = [name.strip() for option in options for name in option.split(",")]
-    showable = history.shown_anomalies(specification)
+    showable = verify.shown_anomalies(specification)
     for name in names:
         if name not in showable:
             why = f"a history does not show {name}" if name in set(Anomaly) else f"there is no anomaly {quoted(name)}"
@@ -119,7 +119,7 @@ def _answer(
     path: str,
     examine: _Examine,
     never: Sequence[Anomaly],
-) -> history.Result | InputError | HostError:
+) -> verify.Result | InputError | HostError:
     """The verdict on one history, or why there is none: a bad one of several does not hide the others' answers."""
     try:
         return _judged(arguments, specification, path, examine, never)
@@ -129,21 +129,21 @@ def _answer(
         return error
 
 
-def _as_json(path: str, answer: history.Result | AckfsmError) -> dict[str, Any]:
+def _as_json(path: str, answer: verify.Result | AckfsmError) -> dict[str, Any]:
     return {"history": path, "error": str(answer)} if isinstance(answer, AckfsmError) else answer.as_json()
 
 
 _OVER: Final = ("--profile", "--url", "--set", "--api")
 """The options that go before a header."""
 
-_Configure: TypeAlias = "Callable[[history.Header | None], Configuration | None]"
-_Examine: TypeAlias = "Callable[[str, _Configure], history.Findings]"
+_Configure: TypeAlias = "Callable[[verify.Header | None], Configuration | None]"
+_Examine: TypeAlias = "Callable[[str, _Configure], verify.Findings]"
 
 
 @contextlib.contextmanager
 def _examiner(arguments: argparse.Namespace, specification: tables.Specification, skew: int) -> Iterator[_Examine]:
     """What examines one history: this process, or Spark, as ``--engine`` says."""
-    from ackfsm import history
+    from ackfsm import verify
 
     with spark_session(arguments) as session:
         if session is None:
@@ -152,15 +152,15 @@ def _examiner(arguments: argparse.Namespace, specification: tables.Specification
             from ackfsm import spark
 
             yield lambda path, configure: spark.examine(
-                path, specification, configure(history.read_header(path)), session, skew=skew
+                path, specification, configure(verify.read_header(path)), session, skew=skew
             )
 
 
-def _examine_here(specification: tables.Specification, skew: int, path: str, configure: _Configure) -> history.Findings:
-    from ackfsm import history
+def _examine_here(specification: tables.Specification, skew: int, path: str, configure: _Configure) -> verify.Findings:
+    from ackfsm import verify
 
-    recorded = history.read(path)
-    return history.examine(recorded, specification, configure(recorded.header), skew=skew)
+    recorded = verify.read(path)
+    return verify.examine(recorded, specification, configure(recorded.header), skew=skew)
 
 
 def _judged(
@@ -169,8 +169,8 @@ def _judged(
     path: str,
     examine: _Examine,
     never: Sequence[Anomaly],
-) -> history.Result:
-    from ackfsm import history
+) -> verify.Result:
+    from ackfsm import verify
 
     with progress_line("reading"):
         findings = examine(path, lambda header: _configuration(specification, arguments, header, path))
@@ -188,11 +188,11 @@ def _judged(
                 progress=progress,
             )
             why = {anomaly: explore.why_undecided(specification, anomaly) for anomaly in Anomaly}
-    return history.judge(findings, allowed, why, specification.guarantees, never)
+    return verify.judge(findings, allowed, why, specification.guarantees, never)
 
 
 def _configuration(
-    specification: tables.Specification, arguments: argparse.Namespace, header: history.Header | None, path: str
+    specification: tables.Specification, arguments: argparse.Namespace, header: verify.Header | None, path: str
 ) -> Configuration | None:
     """The configuration of a history: its header's, with the options over it; ``None`` without any."""
     recorded = (header and header.config) or {}

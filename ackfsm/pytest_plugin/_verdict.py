@@ -22,7 +22,7 @@ from ackfsm.terms import Anomaly, Configuration, Fault, HostError, InputError
 from ackfsm.text import shown
 
 if TYPE_CHECKING:
-    from ackfsm.history import Findings
+    from ackfsm.verify import Findings
 
 __all__ = ["endless", "failure_context", "failure_report"]
 
@@ -96,14 +96,14 @@ class _Verdict:
 
 def _verify(trial: Trial, *, strictly: bool) -> _Verdict:
     """Verify the history; ``strictly``: it has to be complete, with every queue empty."""
-    from ackfsm import history
+    from ackfsm import verify
 
     trial.broker.use_in_this_thread()
     if strictly:
         _drain(trial)
     configurations = trial.configurations or {trial.broker.configuration}
     findings = _examined(trial, min(configurations, key=repr))
-    result = history.judge(findings, {}, guarantees=trial.broker.specification.guarantees)
+    result = verify.judge(findings, {}, guarantees=trial.broker.specification.guarantees)
     forbidden = _forbidden(trial, configurations)
     unknown = [each for each in forbidden if each in findings.anomalies and findings.anomalies[each].unknown]
     if strictly and unknown:
@@ -135,13 +135,13 @@ def _forbidden(trial: Trial, configurations: Collection[Configuration]) -> dict[
 
 
 def _examined(trial: Trial, configuration: Configuration) -> Findings:
-    from ackfsm import history
+    from ackfsm import verify
 
     with _folder() as folder:
         file = folder / "history.jsonl"
         files.write_file(file, "".join(f"{line}\n" for line in _lines(trial)).encode())
-        recorded = history.read(file)
-        return history.examine(recorded, trial.broker.specification, configuration, tells_processed=True)
+        recorded = verify.read(file)
+        return verify.examine(recorded, trial.broker.specification, configuration, tells_processed=True)
 
 
 @contextlib.contextmanager

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as sf
 
-from ackfsm.history._actions import CONSUMER_FAULTS, RECOVERING
 from ackfsm.spark._covering import before, first_covering
+from ackfsm.verify._actions import CONSUMER_FAULTS, RECOVERING
 
 __all__ = ["closed_early", "competing_consumer_failed", "redelivered_after_recover"]
 

@@ -7,7 +7,7 @@ from typing import Final
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 
-from ackfsm.history._clocks import COMMITTED, SENT, Clocks, Demands
+from ackfsm.verify._clocks import COMMITTED, SENT, Clocks, Demands
 
 __all__ = ["demands_of", "put_right"]
 

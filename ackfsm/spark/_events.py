@@ -15,8 +15,8 @@ from typing import Final
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 
-from ackfsm.history._format import Event
 from ackfsm.terms import AckScope, Fault
+from ackfsm.verify._format import Event
 
 __all__ = ["NUMBERED", "Overview", "events_of", "is_collision_free", "kinds_of", "names_of", "overview_of"]
 

@@ -14,15 +14,6 @@ from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, Row, SparkSession, Window
 from pyspark.sql import functions as sf
 
-from ackfsm.history import Finding, Findings
-from ackfsm.history._actions import ACTIONS, RECOVER, RECOVERING, TAKEN_ELSEWHERE
-from ackfsm.history._clocks import Clocks, clocks_of
-from ackfsm.history._counters import COUNTERS, MESSAGES
-from ackfsm.history._format import Event
-from ackfsm.history._recording import unless_early, unless_unrecorded, unless_unrecorded_again
-from ackfsm.history._source import Source, source_of
-from ackfsm.history._verdict import EXAMPLES, UNCONFIGURED, undrained
-from ackfsm.history._watch import folded_properties, needs_configuration, prefetch_of, window_of
 from ackfsm.spark._actions import closed_early, competing_consumer_failed, redelivered_after_recover
 from ackfsm.spark._clocks import demands_of, put_right
 from ackfsm.spark._count import count_regressions, over_delivered, reordered, torn_transactions, window_overruns
@@ -33,6 +24,15 @@ from ackfsm.spark._read import input_error, read_lines, unreadable_of
 from ackfsm.spark._recording import came_early, silent_of
 from ackfsm.tables import Property, Specification
 from ackfsm.terms import AckfsmError, Anomaly, Configuration
+from ackfsm.verify import Finding, Findings
+from ackfsm.verify._actions import ACTIONS, RECOVER, RECOVERING, TAKEN_ELSEWHERE
+from ackfsm.verify._clocks import Clocks, clocks_of
+from ackfsm.verify._counters import COUNTERS, MESSAGES
+from ackfsm.verify._format import Event
+from ackfsm.verify._recording import unless_early, unless_unrecorded, unless_unrecorded_again
+from ackfsm.verify._source import Source, source_of
+from ackfsm.verify._verdict import EXAMPLES, UNCONFIGURED, undrained
+from ackfsm.verify._watch import folded_properties, needs_configuration, prefetch_of, window_of
 
 __all__ = ["examine"]
 
@@ -71,10 +71,10 @@ def examine(
         skew: by how many nanoseconds the clocks of two processes may differ.
 
     Returns:
-        what :func:`ackfsm.history.examine` finds in the same history, to the letter but for ``engine``.
+        what :func:`ackfsm.verify.examine` finds in the same history, to the letter but for ``engine``.
 
     Raises:
-        InputError: the file as a whole is at fault; the sentence is that of :func:`ackfsm.history.read`.
+        InputError: the file as a whole is at fault; the sentence is that of :func:`ackfsm.verify.read`.
         AckfsmError: Spark gave up.
     """
     source = source_of(path)

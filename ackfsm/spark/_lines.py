@@ -17,11 +17,11 @@ from pyspark.sql import (  # noqa: TC002 - Spark is there wherever this module i
     SparkSession,
 )
 
-from ackfsm.history import ParseError
-from ackfsm.history._format import FIELDS, Kind
-from ackfsm.history._source import Source
 from ackfsm.terms import InputError
 from ackfsm.text import shown
+from ackfsm.verify import ParseError
+from ackfsm.verify._format import FIELDS, Kind
+from ackfsm.verify._source import Source
 
 __all__ = [
     "EVENT_COLUMNS",

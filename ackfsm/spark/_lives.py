@@ -18,8 +18,8 @@ from typing import Final
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 
-from ackfsm.history._expand import ENDS_FOR_SENDS
-from ackfsm.history._format import OBSERVED_AS, Event, Observable
+from ackfsm.verify._expand import ENDS_FOR_SENDS
+from ackfsm.verify._format import OBSERVED_AS, Event, Observable
 
 __all__ = ["ANY_NUMBER", "CLEAN_PATTERNS", "DIRECT", "lives", "pre_aggregated"]
 

@@ -12,10 +12,10 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 
-from ackfsm.history._arrays import States
-from ackfsm.history._fold import Machines, fold, fold_batches
-from ackfsm.history._format import OBSERVABLES, observable_code
 from ackfsm.spark._lives import CLEAN_PATTERNS
+from ackfsm.verify._arrays import States
+from ackfsm.verify._fold import Machines, fold, fold_batches
+from ackfsm.verify._format import OBSERVABLES, observable_code
 
 __all__ = ["marks_of_clean_patterns", "marks_of_suspects", "names_of", "shown"]
 

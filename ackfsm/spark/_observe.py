@@ -15,12 +15,12 @@ from typing import Final
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as sf
 
-from ackfsm.history._expand import ACTS_FOR_DELIVERIES, ENDS_FOR_SENDS
-from ackfsm.history._format import Event, Observable
 from ackfsm.spark._covering import before, first_covering, through
 from ackfsm.spark._events import Overview
 from ackfsm.spark._lives import DIRECT
 from ackfsm.terms import AckScope, Fault
+from ackfsm.verify._expand import ACTS_FOR_DELIVERIES, ENDS_FOR_SENDS
+from ackfsm.verify._format import Event, Observable
 
 __all__ = ["MOMENT", "closed_sends", "covering_acks", "observables"]
 

@@ -18,12 +18,12 @@ import pyarrow.types as pt
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
-from ackfsm.history._format import ALWAYS, FIELDS, NAMED_MESSAGE_SCOPES, NEEDS, NOT_NEGATIVE, VOCABULARY, Kind
-from ackfsm.history._lines import drop_invalid
-from ackfsm.history._open import input_errors
-from ackfsm.history._parquet import columns_of
-from ackfsm.history._source import Source
 from ackfsm.spark._lines import EVENT_COLUMNS, PARSE_ERRORS_DDL, Lines, ddl, parse_error_row, reader, spark_names, uri
+from ackfsm.verify._format import ALWAYS, FIELDS, NAMED_MESSAGE_SCOPES, NEEDS, NOT_NEGATIVE, VOCABULARY, Kind
+from ackfsm.verify._lines import drop_invalid
+from ackfsm.verify._open import input_errors
+from ackfsm.verify._parquet import columns_of
+from ackfsm.verify._source import Source
 
 __all__ = ["read_parquet"]
 

@@ -8,11 +8,11 @@ from typing import Final
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as sf
 
-from ackfsm.history._format import Event
-from ackfsm.history._prefetch import OF_ITS_MESSAGE, OF_ITS_SESSION, OF_ITS_TRANSACTION, Prefetch
 from ackfsm.spark._covering import before, first_covering
 from ackfsm.spark._events import Overview
 from ackfsm.spark._observe import MOMENT, covering_acks
+from ackfsm.verify._format import Event
+from ackfsm.verify._prefetch import OF_ITS_MESSAGE, OF_ITS_SESSION, OF_ITS_TRANSACTION, Prefetch
 
 __all__ = ["prefetch_overruns"]
 
@@ -22,7 +22,7 @@ _BEFORE: Final = (Window.unboundedPreceding, -1)
 def prefetch_overruns(events: DataFrame, overview: Overview, prefetch: Prefetch) -> DataFrame:
     """Each ``message`` that was delivered while ``prefetch.bound`` deliveries of its session and queue were open.
 
-    What ends a delivery, and which are counted together, is told in :mod:`ackfsm.history._prefetch`.
+    What ends a delivery, and which are counted together, is told in :mod:`ackfsm.verify._prefetch`.
     """
     ended = _ended(_certain(events, prefetch), events, overview)
     steps = sf.expr("array(struct(at.t, at.line, 1 as step), struct(end_at.t, end_at.line, -1 as step))")

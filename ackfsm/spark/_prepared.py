@@ -9,14 +9,14 @@ import itertools
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
 
-from ackfsm.history._fold import Machines
-from ackfsm.history._watch import machines_of
 from ackfsm.spark._events import Overview, events_of, is_collision_free, kinds_of, names_of, overview_of
 from ackfsm.spark._lives import lives, pre_aggregated
 from ackfsm.spark._marks import marks_of_suspects
 from ackfsm.spark._observe import MOMENT, closed_sends, observables
 from ackfsm.tables import Specification
 from ackfsm.terms import Configuration
+from ackfsm.verify._fold import Machines
+from ackfsm.verify._watch import machines_of
 
 __all__ = ["Names", "PreparedHistory", "keep", "names_in", "study_of"]
 

@@ -10,15 +10,15 @@ from typing import Final
 from pyspark.sql import Row, SparkSession
 from pyspark.sql import functions as sf
 
-from ackfsm.history import ParseError, read
-from ackfsm.history._lines import REPORTED
-from ackfsm.history._open import opened
-from ackfsm.history._read import headers_beside
-from ackfsm.history._source import Form, Source
 from ackfsm.spark._lines import Lines
 from ackfsm.spark._parquet import read_parquet
 from ackfsm.spark._text import read_text
 from ackfsm.terms import InputError
+from ackfsm.verify import ParseError, read
+from ackfsm.verify._lines import REPORTED
+from ackfsm.verify._open import opened
+from ackfsm.verify._read import headers_beside
+from ackfsm.verify._source import Form, Source
 
 __all__ = ["input_error", "read_lines", "unreadable_of"]
 

@@ -7,9 +7,9 @@ from typing import Final
 from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as sf
 
-from ackfsm.history._clocks import Clocks
-from ackfsm.history._recording import Early, Silent
 from ackfsm.spark._prepared import PreparedHistory
+from ackfsm.verify._clocks import Clocks
+from ackfsm.verify._recording import Early, Silent
 
 __all__ = ["came_early", "silent_of"]
 

@@ -20,8 +20,6 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
-from ackfsm.history._lines import SCHEMA, parse_lines
-from ackfsm.history._source import Source
 from ackfsm.spark._lines import (
     EVENT_COLUMNS,
     PARSE_ERRORS,
@@ -33,6 +31,8 @@ from ackfsm.spark._lines import (
     spark_names,
     uri,
 )
+from ackfsm.verify._lines import SCHEMA, parse_lines
+from ackfsm.verify._source import Source
 
 __all__ = ["read_text"]
 

@@ -8,10 +8,10 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from ackfsm.history import Finding, Findings, Result
 from ackfsm.tables import Specification
 from ackfsm.terms import Anomaly, Verdict
 from ackfsm.text import in_words, quoted, shown
+from ackfsm.verify import Finding, Findings, Result
 from ackfsm.views._lines import guarantee_lines, hanging, listed, occurrence, titled
 
 __all__ = ["verify_screen"]

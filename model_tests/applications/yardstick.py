@@ -7,7 +7,7 @@ import tempfile
 from collections.abc import Collection, Sequence
 from pathlib import Path
 
-from ackfsm import explore, history
+from ackfsm import explore, verify
 from ackfsm.engine import History
 from ackfsm.tables import Specification
 from ackfsm.terms import Anomaly, Configuration, Fault
@@ -54,7 +54,7 @@ class Yardstick:
         with tempfile.TemporaryDirectory() as folder:
             file = Path(folder) / "history.jsonl"
             log.write(file)
-            findings = history.examine(history.read(file), self._specification, header, tells_processed=True)
+            findings = verify.examine(verify.read(file), self._specification, header, tells_processed=True)
         if findings.unreadable:
             return f"unreadable: {findings.unreadable}"
         found = [anomaly for anomaly, finding in findings.anomalies.items() if finding.found]

@@ -15,8 +15,8 @@ from pathlib import Path
 import pytest
 
 from ackfsm.engine import Broker, JournalInconsistent, Stuck
-from ackfsm.history import Result
 from ackfsm.terms import Anomaly, Verdict
+from ackfsm.verify import Result
 from model_tests.support.engine import bugs, programs
 from model_tests.support.engine.bugs import Bug, Change
 from model_tests.support.engine.laboratory import Laboratory, judged

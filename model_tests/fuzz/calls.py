@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from hypothesis import strategies as st
 
-from ackfsm import draw, engine, explore, export, history, journal, matrix, network, tables, throughput
+from ackfsm import draw, engine, explore, export, journal, matrix, network, tables, throughput, verify
 from ackfsm.terms import AckfsmError, Anomaly, Fault, Profile, parse_value
 from model_tests.fuzz.files import Laboratory
 from model_tests.fuzz.words import FLAGS, JUNK, KEYS, NUMBERS, mostly
@@ -63,8 +63,8 @@ PUBLIC: Mapping[str, Callable[..., object]] = {
     "draw": lambda name, form: draw.draw(shipped(), name, form),
     "overview": lambda form: draw.overview(shipped(), form),
     "export.files": _exported,
-    "history.read": history.read,
-    "history.read_header": history.read_header,
+    "history.read": verify.read,
+    "history.read_header": verify.read_header,
     "make_plan": lambda profile, given_, **named: matrix.make_plan(shipped(), profile, given_, **named),
     "parse_workload": journal.parse_workload,
     "inspect_file": journal.inspect_file,

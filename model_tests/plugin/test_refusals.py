@@ -189,7 +189,7 @@ def test_who_does_not_use_it_pays_nothing(pytester: pytest.Pytester) -> None:
         """
         import sys
         def test():
-            heavy = {"numpy", "pyarrow", "yaml", "ackfsm.engine", "ackfsm.tables", "ackfsm.history"}
+            heavy = {"numpy", "pyarrow", "yaml", "ackfsm.engine", "ackfsm.tables", "ackfsm.verify"}
             assert "ackfsm.pytest_plugin" in sys.modules
             assert not heavy & set(sys.modules)
         """

@@ -8,11 +8,11 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 import pytest
 
-from ackfsm.history._fold import fold
-from ackfsm.history._format import Observable, observable_code
-from ackfsm.history._watch import machines_of
 from ackfsm.spark._lives import ANY_NUMBER, CLEAN_PATTERNS
 from ackfsm.terms import SendMode
+from ackfsm.verify._fold import fold
+from ackfsm.verify._format import Observable, observable_code
+from ackfsm.verify._watch import machines_of
 from model_tests.support.tables import shipped
 
 SPEC = shipped()

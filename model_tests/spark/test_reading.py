@@ -18,10 +18,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession  # noqa: TC002 - pytest fixtures are looked at while it runs
 
-from ackfsm import history, spark
-from ackfsm.history import _source
+from ackfsm import spark, verify
 from ackfsm.spark._lines import reader, spark_names, uri
 from ackfsm.terms import Anomaly, InputError
+from ackfsm.verify import _source
 from model_tests.support.places import DATA
 from model_tests.support.tables import shipped
 
@@ -51,10 +51,10 @@ def test_lines_of_several_parts_are_those_of_one_history(tmp_path: Path, session
         (tmp_path / name).write_bytes(gzip.compress(data) if name.endswith(".gz") else data)
     for harmless in ("_SUCCESS", "._SUCCESS.crc"):
         (tmp_path / harmless).touch()
-    recorded = history.read(tmp_path)
+    recorded = verify.read(tmp_path)
     assert recorded.header is not None
     configuration = SPEC.configure(None, recorded.header.config)
-    local = history.examine(recorded, SPEC, configuration)
+    local = verify.examine(recorded, SPEC, configuration)
     session.conf.set("spark.sql.files.maxPartitionBytes", 300)
     session.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", 3)
     try:
@@ -80,7 +80,7 @@ def test_clocks_are_put_right_across_many_parts(tmp_path: Path, session: SparkSe
     other = {"t": 1, "process": "p", "event": "rollback", "session": "s"}
     for place, event in enumerate([delivered, *[other] * 68, sent]):
         (tmp_path / f"{place:02}.jsonl").write_text(json.dumps(event) + "\n")
-    local = history.examine(history.read(tmp_path), SPEC, None, skew=10)
+    local = verify.examine(verify.read(tmp_path), SPEC, None, skew=10)
     assert local.offsets
     assert local.anomalies[Anomaly.PHANTOM].count == 0
     assert spark.examine(tmp_path, SPEC, None, session, skew=10) == dataclasses.replace(local, engine="spark")
@@ -102,7 +102,7 @@ def test_rows_of_several_parts_are_those_of_one_history(tmp_path: Path, session:
         pq.write_table(pa.table({field: [row.get(field) for row in rows] for field in columns}), folder / name)
     (folder / "_SUCCESS").touch()
     configuration = SPEC.configure(None, header["config"])
-    local = history.examine(history.read(folder), SPEC, configuration)
+    local = verify.examine(verify.read(folder), SPEC, configuration)
     found = spark.examine(folder, SPEC, configuration, session)
     assert found == dataclasses.replace(local, engine="spark")
     assert [str(each) for each in found.unreadable] == ["c\\n=1é.parquet, row 1: `t` is negative (-1)"]
@@ -156,7 +156,7 @@ def test_a_folder_that_holds_more_than_parts_is_refused_in_the_same_words(
 ) -> None:
     _folder_with(name)(tmp_path)
     with pytest.raises(InputError) as local:
-        history.read(tmp_path)
+        verify.read(tmp_path)
     with pytest.raises(InputError) as found:
         spark.examine(tmp_path, SPEC, None, session)
     assert str(found.value) == str(local.value)

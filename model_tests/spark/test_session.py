@@ -27,14 +27,14 @@ assert 'connect' in type(session).__module__
 """
 SAME = """
 import dataclasses, pathlib
-from ackfsm import history, spark, tables
+from ackfsm import verify, spark, tables
 from ackfsm.terms import InputError
 {start}
 specification, file = tables.load(), pathlib.Path({file!r})
-recorded = history.read(file)
+recorded = verify.read(file)
 configuration = specification.configure(None, recorded.header.config)
 found = spark.examine(file, specification, configuration, session)
-assert found == dataclasses.replace(history.examine(recorded, specification, configuration), engine='spark')
+assert found == dataclasses.replace(verify.examine(recorded, specification, configuration), engine='spark')
 try:
     spark.examine({torn!r}, specification, configuration, session)
 except InputError as error:

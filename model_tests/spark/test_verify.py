@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession  # noqa: TC002 - pytest fixtures are looked at while it runs
 
-from ackfsm import history, spark
-from ackfsm.history import Findings
+from ackfsm import spark, verify
 from ackfsm.terms import Anomaly, Configuration, InputError
+from ackfsm.verify import Findings
 from model_tests.support.places import DATA
 from model_tests.support.tables import shipped
 from model_tests.support.verify.notation import events_of, write
@@ -35,13 +35,13 @@ def session(spark_session: SparkSession) -> SparkSession:
 
 
 def _configured(path: Path) -> Configuration | None:
-    header = history.read_header(path)
+    header = verify.read_header(path)
     return SPEC.configure(None, header.config) if header and header.config else None
 
 
 def _same(path: Path, session: SparkSession, skew: int = 0) -> Findings:
     configuration = _configured(path)
-    local = history.examine(history.read(path), SPEC, configuration, skew=skew)
+    local = verify.examine(verify.read(path), SPEC, configuration, skew=skew)
     found = spark.examine(path, SPEC, configuration, session, skew=skew)
     assert found == dataclasses.replace(local, engine="spark")
     return found
@@ -168,7 +168,7 @@ def test_no_name_reaches_a_sentence_raw(tmp_path: Path, session: SparkSession) -
     events[3]["event"] = forged
     file = tmp_path / "h.jsonl"
     file.write_text("\n".join([header, *map(json.dumps, events)]))
-    result = history.judge(_same(file, session), {})
+    result = verify.judge(_same(file, session), {})
     assert result.reasons
     assert all(reason.isprintable() for reason in result.reasons)
 
@@ -238,7 +238,7 @@ def test_a_damaged_file_is_refused_in_the_same_words(
 ) -> None:
     file = make(tmp_path)
     with pytest.raises(InputError) as local:
-        history.read(file)
+        verify.read(file)
     with pytest.raises(InputError) as found:
         spark.examine(file, SPEC, SPEC.configure(), session)
     assert str(found.value) == str(local.value)

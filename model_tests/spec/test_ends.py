@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ackfsm import cli, explore, history, tables
+from ackfsm import cli, explore, tables, verify
 from ackfsm.explore import Answer
 from ackfsm.network import Bounds
 from ackfsm.tables import Specification
@@ -127,8 +127,8 @@ def test_a_message_may_be_delivered_after_it_expired_only_by_a_client_that_had_i
 def test_what_is_delivered_too_often_or_too_late_is_counted(
     settings: Mapping[str, object], text: str, expected: set[str], tmp_path: Path
 ) -> None:
-    recorded = history.read(write(events_of(f"p send m1; p confirmed m1; {text}"), tmp_path / "h.jsonl"))
-    found = history.examine(recorded, shipped(), shipped().configure("jms", settings))
+    recorded = verify.read(write(events_of(f"p send m1; p confirmed m1; {text}"), tmp_path / "h.jsonl"))
+    found = verify.examine(recorded, shipped(), shipped().configure("jms", settings))
     assert set(found.anomalies[Anomaly.OVER_DELIVERED].examples) == expected
 
 
@@ -138,18 +138,18 @@ def test_a_rejected_message_that_is_delivered_is_a_ghost_where_the_system_exclud
     expected: set[str],
     tmp_path: Path,
 ) -> None:
-    recorded = history.read(write(events_of("p send m1; p rejected m1; c delivered m1 clear"), tmp_path / "h.jsonl"))
+    recorded = verify.read(write(events_of("p send m1; p rejected m1; c delivered m1 clear"), tmp_path / "h.jsonl"))
     configuration = shipped().configure("jms", {"rejection_excludes_delivery": excluded})
-    found = history.examine(recorded, shipped(), configuration)
+    found = verify.examine(recorded, shipped(), configuration)
     assert set(found.anomalies[Anomaly.GHOST].examples) == expected
 
 
 def test_the_ends_of_a_history_exclude_guarantees_too(tmp_path: Path) -> None:
     text = "p send m1; p confirmed m1; broker dead_lettered m1; n drained"
-    recorded = history.read(write(events_of(text), tmp_path / "h.jsonl"))
-    found = history.examine(recorded, shipped(), shipped().configure("artemis"))
+    recorded = verify.read(write(events_of(text), tmp_path / "h.jsonl"))
+    found = verify.examine(recorded, shipped(), shipped().configure("artemis"))
     assert found.ends["dead_lettered_unprocessed"] == 1
-    result = history.judge(found, {}, guarantees=shipped().guarantees)
+    result = verify.judge(found, {}, guarantees=shipped().guarantees)
     assert (result.guarantees["delivered_at_least_once"], result.guarantees["at_least_once"]) == (True, False)
 
 

@@ -12,11 +12,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ackfsm import cli, explore, history, tables
-from ackfsm.history import Finding, Findings
+from ackfsm import cli, explore, tables, verify
 from ackfsm.network import Bounds, Network, compose
 from ackfsm.tables import Guarantees, Implication
 from ackfsm.terms import Anomaly, Fault, SpecError
+from ackfsm.verify import Finding, Findings
 from model_tests.support.checker.plain_search import anomalies_in, breadth_first
 from model_tests.support.places import DATA, SPEC
 from model_tests.support.tables import HERE, configurations, copy_of_spec, replace, shipped
@@ -262,7 +262,7 @@ def _finding(anomaly: Anomaly, found: int = 0, unknown: str | None = None) -> Fi
     ],
 )
 def test_what_stood_in_a_history(findings: Findings, expected: list[bool | None]) -> None:
-    result = history.judge(findings, {}, guarantees=LATTICE)
+    result = verify.judge(findings, {}, guarantees=LATTICE)
     assert [result.guarantees[name] for name in ONCE] == expected
     assert result.strongest == LATTICE.strongest(result.guarantees)
 

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from ackfsm import history, matrix, tables
+from ackfsm import matrix, tables, verify
 from ackfsm.cli import main
 from ackfsm.engine import Broker
 from ackfsm.engine.aio import AsyncBroker
@@ -324,22 +324,22 @@ def test_the_interface_may_stand_beside_the_history_or_in_its_metadata(
     parts = {"ackfsm_history": "1", "config": json.dumps(CLIENT["config"]), "api": "simplified"}
     path = tmp_path / "h.parquet"
     pq.write_table(pa.Table.from_pylist(list(EVENTS), schema.with_metadata(parts)), path)
-    assert history.read_header(path) == history.Header(CLIENT["config"], None, "simplified")
+    assert verify.read_header(path) == verify.Header(CLIENT["config"], None, "simplified")
     assert f"{path}, schema metadata, its header: the profile ems through " in refused(capsys, "verify", str(path))
     lines = recorded(tmp_path / "h.jsonl", CLIENT)
     beside = tmp_path / "h.jsonl.header.json"
     beside.write_text('{"ackfsm_history": 1, "api": "simplified"}')
-    assert history.read(lines).header == history.Header(CLIENT["config"], None, "simplified")
+    assert verify.read(lines).header == verify.Header(CLIENT["config"], None, "simplified")
     assert f"{lines}, line 1, its header: the profile ems through " in refused(capsys, "verify", str(lines))
     recorded(lines, {**CLIENT, "api": "C"})
     with pytest.raises(InputError, match=r" names another `api` than .*header\.json; correct one of them$"):
-        history.read(lines)
+        verify.read(lines)
     with pytest.raises(InputError, match="line 1: `api` must be the name of a programming interface, as text"):
-        history.read_header(recorded(tmp_path / "g.jsonl", {"api": 11}))
+        verify.read_header(recorded(tmp_path / "g.jsonl", {"api": 11}))
     whole = {"ackfsm_history": json.dumps({"ackfsm_history": 1}), "api": "C"}
     pq.write_table(pa.Table.from_pylist(list(EVENTS), schema.with_metadata(whole)), path)
     with pytest.raises(InputError, match="'api' stands beside a whole header; keep one of them"):
-        history.read_header(path)
+        verify.read_header(path)
 
 
 def test_an_interface_alone_is_a_configuration(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ackfsm import explore, history
+from ackfsm import explore, verify
 from ackfsm.engine import Broker, Consumer, Session, Timed
 from ackfsm.network import Bounds, compose
 from ackfsm.terms import Anomaly, Profile
@@ -59,7 +59,7 @@ def test_an_unacknowledged_delivery_counts_where_the_vendor_says_so(profile: str
     freed = profile in FREED
     assert _next_is_sent(profile, {"ack_mode": mode}) is freed
     configuration = shipped().configure(profile, {"ack_mode": mode, "prefetch": 1})
-    found = history.examine(history.read(write(events_of(TWO), tmp_path / "h.jsonl")), shipped(), configuration)
+    found = verify.examine(verify.read(write(events_of(TWO), tmp_path / "h.jsonl")), shipped(), configuration)
     assert found.anomalies[Anomaly.PREFETCH_OVERRUN].count == (0 if freed else 1)
     assert _sent_by_the_engine(profile, mode) == (2 if freed else 1)
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ackfsm import history
+from ackfsm import verify
 from model_tests.support.tables import shipped
 from model_tests.support.verify.notation import events_of, write
 
@@ -82,12 +82,12 @@ CASES: dict[str, tuple[str, tuple[str, ...]]] = {
 
 @pytest.mark.parametrize(("text", "actions"), CASES.values(), ids=CASES)
 def test_the_actions_of_a_history(text: str, actions: tuple[str, ...], tmp_path: Path) -> None:
-    recorded = history.read(write(events_of(text), tmp_path / "h.jsonl"))
-    assert history.examine(recorded, SPEC, SPEC.configure()).actions == actions
+    recorded = verify.read(write(events_of(text), tmp_path / "h.jsonl"))
+    assert verify.examine(recorded, SPEC, SPEC.configure()).actions == actions
 
 
 def test_every_action_is_an_optional_event_of_the_tables() -> None:
-    from ackfsm.history._actions import ACTIONS
+    from ackfsm.verify._actions import ACTIONS
 
     assert all(SPEC.events[action].optional for action in ACTIONS)
 
@@ -101,4 +101,4 @@ def test_a_parquet_history_without_errors_has_only_clean_ends(tmp_path: Path) ->
     for keep, actions in ((True, ()), (False, ("recover",))):
         names = {name for row in rows for name in row if keep or name != "error"}
         pq.write_table(pa.table({name: [row.get(name) for row in rows] for name in sorted(names)}), file)
-        assert history.examine(history.read(file), SPEC, SPEC.configure()).actions == actions
+        assert verify.examine(verify.read(file), SPEC, SPEC.configure()).actions == actions

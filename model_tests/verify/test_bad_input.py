@@ -15,9 +15,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from ackfsm import history
-from ackfsm.history._format import NEEDS
+from ackfsm import verify
 from ackfsm.terms import Anomaly, InputError, Verdict
+from ackfsm.verify._format import NEEDS
 from model_tests.support.places import PROJECT
 from model_tests.support.tables import shipped
 
@@ -104,13 +104,13 @@ def test_an_unreadable_line_is_counted_described_and_never_a_pass(line: str | by
     file = tmp_path / "history.jsonl"
     raw = line if isinstance(line, bytes) else line.encode()
     file.write_bytes(b"\n".join([HEADER.encode(), SEND.encode(), raw, DRAINED.encode(), b""]))
-    recorded = history.read(file)
+    recorded = verify.read(file)
     assert [(each.line, each.why[: len(why)]) for each in recorded.unreadable] == [(3, why)]
     assert recorded.unreadable_count == 1
     assert len(recorded.events) == 2
     spec = shipped()
-    found = history.examine(recorded, spec, spec.configure("jms"))
-    result = history.judge(found, dict.fromkeys(Anomaly, True))
+    found = verify.examine(recorded, spec, spec.configure("jms"))
+    result = verify.judge(found, dict.fromkeys(Anomaly, True))
     assert result.verdict is Verdict.UNKNOWN
     assert any(reason.startswith(f"1 of 3 lines could not be read (line 3: {why}") for reason in result.reasons)
 
@@ -118,7 +118,7 @@ def test_an_unreadable_line_is_counted_described_and_never_a_pass(line: str | by
 def test_the_first_ten_unreadable_lines_are_described_and_all_are_counted(tmp_path: Path) -> None:
     file = tmp_path / "history.jsonl"
     file.write_text("\n".join([SEND, *["x", '{"t":1}'] * 30]), encoding="utf-8")
-    recorded = history.read(file)
+    recorded = verify.read(file)
     assert recorded.unreadable_count == 60
     assert [each.line for each in recorded.unreadable] == list(range(2, 12))
     assert str(recorded.unreadable[1]) == "line 3: `process` is missing"
@@ -344,7 +344,7 @@ def test_a_file_that_is_at_fault_is_refused_in_one_sentence(
 ) -> None:
     path = make(tmp_path)
     with pytest.raises(InputError) as caught:
-        history.read(path)
+        verify.read(path)
     expected = re.escape(sentence.replace("{}", str(path)))
     for gap in (r"\(\*\)", r"\ \*;"):
         expected = expected.replace(gap, gap.replace(r"\*", ".+"))
@@ -359,7 +359,7 @@ def test_a_bad_row_of_parquet_is_counted_with_its_number_and_part(tmp_path: Path
         ("b", [ROW, ROW | {"t": -1}, ROW | {"event": "sent"}, ROW | {"process": None}]),
     ):
         pq.write_table(pa.Table.from_pylist(rows), tmp_path / f"{part}.parquet")
-    recorded = history.read(tmp_path)
+    recorded = verify.read(tmp_path)
     assert len(recorded.events) == 3
     assert recorded.unreadable_count == len(bad)
     assert [str(each) for each in recorded.unreadable] == [
@@ -373,7 +373,7 @@ def test_the_first_unreadable_lines_are_in_the_answer(tmp_path: Path) -> None:
     file = tmp_path / "history.jsonl"
     file.write_text("\n".join([HEADER, SEND, *['{"t":1}'] * 4, "x", DRAINED]), encoding="utf-8")
     spec = shipped()
-    result = history.judge(history.examine(history.read(file), spec, spec.configure("jms")), {})
+    result = verify.judge(verify.examine(verify.read(file), spec, spec.configure("jms")), {})
     missing = [f"line {line}: `process` is missing" for line in (3, 4, 5)]
     assert any(f"5 of 7 lines could not be read ({'; '.join(missing)}; ...)" in reason for reason in result.reasons)
     assert result.as_json()["unreadable"] == [

@@ -11,13 +11,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ackfsm import history
+from ackfsm import verify
 from ackfsm.cli import main
-from ackfsm.history import Findings, _clocks, judge
-from ackfsm.history._clocks import clocks_of
-from ackfsm.history._recording import span
 from ackfsm.terms import Anomaly, InputError, Verdict
 from ackfsm.throughput import parse_duration
+from ackfsm.verify import Findings, _clocks, judge
+from ackfsm.verify._clocks import clocks_of
+from ackfsm.verify._recording import span
 from model_tests.support.tables import shipped
 from model_tests.support.verify.notation import events_of
 
@@ -45,9 +45,9 @@ def _file(tmp_path: Path, text: str, config: Mapping[str, object] | None = None)
 
 
 def _examined(file: Path, skew: int = 0) -> Findings:
-    recorded = history.read(file)
+    recorded = verify.read(file)
     assert recorded.header is not None
-    return history.examine(recorded, SPEC, SPEC.configure(None, recorded.header.config or {}), skew=skew)
+    return verify.examine(recorded, SPEC, SPEC.configure(None, recorded.header.config or {}), skew=skew)
 
 
 BEHIND = """
@@ -212,7 +212,7 @@ def test_times_near_the_greatest_number_can_be_shifted(tmp_path: Path) -> None:
     ]
     file = tmp_path / "h.jsonl"
     file.write_text("".join(f"{json.dumps(row)}\n" for row in rows), encoding="utf-8")
-    found = history.examine(history.read(file), SPEC, SPEC.configure(), skew=10**18)
+    found = verify.examine(verify.read(file), SPEC, SPEC.configure(), skew=10**18)
     assert dict(found.offsets) == {"c": 1}
     assert found.anomalies[Anomaly.PHANTOM].count == 0
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from ackfsm import history
-from ackfsm.history import Finding
+from ackfsm import verify
 from ackfsm.terms import Anomaly
+from ackfsm.verify import Finding
 from model_tests.support.tables import shipped
 from model_tests.support.verify.labeller import label
 from model_tests.support.verify.notation import events_of, write
@@ -245,9 +245,9 @@ CASES: dict[str, tuple[Anomaly, str, set[str] | None]] = {
 
 
 def _found(anomaly: Anomaly, text: str, file: Path) -> Finding:
-    recorded = history.read(write(events_of(text), file))
+    recorded = verify.read(write(events_of(text), file))
     settings = {"send_mode": "asynchronous", "publish_window": WINDOW}
-    return history.examine(recorded, SPEC, SPEC.configure("jms", settings)).anomalies[anomaly]
+    return verify.examine(recorded, SPEC, SPEC.configure("jms", settings)).anomalies[anomaly]
 
 
 @pytest.mark.parametrize(("anomaly", "text", "expected"), CASES.values(), ids=CASES)
@@ -263,9 +263,9 @@ def test_the_labeller_of_these_tests_counts_it_too(anomaly: Anomaly, text: str, 
 
 
 def test_a_window_that_is_not_set_is_never_overrun(tmp_path: Path) -> None:
-    recorded = history.read(write(events_of("p send m1; p send m2; p send m3"), tmp_path / "history.jsonl"))
+    recorded = verify.read(write(events_of("p send m1; p send m2; p send m3"), tmp_path / "history.jsonl"))
     for settings in ({"publish_window": None}, {"publish_window": 1, "send_mode": "unconfirmed"}):
-        finding = history.examine(recorded, SPEC, SPEC.configure("jms", settings)).anomalies[Anomaly.WINDOW_OVERRUN]
+        finding = verify.examine(recorded, SPEC, SPEC.configure("jms", settings)).anomalies[Anomaly.WINDOW_OVERRUN]
         assert finding.count == 0
 
 

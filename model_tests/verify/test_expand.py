@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 from hypothesis import given
 
-from ackfsm.history import _columns, _expand, _format, _lines, _sends
+from ackfsm.verify import _columns, _expand, _format, _lines, _sends
 from model_tests.support.verify.labeller import Covering, in_order
 from model_tests.support.verify.random_histories import histories
 

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ackfsm.history import _fold, _format, _watch
-from ackfsm.history._fold import Watcher, compile_watchers, fold, fold_batches
 from ackfsm.terms import Anomaly, SpecError
+from ackfsm.verify import _fold, _format, _watch
+from ackfsm.verify._fold import Watcher, compile_watchers, fold, fold_batches
 from model_tests.support.tables import shipped
 
 EVENTS = _format.OBSERVABLES

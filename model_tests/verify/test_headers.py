@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from ackfsm import history
+from ackfsm import verify
 from ackfsm.terms import InputError
 
 ROW = {"t": 1, "process": "p", "event": "send", "queue": "q", "message": "m1"}
@@ -44,7 +44,7 @@ def _lines(path: Path, *lines: str) -> Path:
 
 def _refused(path: Path) -> str:
     said = set()
-    for look in (history.read, history.read_header):
+    for look in (verify.read, verify.read_header):
         with pytest.raises(InputError) as caught:
             look(path)
         said.add(str(caught.value))
@@ -53,7 +53,7 @@ def _refused(path: Path) -> str:
 
 
 def _config(path: Path) -> Mapping[str, object] | None:
-    header, read = history.read_header(path), history.read(path).header
+    header, read = verify.read_header(path), verify.read(path).header
     assert header == read
     return header.config if header else None
 
@@ -85,8 +85,8 @@ def test_an_entry_that_stands_twice_in_metadata_is_refused(key: str, tmp_path: P
 def test_metadata_holds_the_whole_header_or_its_parts(tmp_path: Path) -> None:
     parts = {"ackfsm_history": "1", "config": '{"profile": "jms"}', "note": "a note"}
     for metadata in ({"ackfsm_history": JMS}, {"ackfsm_history": JMS, "note": "foreign"}, parts):
-        header = history.read_header(_parquet(tmp_path / "h.parquet", metadata))
-        assert header == history.Header({"profile": "jms"}, "a note")
+        header = verify.read_header(_parquet(tmp_path / "h.parquet", metadata))
+        assert header == verify.Header({"profile": "jms"}, "a note")
     both = _parquet(tmp_path / "h.parquet", parts | {"ackfsm_history": JMS})
     assert _refused(both) == f"{both}, schema metadata: 'config' stands beside a whole header; keep one of them"
     none = _parquet(tmp_path / "h.parquet", {"ackfsm_history": '{"config": {}}'})
@@ -118,7 +118,7 @@ def test_what_is_no_file_beside_is_no_header(tmp_path: Path) -> None:
 def test_spellings_of_one_configuration_do_not_contradict_each_other(tmp_path: Path) -> None:
     path = _parquet(tmp_path / "h.parquet", {"ackfsm_history": '{"ackfsm_history": 1, "config": {"prefetch": "7"}}'})
     (tmp_path / "h.parquet.header.json").write_text('{"ackfsm_history": 1, "config": {"prefetch": 7}}')
-    assert history.read(path).header is not None
+    assert verify.read(path).header is not None
 
 
 @pytest.mark.parametrize("place", ["a.jsonl", "b.jsonl.header.json", "../parts.header.json"])
@@ -138,8 +138,8 @@ def test_all_headers_of_a_folder_are_one(place: str, tmp_path: Path) -> None:
 
 
 def test_a_second_header_is_a_line_that_is_no_event(tmp_path: Path) -> None:
-    recorded = history.read(_lines(tmp_path / "h.jsonl", JMS, EMS))
-    assert recorded.header == history.Header({"profile": "jms"}, "a note")
+    recorded = verify.read(_lines(tmp_path / "h.jsonl", JMS, EMS))
+    assert recorded.header == verify.Header({"profile": "jms"}, "a note")
     assert [str(each) for each in recorded.unreadable] == ["line 2: it is a header, which may only be the first line"]
 
 

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ackfsm import history
+from ackfsm import verify
 from ackfsm.terms import AckMode, Anomaly, Configuration, SendMode, Verdict
 from model_tests.support.places import DATA, PROJECT
 from model_tests.support.tables import shipped
@@ -30,10 +30,10 @@ COUNTED = {
 """The anomalies that a history of format 1 can show."""
 
 
-def _examined(path: Path, settings: Mapping[str, object] | None = None) -> history.Findings:
-    recorded = history.read(path)
+def _examined(path: Path, settings: Mapping[str, object] | None = None) -> verify.Findings:
+    recorded = verify.read(path)
     header = recorded.header.config if recorded.header else None
-    return history.examine(recorded, SPEC, SPEC.configure(None, settings or header))
+    return verify.examine(recorded, SPEC, SPEC.configure(None, settings or header))
 
 
 def _labelled(name: str) -> dict[str, dict[str, Any]]:
@@ -84,7 +84,7 @@ def test_a_hand_made_history_shows_just_the_anomaly_that_it_was_made_for(name: s
     shown = {anomaly.value: list(finding.examples) for anomaly, finding in found.anomalies.items() if finding.found}
     assert shown == expected["anomalies"] | expected["also_counted"]
     allowed = {anomaly: anomaly.value in expected["also_counted"] for anomaly in Anomaly}
-    assert history.judge(found, allowed).verdict == Verdict(expected["verdict"])
+    assert verify.judge(found, allowed).verdict == Verdict(expected["verdict"])
 
 
 @pytest.fixture(scope="module")

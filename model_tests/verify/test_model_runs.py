@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from ackfsm import explore, history, tables
+from ackfsm import explore, tables, verify
 from ackfsm.explore import Interpreter
-from ackfsm.history._format import Event
 from ackfsm.network import Bounds, compose
 from ackfsm.terms import Anomaly, Fault
+from ackfsm.verify._format import Event
 from model_tests.support.tables import copy_of_spec, replace, shipped
 from model_tests.support.verify.model_runs import Run, judged, random_run, systems, witnesses
 
@@ -24,7 +24,7 @@ _DISTINCT_ATTEMPTS = 3
 
 def why_not_shown(run: Run) -> str | None:
     """Why a history of the run need not show its anomaly; ``None`` if it has to."""
-    if run.anomaly not in set(history.shown_anomalies(shipped())):
+    if run.anomaly not in set(verify.shown_anomalies(shipped())):
         return "no history shows it: a blocked call, and which end a message came to, leave no line"
     if run.anomaly == Anomaly.COUNT_REGRESSION:
         return "the tables have a flag and no count, so that the lines have no delivery_count"

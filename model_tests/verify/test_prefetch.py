@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from ackfsm import history
-from ackfsm.history import Finding
+from ackfsm import verify
 from ackfsm.terms import Anomaly
+from ackfsm.verify import Finding
 from model_tests.support.tables import shipped
 from model_tests.support.verify.labeller import label
 from model_tests.support.verify.notation import events_of, write
@@ -81,9 +81,9 @@ CASES: dict[str, tuple[str, set[str]]] = {
 
 
 def _found(text: str, file: Path, **settings: object) -> Finding:
-    recorded = history.read(write(events_of(text), file))
+    recorded = verify.read(write(events_of(text), file))
     configuration = SPEC.configure(None, {"ack_mode": "CLIENT_ACKNOWLEDGE", "prefetch": BOUND} | settings)
-    return history.examine(recorded, SPEC, configuration).anomalies[Anomaly.PREFETCH_OVERRUN]
+    return verify.examine(recorded, SPEC, configuration).anomalies[Anomaly.PREFETCH_OVERRUN]
 
 
 @pytest.mark.parametrize(("text", "expected"), CASES.values(), ids=CASES)

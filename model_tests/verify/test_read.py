@@ -15,9 +15,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ackfsm import history
-from ackfsm.history import _lines, _open, _parquet
+from ackfsm import verify
 from ackfsm.terms import InputError
+from ackfsm.verify import _lines, _open, _parquet
 from model_tests.support.tables import shipped
 from model_tests.support.verify.random_histories import histories
 
@@ -106,10 +106,10 @@ def test_text_with_a_line_feed_in_it_is_one_line() -> None:
     assert [str(each) for each in parsed.unreadable] == ["line 6: `process` is missing"]
 
 
-def _shown(recorded: history.History) -> tuple[Any, ...]:
+def _shown(recorded: verify.History) -> tuple[Any, ...]:
     """All that can be seen of a history but its path."""
     assert recorded.header is not None
-    found = history.examine(recorded, SPEC, SPEC.configure(None, recorded.header.config))
+    found = verify.examine(recorded, SPEC, SPEC.configure(None, recorded.header.config))
     columns = [
         getattr(recorded.events, name).tolist() for name in ("t", "event", "scope", "redelivered", "delivery_count")
     ]
@@ -185,17 +185,17 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_the_kind_of_file_does_not_matter(
     write: Callable[[list[dict[str, Any]], Path], Path], folder: Path, events: list[dict[str, Any]]
 ) -> None:
-    expected = _shown(history.read(_write_jsonl(events, folder)))
-    assert _shown(history.read(write(events, folder))) == expected
+    expected = _shown(verify.read(_write_jsonl(events, folder)))
+    assert _shown(verify.read(write(events, folder))) == expected
 
 
 @pytest.mark.parametrize("size", [1, 64, 500])
 def test_the_size_of_a_block_does_not_matter(size: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     lines = [json.dumps(HEADER).encode(), *GOOD, *BAD, *GOOD]
     (tmp_path / "h.jsonl").write_bytes(b"\n".join(lines))
-    whole = history.read(tmp_path / "h.jsonl")
+    whole = verify.read(tmp_path / "h.jsonl")
     monkeypatch.setattr(_open, "BLOCK", size)
-    cut = history.read(tmp_path / "h.jsonl")
+    cut = verify.read(tmp_path / "h.jsonl")
     assert _shown(cut) == _shown(whole)
     assert cut.unreadable == whole.unreadable
     assert whole.unreadable_count == sum(bool(line.strip()) for line in BAD)
@@ -204,9 +204,9 @@ def test_the_size_of_a_block_does_not_matter(size: int, tmp_path: Path, monkeypa
 def test_the_number_of_rows_in_a_batch_does_not_matter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     rows = [{"t": t, "process": "p", "event": "send", "message": f"m{t % 5}"} for t in range(-2, 30)]
     path = _write_parquet(rows, tmp_path)
-    whole = history.read(path)
+    whole = verify.read(path)
     monkeypatch.setattr(_parquet, "ROWS", 4)
-    assert _shown(history.read(path)) == _shown(whole)
+    assert _shown(verify.read(path)) == _shown(whole)
     assert [each.line for each in whole.unreadable] == [1, 2]
 
 
@@ -216,19 +216,19 @@ def test_a_line_without_an_end_is_given_up(before: bytes, tmp_path: Path, monkey
     monkeypatch.setattr(_open, "LONGEST_LINE", 1 << 12)
     (tmp_path / "h.jsonl").write_bytes(before + b"x" * 10_000)
     with pytest.raises(InputError, match="has a line of more than 4096 bytes; a history has one event a line"):
-        history.read(tmp_path / "h.jsonl")
+        verify.read(tmp_path / "h.jsonl")
 
 
 def test_the_header_is_read_without_the_events(tmp_path: Path) -> None:
     events = [{"t": 1, "process": "p", "event": "send", "message": "m"}]
     for write in (_write_jsonl, _write_gzip, _write_parquet, _write_other_parquet, _write_parts):
-        header = history.read_header(write(events, tmp_path))
+        header = verify.read_header(write(events, tmp_path))
         assert header is not None
         assert (header.config, header.note) == (CONFIG, "a note")
 
 
 def test_a_history_without_header_says_nothing_of_itself(tmp_path: Path) -> None:
     (tmp_path / "h.jsonl").write_bytes(GOOD[0])
-    recorded = history.read(tmp_path / "h.jsonl")
+    recorded = verify.read(tmp_path / "h.jsonl")
     assert recorded.header is None
     assert len(recorded.events) == 1

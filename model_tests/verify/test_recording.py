@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from ackfsm import history
+from ackfsm import verify
 from ackfsm.cli import main
-from ackfsm.history import Findings, judge
 from ackfsm.terms import Anomaly, Verdict
+from ackfsm.verify import Findings, judge
 from model_tests.support.tables import shipped
 from model_tests.support.verify.notation import events_of, write
 
@@ -50,7 +50,7 @@ CASES = {
 
 
 def _examined(text: str, tmp_path: Path) -> Findings:
-    return history.examine(history.read(write(events_of(text), tmp_path / "h.jsonl")), SPEC, SPEC.configure("jms"))
+    return verify.examine(verify.read(write(events_of(text), tmp_path / "h.jsonl")), SPEC, SPEC.configure("jms"))
 
 
 @pytest.mark.parametrize(
@@ -101,7 +101,7 @@ def test_the_verdict_is_open_unless_it_is_allowed_anyway(tmp_path: Path) -> None
 
 def test_whoever_knows_that_all_was_recorded_can_say_so(tmp_path: Path) -> None:
     file = write(events_of(CASES["acknowledgements alone"]), tmp_path / "h.jsonl")
-    found = history.examine(history.read(file), SPEC, SPEC.configure(), tells_processed=True)
+    found = verify.examine(verify.read(file), SPEC, SPEC.configure(), tells_processed=True)
     assert found.anomalies[Anomaly.UNPROCESSED].examples == ("m1",)
 
 

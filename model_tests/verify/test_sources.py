@@ -22,9 +22,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ackfsm import history
-from ackfsm.history import _lines, _open, _source
+from ackfsm import verify
 from ackfsm.terms import HostError, InputError
+from ackfsm.verify import _lines, _open, _source
 
 HEADER = '{"ackfsm_history": 1, "config": {"profile": "ems"}}\n'
 SENDS = [{"t": t, "process": "p", "event": "send", "queue": "q", "message": f"m{t}"} for t in range(6)]
@@ -80,7 +80,7 @@ def test_what_could_be_events_is_not_passed_over(entry: str, sentence: str, tmp_
     pq.write_table(pa.Table.from_pylist(SENDS[:3]), tmp_path / "part-0.parquet")
     for harmless in HARMLESS:
         (tmp_path / harmless).touch()
-    assert len(history.read(tmp_path).events) == 3
+    assert len(verify.read(tmp_path).events) == 3
     if entry.endswith("/"):
         (tmp_path / entry).mkdir()
     elif entry.endswith("@"):
@@ -90,7 +90,7 @@ def test_what_could_be_events_is_not_passed_over(entry: str, sentence: str, tmp_
     else:
         (tmp_path / entry).write_text(LINES)
     with pytest.raises(InputError) as caught:
-        history.read(tmp_path)
+        verify.read(tmp_path)
     assert str(caught.value).startswith(f"{tmp_path} {sentence}")
 
 
@@ -99,7 +99,7 @@ def test_a_folder_of_jsonl_is_one_history_with_the_lines_of_each_part_numbered(t
     (tmp_path / "a.jsonl").write_text(HEADER + lines[0] + "{}\n" + lines[1])
     (tmp_path / "b.jsonl.gz").write_bytes(gzip.compress("".join(["oops\n", *lines[2:]]).encode()))
     (tmp_path / "_SUCCESS").touch()
-    recorded = history.read(tmp_path)
+    recorded = verify.read(tmp_path)
     assert recorded.header is not None
     assert recorded.header.config == {"profile": "ems"}
     assert recorded.events.t.tolist() == [0, 1, 2, 3, 4, 5]
@@ -115,7 +115,7 @@ def test_what_a_single_file_begins_with_tells_how_it_is_stored(name: str, tmp_pa
         if data == LINES.encode() and "GZ" in name:
             continue
         (tmp_path / name).write_bytes(data)
-        assert len(history.read(tmp_path / name).events) == 6
+        assert len(verify.read(tmp_path / name).events) == 6
 
 
 def _parquet_bytes() -> bytes:
@@ -146,7 +146,7 @@ def _pipe(path: Path, data: bytes, at_once: int) -> Iterator[Path]:
 @pytest.mark.parametrize("at_once", [1, 7, 1 << 20])
 def test_a_pipe_is_read_once_header_and_events(pack: Callable[[bytes], bytes], at_once: int, tmp_path: Path) -> None:
     with _pipe(tmp_path / "pipe", pack((HEADER + LINES).encode()), at_once) as path:
-        recorded = history.read(path)
+        recorded = verify.read(path)
     assert recorded.header is not None
     assert recorded.header.config == {"profile": "ems"}
     assert recorded.events.t.tolist() == [0, 1, 2, 3, 4, 5]
@@ -155,7 +155,7 @@ def test_a_pipe_is_read_once_header_and_events(pack: Callable[[bytes], bytes], a
 def test_a_gzipped_pipe_that_ends_too_early_is_refused(tmp_path: Path) -> None:
     data = gzip.compress((HEADER + LINES).encode())
     with _pipe(tmp_path / "pipe", data[:-9], 50) as path, pytest.raises(InputError, match="pipe is a truncated gzip"):
-        history.read(path)
+        verify.read(path)
 
 
 def test_parquet_from_a_pipe_is_refused(tmp_path: Path) -> None:
@@ -163,7 +163,7 @@ def test_parquet_from_a_pipe_is_refused(tmp_path: Path) -> None:
         _pipe(tmp_path / "pipe", _parquet_bytes(), 1 << 20) as path,
         pytest.raises(InputError, match="pipe is Parquet, which cannot be read as a stream; write it to a file"),
     ):
-        history.read(path)
+        verify.read(path)
 
 
 @pytest.mark.parametrize("name", ["h.jsonl", "h.jsonl.gz", "h.parquet", "folder"])
@@ -185,7 +185,7 @@ def test_every_file_is_opened_once(name: str, tmp_path: Path, monkeypatch: pytes
         return original(file, *args, **kwargs)
 
     monkeypatch.setattr(io, "open", counted)
-    history.read(path)
+    verify.read(path)
     assert opened == [str(path / part) for part in (("a.jsonl", "b.jsonl") if name == "folder" else ("",))]
 
 
@@ -238,7 +238,7 @@ def test_what_is_no_file_is_refused_in_one_sentence(
     make: Callable[[Path], Path | str], sentence: str, tmp_path: Path
 ) -> None:
     path = make(tmp_path)
-    for look in (history.read, history.read_header):
+    for look in (verify.read, verify.read_header):
         with pytest.raises(InputError) as caught:
             look(path)
         said = str(caught.value)
@@ -271,7 +271,7 @@ def locked() -> Iterator[Path]:
 @pytest.mark.parametrize("name", ["unlisted", "unlisted/part.parquet", "unread/part.parquet"])
 def test_what_is_locked_is_called_so(name: str, locked: Path) -> None:
     with pytest.raises(InputError) as caught:
-        history.read(locked / name)
+        verify.read(locked / name)
     assert str(caught.value) == f"{locked / name} cannot be read (Permission denied); make it readable"
 
 
@@ -281,10 +281,10 @@ def test_parts_without_a_header_are_read_from_inside_their_folder(
     (tmp_path / "parts").mkdir()
     (tmp_path / "parts" / "a.parquet").write_bytes(_parquet_bytes())
     monkeypatch.chdir(tmp_path / "parts")
-    assert history.read(".").header is None
+    assert verify.read(".").header is None
     (tmp_path / "parts.header.json").write_text(HEADER)
     for path in (".", "../parts", tmp_path / "parts"):
-        recorded = history.read(path)
+        recorded = verify.read(path)
         assert recorded.header is not None
         assert recorded.header.config == {"profile": "ems"}
 
@@ -302,7 +302,7 @@ def test_a_file_that_is_cut_while_it_is_read_is_refused(tmp_path: Path, monkeypa
 
     monkeypatch.setattr(_open, "parse_block", cutting)
     with pytest.raises(InputError, match="was cut while it was read; verify it when nothing writes to it"):
-        history.read(path)
+        verify.read(path)
 
 
 def test_a_part_that_vanishes_is_missed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -316,7 +316,7 @@ def test_a_part_that_vanishes_is_missed(tmp_path: Path, monkeypatch: pytest.Monk
 
     monkeypatch.setattr(_open, "parse_block", removing)
     with pytest.raises(InputError) as caught:
-        history.read(tmp_path)
+        verify.read(tmp_path)
     assert str(caught.value) == f"there is no file {tmp_path}/b.jsonl; name a history"
 
 
@@ -331,13 +331,13 @@ def test_a_machine_that_fails_is_not_the_fault_of_the_file(
 
     monkeypatch.setattr(_open, "_stream", failing)
     with pytest.raises(HostError) as caught:
-        history.read(path)
+        verify.read(path)
     assert str(caught.value).startswith(f"{path} cannot be read ({os.strerror(code)}); ")
 
 
 def test_a_process_has_no_history_in_its_memory() -> None:
     with pytest.raises(HostError, match=r"/proc/self/mem cannot be read \(Input/output error\)"):
-        history.read("/proc/self/mem")
+        verify.read("/proc/self/mem")
 
 
 FOREIGN = {
@@ -354,7 +354,7 @@ def test_what_a_reason_quotes_is_escaped_and_short(field: str, text: str, tmp_pa
     event = {"t": 9, "process": "p", "event": "acknowledge", "scope": "session", "message": "m"} | {field: text}
     path = tmp_path / "h.jsonl"
     path.write_text(LINES + json.dumps(event) + "\n")
-    (unreadable,) = history.read(path).unreadable
+    (unreadable,) = verify.read(path).unreadable
     said = str(unreadable)
     assert said.isprintable()
     assert len(said) < 1_000
@@ -378,15 +378,15 @@ def test_what_a_refusal_quotes_of_a_header_is_escaped_and_short(
     path = tmp_path / "h.jsonl"
     path.write_text(json.dumps(header(text)) + "\n" + LINES)
     with pytest.raises(InputError) as caught:
-        history.read(path)
+        verify.read(path)
     assert str(caught.value).isprintable()
     assert len(str(caught.value)) < 2_000
 
 
 def test_a_name_of_a_part_is_escaped(tmp_path: Path) -> None:
     (tmp_path / "a\x1b[2J\n.jsonl").write_text(LINES + "{}\n")
-    assert str(history.read(tmp_path).unreadable[0]) == "a\\x1b[2J\\n.jsonl, line 7: `t` is missing"
+    assert str(verify.read(tmp_path).unreadable[0]) == "a\\x1b[2J\\n.jsonl, line 7: `t` is missing"
     (tmp_path / "a\x1b[2J\n.jsonl").write_text("{}\n")
     with pytest.raises(InputError) as caught:
-        history.read(tmp_path)
+        verify.read(tmp_path)
     assert str(caught.value).isprintable()

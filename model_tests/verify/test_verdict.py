@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from ackfsm import history
+from ackfsm import verify
 from ackfsm.cli import main
-from ackfsm.history import Finding, Findings, ParseError, judge
 from ackfsm.terms import Anomaly, Configuration, Fault, Verdict
+from ackfsm.verify import Finding, Findings, ParseError, judge
 from ackfsm.views._lines import occurrence
 from ackfsm.views.verify import verify_screen
 from model_tests.support.tables import shipped
@@ -174,7 +174,7 @@ def test_the_json_has_the_keys_of_the_contract() -> None:
 
 
 def _examined(text: str, file: Path, configuration: Configuration | None) -> Findings:
-    return history.examine(history.read(write(events_of(text), file)), SPEC, configuration)
+    return verify.examine(verify.read(write(events_of(text), file)), SPEC, configuration)
 
 
 def test_without_a_configuration_what_depends_on_one_is_unknown(tmp_path: Path) -> None:
@@ -243,7 +243,7 @@ def test_a_session_that_was_given_up_between_two_deliveries_explains_the_second(
     lines = [*RECOVERED, {"t": t, "process": "c", "event": event, "session": session, "transaction": "x"}]
     file = tmp_path / "h.jsonl"
     file.write_text("\n".join(json.dumps(line) for line in lines))
-    findings = history.examine(history.read(file), SPEC, SPEC.configure("jms"))
+    findings = verify.examine(verify.read(file), SPEC, SPEC.configure("jms"))
     assert findings.actions == actions
     assert findings.anomalies[Anomaly.DUPLICATE].count == 1
 
@@ -356,7 +356,7 @@ def test_what_shall_never_be_is_answered_beside_the_verdict(
     assert first == sentence
 
 
-def _screen(result: history.Result) -> list[str]:
+def _screen(result: verify.Result) -> list[str]:
     console = Console(file=io.StringIO(), width=160, highlight=False, markup=False)
     with console.capture() as said:
         console.print(verify_screen(result, SPEC))
@@ -364,7 +364,7 @@ def _screen(result: history.Result) -> list[str]:
 
 
 def test_every_anomaly_of_a_history_has_its_words() -> None:
-    for anomaly in history.shown_anomalies(SPEC):
+    for anomaly in verify.shown_anomalies(SPEC):
         told = [occurrence(anomaly, number) for number in (None, 0, 1, 2, 3_000)]
         assert len(set(told)) == 5
         assert told[3].startswith("2 transactions were " if anomaly is Anomaly.TORN_TRANSACTION else "2 messages were ")

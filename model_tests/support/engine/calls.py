@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ackfsm import explore, history
+from ackfsm import explore, verify
 from ackfsm.engine import Broker, JMSException, Message
 from ackfsm.engine.core.model import EngineModel
 from ackfsm.terms import Anomaly, Configuration, Verdict
@@ -134,8 +134,8 @@ def assert_kept(broker: Broker, *, anyone: bool = False) -> None:
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "history.jsonl"
         broker.history.write(file)
-        recorded = history.read(file)
-        findings = history.examine(recorded, specification, broker.configuration, tells_processed=True)
+        recorded = verify.read(file)
+        findings = verify.examine(recorded, specification, broker.configuration, tells_processed=True)
     told = "\n".join(broker.history)
     assert not findings.unreadable, f"{findings.unreadable}\n{told}"
     found = [anomaly for anomaly, finding in findings.anomalies.items() if finding.found]
@@ -150,7 +150,7 @@ def assert_kept(broker: Broker, *, anyone: bool = False) -> None:
     promised = set.intersection(*(set(specification.promised_absent(each)) for each in configurations))
     broken = [anomaly for anomaly in found if anomaly in promised and not allowed[anomaly]]
     assert not broken, f"{sorted(broken)} of {_examples(findings, found)}\n{told}"
-    result = history.judge(findings, allowed)
+    result = verify.judge(findings, allowed)
     assert result.verdict is not Verdict.INVALID, f"{result.reasons}\n{told}"
 
 
@@ -170,5 +170,5 @@ def _either(one: bool | None, other: bool | None) -> bool | None:  # noqa: FBT00
     return None if one is None or other is None else False
 
 
-def _examples(findings: history.Findings, found: list[Anomaly]) -> dict[str, tuple[str, ...]]:
+def _examples(findings: verify.Findings, found: list[Anomaly]) -> dict[str, tuple[str, ...]]:
     return {anomaly.value: findings.anomalies[anomaly].examples for anomaly in found}

@@ -6,10 +6,10 @@ import dataclasses
 from pathlib import Path
 from typing import Any
 
-from ackfsm import explore, history
+from ackfsm import explore, verify
 from ackfsm.engine import Broker, History, Timed
 from ackfsm.engine.core.instances import Copy
-from ackfsm.history import Result
+from ackfsm.verify import Result
 from model_tests.support.engine.bugs import Bug
 from model_tests.support.tables import shipped
 
@@ -56,13 +56,13 @@ def judged(logged: History, folder: Path) -> Result:
     """What is said of a history, which lacks nothing that was processed, by the tables of the project."""
     file = folder / "history.jsonl"
     logged.write(file)
-    header = history.read_header(file)
+    header = verify.read_header(file)
     assert header is not None
     configuration = shipped().configure(None, header.config)
-    findings = history.examine(history.read(file), shipped(), configuration, tells_processed=True)
+    findings = verify.examine(verify.read(file), shipped(), configuration, tells_processed=True)
     found = [anomaly for anomaly, finding in findings.anomalies.items() if finding.found]
     allowed = explore.allowed(shipped(), configuration, findings.faults, actions=findings.actions, found=found)
-    return history.judge(findings, allowed, guarantees=shipped().guarantees)
+    return verify.judge(findings, allowed, guarantees=shipped().guarantees)
 
 
 def network() -> Timed:

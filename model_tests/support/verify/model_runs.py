@@ -8,12 +8,12 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from ackfsm import explore, export, history
+from ackfsm import explore, export, verify
 from ackfsm.explore import Interpreter
-from ackfsm.history import Findings
 from ackfsm.network import Bounds, Network, compose
 from ackfsm.tables import Specification
 from ackfsm.terms import Anomaly, Configuration, Fault, InputError, Profile
+from ackfsm.verify import Findings
 from model_tests.support.tables import shipped, values
 
 __all__ = ["Judged", "Run", "judged", "random_run", "systems", "witnesses"]
@@ -120,10 +120,10 @@ def judged(run: Run, folder: Path, writer: Specification | None = None) -> Judge
     file, configuration = folder / "history.jsonl", run.network.configuration
     steps = explore.steps_of(run.network, run.labels)
     file.write_text(export.run_history(writer or shipped(), configuration, steps, at_rest=True), encoding="utf-8")
-    header = history.read_header(file)
+    header = verify.read_header(file)
     assert header is not None
     assert shipped().configure(None, header.config) == configuration
-    findings = history.examine(history.read(file), shipped(), configuration, tells_processed=True)
+    findings = verify.examine(verify.read(file), shipped(), configuration, tells_processed=True)
     found = [anomaly for anomaly, finding in findings.anomalies.items() if finding.found]
     allowed = explore.allowed(shipped(), configuration, findings.faults, actions=findings.actions, found=found)
     return Judged(findings, allowed)

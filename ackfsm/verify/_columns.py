@@ -12,10 +12,10 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ackfsm.history._arrays import Codes, Ints
-from ackfsm.history._check import codes
-from ackfsm.history._format import EVENTS, VOCABULARY, Event
 from ackfsm.terms import Fault
+from ackfsm.verify._arrays import Codes, Ints
+from ackfsm.verify._check import codes
+from ackfsm.verify._format import EVENTS, VOCABULARY, Event
 
 __all__ = ["ABSENT", "Encoded", "Events", "assemble", "encode"]
 

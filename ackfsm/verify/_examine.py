@@ -10,24 +10,24 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ackfsm.history._actions import inferred_actions
-from ackfsm.history._arrays import Ints, States
-from ackfsm.history._clocks import aligned
-from ackfsm.history._columns import Events
-from ackfsm.history._count import count_regressions, over_delivered, reordered, torn_transactions, window_overruns
-from ackfsm.history._counters import COUNTERS, MESSAGES
-from ackfsm.history._expand import Stream, expand
-from ackfsm.history._fold import Machines, fold
-from ackfsm.history._format import Event
-from ackfsm.history._prefetch import prefetch_overruns
-from ackfsm.history._quiescence import Quiescence, quiescence_of
-from ackfsm.history._read import History
-from ackfsm.history._recording import came_early, silent_of, unless_early, unless_unrecorded, unless_unrecorded_again
-from ackfsm.history._sends import Sends, sends_of
-from ackfsm.history._verdict import EXAMPLES, UNCONFIGURED, Finding, Findings, undrained
-from ackfsm.history._watch import folded_properties, machines_of, needs_configuration, prefetch_of, window_of
 from ackfsm.tables import Specification
 from ackfsm.terms import Anomaly, Configuration
+from ackfsm.verify._actions import inferred_actions
+from ackfsm.verify._arrays import Ints, States
+from ackfsm.verify._clocks import aligned
+from ackfsm.verify._columns import Events
+from ackfsm.verify._count import count_regressions, over_delivered, reordered, torn_transactions, window_overruns
+from ackfsm.verify._counters import COUNTERS, MESSAGES
+from ackfsm.verify._expand import Stream, expand
+from ackfsm.verify._fold import Machines, fold
+from ackfsm.verify._format import Event
+from ackfsm.verify._prefetch import prefetch_overruns
+from ackfsm.verify._quiescence import Quiescence, quiescence_of
+from ackfsm.verify._read import History
+from ackfsm.verify._recording import came_early, silent_of, unless_early, unless_unrecorded, unless_unrecorded_again
+from ackfsm.verify._sends import Sends, sends_of
+from ackfsm.verify._verdict import EXAMPLES, UNCONFIGURED, Finding, Findings, undrained
+from ackfsm.verify._watch import folded_properties, machines_of, needs_configuration, prefetch_of, window_of
 
 __all__ = ["examine", "shown_anomalies"]
 

@@ -10,10 +10,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pyarrow.types as pt
 
-from ackfsm.history._format import ALWAYS, FIELDS, Kind
-from ackfsm.history._header import Header, header_of_metadata
-from ackfsm.history._lines import SCHEMA, Parsed, drop_invalid
 from ackfsm.terms import InputError
+from ackfsm.verify._format import ALWAYS, FIELDS, Kind
+from ackfsm.verify._header import Header, header_of_metadata
+from ackfsm.verify._lines import SCHEMA, Parsed, drop_invalid
 
 __all__ = ["columns_of", "parquet_header", "parse_parquet"]
 

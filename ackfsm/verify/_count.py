@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from ackfsm.history._arrays import Ints, Mask
-from ackfsm.history._columns import ABSENT, Events
-from ackfsm.history._format import Event
-from ackfsm.history._joins import NONE, at, distinct_pairs, first_covering, number_pairs
-from ackfsm.history._quiescence import Quiescence
-from ackfsm.history._sends import Sends
+from ackfsm.verify._arrays import Ints, Mask
+from ackfsm.verify._columns import ABSENT, Events
+from ackfsm.verify._format import Event
+from ackfsm.verify._joins import NONE, at, distinct_pairs, first_covering, number_pairs
+from ackfsm.verify._quiescence import Quiescence
+from ackfsm.verify._sends import Sends
 
 __all__ = ["count_regressions", "over_delivered", "reordered", "torn_transactions", "window_overruns"]
 

@@ -12,12 +12,12 @@ import dataclasses
 
 import numpy as np
 
-from ackfsm.history._arrays import Ints
-from ackfsm.history._columns import Events
-from ackfsm.history._expand import covering_acks, first_covering_ack
-from ackfsm.history._format import VOCABULARY, Event
-from ackfsm.history._joins import number_pairs
 from ackfsm.terms import Fault
+from ackfsm.verify._arrays import Ints
+from ackfsm.verify._columns import Events
+from ackfsm.verify._expand import covering_acks, first_covering_ack
+from ackfsm.verify._format import VOCABULARY, Event
+from ackfsm.verify._joins import number_pairs
 
 __all__ = ["OF_ITS_MESSAGE", "OF_ITS_SESSION", "OF_ITS_TRANSACTION", "Prefetch", "prefetch_overruns"]
 

@@ -15,11 +15,11 @@ from typing import Final, TypeAlias
 
 import numpy as np
 
-from ackfsm.history._arrays import Codes, Ints
-from ackfsm.history._columns import ABSENT, Events
-from ackfsm.history._format import Event
-from ackfsm.history._joins import NONE, number_pairs
 from ackfsm.terms import InputError
+from ackfsm.verify._arrays import Codes, Ints
+from ackfsm.verify._columns import ABSENT, Events
+from ackfsm.verify._format import Event
+from ackfsm.verify._joins import NONE, number_pairs
 
 __all__ = ["COMMITTED", "MOST_RANKS", "SENT", "Clocks", "Demands", "aligned", "clocks_of"]
 

@@ -17,11 +17,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ackfsm.files import cannot_read
-from ackfsm.history._header import Header, header_of_line
-from ackfsm.history._lines import Parsed, parse_block
-from ackfsm.history._parquet import parquet_header, parse_parquet
-from ackfsm.history._source import Form, Source
 from ackfsm.terms import AckfsmError, InputError
+from ackfsm.verify._header import Header, header_of_line
+from ackfsm.verify._lines import Parsed, parse_block
+from ackfsm.verify._parquet import parquet_header, parse_parquet
+from ackfsm.verify._source import Form, Source
 
 __all__ = ["Part", "input_errors", "opened"]
 

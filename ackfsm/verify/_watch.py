@@ -5,12 +5,12 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterator, Mapping
 
-from ackfsm.history._counters import COUNTERS
-from ackfsm.history._fold import Machines, Watcher, compile_watchers
-from ackfsm.history._format import OBSERVABLES, Observable
-from ackfsm.history._prefetch import Prefetch
 from ackfsm.tables import IndexKind, Monitor, Property, Relation, RowKind, Specification
 from ackfsm.terms import Anomaly, Configuration, Fault, SpecError
+from ackfsm.verify._counters import COUNTERS
+from ackfsm.verify._fold import Machines, Watcher, compile_watchers
+from ackfsm.verify._format import OBSERVABLES, Observable
+from ackfsm.verify._prefetch import Prefetch
 
 __all__ = ["folded_properties", "machines_of", "needs_configuration", "prefetch_of", "window_of"]
 

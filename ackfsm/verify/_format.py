@@ -195,10 +195,10 @@ OBSERVED_AS: Mapping[Event, Observable] = MappingProxyType(
 
 
 def event_code(event: Event) -> int:
-    """The integer that stands for ``event`` in :class:`ackfsm.history.Events`."""
+    """The integer that stands for ``event`` in :class:`ackfsm.verify.Events`."""
     return EVENTS.index(event)
 
 
 def observable_code(observable: Observable) -> int:
-    """The integer that stands for ``observable`` in a :class:`ackfsm.history.Stream`."""
+    """The integer that stands for ``observable`` in a :class:`ackfsm.verify.Stream`."""
     return OBSERVABLES.index(observable)

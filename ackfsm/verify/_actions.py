@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from ackfsm.history._arrays import Ints
-from ackfsm.history._columns import Events
-from ackfsm.history._format import VOCABULARY, Event
-from ackfsm.history._joins import NONE, distinct_pairs, last_before
 from ackfsm.terms import Fault
+from ackfsm.verify._arrays import Ints
+from ackfsm.verify._columns import Events
+from ackfsm.verify._format import VOCABULARY, Event
+from ackfsm.verify._joins import NONE, distinct_pairs, last_before
 
 __all__ = ["ACTIONS", "CONSUMER_FAULTS", "RECOVER", "RECOVERING", "TAKEN_ELSEWHERE", "inferred_actions"]
 

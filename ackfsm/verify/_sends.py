@@ -6,11 +6,11 @@ import dataclasses
 
 import numpy as np
 
-from ackfsm.history._arrays import Ints
-from ackfsm.history._columns import ABSENT, Events
-from ackfsm.history._format import VOCABULARY, Event
-from ackfsm.history._joins import NONE, at, first_covering
 from ackfsm.terms import Fault
+from ackfsm.verify._arrays import Ints
+from ackfsm.verify._columns import ABSENT, Events
+from ackfsm.verify._format import VOCABULARY, Event
+from ackfsm.verify._joins import NONE, at, first_covering
 
 __all__ = ["Sends", "sends_of"]
 

@@ -14,9 +14,10 @@ from types import MappingProxyType
 import numpy as np
 import numpy.typing as npt
 
-from ackfsm.history._arrays import Codes, Ints
-from ackfsm.history._columns import ABSENT, Events
-from ackfsm.history._format import (
+from ackfsm.terms import AckScope
+from ackfsm.verify._arrays import Codes, Ints
+from ackfsm.verify._columns import ABSENT, Events
+from ackfsm.verify._format import (
     EVENTS,
     OBSERVABLES,
     OBSERVED_AS,
@@ -26,9 +27,8 @@ from ackfsm.history._format import (
     event_code,
     observable_code,
 )
-from ackfsm.history._joins import NONE, at, first_covering, last_before, number_pairs
-from ackfsm.history._sends import Sends
-from ackfsm.terms import AckScope
+from ackfsm.verify._joins import NONE, at, first_covering, last_before, number_pairs
+from ackfsm.verify._sends import Sends
 
 __all__ = ["ACTS_FOR_DELIVERIES", "ENDS_FOR_SENDS", "NEVER", "Stream", "covering_acks", "expand", "first_covering_ack"]
 

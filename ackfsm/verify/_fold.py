@@ -16,9 +16,9 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ackfsm.history._arrays import Ints, Mask, States
-from ackfsm.history._format import OBSERVABLES
 from ackfsm.terms import SpecError
+from ackfsm.verify._arrays import Ints, Mask, States
+from ackfsm.verify._format import OBSERVABLES
 
 __all__ = ["Machines", "StateMachine", "Watcher", "compile_watchers", "fold", "fold_batches"]
 

@@ -7,10 +7,10 @@ import dataclasses
 import numpy as np
 import pyarrow as pa
 
-from ackfsm.history._arrays import Ints, Mask
-from ackfsm.history._columns import ABSENT, Events
-from ackfsm.history._format import Event
-from ackfsm.history._joins import NONE
+from ackfsm.verify._arrays import Ints, Mask
+from ackfsm.verify._columns import ABSENT, Events
+from ackfsm.verify._format import Event
+from ackfsm.verify._joins import NONE
 
 __all__ = ["Quiescence", "quiescence_of"]
 

@@ -18,10 +18,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.json
 
-from ackfsm.history._arrays import Ints
-from ackfsm.history._check import check
-from ackfsm.history._format import FIELDS, HEADER_KEY, Kind
 from ackfsm.text import shown
+from ackfsm.verify._arrays import Ints
+from ackfsm.verify._check import check
+from ackfsm.verify._format import FIELDS, HEADER_KEY, Kind
 
 __all__ = ["REPORTED", "SCHEMA", "ParseError", "Parsed", "drop_invalid", "parse_block", "parse_lines"]
 

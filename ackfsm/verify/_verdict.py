@@ -7,10 +7,10 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
-from ackfsm.history._lines import ParseError
 from ackfsm.tables import Guarantees
 from ackfsm.terms import Anomaly, Configuration, Fault, Verdict
 from ackfsm.text import in_words, quoted
+from ackfsm.verify._lines import ParseError
 
 __all__ = ["EXAMPLES", "UNCONFIGURED", "Finding", "Findings", "Result", "judge", "quoted_few", "undrained"]
 

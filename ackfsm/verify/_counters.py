@@ -10,8 +10,8 @@ import dataclasses
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from ackfsm.history._fold import Watcher
-from ackfsm.history._format import Observable
+from ackfsm.verify._fold import Watcher
+from ackfsm.verify._format import Observable
 
 __all__ = ["COUNTERS", "MESSAGES"]
 

@@ -8,11 +8,11 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
-from ackfsm.history._arrays import Ints
-from ackfsm.history._columns import Events
-from ackfsm.history._format import Event
-from ackfsm.history._joins import NONE
-from ackfsm.history._verdict import Finding, quoted_few
+from ackfsm.verify._arrays import Ints
+from ackfsm.verify._columns import Events
+from ackfsm.verify._format import Event
+from ackfsm.verify._joins import NONE
+from ackfsm.verify._verdict import Finding, quoted_few
 
 __all__ = [
     "UNRECORDED",

@@ -6,13 +6,13 @@ import dataclasses
 from collections.abc import Sequence
 from pathlib import Path
 
-from ackfsm.history._columns import Events, assemble, encode
-from ackfsm.history._header import Header, Headers, header_beside
-from ackfsm.history._lines import REPORTED, ParseError
-from ackfsm.history._open import opened
-from ackfsm.history._source import Source, source_of
 from ackfsm.terms import InputError
 from ackfsm.text import shown
+from ackfsm.verify._columns import Events, assemble, encode
+from ackfsm.verify._header import Header, Headers, header_beside
+from ackfsm.verify._lines import REPORTED, ParseError
+from ackfsm.verify._open import opened
+from ackfsm.verify._source import Source, source_of
 
 __all__ = ["History", "headers_beside", "read", "read_header"]
 

@@ -14,9 +14,9 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ackfsm.history._arrays import Ints, Mask
-from ackfsm.history._format import ALWAYS, EVENTS, NAMED_MESSAGE_SCOPES, NEEDS, NOT_NEGATIVE, VOCABULARY
 from ackfsm.text import quoted
+from ackfsm.verify._arrays import Ints, Mask
+from ackfsm.verify._format import ALWAYS, EVENTS, NAMED_MESSAGE_SCOPES, NEEDS, NOT_NEGATIVE, VOCABULARY
 
 __all__ = ["Found", "check", "codes"]
 

@@ -1,6 +1,6 @@
 """Time-ordered joins of rows: the last one before, the first one that covers, pairs as numbers.
 
-A *place* is a row of :class:`ackfsm.history.Events`, so it is also a moment; a *group* is a small
+A *place* is a row of :class:`ackfsm.verify.Events`, so it is also a moment; a *group* is a small
 integer (a session, a message, a transaction).  Everything sorts once and then bisects.
 """
 
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ackfsm.history._arrays import Codes, Ints
+from ackfsm.verify._arrays import Codes, Ints
 
 __all__ = ["NONE", "at", "distinct_pairs", "first_covering", "last_before", "number_pairs"]
 
