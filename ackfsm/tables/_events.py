@@ -31,8 +31,8 @@ class Event:
 
     In a diagram it is an arrow from ``start`` to ``end``; one of them is its lane, or both are.
     ``recorded`` is how a history shows it, ``None`` if no history can.  ``line`` has the fields of the line that it
-    leaves there by itself, none if it leaves none; ``repairs`` are the faults that such a line says to be over.  An
-    ``optional`` event is one that an application may choose; it happens only in checks that ask for it.
+    leaves there by itself, none if it leaves none; ``also`` are the events of other lines that may tell of it, and
+    ``repairs`` the faults that its line says to be over.  An ``optional`` event is one that an application may choose; it happens only in checks that ask for it.
     """
 
     name: str
@@ -43,6 +43,7 @@ class Event:
     means: str
     recorded: str | None
     line: Mapping[str, str | bool]
+    also: tuple[str, ...]
     repairs: tuple[str, ...]
     optional: bool
 
@@ -68,6 +69,7 @@ def _event(document: Document, name: str) -> Event:
         means=data["means"],
         recorded=data.get("recorded"),
         line=MappingProxyType({key: value for key, value in line.items() if key != "fault"}),
+        also=tuple(data.get("also", ())),
         repairs=tuple(line.get("fault", ())),
         optional=data.get("optional", False),
     )

@@ -38,6 +38,7 @@ class Events:
         redelivered: 0 or 1.
         delivery_count: as recorded.
         errs: 1 if the event has an ``error``, else 0.
+        line: the number of its line, in its file.
         names: for each named column, an Arrow array of the names.
     """
 
@@ -54,6 +55,7 @@ class Events:
     redelivered: Codes
     delivery_count: Ints
     errs: Codes
+    line: Ints
     names: Mapping[str, pa.Array]
 
     def __len__(self) -> int:
@@ -84,8 +86,8 @@ class Encoded:
         return len(self.numbers["t"])
 
 
-def encode(batch: pa.RecordBatch) -> Encoded:
-    """Encode one record batch of :data:`SCHEMA` whose rows are all events."""
+def encode(batch: pa.RecordBatch, lines: Ints) -> Encoded:
+    """Encode one record batch of :data:`SCHEMA` whose rows are all events, with the number of the line of each."""
     sessions = pc.coalesce(batch["session"], batch["process"])
     text = {name: sessions if name == "session" else batch[name] for name in _NAMED}
     numbers = {
@@ -94,6 +96,7 @@ def encode(batch: pa.RecordBatch) -> Encoded:
         "redelivered": np.asarray(batch["redelivered"].cast(pa.int8()).fill_null(ABSENT)),
         "delivery_count": np.asarray(batch["delivery_count"].fill_null(ABSENT)),
         "errs": np.asarray(batch["error"].is_valid().cast(pa.int8())),
+        "line": lines,
     }
     return Encoded(numbers, {name: column.dictionary_encode() for name, column in text.items()})
 

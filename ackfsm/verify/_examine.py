@@ -16,9 +16,11 @@ from ackfsm.verify._actions import inferred_actions
 from ackfsm.verify._arrays import Ints, States
 from ackfsm.verify._clocks import aligned
 from ackfsm.verify._columns import Events
+from ackfsm.verify._conformance import Conformance, conformance
 from ackfsm.verify._count import count_regressions, over_delivered, reordered, torn_transactions, window_overruns
 from ackfsm.verify._counters import COUNTERS, MESSAGES
 from ackfsm.verify._expand import Stream, expand
+from ackfsm.verify._explain import Explained, explained
 from ackfsm.verify._fold import Machines, fold
 from ackfsm.verify._format import Event
 from ackfsm.verify._prefetch import prefetch_overruns
@@ -77,10 +79,16 @@ def examine(
     """
     events, clocks = aligned(history.events, skew)
     this = _Examination(events, sends_of(events), quiescence_of(events), specification, configuration)
-    machines = machines_of(specification, configuration)
-    states = _final_states(machines, expand(events, this.sends), events.count_of("message"))
+    machines, stream = machines_of(specification, configuration), expand(events, this.sends)
+    states = _final_states(machines, stream, events.count_of("message"))
     anomalies = _folded(this, machines, states) | {anomaly: count(this) for anomaly, count in _COUNTS.items()}
     findings = {anomaly: _finding(this, anomaly, anomalies[anomaly]) for anomaly in Anomaly if anomaly in anomalies}
+    explanation = None
+    if configuration is not None:
+        decided = _conformance(this, configuration, tells_processed=tells_processed)
+        held = {name: count.codes for name, count in anomalies.items() if name in {*machines.names, *_OF_MESSAGES}}
+        explanation, by_anomaly = explained(decided, events, machines, stream, held)
+        findings |= {name: _with(findings[name], each, events) for name, each in by_anomaly.items()}
     findings |= _phantoms(events, findings, skew)
     if not tells_processed:
         findings |= _unrecorded(events, findings, anomalies)
@@ -104,7 +112,27 @@ def examine(
         counters=MappingProxyType(counts),
         skew=skew,
         offsets=clocks.offsets,
+        explanation=explanation,
     )
+
+
+def _conformance(this: _Examination, configuration: Configuration, *, tells_processed: bool) -> Conformance:
+    silent = None if tells_processed else silent_of(this.events)
+    processes = silent[0].processes if silent else ()
+    return conformance(this.events, this.quiescence, this.specification, configuration, processes)
+
+
+def _with(finding: Finding, explained: Explained, events: Events) -> Finding:
+    return dataclasses.replace(
+        finding,
+        unexplained=len(explained.unexplained),
+        unexplained_examples=_examples(events.names["message"], explained.unexplained),
+        causes=MappingProxyType(explained.causes),
+    )
+
+
+_OF_MESSAGES = frozenset({Anomaly.OVER_DELIVERED})
+"""What is counted without a machine, and decided by the model of one message."""
 
 
 def _final_states(machines: Machines, stream: Stream, messages: int) -> States:
@@ -202,11 +230,16 @@ def shown_anomalies(specification: Specification) -> tuple[Anomaly, ...]:
 
 def _finding(this: _Examination, anomaly: Anomaly, count: _Count) -> Finding:
     names = this.events.names["transaction" if anomaly is Anomaly.TORN_TRANSACTION else "message"]
-    named = pc.unique(names.take(pa.array(count.codes)))
     return Finding(
         anomaly=anomaly,
         found=len(count.codes),
         unknown=count.unknown,
         needs_every_line=this.specification.properties[anomaly].needs_every_line,
-        examples=tuple(named.take(pc.sort_indices(named)[:EXAMPLES]).to_pylist()),
+        examples=_examples(names, count.codes),
     )
+
+
+def _examples(names: pa.Array, codes: Ints) -> tuple[str, ...]:
+    """The first of the names, by code point."""
+    named = pc.unique(names.take(pa.array(codes)))
+    return tuple(named.take(pc.sort_indices(named)[:EXAMPLES]).to_pylist())

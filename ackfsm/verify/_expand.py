@@ -30,7 +30,18 @@ from ackfsm.verify._format import (
 from ackfsm.verify._joins import NONE, at, first_covering, last_before, number_pairs
 from ackfsm.verify._sends import Sends
 
-__all__ = ["ACTS_FOR_DELIVERIES", "ENDS_FOR_SENDS", "NEVER", "Stream", "covering_acks", "expand", "first_covering_ack"]
+__all__ = [
+    "ACTS_FOR_DELIVERIES",
+    "ENDS_FOR_SENDS",
+    "NEVER",
+    "Stream",
+    "calls_of",
+    "covered_by",
+    "covering",
+    "covering_acks",
+    "expand",
+    "first_covering_ack",
+]
 
 NEVER = np.iinfo(np.int64).max
 """The row of what does not happen."""
@@ -133,18 +144,34 @@ def covering_acks(events: Events) -> Iterator[tuple[Observable, Ints]]:
     """For each observable that reaches deliveries, the row of the first act that covers each; :data:`NEVER` if none."""
     deliveries = events.places(Event.DELIVERED)
     for observable, (acknowledgement, ends) in ACTS_FOR_DELIVERIES.items():
-        acts, places = events.places(acknowledgement), events.places(*ends)
-        cuts = _cuts(events, acts if acknowledgement is Event.ACKNOWLEDGE else _calls(events, acts))
-        one = events.scope[acts] == VOCABULARY["scope"].index(AckScope.MESSAGE)
-        firsts = (
-            first_covering_ack(events.message, deliveries, acts[one], cuts[one]),
-            first_covering_ack(events.session, deliveries, acts[~one], cuts[~one]),
-            first_covering_ack(events.transaction, deliveries, places, places),
-        )
-        yield observable, np.minimum.reduce(firsts)
+        places = events.places(*ends)
+        in_transaction = first_covering_ack(events.transaction, deliveries, places, places)
+        yield observable, np.minimum(covered_by(events, acknowledgement), in_transaction)
 
 
-def _calls(events: Events, answers: Ints) -> Ints:
+def covered_by(events: Events, acknowledgement: Event) -> Ints:
+    """For each delivery the row of the first such act that covers it by its scope; :data:`NEVER` if none does."""
+    deliveries, acts = events.places(Event.DELIVERED), events.places(acknowledgement)
+    cuts = _cuts(events, acts if acknowledgement is Event.ACKNOWLEDGE else calls_of(events, acts))
+    one = events.scope[acts] == VOCABULARY["scope"].index(AckScope.MESSAGE)
+    return np.minimum(
+        first_covering_ack(events.message, deliveries, acts[one], cuts[one]),
+        first_covering_ack(events.session, deliveries, acts[~one], cuts[~one]),
+    )
+
+
+def covering(events: Events, acts: Ints) -> Ints:
+    """For each delivery the first of ``acts`` (acknowledgements) of its own session that covers it by its scope."""
+    deliveries, cuts = events.places(Event.DELIVERED), _cuts(events, acts)
+    one = events.scope[acts] == VOCABULARY["scope"].index(AckScope.MESSAGE)
+    own = number_pairs(events.session, events.message)
+    return np.minimum(
+        first_covering_ack(own, deliveries, acts[one], cuts[one]),
+        first_covering_ack(events.session, deliveries, acts[~one], cuts[~one]),
+    )
+
+
+def calls_of(events: Events, answers: Ints) -> Ints:
     """The call that each answer belongs to: the latest of the same session, message and scope, else itself."""
     calls = events.places(Event.ACKNOWLEDGE)
     both = np.concatenate([calls, answers])

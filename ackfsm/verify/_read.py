@@ -51,7 +51,7 @@ def read(path: str | Path) -> History:
         with opened(source, file) as part:
             headers.add(part.header, source.name_of(file))
             for parsed in part.parsed():
-                columns.append(encode(parsed.events))
+                columns.append(encode(parsed.events, parsed.lines))
                 unreadable += parsed.unreadable[: REPORTED - len(unreadable)]
                 count += parsed.unreadable_count
     if not any(len(each) for each in columns):

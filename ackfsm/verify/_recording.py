@@ -89,10 +89,12 @@ class Silent:
     Attributes:
         told: whether any process tells.
         names: the names of the silent ones, sorted.
+        processes: their codes.
     """
 
     told: bool
     names: tuple[str, ...]
+    processes: tuple[int, ...] = ()
 
 
 def silent_of(events: Events) -> tuple[Silent, Ints] | None:
@@ -109,8 +111,11 @@ def silent_of(events: Events) -> tuple[Silent, Ints] | None:
     silent[process[np.isin(message, events.message[processed[~own]])]] = False
     if not silent.any():
         return None
-    names = events.names["process"].take(pa.array(np.flatnonzero(silent))).to_pylist()
-    return Silent(bool(len(processed)), tuple(sorted(names))), np.unique(message[silent[process]])
+    codes = np.flatnonzero(silent)
+    names = events.names["process"].take(pa.array(codes)).to_pylist()
+    return Silent(bool(len(processed)), tuple(sorted(names)), tuple(codes.tolist())), np.unique(
+        message[silent[process]]
+    )
 
 
 def unless_early(finding: Finding, early: Early | None, skew: int) -> Finding:

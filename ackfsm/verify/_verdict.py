@@ -10,6 +10,7 @@ from typing import Any
 from ackfsm.tables import Guarantees
 from ackfsm.terms import Anomaly, Configuration, Fault, Verdict
 from ackfsm.text import in_words, quoted
+from ackfsm.verify._explain import Contradicted, Explanation
 from ackfsm.verify._lines import ParseError
 
 __all__ = ["EXAMPLES", "UNCONFIGURED", "Finding", "Findings", "Result", "judge", "quoted_few", "undrained"]
@@ -40,6 +41,10 @@ class Finding:
         unrecorded: whether it is unknown for want of what nobody recorded: nothing hangs on it where it is allowed.
         doubted: how many of ``found`` may be of the recording and not of the system (clocks, what is not told).
         doubt: why, a sentence with the remedy; without any ``doubted``, why there may be more than were found.
+        unexplained: how many of ``found`` nothing explains that happened to their message; ``None`` if no message was
+            held to the model for it.
+        unexplained_examples: the first :data:`EXAMPLES` of those, by code point.
+        causes: what explains the others, each with how many it explains, by name of the fault or action.
     """
 
     anomaly: Anomaly
@@ -50,6 +55,9 @@ class Finding:
     unrecorded: bool = False
     doubted: int = 0
     doubt: str | None = None
+    unexplained: int | None = None
+    unexplained_examples: tuple[str, ...] = ()
+    causes: Mapping[str, int] = dataclasses.field(default_factory=dict)
 
     @property
     def certain(self) -> int:
@@ -79,6 +87,7 @@ class Findings:
         counters: what else a person may want to know, by name.
         skew: by how many nanoseconds the clocks of two processes may differ.
         offsets: nanoseconds that were added to the times of a process for that; of those that were shifted, by name.
+        explanation: what came of holding each message to the model; ``None`` without a configuration.
     """
 
     history: str
@@ -95,6 +104,7 @@ class Findings:
     ends: Mapping[str, int] = dataclasses.field(default_factory=dict)
     skew: int = 0
     offsets: Mapping[str, int] = dataclasses.field(default_factory=dict)
+    explanation: Explanation | None = None
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,9 +145,11 @@ class Result:
                     "count": finding.count,
                     "allowed": self.allowed[anomaly],
                     "messages": list(finding.examples),
+                    **_explanation(finding),
                 }
                 for anomaly, finding in found.anomalies.items()
             },
+            "conformance": None if found.explanation is None else found.explanation.as_json(),
             "ends": dict(found.ends),
             "counters": dict(found.counters),
             "guarantees": dict(self.guarantees),
@@ -149,6 +161,16 @@ class Result:
     def _never(self, anomaly: Anomaly) -> dict[str, Any]:
         finding = self.findings.anomalies[anomaly]
         return {"count": finding.count, "found": self.never[anomaly], "messages": list(finding.examples)}
+
+
+def _explanation(finding: Finding) -> dict[str, Any]:
+    if finding.unexplained is None:
+        return {}
+    return {
+        "unexplained": finding.unexplained,
+        "unexplained_messages": list(finding.unexplained_examples),
+        "causes": dict(finding.causes),
+    }
 
 
 def undrained(queues: Sequence[str]) -> str:
@@ -173,7 +195,9 @@ def judge(
     Of the ``guarantees``, if they are given, the result says which stood in this history, and of the anomalies that
     shall ``never`` be there whether they are, which changes nothing of the verdict.
     """
-    decided = {anomaly: allowed.get(anomaly) for anomaly in findings.anomalies}
+    decided = {
+        anomaly: _decided(finding, allowed=allowed.get(anomaly)) for anomaly, finding in findings.anomalies.items()
+    }
     violations = list(_violations(findings, decided))
     doubts = list(_doubts(findings, decided, why_undecided))
     verdict = Verdict.INVALID if violations else Verdict.UNKNOWN if doubts else Verdict.VALID
@@ -189,6 +213,11 @@ def judge(
         strongest=strongest,
         never={anomaly: happened[anomaly] for anomaly in never},
     )
+
+
+def _decided(finding: Finding, *, allowed: bool | None) -> bool | None:
+    """Whether all that was found is explained by what happened to its message; else what its kind is allowed."""
+    return allowed if finding.unexplained is None or not finding.found else finding.unexplained == 0
 
 
 def _happened(findings: Findings) -> dict[str, bool | None]:
@@ -211,7 +240,10 @@ def _happened(findings: Findings) -> dict[str, bool | None]:
 def _violations(findings: Findings, allowed: Mapping[Anomaly, bool | None]) -> Iterator[str]:
     for finding in findings.anomalies.values():
         if finding.certain and allowed[finding.anomaly] is False and not _may_be_unread(findings, finding):
-            yield f"{_seen(finding)}, which the configuration does not allow{_under(findings.faults)}"
+            yield f"{_seen(finding)}, which {_not_allowed(findings, finding)}"
+    explanation = findings.explanation
+    if explanation is not None and explanation.unnamed and not findings.parse_errors:
+        yield f"{_messages(explanation.unnamed)} can be no run of the model: {_first_unnamed(explanation)}"
 
 
 def _doubts(
@@ -223,6 +255,8 @@ def _doubts(
         yield _unread(findings)
     if not findings.messages:
         yield "no message was sent, so nothing was shown"
+    if findings.explanation is not None:
+        yield from _open_lives(findings, findings.explanation)
     for why, names in _grouped(findings, allowed):
         yield f"{in_words(names)} {'is' if len(names) == 1 else 'are'} unknown: {why}"
     for finding in findings.anomalies.values():
@@ -234,6 +268,14 @@ def _doubts(
             yield f"{_seen(finding)}, and the tables cannot tell whether the configuration allows it{reason}"
         if finding.certain and allowed[finding.anomaly] is False and _may_be_unread(findings, finding):
             yield f"{_seen(finding)}, which is not allowed, but the lines that could not be read may explain it"
+
+
+def _open_lives(findings: Findings, explanation: Explanation) -> Iterator[str]:
+    for why, count in explanation.undecided.items():
+        yield f"{_messages(count)} could not be held to the model: {why}"
+    if explanation.unnamed and findings.parse_errors:
+        told = _first_unnamed(explanation)
+        yield f"{_messages(explanation.unnamed)} can be no run of the model unless a line is missing: {told}"
 
 
 def _may_be_unread(findings: Findings, finding: Finding) -> bool:
@@ -261,6 +303,28 @@ def quoted_few(names: Sequence[str], total: int | None = None) -> str:
 def _few(names: Sequence[str], total: int) -> str:
     """The first few of ``names``, with dots if they are not ``total``."""
     return ", ".join([*names[:SHOWN], *(["..."] if total > SHOWN else [])])
+
+
+def _not_allowed(findings: Findings, finding: Finding) -> str:
+    if finding.unexplained is None:
+        return f"the configuration does not allow{_under(findings.faults)}"
+    its = [each for each in _contradicted(findings) if finding.anomaly.value in each.anomalies]
+    example = f" ({its[0]})" if its else ""
+    if finding.unexplained == finding.found:
+        return f"nothing that happened before explains{example}"
+    return f"nothing that happened before explains in {_messages(finding.unexplained)}{example}"
+
+
+def _contradicted(findings: Findings) -> Sequence[Contradicted]:
+    return findings.explanation.examples if findings.explanation else ()
+
+
+def _first_unnamed(explanation: Explanation) -> str:
+    return next((str(each) for each in explanation.examples if not each.anomalies), "...")
+
+
+def _messages(count: int) -> str:
+    return f"{count:,} message{'' if count == 1 else 's'}"
 
 
 def _under(faults: Sequence[Fault]) -> str:

@@ -1,0 +1,156 @@
+"""What happened around a message while it lived: faults, connections that broke, sessions that were closed."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+from typing import Final
+
+import numpy as np
+
+from ackfsm.terms import Fault
+from ackfsm.verify._arrays import Ints
+from ackfsm.verify._columns import ABSENT, Events
+from ackfsm.verify._format import VOCABULARY, Event
+from ackfsm.verify._joins import distinct_pairs
+from ackfsm.verify._signs import BROKEN
+
+__all__ = ["EFFECT", "Circumstance", "circumstances"]
+
+EFFECT: Final = 10**9
+"""Nanoseconds.  A fault that nobody says to be repaired has had its effect so long after its line."""
+
+OF_MESSAGES: Final = frozenset({Fault.REJECTION, Fault.LISTENER_EXCEPTION})
+"""Faults of one message, whose own lines tell of them."""
+
+OF_CONSUMERS: Final = frozenset({Fault.CONSUMER_CRASH, Fault.CONSUMER_LINK_LOSS})
+OF_PRODUCERS: Final = frozenset({Fault.PRODUCER_CRASH, Fault.PRODUCER_LINK_LOSS})
+
+_NOT_CLIENTS: Final = ("nemesis", "broker")
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Circumstance:
+    """Something that befell a process, or the broker.
+
+    Attributes:
+        row: the row of the events that tells it.
+        kind: a fault, :data:`BROKEN`, or ``close``.
+        low, high: it happened in this time.
+        hit: the processes that it certainly hit; none if it is the broker's.
+        suspected: the processes that it may have hit.
+        queue: the only queue that it concerns, :data:`ABSENT` if it is any.
+    """
+
+    row: int
+    kind: str
+    low: int
+    high: int
+    hit: frozenset[int] = frozenset()
+    suspected: frozenset[int] = frozenset()
+    queue: int = ABSENT
+
+
+def circumstances(events: Events, low: Ints, high: Ints) -> tuple[Circumstance, ...]:
+    """All that ``events`` tell, in the order of their rows; ``low`` and ``high`` say when a row happened."""
+    return tuple(sorted((*_faults(events), *_closes(events, low, high)), key=lambda each: each.row))
+
+
+def _closes(events: Events, low: Ints, high: Ints) -> Iterator[Circumstance]:
+    for row in events.places(Event.CLOSE).tolist():
+        yield Circumstance(
+            row=row,
+            kind=BROKEN if events.errs[row] == 1 else Event.CLOSE,
+            low=int(low[row]),
+            high=int(high[row]),
+            hit=frozenset({int(events.process[row])}),
+        )
+
+
+def _faults(events: Events) -> Iterator[Circumstance]:
+    clients = _Clients(events)
+    repairs = events.places(Event.RECOVERED)
+    for row in events.places(Event.FAULT).tolist():
+        fault = Fault(VOCABULARY["fault"][events.fault[row]])
+        if fault in OF_MESSAGES:
+            continue
+        named = clients.named(row)
+        low, high = int(events.t[row]), _until(events, row, repairs)
+        of_clients = fault in OF_CONSUMERS | OF_PRODUCERS
+        yield Circumstance(
+            row=row,
+            kind=fault.value,
+            low=low,
+            high=high,
+            hit=named if of_clients else frozenset(),
+            suspected=clients.suspected(fault, low, high) if of_clients and not named else frozenset(),
+            queue=int(events.queue[row]),
+        )
+
+
+def _until(events: Events, row: int, repairs: Ints) -> int:
+    """When the fault of ``row`` has certainly had its effect: as it was repaired, else a while later."""
+    its = repairs[(repairs > row) & (events.fault[repairs] == events.fault[row])]
+    return int(events.t[its[0]]) if len(its) else int(events.t[row]) + EFFECT
+
+
+class _Clients:
+    """Who may have been hit by a fault of clients that does not say whom it hit."""
+
+    def __init__(self, events: Events) -> None:
+        self._events = events
+        names = events.names["process"].to_pylist()
+        self._others = frozenset(number for number, name in enumerate(names) if name in _NOT_CLIENTS)
+        self._of_session: dict[int, set[int]] = {}
+        order = np.argsort(events.process, kind="stable")
+        pairs = np.unique(np.stack([events.session, events.process], axis=1), axis=0)
+        for session, process in pairs.tolist():
+            self._of_session.setdefault(session, set()).add(process)
+        sends, deliveries = events.places(Event.SEND, Event.RESEND), events.places(Event.DELIVERED)
+        self._producers = frozenset(np.unique(events.process[sends]).tolist())
+        self._consumers = frozenset(np.unique(events.process[deliveries]).tolist())
+        self._changed = self._changes(order)
+        self._silent = self._last_rows(order)
+
+    def named(self, row: int) -> frozenset[int]:
+        """The clients that the line of a fault names, by ``process`` or ``session``."""
+        process, session = int(self._events.process[row]), int(self._events.session[row])
+        by_session = self._of_session.get(session, set()) - self._others if session != ABSENT else set()
+        return frozenset(by_session if process in self._others else {process})
+
+    def suspected(self, fault: Fault, low: int, high: int) -> frozenset[int]:
+        """The clients that a fault may have hit.
+
+        If some of them lost a session meanwhile, it hit those, or such as were never heard of again.
+        """
+        everybody = self._consumers if fault in OF_CONSUMERS else self._producers
+        lost = {process for process, begin, end in self._changed if begin <= high and end >= low} & everybody
+        gone = {process for process, t in self._silent.items() if t <= high + EFFECT} & everybody
+        return frozenset(lost | gone) if lost else everybody
+
+    def _changes(self, order: Ints) -> tuple[tuple[int, int, int], ...]:
+        """Processes that lost a session, each with the time between which it did: it broke, or was another one after.
+
+        A session that was closed in good order was not lost.
+        """
+        events = self._events
+        closes = events.places(Event.CLOSE)
+        broken = closes[events.errs[closes] == 1]
+        found = [(int(events.process[row]), int(events.t[row]) - EFFECT, int(events.t[row])) for row in broken.tolist()]
+        _, _, last = distinct_pairs(events.process, events.session)
+        position = np.empty(len(events), np.int64)
+        position[order] = np.arange(len(events))
+        for row in np.setdiff1d(last, closes).tolist():
+            following = position[row] + 1
+            if following < len(order) and events.process[order[following]] == events.process[row]:
+                found.append((int(events.process[row]), int(events.t[row]), int(events.t[order[following]])))
+        return tuple(found)
+
+    def _last_rows(self, order: Ints) -> dict[int, int]:
+        """The time of the last row of each process that did not end with closing its session in good order."""
+        events = self._events
+        closed = np.zeros(len(events), bool)
+        closes = events.places(Event.CLOSE)
+        closed[closes[events.errs[closes] != 1]] = True
+        last = dict(zip(events.process[order].tolist(), order.tolist(), strict=True))
+        return {process: int(events.t[row]) for process, row in last.items() if not closed[row]}

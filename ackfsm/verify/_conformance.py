@@ -1,0 +1,298 @@
+"""Conformance: whether each message of a history can be a run of the model, and where it stops to be one.
+
+A message conforms if some order of what was recorded of it, with hidden events between, is a run of the network of one
+message in the history's configuration (docs/decisions/conformance.md).  Equal lives are decided once.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Collection, Iterator, Mapping
+from types import MappingProxyType
+from typing import Final
+
+import numpy as np
+
+from ackfsm.tables import Specification
+from ackfsm.terms import AckMode, Configuration, DeliveryMode
+from ackfsm.verify._arrays import Ints
+from ackfsm.verify._columns import ABSENT, Events
+from ackfsm.verify._format import VOCABULARY, Event
+from ackfsm.verify._life import Contradiction, Life, contradiction
+from ackfsm.verify._lives import Lived, Lives, Telling, Told
+from ackfsm.verify._observer import Observer, States, TooManyStatesError
+from ackfsm.verify._quiescence import Quiescence
+from ackfsm.verify._signs import of_consumer
+
+__all__ = ["Conformance", "Decision", "conformance"]
+
+_MOST_CONSUMERS: Final = 4
+"""More of them in one life make a network that no search ends in."""
+
+_BY_THE_LIBRARY: Final = ("acks_automatically", "acks_before_delivery", "acks_lazily", "settled_on_dispatch")
+"""Conditions under which no call of the application acknowledges: what is written of it is near the moment only."""
+
+_JOURNAL: Final = (Event.JOURNAL_WRITTEN, Event.JOURNAL_SYNCED)
+
+
+@dataclasses.dataclass(frozen=True, slots=True, eq=False)
+class Decision:
+    """What was decided of one life: where it stops to be a run of the model, or why nothing was decided, a clause."""
+
+    contradiction: Contradiction | None
+    undecided: str | None = None
+
+
+class _Part:
+    """Some lives of one history, decided."""
+
+    def __init__(self, lives: Lives, judge: Judge) -> None:
+        self.lives = lives
+        self.judge = judge
+        self.decisions = tuple(judge.decide(lives.lived(place)) for place in lives.first.tolist())
+
+    def contradicted(self) -> Ints:
+        """The messages that are no run of the model, ascending."""
+        return self._having(lambda decision: decision.contradiction is not None)
+
+    def undecided(self) -> Ints:
+        """The messages of which nothing was decided, ascending."""
+        return self._having(lambda decision: decision.undecided is not None)
+
+    def _having(self, chosen: Callable[[Decision], bool]) -> Ints:
+        has = np.array([*map(chosen, self.decisions), False])
+        found: Ints = self.lives.message[has[self.lives.number]]
+        return found
+
+
+@dataclasses.dataclass(frozen=True, slots=True, eq=False)
+class Conformance:
+    """What was decided of all messages of a history; those that were looked at twice count as the second time."""
+
+    _parts: tuple[_Part, ...]
+    _part: Ints
+    _place: Ints
+
+    @property
+    def messages(self) -> int:
+        """How many messages were held to the model."""
+        return len(self._parts[0].lives.message)
+
+    @property
+    def lives(self) -> int:
+        """How many different lives were decided."""
+        return sum(len(part.decisions) for part in self._parts)
+
+    @property
+    def states(self) -> int:
+        """How many states of networks were met."""
+        return self._parts[0].judge.states
+
+    def contradicted(self) -> Ints:
+        """The messages that are no run of the model, ascending."""
+        return self._parts[-1].contradicted()
+
+    def stops(self) -> tuple[Ints, Ints]:
+        """The messages that are no run of the model, and the row where each stops to be one; -1 where it is the end."""
+        part = self._parts[-1]
+        messages = part.contradicted()
+        place = self._place[messages]
+        signs = np.array(
+            [0 if each.contradiction is None else each.contradiction.place for each in part.decisions], int
+        )
+        return messages, part.lives.rows(place, signs[part.lives.number[place]])
+
+    def undecided(self) -> Mapping[str, Ints]:
+        """The messages of which nothing was decided, by the reason."""
+        found: dict[str, list[int]] = {}
+        for part in self._parts:
+            for message in part.undecided().tolist():
+                decision, _ = self.of(message)
+                if decision.undecided is not None:
+                    found.setdefault(decision.undecided, []).append(message)
+        return {why: np.unique(messages) for why, messages in found.items()}
+
+    def of(self, message: int) -> tuple[Decision, Lived]:
+        """What was decided of ``message``, and its life."""
+        part, place = self._parts[self._part[message]], int(self._place[message])
+        return part.decisions[int(part.lives.number[place])], part.lives.lived(place)
+
+    def same(self, messages: Ints) -> tuple[Ints, Ints]:
+        """One of ``messages`` for each different life among them, and how many have it."""
+        width = np.int64(max((len(part.decisions) for part in self._parts), default=0) + 1)
+        key = np.empty(len(messages), np.int64)
+        for number, part in enumerate(self._parts):
+            its = self._part[messages] == number
+            key[its] = number * width + part.lives.number[self._place[messages[its]]]
+        _, first, counts = np.unique(key, return_index=True, return_counts=True)
+        return messages[first], counts
+
+    def needed(self, lived: Lived, circumstances: Collection[str]) -> frozenset[str]:
+        """Of these signs those without which ``lived``, a run of the model, would be none."""
+        return self._parts[0].judge.needed(lived, circumstances)
+
+
+def conformance(
+    events: Events,
+    quiescence: Quiescence,
+    specification: Specification,
+    configuration: Configuration,
+    silent: Collection[int] = (),
+) -> Conformance:
+    """Hold every message of ``events`` to the model; ``silent`` are the processes that never say what is processed.
+
+    A life that is no run of the model is looked at once more with all that happened after its last line, since a
+    message may be lost when nobody has to do with it.
+    """
+    telling = Telling(events, quiescence, silent)
+    judge = Judge(specification, configuration, _untold(events))
+    parts = [_Part(telling.lives(), judge)]
+    again = parts[0].contradicted()
+    if len(again):
+        parts.append(_Part(telling.lives(again), judge))
+    part, place = (np.full(events.count_of("message"), ABSENT, np.int64) for _ in range(2))
+    for number, each in enumerate(parts):
+        part[each.lives.message], place[each.lives.message] = number, np.arange(len(each.lives.message))
+    return Conformance(tuple(parts), part, place)
+
+
+def _untold(events: Events) -> frozenset[str]:
+    """What this history never tells."""
+    return frozenset(event.value for event in _JOURNAL if not len(events.places(event)))
+
+
+_CONSUMED_PLAINLY: Final = MappingProxyType(
+    {
+        Event.ACKNOWLEDGE.value: of_consumer(Event.COMMIT),
+        Event.ACKNOWLEDGED.value: of_consumer(Event.COMMITTED),
+        Event.ACK_IN_DOUBT.value: of_consumer(Event.COMMIT_IN_DOUBT),
+        Event.RECOVER.value: of_consumer(Event.ROLLBACK),
+    }
+)
+_SENT_PLAINLY: Final = MappingProxyType(
+    {
+        Event.CONFIRMED.value: Event.COMMITTED.value,
+        Event.IN_DOUBT.value: Event.COMMIT_IN_DOUBT.value,
+        Event.REJECTED.value: Event.ROLLED_BACK.value,
+    }
+)
+"""The tables have transactions on both sides or on neither: a side without one has transactions of one message."""
+
+
+_ANSWERS_TO_COMMIT: Final = (Event.COMMITTED.value, Event.COMMIT_IN_DOUBT.value)
+_ANSWERS: Final = (
+    (Event.ACKNOWLEDGED.value, Event.ACK_IN_DOUBT.value),
+    _ANSWERS_TO_COMMIT,
+    (of_consumer(Event.COMMITTED), of_consumer(Event.COMMIT_IN_DOUBT)),
+)
+"""Answers that nobody may have written down: then the outcome is unknown, which contradicts nothing."""
+
+
+class Judge:
+    """Decides lives, with one observer for each kind."""
+
+    def __init__(self, specification: Specification, configuration: Configuration, untold: frozenset[str]) -> None:
+        self._specification = specification
+        self._configuration = configuration
+        self._untold = untold
+        environment = specification.environment(configuration)
+        self._by_library = any(specification.conditions[name].holds(environment) for name in _BY_THE_LIBRARY)
+        self._transacted = specification.conditions["transacted"].holds(environment)
+        self._networks: dict[tuple[Configuration, int], States] = {}
+        self._observers: dict[tuple[Configuration, int, frozenset[str]], Observer] = {}
+
+    @property
+    def states(self) -> int:
+        """How many states of networks were met."""
+        return sum(len(states) for states in self._networks.values())
+
+    def decide(self, lived: Lived) -> Decision:
+        """Whether ``lived`` is a run of the model."""
+        if len(lived.consumers) > _MOST_CONSUMERS:
+            return Decision(None, f"more than {_MOST_CONSUMERS} consumers had to do with one message")
+        if sum(heard.sign.name == Event.RESEND for heard in lived.life.heard) > 1:
+            return Decision(None, "a message was sent more than twice, and the model has two copies")
+        try:
+            return Decision(contradiction(self._life(lived), self._observer(lived)))
+        except TooManyStatesError:
+            return Decision(None, "a message may be in too many states")
+
+    def needed(self, lived: Lived, circumstances: Collection[str]) -> frozenset[str]:
+        """The names of a smallest part of the ``circumstances`` in ``lived`` that keeps it a run of the model."""
+        observer, life = self._observer(lived), self._life(lived)
+        for place in reversed(range(len(life.heard))):
+            if life.heard[place].sign.name in circumstances:
+                without = life.without(place)
+                if contradiction(without, observer) is None:
+                    life = without
+        return frozenset(heard.sign.name for heard in life.heard if heard.sign.name in circumstances)
+
+    def _life(self, lived: Lived) -> Life:
+        """The life of a message as a network hears it that has transactions on both sides, or on neither."""
+        names = {old: new for plain in self._plainly(lived) for old, new in plain.items()}
+        if not names:
+            return lived.life
+        heard = (
+            dataclasses.replace(
+                each, sign=dataclasses.replace(each.sign, name=names.get(each.sign.name, each.sign.name))
+            )
+            for each in lived.life.heard
+        )
+        return Life(tuple(heard), lived.life.at_rest)
+
+    def _plainly(self, lived: Lived) -> Iterator[Mapping[str, str]]:
+        """What is to be read as a transaction of one message."""
+        told = lived.told
+        if not self._in_transactions(told):
+            return
+        if Told.SENT in told and Told.SENT_IN_TRANSACTION not in told:
+            yield _SENT_PLAINLY
+        if Told.HANDED_OVER in told and Told.CONSUMED_IN_TRANSACTION not in told:
+            yield _CONSUMED_PLAINLY
+
+    def _in_transactions(self, told: Told) -> bool:
+        return self._transacted or bool(told & (Told.SENT_IN_TRANSACTION | Told.CONSUMED_IN_TRANSACTION))
+
+    def _observer(self, lived: Lived) -> Observer:
+        names = frozenset(heard.sign.name for heard in self._life(lived).heard)
+        configuration, consumers = self._of_message(lived, names), max(1, len(lived.consumers))
+        unheard = self._unheard(lived, names, configuration)
+        key = configuration, consumers, unheard
+        if key not in self._observers:
+            network = self._networks.get(key[:2])
+            if network is None:
+                network = self._networks[key[:2]] = States(self._specification, configuration, consumers)
+            self._observers[key] = Observer(network, self._specification, unheard)
+        return self._observers[key]
+
+    def _of_message(self, lived: Lived, names: frozenset[str]) -> Configuration:
+        """The configuration with the settings that are the message's own."""
+        own: dict[str, object] = {}
+        if Event.RESEND in names:
+            own["resend_in_doubt"] = True  # whoever sends again, the application or its library, the copy is there
+        if Event.EXPIRED in names:
+            own["time_to_live"] = True
+        if self._in_transactions(lived.told):
+            own["ack_mode"] = AckMode.SESSION_TRANSACTED
+        if lived.mode != ABSENT:
+            own["delivery_mode"] = DeliveryMode(VOCABULARY["delivery_mode"][lived.mode])
+        return dataclasses.replace(self._configuration, **own)  # type: ignore[arg-type]
+
+    def _unheard(self, lived: Lived, names: frozenset[str], configuration: Configuration) -> frozenset[str]:
+        """What may have happened to a message although no sign of its life, which has these ``names``, tells so."""
+        plain = {old: new for each in self._plainly(lived) for old, new in each.items()}
+        found = {*self._untold}
+        found |= {sign for answers in _ANSWERS if not names.intersection(answers) for sign in answers}
+        if Event.CONFIRMED.value in plain:  # its outcome is one of a send, which has to be there, and nobody commits
+            found = found - set(_ANSWERS_TO_COMMIT) | {Event.COMMIT.value}
+        if self._by_library:
+            found.add(plain.get(Event.ACKNOWLEDGE.value, Event.ACKNOWLEDGE.value))
+        if self._in_transactions(lived.told):
+            found.add(Event.ACKNOWLEDGE.value)  # what a transaction consumes is acknowledged with it
+        if Event.RESEND not in names:
+            found.add(Event.RESEND.value)
+            if configuration.resend_in_doubt and Event.IN_DOUBT not in names:
+                found.add(Event.IN_DOUBT.value)
+        if lived.told & (Told.NOT_PROCESSED | Told.ACKNOWLEDGED_FIRST):
+            found.add(Event.PROCESSED.value)
+        return frozenset(found)

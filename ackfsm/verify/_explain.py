@@ -1,0 +1,236 @@
+"""What conformance says of the anomalies of a history: which of them nothing explains, and what explains the others."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from ackfsm.terms import Anomaly
+from ackfsm.text import quoted
+from ackfsm.verify._arrays import Ints
+from ackfsm.verify._columns import Events
+from ackfsm.verify._conformance import Conformance
+from ackfsm.verify._expand import Stream
+from ackfsm.verify._fold import Machines, fold
+from ackfsm.verify._joins import NONE
+from ackfsm.verify._life import Heard
+from ackfsm.verify._lives import OTHERS
+from ackfsm.verify._signs import AT_REST, BROKEN, CONSUMER_BROKEN, FAULTS, Certainty, of_consumer
+
+__all__ = ["Contradicted", "Explained", "Explanation", "explained"]
+
+_NAMED: Final = 64
+"""How many characters of an id a sentence has."""
+
+SHOWN: Final = 100
+"""How many messages are told of that are no run of the model."""
+
+_CIRCUMSTANCES: Final = frozenset(
+    {
+        *FAULTS,
+        BROKEN,
+        CONSUMER_BROKEN,
+        "recover",
+        of_consumer("rollback"),
+        of_consumer("rolled_back"),
+        of_consumer("close"),
+    }
+)
+"""Signs that may explain an anomaly: faults, and what applications do of their own will."""
+
+_LIVES_EXPLAINED: Final = 500
+"""Different lives with anomalies of which the cause is searched; what the others have is told without one."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Contradicted:
+    """A message that is no run of the model.
+
+    Attributes:
+        message: its id.
+        heard: what was heard of it until then, in words.
+        impossible: what was heard then, or :data:`AT_REST`: that nothing followed is impossible.
+        possible: what the model has there instead, as labels of events.
+        t, line, process, session: of the line that tells it; ``None`` if it is that nothing followed.
+        anomalies: the anomalies of the message that nothing explains.
+    """
+
+    message: str
+    heard: tuple[str, ...]
+    impossible: str
+    possible: tuple[str, ...]
+    t: int | None
+    line: int | None
+    process: str | None
+    session: str | None
+    anomalies: tuple[str, ...]
+
+    def as_json(self) -> dict[str, Any]:
+        """As plain JSON values."""
+        return dataclasses.asdict(self)
+
+    def __str__(self) -> str:
+        name, instead = quoted(self.message, _NAMED), _or(self.possible)
+        if self.line is None:
+            return f"{name} was at rest, where the model still has {instead}"
+        return f"line {self.line}: {self.impossible} of {name}, where the model has {instead}"
+
+
+def _or(possible: Sequence[str]) -> str:
+    return " or ".join(possible[:4]) or "nothing more"
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Explanation:
+    """What came of holding every message of a history to the model.
+
+    Attributes:
+        messages: how many messages were held to it.
+        lives: how many different lives they have.
+        states: how many states of the model were met.
+        contradicted: how many are no run of the model, and without an anomaly that says so.
+        examples: the first :data:`SHOWN` of those that are no run of the model.
+        undecided: for each reason why nothing was decided, of how many messages.
+    """
+
+    messages: int
+    lives: int
+    states: int
+    contradicted: int
+    unnamed: int
+    examples: tuple[Contradicted, ...]
+    undecided: Mapping[str, int]
+
+    def as_json(self) -> dict[str, Any]:
+        """As plain JSON values."""
+        return {
+            "messages": self.messages,
+            "lives": self.lives,
+            "states": self.states,
+            "contradicted": self.contradicted,
+            "unnamed": self.unnamed,
+            "undecided": dict(self.undecided),
+            "examples": [each.as_json() for each in self.examples],
+        }
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Explained:
+    """Of one anomaly the messages that nothing explains, by code, and what explains the others."""
+
+    unexplained: Ints
+    causes: Mapping[str, int]
+
+
+def explained(
+    conformance: Conformance,
+    events: Events,
+    machines: Machines,
+    stream: Stream,
+    anomalies: Mapping[Anomaly, Ints],
+) -> tuple[Explanation, Mapping[Anomaly, Explained]]:
+    """What explains the ``anomalies``, given as the messages that have them."""
+    return _Explainer(conformance, events, machines, stream, anomalies).explained()
+
+
+class _Explainer:
+    def __init__(
+        self,
+        conformance: Conformance,
+        events: Events,
+        machines: Machines,
+        stream: Stream,
+        anomalies: Mapping[Anomaly, Ints],
+    ) -> None:
+        self._conformance = conformance
+        self._events = events
+        self._machines = machines
+        self._anomalies = anomalies
+        self._contradicted = conformance.contradicted()
+        self._before = self._anomalies_before(stream)
+
+    def explained(self) -> tuple[Explanation, Mapping[Anomaly, Explained]]:
+        by_anomaly = {anomaly: self._of(anomaly, messages) for anomaly, messages in self._anomalies.items()}
+        named = np.concatenate([self._contradicted[:0], *(each.unexplained for each in by_anomaly.values())])
+        explanation = Explanation(
+            messages=self._conformance.messages,
+            lives=self._conformance.lives,
+            states=self._conformance.states,
+            contradicted=len(self._contradicted),
+            unnamed=len(np.setdiff1d(self._contradicted, named)),
+            examples=tuple(self._examples(by_anomaly)),
+            undecided={why: len(messages) for why, messages in self._conformance.undecided().items()},
+        )
+        return explanation, by_anomaly
+
+    def _of(self, anomaly: Anomaly, messages: Ints) -> Explained:
+        unexplained = np.setdiff1d(np.intersect1d(messages, self._contradicted), self._before.get(anomaly, []))
+        causes = Counter[str]()
+        lives, counts = self._conformance.same(np.setdiff1d(messages, self._contradicted))
+        for message, count in zip(lives[:_LIVES_EXPLAINED].tolist(), counts.tolist(), strict=False):
+            decision, lived = self._conformance.of(message)
+            if decision.undecided is None:
+                for cause in self._conformance.needed(lived, _CIRCUMSTANCES):
+                    causes[cause] += count
+        return Explained(unexplained=unexplained, causes=dict(sorted(causes.items())))
+
+    def _anomalies_before(self, stream: Stream) -> Mapping[Anomaly, Ints]:
+        """The messages that are no run of the model but had the anomaly before they stopped to be one."""
+        stops = np.full(self._events.count_of("message"), NONE, np.int64)
+        messages, rows = self._conformance.stops()
+        stops[messages] = np.where(rows == NONE, len(self._events), rows)
+        kept = np.flatnonzero(stream.place < stops[stream.message])
+        message = stream.message[kept]
+        starts = np.flatnonzero(np.diff(message, prepend=NONE))
+        states = fold(self._machines, starts, stream.observable[kept])
+        rested = np.zeros(len(states), bool)
+        return {
+            anomaly: message[starts[self._machines.means(anomaly, states, rested)]]
+            for anomaly in self._anomalies
+            if anomaly in self._machines.names
+        }
+
+    def _examples(self, by_anomaly: Mapping[Anomaly, Explained]) -> Iterable[Contradicted]:
+        for message in self._contradicted[:SHOWN].tolist():
+            anomalies = tuple(anomaly.value for anomaly, each in by_anomaly.items() if message in each.unexplained)
+            yield self._told(message, anomalies)
+
+    def _told(self, message: int, anomalies: tuple[str, ...]) -> Contradicted:
+        decision, lived = self._conformance.of(message)
+        stop = decision.contradiction
+        if stop is None:
+            raise ValueError(f"message {message} is a run of the model")
+        heard, events = lived.life.heard, self._events
+        names = [self._name("process", process) for process in lived.consumers]
+        row = lived.rows[stop.place] if stop.place < len(heard) else None
+        return Contradicted(
+            message=self._name("message", message),
+            heard=tuple(_in_words(each, names) for each in heard[: stop.place]),
+            impossible=AT_REST if row is None else _in_words(heard[stop.place], names),
+            possible=tuple(_with_names(label, names) for label in stop.possible),
+            t=None if row is None else int(events.t[row]),
+            line=None if row is None else int(events.line[row]),
+            process=None if row is None else self._name("process", int(events.process[row])),
+            session=None if row is None else self._name("session", int(events.session[row])),
+            anomalies=anomalies,
+        )
+
+    def _name(self, column: str, code: int) -> str:
+        return "another consumer" if code == OTHERS else str(self._events.names[column][code].as_py())
+
+
+def _in_words(heard: Heard, names: Sequence[str]) -> str:
+    sign = heard.sign
+    at = f" at {names[sign.consumer - 1]}" if sign.consumer else ""
+    return f"{'perhaps ' if sign.certainty is Certainty.PERHAPS else ''}{sign.name}{at}"
+
+
+def _with_names(label: str, names: Sequence[str]) -> str:
+    """The label of an event with the consumer's name for its number."""
+    event, _, index = label.partition("(")
+    consumers = [part[1:] for part in index.rstrip(")").split(",") if part.startswith("c")]
+    return f"{event} at {names[int(consumers[0]) - 1]}" if consumers and int(consumers[0]) <= len(names) else event

@@ -1,0 +1,573 @@
+"""What a history tells of each message, as the observer hears it; equal lives are told apart once.
+
+All columns are handled at once: tokens (a message, a row of the events, a sign) are collected by kind of line, what
+happened around a message while it lived is added (faults, connections that broke, sessions that were closed), and the
+tokens of each message, in the order of the ends of their intervals, become a number that equal lives share.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Collection, Iterator, Sequence
+from enum import IntFlag
+from types import MappingProxyType
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from ackfsm.terms import Fault
+from ackfsm.verify._arrays import Codes, Ints, Mask
+from ackfsm.verify._circumstances import OF_CONSUMERS, OF_PRODUCERS, Circumstance, circumstances
+from ackfsm.verify._columns import ABSENT, Events
+from ackfsm.verify._expand import NEVER, calls_of, covering, first_covering_ack
+from ackfsm.verify._format import Event, event_code
+from ackfsm.verify._joins import NONE, distinct_pairs
+from ackfsm.verify._life import Heard, Life
+from ackfsm.verify._quiescence import Quiescence
+from ackfsm.verify._signs import (
+    BROKEN,
+    CALLS,
+    CONSUMER_BROKEN,
+    DELIVERED_FLAGGED,
+    SIGNS,
+    Certainty,
+    Sign,
+    of_consumer,
+)
+
+__all__ = ["OTHERS", "READING_DELAY", "Lived", "Lives", "Telling", "Told"]
+
+READING_DELAY: Final = 10**9
+"""Nanoseconds.  What a process reads may have reached it so long before it says so, but not before its last line."""
+
+OTHERS: Final = -2
+"""Stands for all consumers that the message was never handed to: it may have been on its way to one of them."""
+
+NOBODY: Final = -1
+
+
+class Told(IntFlag):
+    """What the lines of a message tell beside its signs."""
+
+    AT_REST = 1
+    """Its queue was seen drained after its last send."""
+    NOT_PROCESSED = 2
+    """It was handed to somebody who never says what is processed."""
+    ACKNOWLEDGED_FIRST = 4
+    """The application acknowledged it before it said that it was processed."""
+    SENT = 8
+    SENT_IN_TRANSACTION = 16
+    HANDED_OVER = 32
+    CONSUMED_IN_TRANSACTION = 64
+
+
+@dataclasses.dataclass(frozen=True, slots=True, eq=False)
+class _Tokens:
+    """One sign of one message each.
+
+    ``row`` is the row of the events that tells it, ``process`` the consumer (:data:`NOBODY`, :data:`OTHERS`), and the
+    moment is from ``low`` to ``high``.
+    """
+
+    message: Ints
+    row: Ints
+    sign: Ints
+    process: Ints
+    certainty: Ints
+
+    def where(self, chosen: Ints | Mask) -> _Tokens:
+        """Those tokens alone, or in that order."""
+        return _Tokens(*(getattr(self, field.name)[chosen] for field in dataclasses.fields(self)))
+
+    def distinct(self) -> _Tokens:
+        """Without those that are the same as the one before: a call that covers two deliveries is one call."""
+        if not len(self.message):
+            return self
+        columns = (self.message, self.row, self.sign, self.process)
+        return self.where(np.append(True, np.any([each[1:] != each[:-1] for each in columns], axis=0)))
+
+    @staticmethod
+    def joined(parts: Sequence[_Tokens]) -> _Tokens:
+        fields = [field.name for field in dataclasses.fields(_Tokens)]
+        return _Tokens(*(np.concatenate([getattr(part, name) for part in parts]) for name in fields))
+
+
+@dataclasses.dataclass(frozen=True, slots=True, eq=False)
+class Moments:
+    """For each row of the events when it happened: not before ``low``, not after ``high``."""
+
+    low: Ints
+    high: Ints
+
+
+_DIRECT: Final = (
+    Event.SEND,
+    Event.RESEND,
+    Event.CONFIRMED,
+    Event.REJECTED,
+    Event.IN_DOUBT,
+    Event.EXPIRED,
+    Event.DEAD_LETTERED,
+    Event.JOURNAL_WRITTEN,
+    Event.JOURNAL_SYNCED,
+)
+_AT_CONSUMERS: Final = (Event.DELIVERED, Event.PROCESSED, Event.FAILED)
+_OF_TRANSACTIONS: Final = (Event.COMMIT, Event.COMMITTED, Event.COMMIT_IN_DOUBT, Event.ROLLBACK, Event.ROLLED_BACK)
+_OF_SESSIONS: Final = (Event.RECOVER, Event.CLOSE)
+_ANSWERS: Final = (Event.ACKNOWLEDGED, Event.ACK_IN_DOUBT)
+_GIVING_BACK: Final = frozenset({Event.ROLLBACK, Event.ROLLED_BACK, Event.RECOVER, Event.CLOSE})
+
+
+class _Lines:
+    """What the rows of a history tell of its messages, and when."""
+
+    def __init__(self, events: Events) -> None:
+        self.events = events
+        self.circumstances, self.moments = _placed(events)
+        self.lanes = _lanes(events)
+        self.broken = events.errs == 1
+        self.producers = _producers(events)
+        self.queues = _queues(events)
+        self.modes = _modes(events)
+        self.deliveries = events.places(Event.DELIVERED)
+        message, process, _ = distinct_pairs(events.message[self.deliveries], events.process[self.deliveries])
+        self._width = np.int64(events.count_of("process") + 1)
+        self._handed = message * self._width + process
+        process, queue, _ = distinct_pairs(events.process[self.deliveries], events.queue[self.deliveries] + 1)
+        self.queues_of: dict[int, list[int]] = {}
+        for each, its in zip(process.tolist(), (queue - 1).tolist(), strict=True):
+            self.queues_of.setdefault(each, []).append(its)
+
+    def was_handed_to(self, messages: Ints, process: int) -> Mask:
+        """For each of ``messages`` whether it was ever handed to ``process``."""
+        return np.isin(messages * self._width + process, self._handed)
+
+    def of_messages(self) -> _Tokens:
+        """The tokens of the lines that name a message, or cover it."""
+        parts = (*self._direct(), *self._at_consumers(), *self._of_sends(), *self._of_deliveries())
+        return _in_doubt(_Tokens.joined(parts))
+
+    def tokens(
+        self,
+        message: Codes,
+        row: Ints | int,
+        sign: str,
+        process: Codes | int = NOBODY,
+        certainty: Certainty = Certainty.CERTAIN,
+    ) -> _Tokens:
+        """One token of ``sign`` for each of ``message``."""
+        count = len(message)
+        return _Tokens(
+            message.astype(np.int64),
+            np.broadcast_to(np.asarray(row, np.int64), (count,)),
+            np.full(count, SIGNS.index(sign)),
+            np.broadcast_to(np.asarray(process, np.int64), (count,)),
+            np.full(count, int(certainty)),
+        )
+
+    def _direct(self) -> Iterator[_Tokens]:
+        for event in _DIRECT:
+            rows = self.events.places(event)
+            rows = rows[self.events.message[rows] != ABSENT]
+            yield self.tokens(self.events.message[rows], rows, event.value)
+        rejected = self.events.places(Event.REJECTED)
+        yield self.tokens(
+            self.events.message[rejected], rejected, Fault.REJECTION.value, certainty=Certainty.IF_POSSIBLE
+        )
+
+    def _at_consumers(self) -> Iterator[_Tokens]:
+        for event in _AT_CONSUMERS:
+            rows = self.events.places(event)
+            flagged = self.events.redelivered[rows] == 1
+            kinds = (
+                ((event.value, rows[~flagged]), (DELIVERED_FLAGGED, rows[flagged]))
+                if event is Event.DELIVERED
+                else ((event.value, rows),)
+            )
+            certainty = Certainty.IF_POSSIBLE if event is Event.FAILED else Certainty.CERTAIN
+            for sign, its in kinds:
+                yield self.tokens(self.events.message[its], its, sign, self.events.process[its], certainty)
+
+    def _of_sends(self) -> Iterator[_Tokens]:
+        sends = self.events.places(Event.SEND, Event.RESEND)
+        for event in _OF_TRANSACTIONS:
+            acts = self.events.places(event)
+            rows = first_covering_ack(self.events.transaction, sends, acts, acts)
+            yield self._covered(sends, rows, event.value, of_consumers=False)
+
+    def _of_deliveries(self) -> Iterator[_Tokens]:
+        yield from self._acknowledgements()
+        for event in _OF_TRANSACTIONS:
+            acts = self.events.places(event)
+            rows = first_covering_ack(self.events.transaction, self.deliveries, acts, acts)
+            yield self._covered(self.deliveries, rows, of_consumer(event.value), _certainty(event))
+        for event in _OF_SESSIONS:
+            acts = self.events.places(event)
+            acts = acts[~self.broken[acts]]
+            rows = first_covering_ack(self.events.session, self.deliveries, acts, acts)
+            sign = of_consumer(event.value) if event is Event.CLOSE else event.value
+            yield self._covered(self.deliveries, rows, sign, _certainty(event))
+
+    def _acknowledgements(self) -> Iterator[_Tokens]:
+        """The calls, each for the deliveries of its session that no call covers yet, and the answers to them.
+
+        Without a call the answer itself covers, as a call would.
+        """
+        calls = covering(self.events, self.events.places(Event.ACKNOWLEDGE))
+        yield self._covered(self.deliveries, calls, Event.ACKNOWLEDGE.value)
+        answers = self.events.places(*_ANSWERS)
+        answered = calls_of(self.events, answers)
+        first = np.full(len(self.events) + 1, NEVER)
+        first[answered[::-1]] = answers[::-1]  # the last assignment wins
+        of_calls = np.where(calls == NEVER, NEVER, first[np.minimum(calls, len(self.events))])
+        rows = np.where(calls == NEVER, covering(self.events, answers[answered == answers]), of_calls)
+        for event in _ANSWERS:
+            its = rows != NEVER
+            its[its] = self.events.event[rows[its]] == event_code(event)
+            yield self._covered(self.deliveries, np.where(its, rows, NEVER), event.value)
+
+    def _covered(
+        self,
+        members: Ints,
+        rows: Ints,
+        sign: str,
+        certainty: Certainty = Certainty.CERTAIN,
+        *,
+        of_consumers: bool = True,
+    ) -> _Tokens:
+        covered = rows != NEVER
+        members, rows = members[covered], rows[covered]
+        process = self.events.process[members].astype(np.int64) if of_consumers else NOBODY
+        return self.tokens(self.events.message[members], rows, sign, process, certainty)
+
+
+def _in_doubt(tokens: _Tokens) -> _Tokens:
+    """A call that failed may have had no effect, and what failed it may have been seen by the library alone."""
+    calls, doubts = (tokens.sign == SIGNS.index(event) for event in (Event.ACKNOWLEDGE, Event.ACK_IN_DOUBT))
+    certainty = tokens.certainty.copy()
+    certainty[calls & np.isin(tokens.message, tokens.message[doubts])] = Certainty.PERHAPS
+    certainty[doubts] = Certainty.IF_POSSIBLE
+    return dataclasses.replace(tokens, certainty=certainty)
+
+
+def _certainty(event: Event) -> Certainty:
+    return Certainty.IF_POSSIBLE if event in _GIVING_BACK else Certainty.CERTAIN
+
+
+def _moments(events: Events) -> Moments:
+    before, after = _neighbours(events)
+    calls = np.isin(events.event, [event_code(event) for event in CALLS])
+    closes = (events.event == event_code(Event.CLOSE)) & (events.errs != 1)
+    low = np.where(calls, events.t, np.maximum(before, events.t - READING_DELAY))
+    return Moments(low, np.where(calls | closes, after, events.t))
+
+
+def _placed(events: Events) -> tuple[tuple[Circumstance, ...], Moments]:
+    """What happened around the messages, and when each row happened: a fault, between its line and its repair."""
+    moments = _moments(events)
+    found = circumstances(events, moments.low, moments.high)
+    rows = [each.row for each in found]
+    moments.low[rows] = [each.low for each in found]
+    moments.high[rows] = [each.high for each in found]
+    return found, moments
+
+
+def _lanes(events: Events) -> Ints:
+    """Who wrote each row; faults are in no order but that of their times, so that each has a lane of its own."""
+    lanes = events.process.astype(np.int64)
+    faults = events.places(Event.FAULT)
+    lanes[faults] = events.count_of("process") + np.arange(len(faults))
+    return lanes
+
+
+def _neighbours(events: Events) -> tuple[Ints, Ints]:
+    """For each row the time of the row before and after it of the same process."""
+    order = np.argsort(events.process, kind="stable")
+    process, t = events.process[order], events.t[order]
+    same = process[1:] == process[:-1]
+    before, after = np.empty_like(t), np.empty_like(t)
+    before[order] = np.concatenate([[-NEVER], np.where(same, t[:-1], -NEVER)])[: len(t)]
+    after[order] = np.concatenate([np.where(same, t[1:], NEVER), [NEVER]])[-len(t) :] if len(t) else after
+    return before, after
+
+
+def _last_of(events: Events, column: Codes, rows: Ints) -> Ints:
+    """What the last of ``rows`` says in ``column`` for each message; -1 where none of them is of it."""
+    found = np.full(events.count_of("message"), ABSENT, np.int64)
+    found[events.message[rows]] = column[rows]
+    return found
+
+
+def _queues(events: Events) -> Ints:
+    """The queue of each message, as its last line with a queue has it."""
+    return _last_of(events, events.queue, np.flatnonzero((events.queue != ABSENT) & (events.message != ABSENT)))
+
+
+def _modes(events: Events) -> Ints:
+    """The delivery mode that the last send of each message names, as its place in the vocabulary."""
+    sends = events.places(Event.SEND, Event.RESEND)
+    return _last_of(events, events.delivery_mode, sends[events.delivery_mode[sends] != ABSENT])
+
+
+def _producers(events: Events) -> Ints:
+    """The process that sent each message last, -1 if nobody did."""
+    return _last_of(events, events.process, events.places(Event.SEND, Event.RESEND))
+
+
+@dataclasses.dataclass(frozen=True, slots=True, eq=False)
+class Lives:
+    """The lives of messages, and which are the same.
+
+    Attributes:
+        message: the messages, ascending.
+        number: for each message the number of its life; those of equal lives are equal.
+        first: for each number the place in ``message`` of the first that has it.
+    """
+
+    message: Ints
+    number: Ints
+    first: Ints
+    _tokens: _Tokens
+    _consumer: Ints
+    _lane: Ints
+    _reach: Ints
+    _start: Ints
+    _told: Ints
+    _mode: Ints
+
+    def rows(self, places: Ints, sign: Ints) -> Ints:
+        """For the messages at ``places`` the row that tells the sign of that number; -1 where there are not so many."""
+        row = np.append(self._tokens.row, NONE)
+        end = np.append(self._start[1:], len(self._lane))[places]
+        found = self._start[places] + sign
+        return np.asarray(np.where(found < end, row[np.minimum(found, len(row) - 1)], NONE), np.int64)
+
+    def lived(self, place: int) -> Lived:
+        """The life of the message at ``place``."""
+        end = self._start[place + 1] if place + 1 < len(self._start) else len(self._lane)
+        span, tokens = slice(int(self._start[place]), int(end)), self._tokens
+        consumers = self._consumer[span].tolist()
+        columns = (tokens.sign, tokens.certainty, self._lane, self._reach)
+        heard = tuple(
+            Heard(Sign(SIGNS[sign], consumer, Certainty(certainty)), lane, reach)
+            for consumer, sign, certainty, lane, reach in zip(
+                consumers, *(column[span].tolist() for column in columns), strict=True
+            )
+        )
+        told = Told(int(self._told[place]))
+        process = dict(zip(consumers, tokens.process[span].tolist(), strict=True))
+        return Lived(
+            message=int(self.message[place]),
+            life=Life(heard, Told.AT_REST in told),
+            told=told,
+            mode=int(self._mode[place]),
+            rows=tuple(tokens.row[span].tolist()),
+            consumers=tuple(process[number] for number in sorted(process) if number),
+        )
+
+
+@dataclasses.dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Lived:
+    """The life of one message.
+
+    Attributes:
+        message: that message, by its code.
+        life: what was heard.
+        told: what its lines tell beside their order.
+        mode: the place of its delivery mode in the vocabulary, :data:`ABSENT` if no line says it.
+        rows: for each sign the row of the events that tells it.
+        consumers: the processes that the numbers of its consumers stand for; the last may be :data:`OTHERS`.
+    """
+
+    message: int
+    life: Life
+    told: Told
+    mode: int
+    rows: tuple[int, ...]
+    consumers: tuple[int, ...]
+
+
+class Telling:
+    """A history as it is told to observers of single messages."""
+
+    def __init__(self, events: Events, quiescence: Quiescence, silent: Collection[int]) -> None:
+        """``silent`` are the processes that never say what is processed."""
+        self._lines = _Lines(events)
+        self._tokens = self._lines.of_messages()
+        self._told = _told(events, self._tokens, quiescence, silent)
+        self._begin, self._end = _spans(events, self._tokens, self._lines.moments)
+
+    def lives(self, messages: Ints | None = None) -> Lives:
+        """The lives of all messages with what happened around them while they lived.
+
+        Of ``messages`` (ascending) alone, if they are given, and then with all that happened after their last line too.
+        """
+        tokens, end = self._tokens, self._end
+        if messages is not None:
+            tokens = tokens.where(np.isin(tokens.message, messages))
+            end = np.full_like(end, NEVER)
+        parts = [tokens, *self._around(np.unique(tokens.message), end)]
+        return _grouped(_Tokens.joined(parts), self._lines, self._told)
+
+    def _around(self, messages: Ints, end: Ints) -> Iterator[_Tokens]:
+        """The circumstances of ``messages``, each of which ends as ``end`` says."""
+        messages = messages[np.argsort(self._begin[messages], kind="stable")]
+        begin = self._begin[messages]
+        latest = np.maximum.accumulate(end[messages]) if len(messages) else end[messages]
+        for each in self._lines.circumstances:
+            lasting = slice(np.searchsorted(latest, each.low), np.searchsorted(begin, each.high, side="right"))
+            alive = messages[lasting][end[messages[lasting]] >= each.low]
+            if each.queue != ABSENT:
+                alive = alive[self._lines.queues[alive] == each.queue]
+            if len(alive):
+                yield from self._befell(each, alive)
+
+    def _befell(self, each: Circumstance, alive: Ints) -> Iterator[_Tokens]:
+        lines = self._lines
+        if each.kind in _OF_THE_BROKER:
+            yield lines.tokens(alive, each.row, each.kind)
+            return
+        if each.kind in _OF_PRODUCERS:
+            for process in each.hit | each.suspected:
+                mine = alive[lines.producers[alive] == process]
+                certainty = Certainty.CERTAIN if process in each.hit else Certainty.PERHAPS
+                yield lines.tokens(mine, each.row, each.kind, certainty=certainty)
+        if each.kind in _AT_CONSUMERS_TOO:
+            elsewhere = np.zeros(len(alive), bool)
+            for process in sorted(each.hit | each.suspected):
+                handed = lines.was_handed_to(alive, process)
+                certainty = _how_sure(each, process)
+                yield lines.tokens(alive[handed], each.row, _AT_CONSUMERS_TOO[each.kind], process, certainty)
+                elsewhere |= ~handed & np.isin(lines.queues[alive], lines.queues_of.get(process, []))
+            sign = _AT_CONSUMERS_TOO[each.kind]
+            yield lines.tokens(alive[elsewhere], each.row, sign, OTHERS, Certainty.PERHAPS)
+
+
+def _how_sure(each: Circumstance, process: int) -> Certainty:
+    if process not in each.hit:
+        return Certainty.PERHAPS
+    return Certainty.IF_POSSIBLE if each.kind == Event.CLOSE else Certainty.CERTAIN
+
+
+_OF_THE_BROKER: Final = frozenset({Fault.BROKER_CRASH, Fault.BROKER_KILL, Fault.JOURNAL_FAILURE})
+_OF_PRODUCERS: Final = frozenset({*OF_PRODUCERS, BROKEN})
+_AT_CONSUMERS_TOO: Final = MappingProxyType(
+    {fault.value: fault.value for fault in OF_CONSUMERS}
+    | {BROKEN: CONSUMER_BROKEN, Event.CLOSE.value: of_consumer(Event.CLOSE)}
+)
+"""What befalls consumers, and the sign of it."""
+
+
+def _told(events: Events, tokens: _Tokens, quiescence: Quiescence, silent: Collection[int]) -> Ints:
+    """For each message what its lines tell, as the bits of :class:`Told`."""
+    told = np.zeros(events.count_of("message"), np.int64)
+    sent, handed = (np.isin(tokens.sign, [SIGNS.index(sign) for sign in signs]) for signs in (_SENT, _HANDED_OVER))
+    inside = events.transaction[tokens.row] != ABSENT
+    found = {
+        Told.SENT: sent,
+        Told.SENT_IN_TRANSACTION: sent & inside,
+        Told.HANDED_OVER: handed,
+        Told.CONSUMED_IN_TRANSACTION: handed & inside,
+        Told.NOT_PROCESSED: handed & np.isin(tokens.process, list(silent)),
+    }
+    for bit, its in found.items():
+        told[tokens.message[its]] |= int(bit)
+    told[quiescence.judged] |= int(Told.AT_REST)
+    told[_acknowledged_first(tokens, len(told))] |= int(Told.ACKNOWLEDGED_FIRST)
+    return told
+
+
+_SENT: Final = (Event.SEND.value, Event.RESEND.value)
+_HANDED_OVER: Final = (Event.DELIVERED.value, DELIVERED_FLAGGED)
+
+
+def _acknowledged_first(tokens: _Tokens, messages: int) -> Mask:
+    """Which messages were acknowledged before the first line that says that they were processed, which there is."""
+    first = []
+    for event in (Event.ACKNOWLEDGE, Event.PROCESSED):
+        its = tokens.sign == SIGNS.index(event)
+        row = np.full(messages, NEVER, np.int64)
+        np.minimum.at(row, tokens.message[its], tokens.row[its])
+        first.append(row)
+    acknowledged, processed = first
+    return np.asarray((acknowledged < processed) & (processed != NEVER))
+
+
+def _spans(events: Events, tokens: _Tokens, moments: Moments) -> tuple[Ints, Ints]:
+    """When each message began to live, and when the last line tells of it."""
+    begin = np.full(events.count_of("message"), NEVER, np.int64)
+    end = np.full(events.count_of("message"), -NEVER, np.int64)
+    np.minimum.at(begin, tokens.message, moments.low[tokens.row])
+    high = moments.high[tokens.row]
+    np.maximum.at(end, tokens.message, np.where(high == NEVER, events.t[tokens.row], high))
+    return begin, end
+
+
+def _grouped(tokens: _Tokens, lines: _Lines, told: Ints) -> Lives:
+    """The different lives of ``tokens``."""
+    moments = lines.moments
+    order = np.lexsort((tokens.process, tokens.sign, tokens.row, moments.high[tokens.row], tokens.message))
+    tokens = tokens.where(order).distinct()
+    starts = np.flatnonzero(np.diff(tokens.message, prepend=NONE))
+    message = tokens.message[starts]
+    lengths = np.diff(starts, append=len(tokens.message))
+    lane = _numbered(tokens, lines.lanes[tokens.row])
+    consumer = _numbered(tokens, tokens.process, absent=NOBODY, last=OTHERS)
+    reach = _reach(tokens, moments, starts, lengths)
+    packed = _packed(tokens, lane, consumer, reach)
+    mode = lines.modes[message]
+    key = _hashed(packed, starts, lengths)
+    key = _mixed(key ^ _mixed((told[message] * 64 + mode + 1).astype(np.uint64)))
+    _, first, number = np.unique(key, return_index=True, return_inverse=True)
+    return Lives(message, number, first, tokens, consumer, lane, reach, starts, told[message], mode)
+
+
+def _numbered(tokens: _Tokens, names: Ints, *, absent: int | None = None, last: int | None = None) -> Ints:
+    """``names`` numbered within each message in the order of their first tokens: from 0, or if some are ``absent``, 1.
+
+    The name ``last`` has the highest number of its message.
+    """
+    width = np.int64(names.max(initial=0) - OTHERS + 1)
+    _, first, inverse = np.unique(tokens.message * width + (names - OTHERS), return_index=True, return_inverse=True)
+    message, name = tokens.message[first], names[first]
+    counted = np.ones(len(first), bool) if absent is None else name != absent
+    order = np.lexsort((np.where(name == last, NEVER, first), ~counted, message))
+    begins = np.flatnonzero(np.diff(message[order], prepend=NONE))
+    rank = np.empty(len(first), np.int64)
+    rank[order] = np.arange(len(first)) - np.repeat(begins, np.diff(begins, append=len(first)))
+    return np.asarray(np.where(counted, rank + (absent is not None), 0)[inverse], np.int64)
+
+
+def _reach(tokens: _Tokens, moments: Moments, starts: Ints, lengths: Ints) -> Ints:
+    """For each token how many just before it may have come after it."""
+    low, high = moments.low[tokens.row], moments.high[tokens.row]
+    times = np.unique(np.concatenate([low, high]))
+    width = np.int64(len(times) + 1)
+    low, high = (np.searchsorted(times, each) for each in (low, high))
+    certain = np.searchsorted(tokens.message * width + high, tokens.message * width + low, side="left")
+    place = np.arange(len(low))
+    return np.asarray(np.maximum(0, place - np.maximum(certain, np.repeat(starts, lengths))), np.int64)
+
+
+def _packed(tokens: _Tokens, lane: Ints, consumer: Ints, reach: Ints) -> npt.NDArray[np.uint64]:
+    """One number for each token."""
+    number = tokens.sign
+    for part, width in ((tokens.certainty, 4), (lane, 1 << 12), (consumer, 1 << 12), (reach, 1 << 20)):
+        number = number * width + part
+    return number.astype(np.uint64)
+
+
+def _hashed(packed: npt.NDArray[np.uint64], starts: Ints, lengths: Ints) -> npt.NDArray[np.uint64]:
+    """A number of 64 bits for each run of tokens."""
+    position = np.arange(len(packed), dtype=np.uint64) - np.repeat(starts, lengths).astype(np.uint64)
+    mixed = _mixed(packed ^ _mixed(position + np.uint64(1)))
+    return np.add.reduceat(mixed, starts) if len(starts) else mixed
+
+
+def _mixed(number: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
+    """The finaliser of splitmix64: each bit of the result depends on all bits of ``number``."""
+    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
+        number = (number ^ (number >> np.uint64(shift))) * np.uint64(factor)
+    mixed: npt.NDArray[np.uint64] = number ^ (number >> np.uint64(31))
+    return mixed
