@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from rich.console import Group
 
-from ackfsm import explore, tables, throughput
+from ackfsm import tables, throughput
 from ackfsm.cli._backend import add_backend, spark_session
 from ackfsm.cli._exit_codes import error_code, result_code
 from ackfsm.cli._options import Commands, add_configuration, command, set_options, settings_of, tables_of
@@ -174,21 +174,8 @@ def _judged(
 
     with progress_line("reading"):
         findings = examine(path, lambda header: _configuration(specification, arguments, header, path))
-    configuration = findings.configuration
-    allowed: dict[Anomaly, bool | None] = {}
-    why: dict[Anomaly, str | None] = {}
-    if configuration is not None:
-        with progress_line("states found") as progress:
-            allowed = explore.allowed(
-                specification,
-                configuration,
-                findings.faults,
-                actions=findings.actions,
-                found=[anomaly for anomaly, finding in findings.anomalies.items() if finding.found],
-                progress=progress,
-            )
-            why = {anomaly: explore.why_undecided(specification, anomaly) for anomaly in Anomaly}
-    return verify.judge(findings, allowed, why, specification.guarantees, never)
+    with progress_line("states found") as progress:
+        return verify.verdict(findings, specification, never=never, progress=progress)
 
 
 def _configuration(

@@ -32,7 +32,8 @@ class Event:
     In a diagram it is an arrow from ``start`` to ``end``; one of them is its lane, or both are.
     ``recorded`` is how a history shows it, ``None`` if no history can.  ``line`` has the fields of the line that it
     leaves there by itself, none if it leaves none; ``also`` are the events of other lines that may tell of it, and
-    ``repairs`` the faults that its line says to be over.  An ``optional`` event is one that an application may choose; it happens only in checks that ask for it.
+    ``repairs`` the faults that its line says to be over.  An ``optional`` event is one that an application may choose;
+    it happens only in checks that ask for it.
     """
 
     name: str

@@ -1,15 +1,18 @@
-"""History format 1: read a recorded history, count its anomalies, judge it; in one process, in columns."""
+"""Recorded histories (format 1): read one, count its anomalies, hold each message to the model, and judge it."""
 
 from ackfsm.verify._columns import Events
 from ackfsm.verify._examine import examine, shown_anomalies
 from ackfsm.verify._expand import Stream
+from ackfsm.verify._explain import Contradicted, Explanation
 from ackfsm.verify._header import Header
 from ackfsm.verify._lines import ParseError
 from ackfsm.verify._read import History, read, read_header
-from ackfsm.verify._verdict import Finding, Findings, Result, judge
+from ackfsm.verify._verdict import Finding, Findings, Result, judge, verdict
 
 __all__ = [
+    "Contradicted",
     "Events",
+    "Explanation",
     "Finding",
     "Findings",
     "Header",
@@ -22,4 +25,5 @@ __all__ = [
     "read",
     "read_header",
     "shown_anomalies",
+    "verdict",
 ]

@@ -125,7 +125,7 @@ class _Clients:
         """
         everybody = self._consumers if fault in OF_CONSUMERS else self._producers
         lost = {process for process, begin, end in self._changed if begin <= high and end >= low} & everybody
-        gone = {process for process, t in self._silent.items() if t <= high + EFFECT} & everybody
+        gone = {process for process, t in self._silent.items() if t <= high} & everybody
         return frozenset(lost | gone) if lost else everybody
 
     def _changes(self, order: Ints) -> tuple[tuple[int, int, int], ...]:

@@ -132,19 +132,22 @@ class Conformance:
         return self._parts[0].judge.needed(lived, circumstances)
 
 
-def conformance(
+def conformance(  # noqa: PLR0913, PLR0917 - what is held, and to what
     events: Events,
     quiescence: Quiescence,
     specification: Specification,
     configuration: Configuration,
     silent: Collection[int] = (),
+    skew: int = 0,
 ) -> Conformance:
-    """Hold every message of ``events`` to the model; ``silent`` are the processes that never say what is processed.
+    """Hold every message of ``events`` to the model.
+
+    ``silent`` are the processes that never say what is processed; ``skew`` is how far two clocks may differ.
 
     A life that is no run of the model is looked at once more with all that happened after its last line, since a
     message may be lost when nobody has to do with it.
     """
-    telling = Telling(events, quiescence, silent)
+    telling = Telling(events, quiescence, silent, skew)
     judge = Judge(specification, configuration, _untold(events))
     parts = [_Part(telling.lives(), judge)]
     again = parts[0].contradicted()

@@ -83,13 +83,15 @@ def examine(
     states = _final_states(machines, stream, events.count_of("message"))
     anomalies = _folded(this, machines, states) | {anomaly: count(this) for anomaly, count in _COUNTS.items()}
     findings = {anomaly: _finding(this, anomaly, anomalies[anomaly]) for anomaly in Anomaly if anomaly in anomalies}
-    explanation = None
+    explanation, early = None, came_early(events)
     if configuration is not None:
-        decided = _conformance(this, configuration, tells_processed=tells_processed)
+        decided = _conformance(this, configuration, skew, tells_processed=tells_processed)
         held = {name: count.codes for name, count in anomalies.items() if name in {*machines.names, *_OF_MESSAGES}}
-        explanation, by_anomaly = explained(decided, events, machines, stream, held)
+        doubted = early.messages if early else _NOTHING
+        explanation, by_anomaly = explained(decided, events, machines, stream, held, doubted)
         findings |= {name: _with(findings[name], each, events) for name, each in by_anomaly.items()}
-    findings |= _phantoms(events, findings, skew)
+    if early is not None and findings[Anomaly.PHANTOM].found:
+        findings[Anomaly.PHANTOM] = unless_early(findings[Anomaly.PHANTOM], early, skew)
     if not tells_processed:
         findings |= _unrecorded(events, findings, anomalies)
     ends = specification.guarantees.monitors
@@ -113,13 +115,25 @@ def examine(
         skew=skew,
         offsets=clocks.offsets,
         explanation=explanation,
+        broken=broken_connections(events),
     )
 
 
-def _conformance(this: _Examination, configuration: Configuration, *, tells_processed: bool) -> Conformance:
+def broken_connections(events: Events) -> tuple[Fault, ...]:
+    """The faults that a ``close`` with an ``error`` tells of, by who had the connection."""
+    closes = events.places(Event.CLOSE)
+    broken = np.unique(events.process[closes[events.errs[closes] == 1]])
+    sides = {
+        Fault.PRODUCER_LINK_LOSS: events.places(Event.SEND, Event.RESEND),
+        Fault.CONSUMER_LINK_LOSS: events.places(Event.DELIVERED),
+    }
+    return tuple(fault for fault, rows in sides.items() if np.isin(broken, events.process[rows]).any())
+
+
+def _conformance(this: _Examination, configuration: Configuration, skew: int, *, tells_processed: bool) -> Conformance:
     silent = None if tells_processed else silent_of(this.events)
     processes = silent[0].processes if silent else ()
-    return conformance(this.events, this.quiescence, this.specification, configuration, processes)
+    return conformance(this.events, this.quiescence, this.specification, configuration, processes, skew)
 
 
 def _with(finding: Finding, explained: Explained, events: Events) -> Finding:
@@ -194,14 +208,6 @@ _COUNTS: Mapping[Anomaly, Callable[[_Examination], _Count]] = MappingProxyType(
     }
 )
 """The anomalies that no machine of one message can see."""
-
-
-def _phantoms(events: Events, findings: Mapping[Anomaly, Finding], skew: int) -> dict[Anomaly, Finding]:
-    """What clocks may have to do with phantoms."""
-    finding = findings.get(Anomaly.PHANTOM)
-    if finding is None or not finding.found:
-        return {}
-    return {Anomaly.PHANTOM: unless_early(finding, came_early(events), skew)}
 
 
 def _unrecorded(

@@ -126,31 +126,33 @@ class Explained:
     causes: Mapping[str, int]
 
 
-def explained(
+def explained(  # noqa: PLR0913, PLR0917 - what was counted, and from what
     conformance: Conformance,
     events: Events,
     machines: Machines,
     stream: Stream,
     anomalies: Mapping[Anomaly, Ints],
+    doubted: Ints,
 ) -> tuple[Explanation, Mapping[Anomaly, Explained]]:
-    """What explains the ``anomalies``, given as the messages that have them."""
-    return _Explainer(conformance, events, machines, stream, anomalies).explained()
+    """What explains the ``anomalies``, given as the messages that have them; the ``doubted`` are let be."""
+    return _Explainer(conformance, events, machines, stream, anomalies, doubted).explained()
 
 
 class _Explainer:
-    def __init__(
+    def __init__(  # noqa: PLR0913, PLR0917 - as explained()
         self,
         conformance: Conformance,
         events: Events,
         machines: Machines,
         stream: Stream,
         anomalies: Mapping[Anomaly, Ints],
+        doubted: Ints,
     ) -> None:
         self._conformance = conformance
         self._events = events
         self._machines = machines
         self._anomalies = anomalies
-        self._contradicted = conformance.contradicted()
+        self._contradicted = np.setdiff1d(conformance.contradicted(), doubted)
         self._before = self._anomalies_before(stream)
 
     def explained(self) -> tuple[Explanation, Mapping[Anomaly, Explained]]:

@@ -122,9 +122,9 @@ _GIVING_BACK: Final = frozenset({Event.ROLLBACK, Event.ROLLED_BACK, Event.RECOVE
 class _Lines:
     """What the rows of a history tell of its messages, and when."""
 
-    def __init__(self, events: Events) -> None:
+    def __init__(self, events: Events, skew: int) -> None:
         self.events = events
-        self.circumstances, self.moments = _placed(events)
+        self.circumstances, self.moments = _placed(events, skew)
         self.lanes = _lanes(events)
         self.broken = events.errs == 1
         self.producers = _producers(events)
@@ -255,20 +255,21 @@ def _certainty(event: Event) -> Certainty:
     return Certainty.IF_POSSIBLE if event in _GIVING_BACK else Certainty.CERTAIN
 
 
-def _moments(events: Events) -> Moments:
+def _moments(events: Events, skew: int) -> Moments:
+    """When each row happened: as long before as ``skew`` may hide, so that no order between clocks is too certain."""
     before, after = _neighbours(events)
     calls = np.isin(events.event, [event_code(event) for event in CALLS])
     closes = (events.event == event_code(Event.CLOSE)) & (events.errs != 1)
     low = np.where(calls, events.t, np.maximum(before, events.t - READING_DELAY))
-    return Moments(low, np.where(calls | closes, after, events.t))
+    return Moments(low - skew, np.where(calls | closes, after, events.t))
 
 
-def _placed(events: Events) -> tuple[tuple[Circumstance, ...], Moments]:
+def _placed(events: Events, skew: int) -> tuple[tuple[Circumstance, ...], Moments]:
     """What happened around the messages, and when each row happened: a fault, between its line and its repair."""
-    moments = _moments(events)
+    moments = _moments(events, skew)
     found = circumstances(events, moments.low, moments.high)
     rows = [each.row for each in found]
-    moments.low[rows] = [each.low for each in found]
+    moments.low[rows] = [each.low - skew for each in found]
     moments.high[rows] = [each.high for each in found]
     return found, moments
 
@@ -391,9 +392,9 @@ class Lived:
 class Telling:
     """A history as it is told to observers of single messages."""
 
-    def __init__(self, events: Events, quiescence: Quiescence, silent: Collection[int]) -> None:
-        """``silent`` are the processes that never say what is processed."""
-        self._lines = _Lines(events)
+    def __init__(self, events: Events, quiescence: Quiescence, silent: Collection[int], skew: int) -> None:
+        """``silent`` are the processes that never say what is processed; ``skew`` is how far two clocks may differ."""
+        self._lines = _Lines(events, skew)
         self._tokens = self._lines.of_messages()
         self._told = _told(events, self._tokens, quiescence, silent)
         self._begin, self._end = _spans(events, self._tokens, self._lines.moments)

@@ -38,12 +38,14 @@ class Early:
         count: how many.
         gap: by how many nanoseconds at most.
         consumer, producer: the names of the processes of one that was so early.
+        messages: their codes, ascending.
     """
 
     count: int
     gap: int
     consumer: str
     producer: str
+    messages: Ints = dataclasses.field(default_factory=lambda: np.empty(0, np.int64), compare=False)
 
     def clause(self, skew: int) -> str:
         """What is said of them where clocks may differ by ``skew``."""
@@ -62,13 +64,15 @@ def came_early(events: Events) -> Early | None:
     count = events.count_of("message")
     delivered, sent = (_first(events, count, *kinds) for kinds in ((Event.DELIVERED,), (Event.SEND, Event.RESEND)))
     early = (delivered != NONE) & (delivered < sent) & (events.process[delivered] != events.process[sent])
+    messages = np.flatnonzero(early)
     delivered, sent = delivered[early], sent[early]
     if not len(delivered):
         return None
     gaps, names = events.t[sent] - events.t[delivered], events.names["process"]
     widest = gaps == gaps.max()
     ends = (names.take(pa.array(events.process[rows[widest]])).to_pylist() for rows in (delivered, sent))
-    return Early(len(delivered), int(gaps.max()), *min(zip(*ends, strict=True)))
+    consumer, producer = min(zip(*ends, strict=True))
+    return Early(len(delivered), int(gaps.max()), consumer, producer, messages)
 
 
 def _first(events: Events, count: int, *kinds: Event) -> Ints:

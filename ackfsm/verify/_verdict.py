@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
-from ackfsm.tables import Guarantees
+from ackfsm import explore
+from ackfsm.tables import Guarantees, Specification
 from ackfsm.terms import Anomaly, Configuration, Fault, Verdict
 from ackfsm.text import in_words, quoted
 from ackfsm.verify._explain import Contradicted, Explanation
 from ackfsm.verify._lines import ParseError
 
-__all__ = ["EXAMPLES", "UNCONFIGURED", "Finding", "Findings", "Result", "judge", "quoted_few", "undrained"]
+__all__ = ["EXAMPLES", "UNCONFIGURED", "Finding", "Findings", "Result", "judge", "quoted_few", "undrained", "verdict"]
 
 SHOWN = 3
 """How many ids, or queues, a sentence names."""
@@ -81,6 +82,7 @@ class Findings:
         events, messages: readable events; distinct messages that were sent.
         parse_errors, unreadable: the lines that are no events: how many, and the first few.
         faults: the kinds that were recorded, in the order of :class:`Fault`.
+        broken: the faults that nobody recorded and clients saw: connections that broke.
         actions: what applications did of their own will that makes a broker deliver again (optional events).
         anomalies: every anomaly that a history can show, in the order of :class:`Anomaly`.
         ends: how many messages have each of the ends that exclude guarantees, by the name of its monitor.
@@ -105,6 +107,7 @@ class Findings:
     skew: int = 0
     offsets: Mapping[str, int] = dataclasses.field(default_factory=dict)
     explanation: Explanation | None = None
+    broken: tuple[Fault, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -179,6 +182,35 @@ def undrained(queues: Sequence[str]) -> str:
     return f"no `drained` follows the last send to {_few(names, len(names))}"
 
 
+def verdict(
+    findings: Findings,
+    specification: Specification,
+    *,
+    never: Collection[Anomaly] = (),
+    progress: Callable[[int], None] | None = None,
+) -> Result:
+    """Judge ``findings`` by the tables.
+
+    What no message of the history decides by itself (order, windows, transactions), and what was not found, is allowed
+    if the exhaustive search reaches it under the faults and actions that the history has.  ``never`` are anomalies that
+    shall not be there, allowed or not; ``progress`` is told how many states were found.
+    """
+    configuration = findings.configuration
+    allowed: Mapping[Anomaly, bool | None] = {}
+    why: Mapping[Anomaly, str | None] = {}
+    if configuration is not None:
+        allowed = explore.allowed(
+            specification,
+            configuration,
+            {*findings.faults, *findings.broken},
+            actions=findings.actions,
+            found=[anomaly for anomaly, finding in findings.anomalies.items() if finding.found],
+            progress=progress,
+        )
+        why = {anomaly: explore.why_undecided(specification, anomaly) for anomaly in Anomaly}
+    return judge(findings, allowed, why, specification.guarantees, never)
+
+
 def judge(
     findings: Findings,
     allowed: Mapping[Anomaly, bool | None],
@@ -199,7 +231,7 @@ def judge(
         anomaly: _decided(finding, allowed=allowed.get(anomaly)) for anomaly, finding in findings.anomalies.items()
     }
     violations = list(_violations(findings, decided))
-    doubts = list(_doubts(findings, decided, why_undecided))
+    doubts = list(_doubts(findings, decided, why_undecided, allowed))
     verdict = Verdict.INVALID if violations else Verdict.UNKNOWN if doubts else Verdict.VALID
     happened = _happened(findings)
     evaluated = guarantees.evaluate(happened) if guarantees else {}
@@ -247,8 +279,12 @@ def _violations(findings: Findings, allowed: Mapping[Anomaly, bool | None]) -> I
 
 
 def _doubts(
-    findings: Findings, allowed: Mapping[Anomaly, bool | None], why_undecided: Mapping[Anomaly, str | None]
+    findings: Findings,
+    allowed: Mapping[Anomaly, bool | None],
+    why_undecided: Mapping[Anomaly, str | None],
+    allowed_kinds: Mapping[Anomaly, bool | None],
 ) -> Iterator[str]:
+    """Why the verdict is open; what is of the recording hangs on whether the anomaly is allowed in any number."""
     if findings.configuration is None:
         yield "no configuration is known to judge it by; name one (--profile, --set) or add a header"
     if findings.parse_errors:
@@ -257,10 +293,10 @@ def _doubts(
         yield "no message was sent, so nothing was shown"
     if findings.explanation is not None:
         yield from _open_lives(findings, findings.explanation)
-    for why, names in _grouped(findings, allowed):
+    for why, names in _grouped(findings, allowed_kinds):
         yield f"{in_words(names)} {'is' if len(names) == 1 else 'are'} unknown: {why}"
     for finding in findings.anomalies.values():
-        if finding.doubt is not None and not allowed[finding.anomaly]:
+        if finding.doubt is not None and not allowed_kinds.get(finding.anomaly):
             yield finding.doubt
         if finding.certain and allowed[finding.anomaly] is None and findings.configuration is not None:
             clause = why_undecided.get(finding.anomaly)
@@ -334,6 +370,6 @@ def _under(faults: Sequence[Fault]) -> str:
 def _grouped(findings: Findings, allowed: Mapping[Anomaly, bool | None]) -> Iterator[tuple[str, list[str]]]:
     groups: dict[str, list[str]] = {}
     for finding in findings.anomalies.values():
-        if finding.unknown is not None and not (finding.unrecorded and allowed[finding.anomaly]):
+        if finding.unknown is not None and not (finding.unrecorded and allowed.get(finding.anomaly)):
             groups.setdefault(finding.unknown, []).append(finding.anomaly)
     yield from groups.items()

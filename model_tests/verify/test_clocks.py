@@ -19,6 +19,7 @@ from ackfsm.verify import Findings, _clocks, judge
 from ackfsm.verify._clocks import clocks_of
 from ackfsm.verify._recording import span
 from model_tests.support.tables import shipped
+from model_tests.support.verify.counting import as_counted
 from model_tests.support.verify.notation import events_of
 
 SPEC = shipped()
@@ -187,7 +188,7 @@ def test_clocks_are_put_right(tmp_path: Path, text: str, skew: int, offsets: dic
 def test_what_no_constant_shift_explains_stays_open_and_says_so(tmp_path: Path) -> None:
     text, skew, _ = SHIFTED["a circle"]
     allowed = {**dict.fromkeys(Anomaly, True), Anomaly.PHANTOM: False}
-    result = judge(_examined(_file(tmp_path, f"{text}; n drained at=999"), skew * US), allowed)
+    result = judge(as_counted(_examined(_file(tmp_path, f"{text}; n drained at=999"), skew * US)), allowed)
     assert result.verdict is Verdict.UNKNOWN
     assert result.reasons == (
         (

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 from hypothesis import given
 
@@ -26,7 +27,7 @@ PLAIN = {"confirmed", "rejected", "in_doubt", "processed", "failed", "expired", 
 
 
 def _expanded(log: list[dict[str, Any]]) -> list[Row]:
-    events = _columns.assemble([_columns.encode(pa.RecordBatch.from_pylist(log, _lines.SCHEMA))])
+    events = _columns.assemble([_columns.encode(pa.RecordBatch.from_pylist(log, _lines.SCHEMA), np.arange(len(log)))])
     stream = _expand.expand(events, _sends.sends_of(events))
     names = events.names["message"].to_pylist()
     return [

@@ -52,6 +52,7 @@ def test_a_witness_is_judged_as_its_anomaly_and_as_allowed(seed: int, tmp_path: 
         said = judged(run, tmp_path)
         assert run.anomaly in said.found, run
         assert not said.accused, run
+        assert not said.contradicted, (run, said.contradicted)
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -59,7 +60,9 @@ def test_no_run_of_the_tables_is_accused(seed: int, tmp_path: Path) -> None:
     for network in systems(seed, SYSTEMS):
         for number in range(RUNS):
             run = random_run(network, number)
-            assert not judged(run, tmp_path).accused, run
+            said = judged(run, tmp_path)
+            assert not said.accused, run
+            assert not said.contradicted, (run, said.contradicted)
 
 
 @pytest.mark.parametrize(
@@ -80,7 +83,9 @@ def test_a_history_that_is_written_wrongly_is_noticed(line: str, instead: str, t
 
 def is_judged_wrongly(run: Run, folder: Path, writer: tables.Specification) -> bool:
     said = judged(run, folder, writer)
-    return run.anomaly not in said.found or bool(said.accused) or said.findings.parse_errors > 0
+    return (
+        run.anomaly not in said.found or bool(said.accused) or bool(said.contradicted) or said.findings.parse_errors > 0
+    )
 
 
 def test_every_line_of_the_tables_is_one_of_format_1(tmp_path: Path) -> None:

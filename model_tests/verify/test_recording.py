@@ -12,6 +12,7 @@ from ackfsm.cli import main
 from ackfsm.terms import Anomaly, Verdict
 from ackfsm.verify import Findings, judge
 from model_tests.support.tables import shipped
+from model_tests.support.verify.counting import as_counted
 from model_tests.support.verify.notation import events_of, write
 
 SPEC = shipped()
@@ -88,7 +89,7 @@ def test_what_came_again_may_have_been_processed_again(tmp_path: Path) -> None:
 
 
 def test_the_verdict_is_open_unless_it_is_allowed_anyway(tmp_path: Path) -> None:
-    found = _examined(CASES["and one came again"], tmp_path)
+    found = as_counted(_examined(CASES["and one came again"], tmp_path))
     allowed = NEVER | {Anomaly.DUPLICATE: True}
     result = judge(found, allowed)
     assert result.verdict is Verdict.UNKNOWN
@@ -118,7 +119,7 @@ def test_whoever_knows_that_all_was_recorded_can_say_so(tmp_path: Path) -> None:
 def test_beside_others_that_tell_the_count_is_to_the_letter_and_is_doubted(
     case: str, count: int, doubted: int, tmp_path: Path
 ) -> None:
-    found = _examined(CASES[case], tmp_path)
+    found = as_counted(_examined(CASES[case], tmp_path))
     finding = found.anomalies[Anomaly.UNPROCESSED]
     assert (finding.count, finding.doubted) == (count, doubted)
     result = judge(found, {**dict.fromkeys(Anomaly, True), Anomaly.UNPROCESSED: False}, never=[Anomaly.UNPROCESSED])
@@ -133,7 +134,7 @@ def test_beside_others_that_tell_the_count_is_to_the_letter_and_is_doubted(
 
 
 def test_what_also_came_to_one_that_does_not_tell_may_be_reprocessed(tmp_path: Path) -> None:
-    found = _examined(CASES["another consumer does not tell for it"], tmp_path)
+    found = as_counted(_examined(CASES["another consumer does not tell for it"], tmp_path))
     finding = found.anomalies[Anomaly.REPROCESSED]
     assert (finding.count, finding.doubted) == (0, 0)
     result = judge(found, {**dict.fromkeys(Anomaly, True), Anomaly.REPROCESSED: False}, never=[Anomaly.REPROCESSED])
@@ -159,7 +160,14 @@ def test_the_command_names_the_want(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert main(["verify", str(file), "--profile", "jms", "--json"]) == 3
     told = json.loads(capsys.readouterr().out)
     assert told["verdict"] == "unknown"
-    assert told["anomalies"]["unprocessed"] == {"count": None, "allowed": False, "messages": []}
+    assert told["anomalies"]["unprocessed"] == {
+        "count": None,
+        "allowed": False,
+        "messages": [],
+        "unexplained": 0,
+        "unexplained_messages": [],
+        "causes": {},
+    }
     assert told["reasons"] == [f"unprocessed is unknown: {WANT}"]
 
 

@@ -166,6 +166,7 @@ def test_the_json_has_the_keys_of_the_contract() -> None:
             "loss": {"count": None, "allowed": False, "messages": ["m2"]},
             "duplicate": {"count": 4, "allowed": True, "messages": ["m1", "m2", "m3", "m4"]},
         },
+        "conformance": None,
         "ends": {},
         "counters": {"confirmed": 2},
         "guarantees": {},

@@ -6,7 +6,7 @@ import dataclasses
 from pathlib import Path
 from typing import Any
 
-from ackfsm import explore, verify
+from ackfsm import verify
 from ackfsm.engine import Broker, History, Timed
 from ackfsm.engine.core.instances import Copy
 from ackfsm.verify import Result
@@ -60,9 +60,7 @@ def judged(logged: History, folder: Path) -> Result:
     assert header is not None
     configuration = shipped().configure(None, header.config)
     findings = verify.examine(verify.read(file), shipped(), configuration, tells_processed=True)
-    found = [anomaly for anomaly, finding in findings.anomalies.items() if finding.found]
-    allowed = explore.allowed(shipped(), configuration, findings.faults, actions=findings.actions, found=found)
-    return verify.judge(findings, allowed, guarantees=shipped().guarantees)
+    return verify.verdict(findings, shipped())
 
 
 def network() -> Timed:

@@ -13,7 +13,7 @@ from ackfsm.explore import Interpreter
 from ackfsm.network import Bounds, Network, compose
 from ackfsm.tables import Specification
 from ackfsm.terms import Anomaly, Configuration, Fault, InputError, Profile
-from ackfsm.verify import Findings
+from ackfsm.verify import Contradicted, Findings
 from model_tests.support.tables import shipped, values
 
 __all__ = ["Judged", "Run", "judged", "random_run", "systems", "witnesses"]
@@ -57,6 +57,11 @@ class Judged:
     def accused(self) -> frozenset[Anomaly]:
         """Those that were counted, and are not known to be allowed."""
         return frozenset(anomaly for anomaly in self.found if not self.allowed[anomaly])
+
+    @property
+    def contradicted(self) -> tuple[Contradicted, ...]:
+        """The messages that are said to be no run of the model."""
+        return self.findings.explanation.examples if self.findings.explanation else ()
 
 
 def systems(seed: int, number: int) -> Iterator[Network]:
@@ -124,6 +129,5 @@ def judged(run: Run, folder: Path, writer: Specification | None = None) -> Judge
     assert header is not None
     assert shipped().configure(None, header.config) == configuration
     findings = verify.examine(verify.read(file), shipped(), configuration, tells_processed=True)
-    found = [anomaly for anomaly, finding in findings.anomalies.items() if finding.found]
-    allowed = explore.allowed(shipped(), configuration, findings.faults, actions=findings.actions, found=found)
-    return Judged(findings, allowed)
+    result = verify.verdict(findings, shipped())
+    return Judged(findings, result.allowed)

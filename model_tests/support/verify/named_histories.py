@@ -1,0 +1,72 @@
+"""The named histories of ``data/named_histories.yaml``."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from model_tests.support.places import DATA
+
+__all__ = ["NamedHistory", "named_histories"]
+
+_MILLISECOND = 10**6
+_FLAGS = {"clear": False, "flagged": True}
+
+
+@dataclasses.dataclass(frozen=True)
+class NamedHistory:
+    """A history, and how it is to be judged.
+
+    Attributes:
+        name, why: what it is about, and why it is judged so.
+        config: its settings.
+        lines: its events.
+        invalid: the messages of each anomaly that nothing explains; ``None`` if it is valid.
+        valid: for each anomaly what explains it; ``None`` if it is invalid.
+        run: the messages that are no run of the model, and have no anomaly that says so.
+    """
+
+    name: str
+    why: str
+    config: Mapping[str, Any]
+    lines: Sequence[Mapping[str, Any]]
+    invalid: Mapping[str, Sequence[str]] | None = None
+    valid: Mapping[str, str] | None = None
+    run: Sequence[str] = ()
+
+    def write(self, folder: Path) -> Path:
+        """Write it as a file, and say where."""
+        header = {"ackfsm_history": 1, "config": self.config, "note": self.why}
+        file = folder / "history.jsonl"
+        file.write_text("".join(f"{json.dumps(line)}\n" for line in (header, *self.lines)), encoding="utf-8")
+        return file
+
+
+def named_histories() -> Mapping[str, NamedHistory]:
+    """All of them, by name."""
+    read = yaml.safe_load((DATA / "named_histories.yaml").read_text(encoding="utf-8"))
+    return {name: _history(name, entry) for name, entry in read.items()}
+
+
+def _history(name: str, entry: Mapping[str, Any]) -> NamedHistory:
+    lines = [_line(text.split()) for text in entry["lines"].splitlines()]
+    fields = {key: entry[key] for key in ("invalid", "valid", "run") if key in entry}
+    return NamedHistory(name=name, why=entry["why"], config=entry["config"], lines=lines, **fields)
+
+
+def _line(words: Sequence[str]) -> dict[str, Any]:
+    line: dict[str, Any] = {"t": int(words[0]) * _MILLISECOND, "process": words[1], "event": words[2], "queue": "q"}
+    for word in words[3:]:
+        key, equals, value = word.partition("=")
+        if equals:
+            line[key] = value
+        elif word in _FLAGS:
+            line["redelivered"] = _FLAGS[word]
+        else:
+            line["message"] = word
+    return line
