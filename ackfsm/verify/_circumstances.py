@@ -11,7 +11,7 @@ import numpy as np
 from ackfsm.terms import Fault
 from ackfsm.verify._arrays import Ints
 from ackfsm.verify._columns import ABSENT, Events
-from ackfsm.verify._format import VOCABULARY, Event
+from ackfsm.verify._format import EVENTS, VOCABULARY, Event
 from ackfsm.verify._joins import distinct_pairs
 from ackfsm.verify._signs import BROKEN
 
@@ -26,6 +26,8 @@ OF_MESSAGES: Final = frozenset({Fault.REJECTION, Fault.LISTENER_EXCEPTION})
 OF_CONSUMERS: Final = frozenset({Fault.CONSUMER_CRASH, Fault.CONSUMER_LINK_LOSS})
 OF_PRODUCERS: Final = frozenset({Fault.PRODUCER_CRASH, Fault.PRODUCER_LINK_LOSS})
 
+GIVING_BACK: Final = (Event.CLOSE, Event.RECOVER, Event.ROLLBACK, Event.ROLLED_BACK)
+
 _NOT_CLIENTS: Final = ("nemesis", "broker")
 
 
@@ -35,7 +37,7 @@ class Circumstance:
 
     Attributes:
         row: the row of the events that tells it.
-        kind: a fault, :data:`BROKEN`, or ``close``.
+        kind: a fault, :data:`BROKEN`, or one of :data:`GIVING_BACK`.
         low, high: it happened in this time.
         hit: the processes that it certainly hit; none if it is the broker's.
         suspected: the processes that it may have hit.
@@ -53,14 +55,16 @@ class Circumstance:
 
 def circumstances(events: Events, low: Ints, high: Ints) -> tuple[Circumstance, ...]:
     """All that ``events`` tell, in the order of their rows; ``low`` and ``high`` say when a row happened."""
-    return tuple(sorted((*_faults(events), *_closes(events, low, high)), key=lambda each: each.row))
+    return tuple(sorted((*_faults(events), *_ends(events, low, high)), key=lambda each: each.row))
 
 
-def _closes(events: Events, low: Ints, high: Ints) -> Iterator[Circumstance]:
-    for row in events.places(Event.CLOSE).tolist():
+def _ends(events: Events, low: Ints, high: Ints) -> Iterator[Circumstance]:
+    """What gives back the messages of a session that its application has not seen."""
+    for row in events.places(*GIVING_BACK).tolist():
+        event = EVENTS[events.event[row]]
         yield Circumstance(
             row=row,
-            kind=BROKEN if events.errs[row] == 1 else Event.CLOSE,
+            kind=BROKEN if event is Event.CLOSE and events.errs[row] == 1 else event.value,
             low=int(low[row]),
             high=int(high[row]),
             hit=frozenset({int(events.process[row])}),

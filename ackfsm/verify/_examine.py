@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ackfsm.tables import Specification
-from ackfsm.terms import Anomaly, Configuration
+from ackfsm.terms import Anomaly, Configuration, Fault
 from ackfsm.verify._actions import inferred_actions
 from ackfsm.verify._arrays import Ints, States
 from ackfsm.verify._clocks import aligned

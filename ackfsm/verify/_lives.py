@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from ackfsm.terms import Fault
 from ackfsm.verify._arrays import Codes, Ints, Mask
-from ackfsm.verify._circumstances import OF_CONSUMERS, OF_PRODUCERS, Circumstance, circumstances
+from ackfsm.verify._circumstances import GIVING_BACK, OF_CONSUMERS, OF_PRODUCERS, Circumstance, circumstances
 from ackfsm.verify._columns import ABSENT, Events
 from ackfsm.verify._expand import NEVER, calls_of, covering, first_covering_ack
 from ackfsm.verify._format import Event, event_code
@@ -116,7 +116,6 @@ _AT_CONSUMERS: Final = (Event.DELIVERED, Event.PROCESSED, Event.FAILED)
 _OF_TRANSACTIONS: Final = (Event.COMMIT, Event.COMMITTED, Event.COMMIT_IN_DOUBT, Event.ROLLBACK, Event.ROLLED_BACK)
 _OF_SESSIONS: Final = (Event.RECOVER, Event.CLOSE)
 _ANSWERS: Final = (Event.ACKNOWLEDGED, Event.ACK_IN_DOUBT)
-_GIVING_BACK: Final = frozenset({Event.ROLLBACK, Event.ROLLED_BACK, Event.RECOVER, Event.CLOSE})
 
 
 class _Lines:
@@ -252,7 +251,7 @@ def _in_doubt(tokens: _Tokens) -> _Tokens:
 
 
 def _certainty(event: Event) -> Certainty:
-    return Certainty.IF_POSSIBLE if event in _GIVING_BACK else Certainty.CERTAIN
+    return Certainty.IF_POSSIBLE if event in GIVING_BACK else Certainty.CERTAIN
 
 
 def _moments(events: Events, skew: int) -> Moments:
@@ -448,14 +447,15 @@ class Telling:
 def _how_sure(each: Circumstance, process: int) -> Certainty:
     if process not in each.hit:
         return Certainty.PERHAPS
-    return Certainty.IF_POSSIBLE if each.kind == Event.CLOSE else Certainty.CERTAIN
+    return Certainty.PERHAPS if each.kind in GIVING_BACK else Certainty.CERTAIN
 
 
 _OF_THE_BROKER: Final = frozenset({Fault.BROKER_CRASH, Fault.BROKER_KILL, Fault.JOURNAL_FAILURE})
 _OF_PRODUCERS: Final = frozenset({*OF_PRODUCERS, BROKEN})
 _AT_CONSUMERS_TOO: Final = MappingProxyType(
     {fault.value: fault.value for fault in OF_CONSUMERS}
-    | {BROKEN: CONSUMER_BROKEN, Event.CLOSE.value: of_consumer(Event.CLOSE)}
+    | {BROKEN: CONSUMER_BROKEN, Event.RECOVER.value: Event.RECOVER.value}
+    | {event.value: of_consumer(event) for event in GIVING_BACK if event is not Event.RECOVER}
 )
 """What befalls consumers, and the sign of it."""
 
