@@ -28,6 +28,7 @@ from ackfsm.verify import Finding, Findings
 from ackfsm.verify._actions import ACTIONS, RECOVER, RECOVERING, TAKEN_ELSEWHERE
 from ackfsm.verify._clocks import Clocks, clocks_of
 from ackfsm.verify._counters import COUNTERS, MESSAGES
+from ackfsm.verify._examine import with_model
 from ackfsm.verify._format import Event
 from ackfsm.verify._recording import unless_early, unless_unrecorded, unless_unrecorded_again
 from ackfsm.verify._source import Source, source_of
@@ -80,7 +81,8 @@ def examine(
     source = source_of(path)
     try:
         with contextlib.ExitStack() as kept:
-            return _examine(source, specification, configuration, session, kept, skew)
+            findings = _examine(source, specification, configuration, session, kept, skew)
+        return with_model(findings, source.path, specification)
     except (PySparkException, Py4JError) as error:
         raise _failure(source, str(error)) from error
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from types import MappingProxyType
 
 import numpy as np
@@ -20,18 +21,18 @@ from ackfsm.verify._conformance import Conformance, conformance
 from ackfsm.verify._count import count_regressions, over_delivered, reordered, torn_transactions, window_overruns
 from ackfsm.verify._counters import COUNTERS, MESSAGES
 from ackfsm.verify._expand import Stream, expand
-from ackfsm.verify._explain import Explained, explained
+from ackfsm.verify._explain import Explained, Explanation, explained
 from ackfsm.verify._fold import Machines, fold
 from ackfsm.verify._format import Event
 from ackfsm.verify._prefetch import prefetch_overruns
 from ackfsm.verify._quiescence import Quiescence, quiescence_of
-from ackfsm.verify._read import History
+from ackfsm.verify._read import History, read
 from ackfsm.verify._recording import came_early, silent_of, unless_early, unless_unrecorded, unless_unrecorded_again
 from ackfsm.verify._sends import Sends, sends_of
 from ackfsm.verify._verdict import EXAMPLES, UNCONFIGURED, Finding, Findings, undrained
 from ackfsm.verify._watch import folded_properties, machines_of, needs_configuration, prefetch_of, window_of
 
-__all__ = ["examine", "shown_anomalies"]
+__all__ = ["examine", "shown_anomalies", "with_model"]
 
 _NOTHING: Ints = np.empty(0, np.int64)
 
@@ -116,6 +117,38 @@ def examine(
         offsets=clocks.offsets,
         explanation=explanation,
         broken=broken_connections(events),
+    )
+
+
+_MOST_EVENTS = 50_000_000
+"""More of them do not fit into one process."""
+
+
+def with_model(findings: Findings, path: str | Path, specification: Specification) -> Findings:
+    """``findings`` of another engine, with what holding each message at ``path`` to the model says of them.
+
+    That is done in this process; of more than :data:`_MOST_EVENTS` events nothing is decided.
+    """
+    if findings.configuration is None:
+        return findings
+    if findings.events > _MOST_EVENTS:
+        why = f"a history of more than {_MOST_EVENTS:,} events is held to it by no engine yet"
+        undecided = Explanation(messages=0, lives=0, states=0, contradicted=0, unnamed=0, examples=(), undecided={})
+        return dataclasses.replace(
+            findings, explanation=dataclasses.replace(undecided, undecided={why: findings.messages})
+        )
+    held = examine(read(path), specification, findings.configuration, skew=findings.skew)
+    anomalies = {
+        anomaly: dataclasses.replace(
+            finding,
+            unexplained=held.anomalies[anomaly].unexplained,
+            unexplained_examples=held.anomalies[anomaly].unexplained_examples,
+            causes=held.anomalies[anomaly].causes,
+        )
+        for anomaly, finding in findings.anomalies.items()
+    }
+    return dataclasses.replace(
+        findings, anomalies=MappingProxyType(anomalies), explanation=held.explanation, broken=held.broken
     )
 
 

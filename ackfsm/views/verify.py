@@ -29,7 +29,15 @@ def verify_screen(result: Result, specification: Specification) -> RenderableTyp
     """``--never``, what was read, each anomaly with its meaning, the guarantees, the verdict and why."""
     guarantees = guarantee_lines(specification.guarantees, result.guarantees)
     return Group(
-        *_never(result), _heading(result), "", _anomalies(result, specification), "", guarantees, "", *_verdict(result)
+        *_never(result),
+        _heading(result),
+        "",
+        _anomalies(result, specification),
+        *_causes(result),
+        "",
+        guarantees,
+        "",
+        *_verdict(result),
     )
 
 
@@ -84,8 +92,28 @@ def _heading(result: Result) -> Table:
             ("read", f"{read} ({found.engine})"),
             ("faults", faults),
             *_clocks(found),
+            *_model(found),
         ]
     )
+
+
+def _model(found: Findings) -> Iterator[tuple[str, str]]:
+    """How many messages were held to the model, and how many are no run of it."""
+    held = found.explanation
+    if held is not None and held.messages:
+        wrong = f"; {held.contradicted:,} can be no run of it" if held.contradicted else ""
+        yield "model", f"{held.messages:,} messages held to it, {held.lives:,} different lives{wrong}"
+
+
+def _causes(result: Result) -> Iterator[RenderableType]:
+    """What explains the anomalies that were found."""
+    told = [
+        f"{anomaly}: {', '.join(f'{cause} ({count:,})' for cause, count in finding.causes.items())}"
+        for anomaly, finding in result.findings.anomalies.items()
+        if finding.causes
+    ]
+    if told:
+        yield Group("", "explained by", listed(told))
 
 
 _SHIFTS = 10
