@@ -18,6 +18,7 @@ from ackfsm.engine import (
     Timed,
 )
 from ackfsm.engine.core.scheduler import Scheduler
+from ackfsm.terms import AckScope
 from model_tests.support.engine.brokers import broker_of, fill, lines, received, rest
 from model_tests.support.engine.calls import shared_wiring
 from model_tests.support.tables import shipped
@@ -84,6 +85,49 @@ def test_a_requeued_message_is_not_acknowledged_for_the_session_that_has_it_now(
     assert broker.queue("q").length == 1
     with pytest.raises(IllegalStateException):
         new.acknowledge()
+
+
+class Throwing:
+    """A listener that throws at the first delivery of the first message."""
+
+    def __init__(self) -> None:
+        self.got: dict[str, Message] = {}
+        self.order: list[str] = []
+
+    def __call__(self, message: Message) -> None:
+        self.order.append(message.id)
+        self.got[message.id] = message
+        if message.id == "a" and not message.redelivered:
+            raise ValueError(message.id)
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize(
+    ("called_on", "left"), [("b", ["a", "c"]), ("c", ["a"]), ("a", []), ("d", [])], ids=["b", "c", "a", "d"]
+)
+def test_up_to_a_message_covers_what_was_delivered_before_it(called_on: str, left: list[str], seed: int) -> None:
+    """The first message comes again behind the others, and a fourth one was sent since."""
+    settings = {"client_ack_scope": "up_to", "consumption": "listener", "listener_exception": "redeliver"}
+    broker = broker_of(pace=Timed(seed=seed, latency=(1_000, 1_000)), **settings)
+    fill(broker, "a", "b", "c", queue="q")
+    listener = Throwing()
+    session = broker.connect().session("CLIENT_ACKNOWLEDGE")
+    session.consumer("q", listener=listener)
+    broker.wait(lambda: listener.order == ["a", "b", "c", "a"], "the first one again")
+    if called_on == "d":
+        fill(broker, "d", queue="q")
+        broker.wait(lambda: "d" in listener.got, "the fourth one")
+    listener.got[called_on].acknowledge()
+    session.close()
+    assert sorted(rest(broker, "q")) == left
+
+
+@pytest.mark.parametrize("scope", AckScope)
+def test_an_application_may_hold_several_messages(scope: AckScope) -> None:
+    broker = broker_of(client_ack_scope=scope)
+    fill(broker, "a", "b", "c", queue="q")
+    consumer = broker.connect().session("CLIENT_ACKNOWLEDGE").consumer("q")
+    assert [received(consumer).id for _ in range(3)] == ["a", "b", "c"]
 
 
 @pytest.mark.parametrize("pace", [AtOnce, Timed, Shuffled])

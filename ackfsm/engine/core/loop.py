@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 
 from ackfsm.engine.core.dispatcher import Dispatcher
 from ackfsm.engine.core.host import Host
+from ackfsm.engine.core.index import is_before
 from ackfsm.engine.core.instances import Binding, Copy, Link, Outcome, Queue, Scope
 from ackfsm.engine.core.journal import JournalAdapter
 from ackfsm.engine.core.links import Links
@@ -245,7 +246,7 @@ class RunLoop:
             if event.agent != Agent.CONSUMER_TO_BROKER or not event.broadcasts:
                 return False
             other = self.stepper.refuser(event, subject)
-            if not isinstance(other, Copy) or other.key >= subject.key or not self._read(event, other):
+            if not isinstance(other, Copy) or not is_before(other, subject) or not self._read(event, other):
                 return False
         return True
 
