@@ -87,6 +87,31 @@ def test_a_requeued_message_is_not_acknowledged_for_the_session_that_has_it_now(
         new.acknowledge()
 
 
+@pytest.mark.parametrize("queues", [("q", "q"), ("q", "r")], ids=["of one consumer", "of two consumers of a session"])
+@pytest.mark.parametrize(
+    "pace", [Shuffled, lambda seed: Timed(seed=seed, latency=(0, 1_000_000))], ids=["shuffled", "timed"]
+)
+def test_acknowledgements_of_a_session_are_read_in_the_order_in_which_they_were_sent(
+    pace: Callable[[int], Scheduler], queues: tuple[str, str]
+) -> None:
+    for seed in range(20):
+        broker = broker_of(pace=pace(seed), client_ack_scope="message", block_on_acknowledge=False)
+        for name, queue in zip("ab", queues, strict=True):
+            fill(broker, name, queue=queue)
+        session = broker.connect().session("CLIENT_ACKNOWLEDGE")
+        consumers = {queue: session.consumer(queue) for queue in dict.fromkeys(queues)}
+        first, second = (received(consumers[queue]) for queue in queues)
+        read: list[str] = []
+        broker.stepper.observer = lambda event, copy, read=read: (
+            read.append(copy.message.id) if event.name == "settle" else None
+        )
+        second.acknowledge()
+        first.acknowledge()
+        while broker.loop.step():
+            pass
+        assert read == ["b", "a"], seed
+
+
 class Throwing:
     """A listener that throws at the first delivery of the first message."""
 

@@ -10,7 +10,7 @@ from typing import Generic, Protocol, TypeVar
 
 from ackfsm.engine.core.model import Broadcast, IndexRelation
 
-__all__ = ["PLACE_BITS", "CopyIndex", "IndexScope", "is_before"]
+__all__ = ["PLACE_BITS", "CopyIndex", "IndexScope"]
 
 _SLACK = 64
 """An index may keep this many keys of copies that have left before it is sorted again."""
@@ -116,7 +116,7 @@ class CopyIndex(Generic[_Member]):
         if broadcast.by_delivery:
             later = broadcast.relation is IndexRelation.LATER
             others = (self.members[key] for key in sorted(self.members) if key != copy.key)
-            yield from (other for other in others if is_before(other, copy) is later)
+            yield from (other for other in others if _is_before(other, copy) is later)
             return
         if self.has_receiver(copy.key, later=broadcast.relation is IndexRelation.LATER, shift=broadcast.key_shift):
             shift, later = broadcast.key_shift, broadcast.relation is IndexRelation.LATER
@@ -136,7 +136,7 @@ class CopyIndex(Generic[_Member]):
         return self._last() >> shift > key >> shift
 
 
-def is_before(one: _Keyed, other: _Keyed) -> bool:
+def _is_before(one: _Keyed, other: _Keyed) -> bool:
     """Whether ``one`` comes first in the order of delivery, which is that of sending but for what has come again."""
     return (one.place or one.key << PLACE_BITS) < (other.place or other.key << PLACE_BITS)
 

@@ -32,6 +32,7 @@ __all__ = [
     "SenderLink",
     "Sent",
     "SessionEnd",
+    "SessionLink",
 ]
 
 HeaderValue: TypeAlias = str | int | float | bool | None
