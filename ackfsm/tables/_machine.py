@@ -379,32 +379,39 @@ def _event_ref(text: str) -> EventRef:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Reading:
-    """A machine that is being read: its document and path, its states, and the named conditions."""
+    """A machine that is being read: its document and path, its states, the named conditions and groups of events."""
 
     document: Document
     name: str
     path: tuple[str | int, ...]
     named: Mapping[str, Condition]
     states: tuple[str, ...]
+    groups: Mapping[str, tuple[str, ...]]
 
     def events(self, key: str, path: tuple[str | int, ...]) -> list[EventRef]:
         try:
-            return [_event_ref(part) for part in key.split(",")]
+            named = [_event_ref(part) for part in key.split(",")]
         except ValueError as error:
             raise self.document.error(path, f"{self.name}: {error}") from None
+        return [EventRef(name, ref.relation) for ref in named for name in self.groups.get(ref.name, (ref.name,))]
 
 
-def read_machine(
-    document: Document, name: str, path: tuple[str | int, ...], data: dict[str, Any], named: Mapping[str, Condition]
+def read_machine(  # noqa: PLR0913, PLR0917 - what a loader knows, by position
+    document: Document,
+    name: str,
+    path: tuple[str | int, ...],
+    data: dict[str, Any],
+    named: Mapping[str, Condition],
+    groups: Mapping[str, tuple[str, ...]] = MappingProxyType({}),
 ) -> Machine:
-    """Read the machine ``name`` at ``path`` of ``document``.
+    """Read the machine ``name`` at ``path`` of ``document``, where ``groups`` of events have names.
 
     Raises :class:`ackfsm.terms.SpecError` naming file, line and remedy: a hole in the table, a row that can
     never decide, a target that is no state, a condition that cannot be parsed.
     """
     counter = _counter(document, name, path, data["counter"]) if "counter" in data else None
     states = Counter.HEADINGS if counter else tuple(data["states"])
-    reading = _Reading(document, name, path, named, states)
+    reading = _Reading(document, name, path, named, states, groups)
     cells = _counter_cells(reading, data) if counter else _cells(reading, data)
     owns = tuple(data.get("owns", ()))
     alphabet = tuple(dict.fromkeys(event for _, event in cells))
