@@ -154,9 +154,9 @@ MUTANTS: tuple[tuple[System, str, set[StrEnum]], ...] = (
         {Anomaly.RESURRECTION},
     ),
     (
-        asked(UP_TO, [THROWS], max_faults=2),
+        asked(UP_TO | {"listener_exception": "swallow"}, [THROWS], max_faults=2),
         "ack_call.unacknowledged delivered_clear(later): deleted",
-        {Anomaly.UNPROCESSED},
+        {Fact.ACKNOWLEDGED_AHEAD},
     ),
     (
         asked({"ack_mode": DUPS_OK}, [CRASH], sessions=2),
