@@ -188,6 +188,11 @@ class Consumer(Closing):
         if first is None:
             return None
         facts: StateFacts = first.automaton.facts[first.state]
+        if not facts.delivered_first:  # the last one that was handed over: it is told of the next
+            first = next((copy for copy in self._deliverable.smallest(None) if copy.facts.delivered_first), None)
+            if first is None:
+                return None
+            facts = first.facts
         return first if facts.delivery_event is not None or facts.acknowledgeable else None
 
     def _deliver(self, copy: Copy) -> Message | None:

@@ -117,7 +117,7 @@ def model(network: Network, reserved: Collection[str] = ()) -> Model:
     """Trim ``network`` and name what is left; no name is one of ``reserved``."""
     sliced, names = slice_network(network), Names(reserved)
     variables = tuple(
-        Variable(names.new(_words(i, i.label)), _words(i, i.fsm.name), i.fsm.states, i.fsm.initial, i)
+        Variable(names.new(_words(i, i.label)), _words(i, i.fsm.name), tuple(i.fsm.states), i.fsm.initial, i)
         for i in sliced.instances
     )
     actions = tuple(Action(names.new(event.label), event, tuple(_parts(event, variables))) for event in sliced.events)

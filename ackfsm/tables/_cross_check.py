@@ -39,6 +39,14 @@ def check_claims(specification: Specification, document: Document) -> None:
     _Claims(specification, document).run()
 
 
+def _keys(data: object) -> Iterator[str]:
+    """The names under which anything stands."""
+    if isinstance(data, Mapping):
+        for key, value in data.items():
+            yield str(key)
+            yield from _keys(value)
+
+
 class _Check:
     def __init__(
         self,
@@ -62,6 +70,7 @@ class _Check:
             self._known_events(machine)
         self._one_owner()
         self._nothing_unused(self.events, self._used_events(), "event", "no machine has it in its alphabet")
+        self._groups_are_used()
         self._nothing_unused(self.conditions, self._used_conditions(), "condition", "no row reads it")
         self._promises_made()
         self._guarantees_name_monitors()
@@ -73,6 +82,12 @@ class _Check:
             check_claims(self.specification, self.claims)
         if self.seeds is not None:
             check_seeds(self.specification, self.seeds, [one["id"] for one in self.claims.data] if self.claims else [])
+
+    def _groups_are_used(self) -> None:
+        named = {part.strip() for document in self.documents for key in _keys(document.data) for part in key.split(",")}
+        for event, data in self.events.data.items():
+            if "group" in data and data["group"] not in named:
+                raise self.events.error((event, "group"), f"no row is for the group {data['group']}; delete it here")
 
     def _decisions_have_sources(self) -> None:
         """Require a source for each choice between rows, and for each error that an application sees."""

@@ -10,7 +10,7 @@ from types import MappingProxyType
 from ackfsm.tables._machine import IndexKind
 from ackfsm.tables._source import Document
 
-__all__ = ["Event", "Lane", "read_events"]
+__all__ = ["Event", "Lane", "read_events", "read_groups"]
 
 
 class Lane(StrEnum):
@@ -52,6 +52,27 @@ class Event:
 def read_events(document: Document) -> Mapping[str, Event]:
     """The events by name.  Raises :class:`ackfsm.terms.SpecError` for one that goes from a lane and to a lane."""
     return MappingProxyType({name: _event(document, name) for name in document.data})
+
+
+def read_groups(document: Document) -> Mapping[str, tuple[str, ...]]:
+    """The events that have a name together.
+
+    Raises :class:`ackfsm.terms.SpecError` for a group that is called as an event, is of one event, or of events that
+    exist for different things.
+    """
+    groups: dict[str, tuple[str, ...]] = {}
+    for name, data in document.data.items():
+        if "group" in data:
+            groups[data["group"]] = (*groups.get(data["group"], ()), name)
+    for group, names in groups.items():
+        at = (names[0], "group")
+        if group in document.data:
+            raise document.error(at, f"{group} is an event; rename the group")
+        if len(names) == 1:
+            raise document.error(at, f"{names[0]} is alone in the group {group}; delete it here")
+        if len({document.data[name]["per"] for name in names}) > 1:
+            raise document.error(at, f"the events of the group {group} exist for different things; take one out")
+    return MappingProxyType(groups)
 
 
 def _event(document: Document, name: str) -> Event:

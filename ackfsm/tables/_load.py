@@ -10,7 +10,7 @@ from typing import Any
 
 from ackfsm.tables._conditions import Condition, parse_condition
 from ackfsm.tables._cross_check import check_tables
-from ackfsm.tables._events import read_events
+from ackfsm.tables._events import read_events, read_groups
 from ackfsm.tables._forms import form_of, schema_of, shipped_tables
 from ackfsm.tables._guarantees import read_guarantees
 from ackfsm.tables._liveness import LivenessProperty, Waiting, read_liveness
@@ -54,11 +54,13 @@ class _Loader:
         self.stamp = validation_stamp(directory)
         self.validated = is_validated(self.stamp)
         self.conditions: dict[str, Condition] = {}
+        self.groups: Mapping[str, tuple[str, ...]] = {}
         self.documents: list[Document] = []
 
     def load(self) -> Specification:
         sources = self._read("sources.yaml", "sources")
         events = self._read("events.yaml", "events")
+        self.groups = read_groups(events)
         self._read_conditions()
         machines = self._read_machines()
         properties = self._read_properties()
@@ -131,7 +133,7 @@ class _Loader:
                 if "like" in data:
                     machines[name] = read_renamed(document, name, (name,), data, machines)
                 else:
-                    machines[name] = read_machine(document, name, (name,), data, self.conditions)
+                    machines[name] = read_machine(document, name, (name,), data, self.conditions, self.groups)
         return machines
 
     def _read_properties(self) -> dict[Anomaly, Property]:
@@ -151,7 +153,7 @@ class _Loader:
         return Property(anomaly, data["means"], data["rest"], data["needs_every_line"], monitors)
 
     def _monitor(self, document: Document, path: tuple[str | int, ...], name: str, data: dict[str, Any]) -> Monitor:
-        machine = read_machine(document, name, path, data, self.conditions)
+        machine = read_machine(document, name, path, data, self.conditions, self.groups)
         marked, at_rest = (frozenset(data.get(key, ())) for key in ("marked", "at_rest"))
         states = {"overrun"} if machine.counter else set(machine.states)
         if stray := sorted((marked | at_rest) - states):

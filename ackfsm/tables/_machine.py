@@ -9,11 +9,12 @@ the last row of a cell has no condition.
 from __future__ import annotations
 
 import dataclasses
+import operator
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from enum import StrEnum
 from types import MappingProxyType
-from typing import Any
+from typing import Any, overload
 
 from ackfsm.tables._conditions import ALWAYS, STATIC_NAMES, Condition, parse_condition
 from ackfsm.tables._source import Document
@@ -153,7 +154,7 @@ class Fsm:
     """
 
     name: str
-    states: tuple[str, ...]
+    states: Sequence[str]
     initial: str
     alphabet: tuple[EventRef, ...]
     rows: Mapping[tuple[str, EventRef], Row]
@@ -167,7 +168,7 @@ class Fsm:
         reactive: dict[str, tuple[EventRef, ...]] = {}
         possible: list[EventRef] = []
         for event in self.alphabet:
-            kinds = {self.rows[state, event].kind for state in self.states}
+            kinds = {self.rows[state, event].kind for state in _telling(self.states)}
             if kinds != {RowKind.IGNORE}:
                 reactive[event.name] = (*reactive.get(event.name, ()), event)
             if kinds != {RowKind.REFUSE}:
@@ -203,7 +204,7 @@ class Fsm:
 
     def has_transition(self, event: EventRef) -> bool:
         """Whether some state has a transition (a ``to`` row) on ``event``."""
-        return any(self.rows[state, event].kind is RowKind.TO for state in self.states)
+        return any(self.rows[state, event].kind is RowKind.TO for state in _telling(self.states))
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -378,32 +379,39 @@ def _event_ref(text: str) -> EventRef:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Reading:
-    """A machine that is being read: its document and path, its states, and the named conditions."""
+    """A machine that is being read: its document and path, its states, the named conditions and groups of events."""
 
     document: Document
     name: str
     path: tuple[str | int, ...]
     named: Mapping[str, Condition]
     states: tuple[str, ...]
+    groups: Mapping[str, tuple[str, ...]]
 
     def events(self, key: str, path: tuple[str | int, ...]) -> list[EventRef]:
         try:
-            return [_event_ref(part) for part in key.split(",")]
+            named = [_event_ref(part) for part in key.split(",")]
         except ValueError as error:
             raise self.document.error(path, f"{self.name}: {error}") from None
+        return [EventRef(name, ref.relation) for ref in named for name in self.groups.get(ref.name, (ref.name,))]
 
 
-def read_machine(
-    document: Document, name: str, path: tuple[str | int, ...], data: dict[str, Any], named: Mapping[str, Condition]
+def read_machine(  # noqa: PLR0913, PLR0917 - what a loader knows, by position
+    document: Document,
+    name: str,
+    path: tuple[str | int, ...],
+    data: dict[str, Any],
+    named: Mapping[str, Condition],
+    groups: Mapping[str, tuple[str, ...]] = MappingProxyType({}),
 ) -> Machine:
-    """Read the machine ``name`` at ``path`` of ``document``.
+    """Read the machine ``name`` at ``path`` of ``document``, where ``groups`` of events have names.
 
     Raises :class:`ackfsm.terms.SpecError` naming file, line and remedy: a hole in the table, a row that can
     never decide, a target that is no state, a condition that cannot be parsed.
     """
     counter = _counter(document, name, path, data["counter"]) if "counter" in data else None
     states = Counter.HEADINGS if counter else tuple(data["states"])
-    reading = _Reading(document, name, path, named, states)
+    reading = _Reading(document, name, path, named, states, groups)
     cells = _counter_cells(reading, data) if counter else _cells(reading, data)
     owns = tuple(data.get("owns", ()))
     alphabet = tuple(dict.fromkeys(event for _, event in cells))
@@ -606,12 +614,95 @@ def _counter_cells(reading: _Reading, data: dict[str, Any]) -> dict[tuple[str, E
 def _counting(machine: Machine, counter: Counter, chosen: Mapping[tuple[str, EventRef], Row], bound: int | None) -> Fsm:
     undoes = any(row.state == "undo" and row.kind is RowKind.TO for row in chosen.values())
     states = _counter_states(counter, bound, undoes=undoes)
-    rows = {
-        (state, event): _counted(counter, bound, state, row, undoes=undoes)
-        for (_, event), row in chosen.items()
-        for state in states
-    }
+    stated = {event: row for (_, event), row in chosen.items()}
+    rows = _CountedRows(counter, bound, states, stated, undoes=undoes)
     return Fsm(machine.name, states, _start(counter, bound), machine.alphabet, rows)
+
+
+class _Numbers(Sequence[str]):
+    """The states of a counter, of which a bound may ask for millions: a name is made when it is asked for."""
+
+    __slots__ = ("_bound", "_last", "_undoes")
+
+    def __init__(self, bound: int, last: tuple[str, ...], *, undoes: bool) -> None:
+        self._bound, self._last, self._undoes = bound, last, undoes
+
+    def __len__(self) -> int:
+        return self._bound + 1 + len(self._last) + self._bound * self._undoes
+
+    @overload
+    def __getitem__(self, at: int) -> str: ...
+
+    @overload
+    def __getitem__(self, at: slice) -> tuple[str, ...]: ...
+
+    def __getitem__(self, at: int | slice) -> str | tuple[str, ...]:
+        if isinstance(at, slice):
+            return tuple(self[i] for i in range(*at.indices(len(self))))
+        i = range(len(self))[at]
+        if i <= self._bound:
+            return str(i)
+        i -= self._bound + 1
+        return self._last[i] if i < len(self._last) else f"{i - len(self._last) + 1}{Counter.OPEN}"
+
+    def __contains__(self, name: object) -> bool:
+        if name in self._last:
+            return True
+        number = str(name).removesuffix(Counter.OPEN)
+        opened = number != name
+        return number.isdecimal() and opened <= int(number) <= self._bound and opened <= self._undoes
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, (_Numbers, tuple)) and len(self) == len(other) and all(map(operator.eq, self, other))
+
+    def __hash__(self) -> int:
+        return hash((self._bound, self._last, self._undoes))
+
+    @property
+    def telling(self) -> tuple[str, ...]:
+        """States among which there is one of each kind: at 0, at the bound, and between."""
+        there = sorted({n for n in (0, 1, self._bound - 1, self._bound) if 0 <= n <= self._bound})
+        return (*map(str, there), *self._last, *(f"{n}{Counter.OPEN}" for n in there if n and self._undoes))
+
+
+class _CountedRows(Mapping[tuple[str, EventRef], Row]):
+    """The rows of a counter, made when they are asked for."""
+
+    __slots__ = ("_bound", "_counter", "_made", "_stated", "_states", "_undoes")
+
+    def __init__(
+        self,
+        counter: Counter,
+        bound: int | None,
+        states: Sequence[str],
+        stated: Mapping[EventRef, Row],
+        *,
+        undoes: bool,
+    ) -> None:
+        self._counter, self._bound, self._undoes = counter, bound, undoes
+        self._states, self._stated = states, stated
+        self._made: dict[tuple[str, EventRef], Row] = {}
+
+    def __getitem__(self, cell: tuple[str, EventRef]) -> Row:
+        row = self._made.get(cell)
+        if row is None:
+            state, event = cell
+            if event not in self._stated or state not in self._states:
+                raise KeyError(cell)
+            stated = self._stated[event]
+            row = self._made[cell] = _counted(self._counter, self._bound, state, stated, undoes=self._undoes)
+        return row
+
+    def __len__(self) -> int:
+        return len(self._states) * len(self._stated)
+
+    def __iter__(self) -> Iterator[tuple[str, EventRef]]:
+        return ((state, event) for event in self._stated for state in self._states)
+
+
+def _telling(states: Sequence[str]) -> Sequence[str]:
+    """States among which there is one for each answer that one of them gives."""
+    return states.telling if isinstance(states, _Numbers) else states
 
 
 def _start(counter: Counter, bound: int | None) -> str:
@@ -620,12 +711,11 @@ def _start(counter: Counter, bound: int | None) -> str:
     return "0" if counter.starts == "empty" else str(bound)
 
 
-def _counter_states(counter: Counter, bound: int | None, *, undoes: bool) -> tuple[str, ...]:
+def _counter_states(counter: Counter, bound: int | None, *, undoes: bool) -> Sequence[str]:
     if bound is None:
         return (Counter.UNLIMITED,)
-    numbers = tuple(str(n) for n in range(bound + 1))
     last = (Counter.OVERRUN,) if counter.at_bound == Counter.OVERRUN else ()
-    return (*numbers, *last, *(f"{number}{Counter.OPEN}" for number in numbers[1:] if undoes))
+    return _Numbers(bound, last, undoes=undoes)
 
 
 def _counted(counter: Counter, bound: int | None, state: str, row: Row, *, undoes: bool) -> Row:

@@ -11,11 +11,9 @@ import dataclasses
 import re
 from collections.abc import Callable, Iterable
 
-from ackfsm.terms import AckScope
 from model_tests.applications.books import Item
-from model_tests.applications.programs import Consume, Program, Send, Throw, Worker
+from model_tests.applications.programs import Program
 from model_tests.applications.reports import Failure
-from model_tests.support.tables import shipped
 
 __all__ = ["KNOWN", "Known", "known", "tells"]
 
@@ -47,31 +45,4 @@ def tells(failure: Failure, said: Iterable[str], of: Callable[[Item], bool]) -> 
     return failure.judge in {"books", "verify"}
 
 
-def _is_out_of_order(program: Program, failure: Failure) -> bool:
-    """Of a session that acknowledges up to a message, one of whose messages has come again behind later ones."""
-    modes = [{**program.settings, "ack_mode": worker.ack_mode} for worker in program.workers]
-    up_to = any(shipped().configure(program.profile, mode).client_ack_scope is AckScope.UP_TO for mode in modes)
-    again = (
-        sum(item.deliveries > 1 for item in failure.items.values()) > 1
-    )  # that which the failure tells of, and another
-    return up_to and again and tells(failure, ("for certain, and came again",), lambda _: True)
-
-
-KNOWN: tuple[Known, ...] = (
-    Known(
-        "up-to-in-the-order-of-sending",
-        "an acknowledgement up to a message that came again covers what was sent before it, and not what was delivered "
-        "before it as RabbitMQ's does: the tables have the order of sending alone",
-        Program(
-            "rabbitmq",
-            {"publish_window": 2, "prefetch": 2},
-            "Shuffled(19)",
-            workers=(Worker(output="c", ack_mode="CLIENT_ACKNOWLEDGE", consumption="listener", at_once=False),),
-            phases=(
-                *(Send(number=2, end=""), Send(number=4), Throw(), Send(), Consume(number=2, end="last", timeout=None)),
-                *(Send(number=3, end=""), Consume(end="last", timeout=None)),
-            ),
-        ),
-        _is_out_of_order,
-    ),
-)
+KNOWN: tuple[Known, ...] = ()

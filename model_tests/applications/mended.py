@@ -27,6 +27,16 @@ _LISTENING_AT_ONCE = Worker(("a",), "c", _TRANSACTED, "listener")
 _LISTENING_MOVER = Worker(("a",), "c", _TRANSACTED, "listener", at_once=False)
 
 MENDED: Mapping[str, Program] = {
+    "an acknowledgement up to a message that came again covers what was sent before, not what was delivered": Program(
+        "rabbitmq",
+        {"publish_window": 2, "prefetch": 2},
+        "Shuffled(19)",
+        workers=(Worker(output="c", ack_mode="CLIENT_ACKNOWLEDGE", consumption="listener", at_once=False),),
+        phases=(
+            *(Send(number=2, end=""), Send(number=4), Throw(), Send(), Consume(number=2, end="last", timeout=None)),
+            *(Send(number=3, end=""), Consume(end="last", timeout=None)),
+        ),
+    ),
     "commit() returns although a part of the transaction was acknowledged to a connection that had broken": Program(
         workers=(Worker(ack_mode=_TRANSACTED),),
         phases=(Send(number=3), Fault("lose", 1), Consume(number=3, end="none"), Consume(number=2)),

@@ -18,6 +18,7 @@ from ackfsm.engine import (
     Timed,
 )
 from ackfsm.engine.core.scheduler import Scheduler
+from ackfsm.terms import AckScope
 from model_tests.support.engine.brokers import broker_of, fill, lines, received, rest
 from model_tests.support.engine.calls import shared_wiring
 from model_tests.support.tables import shipped
@@ -84,6 +85,74 @@ def test_a_requeued_message_is_not_acknowledged_for_the_session_that_has_it_now(
     assert broker.queue("q").length == 1
     with pytest.raises(IllegalStateException):
         new.acknowledge()
+
+
+@pytest.mark.parametrize("queues", [("q", "q"), ("q", "r")], ids=["of one consumer", "of two consumers of a session"])
+@pytest.mark.parametrize(
+    "pace", [Shuffled, lambda seed: Timed(seed=seed, latency=(0, 1_000_000))], ids=["shuffled", "timed"]
+)
+def test_acknowledgements_of_a_session_are_read_in_the_order_in_which_they_were_sent(
+    pace: Callable[[int], Scheduler], queues: tuple[str, str]
+) -> None:
+    for seed in range(20):
+        broker = broker_of(pace=pace(seed), client_ack_scope="message", block_on_acknowledge=False)
+        for name, queue in zip("ab", queues, strict=True):
+            fill(broker, name, queue=queue)
+        session = broker.connect().session("CLIENT_ACKNOWLEDGE")
+        consumers = {queue: session.consumer(queue) for queue in dict.fromkeys(queues)}
+        first, second = (received(consumers[queue]) for queue in queues)
+        read: list[str] = []
+        broker.stepper.observer = lambda event, copy, read=read: (
+            read.append(copy.message.id) if event.name == "settle" else None
+        )
+        second.acknowledge()
+        first.acknowledge()
+        while broker.loop.step():
+            pass
+        assert read == ["b", "a"], seed
+
+
+class Throwing:
+    """A listener that throws at the first delivery of the first message."""
+
+    def __init__(self) -> None:
+        self.got: dict[str, Message] = {}
+        self.order: list[str] = []
+
+    def __call__(self, message: Message) -> None:
+        self.order.append(message.id)
+        self.got[message.id] = message
+        if message.id == "a" and not message.redelivered:
+            raise ValueError(message.id)
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize(
+    ("called_on", "left"), [("b", ["a", "c"]), ("c", ["a"]), ("a", []), ("d", [])], ids=["b", "c", "a", "d"]
+)
+def test_up_to_a_message_covers_what_was_delivered_before_it(called_on: str, left: list[str], seed: int) -> None:
+    """The first message comes again behind the others, and a fourth one was sent since."""
+    settings = {"client_ack_scope": "up_to", "consumption": "listener", "listener_exception": "redeliver"}
+    broker = broker_of(pace=Timed(seed=seed, latency=(1_000, 1_000)), **settings)
+    fill(broker, "a", "b", "c", queue="q")
+    listener = Throwing()
+    session = broker.connect().session("CLIENT_ACKNOWLEDGE")
+    session.consumer("q", listener=listener)
+    broker.wait(lambda: listener.order == ["a", "b", "c", "a"], "the first one again")
+    if called_on == "d":
+        fill(broker, "d", queue="q")
+        broker.wait(lambda: "d" in listener.got, "the fourth one")
+    listener.got[called_on].acknowledge()
+    session.close()
+    assert sorted(rest(broker, "q")) == left
+
+
+@pytest.mark.parametrize("scope", AckScope)
+def test_an_application_may_hold_several_messages(scope: AckScope) -> None:
+    broker = broker_of(client_ack_scope=scope)
+    fill(broker, "a", "b", "c", queue="q")
+    consumer = broker.connect().session("CLIENT_ACKNOWLEDGE").consumer("q")
+    assert [received(consumer).id for _ in range(3)] == ["a", "b", "c"]
 
 
 @pytest.mark.parametrize("pace", [AtOnce, Timed, Shuffled])

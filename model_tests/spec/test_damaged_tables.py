@@ -14,6 +14,7 @@ from model_tests.support.tables import HERE, copy_of_spec, replace, shipped
 
 BROKER, JOURNAL, PRODUCER = "machines/broker.yaml", "machines/journal.yaml", "machines/producer.yaml"
 CONSUMER, FAULTS, LOSS = "machines/consumer.yaml", "machines/faults.yaml", "properties/loss.yaml"
+GROUP = "  group: session_starts_over"
 EXECUTE = (
     "      execute_consumer_commit: {to: removed, because: the transaction that acknowledged it has committed, "
     "source: JMS 6.2.7}"
@@ -66,6 +67,37 @@ DAMAGES = {
         "machines/link.yaml",
         "consumer_link.down: recover ends in IllegalStateException, and the row has no source",
         (f"{RECOVERS}\n        {NO_SESSION}, source: JMS 6.2.10}}", f"{HERE}{RECOVERS}\n        {NO_SESSION}}}"),
+    ),
+    # groups of events
+    "a group that is called as an event": damage(
+        "events.yaml",
+        "settle is an event; rename the group",
+        (f"\nrecover:\n  per: session\n{GROUP}\n", f"\nrecover:\n  per: session\n  {HERE}group: settle\n"),
+    ),
+    "a group of one event": damage(
+        "events.yaml",
+        "consumer_close is alone in the group close; delete it here",
+        (f"consumer_close:\n  per: session\n{GROUP}\n", f"consumer_close:\n  per: session\n  {HERE}group: close\n"),
+    ),
+    "a group of events that exist for different things": damage(
+        "events.yaml",
+        "the events of the group session_starts_over exist for different things; take one out",
+        (f"\nrecover:\n  per: session\n{GROUP}\n", f"\nrecover:\n  per: session\n  {HERE}{GROUP.strip()}\n"),
+        (f"consumer_close:\n  per: session\n{GROUP}\n", f"consumer_close:\n  per: consumer\n{GROUP}\n"),
+    ),
+    "a group that no row is for": damage(
+        "events.yaml",
+        "no row is for the group at_once; delete it here",
+        ("send:\n  per: message\n", f"send:\n  per: message\n  {HERE}group: at_once\n"),
+        ("ask_at_once:\n  per: message\n", "ask_at_once:\n  per: message\n  group: at_once\n"),
+    ),
+    "a group beside an event of it": damage(
+        "machines/consumer.yaml",
+        "delivery.in_flight: recover is decided twice; keep one",
+        (
+            '      session_starts_over: {to: absent, because: "it comes again, so this',
+            f'      {HERE}recover, session_starts_over: {{to: absent, because: "it comes again, so this',
+        ),
     ),
     # holes and rows that cannot be
     "a hole": damage(

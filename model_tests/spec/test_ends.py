@@ -10,7 +10,7 @@ import pytest
 
 from ackfsm import cli, explore, tables, verify
 from ackfsm.explore import Answer
-from ackfsm.network import Bounds
+from ackfsm.network import Bounds, compose
 from ackfsm.tables import Specification
 from ackfsm.terms import Anomaly, Fault
 from model_tests.support.tables import copy_of_spec, replace, shipped
@@ -111,6 +111,31 @@ def test_a_message_may_be_delivered_after_it_expired_only_by_a_client_that_had_i
     answer = asked("jms", {"time_to_live": True}, frozenset({Fault.CONSUMER_LINK_LOSS}))
     labels = [event.label for event in answer.findings[late].steps]
     assert labels.index("arrive(m1)") < labels.index("consumer_link_loss") < labels.index("expired(m1)")
+
+
+SENT_LATE = "sent_after_it_expired"
+
+
+@pytest.mark.parametrize("messages", [1, 2])
+@pytest.mark.parametrize("mutant", [False, True])
+def test_what_has_expired_has_expired_after_a_restart_too(messages: int, mutant: bool, tmp_path: Path) -> None:  # noqa: FBT001
+    """The broker may forget that it has destroyed the message; when it expires is stored with it (JMS 3.4.9)."""
+    spec = copy_of_spec(tmp_path)
+    if mutant:
+        replace(spec, "machines/broker.yaml", ("recover_ready: {to: out_of_time,", "recover_ready: {to: ready,"))
+    specification = tables.load(spec)
+    bounds = Bounds(messages=messages, faults=frozenset({Fault.BROKER_KILL}), max_faults=None)
+    configuration = specification.configure("jms", {"time_to_live": True})
+    watchers = [(SENT_LATE, specification.monitors[SENT_LATE])]
+    found = explore.explore(compose(specification, configuration, bounds, watchers))
+    assert found.complete
+    assert (SENT_LATE in found.witnesses) is mutant
+
+
+def test_what_has_expired_is_destroyed_again_and_nothing_waits_for_it() -> None:
+    answer = asked("jms", {"time_to_live": True}, frozenset({Fault.BROKER_KILL, Fault.BROKER_CRASH}))
+    assert not answer.findings[Anomaly.STUCK].reachable
+    assert not answer.findings[Anomaly.LOSS].reachable
 
 
 @pytest.mark.parametrize(

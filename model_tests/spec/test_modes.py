@@ -83,6 +83,67 @@ def test_one_acknowledgement_of_the_last_message_settles_both(scope: str, enough
     assert ("acknowledge(m1)" in enabled) is not enough
 
 
+UP_TO = CLIENT | {"client_ack_scope": "up_to"}
+
+
+@pytest.mark.parametrize(("acknowledged", "covered"), [("m1", {"m1", "m2"}), ("m2", {"m2"})])
+def test_up_to_a_message_covers_what_was_delivered_before_it(acknowledged: str, covered: set[str]) -> None:
+    """The first message, of which the listener has thrown, has come again behind the second one."""
+    system = _first_one_again(UP_TO | {"listener_exception": "redeliver"}, messages=2)
+    assert _covered(system, acknowledged, messages=2) == covered
+
+
+@pytest.mark.parametrize("exception", ["swallow", "next_message"])
+def test_up_to_a_message_covers_one_whose_listener_has_thrown_before(exception: str) -> None:
+    system = _first_one_again(UP_TO | {"listener_exception": exception}, messages=2)
+    assert _covered(system, "m2", messages=2) == {"m1", "m2"}
+
+
+@pytest.mark.parametrize(
+    ("again", "acknowledged", "covered"),
+    [
+        (False, "m2", {"m1", "m2"}),
+        (False, "m1", {"m1"}),
+        (True, "m2", {"m2"}),  # the first one has come again behind it
+    ],
+)
+def test_of_three_messages_none_is_covered_that_was_delivered_after(
+    again: bool,  # noqa: FBT001
+    acknowledged: str,
+    covered: set[str],
+) -> None:
+    system = _first_one_again(UP_TO | {"listener_exception": "redeliver" if again else "acknowledge"}, messages=3)
+    assert _covered(system, acknowledged, messages=3) == covered
+
+
+def _first_one_again(chosen: Mapping[str, object], messages: int) -> explore.Interpreter:
+    """All messages are with the application; of the first one its listener has thrown."""
+    bounds = Bounds(messages=messages, faults=frozenset({Fault.LISTENER_EXCEPTION}), max_faults=None)
+    system = explore.Interpreter(compose(shipped(), shipped().configure("jms", chosen), bounds))
+    for number in range(1, messages + 1):
+        for event in ("send", "accept", "write_record", "sync_record", "confirm", "confirmed"):
+            system.fire(f"{event}(m{number})")
+        for event in ("dispatch_first", "arrive", "delivered_clear"):
+            system.fire(f"{event}(m{number})")
+        system.fire(f"{'processed' if number > 1 else 'listener_exception'}(m{number})")
+    if "requeue(m1)" in {event.label for event in system.enabled()}:
+        for event in ("requeue", "dispatch_again", "arrive", "delivered_flagged", "processed"):
+            system.fire(f"{event}(m1)")
+    return system
+
+
+def _covered(system: explore.Interpreter, acknowledged: str, messages: int) -> set[str]:
+    """Those of which the broker has read an acknowledgement, once one of them was acknowledged."""
+    system.fire(f"acknowledge({acknowledged})")
+    every = [f"m{number}" for number in range(1, messages + 1)]
+    for _ in every:
+        for message in every:
+            if f"settle({message})" in {event.label for event in system.enabled()}:
+                system.fire(f"settle({message})")
+    states = {i.label: state for i, state in zip(system.network.instances, system.state, strict=True)}
+    return {message for message in every if states[f"ack_frame({message})"] == "answer_due"}
+
+
 def _network(chosen: Mapping[str, object]) -> Network:
     return compose(shipped(), shipped().configure("jms", chosen), Bounds(messages=2))
 

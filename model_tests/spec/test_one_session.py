@@ -162,11 +162,16 @@ def test_what_it_covers_is_a_matter_of_the_scope(scope: str, *, beside: bool, le
 def test_tables_that_ask_for_the_consumer_leave_out_what_the_other_one_has(tmp_path: Path) -> None:
     spec = copy_of_spec(tmp_path)
     others = "delivered_clear, delivered_flagged, processed, listener_exception, requeue:"
-    rows = "- {to: covered, when: ack_covers_earlier, because: it covers this one too, source: JMS 6.2.10; 001 DUPS_OK"
+    rows = "- {to: covered, when: ack_covers_later, because: it covers this one too, source: JMS 6.2.10; 003 CLIENT"
+    followed = "{to: covered, because: it covers what was delivered before it"
     replace(
         spec,
         "machines/consumer.yaml",
-        (f"      acknowledge(later):\n        {rows}", f"      acknowledge(later_here):\n        {rows}"),
+        (
+            f"      acknowledge(later), acknowledge(earlier):\n        {rows}",
+            f"      acknowledge(later_here), acknowledge(earlier):\n        {rows}",
+        ),
+        (f"acknowledge(later): {followed}", f"acknowledge(later_here): {followed}"),
         (
             f"acknowledge(earlier), acknowledge(later), {others}",
             f"acknowledge(earlier), acknowledge(later_here), {others}",

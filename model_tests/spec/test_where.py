@@ -106,9 +106,17 @@ def other_words() -> tuple[tuple[str, str], ...]:
     return tuple((other, original) for twin in twins for original, other in twin["with"].items())
 
 
+@functools.cache
+def groups() -> dict[str, str]:
+    """The names under which events may stand in a row with others."""
+    events = yaml.safe_load((SPEC / "events.yaml").read_text(encoding="utf-8"))
+    return {name: event["group"] for name, event in events.items() if "group" in event}
+
+
 def stands(row: TableRow, events: tuple[str, ...]) -> bool:
     """Whether at the row's line the file has one of the events, or one of several rows, and then its reason."""
     events = (*events, *(event.replace(other, original) for event in events for other, original in other_words()))
+    events = (*events, *(groups()[event] for event in events if event in groups()))
     text = lines_of(row.place.file)[row.place.line - 1 : row.place.line + 5]
     first = text[0].strip()
     if not first.startswith("- ") and not any(event in first for event in events):

@@ -66,8 +66,8 @@ class EventEffects:
         yield Event.ARRIVE, self._arrived
         yield Event.DELIVERED_CLEAR, self._delivery_effect(redelivered=False)
         yield Event.DELIVERED_FLAGGED, self._delivery_effect(redelivered=True)
-        yield Event.SETTLE, self._credit_freed
-        yield Event.REQUEUE, self._credit_freed
+        yield Event.SETTLE, self._settled
+        yield Event.REQUEUE, self._settled
         yield Event.RECOVER, self._deliveries_requeued
         yield Event.CONSUMER_ROLLBACK, self._deliveries_requeued
         yield Event.CONSUMER_LINK_UP, self._reconnected
@@ -140,10 +140,18 @@ class EventEffects:
             queue.delivered += 1
             if redelivered:
                 queue.redelivered += 1
+            _receiver_of(copy).hand_over(copy)
             credit_freed(copy)
             resume_reading()
 
         return delivered
+
+    def _settled(self, copy: Copy) -> None:
+        """The session has nothing of it any more."""
+        if copy.place:
+            copy.place = 0
+            _receiver_of(copy).out_of_order.discard(copy)
+        self._credit_freed(copy)
 
     def _credit_freed(self, copy: Copy) -> None:
         """A consumer may have credit for another message of the queue."""
@@ -188,8 +196,9 @@ class EventEffects:
         return ended
 
     def _deliveries_requeued(self, link: Link) -> None:
-        """A consumer may have credit again."""
+        """A consumer may have credit again, and begins to count what it hands over."""
         if isinstance(link, ReceiverLink):
+            link.begin_anew()
             self._dispatcher.notify(link.queue)
 
     def _reconnected(self, link: Link) -> None:

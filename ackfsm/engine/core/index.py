@@ -10,7 +10,7 @@ from typing import Generic, Protocol, TypeVar
 
 from ackfsm.engine.core.model import Broadcast, IndexRelation
 
-__all__ = ["CopyIndex", "IndexScope"]
+__all__ = ["PLACE_BITS", "CopyIndex", "IndexScope"]
 
 _SLACK = 64
 """An index may keep this many keys of copies that have left before it is sorted again."""
@@ -19,6 +19,9 @@ _SLACK = 64
 class _Keyed(Protocol):
     @property
     def key(self) -> int: ...
+
+    @property
+    def place(self) -> int: ...
 
 
 _Member = TypeVar("_Member", bound=_Keyed)
@@ -110,6 +113,11 @@ class CopyIndex(Generic[_Member]):
 
     def receivers(self, copy: _Member, broadcast: Broadcast) -> Iterator[_Member]:
         """The copies that react when ``copy`` sends ``broadcast``: for ``LATER`` those before it."""
+        if broadcast.by_delivery:
+            later = broadcast.relation is IndexRelation.LATER
+            others = (self.members[key] for key in sorted(self.members) if key != copy.key)
+            yield from (other for other in others if _is_before(other, copy) is later)
+            return
         if self.has_receiver(copy.key, later=broadcast.relation is IndexRelation.LATER, shift=broadcast.key_shift):
             shift, later = broadcast.key_shift, broadcast.relation is IndexRelation.LATER
             mine = copy.key >> shift
@@ -126,6 +134,15 @@ class CopyIndex(Generic[_Member]):
             first = self.first()
             return first is not None and first.key >> shift < key >> shift
         return self._last() >> shift > key >> shift
+
+
+def _is_before(one: _Keyed, other: _Keyed) -> bool:
+    """Whether ``one`` comes first in the order of delivery, which is that of sending but for what has come again."""
+    return (one.place or one.key << PLACE_BITS) < (other.place or other.key << PLACE_BITS)
+
+
+PLACE_BITS = 40
+"""Bits of a place that count what came again behind the copy with the same key."""
 
 
 class IndexScope(Generic[_Member]):

@@ -10,7 +10,7 @@ from typing import Any, Protocol, TypeAlias
 
 from ackfsm.engine.core.automaton import REFUSED, UNKNOWN, Column
 from ackfsm.engine.core.host import ConsumerHost, SessionHost
-from ackfsm.engine.core.index import CopyIndex, IndexScope
+from ackfsm.engine.core.index import PLACE_BITS, CopyIndex, IndexScope
 from ackfsm.engine.core.model import Automaton, Broadcast, Role, StateFacts
 from ackfsm.engine.core.names import CLIENT_SIDE
 from ackfsm.terms import Configuration, DeliveryMode
@@ -32,6 +32,7 @@ __all__ = [
     "SenderLink",
     "Sent",
     "SessionEnd",
+    "SessionLink",
 ]
 
 HeaderValue: TypeAlias = str | int | float | bool | None
@@ -110,6 +111,7 @@ _NO_FACTS = StateFacts(
     send_pending=False,
     ack_pending=False,
     delivery_event=None,
+    delivered_first=False,
     dispatch_event=None,
     acknowledgeable=False,
     unsynced=frozenset(),
@@ -219,9 +221,20 @@ class ReceiverLink(SessionLink):
         queue: from which it receives.
         consumer: to which it delivers.
         bindings: by the one that a copy had before it came here.
+        out_of_order: the copies that it has handed over behind later ones, until they are settled.
     """
 
-    __slots__ = ("_client", "_dispatch_signal", "_prefetch", "bindings", "consumer", "queue")
+    __slots__ = (
+        "_came_again",
+        "_client",
+        "_dispatch_signal",
+        "_last_key",
+        "_prefetch",
+        "bindings",
+        "consumer",
+        "out_of_order",
+        "queue",
+    )
 
     def __init__(
         self, end: SessionEnd, groups: dict[Role, MachineGroup], broadcasts: int, queue: Queue, dispatch_signal: int
@@ -232,6 +245,22 @@ class ReceiverLink(SessionLink):
         self.queue = queue
         self.consumer: ConsumerHost | None = None
         self.bindings: dict[Binding, Binding] = {}
+        self.out_of_order: set[Copy] = set()
+        self._last_key = self._came_again = 0
+
+    def hand_over(self, copy: Copy) -> None:
+        """``copy`` is handed over: behind all that were before, also behind those that were sent later."""
+        if copy.key > self._last_key:
+            self._last_key, copy.place = copy.key, 0
+            return
+        self._came_again += 1
+        copy.place = (self._last_key << PLACE_BITS) + self._came_again
+        self.out_of_order.add(copy)
+
+    def begin_anew(self) -> None:
+        """Nothing that was handed over before is to be acknowledged any more."""
+        self.out_of_order.clear()
+        self._last_key = 0
 
     @property
     def is_closed(self) -> bool:
@@ -309,6 +338,10 @@ class Binding:
         self.macro_steps: dict[Any, Any] = {}
         self.initial_states: dict[tuple[Automaton, int], int] = {}
 
+    def is_out_of_order(self) -> bool:
+        """Whether its consumer has handed over a copy behind a later one."""
+        return self.receiver is not None and bool(self.receiver.out_of_order)
+
 
 _NUMBER_BITS = 2
 """Bits of a key that tell the copies of a message apart."""
@@ -328,6 +361,7 @@ class Copy(MachineGroup):
     Attributes:
         binding: which groups take part in its events, and where it is indexed.
         key: orders all copies of an engine, see :meth:`key_of`.
+        place: where it is in the order of delivery, if it has come again behind a later one; else 0.
         indexed_under: the broadcasts under which it is indexed now.
         other_copy: the other copy of the message, if it was sent again.
         delivery: the latest delivery that its application may still settle.
@@ -350,6 +384,7 @@ class Copy(MachineGroup):
         "mark_stored",
         "message",
         "other_copy",
+        "place",
         "redelivered",
         "reject",
         "stored",
@@ -368,7 +403,7 @@ class Copy(MachineGroup):
         self.other_copy: Copy | None = None
         self.delivery: Delivery | None = None
         self.stored = self.in_queue = self.mark_stored = self.reject = self.redelivered = self.unseen = False
-        self.dispatch_count = 0
+        self.dispatch_count = self.place = 0
 
     @staticmethod
     def key_of(serial: int, number: int) -> int:

@@ -147,6 +147,7 @@ class Links:
             )
             detached = Copy(binding, copy.message, _UniqueKey(copy.key | _DETACHED))
             detached.state = detached.automaton.with_states(detached.state, **states)
+            detached.place = copy.place
             detached.delivery, detached.dispatch_count, detached.unseen = (
                 copy.delivery,
                 copy.dispatch_count,

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 
 from ackfsm.engine.core.dispatcher import Dispatcher
 from ackfsm.engine.core.host import Host
-from ackfsm.engine.core.instances import Binding, Copy, Link, Outcome, Queue, Scope
+from ackfsm.engine.core.instances import Binding, Copy, Link, Outcome, Queue, Scope, SessionLink
 from ackfsm.engine.core.journal import JournalAdapter
 from ackfsm.engine.core.links import Links
 from ackfsm.engine.core.macrosteps import FollowUp, MacroSteps, Step, StepRequest
@@ -178,8 +178,18 @@ class RunLoop:
         travelling = tuple(event for event in facts.enabled if event.agent in self._network)
         if travelling:
             yield lambda copy: self._send_all(travelling, copy)
+        if self._shuffled is not None and facts.agents & FRAMES:
+            yield self._line_up
         if facts.agents - self._network - _SCHEDULED_APART:
             yield self._block
+
+    def _line_up(self, copy: Copy) -> None:
+        """The frames of ``copy`` travel behind those that were sent before, and behind those that it covers."""
+        for each in sorted({**self.stepper.moved, copy: None}, key=lambda moved: moved.key):
+            frames = (event for event in each.facts.enabled if event.agent in FRAMES)
+            self._frame_order.update(
+                ((event, each), None) for event in frames if (event, each) not in self._frame_order
+            )
 
     def _await_sync(self, copy: Copy) -> None:
         self._unsynced[copy] = None
@@ -219,7 +229,7 @@ class RunLoop:
         if frame in self._in_flight:
             return
         sent = self._in_flight[frame] = self.scheduler.now
-        way = event.agent, scope
+        way = event.agent, _line(scope)
         at = max(self.scheduler.now + (self.scheduler.delay(event.agent) or 0), self._last_arrival.get(way, 0))
         self._last_arrival[way] = at
         lost = self.scheduler.loses(event.agent)
@@ -570,7 +580,7 @@ class RunLoop:
         self._frame_order = {each: None for each in (*self._frame_order, *frames) if each in there}
         lines: dict[object, list[tuple[BoundEvent, Copy | Link | Queue]]] = {}
         for event, subject in self._frame_order:
-            lines.setdefault((event.agent, _frame_link(event, subject)), []).append((event, subject))
+            lines.setdefault((event.agent, _line(_frame_link(event, subject))), []).append((event, subject))
         return list(lines.values())
 
     def _perform_choice(self, event: BoundEvent, subject: Copy | Link | Queue) -> bool:
@@ -632,6 +642,11 @@ def _frame_link(event: BoundEvent, subject: Copy | Link) -> Scope | None:
     if not isinstance(subject, Copy):
         return subject
     return None if event.frame is None else subject.scopes[event.frame]
+
+
+def _line(scope: Scope | None) -> object:
+    """What the frames of a link share with those of others: the connection of its session."""
+    return scope.session if isinstance(scope, SessionLink) else scope
 
 
 def _arrival_event(event: BoundEvent, copy: Copy) -> str:

@@ -82,7 +82,7 @@ class MacroStep:
     Attributes:
         before: the broadcasts under which the copy was indexed.
         checks: what must have no receiver: scope, number of the broadcast, whether it is for those before, bits of the
-            key that do not count.
+            key that do not count, whether what is before is a matter of the order of delivery.
         state: the last state of the copy.
         ends: the last states of the groups that have changed (since the sync, if there is one).
         handed_off: whether the copy was dispatched.
@@ -95,7 +95,7 @@ class MacroStep:
     """
 
     before: tuple[object, ...]
-    checks: tuple[tuple[int, int, bool, int], ...]
+    checks: tuple[tuple[int, int, bool, int, bool], ...]
     state: int
     ends: tuple[tuple[int, int], ...]
     handed_off: bool
@@ -132,7 +132,10 @@ class BoundStep:
             step.done,
             step.before_sync,
         )
-        self.checks = tuple((_index_at(binding, scope, n), later, shift) for scope, n, later, shift in step.checks)
+        self.checks = tuple(
+            (_index_at(binding, scope, n), later, shift, by_delivery)
+            for scope, n, later, shift, by_delivery in step.checks
+        )
         self.ends = tuple((binding.groups[role], state) for role, state in step.ends)
         self.leave = tuple(_index_at(binding, *at) for at in step.leave)
         self.join = tuple(_index_at(binding, *at) for at in step.join)
@@ -189,10 +192,12 @@ class MacroSteps:
         if step.before is not copy.indexed_under:
             return self._run_stepwise(request, copy, onward)
         number = copy.key
-        for index, later, shift in step.checks:
+        for index, later, shift, by_delivery in step.checks:
             members = index.members
             alone = not members or (len(members) == 1 and number in members)
-            if not alone and index.has_receiver(number, later=later, shift=shift):
+            if not alone and (
+                (by_delivery and binding.is_out_of_order()) or index.has_receiver(number, later=later, shift=shift)
+            ):
                 return self._run_stepwise(request, copy, onward)
         first = step.before_sync
         if first is not None:
@@ -311,7 +316,8 @@ class MacroSteps:
             binding.recorded_steps[key] = MacroStep(
                 before=before,
                 checks=tuple(
-                    (c.scope, c.number, c.relation is IndexRelation.LATER, c.key_shift) for c in recorder.broadcasts
+                    (c.scope, c.number, c.relation is IndexRelation.LATER, c.key_shift, c.by_delivery)
+                    for c in recorder.broadcasts
                 ),
                 state=copy.state,
                 ends=_changed_groups(states, _group_states(binding)),

@@ -50,8 +50,8 @@ SCOPES = ("producer", "queue", "consumer", "broker")
 """Where copies are indexed."""
 
 _NO_LIMIT = 10**9
-_MANY = 2
-"""More messages than one: rows that ask no more of the number."""
+_MANY = 3
+"""More messages than two: rows that ask no more of the number."""
 _ACKNOWLEDGING = (Name.DELIVERY, Name.ACK_CALL)
 """The machines in which an acknowledging call waits: before the delivery, and after it."""
 
@@ -64,13 +64,14 @@ class Broadcast:
     """Something that a copy may react to although it is not its own event: ``dispatch_first(later)``, ``broker_crash``.
 
     ``scope`` says where copies are indexed under it, ``relation`` which copies it is for.  Where ``by_message``, the
-    copies of one message count as one.
+    copies of one message count as one; where ``by_delivery``, those that were handed over are in that order.
     """
 
     number: int
     scope: int
     relation: IndexRelation
     by_message: bool
+    by_delivery: bool
 
     @property
     def key_shift(self) -> int:
@@ -118,6 +119,7 @@ class StateFacts:
         send_pending: the call that sent it has not returned (the next may not be sent).
         ack_pending: the call that acknowledges it has not (the session may not be recovered).
         delivery_event: the event by which it may be delivered.
+        delivered_first: no later one is delivered before it, or before it is acknowledged.
         dispatch_event: the event by which it may be dispatched to a consumer.
         acknowledgeable: it may be acknowledged.
         unsynced: the journal records that are to be written or synced.
@@ -129,6 +131,7 @@ class StateFacts:
     send_pending: bool
     ack_pending: bool
     delivery_event: BoundEvent | None
+    delivered_first: bool
     dispatch_event: BoundEvent | None
     acknowledgeable: bool
     unsynced: frozenset[str]
@@ -151,8 +154,7 @@ class EngineModel:
         records = self.table.journal_records.items()
         self._record_of = {event: name for name, record in records for event in (record.write, record.sync)}
         self._link_broadcasts = {
-            scope: self._shared_broadcast(("all", scope), scope, IndexRelation.OWN, by_message=False)
-            for scope in SCOPES
+            scope: self._shared_broadcast(("all", scope), scope, IndexRelation.OWN) for scope in SCOPES
         }
         self.events = {name: self._event(name, number) for number, name in enumerate(self.table.agents)}
         self.broadcasts = tuple(self._broadcasts.values())
@@ -203,6 +205,7 @@ class EngineModel:
         All machines of a scope share it too, so that a copy is indexed once, whichever of them reacts.
         """
         of_message = self.specification.events[name].per.whole is IndexKind.MESSAGE
+        by_delivery = name in self.table.in_order_of_delivery
         groups: dict[tuple[str, IndexRelation, bool], list[object]] = {}
         for machine_name, scope in self.table.index_scope.items():
             machine = self.specification.machines[machine_name]
@@ -212,12 +215,16 @@ class EngineModel:
                     by_message = of_message or machine.per.whole is IndexKind.MESSAGE
                     groups.setdefault((scope, relation, by_message), []).append(_reactions(machine, ref))
         for (scope, relation, by_message), reactions in groups.items():
-            key = (scope, relation, by_message, *reactions)
-            yield self._shared_broadcast(key, scope, relation, by_message=by_message), _signal(number, relation)
+            key = (scope, relation, by_message, by_delivery, *reactions)
+            made = self._shared_broadcast(key, scope, relation, by_message=by_message, by_delivery=by_delivery)
+            yield made, _signal(number, relation)
 
-    def _shared_broadcast(self, key: object, scope: str, relation: IndexRelation, *, by_message: bool) -> Broadcast:
+    def _shared_broadcast(
+        self, key: object, scope: str, relation: IndexRelation, *, by_message: bool = False, by_delivery: bool = False
+    ) -> Broadcast:
         if key not in self._broadcasts:
-            self._broadcasts[key] = Broadcast(len(self._broadcasts), SCOPES.index(scope), relation, by_message)
+            number = len(self._broadcasts)
+            self._broadcasts[key] = Broadcast(number, SCOPES.index(scope), relation, by_message, by_delivery)
         return self._broadcasts[key]
 
     def all_copies(self, scope: str) -> Broadcast:
@@ -321,11 +328,13 @@ class EngineModel:
                 ),
                 dispatch_event=next((event for event in enabled if event.agent == Agent.QUEUE), None),
                 delivery_event=next((event for event in allowed if event.name != Event.ACKNOWLEDGE), None),
+                delivered_first=bool(refused >> overtaking & 1),
                 acknowledgeable=any(event.name == Event.ACKNOWLEDGE for event in allowed),
                 unsynced=frozenset(event.record for event in enabled if event.record is not None),
             )
 
         at = {machine.name: i for i, machine in enumerate(machines)}
+        overtaking = _signal(self.events[Event.DELIVERED_CLEAR].number, IndexRelation.LATER)
         calls = [self.events[name] for name in _DELIVERY_CALLS] if Name.DELIVERY in at else []
 
         def refuses(states: tuple[str, ...], machine: str, ref: EventRef) -> bool:

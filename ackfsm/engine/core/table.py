@@ -72,7 +72,8 @@ class ExecutionTable:
     """The whole file.
 
     ``groups`` and ``belongs_to`` say which machines run together and what they belong to, ``index_scope`` where a
-    machine of a copy looks for other copies, ``agents`` which agent brings each event about, in the order of the file,
+    machine of a copy looks for other copies, ``in_order_of_delivery`` the events for which these are in the order in
+    which they were handed over, ``agents`` which agent brings each event about, in the order of the file,
     ``lazy_batch`` how many messages a session acknowledges at once where it does so lazily.
     """
 
@@ -80,6 +81,7 @@ class ExecutionTable:
     belongs_to: Mapping[str, str]
     stays_with_session: tuple[str, ...]
     index_scope: Mapping[str, str]
+    in_order_of_delivery: frozenset[str]
     agents: Mapping[str, str]
     agent_rows: Mapping[str, AgentRow]
     lazy_batch: int
@@ -127,6 +129,7 @@ class _Reader:
             belongs_to=MappingProxyType({name: group["belongs_to"] for name, group in self.data["groups"].items()}),
             stays_with_session=self._stays_with_session(),
             index_scope=MappingProxyType(dict(self._index_scopes())),
+            in_order_of_delivery=self._in_order_of_delivery(),
             agents=MappingProxyType({event: agent for agent, events in agents.items() for event in events}),
             agent_rows=MappingProxyType(dict(self._agent_rows())),
             lazy_batch=self.data["lazy_batch"]["messages"],
@@ -170,6 +173,11 @@ class _Reader:
             self._check_known("machine", _as_list(machines), self.specification.machines, "index_scope", scope)
             for name in _as_list(machines):
                 yield name, scope
+
+    def _in_order_of_delivery(self) -> frozenset[str]:
+        events = _as_list(self.data["in_order_of_delivery"]["events"])
+        self._check_known("event", events, self.specification.events, "in_order_of_delivery")
+        return frozenset(events)
 
     def _agent_rows(self) -> Iterator[tuple[str, AgentRow]]:
         for name, row in self.data["agents"].items():

@@ -44,7 +44,6 @@ __all__ = [
     "ANOMALIES",
     "FAULTS",
     "Fact",
-    "Reading",
     "Seen",
     "Setting",
     "System",
@@ -79,12 +78,6 @@ class Fact(enum.StrEnum):
     TWO_REPEATED = "two_repeated"
     COMPLETED_BY_TWO = "completed_by_two"
     ACKNOWLEDGED_AHEAD = "acknowledged_ahead"
-
-
-class Reading(enum.Enum):
-    """Where a document can be read in two ways, the one that the oracle does not take by itself."""
-
-    UP_TO_IN_ORDER_OF_SENDING = "an acknowledgement covers the messages sent before, not those delivered before"
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -127,10 +120,9 @@ class Rules(NamedTuple):
     mark_persisted: bool
     restart_marks: bool
     on_exception: ListenerException
-    readings: frozenset[Reading]
 
 
-def _rules(c: Setting, readings: Collection[Reading]) -> Rules:
+def _rules(c: Setting) -> Rules:
     mode, inside_receive = c.ack_mode, c.consumption is Consumption.RECEIVE
     lazily, transacted = mode is AckMode.DUPS_OK_ACKNOWLEDGE, mode is AckMode.SESSION_TRANSACTED
     client = mode is AckMode.CLIENT_ACKNOWLEDGE
@@ -146,7 +138,6 @@ def _rules(c: Setting, readings: Collection[Reading]) -> Rules:
         mark_persisted=c.redelivery_mark_persisted,
         restart_marks=c.restart_marks_redelivered,
         on_exception=c.listener_exception,
-        readings=frozenset(readings),
     )
 
 
@@ -441,8 +432,6 @@ def _covered(session: Session, c: Rules, m: int) -> list[int]:
     may = [n for n, state in session.unacknowledged if not (c.lazily and state == "busy" and not c.inside_receive)]
     if c.scope is AckScope.SESSION:
         return may
-    if Reading.UP_TO_IN_ORDER_OF_SENDING in c.readings:
-        return sorted(n for n in may if n <= m)
     return may[: may.index(m) + 1]
 
 
@@ -712,13 +701,12 @@ class _Node(NamedTuple):
     faults_left: int
 
 
-def explore(  # noqa: PLR0913 - the bounds of a search
+def explore(
     setting: Setting,
     faults: Iterable[Fault] = (),
     max_faults: int = 1,
     *,
     sessions: int = 1,
-    readings: Collection[Reading] = (),
     facts: Collection[StrEnum] = (),
 ) -> Answer:
     """Visit every state that ``setting`` can reach with ``sessions`` and at most ``max_faults`` of ``faults``.
@@ -730,7 +718,7 @@ def explore(  # noqa: PLR0913 - the bounds of a search
     allowed = frozenset(faults)
     if strange := allowed - set(FAULTS):
         raise ValueError(f"the oracle does not know {min(strange)}")
-    rules = _rules(setting, readings)
+    rules = _rules(setting)
     seen = Seen(order=("",) * sessions, facts=Facts() if facts else None)
     wanted = frozenset[StrEnum]((*ANOMALIES, *facts))
     space = Space(
