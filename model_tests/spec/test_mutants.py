@@ -26,7 +26,7 @@ SHARES = 2
 @functools.cache
 def tried(share: int) -> tuple[Noticed, ...]:
     chosen = list(mutants.mutants(shipped()))[share * EVERY // SHARES :: EVERY]
-    return tuple(mutants.trial(mutant, SMALL) for mutant in chosen)
+    return tuple(mutants.trial(mutant, mutants.yardstick(SMALL)) for mutant in chosen)
 
 
 def test_nearly_every_changed_row_is_noticed() -> None:
@@ -95,5 +95,5 @@ def test_some_mutant_breaks_a_promise() -> None:
     # few bring a duplicate, and the share may have none
     seldom = "consumer_transaction.otherwise consumer_rollback: allowed"
     (mutant,) = (each for each in mutants.mutants(shipped()) if str(each) == seldom)
-    seen |= mutants.trial(mutant, SMALL).anomalies
+    seen |= mutants.trial(mutant, mutants.yardstick(SMALL)).anomalies
     assert {Anomaly.LOSS, Anomaly.STUCK, Anomaly.DUPLICATE} <= seen
