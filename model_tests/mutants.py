@@ -2,9 +2,9 @@
 
 A *mutant* is the specification with one row of one machine changed.  It is *noticed* if some system of
 the :mod:`~model_tests.panel` is not the same any more: another number of states or transitions
-(``spec/test_facts.py`` asserts such numbers), or other anomalies.  A mutant of a row that *decides* nothing in the
-whole panel (its event never happens in its state, or another machine refuses it as well) cannot be noticed: such rows
-stand for totality, and ``data/totality.yaml`` says why the others always refuse.
+(``spec/test_facts.py`` asserts such numbers), other anomalies or, where numbers are the same, other traces.  A mutant
+of a row that *decides* nothing in the whole panel (its event never happens in its state, or another machine refuses it
+as well) cannot be noticed: such rows stand for totality, and ``data/totality.yaml`` says why the others always refuse.
 
 Run as a program it prints a summary and every survivor: ``python -m model_tests.mutants``.
 """
@@ -16,7 +16,7 @@ import functools
 import multiprocessing
 import os
 import sys
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from typing import TypeAlias
@@ -24,6 +24,7 @@ from typing import TypeAlias
 import yaml
 
 from ackfsm import explore
+from ackfsm.network import compose
 from ackfsm.tables import EventRef, IndexKind, Machine, Row, RowKind, Specification
 from model_tests.panel import System, panel
 from model_tests.support.places import DATA
@@ -31,10 +32,14 @@ from model_tests.support.spec.deciding import RowOfEvent, deciding, in_all, inst
 from model_tests.support.tables import shipped
 
 __all__ = [
+    "NO_STATE",
+    "UNEXPLAINED",
     "Mutant",
     "Noticed",
+    "Yardstick",
     "apply",
     "explained",
+    "measured",
     "mutants",
     "score",
     "signature",
@@ -54,6 +59,8 @@ class Mutant:
     line: int
     event: str
     deed: str
+    alternative: int = 0
+    """Which of several rows of one state and event that have the same done to them; 0: there is one."""
 
     @property
     def row(self) -> RowOfEvent:
@@ -61,7 +68,8 @@ class Mutant:
         return self.machine, self.line, self.event
 
     def __str__(self) -> str:
-        return f"{self.machine}.{self.state} {self.event}: {self.deed}"
+        which = f" [{self.alternative}]" if self.alternative else ""
+        return f"{self.machine}.{self.state} {self.event}{which}: {self.deed}"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -87,7 +95,16 @@ def _groups(machine: Machine) -> Iterator[tuple[int, EventRef, RowKind, str]]:
 
 
 def mutants(specification: Specification) -> Iterator[Mutant]:
-    """Every mutant of every machine (the machines of properties are no rows of a system)."""
+    """Every mutant of every machine (the machines of properties are no rows of a system), each under its own name."""
+    everyone = list(_mutants(specification))
+    alike, seen = Counter(map(str, everyone)), Counter[str]()
+    for mutant in everyone:
+        seen[str(mutant)] += 1
+        number = seen[str(mutant)] if alike[str(mutant)] > 1 else 0
+        yield dataclasses.replace(mutant, alternative=number)
+
+
+def _mutants(specification: Specification) -> Iterator[Mutant]:
     for machine in specification.machines.values():
         for line, event, move, state in _groups(machine):
             for deed in _DEEDS[move]:
@@ -169,13 +186,20 @@ class Yardstick:
 
 
 @functools.cache
-def yardstick(most_states: int) -> Yardstick:
-    """Of the whole panel, made once in a process."""
-    return Yardstick.of({system: measured(system, most_states) for system in panel(shipped())}, most_states)
+def yardstick(most_states: int, every: int = 1) -> Yardstick:
+    """Of the panel, or of a part of it, made once in a process."""
+    systems = panel(shipped())[::every]
+    return Yardstick.of({system: measured(system, most_states) for system in systems}, most_states)
 
 
 _LARGEST = 100_000
 """States: the panel has no larger systems, so that each trial takes seconds."""
+
+_COMPARED = 8
+"""How many systems compare their traces, if no number tells a mutant."""
+
+_TRACED = 10_000
+"""States at which a comparison of traces ends without an answer."""
 
 _EVIDENCE = 3_000
 """States of the systems in which it is looked up who decides instead of a row that decides nothing."""
@@ -202,7 +226,19 @@ def trial(mutant: Mutant, known: Yardstick) -> Noticed:
             new = after[2] - before[2]
             how = f"it brings {', '.join(sorted(new))}" if new else "the space has another size"
             return Noticed(mutant, decides=True, how=how, anomalies=frozenset(new))
-    return Noticed(mutant, decides=bool(systems), how=None, anomalies=frozenset())
+    trace = _new_trace(changed, [known.systems[number] for number in systems[:_COMPARED]])
+    return Noticed(mutant, decides=bool(systems), how=trace, anomalies=frozenset())
+
+
+def _new_trace(changed: Specification, systems: Sequence[System]) -> str | None:
+    """A trace that only one of the two has: spaces of one size are not the same yet."""
+    for system in systems:
+        configuration = shipped().configure(system.profile, dict(system.settings))
+        before, after = (compose(tables, configuration, system.bounds, ()) for tables in (shipped(), changed))
+        found = explore.compare(before, after, shipped().events.keys(), max_states=_TRACED)
+        if found.trace:
+            return f"{found.only} alone goes on with {found.trace[-1]} after {len(found.trace) - 1} steps"
+    return None
 
 
 def score() -> tuple[list[Noticed], Mapping[RowOfEvent, frozenset[str]]]:
