@@ -111,8 +111,9 @@ def test_a_machine_that_is_with_one_of_two_consumers_is_not_redirected_to_nobody
     of_two = system_of(of=(Fault.BROKER_KILL,), consumers=2)
     changed = mutants.apply(shipped(), _named("entry.ready broker_kill: redirected"))
     assert mutants.signature(changed, of_two) != mutants.signature(shipped(), of_two)
+    machine = shipped().machines["exclusive_consumer"]
     for mutant in mutants.mutants(shipped()):
-        if mutant.deed == "redirected" and shipped().machines[mutant.machine].held:
+        if mutant.deed == "redirected" and mutant.machine == machine.name:
             of_two.network(mutants.apply(shipped(), mutant))
 
 
