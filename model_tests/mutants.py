@@ -1,9 +1,10 @@
 """Mutants of the tables: every row deleted, redirected or turned around, one at a time, and who notices.
 
 A *mutant* is the specification with one row of one machine changed.  It is *noticed* if some system of
-:func:`panel` is not the same any more: another number of states or transitions (``spec/test_facts.py`` asserts such
-numbers), or other anomalies.  A mutant of a row that *decides* nothing in the whole panel (its event never
-happens in its state, or another machine refuses it as well) cannot be noticed: such rows stand for totality.
+the :mod:`~model_tests.panel` is not the same any more: another number of states or transitions
+(``spec/test_facts.py`` asserts such numbers), other anomalies or, where numbers are the same, other traces.  A mutant
+of a row that *decides* nothing in the whole panel (its event never happens in its state, or another machine refuses it
+as well) cannot be noticed: such rows stand for totality, and ``data/totality.yaml`` says why the others always refuse.
 
 Run as a program it prints a summary and every survivor: ``python -m model_tests.mutants``.
 """
@@ -15,194 +16,38 @@ import functools
 import multiprocessing
 import os
 import sys
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from itertools import product
-from types import MappingProxyType
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
-import numpy as np
-import numpy.typing as npt
 import yaml
 
 from ackfsm import explore
-from ackfsm.explore import pack
-from ackfsm.explore.search.search import Search
-from ackfsm.network import Bounds, Network, NetworkEvent, compose, concerns
-from ackfsm.tables import EventRef, Machine, Row, RowKind, Specification
-from ackfsm.terms import Fault, InputError, Profile
+from ackfsm.network import compose
+from ackfsm.tables import EventRef, IndexKind, Machine, Row, RowKind, Specification
+from model_tests.panel import System, panel
 from model_tests.support.places import DATA
+from model_tests.support.spec.deciding import RowOfEvent, deciding, in_all, instead
 from model_tests.support.tables import shipped
 
-__all__ = ["Mutant", "Noticed", "System", "mutants", "panel", "score", "survivors", "trial", "yardstick"]
-
-
-@dataclasses.dataclass(frozen=True)
-class System:
-    """One system of the panel: a configuration and the bounds of its search."""
-
-    profile: str
-    settings: tuple[tuple[str, object], ...]
-    bounds: Bounds
-
-    def network(self, specification: Specification) -> Network:
-        """The system that the tables make of it."""
-        return compose(specification, specification.configure(self.profile, dict(self.settings)), self.bounds)
-
-
-def _system(
-    profile: str = "jms",
-    *,
-    messages: int = 1,
-    faults: int = 1,
-    of: Collection[Fault] = tuple(Fault),
-    actions: str = "",
-    **settings: object,
-) -> System:
-    kinds = frozenset(of) if faults else frozenset[Fault]()
-    bounds = Bounds(messages=messages, faults=kinds, max_faults=faults, actions=frozenset(actions.split()))
-    return System(profile, tuple(sorted(settings.items())), bounds)
-
-
-_MODES = ("AUTO", "CLIENT", "DUPS_OK", "PRE", "NO", "INDIVIDUAL", "EXPLICIT_CLIENT", "EXPLICIT_CLIENT_DUPS_OK")
-_SENDS = ("blocking", "asynchronous", "unconfirmed")
-_TRANSACTED: Mapping[str, Any] = MappingProxyType({"ack_mode": "SESSION_TRANSACTED"})
-
-
-def _panel() -> Iterator[System]:
-    yield from _acknowledging()
-    yield from _cumulative()
-    yield from _publishing()
-    yield from _storing()
-    yield from _transacted()
-    yield from _systems()
-
-
-def _acknowledging() -> Iterator[System]:
-    for mode, consumption in product(_MODES, ("receive", "listener")):
-        yield _system(ack_mode=f"{mode}_ACKNOWLEDGE", consumption=consumption, actions="recover")
-    yield _system("rabbitmq", ack_mode="SESSION_TRANSACTED", messages=2)
-    yield _system("rabbitmq", ack_mode="SESSION_TRANSACTED", prefetch=1, messages=2)
-    settles = "settle_released settle_failed settle_undeliverable settle_rejected"
-    for offered, kept in product(("accepted", "rejected", "released", "undeliverable"), ("dead_letter", "destroy")):
-        one = {"ack_mode": "INDIVIDUAL_ACKNOWLEDGE", "outcomes": offered, "attempts_exhausted": kept}
-        yield _system(actions=settles, **one)  # type: ignore[arg-type]
-        yield _system("qpid-jms", actions=settles, prefetch=1, max_delivery_attempts=2, **one)  # type: ignore[arg-type]
-        yield _system(actions=settles, messages=2, faults=0, **one)  # type: ignore[arg-type]
-    for mode, after in product(
-        ("AUTO", "CLIENT", "PRE", "EXPLICIT_CLIENT"), ("redeliver", "next_message", "swallow", "acknowledge")
-    ):
-        yield _system(ack_mode=f"{mode}_ACKNOWLEDGE", listener_exception=after, block_on_acknowledge=True, faults=2)
-
-
-def _cumulative() -> Iterator[System]:
-    for scope, after, answered in product(("session", "up_to", "message"), ("next_message", "swallow"), (True, False)):
-        yield _system(
-            ack_mode="CLIENT_ACKNOWLEDGE",
-            client_ack_scope=scope,
-            listener_exception=after,
-            block_on_acknowledge=answered,
-            messages=2,
-        )
-    for consumption in ("receive", "listener"):
-        yield _system(ack_mode="DUPS_OK_ACKNOWLEDGE", consumption=consumption, messages=2)
-        yield _system(ack_mode="PRE_ACKNOWLEDGE", consumption=consumption, block_on_acknowledge=True, messages=2)
-    for mode in ("AUTO", "CLIENT", "DUPS_OK", "NO"):
-        yield _system(ack_mode=f"{mode}_ACKNOWLEDGE", prefetch=1, messages=2)
-        yield _system("solace", ack_mode=f"{mode}_ACKNOWLEDGE", prefetch=1, messages=2, send_mode="blocking")
-
-
-def _publishing() -> Iterator[System]:
-    for delivery, send in product(("PERSISTENT", "NON_PERSISTENT", "RELIABLE", "DIRECT"), _SENDS):
-        yield _system(delivery_mode=delivery, send_mode=send)
-    for send in _SENDS:
-        yield _system(send_mode=send, messages=2)
-    for mode in ("PER_MESSAGE", "WINDOWED"):
-        yield _system("solace", publish_window=9, ack_event_mode=mode, messages=2, actions="ask_at_once")
-    windows = product((1, 2), (1, 2, 3), (True, False), ("PER_MESSAGE", "WINDOWED"), (False, True))
-    for window, threshold, timer, mode, at_once in windows:
-        yield _system(
-            publish_window=window,
-            confirm_threshold=threshold,
-            confirm_timer=timer,
-            ack_event_mode=mode,
-            ack_immediately=at_once,
-            send_mode="asynchronous",
-            messages=2,
-        )
-
-
-def _storing() -> Iterator[System]:
-    for fault, mode in product(Fault, ("AUTO_ACKNOWLEDGE", "SESSION_TRANSACTED")):
-        yield _system(ack_mode=mode, of=(fault,))  # alone: two faults that do the same hide each other
-    yield _system(journal_sync_non_transactional=False, faults=2)
-    yield _system(redelivery_mark_persisted=False, faults=2)
-    for persisted in (True, False):
-        yield _system(restart_marks_redelivered=True, redelivery_mark_persisted=persisted, faults=2)
-    yield _system(queue_durable=False, faults=2)
-    for profile, persisted, durable in product(("jms", "ems"), (True, False), (True, False)):
-        yield _system(
-            profile, max_delivery_attempts=2, redelivery_mark_persisted=persisted, queue_durable=durable, faults=2
-        )
-    for durable, exhausted in product((True, False), ("dead_letter", "destroy")):
-        yield _system(queue_durable=durable, max_delivery_attempts=1, attempts_exhausted=exhausted, faults=2)
-        yield _system(queue_durable=durable, time_to_live=True)
-        yield _system(queue_durable=durable, delivery_delay=True, redelivery_delay=True)
-        yield _system(ack_mode="SESSION_TRANSACTED", queue_durable=durable, delivery_delay=True, redelivery_delay=True)
-    for send in ("blocking", "asynchronous"):
-        yield _system(resend_in_doubt=True, send_mode=send)
-        yield _system(resend_in_doubt=True, send_mode=send, messages=2)
-    batches = {"publish_window": 3, "confirm_threshold": 1, "confirm_timer": True, "send_mode": "asynchronous"}
-    for mode in ("PER_MESSAGE", "WINDOWED"):
-        yield _system(resend_in_doubt=True, ack_event_mode=mode, messages=2, **batches)  # type: ignore[arg-type]
-    yield _system(resend_in_doubt=True, duplicate_detection=True, **batches)  # type: ignore[arg-type]
-    for delivery, synced, mode in product(
-        ("PERSISTENT", "NON_PERSISTENT"), (True, False), ("AUTO_ACKNOWLEDGE", "SESSION_TRANSACTED")
-    ):
-        yield _system(
-            resend_in_doubt=True,
-            duplicate_detection=True,
-            delivery_mode=delivery,
-            journal_sync_non_transactional=synced,
-            ack_mode=mode,
-            faults=2,
-        )
-
-
-def _transacted() -> Iterator[System]:
-    yield _system(**_TRANSACTED, journal_sync_transactional=False, faults=2)
-    yield _system(**_TRANSACTED, queue_durable=False, faults=2)
-    yield _system(**_TRANSACTED, listener_exception="swallow", faults=2)
-    yield _system(**_TRANSACTED, prefetch=1, messages=2)
-    yield _system(**_TRANSACTED, prefetch=1, messages=2, actions="recover")
-    yield _system(**_TRANSACTED, resend_in_doubt=True)
-    yield _system(**_TRANSACTED, resend_in_doubt=True, messages=2)
-    yield _system("artemis", **_TRANSACTED, resend_in_doubt=True, duplicate_detection=True, actions="rollback")
-    for profile in ("jms", "ems", "artemis", "rabbitmq"):
-        yield _system(profile, **_TRANSACTED, actions="recover rollback", faults=2)
-        yield _system(profile, **_TRANSACTED, messages=2)
-
-
-def _systems() -> Iterator[System]:
-    for profile, delivery in product(Profile, ("PERSISTENT", "NON_PERSISTENT")):
-        yield _system(profile, delivery_mode=delivery, actions="taken_elsewhere")
-    yield _system("artemis", ack_mode="PRE_ACKNOWLEDGE")
-    yield _system("qpid-jms", ack_mode="PRE_ACKNOWLEDGE")
-    yield _system("artemis", send_mode="asynchronous")
-
-
-def panel(specification: Specification) -> tuple[System, ...]:
-    """The systems that look at each mutant: those of :func:`_panel` that their profiles do not refuse."""
-    return tuple(system for system in dict.fromkeys(_panel()) if _exists(system, specification))
-
-
-def _exists(system: System, specification: Specification) -> bool:
-    try:
-        specification.configure(system.profile, dict(system.settings))
-    except InputError:
-        return False
-    return True
+__all__ = [
+    "NO_STATE",
+    "UNEXPLAINED",
+    "Mutant",
+    "Noticed",
+    "Yardstick",
+    "apply",
+    "explained",
+    "measured",
+    "mutants",
+    "score",
+    "signature",
+    "survivors",
+    "totality",
+    "trial",
+    "yardstick",
+]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -214,9 +59,17 @@ class Mutant:
     line: int
     event: str
     deed: str
+    alternative: int = 0
+    """Which of several rows of one state and event that have the same done to them; 0: there is one."""
+
+    @property
+    def row(self) -> RowOfEvent:
+        """The row that it changes."""
+        return self.machine, self.line, self.event
 
     def __str__(self) -> str:
-        return f"{self.machine}.{self.state} {self.event}: {self.deed}"
+        which = f" [{self.alternative}]" if self.alternative else ""
+        return f"{self.machine}.{self.state} {self.event}{which}: {self.deed}"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -242,7 +95,16 @@ def _groups(machine: Machine) -> Iterator[tuple[int, EventRef, RowKind, str]]:
 
 
 def mutants(specification: Specification) -> Iterator[Mutant]:
-    """Every mutant of every machine (the machines of properties are no rows of a system)."""
+    """Every mutant of every machine (the machines of properties are no rows of a system), each under its own name."""
+    everyone = list(_mutants(specification))
+    alike, seen = Counter(map(str, everyone)), Counter[str]()
+    for mutant in everyone:
+        seen[str(mutant)] += 1
+        number = seen[str(mutant)] if alike[str(mutant)] > 1 else 0
+        yield dataclasses.replace(mutant, alternative=number)
+
+
+def _mutants(specification: Specification) -> Iterator[Mutant]:
     for machine in specification.machines.values():
         for line, event, move, state in _groups(machine):
             for deed in _DEEDS[move]:
@@ -253,28 +115,36 @@ def mutants(specification: Specification) -> Iterator[Mutant]:
 def apply(specification: Specification, mutant: Mutant) -> Specification:
     """The specification with the mutant in it."""
     machine = specification.machines[mutant.machine]
-    cells = {place: _mutated(machine, mutant, rows) for place, rows in machine.cells.items()}
+    told_apart = specification.events[mutant.event.partition("(")[0]].per in _OF_ONE_CONSUMER
+    cells = {place: _mutated(machine, mutant, rows, told_apart=told_apart) for place, rows in machine.cells.items()}
     changed = dataclasses.replace(machine, cells=cells)
     return dataclasses.replace(specification, machines={**specification.machines, machine.name: changed})
 
 
-def _mutated(machine: Machine, mutant: Mutant, rows: tuple[Row, ...]) -> tuple[Row, ...]:
+_OF_ONE_CONSUMER = {IndexKind.CONSUMER, IndexKind.RECEPTION, IndexKind.DELIVERY}
+"""Events of these kinds say which consumer a machine is with in its held states, in one session as well."""
+
+
+def _mutated(machine: Machine, mutant: Mutant, rows: tuple[Row, ...], *, told_apart: bool) -> tuple[Row, ...]:
     return tuple(
-        _changed(machine, mutant, row) if (row.line, str(row.event)) == (mutant.line, mutant.event) else row
+        _changed(machine, mutant, row, told_apart=told_apart)
+        if (row.line, str(row.event)) == (mutant.line, mutant.event)
+        else row
         for row in rows
     )
 
 
-def _changed(machine: Machine, mutant: Mutant, row: Row) -> Row:
+def _changed(machine: Machine, mutant: Mutant, row: Row, *, told_apart: bool) -> Row:
     if mutant.deed in {"deleted", "refused"}:
         return dataclasses.replace(row, kind=RowKind.REFUSE, target=row.state)
     if mutant.deed == "allowed":
         return dataclasses.replace(row, kind=RowKind.IGNORE, target=row.state)
-    others = [state for state in machine.states if state != row.target]
-    return dataclasses.replace(row, target=others[(machine.states.index(row.target)) % len(others)]) if others else row
+    can_hold = told_apart or row.state in machine.held
+    states = [state for state in machine.states if can_hold or state == row.target or state not in machine.held]
+    others = [state for state in states if state != row.target]
+    return dataclasses.replace(row, target=others[states.index(row.target) % len(others)]) if others else row
 
 
-Ints: TypeAlias = npt.NDArray[np.int64]
 Signature: TypeAlias = tuple[int, int, frozenset[str]]
 
 
@@ -284,77 +154,71 @@ def signature(specification: Specification, system: System, limit: int | None = 
     return found.states, found.transitions, frozenset(found.witnesses)
 
 
-def deciding(network: Network) -> set[tuple[str, int, str]]:
-    """The rows (machine, line, event) that decide something: no other participant refuses the event there."""
-    packed = pack(network)
-    with Search(packed) as search:
-        while search.has_work():
-            search.expand_batch()
-        columns = list(np.asarray(list(search.all_states()), np.int64).T)
-    table = np.asarray(packed.table, np.int64)
-    found: set[tuple[str, int, str]] = set()
-    for number, event in enumerate(network.events):
-        places = range(packed.first[number], packed.first[number + 1])
-        refusals = [table[packed.offset[p] + columns[packed.instance[p]]] < 0 for p in places]
-        total = np.sum(refusals, axis=0)
-        for refused, part in zip(refusals, event.participants, strict=True):
-            fsm = network.instances[part.instance].fsm
-            for state in np.unique(columns[part.instance][total - refused == 0]):
-                row = fsm.rows[fsm.states[state], part.event]
-                found.add((fsm.name, row.line, str(part.event)))
-        found |= _let_pass(network, event, columns, total == 0)
-    return found
+Measured: TypeAlias = tuple[Signature, Collection[RowOfEvent]]
 
 
-def _let_pass(
-    network: Network, event: NetworkEvent, columns: Sequence[Ints], happens: npt.NDArray[np.bool_]
-) -> set[tuple[str, int, str]]:
-    """The rows of machines that let ``event`` pass in every state, and so are none of its participants."""
-    taking_part = {part.instance for part in event.participants}
-    found: set[tuple[str, int, str]] = set()
-    for number, instance in enumerate(network.instances):
-        for called in instance.fsm.alphabet if number not in taking_part else ():
-            mine, its = (instance.index, instance.consumer), (event.index, event.consumer)
-            if called.name == event.name and concerns(called.relation, mine, its):
-                for state in np.unique(columns[number][happens]):
-                    row = instance.fsm.rows[instance.fsm.states[state], called]
-                    found.add((instance.fsm.name, row.line, str(called)))
-    return found
+def measured(system: System, most_states: int) -> Measured:
+    """The signature of ``system`` in the tables as they are and the rows that decide there: none if it is too large."""
+    specification = shipped()
+    found = signature(specification, system, most_states + 1)
+    return found, deciding(system.network(specification)) if found[0] <= most_states else ()
 
 
 @dataclasses.dataclass(frozen=True)
-class _Yardstick:
-    """The tables as they are: each system's signature, and which systems each row decides something in."""
+class Yardstick:
+    """The tables as they are: each system's signature, and in which systems each row decides, the smallest first."""
 
-    specification: Specification
     systems: tuple[System, ...]
     signatures: tuple[Signature, ...]
-    deciding: Mapping[tuple[str, int, str], Sequence[int]]
+    deciding: Mapping[RowOfEvent, Sequence[int]]
+
+    @classmethod
+    def of(cls, found: Mapping[System, Measured], most_states: int) -> Yardstick:
+        """Of the panel's systems those with no more states than ``most_states``."""
+        small = {system: each for system, each in found.items() if each[0][0] <= most_states}
+        signatures = tuple(each[0] for each in small.values())
+        rows = [each[1] for each in small.values()]
+        by_row: dict[RowOfEvent, list[int]] = defaultdict(list)
+        for number in sorted(range(len(small)), key=lambda n: signatures[n][0]):
+            for row in rows[number]:
+                by_row[row].append(number)
+        return cls(tuple(small), signatures, dict(by_row))
 
 
 @functools.cache
-def yardstick(most_states: int) -> _Yardstick:
-    """Made once in each process; of the panel's systems those with no more states than ``most_states``."""
-    specification = shipped()
-    measured = {system: signature(specification, system, most_states + 1) for system in panel(specification)}
-    small = {system: found for system, found in measured.items() if found[0] <= most_states}
-    systems, signatures = tuple(small), tuple(small.values())
-    by_row: dict[tuple[str, int, str], list[int]] = defaultdict(list)
-    for number in sorted(range(len(systems)), key=lambda n: signatures[n][0]):
-        for row in deciding(systems[number].network(specification)):
-            by_row[row].append(number)
-    return _Yardstick(specification, systems, signatures, by_row)
+def yardstick(most_states: int, every: int = 1) -> Yardstick:
+    """Of the panel, or of a part of it, made once in a process."""
+    systems = panel(shipped())[::every]
+    return Yardstick.of({system: measured(system, most_states) for system in systems}, most_states)
 
 
-_LARGEST = 300_000
-"""States: larger systems of the panel take more memory than a machine for tests has."""
+_LARGEST = 100_000
+"""States: the panel has no larger systems, so that each trial takes seconds."""
+
+_COMPARED = 8
+"""How many systems compare their traces, if no number tells a mutant."""
+
+_TRACED = 10_000
+"""States at which a comparison of traces ends without an answer."""
+
+_EVIDENCE = 3_000
+"""States of the systems in which it is looked up who decides instead of a row that decides nothing."""
+
+_LEAST = 0.99
+"""The share of the mutants of deciding rows that has to be noticed."""
+
+NO_STATE = "no such state"
+"""Who decides instead of a row in whose state no small system is."""
+
+UNEXPLAINED = "NO REASON IS KNOWN"
+
+Explained: TypeAlias = Mapping[tuple[str, str], Sequence[Mutant]]
 
 
-def trial(mutant: Mutant, most_states: int = _LARGEST) -> Noticed:
+def trial(mutant: Mutant, known: Yardstick) -> Noticed:
     """Let the panel look at one mutant, smallest system first, until one notices."""
-    known = yardstick(most_states)
-    systems = known.deciding.get((mutant.machine, mutant.line, mutant.event), ())
-    changed = apply(known.specification, mutant)
+    systems = known.deciding.get(mutant.row, ())
+    changed = apply(shipped(), mutant)
     for number in systems:
         before = known.signatures[number]
         after = signature(changed, known.systems[number], 4 * before[0] + 1000)
@@ -362,15 +226,37 @@ def trial(mutant: Mutant, most_states: int = _LARGEST) -> Noticed:
             new = after[2] - before[2]
             how = f"it brings {', '.join(sorted(new))}" if new else "the space has another size"
             return Noticed(mutant, decides=True, how=how, anomalies=frozenset(new))
-    return Noticed(mutant, decides=bool(systems), how=None, anomalies=frozenset())
+    trace = _new_trace(changed, [known.systems[number] for number in systems[:_COMPARED]])
+    return Noticed(mutant, decides=bool(systems), how=trace, anomalies=frozenset())
 
 
-def score() -> list[Noticed]:
-    """Try every mutant, in parallel."""
-    everyone = list(mutants(shipped()))
+def _new_trace(changed: Specification, systems: Sequence[System]) -> str | None:
+    """A trace that only one of the two has: spaces of one size are not the same yet."""
+    for system in systems:
+        configuration = shipped().configure(system.profile, dict(system.settings))
+        before, after = (compose(tables, configuration, system.bounds, ()) for tables in (shipped(), changed))
+        found = explore.compare(before, after, shipped().events.keys(), max_states=_TRACED)
+        if found.trace:
+            return f"{found.only} alone goes on with {found.trace[-1]} after {len(found.trace) - 1} steps"
+    return None
+
+
+def score() -> tuple[list[Noticed], Mapping[RowOfEvent, frozenset[str]]]:
+    """Every mutant, tried in parallel; and for each row that decides nothing who decides :func:`instead`."""
+    systems = panel(shipped())
     context = multiprocessing.get_context("forkserver")
     with ProcessPoolExecutor(os.cpu_count(), mp_context=context) as pool:  # says so if a process dies
-        return list(pool.map(trial, everyone, chunksize=16))
+        found = pool.map(functools.partial(measured, most_states=_LARGEST), systems, chunksize=4)
+        known = Yardstick.of(dict(zip(systems, found, strict=True)), _LARGEST)
+        tried = list(pool.map(functools.partial(trial, known=known), mutants(shipped()), chunksize=16))
+        idle = frozenset(each.mutant.row for each in tried if not each.decides)
+        sizes = zip(known.systems, known.signatures, strict=True)
+        small = [system for system, (states, *_) in sizes if states <= _EVIDENCE]
+        return tried, in_all(pool.map(functools.partial(_instead, rows=idle), small, chunksize=4))
+
+
+def _instead(system: System, rows: Collection[RowOfEvent]) -> Mapping[RowOfEvent, frozenset[str]]:
+    return instead(system.network(shipped()), rows)
 
 
 def survivors() -> Mapping[str, str]:
@@ -379,25 +265,50 @@ def survivors() -> Mapping[str, str]:
     return {str(name): str(reason) for name, reason in yaml.safe_load(text).items()}
 
 
+Reasons: TypeAlias = Mapping[str, Mapping[str, str]]
+
+
+def totality() -> Reasons:
+    """For each machine who decides instead of its rows that decide nothing, and why that one always does."""
+    text = (DATA / "totality.yaml").read_text(encoding="utf-8")
+    found: Reasons = yaml.safe_load(text)
+    return found
+
+
+def explained(idle: Collection[Mutant], others: Mapping[RowOfEvent, frozenset[str]], reasons: Reasons) -> Explained:
+    """The mutants ``idle`` by machine and by who decides instead, as far as ``reasons`` know it."""
+    found: dict[tuple[str, str], list[Mutant]] = defaultdict(list)
+    for mutant in idle:
+        who = {*others.get(mutant.row, {NO_STATE}), f"{mutant.state} {mutant.event}"}
+        known = [each for each in reasons.get(mutant.machine, {}) if each in who]
+        found[mutant.machine, known[0] if known else UNEXPLAINED].append(mutant)
+    return found
+
+
 def main() -> int:
     """Print the score, what nobody noticed, and the properties that a mutant was seen to break."""
-    found, excused = score(), survivors()
+    (found, others), excused, reasons = score(), survivors(), totality()
     decisive = [each for each in found if each.decides]
-    alive = [each for each in decisive if each.how is None]
+    alive = [str(each.mutant) for each in decisive if each.how is None]
     broken = frozenset[str]().union(*(each.anomalies for each in found))
     out = sys.stdout.write
+    share = 1 - len(alive) / len(decisive)
     out(f"{len(found)} mutants; {len(decisive)} of rows that decide something, {len(decisive) - len(alive)} noticed\n")
+    out(f"{share:.2%} are noticed; {len(excused.keys() & set(alive))} of the others have a reason\n")
     out(f"brought about by some mutant: {', '.join(sorted(broken))}\n")
-    stale = excused.keys() - {str(each.mutant) for each in alive}
-    for name in sorted(stale):
+    for name in sorted(stale := excused.keys() - set(alive)):
         out(f"is noticed, and need not be excused any more: {name}\n")
-    for each in alive:
-        out(f"survives: {each.mutant} ({excused.get(str(each.mutant), 'NO REASON IS KNOWN')})\n")
-    for each in found:
-        if not each.decides:
-            out(f"decides nothing: {each.mutant}\n")
-    unknown = {str(each.mutant) for each in alive} - excused.keys()
-    return int(bool(stale or unknown) or len(alive) > 0.05 * len(decisive))
+    for name in alive:
+        out(f"survives: {name} ({excused.get(name, 'NO REASON IS KNOWN')})\n")
+    idle = explained([each.mutant for each in found if not each.decides], others, reasons)
+    for (machine, who), rows in idle.items():
+        reason = reasons[machine][who] if who != UNEXPLAINED else ", ".join(map(str, rows))
+        out(f"decide nothing: {len(rows)} mutants of {machine}, since {who}: {reason}\n")
+    unused = [f"{machine} {who}" for machine, of in reasons.items() for who in of if (machine, who) not in idle]
+    for each in unused:
+        out(f"explains no row any more: {each}\n")
+    unknown = set(alive) - excused.keys() or any(who == UNEXPLAINED for _, who in idle)
+    return int(bool(stale or unknown or unused) or share < _LEAST)
 
 
 if __name__ == "__main__":

@@ -45,6 +45,7 @@ SETTINGS: Mapping[str, Sequence[object]] = {
     "redelivery_mark_persisted": [True, False],
     "restart_marks_redelivered": [False, False, True],
     "listener_exception": list(ListenerException),
+    "rollback_requeues": [True, False],
 }
 """What is drawn, with what weight."""
 

@@ -11,7 +11,7 @@ from enum import StrEnum
 
 import pytest
 
-from ackfsm.terms import AckMode, AckScope, Anomaly, Consumption, Fault
+from ackfsm.terms import AckMode, AckScope, Anomaly, Consumption, Fault, ListenerException
 from model_tests import mutants, two_messages
 from model_tests.support.spec import oracle_two
 from model_tests.support.spec.oracle_two import Fact, Setting
@@ -61,6 +61,23 @@ def test_two_sessions(first: int) -> None:
 
 
 # ---- Both sides, asked --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("sessions", [1, 2])
+@pytest.mark.parametrize("consumption", Consumption)
+@pytest.mark.parametrize("after", ListenerException)
+def test_a_rollback_that_gives_nothing_back_is_recovered(
+    after: ListenerException, consumption: Consumption, sessions: int
+) -> None:
+    """`tx.rollback` of AMQP 0-9-1 leaves it to the application, which has all again as it recovers."""
+    settings = {"ack_mode": TRANSACTED, "listener_exception": after, "consumption": consumption}
+    both = ({**settings, "rollback_requeues": gives} for gives in (True, False))
+    ways = [compared(asked(each, [THROWS], sessions=sessions)) for each in both]
+    assert all(each.agree for each in ways)
+    assert ways[0].oracle.reachable == ways[1].oracle.reachable
+    rolls_back = after in {ListenerException.REDELIVER, ListenerException.NEXT_MESSAGE}
+    thrown = consumption is Consumption.LISTENER and rolls_back
+    assert (ways[0].oracle.states != ways[1].oracle.states) is thrown
 
 
 @pytest.mark.parametrize("mode", [CLIENT, INDIVIDUAL, DUPS_OK, AUTO])
@@ -159,8 +176,18 @@ MUTANTS: tuple[tuple[System, str, set[StrEnum]], ...] = (
         {Fact.ACKNOWLEDGED_AHEAD},
     ),
     (
+        asked({"ack_mode": TRANSACTED, "rollback_requeues": False}, [THROWS]),
+        "entry.acked_in_transaction consumer_rollback [3]: deleted",
+        {Anomaly.UNPROCESSED, Anomaly.STUCK},
+    ),
+    (
+        asked({"ack_mode": TRANSACTED, "rollback_requeues": False}, [THROWS]),
+        "recovery.due consumer_recover: deleted",
+        {Anomaly.DUPLICATE, Anomaly.REPROCESSED, Anomaly.LOSS, Anomaly.UNPROCESSED, Anomaly.STUCK},
+    ),
+    (
         asked({"ack_mode": DUPS_OK}, [CRASH], sessions=2),
-        "redelivery.clear dispatch_first: redirected",
+        "redelivery.clear dispatch_first [2]: redirected",
         {Anomaly.UNFLAGGED_DUPLICATE, Anomaly.REORDER},
     ),
 )

@@ -28,9 +28,9 @@ from __future__ import annotations
 import dataclasses
 import itertools
 from collections import deque
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
-from typing import Generic, NamedTuple, TypeVar
+from typing import ClassVar, Generic, NamedTuple, Self, TypeVar
 
 from ackfsm.terms import (
     AckMode,
@@ -46,8 +46,10 @@ from ackfsm.terms import (
 __all__ = [
     "ACK_MODES",
     "ANOMALIES",
+    "OF_A_MESSAGE",
     "Answer",
     "Event",
+    "Modes",
     "Move",
     "Seen",
     "Setting",
@@ -66,13 +68,18 @@ ACK_MODES = (
     AckMode.PRE_ACKNOWLEDGE,
     AckMode.NO_ACKNOWLEDGE,
 )
-ANOMALIES = (
+OF_A_MESSAGE = (
     Anomaly.LOSS,
     Anomaly.UNPROCESSED,
     Anomaly.DUPLICATE,
     Anomaly.UNFLAGGED_DUPLICATE,
     Anomaly.REPROCESSED,
     Anomaly.RESURRECTION,
+)
+"""What can become of a message that was sent once: this oracle and that of two messages see it."""
+
+ANOMALIES = (
+    *OF_A_MESSAGE,
     Anomaly.PHANTOM,
     Anomaly.DOUBLE_OUTCOME,
     Anomaly.MISSING_OUTCOME,
@@ -81,11 +88,30 @@ ANOMALIES = (
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Setting:
-    """The switches that the life of one message depends on; the defaults are the strictest system."""
+class Modes:
+    """The two modes that an oracle knows some of: what the settings of both begin with."""
 
+    known: ClassVar[Collection[AckMode]] = ACK_MODES
     delivery_mode: DeliveryMode = DeliveryMode.PERSISTENT
     ack_mode: AckMode = AckMode.AUTO_ACKNOWLEDGE
+
+    def __post_init__(self) -> None:
+        """Raise ValueError for a mode that the oracle does not know."""
+        if self.delivery_mode not in {DeliveryMode.PERSISTENT, DeliveryMode.NON_PERSISTENT}:
+            raise ValueError(f"the oracle does not know delivery_mode {self.delivery_mode}")
+        if self.ack_mode not in self.known:
+            raise ValueError(f"the oracle does not know ack_mode {self.ack_mode}")
+
+    @classmethod
+    def of(cls, configuration: Configuration) -> Self:
+        """The part of a configuration that the oracle reads."""
+        return cls(**{field.name: getattr(configuration, field.name) for field in dataclasses.fields(cls)})
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Setting(Modes):
+    """The switches that the life of one message depends on; the defaults are the strictest system."""
+
     consumption: Consumption = Consumption.LISTENER
     send_mode: SendMode = SendMode.BLOCKING
     journal_sync_non_transactional: bool = True
@@ -95,18 +121,6 @@ class Setting:
     queue_durable: bool = True
     listener_exception: ListenerException = ListenerException.REDELIVER
     restart_marks_redelivered: bool = False
-
-    def __post_init__(self) -> None:
-        """Raise ValueError for a mode that the oracle does not know."""
-        if self.delivery_mode not in {DeliveryMode.PERSISTENT, DeliveryMode.NON_PERSISTENT}:
-            raise ValueError(f"the oracle does not know delivery_mode {self.delivery_mode}")
-        if self.ack_mode not in ACK_MODES:
-            raise ValueError(f"the oracle does not know ack_mode {self.ack_mode}")
-
-    @classmethod
-    def of(cls, configuration: Configuration) -> Setting:
-        """The part of a configuration that the oracle reads."""
-        return cls(**{field.name: getattr(configuration, field.name) for field in dataclasses.fields(cls)})
 
 
 class Rules(NamedTuple):

@@ -25,19 +25,18 @@ import enum
 import itertools
 from collections.abc import Collection, Iterable, Iterator
 from enum import StrEnum
-from typing import NamedTuple, TypeVar
+from typing import ClassVar, NamedTuple, TypeVar
 
 from ackfsm.terms import (
     AckMode,
     AckScope,
     Anomaly,
-    Configuration,
     Consumption,
     DeliveryMode,
     Fault,
     ListenerException,
 )
-from model_tests.support.spec.oracle import Answer, Event, Move, Space, search
+from model_tests.support.spec.oracle import OF_A_MESSAGE, Answer, Event, Modes, Move, Space, search
 
 __all__ = [
     "ACK_MODES",
@@ -59,16 +58,7 @@ ACK_MODES = (
     AckMode.DUPS_OK_ACKNOWLEDGE,
     AckMode.SESSION_TRANSACTED,
 )
-ANOMALIES = (
-    Anomaly.LOSS,
-    Anomaly.UNPROCESSED,
-    Anomaly.DUPLICATE,
-    Anomaly.UNFLAGGED_DUPLICATE,
-    Anomaly.REPROCESSED,
-    Anomaly.RESURRECTION,
-    Anomaly.REORDER,
-    Anomaly.STUCK,
-)
+ANOMALIES = (*OF_A_MESSAGE, Anomaly.REORDER, Anomaly.STUCK)
 FAULTS = (Fault.CONSUMER_CRASH, Fault.CONSUMER_LINK_LOSS, Fault.BROKER_KILL, Fault.LISTENER_EXCEPTION)
 
 
@@ -81,29 +71,17 @@ class Fact(enum.StrEnum):
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Setting:
+class Setting(Modes):
     """The switches that matter here; the defaults are the strictest system."""
 
-    delivery_mode: DeliveryMode = DeliveryMode.PERSISTENT
-    ack_mode: AckMode = AckMode.AUTO_ACKNOWLEDGE
+    known: ClassVar[Collection[AckMode]] = ACK_MODES
     consumption: Consumption = Consumption.LISTENER
     client_ack_scope: AckScope = AckScope.SESSION
     block_on_acknowledge: bool = True
     redelivery_mark_persisted: bool = True
     restart_marks_redelivered: bool = False
     listener_exception: ListenerException = ListenerException.REDELIVER
-
-    def __post_init__(self) -> None:
-        """Raise ValueError for a mode that the oracle does not know."""
-        if self.delivery_mode not in {DeliveryMode.PERSISTENT, DeliveryMode.NON_PERSISTENT}:
-            raise ValueError(f"the oracle does not know delivery_mode {self.delivery_mode}")
-        if self.ack_mode not in ACK_MODES:
-            raise ValueError(f"the oracle does not know ack_mode {self.ack_mode}")
-
-    @classmethod
-    def of(cls, configuration: Configuration) -> Setting:
-        """The part of a configuration that the oracle reads."""
-        return cls(**{field.name: getattr(configuration, field.name) for field in dataclasses.fields(cls)})
+    rollback_requeues: bool = True
 
 
 class Rules(NamedTuple):
@@ -120,6 +98,7 @@ class Rules(NamedTuple):
     mark_persisted: bool
     restart_marks: bool
     on_exception: ListenerException
+    gives_back: bool  # a rollback gives back what was consumed
 
 
 def _rules(c: Setting) -> Rules:
@@ -138,6 +117,7 @@ def _rules(c: Setting) -> Rules:
         mark_persisted=c.redelivery_mark_persisted,
         restart_marks=c.restart_marks_redelivered,
         on_exception=c.listener_exception,
+        gives_back=c.rollback_requeues,
     )
 
 
@@ -191,7 +171,7 @@ class Session(NamedTuple):
     # done    to be acknowledged         kept    its listener threw, and nothing comes of that
     call: frozenset[int] = frozenset()  # the messages whose answers an application's acknowledging call waits for
     failed: bool = False  # a call of the library failed: nothing more is handed over on this connection
-    transaction: str = "idle"  # idle, open, failed (to be rolled back), committing
+    transaction: str = "idle"  # idle, open, failed (to be rolled back), committing, rolled_back (to be recovered)
     handed_in: frozenset[int] = frozenset()  # acknowledged in the transaction
     commit_answer: bool = False  # the broker owes the session's present link the answer to its commit
 
@@ -360,7 +340,9 @@ def _hands_over(session: Session, c: Rules) -> Iterator[tuple[Event, Session]]:
     thread = session.thread
     if thread is not None and thread.stage == "acknowledged":
         yield _delivered(session, c, thread.message, flagged=thread.flagged)
-    if thread is not None or session.call or session.failed or session.transaction == "committing" or not session.held:
+    if thread is not None or session.call or session.failed or not session.held:
+        return
+    if session.transaction in {"committing", "rolled_back"}:
         return
     (m, flagged), *others = session.held
     taken = session._replace(held=tuple(others))
@@ -443,7 +425,17 @@ def _ends_transaction(s: System, c: Rules, k: int, session: Session) -> Steps:
         failed = session._replace(transaction="idle", handed_in=frozenset())
         yield Event("commit", detail=_name(s, k)), _at(s, k, called if session.link else failed)
     if session.transaction == "failed" and session.link and not session.to_broker:
-        yield Event("rollback", detail=_name(s, k)), _begun_anew(s, k)
+        yield Event("rollback", detail=_name(s, k)), _begun_anew(s, k) if c.gives_back else _undone(s, k)
+    if session.transaction == "rolled_back" and session.link:
+        yield Event("recover", detail=_name(s, k)), _begun_anew(s, k)
+
+
+def _undone(s: System, k: int) -> System:
+    """``tx.rollback`` of AMQP 0-9-1 undoes acknowledgements; what was delivered stays out until it is recovered."""
+    for m, copy in enumerate(s.copies):
+        if copy.owner == k and copy.place == "acknowledged":
+            s = _with(s, m, copy._replace(place="out"))
+    return _at(s, k, s.sessions[k]._replace(transaction="rolled_back", handed_in=frozenset()))
 
 
 def _recovers(s: System, c: Rules, k: int, session: Session) -> Steps:
@@ -477,7 +469,7 @@ def _recovery(s: System) -> Steps:
         if not session.process:
             yield Event("consumer_restart", detail=_name(s, k)), _at(s, k, session._replace(process=True))
         if s.broker and session.process and not session.link:
-            transaction = "idle" if session.transaction == "idle" else "failed"
+            transaction = "idle" if session.transaction in {"idle", "rolled_back"} else "failed"
             up = session._replace(link=True, held=(), failed=False, transaction=transaction)
             yield Event("consumer_link_up", detail=_name(s, k)), _at(s, k, up)
 

@@ -1,0 +1,519 @@
+"""The panel: small systems that together make every row of the tables decide (see :mod:`model_tests.mutants`).
+
+A system of the panel has the fewest messages, consumers and faults in which its rows decide.  What is said of one
+part of the tables (closing, several consumers, transactions) stands in one function.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Collection, Iterator, Mapping
+from itertools import product
+from types import MappingProxyType
+from typing import Any
+
+from ackfsm.network import Bounds, Network, compose
+from ackfsm.tables import Specification
+from ackfsm.terms import Fault, InputError, Profile
+
+__all__ = ["System", "panel", "system_of"]
+
+
+@dataclasses.dataclass(frozen=True)
+class System:
+    """One system of the panel: a configuration and the bounds of its search."""
+
+    profile: str
+    settings: tuple[tuple[str, object], ...]
+    bounds: Bounds
+
+    def network(self, specification: Specification) -> Network:
+        """The system that the tables make of it."""
+        return compose(specification, specification.configure(self.profile, dict(self.settings)), self.bounds)
+
+
+def system_of(  # noqa: PLR0913 - bounds of a check, and settings
+    profile: str = "jms",
+    *,
+    messages: int = 1,
+    faults: int = 1,
+    of: Collection[Fault] = tuple(Fault),
+    actions: str = "",
+    without: str = "",
+    consumers: int = 1,
+    one_session: bool = False,
+    **settings: object,
+) -> System:
+    """A system of any settings; all faults are considered, one at a time, unless others are said."""
+    bounds = Bounds(
+        messages=messages,
+        faults=frozenset(of) if faults else frozenset[Fault](),
+        max_faults=faults,
+        actions=frozenset(actions.split()),
+        without=frozenset(without.split()),
+        consumers=consumers,
+        one_session=one_session,
+    )
+    return System(profile, tuple(sorted(settings.items())), bounds)
+
+
+_MODES = ("AUTO", "CLIENT", "DUPS_OK", "PRE", "NO", "INDIVIDUAL", "EXPLICIT_CLIENT", "EXPLICIT_CLIENT_DUPS_OK")
+_SENDS = ("blocking", "asynchronous", "unconfirmed")
+_LOSSES = (Fault.CONSUMER_LINK_LOSS, Fault.BROKER_KILL)
+_PRODUCER_FAULTS = (Fault.PRODUCER_LINK_LOSS, Fault.PRODUCER_CRASH, Fault.BROKER_KILL, Fault.REJECTION)
+_BROKER_FAULTS = (Fault.BROKER_CRASH, Fault.BROKER_KILL, Fault.JOURNAL_FAILURE)
+_OF_CONSUMER = (Fault.CONSUMER_LINK_LOSS, Fault.CONSUMER_CRASH)
+_TRANSACTED: Mapping[str, Any] = MappingProxyType({"ack_mode": "SESSION_TRANSACTED"})
+
+
+def _panel() -> Iterator[System]:
+    yield from _acknowledging()
+    yield from _cumulative()
+    yield from _publishing()
+    yield from _storing()
+    yield from _transacted()
+    yield from _systems()
+    yield from _closing()
+    yield from _several_consumers()
+    yield from _reattaching()
+    yield from _completing()
+    yield from _forwarding()
+    yield from _settling()
+    yield from _asking_at_once()
+    yield from _waiting()
+    yield from _repeating()
+    yield from _recovering()
+    yield from _three_messages()
+
+
+def _acknowledging() -> Iterator[System]:
+    for mode, consumption in product(_MODES, ("receive", "listener")):
+        yield system_of(ack_mode=f"{mode}_ACKNOWLEDGE", consumption=consumption, actions="recover")
+    for bound, fault in product((0, 1), (*_LOSSES, Fault.BROKER_CRASH)):
+        yield system_of("rabbitmq", ack_mode="SESSION_TRANSACTED", prefetch=bound, messages=2, of=(fault,))
+    settles = "settle_released settle_failed settle_undeliverable settle_rejected"
+    for offered, kept in product(("accepted", "rejected", "released", "undeliverable"), ("dead_letter", "destroy")):
+        one = {"ack_mode": "INDIVIDUAL_ACKNOWLEDGE", "outcomes": offered, "attempts_exhausted": kept}
+        yield system_of(actions=settles, **one)  # type: ignore[arg-type]
+        twice: Mapping[str, Any] = {**one, "prefetch": 1, "max_delivery_attempts": 2}
+        for action in settles.split():
+            yield system_of("qpid-jms", actions=action, of=(Fault.CONSUMER_LINK_LOSS,), **twice)
+        yield system_of(actions=settles, messages=2, faults=0, **one)  # type: ignore[arg-type]
+    for mode, after in product(
+        ("AUTO", "CLIENT", "PRE", "EXPLICIT_CLIENT"), ("redeliver", "next_message", "swallow", "acknowledge")
+    ):
+        yield system_of(ack_mode=f"{mode}_ACKNOWLEDGE", listener_exception=after, block_on_acknowledge=True, faults=2)
+
+
+def _cumulative() -> Iterator[System]:
+    for scope, after, answered in product(("session", "up_to", "message"), ("next_message", "swallow"), (True, False)):
+        yield system_of(
+            ack_mode="CLIENT_ACKNOWLEDGE",
+            client_ack_scope=scope,
+            listener_exception=after,
+            block_on_acknowledge=answered,
+            messages=2,
+        )
+    for consumption in ("receive", "listener"):
+        yield system_of(ack_mode="DUPS_OK_ACKNOWLEDGE", consumption=consumption, messages=2)
+        yield system_of(ack_mode="PRE_ACKNOWLEDGE", consumption=consumption, block_on_acknowledge=True, messages=2)
+    for mode in ("AUTO", "CLIENT", "DUPS_OK", "NO"):
+        yield system_of(ack_mode=f"{mode}_ACKNOWLEDGE", prefetch=1, messages=2)
+        solace: Mapping[str, Any] = {"ack_mode": f"{mode}_ACKNOWLEDGE", "prefetch": 1, "send_mode": "blocking"}
+        yield system_of("solace", **solace, messages=2, of=(Fault.CONSUMER_LINK_LOSS,))
+
+
+def _publishing() -> Iterator[System]:
+    for delivery, send in product(("PERSISTENT", "NON_PERSISTENT", "RELIABLE", "DIRECT"), _SENDS):
+        yield system_of(delivery_mode=delivery, send_mode=send)
+    for send in _SENDS:
+        yield system_of(send_mode=send, messages=2)
+    for mode in ("PER_MESSAGE", "WINDOWED"):
+        yield system_of("solace", publish_window=9, ack_event_mode=mode, messages=2, actions="ask_at_once", faults=0)
+    windows = product((1, 2), (1, 2, 3), (True, False), ("PER_MESSAGE", "WINDOWED"), (False, True))
+    for window, threshold, timer, mode, at_once in windows:
+        yield system_of(
+            publish_window=window,
+            confirm_threshold=threshold,
+            confirm_timer=timer,
+            ack_event_mode=mode,
+            ack_immediately=at_once,
+            send_mode="asynchronous",
+            messages=2,
+        )
+
+
+def _storing() -> Iterator[System]:
+    for fault, mode in product(Fault, ("AUTO_ACKNOWLEDGE", "SESSION_TRANSACTED")):
+        yield system_of(ack_mode=mode, of=(fault,))  # alone: two faults that do the same hide each other
+    yield system_of(journal_sync_non_transactional=False, faults=2)
+    yield system_of(redelivery_mark_persisted=False, faults=2)
+    for persisted in (True, False):
+        yield system_of(restart_marks_redelivered=True, redelivery_mark_persisted=persisted, faults=2)
+    yield system_of(queue_durable=False, faults=2)
+    for profile, persisted, durable in product(("jms", "ems"), (True, False), (True, False)):
+        yield system_of(
+            profile, max_delivery_attempts=2, redelivery_mark_persisted=persisted, queue_durable=durable, faults=2
+        )
+    for durable, exhausted in product((True, False), ("dead_letter", "destroy")):
+        yield system_of(queue_durable=durable, max_delivery_attempts=1, attempts_exhausted=exhausted, faults=2)
+        yield system_of(queue_durable=durable, time_to_live=True)
+        yield system_of(queue_durable=durable, delivery_delay=True, redelivery_delay=True)
+        yield system_of(
+            ack_mode="SESSION_TRANSACTED", queue_durable=durable, delivery_delay=True, redelivery_delay=True
+        )
+    for send in ("blocking", "asynchronous"):
+        yield system_of(resend_in_doubt=True, send_mode=send)
+    batches = {"publish_window": 3, "confirm_threshold": 1, "confirm_timer": True, "send_mode": "asynchronous"}
+    for mode in ("PER_MESSAGE", "WINDOWED"):
+        lost: Mapping[str, Any] = {**batches, "ack_event_mode": mode, "of": (Fault.PRODUCER_LINK_LOSS,)}
+        memory: Mapping[str, Any] = {"ack_mode": "NO_ACKNOWLEDGE", "delivery_mode": "NON_PERSISTENT"}
+        yield system_of(resend_in_doubt=True, messages=2, **lost, **memory)
+    yield system_of(resend_in_doubt=True, duplicate_detection=True, **batches)  # type: ignore[arg-type]
+    for delivery, synced, mode in product(
+        ("PERSISTENT", "NON_PERSISTENT"), (True, False), ("AUTO_ACKNOWLEDGE", "SESSION_TRANSACTED")
+    ):
+        yield system_of(
+            resend_in_doubt=True,
+            duplicate_detection=True,
+            delivery_mode=delivery,
+            journal_sync_non_transactional=synced,
+            ack_mode=mode,
+            faults=2,
+        )
+
+
+def _transacted() -> Iterator[System]:
+    yield system_of(**_TRANSACTED, journal_sync_transactional=False, faults=2)
+    yield system_of(**_TRANSACTED, queue_durable=False, faults=2)
+    yield system_of(**_TRANSACTED, listener_exception="swallow", faults=2)
+    yield system_of(**_TRANSACTED, prefetch=1, messages=2)
+    yield system_of(**_TRANSACTED, prefetch=1, messages=2, actions="recover")
+    yield system_of(**_TRANSACTED, resend_in_doubt=True)
+    yield system_of("artemis", **_TRANSACTED, resend_in_doubt=True, duplicate_detection=True, actions="rollback")
+    for profile in ("jms", "ems", "artemis", "rabbitmq"):
+        yield system_of(profile, **_TRANSACTED, actions="recover rollback", faults=2)
+    for profile in ("jms", "ems", "artemis"):
+        yield system_of(profile, **_TRANSACTED, messages=2)
+
+
+def _systems() -> Iterator[System]:
+    for profile, delivery in product(Profile, ("PERSISTENT", "NON_PERSISTENT")):
+        yield system_of(profile, delivery_mode=delivery, actions="taken_elsewhere")
+    yield system_of("artemis", ack_mode="PRE_ACKNOWLEDGE")
+    yield system_of("qpid-jms", ack_mode="PRE_ACKNOWLEDGE")
+    yield system_of("artemis", send_mode="asynchronous")
+
+
+def _closing() -> Iterator[System]:
+    for mode, consumption in product((*_MODES, ""), ("receive", "listener")):
+        acknowledged = f"{mode}_ACKNOWLEDGE" if mode else "SESSION_TRANSACTED"
+        yield system_of(ack_mode=acknowledged, consumption=consumption, actions="consumer_close", of=_LOSSES)
+        for after in ("redeliver", "next_message", "swallow"):
+            yield system_of(
+                ack_mode=acknowledged,
+                consumption=consumption,
+                listener_exception=after,
+                block_on_acknowledge=True,
+                actions="consumer_close",
+                of=(Fault.LISTENER_EXCEPTION,),
+            )
+        yield system_of(
+            ack_mode=acknowledged,
+            consumption=consumption,
+            block_on_acknowledge=True,
+            actions="recover consumer_close",
+            of=(),
+        )
+    yield system_of("artemis", actions="consumer_close", max_delivery_attempts=2, of=(Fault.CONSUMER_CRASH,))
+    yield system_of("qpid-jms", actions="consumer_close recover", of=_LOSSES)
+    yield system_of("jms", actions="consumer_close", max_delivery_attempts=2, of=(Fault.CONSUMER_CRASH,))
+    yield system_of(actions="consumer_close", prefetch=1, messages=2, faults=0, ack_mode="CLIENT_ACKNOWLEDGE")
+    yield system_of(**_TRANSACTED, actions="consumer_close recover", prefetch=1, messages=2, faults=0)
+    yield system_of(**_TRANSACTED, actions="consumer_close", redelivery_delay=True, of=())
+    yield system_of(actions="consumer_close", redelivery_delay=True, of=())
+    for send in _SENDS:
+        yield system_of(send_mode=send, actions="producer_close", of=_PRODUCER_FAULTS)
+        yield system_of(send_mode=send, resend_in_doubt=True, actions="producer_close", of=_PRODUCER_FAULTS)
+        yield system_of(**_TRANSACTED, send_mode=send, actions="producer_close rollback", of=_PRODUCER_FAULTS)
+        yield system_of(**_TRANSACTED, send_mode=send, actions="producer_close postpone", of=_PRODUCER_FAULTS)
+
+
+def _several_consumers() -> Iterator[System]:
+    for mode, fault in product(("AUTO", "CLIENT", "DUPS_OK", "PRE", "INDIVIDUAL"), _LOSSES):
+        yield system_of(ack_mode=f"{mode}_ACKNOWLEDGE", consumers=2, of=(fault,))
+    yield system_of(**_TRANSACTED, consumers=2, of=(Fault.CONSUMER_LINK_LOSS,))
+    for mode, consumption in product(("AUTO", "CLIENT", "DUPS_OK", "PRE"), ("receive", "listener")):
+        for answered in (True, False):
+            yield system_of(
+                ack_mode=f"{mode}_ACKNOWLEDGE",
+                consumption=consumption,
+                block_on_acknowledge=answered,
+                consumers=2,
+                one_session=True,
+                messages=2,
+                faults=0,
+            )
+    for fault in (*_OF_CONSUMER, *_BROKER_FAULTS):
+        alone: Mapping[str, Any] = {"exclusive_consumer": True, "delivery_mode": "NON_PERSISTENT"}
+        yield system_of(**alone, ack_mode="NO_ACKNOWLEDGE", consumers=2, messages=2, of=(fault,))
+        yield system_of(exclusive_consumer=True, consumers=2, of=(fault,))
+    yield system_of(exclusive_consumer=True, consumers=2, actions="consumer_close", faults=0)
+    for kept in ("durable", "non_durable"):
+        yield system_of(destination=f"{kept}_subscription", of=_OF_CONSUMER)
+        yield system_of(destination=f"{kept}_subscription", actions="consumer_close", faults=0)
+        yield system_of(destination=f"{kept}_subscription", delivery_delay=True, of=_LOSSES)
+        yield system_of(destination=f"{kept}_subscription", consumers=2, of=(Fault.CONSUMER_LINK_LOSS,))
+        yield system_of(
+            destination=f"{kept}_subscription",
+            ack_mode="NO_ACKNOWLEDGE",
+            consumers=2,
+            of=(Fault.CONSUMER_LINK_LOSS,),
+            faults=2,
+        )
+
+
+def _reattaching() -> Iterator[System]:
+    """What a session that outlives its connection keeps, and loses when it is given up."""
+    lasting: Mapping[str, Any] = {"session_reattachment": True, "publish_window": 2}
+    for send, given_up in product(_SENDS, ("", "producer_session_lost")):
+        yield system_of(**lasting, send_mode=send, actions=given_up, faults=2, of=_PRODUCER_FAULTS)
+        yield system_of(**lasting, send_mode=send, resend_in_doubt=True, actions=given_up, of=_PRODUCER_FAULTS)
+        yield system_of(
+            **lasting, **_TRANSACTED, send_mode=send, actions=f"rollback {given_up}", faults=2, of=_PRODUCER_FAULTS
+        )
+        for detected in (True, False):
+            yield system_of(
+                **lasting,
+                **_TRANSACTED,
+                send_mode=send,
+                resend_in_doubt=True,
+                duplicate_detection=detected,
+                actions=given_up,
+                faults=2,
+                of=(Fault.PRODUCER_LINK_LOSS,),
+            )
+    for fault in Fault:
+        yield system_of(**lasting, actions="producer_session_lost", faults=2, of=(Fault.PRODUCER_LINK_LOSS, fault))
+    for at_once, mode in product((False, True), ("PER_MESSAGE", "WINDOWED")):
+        yield system_of(
+            **lasting,
+            confirm_threshold=2,
+            confirm_timer=True,
+            ack_event_mode=mode,
+            ack_immediately=at_once,
+            send_mode="asynchronous",
+            actions="producer_session_lost",
+            of=(Fault.PRODUCER_LINK_LOSS,),
+            messages=2,
+            ack_mode="NO_ACKNOWLEDGE",
+        )
+
+
+def _completing() -> Iterator[System]:
+    """The callbacks of asynchronous sends in a transaction."""
+    called: Mapping[str, Any] = {**_TRANSACTED, "send_mode": "asynchronous"}
+    for lasting in (False, True):
+        window: Mapping[str, Any] = {"session_reattachment": True, "publish_window": 2} if lasting else {}
+        for fault in (*_PRODUCER_FAULTS, Fault.BROKER_CRASH, Fault.JOURNAL_FAILURE):
+            lost = "producer_session_lost" if lasting else ""
+            of = (fault, Fault.PRODUCER_LINK_LOSS) if lasting else (fault,)
+            yield system_of(**called, **window, actions=f"rollback producer_close {lost}", of=of, faults=1 + lasting)
+            yield system_of(**called, **window, resend_in_doubt=True, actions=lost, of=of, faults=1 + lasting)
+    yield system_of(**called, messages=2, of=(Fault.REJECTION,))
+    yield system_of(**called, messages=2, actions="producer_close rollback", of=(Fault.PRODUCER_LINK_LOSS,))
+    again: Mapping[str, Any] = {**called, "resend_in_doubt": True, "duplicate_detection": True}
+    yield system_of(**again, of=(Fault.BROKER_KILL,), faults=2)
+    yield system_of(**again, delivery_mode="NON_PERSISTENT", messages=2, of=(Fault.PRODUCER_LINK_LOSS,))
+    for fault in (Fault.PRODUCER_LINK_LOSS, *_BROKER_FAULTS):
+        yield system_of(**called, of=(Fault.REJECTION, fault), faults=2)
+    yield system_of(**called, transacted_completion=False, of=_PRODUCER_FAULTS)
+
+
+def _forwarding() -> Iterator[System]:
+    for profile, consumption in product(("jms", "rabbitmq"), ("receive", "listener")):
+        for fault in (*_OF_CONSUMER, *_BROKER_FAULTS, Fault.LISTENER_EXCEPTION):
+            yield system_of(profile, **_TRANSACTED, consumption=consumption, actions="forward", of=(fault,))
+    for delivery, synced in product(("PERSISTENT", "NON_PERSISTENT"), (True, False)):
+        yield system_of(
+            **_TRANSACTED,
+            delivery_mode=delivery,
+            journal_sync_transactional=synced,
+            actions="forward",
+            of=(*_BROKER_FAULTS, Fault.CONSUMER_CRASH),
+        )
+    yield system_of(**_TRANSACTED, actions="forward consumer_close recover", faults=0)
+    yield system_of("rabbitmq", **_TRANSACTED, actions="forward consumer_close recover", faults=0)
+    yield system_of(actions="forward", faults=0)
+
+
+def _settling() -> Iterator[System]:
+    settles = "settle_released settle_failed settle_undeliverable settle_rejected"
+    said: Mapping[str, Any] = {"ack_mode": "INDIVIDUAL_ACKNOWLEDGE", "outcomes": "undeliverable"}
+    yield system_of(**said, actions=f"{settles} taken_elsewhere", of=_LOSSES)
+    yield system_of(**said, actions=settles, consumers=2, faults=0)
+    for action in settles.split():
+        yield system_of(**said, actions=action, consumers=2, of=(Fault.CONSUMER_LINK_LOSS,))
+        yield system_of(**said, actions=action, messages=2, of=(Fault.CONSUMER_LINK_LOSS,))
+        yield system_of(**said, actions=f"{action} consumer_close", messages=2, faults=0)
+        yield system_of(**said, actions=action, messages=2, prefetch=1, faults=0, prefetch_freed="on_delivery")
+        yield system_of(**said, actions=action, messages=2, prefetch=1, faults=0)
+        yield system_of(**said, actions=action, requeue_clears_mark=True, redelivery_mark_persisted=False, of=_LOSSES)
+        yield system_of(**said, actions=action, redelivery_delay=True, of=_OF_CONSUMER)
+        yield system_of(**said, actions=action, messages=2, prefetch=1, faults=0, attempts_exhausted="destroy")
+    for mode, scope in product(("AUTO", "CLIENT", "INDIVIDUAL"), ("session", "message")):
+        yield system_of(
+            ack_mode=f"{mode}_ACKNOWLEDGE", client_ack_scope=scope, outcomes="rejected", actions=settles, faults=0
+        )
+    for durable, kept in product((True, False), ("dead_letter", "destroy")):
+        yield system_of(
+            **said, actions="settle_rejected", queue_durable=durable, attempts_exhausted=kept, of=_BROKER_FAULTS
+        )
+
+
+def _asking_at_once() -> Iterator[System]:
+    batches: Mapping[str, Any] = {"confirm_threshold": 2, "confirm_timer": True, "send_mode": "asynchronous"}
+    for fault in (*_PRODUCER_FAULTS, Fault.BROKER_CRASH, Fault.JOURNAL_FAILURE):
+        yield system_of(**batches, actions="ask_at_once", ack_mode="NO_ACKNOWLEDGE", of=(fault,))
+    for mode in ("PER_MESSAGE", "WINDOWED"):
+        yield system_of(
+            **batches, ack_event_mode=mode, actions="ask_at_once", ack_mode="NO_ACKNOWLEDGE", messages=2, faults=0
+        )
+    yield system_of(
+        **batches, actions="ask_at_once", ack_mode="NO_ACKNOWLEDGE", resend_in_doubt=True, of=_PRODUCER_FAULTS
+    )
+    yield system_of(
+        **batches,
+        actions="ask_at_once",
+        ack_mode="NO_ACKNOWLEDGE",
+        resend_in_doubt=True,
+        duplicate_detection=True,
+        of=_PRODUCER_FAULTS,
+        faults=2,
+    )
+    yield system_of(actions="ask_at_once", faults=0)
+
+
+def _waiting() -> Iterator[System]:
+    """What waits for its time, and what is overtaken meanwhile."""
+    for which, mode in product(("delivery_delay", "redelivery_delay"), ("AUTO", "CLIENT", "NO")):
+        waits: Mapping[str, Any] = {which: True}
+        yield system_of(**waits, ack_mode=f"{mode}_ACKNOWLEDGE", messages=2, of=(Fault.CONSUMER_LINK_LOSS,))
+        yield system_of(**waits, ack_mode=f"{mode}_ACKNOWLEDGE", time_to_live=True, of=_LOSSES)
+    yield system_of(**_TRANSACTED, redelivery_delay=True, rollback_requeues=False, actions="recover")
+    yield system_of(max_delivery_attempts=1, time_to_live=True, redelivery_delay=True, of=_OF_CONSUMER)
+
+
+def _repeating() -> Iterator[System]:
+    """Transactions that are repeated, and leave messages for later ones."""
+    again: Mapping[str, Any] = {**_TRANSACTED, "resend_in_doubt": True}
+    yield system_of(**_TRANSACTED, actions="postpone", messages=2, of=(Fault.PRODUCER_LINK_LOSS,))
+    yield system_of(**_TRANSACTED, actions="postpone", messages=2, of=(Fault.REJECTION,))
+    yield system_of(**_TRANSACTED, messages=2, of=(Fault.REJECTION,), faults=2)
+    yield system_of(actions="postpone", faults=0)
+    bare: Mapping[str, Any] = {"delivery_mode": "NON_PERSISTENT", "ack_mode": "NO_ACKNOWLEDGE", "resend_in_doubt": True}
+    for send, detected in product(("blocking", "asynchronous"), (True, False)):
+        for faults in (1, 2):
+            lost: Mapping[str, Any] = {"of": (Fault.PRODUCER_LINK_LOSS,), "faults": faults}
+            yield system_of(**bare, send_mode=send, duplicate_detection=detected, messages=2, **lost)
+    for mode in ("PER_MESSAGE", "WINDOWED"):
+        batches: Mapping[str, Any] = {"confirm_threshold": 2, "confirm_timer": True, "send_mode": "asynchronous"}
+        yield system_of(**bare, **batches, ack_event_mode=mode, messages=2, of=(Fault.PRODUCER_LINK_LOSS,))
+        yield system_of(
+            **bare,
+            **batches,
+            ack_event_mode=mode,
+            duplicate_detection=True,
+            actions="ask_at_once",
+            messages=2,
+            of=(Fault.PRODUCER_LINK_LOSS,),
+        )
+    for fault in (Fault.PRODUCER_LINK_LOSS, Fault.PRODUCER_CRASH, Fault.REJECTION):
+        yield system_of(**again, messages=2, of=(fault,))
+        yield system_of(**again, messages=2, duplicate_detection=True, of=(fault,))
+        yield system_of(
+            **again,
+            duplicate_detection=True,
+            duplicate_dooms_transaction=True,
+            actions="postpone",
+            of=(fault,),
+            messages=2,
+        )
+    for doomed in (True, False):
+        yield system_of(
+            **again,
+            duplicate_detection=True,
+            duplicate_dooms_transaction=doomed,
+            actions="rollback",
+            faults=2,
+            of=_PRODUCER_FAULTS,
+        )
+
+
+def _recovering() -> Iterator[System]:
+    """What an application has again after an exception or a lost call."""
+    thrown = (Fault.LISTENER_EXCEPTION,)
+    for consumption, fault in product(("receive", "listener"), _OF_CONSUMER):
+        yield system_of(block_on_acknowledge=True, consumption=consumption, messages=2, of=(fault,))
+    for clears, other in product((True, False), (*_OF_CONSUMER, *thrown)):
+        yield system_of(
+            block_on_acknowledge=True,
+            requeue_clears_mark=clears,
+            delivery_mode="NON_PERSISTENT",
+            send_mode="unconfirmed",
+            messages=2,
+            of=(Fault.CONSUMER_LINK_LOSS, other),
+            faults=2,
+        )
+    for answered in (True, False):
+        once: Mapping[str, Any] = {"ack_mode": "PRE_ACKNOWLEDGE", "listener_exception": "next_message"}
+        yield system_of(**once, block_on_acknowledge=answered, messages=2, of=thrown)
+    for mode in ("CLIENT", "INDIVIDUAL"):
+        memory: Mapping[str, Any] = {"ack_mode": f"{mode}_ACKNOWLEDGE", "delivery_mode": "NON_PERSISTENT"}
+        yield system_of(**memory, messages=2, of=thrown, faults=2)
+        yield system_of(**memory, requeue_clears_mark=True, of=thrown)
+        yield system_of(**memory, listener_exception="swallow", actions="recover", of=thrown)
+        yield system_of(**memory, listener_exception="swallow", actions="recover consumer_close", messages=2, of=thrown)
+    for requeues in (True, False):
+        kept: Mapping[str, Any] = {**_TRANSACTED, "rollback_requeues": requeues}
+        yield system_of(**kept, messages=2, of=thrown)
+        yield system_of(**kept, messages=2, of=thrown, actions="forward")
+        yield system_of(**kept, actions="recover consumer_close", of=thrown)
+        yield system_of(**kept, requeue_clears_mark=True, of=(*thrown, Fault.CONSUMER_LINK_LOSS))
+        yield system_of(**kept, prefetch=1, messages=2, of=thrown, actions="consumer_close")
+        yield system_of(**kept, max_delivery_attempts=2, delivery_count_from="delivery", messages=2, of=thrown)
+    bare: Mapping[str, Any] = {"delivery_mode": "NON_PERSISTENT", "send_mode": "unconfirmed"}
+    yield system_of(**bare, exclusive_consumer=True, consumers=2, of=thrown, faults=2)
+    client: Mapping[str, Any] = {**bare, "ack_mode": "CLIENT_ACKNOWLEDGE", "listener_exception": "next_message"}
+    yield system_of(**client, messages=2, of=(*thrown, Fault.CONSUMER_LINK_LOSS), faults=2)
+    for scope, answered in product(("session", "up_to"), (True, False)):
+        kept = {"client_ack_scope": scope, "block_on_acknowledge": answered}
+        yield system_of(**client, **kept, messages=2, of=thrown, actions="consumer_close")
+    for fault in _BROKER_FAULTS:
+        for persisted, marks in product((True, False), (True, False)):
+            cleared: Mapping[str, Any] = {"requeue_clears_mark": True, "redelivery_mark_persisted": persisted}
+            yield system_of(**cleared, restart_marks_redelivered=marks, of=(fault, *thrown), faults=2)
+
+
+def _three_messages() -> Iterator[System]:
+    """Kept nowhere and never answered, so that three are not too many."""
+    bare: Mapping[str, Any] = {"delivery_mode": "NON_PERSISTENT", "send_mode": "unconfirmed"}
+    for action in ("settle_released", "settle_failed", "settle_undeliverable", "settle_rejected"):
+        once: Mapping[str, Any] = {"outcomes": "undeliverable", "max_delivery_attempts": 1}
+        individual: Mapping[str, Any] = {**once, "ack_mode": "INDIVIDUAL_ACKNOWLEDGE", "without": "acknowledge"}
+        yield system_of(**bare, **individual, actions=action, messages=3, faults=0)
+    yield system_of(**bare, **_TRANSACTED, prefetch=2, messages=3, faults=0)
+    yield system_of(**bare, ack_mode="CLIENT_ACKNOWLEDGE", messages=3, faults=0)
+
+
+def panel(specification: Specification) -> tuple[System, ...]:
+    """The systems that look at each mutant: those of :func:`_panel` that their profiles do not refuse."""
+    return tuple(system for system in dict.fromkeys(_panel()) if _exists(system, specification))
+
+
+def _exists(system: System, specification: Specification) -> bool:
+    try:
+        specification.configure(system.profile, dict(system.settings))
+    except InputError:
+        return False
+    return True
