@@ -41,6 +41,7 @@ __all__ = [
     "concerns",
     "environments",
     "observers_of",
+    "routes",
 ]
 
 Index = tuple[int, ...]
@@ -279,11 +280,11 @@ def environments(
     What there is one of for all subscriptions reads the first, which is durable if any of them is.
     """
     copies = _copies(configuration)
-    destinations = [_destination(configuration, bounds, s) for s in range(1, bounds.subscriptions + 1)]
-    beside = [one for s, one in enumerate(destinations, start=1) if s != subscription]
+    every = routes(configuration, bounds)
+    beside = [one.destination for number, one in enumerate(every, start=1) if number != subscription]
     return tuple(
         specification.environment(
-            dataclasses.replace(configuration, destination=destinations[subscription - 1]),
+            every[subscription - 1],
             faults=bounds.faults,
             max_faults=bounds.max_faults,
             messages=bounds.messages,
@@ -298,9 +299,10 @@ def environments(
     )
 
 
-def _destination(configuration: Configuration, bounds: Bounds, subscription: int) -> Destination:
-    last_durable = bounds.subscriptions - bounds.non_durable
-    return configuration.destination if subscription <= last_durable else Destination.NON_DURABLE_SUBSCRIPTION
+def routes(configuration: Configuration, bounds: Bounds) -> tuple[Configuration, ...]:
+    """``configuration`` as it is for each subscription, in their order."""
+    last = dataclasses.replace(configuration, destination=Destination.NON_DURABLE_SUBSCRIPTION)
+    return (configuration,) * (bounds.subscriptions - bounds.non_durable) + (last,) * bounds.non_durable
 
 
 def _copies(configuration: Configuration) -> int:
