@@ -314,8 +314,7 @@ def _let_pass(
     found: set[tuple[str, int, str]] = set()
     for number, instance in enumerate(network.instances):
         for called in instance.fsm.alphabet if number not in taking_part else ():
-            mine, its = (instance.index, instance.consumer), (event.index, event.consumer)
-            if called.name == event.name and concerns(called.relation, mine, its):
+            if called.name == event.name and concerns(called.relation, instance.place, event.place):
                 for state in np.unique(columns[number][happens]):
                     row = instance.fsm.rows[instance.fsm.states[state], called]
                     found.add((instance.fsm.name, row.line, str(called)))
