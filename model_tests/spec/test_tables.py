@@ -494,6 +494,7 @@ def test_the_settings_that_are_read_are_those_of_the_rows() -> None:
         "messages",
         "consumers",
         "sessions",
+        "durable_beside",
         "copy",
         "faults",
         "window",
