@@ -117,10 +117,10 @@ def test_without_its_monitors_the_specification_is_not_whole(tmp_path: Path) -> 
 
 def test_a_monitor_has_a_name_of_its_own_and_only_watches(tmp_path: Path) -> None:
     spec = copy_of_spec(tmp_path)
-    replace(spec, "monitors/journal.yaml", ("unsynced:\n  per: copy", "loss:\n  per: copy"))
+    replace(spec, "monitors/journal.yaml", ("unsynced:\n  per: routed_copy", "loss:\n  per: routed_copy"))
     with pytest.raises(SpecError, match=r"journal.yaml:\d+: 'loss' is the name of another monitor or anomaly"):
         tables.load(spec)
-    replace(spec, "monitors/journal.yaml", ("loss:\n  per: copy", "unsynced:\n  per: copy"))
+    replace(spec, "monitors/journal.yaml", ("loss:\n  per: routed_copy", "unsynced:\n  per: routed_copy"))
     replace(spec, "monitors/journal.yaml", ("{ignore: nothing is accepted}", "{refuse: never}"))
     with pytest.raises(SpecError, match="unsynced refuses sync_record; a property only watches"):
         tables.load(spec)
