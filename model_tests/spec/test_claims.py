@@ -370,9 +370,9 @@ def test_what_is_refuted_ends_with_1(
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (("--id", "C99"), "there is no claim 'C99'; the claims are C01 to C65"),
-        (("--id", "C66"), "there is no claim 'C66'; the claims are C01 to C65"),
-        (("--id", "C1"), "there is no claim 'C1'; the claims are C01 to C65"),
+        (("--id", "C99"), "there is no claim 'C99'; the claims are C01 to C67"),
+        (("--id", "C68"), "there is no claim 'C68'; the claims are C01 to C67"),
+        (("--id", "C1"), "there is no claim 'C1'; the claims are C01 to C67"),
     ],
 )
 def test_what_cannot_be_asked_ends_with_2(
