@@ -51,17 +51,26 @@ class System:
         return compose(specification, specification.configure(self.profile, dict(self.settings)), self.bounds)
 
 
-def _system(
+def _system(  # noqa: PLR0913 - one name for each bound
     profile: str = "jms",
     *,
     messages: int = 1,
     faults: int = 1,
     of: Collection[Fault] = tuple(Fault),
     actions: str = "",
+    subscriptions: int = 1,
+    non_durable: int = 0,
     **settings: object,
 ) -> System:
     kinds = frozenset(of) if faults else frozenset[Fault]()
-    bounds = Bounds(messages=messages, faults=kinds, max_faults=faults, actions=frozenset(actions.split()))
+    bounds = Bounds(
+        messages=messages,
+        faults=kinds,
+        max_faults=faults,
+        actions=frozenset(actions.split()),
+        subscriptions=subscriptions,
+        non_durable=non_durable,
+    )
     return System(profile, tuple(sorted(settings.items())), bounds)
 
 
@@ -77,6 +86,7 @@ def _panel() -> Iterator[System]:
     yield from _storing()
     yield from _transacted()
     yield from _systems()
+    yield from _routed()
 
 
 def _acknowledging() -> Iterator[System]:
@@ -182,6 +192,15 @@ def _transacted() -> Iterator[System]:
     for profile in ("jms", "ems", "artemis", "rabbitmq"):
         yield _system(profile, **_TRANSACTED, actions="recover rollback", faults=2)
         yield _system(profile, **_TRANSACTED, messages=2)
+
+
+def _routed() -> Iterator[System]:
+    ids: Mapping[str, Any] = {"resend_in_doubt": True, "duplicate_detection": True}
+    for away, mode in product((0, 1), ("NO_ACKNOWLEDGE", "SESSION_TRANSACTED")):
+        routed: Mapping[str, Any] = {"subscriptions": 2, "non_durable": away, "destination": "durable_subscription"}
+        yield _system(of=(Fault.BROKER_CRASH,), ack_mode=mode, **routed)
+        yield _system(of=(Fault.BROKER_CRASH,), ack_mode=mode, duplicate_detection=True, **routed)
+        yield _system(of=(Fault.PRODUCER_LINK_LOSS,), ack_mode=mode, **routed, **ids)
 
 
 def _systems() -> Iterator[System]:

@@ -32,10 +32,11 @@ SEEDS = {
     "JMS 6.2.15": 1,
     "JMS 6.2.7": 1,
     "JMS 3.5.11": 1,
-    "JMS 4.2": 1,
+    "JMS 4.2": 2,
     "JMS 7.3.4": 1,
     "ART duplicate-detection": 1,
     "ART client-reconnection": 1,
+    "ART send-guarantees": 1,
     "JMS 3.4.9": 1,
     "A10": 1,
     "RMQ confirms": 1,
@@ -44,7 +45,7 @@ SEEDS = {
 }
 """How many sentences each document has."""
 
-BEYOND_THE_SEEDS = list(range(51, 66))
+BEYOND_THE_SEEDS = list(range(51, 68))
 """The numbers of the sentences that no seed document states."""
 
 
