@@ -11,7 +11,7 @@ import functools
 import math
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from ackfsm.tables import (
     EventRef,
@@ -26,7 +26,7 @@ from ackfsm.tables import (
     base_state,
     hold,
 )
-from ackfsm.terms import Configuration, Fault, InputError, check_names, check_number
+from ackfsm.terms import Configuration, Destination, Fault, InputError, check_names, check_number
 from ackfsm.text import quoted, shown
 
 __all__ = [
@@ -41,15 +41,24 @@ __all__ = [
     "concerns",
     "environments",
     "observers_of",
+    "routes",
 ]
 
 Index = tuple[int, ...]
 """``()`` for the system, ``(message,)``, or ``(message, copy)``; both count from 1."""
 
-Place = tuple[Index, int]
-"""An index, and the number of a consumer from 1: 0 where there is one of it for all consumers, or one consumer.
 
-Where each consumer has a session of its own, the session has the number of its consumer."""
+class Place(NamedTuple):
+    """The index of what it is of, and the numbers of a consumer and of a subscription from 1.
+
+    They are 0 where there is one of it for all of them, or one of them.  The consumers of each subscription are counted
+    from 1; where each has a session of its own, the session has the number of its consumer.
+    """
+
+    of: Index
+    consumer: int = 0
+    subscription: int = 0
+
 
 Observer = tuple[str, Monitor]
 """An anomaly, or a name of one's own, and the machine that observes it."""
@@ -70,11 +79,12 @@ Composing and packing these takes about a minute of processor time."""
 class Bounds:
     """What a check is bounded by.
 
-    The messages, the ``consumers`` of the queue (each with a session and a connection of its own, or all of them in
-    ``one_session``), the faults that may happen, how many of them in all (``None``: any number), the ``actions``:
-    those optional events of the application that are to be considered too, and the events that this check goes
-    ``without``: a timer that never fires, an application that never acknowledges.  Faults may be given by their names;
-    any collection of them will do.
+    The messages, the ``subscriptions`` to each of which every message goes (or the queues that it is routed to), how
+    many of them, the last ones, are ``non_durable`` whatever the others are, the ``consumers`` of each (each with a
+    session and a connection of its own, or all of them in ``one_session``), the faults that may happen, how many of
+    them in all (``None``: any number), the ``actions``: those optional events of the application that are to be
+    considered too, and the events that this check goes ``without``: a timer that never fires, an application that
+    never acknowledges.  Faults may be given by their names; any collection of them will do.
 
     Raises :class:`InputError` for a number out of range, a fault that does not exist, and whatever is no set of names.
     """
@@ -86,10 +96,16 @@ class Bounds:
     without: frozenset[str] = frozenset()
     consumers: int = 1
     one_session: bool = False
+    subscriptions: int = 1
+    non_durable: int = 0
 
     def __post_init__(self) -> None:
         check_number("messages", self.messages, optional=False)
         check_number("consumers", self.consumers, optional=False)
+        check_number("subscriptions", self.subscriptions, optional=False)
+        check_number("non_durable", self.non_durable, 0, optional=False)
+        if self.non_durable and self.non_durable >= self.subscriptions:
+            raise InputError("non_durable is how many of several subscriptions are; for all of them set destination")
         check_number("max_faults", self.max_faults, 0)
         if self.max_faults is not None and self.max_faults > _MOST_FAULTS:
             raise InputError(
@@ -106,15 +122,17 @@ class Bounds:
 
     @property
     def sessions(self) -> int:
-        """How many sessions the consumers have."""
+        """How many sessions the consumers of a subscription have."""
         return 1 if self.one_session else self.consumers
 
     def as_dict(self) -> dict[str, Any]:
-        """The bounds as plain JSON values; what is left out is one consumer, a session for each, and no event."""
+        """The bounds as plain JSON values; what is left out is one of them, a session for each, and no event."""
         return {
             "messages": self.messages,
             **({"consumers": self.consumers} if self.consumers > 1 else {}),
             **({"one_session": True} if self.one_session else {}),
+            **({"subscriptions": self.subscriptions} if self.subscriptions > 1 else {}),
+            **({"non_durable": self.non_durable} if self.non_durable else {}),
             "faults": [fault.value for fault in Fault if fault in self.faults],
             "max_faults": self.max_faults,
             **({"actions": sorted(self.actions)} if self.actions else {}),
@@ -140,11 +158,17 @@ class Instance:
     marked: frozenset[str] = frozenset()
     marked_at_rest: frozenset[str] = frozenset()
     consumer: int = 0
+    subscription: int = 0
+
+    @property
+    def place(self) -> Place:
+        """Where it is."""
+        return Place(self.index, self.consumer, self.subscription)
 
     @property
     def label(self) -> str:
-        """``entry(m1)``, ``broker``, ``delivery(m1,c2)`` at the second consumer."""
-        return _label(self.fsm.name, self.index, self.consumer)
+        """``entry(m1)``, ``broker``, ``delivery(m1,c2)`` at the second consumer, ``entry(m1,s2)`` in a subscription."""
+        return _label(self.fsm.name, self.place)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -167,11 +191,20 @@ class NetworkEvent:
     may_never_happen: bool
     participants: tuple[Participant, ...]
     consumer: int = 0
+    subscription: int = 0
+
+    @property
+    def place(self) -> Place:
+        """Where it happens."""
+        return Place(self.index, self.consumer, self.subscription)
 
     @property
     def label(self) -> str:
-        """``send(m1)``, ``accept(m1#2)`` (the second copy), ``arrive(m1,c2)`` (at a consumer), ``broker_crash``."""
-        return _label(self.name, self.index, self.consumer)
+        """``send(m1)``, ``accept(m1#2)`` (the second copy), ``arrive(m1,c2)`` (at a consumer), ``broker_crash``.
+
+        ``expired(m1,s2)`` is in the second subscription, ``arrive(m1,s2,c1)`` at the first consumer of that.
+        """
+        return _label(self.name, self.place)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -205,9 +238,11 @@ class Network:
         return tuple(after)
 
 
-def _label(name: str, index: Index, consumer: int) -> str:
+def _label(name: str, place: Place) -> str:
+    index, consumer, subscription = place
     copy = f"#{index[1]}" if len(index) > 1 and index[1] > 1 else ""
-    parts = [*([f"m{index[0]}{copy}"] if index else []), *([f"c{consumer}"] if consumer else [])]
+    parts = [f"m{index[0]}{copy}" if index else "", f"s{subscription}" if subscription else ""]
+    parts = [part for part in (*parts, f"c{consumer}" if consumer else "") if part]
     return f"{name}({','.join(parts)})" if parts else name
 
 
@@ -238,24 +273,36 @@ def compose(
 
 
 def environments(
-    specification: Specification, configuration: Configuration, bounds: Bounds
+    specification: Specification, configuration: Configuration, bounds: Bounds, subscription: int = 1
 ) -> tuple[Mapping[str, object], ...]:
-    """What the conditions of rows read, for the first copy of a message and, if there is one, the second."""
+    """What the conditions of rows read, for the first copy of a message and, if there is one, the second.
+
+    What there is one of for all subscriptions reads the first, which is durable if any of them is.
+    """
     copies = _copies(configuration)
+    every = routes(configuration, bounds)
+    beside = [one.destination for number, one in enumerate(every, start=1) if number != subscription]
     return tuple(
         specification.environment(
-            configuration,
+            every[subscription - 1],
             faults=bounds.faults,
             max_faults=bounds.max_faults,
             messages=bounds.messages,
             consumers=bounds.consumers,
             sessions=bounds.sessions,
+            durable_beside=any(one is not Destination.NON_DURABLE_SUBSCRIPTION for one in beside),
             copy=copy,
             copies=bounds.messages * copies,
             repeats=None if bounds.actions else bounds.max_faults,
         )
         for copy in range(1, copies + 1)
     )
+
+
+def routes(configuration: Configuration, bounds: Bounds) -> tuple[Configuration, ...]:
+    """``configuration`` as it is for each subscription, in their order."""
+    last = dataclasses.replace(configuration, destination=Destination.NON_DURABLE_SUBSCRIPTION)
+    return (configuration,) * (bounds.subscriptions - bounds.non_durable) + (last,) * bounds.non_durable
 
 
 def _copies(configuration: Configuration) -> int:
@@ -275,7 +322,11 @@ class _Composer:
         self.bounds = bounds
         self.observers = observers
         self.copies = _copies(configuration)
-        self.environments = environments(specification, configuration, bounds)
+        self.environments = {
+            (copy, s): environment
+            for s in self._subscriptions
+            for copy, environment in enumerate(environments(specification, configuration, bounds, s or 1), start=1)
+        }
         self.kinds = {name: event.per for name, event in specification.events.items()}
         self._composed: dict[tuple[str, str], dict[Place, Fsm]] = {}
 
@@ -287,7 +338,7 @@ class _Composer:
     def _refuse_too_many(self) -> None:
         """Events that cannot be numbered, or machines that would take hours, before any of them is made."""
         of_message = [e for e in self.specification.events.values() if e.per.whole is not IndexKind.SYSTEM]
-        copies = self.copies * self.bounds.consumers
+        copies = self.copies * self.bounds.consumers * self.bounds.subscriptions
         most = _MOST_EVENTS // max(1, len(of_message) * copies)
         machines = [*self.specification.machines.values(), *(monitor.machine for _, monitor in self.observers)]
         machines = [machine for machine in machines if machine.per.whole is not IndexKind.SYSTEM]
@@ -301,7 +352,12 @@ class _Composer:
     def _places(self, per: IndexKind) -> list[Place]:
         several = per.of_consumer and (self.bounds.sessions if per is IndexKind.SESSION else self.bounds.consumers) > 1
         consumers = range(1, self.bounds.consumers + 1) if several else (0,)
-        return [(index, consumer) for index in self._indices(per.whole) for consumer in consumers]
+        indices, subscriptions = self._indices(per.whole), self._subscriptions if per.of_subscription else (0,)
+        return [Place(index, consumer, s) for index in indices for s in subscriptions for consumer in consumers]
+
+    @property
+    def _subscriptions(self) -> Sequence[int]:
+        return range(1, self.bounds.subscriptions + 1) if self.bounds.subscriptions > 1 else (0,)
 
     def _indices(self, per: IndexKind) -> list[Index]:
         messages = range(1, self.bounds.messages + 1)
@@ -314,33 +370,32 @@ class _Composer:
     def _fsms(self, machine: Machine) -> dict[Place, Fsm]:
         name = (machine.file, machine.name)
         if name not in self._composed:
-            by_copy = {
-                copy: hold(
-                    machine,
-                    machine.fsm(environment),
-                    self.bounds.consumers,
-                    self.kinds,
-                    one_session=self.bounds.one_session,
-                )
-                for copy, environment in enumerate(self.environments, start=1)
-            }
-            places = self._places(machine.per)
-            self._composed[name] = {place: by_copy[place[0][1] if len(place[0]) > 1 else 1] for place in places}
+            fsms = {key: self._fsm(machine, environment) for key, environment in self.environments.items()}
+            self._composed[name] = {place: fsms[self._read_by(place)] for place in self._places(machine.per)}
         return self._composed[name]
+
+    def _fsm(self, machine: Machine, environment: Mapping[str, object]) -> Fsm:
+        fsm = machine.fsm(environment)
+        return hold(machine, fsm, self.bounds.consumers, self.kinds, one_session=self.bounds.one_session)
+
+    def _read_by(self, place: Place) -> tuple[int, int]:
+        """The copy and the subscription of which the machine at ``place`` reads."""
+        copy = place.of[1] if len(place.of) > 1 else 1
+        return copy, place.subscription or self._subscriptions[0]
 
     def _system(self) -> Iterator[Instance]:
         for machine in self.specification.machines.values():
-            for (index, consumer), fsm in self._fsms(machine).items():
-                yield Instance(fsm, index, consumer=consumer)
+            for (index, consumer, subscription), fsm in self._fsms(machine).items():
+                yield Instance(fsm, index, consumer=consumer, subscription=subscription)
 
     def _monitors(self) -> Iterator[Instance]:
         for name, monitor in self.observers:
-            for (index, consumer), fsm in self._fsms(monitor.machine).items():
+            for (index, consumer, subscription), fsm in self._fsms(monitor.machine).items():
                 marked, at_rest = (
                     frozenset(state for state in fsm.states if base_state(state) in states)
                     for states in (monitor.marked, monitor.marked_at_rest)
                 )
-                yield Instance(fsm, index, name, marked, at_rest, consumer)
+                yield Instance(fsm, index, name, marked, at_rest, consumer, subscription)
 
     def _events(self, instances: tuple[Instance, ...]) -> Iterator[NetworkEvent]:
         listeners = _listeners(instances, one_session=self.bounds.one_session)
@@ -357,9 +412,13 @@ class _Composer:
 
     def _owner_has_a_row(self, machine: Machine, name: str, place: Place) -> bool:
         fsms = self._fsms(machine)
-        index, consumer = next(iter(fsms))
-        fsm = fsms[place[0][: len(index)], place[1] if consumer else 0]
-        return any(fsm.has_transition(event) for event in fsm.alphabet if event.is_of(name, place[1]))
+        first = next(iter(fsms))
+        index, consumer = place.of[: len(first.of)], place.consumer if first.consumer else 0
+        subscriptions = (place.subscription,) if place.subscription and first.subscription else self._subscriptions
+        owners = [fsms[Place(index, consumer, s)] for s in (subscriptions if first.subscription else (0,))]
+        return any(
+            fsm.has_transition(event) for fsm in owners for event in fsm.alphabet if event.is_of(name, place.consumer)
+        )
 
     def _event(
         self,
@@ -372,7 +431,7 @@ class _Composer:
         parts = listeners.of(place)
         parts.sort(key=lambda part: instances[part.instance].fsm.name != owner.name)
         may_never_happen = name in set(Fault) or self.specification.events[name].optional
-        return NetworkEvent(name, place[0], may_never_happen, tuple(parts), place[1])
+        return NetworkEvent(name, place.of, may_never_happen, tuple(parts), place.consumer, place.subscription)
 
 
 class _Listeners:
@@ -386,18 +445,18 @@ class _Listeners:
 
     def add(self, place: Place, part: Participant) -> None:
         """Add a machine at ``place``."""
-        among = self._own[place[0][:1]] if part.event.relation is Relation.OWN else self._others
+        among = self._own[place.of[:1]] if part.event.relation is Relation.OWN else self._others
         among.append((self._count, place, part))
         self._count += 1
 
     def of(self, its: Place) -> list[Participant]:
         """Which machines hear the event at the place ``its``, in the order in which they were added."""
-        message = its[0][:1]
+        message = its.of[:1]
         own = [*self._own[()], *self._own[message]] if message else [mine for of in self._own.values() for mine in of]
         found = sorted(
             (number, part)
             for number, mine, part in (*own, *self._others)
-            if part.event.consumer in {0, its[1]}
+            if part.event.consumer in {0, its.consumer}
             and concerns(part.event.relation, mine, its, one_session=self._one_session)
         )
         return [part for _, part in found]
@@ -409,18 +468,20 @@ def _listeners(instances: tuple[Instance, ...], *, one_session: bool) -> Mapping
     for number, instance in enumerate(instances):
         for name, events in instance.fsm.reactive_events.items():
             for event in events:
-                found[name].add((instance.index, instance.consumer), Participant(number, event))
+                found[name].add(instance.place, Participant(number, event))
     return found
 
 
 def concerns(relation: Relation, mine: Place, its: Place, *, one_session: bool = False) -> bool:
     """Whether an event at the place ``its`` stands to the machine at the place ``mine`` in this relation.
 
-    Different consumers have different sessions, or are all in ``one_session``.
+    Different consumers have different sessions, or those of a subscription are all in ``one_session``.
     """
-    common = min(len(mine[0]), len(its[0]))
-    here, there = mine[0][:common], its[0][:common]
-    elsewhere = bool(mine[1] and its[1] and mine[1] != its[1])
+    common = min(len(mine.of), len(its.of))
+    here, there = mine.of[:common], its.of[:common]
+    if mine.subscription and its.subscription and mine.subscription != its.subscription:
+        return relation is Relation.OTHER_SUBSCRIPTION and here == there
+    elsewhere = bool(mine.consumer and its.consumer and mine.consumer != its.consumer)
     in_session = one_session or not elsewhere
     holds: Mapping[Relation, bool] = {
         Relation.OWN: here == there and not elsewhere,
@@ -431,5 +492,6 @@ def concerns(relation: Relation, mine: Place, its: Place, *, one_session: bool =
         Relation.LATER_BESIDE: there > here and elsewhere and in_session,
         Relation.ELSEWHERE: here == there and elsewhere,
         Relation.OTHER_ELSEWHERE: here != there and elsewhere,
+        Relation.OTHER_SUBSCRIPTION: False,
     }
     return holds[relation]

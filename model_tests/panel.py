@@ -42,6 +42,8 @@ def system_of(  # noqa: PLR0913 - bounds of a check, and settings
     without: str = "",
     consumers: int = 1,
     one_session: bool = False,
+    subscriptions: int = 1,
+    non_durable: int = 0,
     **settings: object,
 ) -> System:
     """A system of any settings; all faults are considered, one at a time, unless others are said."""
@@ -53,6 +55,8 @@ def system_of(  # noqa: PLR0913 - bounds of a check, and settings
         without=frozenset(without.split()),
         consumers=consumers,
         one_session=one_session,
+        subscriptions=subscriptions,
+        non_durable=non_durable,
     )
     return System(profile, tuple(sorted(settings.items())), bounds)
 
@@ -84,6 +88,7 @@ def _panel() -> Iterator[System]:
     yield from _repeating()
     yield from _recovering()
     yield from _three_messages()
+    yield from _routed()
 
 
 def _acknowledging() -> Iterator[System]:
@@ -504,6 +509,15 @@ def _three_messages() -> Iterator[System]:
         yield system_of(**bare, **individual, actions=action, messages=3, faults=0)
     yield system_of(**bare, **_TRANSACTED, prefetch=2, messages=3, faults=0)
     yield system_of(**bare, ack_mode="CLIENT_ACKNOWLEDGE", messages=3, faults=0)
+
+
+def _routed() -> Iterator[System]:
+    ids: Mapping[str, Any] = {"resend_in_doubt": True, "duplicate_detection": True}
+    for away, mode in product((0, 1), ("NO_ACKNOWLEDGE", "SESSION_TRANSACTED")):
+        routed: Mapping[str, Any] = {"subscriptions": 2, "non_durable": away, "destination": "durable_subscription"}
+        yield system_of(of=(Fault.BROKER_CRASH,), ack_mode=mode, **routed)
+        yield system_of(of=(Fault.BROKER_CRASH,), ack_mode=mode, duplicate_detection=True, **routed)
+        yield system_of(of=(Fault.PRODUCER_LINK_LOSS,), ack_mode=mode, **routed, **ids)
 
 
 def panel(specification: Specification) -> tuple[System, ...]:

@@ -51,6 +51,8 @@ def read_bounds(data: Mapping[str, Any]) -> Bounds:
         without=frozenset(data.get("without", ())),
         consumers=data.get("consumers", 1),
         one_session=data.get("one_session", False),
+        subscriptions=data.get("subscriptions", 1),
+        non_durable=data.get("non_durable", 0),
     )
 
 

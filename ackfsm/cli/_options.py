@@ -185,6 +185,20 @@ def add_bounds(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="the consumers belong to one session (default: each to one of its own)",
     )
+    parser.add_argument(
+        "--subscriptions",
+        metavar="N",
+        type=at_least(1),
+        default=1,
+        help="to how many subscriptions, or queues, each message goes; each has its consumers (default: 1)",
+    )
+    parser.add_argument(
+        "--non-durable",
+        metavar="N",
+        type=at_least(0),
+        default=0,
+        help="how many of these subscriptions are not durable, whatever the destination is (default: 0)",
+    )
 
 
 def query_from(arguments: argparse.Namespace) -> tuple[Specification, Configuration, Bounds]:
@@ -199,6 +213,8 @@ def query_from(arguments: argparse.Namespace) -> tuple[Specification, Configurat
         without=frozenset(arguments.without),
         consumers=arguments.consumers,
         one_session=arguments.one_session,
+        subscriptions=arguments.subscriptions,
+        non_durable=arguments.non_durable,
     )
     configuration = specification.configure(None, vocabulary, api=arguments.api)
     table = specification.profiles[configuration.profile]

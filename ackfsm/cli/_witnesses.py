@@ -71,13 +71,18 @@ def add_form(parser: argparse.ArgumentParser) -> None:
 
 
 def form_of(arguments: argparse.Namespace) -> Form | None:
-    """The format of the witnesses; ``None`` if none are to be shown.  Raises :class:`InputError` for an unknown one."""
+    """The format of the witnesses; ``None`` if none are to be shown.
+
+    Raises :class:`InputError` for an unknown one, and for a history of several subscriptions.
+    """
     if arguments.anomaly is not None:
         _anomaly(arguments.anomaly)
     if arguments.form is None and arguments.output is None:
         return None if arguments.anomaly is None else Form.STEPS
     output = _output(arguments)
     form = format_of("--as", arguments.form, output, _ENDINGS, Form.STEPS)
+    if form is Form.HISTORY and arguments.subscriptions > 1:
+        raise InputError("a history is of one subscription; leave --subscriptions out, or choose another form (--as)")
     if output is not None:
         check_place(output)
     return form

@@ -10,7 +10,7 @@ from typing import Any
 from ackfsm.explore import Step, Witness
 from ackfsm.network import Index
 from ackfsm.tables import Event, Lane, Specification
-from ackfsm.terms import Configuration, Fault
+from ackfsm.terms import Configuration, Fault, InputError
 
 __all__ = ["run_history", "witness_history"]
 
@@ -35,7 +35,13 @@ _NEMESIS = "nemesis"
 
 
 def witness_history(specification: Specification, witness: Witness) -> str:
-    """``witness`` as a history; see :func:`run_history`."""
+    """``witness`` as a history; see :func:`run_history`.
+
+    Raises :class:`InputError` for one of several subscriptions: a history has one name for a message, and would show
+    what each of them is delivered as deliveries of the same one.
+    """
+    if witness.network.bounds.subscriptions > 1:
+        raise InputError("a history is of one subscription; leave --subscriptions out")
     return run_history(
         specification,
         witness.network.configuration,

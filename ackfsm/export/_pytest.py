@@ -95,6 +95,10 @@ def _bounds(bounds: Bounds) -> Iterator[str]:
         yield f"        consumers={bounds.consumers},"
     if bounds.one_session:
         yield "        one_session=True,"
+    if bounds.subscriptions > 1:
+        yield f"        subscriptions={bounds.subscriptions},"
+    if bounds.non_durable:
+        yield f"        non_durable={bounds.non_durable},"
     yield f"        faults={_faults(bounds.faults)},"
     yield f"        max_faults={bounds.max_faults},"
     for name in ("actions", "without"):

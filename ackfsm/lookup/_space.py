@@ -21,6 +21,7 @@ _FREE: Final[Mapping[str, tuple[Any, ...]]] = {
     "messages": (2, 1),
     "consumers": (1, 2),
     "sessions": (1, 2),
+    "durable_beside": (False, True),
     "faults": (frozenset(Fault), frozenset()),
     "max_faults": (None, 0),
 }

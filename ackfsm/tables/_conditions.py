@@ -24,6 +24,7 @@ STATIC_NAMES: Mapping[str, tuple[type, bool]] = {
     "messages": (int, False),
     "consumers": (int, False),
     "sessions": (int, False),
+    "durable_beside": (bool, False),
     "faults": (frozenset, False),
     "max_faults": (int, True),
     "window": (int, True),
@@ -32,6 +33,8 @@ STATIC_NAMES: Mapping[str, tuple[type, bool]] = {
     "attempts": (int, True),
 }
 """Names besides the settings: the number of this copy (from 1), and the bounds of a check.
+
+``durable_beside`` is whether the message goes to another subscription too, which is durable.
 
 Each with its type and whether it may be ``None``.  The last four are settings, cut to what a check can
 reach (:data:`BOUND_SETTINGS`).

@@ -111,16 +111,13 @@ class _Check:
             place = places[event]
             if known is None:
                 raise SpecError(f"{place}: {machine.name} reacts to {event.name!r}; declare it in events.yaml")
-            if event.relation is Relation.ELSEWHERE and not (machine.per.of_consumer and known.per.of_consumer):
-                raise SpecError(f"{place}: {machine.name}: {event} has no other consumer; drop ({event.relation})")
-            per_message = IndexKind.SYSTEM not in (machine.per.whole, known.per.whole)
-            if event.relation not in {Relation.OWN, Relation.ELSEWHERE} and not per_message:
-                raise SpecError(f"{place}: {machine.name}: {event} has no other index; drop ({event.relation})")
+            if (missing := _missing(event.relation, machine.per, known.per)) is not None:
+                raise SpecError(f"{place}: {machine.name}: {event} has no other {missing}; drop ({event.relation})")
         for name in machine.owns:
             if name not in {event.name for event in machine.alphabet if event.relation is Relation.OWN}:
                 raise SpecError(f"{machine.file}:{machine.line}: {machine.name} owns {name} but has no row for it")
             per = self.specification.events[name].per
-            if not machine.per.contains(per):
+            if not machine.per.contains(per) and not machine.per.is_part_of(per):
                 sentence = (
                     f"{machine.name} is per {machine.per} and owns {name}, which is per {per}; give it a coarser owner"
                 )
@@ -175,6 +172,15 @@ class _Check:
         for name in document.data:
             if name not in used:
                 raise document.error((name,), f"the {kind} {name} is unused ({why}); delete it")
+
+
+def _missing(relation: Relation, mine: IndexKind, its: IndexKind) -> str | None:
+    """What there is one of alone, so that no event of the kind ``its`` stands in this relation to a machine."""
+    if relation is Relation.ELSEWHERE and not (mine.of_consumer and its.of_consumer):
+        return "consumer"
+    if relation is Relation.OTHER_SUBSCRIPTION and not (mine.of_subscription and its.of_subscription):
+        return "subscription"
+    return "index" if not relation.of_the_same and IndexKind.SYSTEM in (mine.whole, its.whole) else None
 
 
 _HAPPENS = re.compile(r"happens\((?P<event>.*)\)")

@@ -38,13 +38,16 @@ __all__ = [
 class IndexKind(StrEnum):
     """What a machine or an event exists once for (``per`` in the tables).
 
-    For the system, each message, each copy of a message; for each session that consumes, each consumer, or each
-    message or copy at a consumer.
+    For the system, each message, each copy of a message; for each subscription, or each message or copy that is routed
+    to one; for each session that consumes, each consumer, or each message or copy at a consumer.
     """
 
     SYSTEM = "system"
     MESSAGE = "message"
     COPY = "copy"
+    SUBSCRIPTION = "subscription"
+    ROUTED_MESSAGE = "routed_message"
+    ROUTED_COPY = "routed_copy"
     SESSION = "session"
     CONSUMER = "consumer"
     RECEPTION = "reception"
@@ -56,17 +59,36 @@ class IndexKind(StrEnum):
         return self in _OF_CONSUMER
 
     @property
+    def of_subscription(self) -> bool:
+        """Whether there is one for each subscription: a consumer belongs to one."""
+        return self in _OF_SUBSCRIPTION or self.of_consumer
+
+    @property
     def whole(self) -> IndexKind:
-        """What it is where there is one consumer: the system, each message, each copy."""
-        return _OF_CONSUMER.get(self, self)
+        """What it is where there is one consumer of one subscription: the system, each message, each copy."""
+        return _OF_CONSUMER.get(self, _OF_SUBSCRIPTION.get(self, self))
 
     def contains(self, other: IndexKind) -> bool:
         """Whether each of ``other`` belongs to one of this kind, as the copies of a message do to the message."""
         order = (IndexKind.SYSTEM, IndexKind.MESSAGE, IndexKind.COPY)
         if (self, other) == (IndexKind.CONSUMER, IndexKind.SESSION):
             return False
-        return order.index(self.whole) <= order.index(other.whole) and self.of_consumer <= other.of_consumer
+        finer = self.of_consumer <= other.of_consumer and self.of_subscription <= other.of_subscription
+        return finer and order.index(self.whole) <= order.index(other.whole)
 
+    def is_part_of(self, other: IndexKind) -> bool:
+        """Whether one of ``other`` has several of this kind, one for each subscription."""
+        whole = _OF_SUBSCRIPTION.get(self)
+        return whole is not None and not other.of_subscription and whole.contains(other)
+
+
+_OF_SUBSCRIPTION: Mapping[IndexKind, IndexKind] = MappingProxyType(
+    {
+        IndexKind.SUBSCRIPTION: IndexKind.SYSTEM,
+        IndexKind.ROUTED_MESSAGE: IndexKind.MESSAGE,
+        IndexKind.ROUTED_COPY: IndexKind.COPY,
+    }
+)
 
 _OF_CONSUMER: Mapping[IndexKind, IndexKind] = MappingProxyType(
     {
@@ -83,7 +105,8 @@ class Relation(StrEnum):
 
     ``elsewhere`` is the event of the same message or copy at another consumer, ``other_elsewhere`` that of another one
     there; the rest are of the same session, where machine and event have one.  ``later_here`` and ``later_beside``
-    tell apart what a session does: at the same consumer, or at another one of its consumers.
+    tell apart what a session does: at the same consumer, or at another one of its consumers.  All these are of the same
+    subscription; ``other_subscription`` is the event of the same message or copy in another one.
     """
 
     OWN = "own"
@@ -94,6 +117,12 @@ class Relation(StrEnum):
     LATER_BESIDE = "later_beside"
     ELSEWHERE = "elsewhere"
     OTHER_ELSEWHERE = "other_elsewhere"
+    OTHER_SUBSCRIPTION = "other_subscription"
+
+    @property
+    def of_the_same(self) -> bool:
+        """Whether the event is one of the same message or copy."""
+        return self in {Relation.OWN, Relation.ELSEWHERE, Relation.OTHER_SUBSCRIPTION}
 
 
 class RowKind(StrEnum):

@@ -272,18 +272,20 @@ class Specification:
         messages: int = 1,
         consumers: int = 1,
         sessions: int = 1,
+        durable_beside: bool = False,
         copy: int = 1,
         copies: int | None = None,
         repeats: int | None = None,
     ) -> dict[str, Any]:
         """What conditions read: the settings, the bounds of a check, and the number of a copy (from 1).
 
-        ``copies`` is how many copies of messages there can be in all, ``repeats`` how often a message can be
-        redelivered; ``None`` for no bound.
+        ``consumers`` and ``sessions`` are those of one subscription, ``durable_beside`` is whether there is another
+        one, which is durable.  ``copies`` is how many copies of messages there can be in all, ``repeats`` how often a
+        message can be redelivered; ``None`` for no bound.
         """
         settings = {field.name: getattr(configuration, field.name) for field in dataclasses.fields(configuration)}
         bounds = {"faults": frozenset(faults), "max_faults": max_faults, "messages": messages, "consumers": consumers}
-        bounds |= {"sessions": sessions, "copy": copy}
+        bounds |= {"sessions": sessions, "durable_beside": durable_beside, "copy": copy}
         return settings | bounds | _counter_bounds(configuration, copies, repeats)
 
     def meaning(self, name: str) -> str:

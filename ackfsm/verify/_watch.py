@@ -78,6 +78,10 @@ def _property_watchers(specification: Specification, configuration: Configuratio
             yield Watcher(anomaly, monitor.machine.fsm(settings), monitor.marked, monitor.marked_at_rest)
 
 
+_OF_A_MESSAGE = (IndexKind.MESSAGE, IndexKind.ROUTED_MESSAGE)
+"""A history is one of one subscription, so that these are the same."""
+
+
 def _check_observable(monitor: Monitor, specification: Specification) -> None:
     """Refuse a monitor of a recorded event that is no observable of one message, as it would never see it."""
     machine = monitor.machine
@@ -85,7 +89,7 @@ def _check_observable(monitor: Monitor, specification: Specification) -> None:
     for event in machine.alphabet:
         shown_as = specification.events[event.name].recorded
         in_vain = shown_as is not None and event.name not in OBSERVABLES and shown_as not in watched
-        if in_vain or machine.per is not IndexKind.MESSAGE or event.relation is not Relation.OWN:
+        if in_vain or machine.per not in _OF_A_MESSAGE or event.relation is not Relation.OWN:
             raise SpecError(
                 f"{machine.file}:{machine.line}: {machine.name} reacts to {event}, "
                 "which is no observable of one message of a history; use one that is"

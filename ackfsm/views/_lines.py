@@ -25,6 +25,9 @@ def query_lines(network: Network) -> Text:
     messages = f"{bounds.messages} message" + "s" * (bounds.messages > 1)
     if bounds.consumers > 1:
         messages += f", {bounds.consumers} consumers" + " of one session" * bounds.one_session
+    if bounds.subscriptions > 1:
+        messages += f", each to {bounds.subscriptions} subscriptions"
+        messages += f", {bounds.non_durable} of them not durable" if bounds.non_durable else ""
     return Text.assemble(
         (f"{config.profile}", "bold"),
         f": {config.delivery_mode}, {config.send_mode} send, {config.ack_mode}, {config.consumption}\n",

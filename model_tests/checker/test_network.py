@@ -1,8 +1,9 @@
 """Composition: which machines there are, who takes part in what, who decides what exists, and how a state is packed."""
 
 import dataclasses
+import itertools
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -16,7 +17,7 @@ from ackfsm.explore.search.options import SearchOptions, Tuning
 from ackfsm.explore.search.search import Search
 from ackfsm.network import Bounds, Index, Network, Place, compose, concerns
 from ackfsm.tables import EventRef, RowKind, Specification
-from ackfsm.terms import Anomaly, Configuration, Fault, InputError
+from ackfsm.terms import Anomaly, Configuration, Destination, Fault, InputError
 from model_tests.support.tables import bounds, configurations, networks, shipped, small_spec, unpacked
 
 
@@ -111,6 +112,75 @@ def test_there_is_one_machine_and_one_event_for_each_index(
         instance.replace(name := instance.partition("(")[0], events.get(name, "hand")) for instance in machines.split()
     ]
     assert [event.label for event in network.events] == names
+
+
+ROUTED = """
+whole: {per: copy, means: x, owns: [take], states: {a: {take: {to: a, because: x, source: model}}}}
+each: {per: subscription, means: x, owns: [lose], states: {a: {lose: {to: a, because: x, source: model}}}}
+message: {per: routed_message, means: x, owns: [read], states: {a: {read: {to: a, because: x, source: model}}}}
+copy:
+  per: routed_copy
+  means: x
+  owns: [store]
+  states:
+    a:
+      store, read(other_subscription): {to: a, because: x, source: model}
+delivery: {per: delivery, means: x, owns: [hand], states: {a: {hand: {to: a, because: x, source: model}}}}
+feels:
+  per: delivery
+  means: x
+  states:
+    a:
+      take, store, lose, hand(elsewhere): {to: a, because: x, source: model}
+all:
+  per: system
+  means: x
+  states:
+    a:
+      take, store, read, hand, lose: {to: a, because: x, source: model}
+"""
+ROUTED_EVENTS = """
+take: {per: copy, lane: broker, means: x}
+lose: {per: subscription, lane: broker, means: x}
+read: {per: routed_message, lane: broker, means: x}
+store: {per: routed_copy, lane: broker, means: x}
+hand: {per: delivery, lane: broker, means: x}
+"""
+
+
+def test_a_message_has_a_copy_in_each_subscription_and_consumers_belong_to_one(tmp_path: Path) -> None:
+    network = small(tmp_path, ROUTED, ROUTED_EVENTS, Bounds(subscriptions=2, consumers=2))
+    labels = "take(m1) lose(s1) lose(s2) read(m1,s1) read(m1,s2) store(m1,s1) store(m1,s2)"
+    handed = [f"hand(m1,s{s},c{c})" for s in (1, 2) for c in (1, 2)]
+    assert [event.label for event in network.events] == [*labels.split(), *handed]
+    consuming = [f"feels(m1,s{s},c{c})" for s in (1, 2) for c in (1, 2)]
+    assert takes_part(network, "take(m1)") == dict.fromkeys(["whole(m1)", *consuming, "all"], "take")
+    assert takes_part(network, "lose(s2)") == dict.fromkeys(["each(s2)", *consuming[2:], "all"], "lose")
+    assert takes_part(network, "store(m1,s2)") == dict.fromkeys(["copy(m1,s2)", *consuming[2:], "all"], "store")
+    assert takes_part(network, "read(m1,s2)") == {
+        "message(m1,s2)": "read",
+        "copy(m1,s1)": "read(other_subscription)",
+        "all": "read",
+    }
+    assert takes_part(network, "hand(m1,s2,c1)") == {
+        "delivery(m1,s2,c1)": "hand",
+        "feels(m1,s2,c2)": "hand(elsewhere)",
+        "all": "hand",
+    }
+
+
+def test_what_happens_in_all_subscriptions_at_once_exists_if_the_machine_of_one_has_a_row(tmp_path: Path) -> None:
+    machines = """
+copy:
+  per: routed_copy
+  means: x
+  owns: [take]
+  states: {a: {take: [{to: a, when: destination == 'queue', because: x, source: model}, {ignore: x, source: model}]}}
+"""
+    events = "take: {per: copy, lane: broker, means: x}"
+    network = small(tmp_path, machines, events, Bounds(subscriptions=2, non_durable=1))
+    assert [event.label for event in network.events] == ["take(m1)"]
+    assert takes_part(network, "take(m1)") == {"copy(m1,s1)": "take"}
 
 
 WATCHERS = """
@@ -314,6 +384,10 @@ STRANGE_BOUNDS: list[tuple[dict[str, Any], str]] = [
     ({"actions": {1}}, "actions cannot have 1; all that is in it are names"),
     ({"consumers": 2, "one_session": 1}, "one_session cannot be 1; it is true or false"),
     ({"one_session": True}, "one consumer is in one session as it is; one_session is for several consumers"),
+    ({"subscriptions": 0}, "subscriptions cannot be 0; it is a whole number from 1"),
+    ({"non_durable": -1}, "non_durable cannot be -1; it is a whole number from 0"),
+    ({"non_durable": 1}, "non_durable is how many of several subscriptions are; for all of them set destination"),
+    ({"subscriptions": 2, "non_durable": 2}, "non_durable is how many of several subscriptions are; for all of them"),
     ({"without": 7}, "without cannot be 7; it is a set of names, in Python {'name'}"),
 ]
 
@@ -395,21 +469,31 @@ class _Reference:
         machines += [monitor.machine for prop in specification.properties.values() for monitor in prop.monitors]
         machines += [specification.monitors[name].machine for name in specification.guarantees.monitors]
         by_copy = {}
-        for copy in range(1, self.copies + 1):
+        routed = limits.subscriptions > 1
+        for copy, subscription in itertools.product(range(1, self.copies + 1), range(1, limits.subscriptions + 1)):
+            durable = [configuration.destination != "non_durable_subscription"] * (
+                limits.subscriptions - limits.non_durable
+            ) + [False] * limits.non_durable
+            away = subscription > limits.subscriptions - limits.non_durable
             environment = specification.environment(
-                configuration,
+                dataclasses.replace(configuration, destination=Destination.NON_DURABLE_SUBSCRIPTION)
+                if away
+                else configuration,
                 faults=limits.faults,
                 max_faults=limits.max_faults,
                 messages=limits.messages,
                 consumers=limits.consumers,
                 sessions=1 if limits.one_session else limits.consumers,
+                durable_beside=any(durable[: subscription - 1]) or any(durable[subscription:]),
                 copy=copy,
                 copies=limits.messages * self.copies,
                 repeats=None if limits.actions else limits.max_faults,
             )
-            by_copy[copy] = {machine.name: machine.fsm(environment) for machine in machines}
+            by_copy[copy, subscription if routed else 0] = {m.name: m.fsm(environment) for m in machines}
         self.fsms = {
-            (machine.name, place): by_copy[place[0][1] if len(place[0]) == 2 else 1][machine.name]
+            (machine.name, place): by_copy[place[0][1] if len(place[0]) == 2 else 1, place[2] or int(routed)][
+                machine.name
+            ]
             for machine in machines
             for place in self.places(machine.per)
         }
@@ -437,25 +521,34 @@ class _Reference:
         copies = [(m, c) for m in messages for c in range(1, self.copies + 1)]
         of_message: list[Index] = [(m,) for m in messages]
         consumers = range(1, self.limits.consumers + 1) if self.limits.consumers > 1 else [0]
-        by_per: dict[str, list[Place]] = {
-            "system": [((), 0)],
-            "message": [(index, 0) for index in of_message],
-            "copy": [(index, 0) for index in copies],
-            "session": [((), k) for k in ([0] if self.limits.one_session else consumers)],
-            "consumer": [((), k) for k in consumers],
-            "reception": [(index, k) for index in of_message for k in consumers],
-            "delivery": [(index, k) for index in copies for k in consumers],
+        routes = range(1, self.limits.subscriptions + 1) if self.limits.subscriptions > 1 else [0]
+        by_per: dict[str, Iterable[tuple[Index, int, int]]] = {
+            "system": [((), 0, 0)],
+            "message": [(index, 0, 0) for index in of_message],
+            "copy": [(index, 0, 0) for index in copies],
+            "subscription": [((), 0, s) for s in routes],
+            "routed_message": [(index, 0, s) for index in of_message for s in routes],
+            "routed_copy": [(index, 0, s) for index in copies for s in routes],
+            "session": [((), k, s) for s in routes for k in ([0] if self.limits.one_session else consumers)],
+            "consumer": [((), k, s) for s in routes for k in consumers],
+            "reception": [(index, k, s) for index in of_message for s in routes for k in consumers],
+            "delivery": [(index, k, s) for index in copies for s in routes for k in consumers],
         }
-        return by_per[per]
+        return list(itertools.starmap(Place, by_per[per]))
 
     def can_ever(self, owner: str, name: str, place: Place) -> bool:
-        index, consumer = place
-        (fsm,) = (
+        index, consumer, subscription = place
+        fsms = [
             fsm
-            for (own, (mine, k)), fsm in self.fsms.items()
-            if own == owner and mine == index[: len(mine)] and k in {0, consumer}
-        )
-        return any(row.kind is RowKind.TO for (_, event), row in fsm.rows.items() if event == EventRef(name))
+            for (own, (mine, k, s)), fsm in self.fsms.items()
+            if own == owner
+            and mine == index[: len(mine)]
+            and k in {0, consumer}
+            and (s == subscription or not s * subscription)
+        ]
+        assert len(fsms) == 1 or not subscription, "one machine decides, or those of all subscriptions"
+        rows = [item for fsm in fsms for item in fsm.rows.items()]
+        return any(row.kind is RowKind.TO for (_, event), row in rows if event == EventRef(name))
 
     def states(self, machine: Machine) -> list[str]:
         """All that this machine can be in, with the consumers that hold it."""
@@ -509,6 +602,8 @@ def stands(relation: str, mine: Place, its: Place, *, one_session: bool) -> bool
     """Whether ``its`` is, for a machine at ``mine``, its own place or an earlier, a later, another one."""
     pairs = list(zip(mine[0], its[0], strict=False))
     first = next(((m, i) for m, i in pairs if m != i), None)
+    if mine[2] * its[2] and mine[2] != its[2]:
+        return relation == "other_subscription" and first is None
     if mine[1] and its[1] and mine[1] != its[1]:
         if first is None:
             return relation == "elsewhere"
@@ -523,19 +618,28 @@ def stands(relation: str, mine: Place, its: Place, *, one_session: bool) -> bool
 
 @settings(max_examples=30)
 @given(
-    configurations(), bounds(), st.sampled_from([(1, False), (2, False), (3, False), (2, True), (3, True)]), st.data()
+    configurations(),
+    bounds(),
+    st.sampled_from([(1, False), (2, False), (3, False), (2, True), (3, True)]),
+    st.sampled_from([(1, 0), (1, 0), (2, 0), (2, 1), (3, 1)]),
+    st.data(),
 )
 def test_the_system_is_the_composition_of_its_machines(
-    configuration: Configuration, limits: Bounds, consuming: tuple[int, bool], data: st.DataObject
+    configuration: Configuration,
+    limits: Bounds,
+    consuming: tuple[int, bool],
+    routed: tuple[int, int],
+    data: st.DataObject,
 ) -> None:
     limits = dataclasses.replace(limits, consumers=consuming[0], one_session=consuming[1])
+    limits = dataclasses.replace(limits, subscriptions=routed[0], non_durable=routed[1])
     network, reference = compose(shipped(), configuration, limits), _Reference(shipped(), configuration, limits)
-    places = [(instance.fsm.name, (instance.index, instance.consumer)) for instance in network.instances]
+    places = [(instance.fsm.name, instance.place) for instance in network.instances]
     assert sorted(places) == sorted(reference.fsms)
-    assert sorted((event.name, (event.index, event.consumer)) for event in network.events) == sorted(reference.events)
+    assert sorted((event.name, event.place) for event in network.events) == sorted(reference.events)
     state = network.initial
     for _ in range(20):
-        told = {(event.name, (event.index, event.consumer)): network.step(state, event) for event in network.events}
+        told = {(event.name, event.place): network.step(state, event) for event in network.events}
         by_name = dict(zip(places, state, strict=True))
         for (name, place), step in told.items():
             expected = reference.step(by_name, name, place)

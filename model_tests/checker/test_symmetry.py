@@ -12,7 +12,7 @@ import pytest
 from ackfsm.explore import pack
 from ackfsm.explore.reduction.columns import bits, over_approximate, participant_columns
 from ackfsm.matrix import make_plan
-from ackfsm.network import Bounds, Index, Instance, Network, NetworkEvent, Participant, compose, concerns
+from ackfsm.network import Bounds, Index, Instance, Network, NetworkEvent, Participant, Place, compose, concerns
 from ackfsm.tables import EventRef, Fsm, Relation
 from model_tests.support.tables import row, shipped
 
@@ -100,7 +100,7 @@ def _hearing(instances: Sequence[Instance], index: Index) -> tuple[Participant, 
         Participant(number, event)
         for number, instance in enumerate(instances)
         for event in instance.fsm.alphabet
-        if concerns(event.relation, (instance.index, 0), (index, 0))
+        if concerns(event.relation, instance.place, Place(index))
     )
 
 

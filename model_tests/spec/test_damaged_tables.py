@@ -243,8 +243,9 @@ DAMAGES = {
     ),
     "a machine per nothing": damage(
         BROKER,
-        "'queue' is not one of ['system', 'message', 'copy', 'session', 'consumer', 'reception', 'delivery']",
-        ("per: copy\n  means: one copy", f"{HERE}per: queue\n  means: one copy"),
+        "'queue' is not one of ['system', 'message', 'copy', 'subscription', 'routed_message', 'routed_copy', "
+        "'session', 'consumer', 'reception', 'delivery']",
+        ("per: routed_copy\n  means: one copy", f"{HERE}per: queue\n  means: one copy"),
     ),
     # events and owners
     "an unknown event in a state": damage(
@@ -298,6 +299,24 @@ DAMAGES = {
         (
             "      producer_crash: {refuse: it is down",
             "      send(other): {ignore: x}\n      producer_crash: {refuse: it is down",
+        ),
+    ),
+    "another subscription of what is in none": damage(
+        PRODUCER,
+        "publication: accept(other_subscription) has no other subscription; drop (other_subscription)",
+        (
+            "    send_returned: {refuse",
+            f"    {HERE}accept(other_subscription): {{ignore: x}}\n    send_returned: {{refuse",
+        ),
+    ),
+    "an owner at one consumer of what is in all subscriptions": damage(
+        "machines/consumer.yaml",
+        "processing is per delivery and owns send_completed, which is per copy; give it a coarser owner",
+        ("\nprocessing:\n", f"\n{HERE}processing:\n"),
+        ("  owns: [processed]\n", "  owns: [processed, send_completed]\n"),
+        (
+            "    processed, forward: {refuse: the application is not processing it}\n",
+            "    processed, forward: {refuse: the application is not processing it}\n    send_completed: {ignore: x}\n",
         ),
     ),
     "mixed relations": damage(
@@ -747,7 +766,7 @@ def test_tables_are_held_against_the_schema_once_for_each_version(held: list[str
 
 def test_what_was_not_in_form_is_held_against_the_schema_again(held: list[str], tmp_path: Path) -> None:
     spec = copy_of_spec(tmp_path)
-    replace(spec, "properties/loss.yaml", ("per: message", "pro: message"))
+    replace(spec, "properties/loss.yaml", ("per: routed_message", "pro: routed_message"))
     for _ in range(2):
         held.clear()
         with pytest.raises(SpecError, match=r"loss\.yaml"):

@@ -11,7 +11,7 @@ from ackfsm.explore.questions.liveness import LivenessFinding, check_forever, fi
 from ackfsm.explore.replay.witness import CandidateWitness, Witness, replay_all
 from ackfsm.explore.search.explore import Exploration, exploration_of, explore, finished_search
 from ackfsm.explore.search.options import Reduction, SearchOptions
-from ackfsm.network import Bounds, Network, NetworkEvent, compose
+from ackfsm.network import Bounds, Network, NetworkEvent, compose, routes
 from ackfsm.tables import Promise, Specification
 from ackfsm.terms import Anomaly, Configuration, InputError
 
@@ -164,7 +164,8 @@ def check(  # noqa: PLR0913 - the options of a check
         )
     check_forever(bounds, forever or ())
     network = compose(specification, configuration, bounds)
-    promises = specification.promised_absent(configuration, bounds.sessions)
+    made = [specification.promised_absent(one, bounds.sessions) for one in routes(configuration, bounds)]
+    promises = {anomaly: promise for anomaly, promise in made[0].items() if all(anomaly in each for each in made)}
     liveness: Mapping[str, LivenessFinding] = {}
     begun = time.perf_counter()
     if search is not None:

@@ -115,10 +115,11 @@ def components(instances: Iterable[Instance]) -> list[int]:
     The two copies of a message are components of their own, and so is a copy of the only one: together they are in
     about as many states as the system.
     """
-    places = [(instance.index, instance.consumer) for instance in instances]
-    given = [index for index, _ in places]
+    places = [instance.place for instance in instances]
+    given = [place.of for place in places]
     copies = {index for index in given if len(index) > 1}
     messages = {index[:1] for index in given if index}
     apart = len(copies) > len(messages) or len(messages) == 1
     numbers: dict[Place, int] = {}
-    return [numbers.setdefault((i if apart else i[:1], consumer), len(numbers)) for i, consumer in places]
+    messages_of = [place if apart else place._replace(of=place.of[:1]) for place in places]
+    return [numbers.setdefault(place, len(numbers)) for place in messages_of]

@@ -110,6 +110,16 @@ _BY_HAND: tuple[tuple[str, Mapping[str, object], dict[str, Any]], ...] = (
         _REPEATED,
         {"messages": 2, "faults": frozenset({Fault.PRODUCER_LINK_LOSS}), "actions": frozenset({"postpone"})},
     ),
+    (
+        "jms",
+        {"destination": "durable_subscription"},
+        {"subscriptions": 2, "faults": frozenset({Fault.CONSUMER_CRASH})},
+    ),
+    (
+        "artemis",
+        {"destination": "durable_subscription", "ack_mode": "SESSION_TRANSACTED"},
+        {"subscriptions": 2, "non_durable": 1, "faults": frozenset({Fault.BROKER_CRASH})},
+    ),
 )
 
 

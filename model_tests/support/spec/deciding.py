@@ -121,7 +121,7 @@ def _named(event: EventRef) -> str:
 
 
 def _hears(network: Network, instance: Instance, called: EventRef, event: NetworkEvent) -> bool:
-    mine, its = (instance.index, instance.consumer), (event.index, event.consumer)
+    mine, its = instance.place, event.place
     of_it = called.name == event.name and called.consumer in {0, event.consumer}
     return of_it and concerns(called.relation, mine, its, one_session=network.bounds.one_session)
 
