@@ -24,6 +24,7 @@ from ackfsm.verify._expand import Stream, expand
 from ackfsm.verify._explain import Explained, Explanation, explained
 from ackfsm.verify._fold import Machines, fold
 from ackfsm.verify._format import Event
+from ackfsm.verify._joins import distinct_pairs
 from ackfsm.verify._prefetch import prefetch_overruns
 from ackfsm.verify._quiescence import Quiescence, quiescence_of
 from ackfsm.verify._read import History, read
@@ -117,6 +118,7 @@ def examine(
         offsets=clocks.offsets,
         explanation=explanation,
         broken=broken_connections(events),
+        consumers=_consumers(events),
     )
 
 
@@ -148,7 +150,11 @@ def with_model(findings: Findings, path: str | Path, specification: Specificatio
         for anomaly, finding in findings.anomalies.items()
     }
     return dataclasses.replace(
-        findings, anomalies=MappingProxyType(anomalies), explanation=held.explanation, broken=held.broken
+        findings,
+        anomalies=MappingProxyType(anomalies),
+        explanation=held.explanation,
+        broken=held.broken,
+        consumers=held.consumers,
     )
 
 
@@ -161,6 +167,12 @@ def broken_connections(events: Events) -> tuple[Fault, ...]:
         Fault.CONSUMER_LINK_LOSS: events.places(Event.DELIVERED),
     }
     return tuple(fault for fault, rows in sides.items() if np.isin(broken, events.process[rows]).any())
+
+
+def _consumers(events: Events) -> int:
+    deliveries = events.places(Event.DELIVERED)
+    queues, _, _ = distinct_pairs(events.queue[deliveries] + 1, events.process[deliveries])
+    return int(np.bincount(queues).max(initial=1))
 
 
 def _conformance(this: _Examination, configuration: Configuration, skew: int, *, tells_processed: bool) -> Conformance:

@@ -9,7 +9,7 @@ from typing import Any
 
 from ackfsm import explore
 from ackfsm.tables import Guarantees, Specification
-from ackfsm.terms import Anomaly, Configuration, Fault, Verdict
+from ackfsm.terms import Anomaly, Configuration, Fault, ListenerException, Verdict
 from ackfsm.text import in_words, quoted
 from ackfsm.verify._explain import Contradicted, Explanation
 from ackfsm.verify._lines import ParseError
@@ -82,6 +82,7 @@ class Findings:
         events, messages: readable events; distinct messages that were sent.
         parse_errors, unreadable: the lines that are no events: how many, and the first few.
         faults: the kinds that were recorded, in the order of :class:`Fault`.
+        consumers: how many processes were delivered messages of one queue, at most.
         broken: the faults that nobody recorded and clients saw: connections that broke.
         actions: what applications did of their own will that makes a broker deliver again (optional events).
         anomalies: every anomaly that a history can show, in the order of :class:`Anomaly`.
@@ -108,6 +109,7 @@ class Findings:
     offsets: Mapping[str, int] = dataclasses.field(default_factory=dict)
     explanation: Explanation | None = None
     broken: tuple[Fault, ...] = ()
+    consumers: int = 1
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -203,12 +205,19 @@ def verdict(
             specification,
             configuration,
             {*findings.faults, *findings.broken},
-            actions=findings.actions,
+            actions={*findings.actions, *_rolled_back(findings, configuration)},
+            consumers=findings.consumers,
             found=[anomaly for anomaly, finding in findings.anomalies.items() if finding.found],
             progress=progress,
         )
         why = {anomaly: explore.why_undecided(specification, anomaly) for anomaly in Anomaly}
     return judge(findings, allowed, why, specification.guarantees, never)
+
+
+def _rolled_back(findings: Findings, configuration: Configuration) -> tuple[str, ...]:
+    """The action that is in a listener's exception: its session is rolled back, and gives back what nobody has seen."""
+    thrown = Fault.LISTENER_EXCEPTION in findings.faults
+    return ("recover",) if thrown and configuration.listener_exception is ListenerException.REDELIVER else ()
 
 
 def judge(
