@@ -54,16 +54,22 @@ def test_every_decision_has_a_source() -> None:
 def cells(table: Mapping[str, Any], states: list[str]) -> Iterator[tuple[str, str, Any]]:
     """Every state and event of a table with the cell that decides, as the format is described."""
     stated = {
-        (state, event.strip()): cell
+        (state, event): cell
         for state in states
         for events, cell in (table["states"][state] or {}).items()
-        for event in events.split(",")
+        for event in each_of(events)
     }
-    elsewhere = {
-        event.strip(): cell for events, cell in table.get("otherwise", {}).items() for event in events.split(",")
-    }
+    elsewhere = {event: cell for events, cell in table.get("otherwise", {}).items() for event in each_of(events)}
     for state, event in product(states, {event for _, event in stated} | elsewhere.keys()):
         yield state, event, stated.get((state, event), elsewhere.get(event))
+
+
+def each_of(events: str) -> Iterator[str]:
+    """The events that a key names, those of a group one by one."""
+    for event in events.split(","):
+        name, bracket, relation = event.strip().partition("(")
+        for each in GROUPS.get(name, [name]):
+            yield f"{each}{bracket}{relation}"
 
 
 def first_that_holds(cell: Any, environment: Mapping[str, Any]) -> dict[str, str]:
@@ -97,6 +103,11 @@ def read_again() -> dict[str, dict[str, Any]]:
 
 
 RAW = read_again()
+EVENTS = yaml.safe_load((SPEC / "events.yaml").read_text(encoding="utf-8"))
+GROUPS = {
+    group: [name for name, event in EVENTS.items() if event.get("group") == group]
+    for group in {event["group"] for event in EVENTS.values() if "group" in event}
+}
 
 
 def machines(specification: Specification) -> list[Machine]:
