@@ -52,8 +52,9 @@ def add_verify(commands: Commands) -> None:
     parser.add_argument(
         "--skew",
         metavar="DURATION",
-        default="0",
-        help="by how much the clocks of two processes may differ: 100us, 2ms, 1s (default: 0)",
+        default="estimate",
+        help="by how much the clocks of two processes may differ: 0, 100us, 2ms (default: estimate, from what is"
+        " delivered before it was sent)",
     )
     add_backend(parser)
 
@@ -100,8 +101,10 @@ def _never(options: Sequence[str], specification: tables.Specification) -> tuple
     return tuple(dict.fromkeys(map(Anomaly, names)))
 
 
-def _skew(text: str) -> int:
-    """``--skew`` in nanoseconds.  Raises :class:`InputError` if it is not a duration."""
+def _skew(text: str) -> int | None:
+    """``--skew`` in nanoseconds, ``None`` to estimate it.  Raises :class:`InputError` if it is not a duration."""
+    if text.strip() == "estimate":
+        return None
     if text.strip() == "0":
         return 0
     try:
@@ -141,7 +144,9 @@ _Examine: TypeAlias = "Callable[[str, _Configure], verify.Findings]"
 
 
 @contextlib.contextmanager
-def _examiner(arguments: argparse.Namespace, specification: tables.Specification, skew: int) -> Iterator[_Examine]:
+def _examiner(
+    arguments: argparse.Namespace, specification: tables.Specification, skew: int | None
+) -> Iterator[_Examine]:
     """What examines one history: this process, or Spark, as ``--engine`` says."""
     from ackfsm import verify
 
@@ -156,7 +161,9 @@ def _examiner(arguments: argparse.Namespace, specification: tables.Specification
             )
 
 
-def _examine_here(specification: tables.Specification, skew: int, path: str, configure: _Configure) -> verify.Findings:
+def _examine_here(
+    specification: tables.Specification, skew: int | None, path: str, configure: _Configure
+) -> verify.Findings:
     from ackfsm import verify
 
     recorded = verify.read(path)

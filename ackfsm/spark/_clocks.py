@@ -7,7 +7,7 @@ from typing import Final
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 
-from ackfsm.verify._clocks import COMMITTED, SENT, Clocks, Demands
+from ackfsm.verify._clocks import COMMITTED, ESTIMATED, SENT, Clocks, Demands
 
 __all__ = ["demands_of", "put_right"]
 
@@ -17,14 +17,15 @@ _RANK_BITS: Final = 48
 """Lines have numbers below this power of 2 (bytes, or rows); what is above tells who comes first at the same moment."""
 
 
-def demands_of(rows: DataFrame, skew: int) -> Demands:
+def demands_of(rows: DataFrame, skew: int | None) -> Demands:
     """What ``rows`` (of :class:`ackfsm.spark._lines.Lines`) demand, as the local engine finds it."""
+    within = ESTIMATED if skew is None else skew
     events = rows.where("readable")
     sends = events.where(_SENT).groupBy("message")
     first = sends.agg(
         sf.expr("min(struct(t, line, process, transaction))").alias("cause"), sf.count("*").alias("number")
     )
-    sent = _effects(events, SENT).join(first.select("message", "cause"), "message")
+    sent = _effects(events, COMMITTED if skew is None else SENT).join(first.select("message", "cause"), "message")
     commits = events.where("event = 'commit'").groupBy("process", "transaction")
     calls = commits.agg(sf.expr("min(struct(t, line))").alias("call"))
     once = first.where("number = 1 and cause.transaction is not null")
@@ -32,7 +33,8 @@ def demands_of(rows: DataFrame, skew: int) -> Demands:
     called = once.join(calls, ["process", "transaction"])
     called = called.select("message", sf.struct("call.t", "call.line", "process").alias("cause"))
     committed = _effects(events, COMMITTED).join(called, "message")
-    both = _late(sent).unionByName(_late(committed)).where(f"before != after and abs(late) <= {skew}")
+    both = _late(sent) if skew is None else _late(sent).unionByName(_late(committed))
+    both = both.where(f"before != after and abs(late) <= {within}")
     greatest = both.groupBy("before", "after").agg(sf.max("needed").alias("needed"))
     return {(row.before, row.after): row.needed for row in greatest.collect()}
 

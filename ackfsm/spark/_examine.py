@@ -26,7 +26,7 @@ from ackfsm.tables import Property, Specification
 from ackfsm.terms import AckfsmError, Anomaly, Configuration
 from ackfsm.verify import Finding, Findings
 from ackfsm.verify._actions import ACTIONS, RECOVER, RECOVERING, TAKEN_ELSEWHERE
-from ackfsm.verify._clocks import Clocks, clocks_of
+from ackfsm.verify._clocks import ESTIMATED, Clocks, clocks_of
 from ackfsm.verify._counters import COUNTERS, MESSAGES
 from ackfsm.verify._examine import with_model
 from ackfsm.verify._format import Event
@@ -60,7 +60,7 @@ def examine(
     configuration: Configuration | None,
     session: SparkSession,
     *,
-    skew: int = 0,
+    skew: int | None = 0,
 ) -> Findings:
     """Count every anomaly that the history at ``path`` can show, on ``session``.
 
@@ -69,7 +69,7 @@ def examine(
         specification: the tables, whose properties define the anomalies of a single message.
         configuration: what the history was recorded under; without one, the counts that depend on it are unknown.
         session: where to count; its workers need this package.
-        skew: by how many nanoseconds the clocks of two processes may differ.
+        skew: by how many nanoseconds the clocks of two processes may differ; ``None`` estimates it.
 
     Returns:
         what :func:`ackfsm.verify.examine` finds in the same history, to the letter but for ``engine``.
@@ -81,7 +81,9 @@ def examine(
     source = source_of(path)
     try:
         with contextlib.ExitStack() as kept:
-            findings = _examine(source, specification, configuration, session, kept, skew)
+            findings = _examine(source, specification, configuration, session, kept, skew or 0)
+            if skew is None and findings.anomalies[Anomaly.PHANTOM].doubted:
+                findings = _examine(source, specification, configuration, session, kept, skew)
         return with_model(findings, source.path, specification)
     except (PySparkException, Py4JError) as error:
         raise _failure(source, str(error)) from error
@@ -100,7 +102,7 @@ def _examine(  # noqa: PLR0913, PLR0917 - as :func:`examine`
     configuration: Configuration | None,
     session: SparkSession,
     kept: contextlib.ExitStack,
-    skew: int,
+    skew: int | None,
 ) -> Findings:
     lines = read_lines(session, source)
     rows = keep(lines.rows, kept) if lines.costly else lines.rows
@@ -108,7 +110,8 @@ def _examine(  # noqa: PLR0913, PLR0917 - as :func:`examine`
     parse_errors, unreadable = (0, ()) if overview.complete else unreadable_of(lines, source)
     if not overview.events:
         raise input_error(source, "it has no event")
-    clocks = clocks_of(demands_of(rows, skew), skew) if skew else Clocks()
+    clocks = Clocks() if skew == 0 else clocks_of(demands_of(rows, skew), ESTIMATED if skew is None else skew)
+    skew = clocks.latest if skew is None else skew
     study = study_of(put_right(rows, clocks), overview, names, specification, configuration, kept)
     groups = _groups(study)
     counters = _counters(study, groups)

@@ -1,8 +1,9 @@
 """Clock skew: the order that events demand, and the corrections of process clocks that it needs.
 
-Every process has a clock of its own, and by default all are taken at their word.  With a tolerance (``--skew``) each
-process may be shifted by one constant, such that no two clocks differ by more than the tolerance: as little as it takes
-for causes to come before their effects.  The order within a process stays as it is.
+Every process has a clock of its own.  With a tolerance (``--skew``) each process may be shifted by one constant, such
+that no two clocks differ by more than the tolerance: as little as it takes for causes to come before their effects.
+Without one the differences are estimated: nothing is delivered before it was sent, and up to :data:`ESTIMATED` that
+tells of clocks alone.  The order within a process stays as it is.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from ackfsm.verify._columns import ABSENT, Events
 from ackfsm.verify._format import Event
 from ackfsm.verify._joins import NONE, number_pairs
 
-__all__ = ["COMMITTED", "MOST_RANKS", "SENT", "Clocks", "Demands", "aligned", "clocks_of"]
+__all__ = ["COMMITTED", "ESTIMATED", "MOST_RANKS", "SENT", "Clocks", "Demands", "aligned", "clocks_of"]
 
 Demands: TypeAlias = Mapping[tuple[str, str], int]
 """By how much the clock of the second process has to be shifted against that of the first, at least.
@@ -36,7 +37,10 @@ SENT: Final = (
 """What comes after the first send of its message."""
 
 COMMITTED: Final = (Event.DELIVERED,)
-"""What comes after the first call of commit, if its message was sent once, in that transaction."""
+"""What also comes after the first call of commit, if its message was sent once, in that transaction."""
+
+ESTIMATED: Final = 10**8
+"""Nanoseconds.  Up to so much a delivery before its send is taken for a difference of clocks, if nobody says more."""
 
 MOST_RANKS: Final = 1 << 15
 """So many different shifts can be told apart at one moment."""
@@ -118,12 +122,12 @@ def _clocks(shifts: Mapping[str, int]) -> Clocks:
     )
 
 
-def aligned(events: Events, skew: int) -> tuple[Events, Clocks]:
+def aligned(events: Events, skew: int | None) -> tuple[Events, Clocks]:
     """``events`` in the order of clocks that are put right by at most ``skew`` nanoseconds, and how they are.
 
-    Their ``t`` stays as it was recorded.
+    ``None`` estimates the differences.  The ``t`` of the events stays as it was recorded.
     """
-    clocks = clocks_of(_demands(events, skew), skew) if skew else Clocks()
+    clocks = Clocks() if skew == 0 else clocks_of(_demands(events, skew), ESTIMATED if skew is None else skew)
     if not clocks.offsets:
         return events, clocks
     names = events.names["process"].to_pylist()
@@ -134,20 +138,21 @@ def aligned(events: Events, skew: int) -> tuple[Events, Clocks]:
     return dataclasses.replace(events, **{name: getattr(events, name)[order] for name in columns}), clocks
 
 
-def _demands(events: Events, skew: int) -> Demands:
+def _demands(events: Events, skew: int | None) -> Demands:
+    """What the events demand within ``skew``; for an estimate, that nothing is delivered before it is sent."""
     sends = events.places(Event.SEND, Event.RESEND)
     count = events.count_of("message")
     first = np.full(count, NONE, np.int64)
     first[events.message[sends[::-1]]] = sends[::-1]  # the last assignment wins
-    effects = events.places(*SENT)
-    committed = events.places(*COMMITTED)
+    effects = events.places(*(COMMITTED if skew is None else SENT))
+    committed = events.places(*(() if skew is None else COMMITTED))
     commits = _commits(events, first, np.bincount(events.message[sends], minlength=count) == 1)
     causes = np.concatenate([first[events.message[effects]], commits[events.message[committed]]])
     effects = np.concatenate([effects, committed])
     told = causes != NONE
     causes, effects = causes[told], effects[told]
     late = events.t[causes] - events.t[effects]
-    seen = (events.process[causes] != events.process[effects]) & (np.abs(late) <= skew)
+    seen = (events.process[causes] != events.process[effects]) & (np.abs(late) <= (ESTIMATED if skew is None else skew))
     causes, effects, late = causes[seen], effects[seen], late[seen]
     needed = 2 * late + ((late != 0) | (causes > effects))
     return _greatest(events.names["process"].to_pylist(), events.process[causes], events.process[effects], needed)

@@ -67,7 +67,7 @@ def examine(
     specification: Specification,
     configuration: Configuration | None,
     *,
-    skew: int = 0,
+    skew: int | None = 0,
     tells_processed: bool = False,
 ) -> Findings:
     """Count every anomaly that ``history`` can show.
@@ -76,10 +76,11 @@ def examine(
         history: what :func:`read` gave.
         specification: the tables, whose properties define the anomalies of a single message.
         configuration: what the history was recorded under; without one, the counts that depend on it are unknown.
-        skew: by how many nanoseconds the clocks of two processes may differ.
+        skew: by how many nanoseconds the clocks of two processes may differ; ``None`` estimates it.
         tells_processed: whether it is certain that every ``processed`` was recorded, even if there is none.
     """
     events, clocks = aligned(history.events, skew)
+    skew = clocks.latest if skew is None else skew
     this = _Examination(events, sends_of(events), quiescence_of(events), specification, configuration)
     machines, stream = machines_of(specification, configuration), expand(events, this.sends)
     states = _final_states(machines, stream, events.count_of("message"))

@@ -45,7 +45,7 @@ def _file(tmp_path: Path, text: str, config: Mapping[str, object] | None = None)
     return file
 
 
-def _examined(file: Path, skew: int = 0) -> Findings:
+def _examined(file: Path, skew: int | None = 0) -> Findings:
     recorded = verify.read(file)
     assert recorded.header is not None
     return verify.examine(recorded, SPEC, SPEC.configure(None, recorded.header.config or {}), skew=skew)
@@ -204,6 +204,18 @@ def test_a_delivery_before_its_commit_is_held_against_the_broker_where_clocks_ag
     assert judge(found, NEVER).verdict is Verdict.INVALID
 
 
+def test_an_estimate_takes_a_delivery_before_its_send_for_a_clock_and_one_before_its_commit_for_the_broker(
+    tmp_path: Path,
+) -> None:
+    assert _examined(_file(tmp_path, BEHIND), None).anomalies[Anomaly.PHANTOM].count == 0
+    early = _file(tmp_path, f"{SHIFTED['before the commit'][0]}; n drained at=999")
+    assert _examined(early, None).anomalies[Anomaly.DIRTY_DELIVERY].certain == 1
+    received = "c delivered m1 clear at=1; c processed m1 at=2"
+    far = f"p send m1 at=200000; p confirmed m1 at=200001; {received}; n drained at=900000"
+    found = _examined(_file(tmp_path, far), None)
+    assert (found.anomalies[Anomaly.PHANTOM].count, found.skew, found.offsets) == (1, 0, {})
+
+
 def test_times_near_the_greatest_number_can_be_shifted(tmp_path: Path) -> None:
     rows = [
         {"t": 2**63 - 1, "process": "p", "event": "send", "message": "m1"},
@@ -284,7 +296,9 @@ def test_a_span_is_told_as_the_option_takes_it(nanoseconds: int, text: str) -> N
 
 def test_the_command_says_what_it_has_put_right(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = str(_file(tmp_path, BEHIND))
-    assert main(["verify", file]) == 3
+    assert main(["verify", file]) == 0
+    assert "clocks         may differ by 100us; put right: 'c' +100us" in capsys.readouterr().out
+    assert main(["verify", file, "--skew", "0"]) == 3
     assert "say --skew 100us" in " ".join(capsys.readouterr().out.split())
     assert main(["verify", file, "--skew", "100us"]) == 0
     assert "clocks         may differ by 100us; put right: 'c' +100us" in capsys.readouterr().out
