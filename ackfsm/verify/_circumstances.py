@@ -18,7 +18,9 @@ from ackfsm.verify._signs import BROKEN
 __all__ = ["EFFECT", "Circumstance", "circumstances"]
 
 EFFECT: Final = 10**9
-"""Nanoseconds.  A fault that nobody says to be repaired has had its effect so long after its line."""
+"""Nanoseconds.  So long after its line a fault may have its effect on what clients read, and longer until it is
+repaired: what had arrived is read although the peer is dead.  So long before its line a connection was closed or broke.
+"""
 
 OF_MESSAGES: Final = frozenset({Fault.REJECTION, Fault.LISTENER_EXCEPTION})
 """Faults of one message, whose own lines tell of them."""
@@ -79,21 +81,21 @@ def _faults(events: Events) -> Iterator[Circumstance]:
         if fault in OF_MESSAGES:
             continue
         named = clients.named(row)
-        low, high = int(events.t[row]), _until(events, row, repairs)
+        low, repaired = int(events.t[row]), _repaired(events, row, repairs)
         of_clients = fault in OF_CONSUMERS | OF_PRODUCERS
         yield Circumstance(
             row=row,
             kind=fault.value,
             low=low,
-            high=high,
+            high=max(repaired, low + EFFECT),
             hit=named if of_clients else frozenset(),
-            suspected=clients.suspected(fault, low, high) if of_clients and not named else frozenset(),
+            suspected=clients.suspected(fault, low, repaired) if of_clients and not named else frozenset(),
             queue=int(events.queue[row]),
         )
 
 
-def _until(events: Events, row: int, repairs: Ints) -> int:
-    """When the fault of ``row`` has certainly had its effect: as it was repaired, else a while later."""
+def _repaired(events: Events, row: int, repairs: Ints) -> int:
+    """When the fault of ``row`` was repaired; if nobody says so, when it has had its effect."""
     its = repairs[(repairs > row) & (events.fault[repairs] == events.fault[row])]
     return int(events.t[its[0]]) if len(its) else int(events.t[row]) + EFFECT
 

@@ -19,7 +19,7 @@ from ackfsm.verify._fold import Machines, fold
 from ackfsm.verify._joins import NONE
 from ackfsm.verify._life import Heard
 from ackfsm.verify._lives import OTHERS
-from ackfsm.verify._signs import AT_REST, BROKEN, CONSUMER_BROKEN, FAULTS, Certainty, of_consumer
+from ackfsm.verify._signs import AT_REST, CIRCUMSTANCES, Certainty
 
 __all__ = ["Contradicted", "Explained", "Explanation", "explained"]
 
@@ -28,19 +28,6 @@ _NAMED: Final = 64
 
 SHOWN: Final = 100
 """How many messages are told of that are no run of the model."""
-
-_CIRCUMSTANCES: Final = frozenset(
-    {
-        *FAULTS,
-        BROKEN,
-        CONSUMER_BROKEN,
-        "recover",
-        of_consumer("rollback"),
-        of_consumer("rolled_back"),
-        of_consumer("close"),
-    }
-)
-"""Signs that may explain an anomaly: faults, and what applications do of their own will."""
 
 _LIVES_EXPLAINED: Final = 500
 """Different lives with anomalies of which the cause is searched; what the others have is told without one."""
@@ -176,7 +163,7 @@ class _Explainer:
         for message, count in zip(lives[:_LIVES_EXPLAINED].tolist(), counts.tolist(), strict=False):
             decision, lived = self._conformance.of(message)
             if decision.undecided is None:
-                for cause in self._conformance.needed(lived, _CIRCUMSTANCES):
+                for cause in self._conformance.needed(lived, CIRCUMSTANCES):
                     causes[cause] += count
         return Explained(unexplained=unexplained, causes=dict(sorted(causes.items())))
 

@@ -1,20 +1,21 @@
 """The life of one message as the observer hears it: signs in an order that is known in part.
 
 What one process wrote is in order.  Between processes the moment of an event is an interval: a call takes effect after
-its line, everything else happened before its line.  Of two events one certainly came first only if its interval ends
-before that of the other begins.  With the signs in the order of the ends of their intervals, those that certainly came
-before one of them are the first so many; so a life is a sequence of signs, each with a lane and a *reach*: how many of
-the signs just before it may have come after it.
+its line and before the next one of its process, a fault between its line and its repair.  Of two events one certainly
+came first only if its interval ends before that of the other begins.  With the signs in the order of the ends of their
+intervals, those that certainly came before one of them are the first so many; so a life is a sequence of signs, each
+with a lane and a *reach*: how many of the signs just before it may have come after it.
 """
 
 from __future__ import annotations
 
+import bisect
 import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import TypeAlias
 
 from ackfsm.verify._observer import Belief, Observer
-from ackfsm.verify._signs import AT_REST, Sign
+from ackfsm.verify._signs import AT_REST, CIRCUMSTANCES, Sign
 
 __all__ = ["Contradiction", "Heard", "Life", "contradiction"]
 
@@ -75,18 +76,36 @@ _Cut: TypeAlias = int
 
 
 def contradiction(life: Life, observer: Observer) -> Contradiction | None:
-    """Why no run of the model looks like ``life``; ``None`` if one does."""
-    before = _predecessors(life.heard)
+    """Why no run of the model looks like ``life``; ``None`` if one does.
+
+    The place is that of the first sign with which nothing that was heard until then can go together.
+    """
+    belief = _belief(life.heard, observer)
+    if belief:
+        stays = not life.at_rest or observer.hear(belief, Sign(AT_REST))
+        return None if stays else Contradiction(len(life.heard), observer.possible(belief))
+    told = [place for place, each in enumerate(life.heard) if each.sign.name not in CIRCUMSTANCES]
+    fits = bisect.bisect_left(
+        range(len(told)), 1, key=lambda last: int(not _belief(_until(life, told, last), observer))
+    )
+    before = _belief(_until(life, told, fits - 1), observer)
+    return Contradiction(told[fits] if fits < len(told) else len(life.heard), observer.possible(before))
+
+
+def _until(life: Life, told: Sequence[int], last: int) -> tuple[Heard, ...]:
+    """What was heard without what was ``told`` after the one of that number; circumstances are kept."""
+    for place in reversed(told[last + 1 :]):
+        life = life.without(place)
+    return life.heard
+
+
+def _belief(heard: Sequence[Heard], observer: Observer) -> Belief:
+    """What is believed when all of ``heard`` was heard, in any order that it allows; empty if there is none."""
+    before = _predecessors(heard)
     beliefs: dict[_Cut, Belief] = {0: observer.first()}
-    for _ in life.heard:
-        after = _next(life.heard, before, beliefs, observer)
-        if not after:
-            return _stuck(len(life.heard), beliefs, observer)
-        beliefs = after
-    (belief,) = beliefs.values()
-    if life.at_rest and not observer.hear(belief, Sign(AT_REST)):
-        return Contradiction(len(life.heard), observer.possible(belief))
-    return None
+    for _ in heard:
+        beliefs = _next(heard, before, beliefs, observer)
+    return next(iter(beliefs.values()), frozenset())
 
 
 def _predecessors(heard: Sequence[Heard]) -> list[_Cut]:
@@ -112,10 +131,3 @@ def _next(
             if after:
                 found.setdefault(cut | 1 << place, []).append(after)
     return {cut: observer.either(each) for cut, each in found.items()}
-
-
-def _stuck(length: int, beliefs: Mapping[_Cut, Belief], observer: Observer) -> Contradiction:
-    """The first sign that could not be heard, in the order that led furthest."""
-    first = {cut: next(place for place in range(length) if not cut >> place & 1) for cut in beliefs}
-    cut = max(first, key=lambda each: first[each])
-    return Contradiction(first[cut], observer.possible(beliefs[cut]))

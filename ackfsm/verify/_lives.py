@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from ackfsm.terms import Fault
 from ackfsm.verify._arrays import Codes, Ints, Mask
-from ackfsm.verify._circumstances import GIVING_BACK, OF_CONSUMERS, OF_PRODUCERS, Circumstance, circumstances
+from ackfsm.verify._circumstances import EFFECT, GIVING_BACK, OF_CONSUMERS, OF_PRODUCERS, Circumstance, circumstances
 from ackfsm.verify._columns import ABSENT, Events
 from ackfsm.verify._expand import NEVER, calls_of, covering, first_covering_ack
 from ackfsm.verify._format import Event, event_code
@@ -36,10 +36,7 @@ from ackfsm.verify._signs import (
     of_consumer,
 )
 
-__all__ = ["OTHERS", "READING_DELAY", "Lived", "Lives", "Telling", "Told"]
-
-READING_DELAY: Final = 10**9
-"""Nanoseconds.  What a process reads may have reached it so long before it says so, but not before its last line."""
+__all__ = ["OTHERS", "Lived", "Lives", "Telling", "Told"]
 
 OTHERS: Final = -2
 """Stands for all consumers that the message was never handed to: it may have been on its way to one of them."""
@@ -145,7 +142,31 @@ class _Lines:
     def of_messages(self) -> _Tokens:
         """The tokens of the lines that name a message, or cover it."""
         parts = (*self._direct(), *self._at_consumers(), *self._of_sends(), *self._of_deliveries())
-        return _in_doubt(_Tokens.joined(parts))
+        return self._since_the_last_send(_in_doubt(_Tokens.joined(parts)))
+
+    def _since_the_last_send(self, tokens: _Tokens) -> _Tokens:
+        """Without the sends that were rolled back before the message was sent once more, and what became of them.
+
+        A message that was delivered meanwhile has nothing taken from it.
+        """
+        events, count = self.events, self.events.count_of("message")
+        sends = events.places(Event.SEND, Event.RESEND)
+        undone = np.zeros(events.count_of("transaction") + 1, bool)
+        undone[events.transaction[events.places(Event.ROLLED_BACK)]] = True
+        undone[ABSENT] = False
+        last, first_delivery = np.full(count, NONE, np.int64), np.full(count, NEVER, np.int64)
+        last[events.message[sends]] = sends
+        np.minimum.at(first_delivery, events.message[self.deliveries], self.deliveries)
+        kept = np.zeros(count, bool)
+        earlier = sends[sends < last[events.message[sends]]]
+        kept[events.message[earlier[~undone[events.transaction[earlier]]]]] = True
+        several = np.zeros(count, bool)
+        several[events.message[earlier]] = True
+        fresh = several & ~kept & (first_delivery > last)
+        started = tokens.where(~fresh[tokens.message] | (tokens.row >= last[tokens.message]))
+        sign = started.sign.copy()
+        sign[fresh[started.message] & (sign == SIGNS.index(Event.RESEND))] = SIGNS.index(Event.SEND)
+        return dataclasses.replace(started, sign=sign)
 
     def tokens(
         self,
@@ -190,15 +211,23 @@ class _Lines:
 
     def _of_sends(self) -> Iterator[_Tokens]:
         sends = self.events.places(Event.SEND, Event.RESEND)
-        for event in _OF_TRANSACTIONS:
-            acts = self.events.places(event)
+        for event, acts in self._acts():
             rows = first_covering_ack(self.events.transaction, sends, acts, acts)
-            yield self._covered(sends, rows, event.value, of_consumers=False)
+            certainty = Certainty.IF_POSSIBLE if event is Event.ROLLBACK else Certainty.CERTAIN
+            yield self._covered(sends, rows, event.value, certainty, of_consumers=False)
+
+    def _acts(self) -> Iterator[tuple[Event, Ints]]:
+        """What is done to transactions, by event; a commit that is answered with ``rolled_back`` was a rollback."""
+        transaction = self.events.transaction
+        commits = self.events.places(Event.COMMIT)
+        undone = np.isin(transaction[commits], transaction[self.events.places(Event.ROLLED_BACK)])
+        for event in _OF_TRANSACTIONS:
+            acts = commits[~undone] if event is Event.COMMIT else self.events.places(event)
+            yield event, np.union1d(acts, commits[undone]) if event is Event.ROLLBACK else acts
 
     def _of_deliveries(self) -> Iterator[_Tokens]:
         yield from self._acknowledgements()
-        for event in _OF_TRANSACTIONS:
-            acts = self.events.places(event)
+        for event, acts in self._acts():
             rows = first_covering_ack(self.events.transaction, self.deliveries, acts, acts)
             yield self._covered(self.deliveries, rows, of_consumer(event.value), _certainty(event))
         for event in _OF_SESSIONS:
@@ -211,7 +240,7 @@ class _Lines:
     def _acknowledgements(self) -> Iterator[_Tokens]:
         """The calls, each for the deliveries of its session that no call covers yet, and the answers to them.
 
-        Without a call the answer itself covers, as a call would.
+        An answer that belongs to no call covers as a call would.
         """
         calls = covering(self.events, self.events.places(Event.ACKNOWLEDGE))
         yield self._covered(self.deliveries, calls, Event.ACKNOWLEDGE.value)
@@ -220,7 +249,7 @@ class _Lines:
         first = np.full(len(self.events) + 1, NEVER)
         first[answered[::-1]] = answers[::-1]  # the last assignment wins
         of_calls = np.where(calls == NEVER, NEVER, first[np.minimum(calls, len(self.events))])
-        rows = np.where(calls == NEVER, covering(self.events, answers[answered == answers]), of_calls)
+        rows = np.minimum(of_calls, covering(self.events, answers[answered == answers]))
         for event in _ANSWERS:
             its = rows != NEVER
             its[its] = self.events.event[rows[its]] == event_code(event)
@@ -258,9 +287,9 @@ def _moments(events: Events, skew: int) -> Moments:
     """When each row happened: as long before as ``skew`` may hide, so that no order between clocks is too certain."""
     before, after = _neighbours(events)
     calls = np.isin(events.event, [event_code(event) for event in CALLS])
-    closes = (events.event == event_code(Event.CLOSE)) & (events.errs != 1)
-    low = np.where(calls, events.t, np.maximum(before, events.t - READING_DELAY))
-    return Moments(low - skew, np.where(calls | closes, after, events.t))
+    closes, broken = events.event == event_code(Event.CLOSE), events.errs == 1
+    low = np.where(closes, np.maximum(before, events.t - EFFECT), events.t)
+    return Moments(low - skew, np.where(calls | closes & ~broken, after, events.t))
 
 
 def _placed(events: Events, skew: int) -> tuple[tuple[Circumstance, ...], Moments]:

@@ -32,6 +32,8 @@ _ACTIONS: Final = frozenset({"recover", "rollback", "consumer_close"})
 _CALLS_OF_APPLICATIONS: Final = frozenset(
     {"send", "send_in_transaction", "commit_called", "acknowledge", "consumer_commit_called"}
 )
+"""What waits for an application's decision, so that a message to which it can still happen may be at rest."""
+
 _REPORTS: Final = frozenset(
     {"ack_in_doubt", "commit_failed", "consumer_commit_failed", "rollback_returned", "transaction_lost"}
 )
@@ -54,7 +56,9 @@ class States:
 
     def __init__(self, specification: Specification, configuration: Configuration, consumers: int) -> None:
         """The network of one message and so many consumers, in which any fault may happen any number of times."""
-        bounds = Bounds(faults=frozenset(Fault), max_faults=None, consumers=consumers, actions=_ACTIONS)
+        bounds = Bounds(
+            faults=frozenset(Fault), max_faults=None, consumers=consumers, actions=_ACTIONS, exact_limits=True
+        )
         self.network: Network = compose(specification, configuration, bounds, observers=())
         self.lanes: Mapping[str, Lane] = {name: event.lane for name, event in specification.events.items()}
         packed = pack(self.network)
@@ -115,7 +119,12 @@ class Observer:
         self._hidden = frozenset(
             number for number, event in enumerate(events) if event.name not in heard and not event.may_never_happen
         )
-        self._due = frozenset(number for number, event in enumerate(events) if _is_due(event))
+        calls = _CALLS_OF_APPLICATIONS & heard  # what is not heard the library does by itself
+        self._due = frozenset(
+            number
+            for number, event in enumerate(events)
+            if not event.may_never_happen and event.name not in calls | _REPORTS
+        )
         self._steps: dict[tuple[Belief, Sign], Belief] = {}
         self._closures: dict[Belief, Belief] = {}
 
@@ -194,11 +203,6 @@ class Observer:
                 found |= front
             self._closures[belief] = frozenset(found)
         return self._closures[belief]
-
-
-def _is_due(event: NetworkEvent) -> bool:
-    """Whether a message to which it can still happen is not at rest: it waits for nobody's decision."""
-    return not event.may_never_happen and event.name not in _CALLS_OF_APPLICATIONS | _REPORTS
 
 
 def _concerns(event: NetworkEvent, consumer: int) -> bool:

@@ -19,6 +19,7 @@ __all__ = [
     "AT_REST",
     "BROKEN",
     "CALLS",
+    "CIRCUMSTANCES",
     "CONSUMER_BROKEN",
     "DELIVERED_FLAGGED",
     "FAULTS",
@@ -98,6 +99,12 @@ SIGNS = (
     AT_REST,
 )
 """The names of all signs; the place of a name is its code."""
+
+CIRCUMSTANCES = frozenset(
+    {*FAULTS, BROKEN, CONSUMER_BROKEN, Event.RECOVER.value}
+    | {of_consumer(event) for event in (Event.ROLLBACK, Event.ROLLED_BACK, Event.CLOSE)}
+)
+"""What happens around a message and may explain what became of it: faults, and sessions that end or start over."""
 
 _BREAKS = MappingProxyType({BROKEN: Fault.PRODUCER_LINK_LOSS, CONSUMER_BROKEN: Fault.CONSUMER_LINK_LOSS})
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import json
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
@@ -52,10 +54,15 @@ class Laboratory:
         return made
 
 
-def judged(logged: History, folder: Path) -> Result:
-    """What is said of a history, which lacks nothing that was processed, by the tables of the project."""
+def judged(logged: History, folder: Path, unseen: Collection[str] = ()) -> Result:
+    """What is said of a history, which lacks nothing that was processed, by the tables of the project.
+
+    ``unseen`` are events that nobody wrote down.
+    """
     file = folder / "history.jsonl"
     logged.write(file)
+    lines = file.read_text(encoding="utf-8").splitlines(keepends=True)
+    file.write_text("".join(line for line in lines if json.loads(line).get("event") not in unseen), encoding="utf-8")
     header = verify.read_header(file)
     assert header is not None
     configuration = shipped().configure(None, header.config)
