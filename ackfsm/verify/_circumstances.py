@@ -74,11 +74,11 @@ def _ends(events: Events, low: Ints, high: Ints) -> Iterator[Circumstance]:
 
 
 def _faults(events: Events) -> Iterator[Circumstance]:
-    clients = _Clients(events)
-    repairs = events.places(Event.RECOVERED)
-    for row in events.places(Event.FAULT).tolist():
+    rows, repairs = events.places(Event.FAULT), events.places(Event.RECOVERED)
+    clients = _Clients(events) if len(rows) else None
+    for row in rows.tolist():
         fault = Fault(VOCABULARY["fault"][events.fault[row]])
-        if fault in OF_MESSAGES:
+        if fault in OF_MESSAGES or clients is None:
             continue
         named = clients.named(row)
         low, repaired = int(events.t[row]), _repaired(events, row, repairs)
@@ -109,8 +109,8 @@ class _Clients:
         self._others = frozenset(number for number, name in enumerate(names) if name in _NOT_CLIENTS)
         self._of_session: dict[int, set[int]] = {}
         order = np.argsort(events.process, kind="stable")
-        pairs = np.unique(np.stack([events.session, events.process], axis=1), axis=0)
-        for session, process in pairs.tolist():
+        sessions, processes, _ = distinct_pairs(events.session + 1, events.process)
+        for session, process in zip((sessions - 1).tolist(), processes.tolist(), strict=True):
             self._of_session.setdefault(session, set()).add(process)
         sends, deliveries = events.places(Event.SEND, Event.RESEND), events.places(Event.DELIVERED)
         self._producers = frozenset(np.unique(events.process[sends]).tolist())

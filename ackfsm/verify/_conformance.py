@@ -144,15 +144,16 @@ def conformance(  # noqa: PLR0913, PLR0917 - what is held, and to what
 
     ``silent`` are the processes that never say what is processed; ``skew`` is how far two clocks may differ.
 
-    A life that is no run of the model is looked at once more with all that happened after its last line, since a
-    message may be lost when nobody has to do with it.
+    A life that is no run of the model in the order of its lines is looked at in all orders that it allows, and then
+    with all that happened after its last line too, since a message may be lost when nobody has to do with it.
     """
     telling = Telling(events, quiescence, silent, skew)
     judge = Judge(specification, configuration, _untold(events))
-    parts = [_Part(telling.lives(), judge)]
-    again = parts[0].contradicted()
-    if len(again):
-        parts.append(_Part(telling.lives(again), judge))
+    parts = [_Part(telling.in_order(), judge)]
+    for to_the_end in (False, True):
+        again = parts[-1].contradicted()
+        if len(again):
+            parts.append(_Part(telling.lives(again, to_the_end=to_the_end), judge))
     part, place = (np.full(events.count_of("message"), ABSENT, np.int64) for _ in range(2))
     for number, each in enumerate(parts):
         part[each.lives.message], place[each.lives.message] = number, np.arange(len(each.lives.message))

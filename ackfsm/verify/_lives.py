@@ -427,17 +427,27 @@ class Telling:
         self._told = _told(events, self._tokens, quiescence, silent)
         self._begin, self._end = _spans(events, self._tokens, self._lines.moments)
 
-    def lives(self, messages: Ints | None = None) -> Lives:
-        """The lives of all messages with what happened around them while they lived.
+    def in_order(self) -> Lives:
+        """The lives of all messages, their signs in the order of the lines, with what happened around them meanwhile.
 
-        Of ``messages`` (ascending) alone, if they are given, and then with all that happened after their last line too.
+        That is one of the orders in which they may have happened.
         """
-        tokens, end = self._tokens, self._end
-        if messages is not None:
-            tokens = tokens.where(np.isin(tokens.message, messages))
-            end = np.full_like(end, NEVER)
-        parts = [tokens, *self._around(np.unique(tokens.message), end)]
-        return _grouped(_Tokens.joined(parts), self._lines, self._told)
+        tokens = _Tokens.joined([self._tokens, *self._around(np.unique(self._tokens.message), self._end)])
+        moment = tokens.message * np.int64(len(self._lines.events) + 1) + tokens.row
+        kind = (tokens.sign + len(SIGNS) * (tokens.sign != _REJECTION)) * np.int64(1 << 32) + tokens.process
+        return _grouped(tokens.where(np.lexsort((kind, moment))), self._lines, self._told)
+
+    def lives(self, messages: Ints, *, to_the_end: bool = False) -> Lives:
+        """The lives of ``messages`` (ascending) in every order that they allow, with what happened around them.
+
+        That is what happened while they lived, or to the end of the history.
+        """
+        tokens = self._tokens.where(np.isin(self._tokens.message, messages))
+        end = np.full_like(self._end, NEVER) if to_the_end else self._end
+        tokens = _Tokens.joined([tokens, *self._around(np.unique(tokens.message), end)])
+        high = self._lines.moments.high[tokens.row]
+        keys = (tokens.process, tokens.sign, tokens.sign != _REJECTION, tokens.row, high, tokens.message)
+        return _grouped(tokens.where(np.lexsort(keys)), self._lines, self._told, loosely=True)
 
     def _around(self, messages: Ints, end: Ints) -> Iterator[_Tokens]:
         """The circumstances of ``messages``, each of which ends as ``end`` says."""
@@ -534,23 +544,38 @@ def _spans(events: Events, tokens: _Tokens, moments: Moments) -> tuple[Ints, Int
     return begin, end
 
 
-def _grouped(tokens: _Tokens, lines: _Lines, told: Ints) -> Lives:
-    """The different lives of ``tokens``."""
-    moments = lines.moments
-    order = np.lexsort((tokens.process, tokens.sign, tokens.row, moments.high[tokens.row], tokens.message))
-    tokens = tokens.where(order).distinct()
+_REJECTION: Final = SIGNS.index(Fault.REJECTION.value)
+"""What a ``rejected`` tells of comes before it."""
+
+
+def _grouped(tokens: _Tokens, lines: _Lines, told: Ints, *, loosely: bool = False) -> Lives:
+    """The different lives of ``tokens``, which are in order: fixed, or ``loosely`` as their moments allow."""
+    tokens = tokens.distinct()
     starts = np.flatnonzero(np.diff(tokens.message, prepend=NONE))
     message = tokens.message[starts]
-    lengths = np.diff(starts, append=len(tokens.message))
-    lane = _numbered(tokens, lines.lanes[tokens.row])
-    consumer = _numbered(tokens, tokens.process, absent=NOBODY, last=OTHERS)
-    reach = _reach(tokens, moments, starts, lengths)
-    packed = _packed(tokens, lane, consumer, reach)
+    consumer = _consumers(tokens, starts)
+    lane = reach = np.zeros(len(tokens.message), np.int64)
+    if loosely:
+        lane = _numbered(tokens, lines.lanes[tokens.row])
+        reach = _reach(tokens, lines.moments, starts)
     mode = lines.modes[message]
-    key = _hashed(packed, starts, lengths)
+    key = _hashed(_packed(tokens, lane, consumer, reach), starts)
     key = _mixed(key ^ _mixed((told[message] * 64 + mode + 1).astype(np.uint64)))
     _, first, number = np.unique(key, return_index=True, return_inverse=True)
     return Lives(message, number, first, tokens, consumer, lane, reach, starts, told[message], mode)
+
+
+def _consumers(tokens: _Tokens, starts: Ints) -> Ints:
+    """The consumers of each message numbered from 1; 0 where a token is of none."""
+    found: Ints = (tokens.process != NOBODY).astype(np.int64)
+    if not len(starts):
+        return found
+    lengths = np.diff(starts, append=len(found))
+    least = np.minimum.reduceat(np.where(tokens.process == NOBODY, NEVER, tokens.process), starts)
+    several = np.repeat(np.maximum.reduceat(tokens.process, starts) > least, lengths)
+    some = tokens.where(several)
+    found[several] = _numbered(some, some.process, absent=NOBODY, last=OTHERS)
+    return found
 
 
 def _numbered(tokens: _Tokens, names: Ints, *, absent: int | None = None, last: int | None = None) -> Ints:
@@ -569,8 +594,9 @@ def _numbered(tokens: _Tokens, names: Ints, *, absent: int | None = None, last: 
     return np.asarray(np.where(counted, rank + (absent is not None), 0)[inverse], np.int64)
 
 
-def _reach(tokens: _Tokens, moments: Moments, starts: Ints, lengths: Ints) -> Ints:
+def _reach(tokens: _Tokens, moments: Moments, starts: Ints) -> Ints:
     """For each token how many just before it may have come after it."""
+    lengths = np.diff(starts, append=len(tokens.message))
     low, high = moments.low[tokens.row], moments.high[tokens.row]
     times = np.unique(np.concatenate([low, high]))
     width = np.int64(len(times) + 1)
@@ -588,8 +614,9 @@ def _packed(tokens: _Tokens, lane: Ints, consumer: Ints, reach: Ints) -> npt.NDA
     return number.astype(np.uint64)
 
 
-def _hashed(packed: npt.NDArray[np.uint64], starts: Ints, lengths: Ints) -> npt.NDArray[np.uint64]:
+def _hashed(packed: npt.NDArray[np.uint64], starts: Ints) -> npt.NDArray[np.uint64]:
     """A number of 64 bits for each run of tokens."""
+    lengths = np.diff(starts, append=len(packed))
     position = np.arange(len(packed), dtype=np.uint64) - np.repeat(starts, lengths).astype(np.uint64)
     mixed = _mixed(packed ^ _mixed(position + np.uint64(1)))
     return np.add.reduceat(mixed, starts) if len(starts) else mixed
