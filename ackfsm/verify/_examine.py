@@ -92,7 +92,10 @@ def examine(
         held = {name: count.codes for name, count in anomalies.items() if name in {*machines.names, *_OF_MESSAGES}}
         doubted = early.messages if early else _NOTHING
         explanation, by_anomaly = explained(decided, events, machines, stream, held, doubted)
-        findings |= {name: _with(findings[name], each, events) for name, each in by_anomaly.items()}
+        open_ends = _open_ends(this, anomalies)
+        findings |= {
+            name: _with(findings[name], each, events) for name, each in by_anomaly.items() if name not in open_ends
+        }
     if early is not None and findings[Anomaly.PHANTOM].found:
         findings[Anomaly.PHANTOM] = unless_early(findings[Anomaly.PHANTOM], early, skew)
     if not tells_processed:
@@ -118,8 +121,8 @@ def examine(
         skew=skew,
         offsets=clocks.offsets,
         explanation=explanation,
-        broken=broken_connections(events),
-        consumers=_consumers(events),
+        broken=_broken_connections(events) if configuration else (),
+        consumers=_consumers(events) if configuration else 1,
     )
 
 
@@ -159,7 +162,22 @@ def with_model(findings: Findings, path: str | Path, specification: Specificatio
     )
 
 
-def broken_connections(events: Events) -> tuple[Fault, ...]:
+def _open_ends(this: _Examination, counts: Mapping[Anomaly, _Count]) -> frozenset[Anomaly]:
+    """The anomalies that are concluded from the end of a history in which not all of their messages came to rest.
+
+    The model can tell nothing of such a message, which may go on; what the kind is allowed decides.
+    """
+    definitions = this.specification.properties
+    at_end = (name for name in counts if name in definitions and definitions[name].rest == "end")
+    return frozenset(
+        name
+        for name in at_end
+        if any(monitor.marked_at_rest for monitor in definitions[name].monitors)
+        and not this.quiescence.judged[counts[name].codes].all()
+    )
+
+
+def _broken_connections(events: Events) -> tuple[Fault, ...]:
     """The faults that a ``close`` with an ``error`` tells of, by who had the connection."""
     closes = events.places(Event.CLOSE)
     broken = np.unique(events.process[closes[events.errs[closes] == 1]])

@@ -20,7 +20,16 @@ from ackfsm.explore import pack
 from ackfsm.network import Bounds, Network, NetworkEvent, compose
 from ackfsm.tables import Lane, Specification
 from ackfsm.terms import Configuration, Fault
-from ackfsm.verify._signs import AT_REST, BROKEN, CONSUMER_BROKEN, FAULTS, Certainty, Sign, events_of_signs
+from ackfsm.verify._signs import (
+    AT_REST,
+    BROKEN,
+    CONSUMER_BROKEN,
+    FAULTS,
+    SESSION_ENDS,
+    Certainty,
+    Sign,
+    events_of_signs,
+)
 
 __all__ = ["Belief", "Observer", "States", "TooManyStatesError"]
 
@@ -43,6 +52,8 @@ _LANE_OF_CRASH: Final = {Fault.PRODUCER_CRASH.value: Lane.PRODUCER, Fault.CONSUM
 
 _AFTER_A_BREAK: Final = frozenset({"consumer_rollback", "consumer_recover"})
 """What a client does with its transaction or session when it closes a connection that it found broken."""
+
+_DONE: Final = frozenset({"processed"})
 
 _MOST_STATES: Final = 400_000
 
@@ -156,6 +167,8 @@ class Observer:
         if sign.name == AT_REST:
             return self._at_rest(belief)
         before = self._with_last_words(belief, sign) if sign.name in _LANE_OF_CRASH else belief
+        if sign.name in SESSION_ENDS:  # what the application was doing it has given up
+            before = self._closure(before | self._fired(before, self._named(_DONE, sign.consumer)))
         events = self._events(sign)
         after = self._fired(before, events)
         if sign.certainty is Certainty.PERHAPS:

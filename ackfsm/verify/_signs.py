@@ -23,6 +23,7 @@ __all__ = [
     "CONSUMER_BROKEN",
     "DELIVERED_FLAGGED",
     "FAULTS",
+    "SESSION_ENDS",
     "SIGNS",
     "Certainty",
     "Sign",
@@ -100,10 +101,12 @@ SIGNS = (
 )
 """The names of all signs; the place of a name is its code."""
 
-CIRCUMSTANCES = frozenset(
-    {*FAULTS, BROKEN, CONSUMER_BROKEN, Event.RECOVER.value}
-    | {of_consumer(event) for event in (Event.ROLLBACK, Event.ROLLED_BACK, Event.CLOSE)}
+SESSION_ENDS = frozenset(
+    {Event.RECOVER.value, *(of_consumer(event) for event in (Event.ROLLBACK, Event.ROLLED_BACK, Event.CLOSE))}
 )
+"""What gives back the messages of a session."""
+
+CIRCUMSTANCES = frozenset({*FAULTS, BROKEN, CONSUMER_BROKEN}) | SESSION_ENDS
 """What happens around a message and may explain what became of it: faults, and sessions that end or start over."""
 
 _BREAKS = MappingProxyType({BROKEN: Fault.PRODUCER_LINK_LOSS, CONSUMER_BROKEN: Fault.CONSUMER_LINK_LOSS})

@@ -82,8 +82,8 @@ class Findings:
         events, messages: readable events; distinct messages that were sent.
         parse_errors, unreadable: the lines that are no events: how many, and the first few.
         faults: the kinds that were recorded, in the order of :class:`Fault`.
-        consumers: how many processes were delivered messages of one queue, at most.
-        broken: the faults that nobody recorded and clients saw: connections that broke.
+        consumers: how many processes were delivered messages of one queue, at most; with a configuration alone.
+        broken: the faults that nobody recorded and clients saw: connections that broke; with a configuration alone.
         actions: what applications did of their own will that makes a broker deliver again (optional events).
         anomalies: every anomaly that a history can show, in the order of :class:`Anomaly`.
         ends: how many messages have each of the ends that exclude guarantees, by the name of its monitor.
