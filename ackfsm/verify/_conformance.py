@@ -290,7 +290,7 @@ class Judge:
         if Event.CONFIRMED.value in plain:  # its outcome is one of a send, which has to be there, and nobody commits
             found = found - set(_ANSWERS_TO_COMMIT) | {Event.COMMIT.value}
         if self._by_library:
-            found.add(plain.get(Event.ACKNOWLEDGE.value, Event.ACKNOWLEDGE.value))
+            found |= {plain.get(sign, sign) for sign in (Event.ACKNOWLEDGE.value, *_ANSWERS[0])}
         if self._in_transactions(lived.told):
             found.add(Event.ACKNOWLEDGE.value)  # what a transaction consumes is acknowledged with it
         if Event.RESEND not in names:

@@ -15,6 +15,7 @@ from ackfsm.tables import Specification
 from ackfsm.terms import Anomaly, Configuration, Fault
 from ackfsm.verify._actions import inferred_actions
 from ackfsm.verify._arrays import Ints, States
+from ackfsm.verify._circumstances import GIVING_BACK
 from ackfsm.verify._clocks import aligned
 from ackfsm.verify._columns import Events
 from ackfsm.verify._conformance import Conformance, conformance
@@ -123,6 +124,7 @@ def examine(
         explanation=explanation,
         broken=_broken_connections(events) if configuration else (),
         consumers=_consumers(events) if configuration else 1,
+        sessions_ended=bool(configuration and len(events.places(*GIVING_BACK))),
     )
 
 
@@ -159,6 +161,7 @@ def with_model(findings: Findings, path: str | Path, specification: Specificatio
         explanation=held.explanation,
         broken=held.broken,
         consumers=held.consumers,
+        sessions_ended=held.sessions_ended,
     )
 
 

@@ -23,6 +23,8 @@ from ackfsm.verify._signs import AT_REST, CIRCUMSTANCES, Certainty
 
 __all__ = ["Contradicted", "Explained", "Explanation", "explained"]
 
+_ANOTHER: Final = "another consumer"
+
 _NAMED: Final = 64
 """How many characters of an id a sentence has."""
 
@@ -194,7 +196,7 @@ class _Explainer:
         if stop is None:
             raise ValueError(f"message {message} is a run of the model")
         heard, events = lived.life.heard, self._events
-        names = [self._name("process", process) for process in lived.consumers]
+        names = [self._in_sentences(process) for process in lived.consumers]
         row = lived.rows[stop.place] if stop.place < len(heard) else None
         return Contradicted(
             message=self._name("message", message),
@@ -208,8 +210,11 @@ class _Explainer:
             anomalies=anomalies,
         )
 
+    def _in_sentences(self, process: int) -> str:
+        return _ANOTHER if process == OTHERS else quoted(self._name("process", process), _NAMED)
+
     def _name(self, column: str, code: int) -> str:
-        return "another consumer" if code == OTHERS else str(self._events.names[column][code].as_py())
+        return str(self._events.names[column][code].as_py())
 
 
 def _in_words(heard: Heard, names: Sequence[str]) -> str:

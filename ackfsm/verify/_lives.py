@@ -131,13 +131,25 @@ class _Lines:
         self._width = np.int64(events.count_of("process") + 1)
         self._handed = message * self._width + process
         process, queue, _ = distinct_pairs(events.process[self.deliveries], events.queue[self.deliveries] + 1)
-        self.queues_of: dict[int, list[int]] = {}
+        self._queues_of: dict[int, list[int]] = {}
         for each, its in zip(process.tolist(), (queue - 1).tolist(), strict=True):
-            self.queues_of.setdefault(each, []).append(its)
+            self._queues_of.setdefault(each, []).append(its)
+
+        ended = events.places(*GIVING_BACK)
+        busy = np.concatenate(
+            [events.process[self.deliveries], events.process[events.places(Event.SEND, Event.RESEND)]]
+        )
+        self._idle = frozenset(np.setdiff1d(events.process[ended], busy).tolist())
 
     def was_handed_to(self, messages: Ints, process: int) -> Mask:
         """For each of ``messages`` whether it was ever handed to ``process``."""
         return np.isin(messages * self._width + process, self._handed)
+
+    def may_consume(self, process: int, queues: Ints) -> Mask:
+        """For each of ``queues`` whether ``process`` may have consumed there; who did nothing else, anywhere."""
+        if process in self._idle:
+            return np.ones(len(queues), bool)
+        return np.isin(queues, self._queues_of.get(process, []))
 
     def of_messages(self) -> _Tokens:
         """The tokens of the lines that name a message, or cover it."""
@@ -478,7 +490,7 @@ class Telling:
                 handed = lines.was_handed_to(alive, process)
                 certainty = _how_sure(each, process)
                 yield lines.tokens(alive[handed], each.row, _AT_CONSUMERS_TOO[each.kind], process, certainty)
-                elsewhere |= ~handed & np.isin(lines.queues[alive], lines.queues_of.get(process, []))
+                elsewhere |= ~handed & lines.may_consume(process, lines.queues[alive])
             sign = _AT_CONSUMERS_TOO[each.kind]
             yield lines.tokens(alive[elsewhere], each.row, sign, OTHERS, Certainty.PERHAPS)
 

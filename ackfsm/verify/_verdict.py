@@ -83,6 +83,7 @@ class Findings:
         parse_errors, unreadable: the lines that are no events: how many, and the first few.
         faults: the kinds that were recorded, in the order of :class:`Fault`.
         consumers: how many processes were delivered messages of one queue, at most; with a configuration alone.
+        sessions_ended: whether any session was closed, recovered or rolled back; with a configuration alone.
         broken: the faults that nobody recorded and clients saw: connections that broke; with a configuration alone.
         actions: what applications did of their own will that makes a broker deliver again (optional events).
         anomalies: every anomaly that a history can show, in the order of :class:`Anomaly`.
@@ -110,6 +111,7 @@ class Findings:
     explanation: Explanation | None = None
     broken: tuple[Fault, ...] = ()
     consumers: int = 1
+    sessions_ended: bool = False
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -215,9 +217,10 @@ def verdict(
 
 
 def _rolled_back(findings: Findings, configuration: Configuration) -> tuple[str, ...]:
-    """The action that is in a listener's exception: its session is rolled back, and gives back what nobody has seen."""
+    """What gives back what nobody has seen: the end of a session, also that of a listener's exception."""
     thrown = Fault.LISTENER_EXCEPTION in findings.faults
-    return ("recover",) if thrown and configuration.listener_exception is ListenerException.REDELIVER else ()
+    rolled_back = thrown and configuration.listener_exception is ListenerException.REDELIVER
+    return ("recover",) if rolled_back or (findings.sessions_ended and findings.consumers > 1) else ()
 
 
 def judge(

@@ -68,8 +68,8 @@ MUTANTS = {
     ),
     "an output outlives the rollback of its transaction": (
         Fault.LISTENER_EXCEPTION,
-        "consumer_recover, consumer_rollback:\n        {to: none, because: a transaction",
-        "consumer_recover, consumer_rollback:\n        {to: volatile, because: a transaction",
+        "session_starts_over, consumer_rollback:\n        {to: none, because: a transaction",
+        "session_starts_over, consumer_rollback:\n        {to: volatile, because: a transaction",
     ),
     "an output is delivered before its commit is stored": (
         Fault.BROKER_KILL,
