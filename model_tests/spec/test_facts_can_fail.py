@@ -117,8 +117,10 @@ MUTATIONS = {
     ),
     "redelivery: nothing is marked": Mutation(
         BROKER,
-        "- {to: marked, because: from now on",
-        "- {to: clear, because: from now on",
+        "- {to: marked, because: from now on any further delivery is a redelivery, source: JMS 3.4.7}\n"
+        "      dispatch_again",
+        "- {to: clear, because: from now on any further delivery is a redelivery, source: JMS 3.4.7}\n"
+        "      dispatch_again",
         duplicated(GONE),
         GONE,
         STRICT,
