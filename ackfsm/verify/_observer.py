@@ -55,7 +55,9 @@ _AFTER_A_BREAK: Final = frozenset({"consumer_rollback", "consumer_recover"})
 
 _DONE: Final = frozenset({"processed"})
 
-_MOST_STATES: Final = 400_000
+_MOST_STATES: Final = 30_000
+_MOST_BELIEVED: Final = 2_000_000
+"""States of one network that are kept with their successors, and in all beliefs: about 200 megabytes each."""
 
 
 class TooManyStatesError(Exception):
@@ -82,6 +84,8 @@ class States:
         self._numbers = {self._vectors[0]: 0}
         self.after: dict[int, dict[int, int]] = {}
         """For each state that was expanded the next state by event, both as numbers."""
+        self.believed = 0
+        """How many states are kept in the beliefs of all observers."""
 
     def __len__(self) -> int:
         return len(self._vectors)
@@ -214,6 +218,9 @@ class Observer:
             while front:
                 front = self._fired(front, self._hidden) - found
                 found |= front
+            self._states.believed += len(belief) + len(found)
+            if self._states.believed > _MOST_BELIEVED:
+                raise TooManyStatesError
             self._closures[belief] = frozenset(found)
         return self._closures[belief]
 
