@@ -141,7 +141,8 @@ def _examined(trial: Trial, configuration: Configuration) -> Findings:
         file = folder / "history.jsonl"
         files.write_file(file, "".join(f"{line}\n" for line in _lines(trial)).encode())
         recorded = verify.read(file)
-        return verify.examine(recorded, trial.broker.specification, configuration, tells_processed=True)
+        specification = trial.broker.specification
+        return verify.examine(recorded, specification, configuration, tells_processed=True, hold=False)
 
 
 @contextlib.contextmanager

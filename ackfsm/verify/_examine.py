@@ -63,13 +63,14 @@ class _Count:
     unknown: str | None = None
 
 
-def examine(
+def examine(  # noqa: PLR0913 - what is examined, and how
     history: History,
     specification: Specification,
     configuration: Configuration | None,
     *,
     skew: int | None = 0,
     tells_processed: bool = False,
+    hold: bool = True,
 ) -> Findings:
     """Count every anomaly that ``history`` can show.
 
@@ -79,6 +80,7 @@ def examine(
         configuration: what the history was recorded under; without one, the counts that depend on it are unknown.
         skew: by how many nanoseconds the clocks of two processes may differ; ``None`` estimates it.
         tells_processed: whether it is certain that every ``processed`` was recorded, even if there is none.
+        hold: whether to hold each message to the model; not where sessions have modes that no header tells.
     """
     events, clocks = aligned(history.events, skew)
     skew = clocks.latest if skew is None else skew
@@ -88,7 +90,7 @@ def examine(
     anomalies = _folded(this, machines, states) | {anomaly: count(this) for anomaly, count in _COUNTS.items()}
     findings = {anomaly: _finding(this, anomaly, anomalies[anomaly]) for anomaly in Anomaly if anomaly in anomalies}
     explanation, early = None, came_early(events)
-    if configuration is not None:
+    if configuration is not None and hold:
         decided = _conformance(this, configuration, skew, tells_processed=tells_processed)
         held = {name: count.codes for name, count in anomalies.items() if name in {*machines.names, *_OF_MESSAGES}}
         doubted = early.messages if early else _NOTHING
