@@ -187,7 +187,7 @@ MUTANTS: tuple[tuple[System, str, set[StrEnum]], ...] = (
     ),
     (
         asked({"ack_mode": DUPS_OK}, [CRASH], sessions=2),
-        "redelivery.clear dispatch_first [3]: redirected",
+        "redelivery.clear dispatch_first [2]: redirected",
         {Anomaly.UNFLAGGED_DUPLICATE, Anomaly.REORDER},
     ),
 )
