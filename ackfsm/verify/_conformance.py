@@ -103,7 +103,7 @@ class Conformance:
         return messages, part.lives.rows(place, signs[part.lives.number[place]])
 
     def undecided(self) -> Mapping[str, Ints]:
-        """The messages of which nothing was decided, by the reason."""
+        """The messages of which nothing was decided, ascending, by the reason."""
         found: dict[str, list[int]] = {}
         for part in self._parts:
             for message in part.undecided().tolist():
@@ -222,8 +222,16 @@ class Judge:
             return Decision(None, "a message may be in too many states")
 
     def needed(self, lived: Lived, circumstances: Collection[str]) -> frozenset[str]:
-        """The names of a smallest part of the ``circumstances`` in ``lived`` that keeps it a run of the model."""
-        observer, life = self._observer(lived), self._life(lived)
+        """The names of a smallest part of the ``circumstances`` in ``lived`` that keeps it a run of the model.
+
+        Empty as well if finding it out takes too many states.
+        """
+        try:
+            return self._needed(self._life(lived), self._observer(lived), circumstances)
+        except TooManyStatesError:
+            return frozenset()
+
+    def _needed(self, life: Life, observer: Observer, circumstances: Collection[str]) -> frozenset[str]:
         for place in reversed(range(len(life.heard))):
             if life.heard[place].sign.name in circumstances:
                 without = life.without(place)
@@ -236,13 +244,7 @@ class Judge:
         names = {old: new for plain in self._plainly(lived) for old, new in plain.items()}
         if not names:
             return lived.life
-        heard = (
-            dataclasses.replace(
-                each, sign=dataclasses.replace(each.sign, name=names.get(each.sign.name, each.sign.name))
-            )
-            for each in lived.life.heard
-        )
-        return Life(tuple(heard), lived.life.at_rest)
+        return lived.life.renamed(names)
 
     def _plainly(self, lived: Lived) -> Iterator[Mapping[str, str]]:
         """What is to be read as a transaction of one message."""

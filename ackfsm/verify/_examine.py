@@ -15,17 +15,15 @@ from ackfsm.tables import Specification
 from ackfsm.terms import Anomaly, Configuration, Fault
 from ackfsm.verify._actions import inferred_actions
 from ackfsm.verify._arrays import Ints, States
-from ackfsm.verify._circumstances import GIVING_BACK
 from ackfsm.verify._clocks import aligned
 from ackfsm.verify._columns import Events
 from ackfsm.verify._conformance import Conformance, conformance
 from ackfsm.verify._count import count_regressions, over_delivered, reordered, torn_transactions, window_overruns
 from ackfsm.verify._counters import COUNTERS, MESSAGES
 from ackfsm.verify._expand import Stream, expand
-from ackfsm.verify._explain import Explained, Explanation, explained
+from ackfsm.verify._explain import Explained, Explainer, Explanation
 from ackfsm.verify._fold import Machines, fold
 from ackfsm.verify._format import Event
-from ackfsm.verify._joins import distinct_pairs
 from ackfsm.verify._prefetch import prefetch_overruns
 from ackfsm.verify._quiescence import Quiescence, quiescence_of
 from ackfsm.verify._read import History, read
@@ -94,7 +92,7 @@ def examine(  # noqa: PLR0913 - what is examined, and how
         decided = _conformance(this, configuration, skew, tells_processed=tells_processed)
         held = {name: count.codes for name, count in anomalies.items() if name in {*machines.names, *_OF_MESSAGES}}
         doubted = early.messages if early else _NOTHING
-        explanation, by_anomaly = explained(decided, events, machines, stream, held, doubted)
+        explanation, by_anomaly = Explainer(decided, events, machines, stream, held, doubted).explained()
         open_ends = _open_ends(this, anomalies)
         findings |= {
             name: _with(findings[name], each, events) for name, each in by_anomaly.items() if name not in open_ends
@@ -125,8 +123,6 @@ def examine(  # noqa: PLR0913 - what is examined, and how
         offsets=clocks.offsets,
         explanation=explanation,
         broken=_broken_connections(events) if configuration else (),
-        consumers=_consumers(events) if configuration else 1,
-        sessions_ended=bool(configuration and len(events.places(*GIVING_BACK))),
     )
 
 
@@ -152,6 +148,7 @@ def with_model(findings: Findings, path: str | Path, specification: Specificatio
         anomaly: dataclasses.replace(
             finding,
             unexplained=held.anomalies[anomaly].unexplained,
+            undecided=held.anomalies[anomaly].undecided,
             unexplained_examples=held.anomalies[anomaly].unexplained_examples,
             causes=held.anomalies[anomaly].causes,
         )
@@ -162,8 +159,6 @@ def with_model(findings: Findings, path: str | Path, specification: Specificatio
         anomalies=MappingProxyType(anomalies),
         explanation=held.explanation,
         broken=held.broken,
-        consumers=held.consumers,
-        sessions_ended=held.sessions_ended,
     )
 
 
@@ -193,12 +188,6 @@ def _broken_connections(events: Events) -> tuple[Fault, ...]:
     return tuple(fault for fault, rows in sides.items() if np.isin(broken, events.process[rows]).any())
 
 
-def _consumers(events: Events) -> int:
-    deliveries = events.places(Event.DELIVERED)
-    queues, _, _ = distinct_pairs(events.queue[deliveries] + 1, events.process[deliveries])
-    return int(np.bincount(queues).max(initial=1))
-
-
 def _conformance(this: _Examination, configuration: Configuration, skew: int, *, tells_processed: bool) -> Conformance:
     silent = None if tells_processed else silent_of(this.events)
     processes = silent[0].processes if silent else ()
@@ -209,6 +198,7 @@ def _with(finding: Finding, explained: Explained, events: Events) -> Finding:
     return dataclasses.replace(
         finding,
         unexplained=len(explained.unexplained),
+        undecided=explained.undecided,
         unexplained_examples=_examples(events.names["message"], explained.unexplained),
         causes=MappingProxyType(explained.causes),
     )

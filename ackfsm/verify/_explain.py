@@ -21,7 +21,7 @@ from ackfsm.verify._life import Heard
 from ackfsm.verify._lives import OTHERS
 from ackfsm.verify._signs import AT_REST, CIRCUMSTANCES, Certainty
 
-__all__ = ["Contradicted", "Explained", "Explanation", "explained"]
+__all__ = ["Contradicted", "Explained", "Explainer", "Explanation"]
 
 _ANOTHER: Final = "another consumer"
 
@@ -109,26 +109,17 @@ class Explanation:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Explained:
-    """Of one anomaly the messages that nothing explains, by code, and what explains the others."""
+    """Of one anomaly the messages that nothing explains, by code, what explains the others, how many are undecided."""
 
     unexplained: Ints
+    undecided: int
     causes: Mapping[str, int]
 
 
-def explained(  # noqa: PLR0913, PLR0917 - what was counted, and from what
-    conformance: Conformance,
-    events: Events,
-    machines: Machines,
-    stream: Stream,
-    anomalies: Mapping[Anomaly, Ints],
-    doubted: Ints,
-) -> tuple[Explanation, Mapping[Anomaly, Explained]]:
-    """What explains the ``anomalies``, given as the messages that have them; the ``doubted`` are let be."""
-    return _Explainer(conformance, events, machines, stream, anomalies, doubted).explained()
+class Explainer:
+    """Says what explains the ``anomalies``, given as the messages that have them; the ``doubted`` are not accused."""
 
-
-class _Explainer:
-    def __init__(  # noqa: PLR0913, PLR0917 - as explained()
+    def __init__(  # noqa: PLR0913, PLR0917 - what was counted, and from what
         self,
         conformance: Conformance,
         events: Events,
@@ -145,6 +136,7 @@ class _Explainer:
         self._before = self._anomalies_before(stream)
 
     def explained(self) -> tuple[Explanation, Mapping[Anomaly, Explained]]:
+        """What came of it for the history, and for each anomaly."""
         by_anomaly = {anomaly: self._of(anomaly, messages) for anomaly, messages in self._anomalies.items()}
         named = np.concatenate([self._contradicted[:0], *(each.unexplained for each in by_anomaly.values())])
         explanation = Explanation(
@@ -160,14 +152,15 @@ class _Explainer:
 
     def _of(self, anomaly: Anomaly, messages: Ints) -> Explained:
         unexplained = np.setdiff1d(np.intersect1d(messages, self._contradicted), self._before.get(anomaly, []))
-        causes = Counter[str]()
+        causes, undecided = Counter[str](), 0
         lives, counts = self._conformance.same(np.setdiff1d(messages, self._contradicted))
-        for message, count in zip(lives[:_LIVES_EXPLAINED].tolist(), counts.tolist(), strict=False):
+        for number, (message, count) in enumerate(zip(lives.tolist(), counts.tolist(), strict=True)):
             decision, lived = self._conformance.of(message)
-            if decision.undecided is None:
+            undecided += count * (decision.undecided is not None)
+            if decision.undecided is None and number < _LIVES_EXPLAINED:
                 for cause in self._conformance.needed(lived, CIRCUMSTANCES):
                     causes[cause] += count
-        return Explained(unexplained=unexplained, causes=dict(sorted(causes.items())))
+        return Explained(unexplained=unexplained, undecided=undecided, causes=dict(sorted(causes.items())))
 
     def _anomalies_before(self, stream: Stream) -> Mapping[Anomaly, Ints]:
         """The messages that are no run of the model but had the anomaly before they stopped to be one."""

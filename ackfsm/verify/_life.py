@@ -130,4 +130,4 @@ def _next(
             after = observer.hear(belief, this.sign)
             if after:
                 found.setdefault(cut | 1 << place, []).append(after)
-    return {cut: observer.either(each) for cut, each in found.items()}
+    return {cut: frozenset[int]().union(*each) for cut, each in found.items()}

@@ -63,8 +63,7 @@ class Told(IntFlag):
 class _Tokens:
     """One sign of one message each.
 
-    ``row`` is the row of the events that tells it, ``process`` the consumer (:data:`NOBODY`, :data:`OTHERS`), and the
-    moment is from ``low`` to ``high``.
+    ``row`` is the row of the events that tells it, ``process`` the consumer, :data:`NOBODY` or :data:`OTHERS`.
     """
 
     message: Ints
@@ -134,7 +133,6 @@ class _Lines:
         self._queues_of: dict[int, list[int]] = {}
         for each, its in zip(process.tolist(), (queue - 1).tolist(), strict=True):
             self._queues_of.setdefault(each, []).append(its)
-
         ended = events.places(*GIVING_BACK)
         busy = np.concatenate(
             [events.process[self.deliveries], events.process[events.places(Event.SEND, Event.RESEND)]]

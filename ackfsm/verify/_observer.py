@@ -154,10 +154,6 @@ class Observer:
             self._steps[key] = self._heard(belief, sign)
         return self._steps[key]
 
-    def either(self, beliefs: Collection[Belief]) -> Belief:
-        """What is believed if one of ``beliefs`` is right, and nobody knows which."""
-        return next(iter(beliefs)) if len(beliefs) == 1 else frozenset[int]().union(*beliefs)
-
     def possible(self, belief: Belief) -> tuple[str, ...]:
         """What might have been heard instead, as labels of events, without faults and what applications choose."""
         self._states.expand(belief)

@@ -9,7 +9,7 @@ from typing import Any
 
 from ackfsm import explore
 from ackfsm.tables import Guarantees, Specification
-from ackfsm.terms import Anomaly, Configuration, Fault, ListenerException, Verdict
+from ackfsm.terms import Anomaly, Configuration, Fault, Verdict
 from ackfsm.text import in_words, quoted
 from ackfsm.verify._explain import Contradicted, Explanation
 from ackfsm.verify._lines import ParseError
@@ -45,6 +45,7 @@ class Finding:
         unexplained: how many of ``found`` nothing explains that happened to their message; ``None`` if no message was
             held to the model for it.
         unexplained_examples: the first :data:`EXAMPLES` of those, by code point.
+        undecided: how many of ``found`` are of messages of which the model decided nothing.
         causes: what explains the others, each with how many it explains, by name of the fault or action.
     """
 
@@ -57,6 +58,7 @@ class Finding:
     doubted: int = 0
     doubt: str | None = None
     unexplained: int | None = None
+    undecided: int = 0
     unexplained_examples: tuple[str, ...] = ()
     causes: Mapping[str, int] = dataclasses.field(default_factory=dict)
 
@@ -82,8 +84,6 @@ class Findings:
         events, messages: readable events; distinct messages that were sent.
         parse_errors, unreadable: the lines that are no events: how many, and the first few.
         faults: the kinds that were recorded, in the order of :class:`Fault`.
-        consumers: how many processes were delivered messages of one queue, at most; with a configuration alone.
-        sessions_ended: whether any session was closed, recovered or rolled back; with a configuration alone.
         broken: the faults that nobody recorded and clients saw: connections that broke; with a configuration alone.
         actions: what applications did of their own will that makes a broker deliver again (optional events).
         anomalies: every anomaly that a history can show, in the order of :class:`Anomaly`.
@@ -110,8 +110,6 @@ class Findings:
     offsets: Mapping[str, int] = dataclasses.field(default_factory=dict)
     explanation: Explanation | None = None
     broken: tuple[Fault, ...] = ()
-    consumers: int = 1
-    sessions_ended: bool = False
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -207,20 +205,12 @@ def verdict(
             specification,
             configuration,
             {*findings.faults, *findings.broken},
-            actions={*findings.actions, *_rolled_back(findings, configuration)},
-            consumers=findings.consumers,
+            actions=findings.actions,
             found=[anomaly for anomaly, finding in findings.anomalies.items() if finding.found],
             progress=progress,
         )
         why = {anomaly: explore.why_undecided(specification, anomaly) for anomaly in Anomaly}
     return judge(findings, allowed, why, specification.guarantees, never)
-
-
-def _rolled_back(findings: Findings, configuration: Configuration) -> tuple[str, ...]:
-    """What gives back what nobody has seen: the end of a session, also that of a listener's exception."""
-    thrown = Fault.LISTENER_EXCEPTION in findings.faults
-    rolled_back = thrown and configuration.listener_exception is ListenerException.REDELIVER
-    return ("recover",) if rolled_back or (findings.sessions_ended and findings.consumers > 1) else ()
 
 
 def judge(
@@ -261,7 +251,9 @@ def judge(
 
 def _decided(finding: Finding, *, allowed: bool | None) -> bool | None:
     """Whether all that was found is explained by what happened to its message; else what its kind is allowed."""
-    return allowed if finding.unexplained is None or not finding.found else finding.unexplained == 0
+    if finding.unexplained is None or not finding.found:
+        return allowed
+    return False if finding.unexplained else None if finding.undecided else True
 
 
 def _happened(findings: Findings) -> dict[str, bool | None]:

@@ -111,8 +111,7 @@ class Testbed:
     def _keeps_order(self) -> bool:
         settings = programs.configured(self.program.profile, self.program.settings)
         assert settings is not None
-        marks_unseen = settings.undelivered_marks_redelivered and settings.delivery_count_from == "dispatch"
-        return marks_unseen and settings.redelivery_mark_persisted
+        return settings.undelivered_marks_redelivered and settings.redelivery_mark_persisted
 
     def _configuration(self, mode: str, consumption: str) -> Configuration:
         found = programs.configured(

@@ -18,7 +18,7 @@ import platformdirs
 from ackfsm.explore.questions.check import check
 from ackfsm.files import write_file
 from ackfsm.network import Bounds
-from ackfsm.tables import BOUND_SETTINGS, IndexKind, Monitor, Property, Specification
+from ackfsm.tables import BOUND_SETTINGS, IndexKind, Monitor, Property, Relation, Specification
 from ackfsm.terms import AckfsmError, Anomaly, Configuration, Fault
 
 __all__ = ["allowed", "why_undecided"]
@@ -44,15 +44,13 @@ def allowed(  # noqa: PLR0913 - it is one question
     *,
     actions: Collection[str] = (),
     found: Collection[Anomaly] = (),
-    consumers: int = 1,
     progress: _Progress | None = None,
 ) -> dict[Anomaly, bool | None]:
     """For each anomaly whether ``configuration`` can reach it when these faults and actions happen, however often.
 
     The search is for one message, and complete.  Of the anomalies that need two (one overtakes the other, one more is
-    open than a bound) those that were ``found`` are searched for with two messages, and if the queue has several
-    ``consumers`` with two of them: first under few faults of one kind, as a witness is one whatever else may happen,
-    then under all, until 3 million states are known.
+    open than a bound) those that were ``found`` are searched for with two messages: first under few faults of one
+    kind, as a witness is one whatever else may happen, then under all, until 3 million states are known.
 
     ``None`` where that does not tell: an anomaly of which the tables have no property, one that needs two messages and
     was not found, or a search that was not complete.  Answers are cached in the user's cache folder, each with its
@@ -60,9 +58,7 @@ def allowed(  # noqa: PLR0913 - it is one question
     no other user could have written them.
     """
     verdicts: dict[Anomaly, bool | None] = dict.fromkeys(Anomaly)
-    question = _Question(
-        specification, configuration, frozenset(faults), frozenset(actions), min(consumers, 2), progress
-    )
+    question = _Question(specification, configuration, frozenset(faults), frozenset(actions), progress)
     verdicts |= question.cached("one message", tuple(specification.properties), question.single_message)
     for anomaly, definition in specification.properties.items():
         if _needs_two(definition) and not verdicts[anomaly]:
@@ -87,7 +83,6 @@ class _Question:
     configuration: Configuration
     faults: frozenset[Fault]
     actions: frozenset[str]
-    consumers: int
     progress: _Progress | None
 
     def cached(self, about: str, anomalies: Collection[Anomaly], answer: Callable[[str], _Answer]) -> _Answer:
@@ -109,7 +104,6 @@ class _Question:
             "configuration": self.configuration.as_dict(),
             "faults": sorted(fault.value for fault in self.faults),
             "actions": sorted(self.actions),
-            "consumers": self.consumers,
             "about": str(about),
         }
 
@@ -148,7 +142,7 @@ class _Question:
         yield self._everything(), _MOST_STATES
 
     def _everything(self) -> Bounds:
-        return Bounds(messages=2, consumers=self.consumers, faults=self.faults, max_faults=None, actions=self.actions)
+        return Bounds(messages=2, faults=self.faults, max_faults=None, actions=self.actions)
 
     def _small(self) -> Iterator[Bounds]:
         """No fault, and one or two of one kind: what these reach, more of them reach too."""
@@ -166,7 +160,7 @@ def _needs_two(definition: Property) -> bool:
 
 def _compares(monitor: Monitor) -> bool:
     machine = monitor.machine
-    hears = any(not event.relation.of_the_same for event in machine.alphabet)
+    hears = any(event.relation not in {Relation.OWN, Relation.ELSEWHERE} for event in machine.alphabet)
     return hears or (machine.counter is not None and machine.per.whole is IndexKind.SYSTEM)
 
 
