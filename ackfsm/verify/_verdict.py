@@ -303,11 +303,15 @@ def _doubts(
         if finding.doubt is not None and not allowed_kinds.get(finding.anomaly):
             yield finding.doubt
         if finding.certain and allowed[finding.anomaly] is None and findings.configuration is not None:
-            clause = why_undecided.get(finding.anomaly)
-            reason = f": {clause}" if clause else ""
-            yield f"{_seen(finding)}, and the tables cannot tell whether the configuration allows it{reason}"
+            yield f"{_seen(finding)}, {_open(finding, why_undecided.get(finding.anomaly))}"
         if finding.certain and allowed[finding.anomaly] is False and _may_be_unread(findings, finding):
             yield f"{_seen(finding)}, which is not allowed, but the lines that could not be read may explain it"
+
+
+def _open(finding: Finding, why: str | None) -> str:
+    if finding.undecided:
+        return f"and nothing was decided of {finding.undecided} of them"
+    return f"and the tables cannot tell whether the configuration allows it{f': {why}' if why else ''}"
 
 
 def _open_lives(findings: Findings, explanation: Explanation) -> Iterator[str]:

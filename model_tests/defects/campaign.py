@@ -1,9 +1,10 @@
-"""Whether the tests notice a defect in the engine or in a journal: each is put into a copy of the project by hand.
+"""Whether the tests notice a defect in the engine, in a journal or in what judges histories: each is put in by hand.
 
 ``python -m model_tests.defects`` takes one defect after the other (:mod:`model_tests.defects.engine`,
-:mod:`model_tests.defects.journal`), copies the project, changes the copy, and runs the tests of engine and journals on
-it until one fails.  A defect that keeps the engine from being imported, or from delivering one message, is too coarse
-to count.  The command fails if a defect goes unnoticed without a reason, or is noticed though it has one.
+:mod:`model_tests.defects.journal`, :mod:`model_tests.defects.verify`), copies the project, changes the copy, and runs
+the tests of the room that it is in, and then those of the others, on it until one fails.  A defect that keeps the
+engine from being imported, or from delivering one message, is too coarse to count.  The command fails if a defect goes
+unnoticed without a reason, or is noticed though it has one.
 """
 
 from __future__ import annotations
@@ -22,15 +23,17 @@ import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from types import MappingProxyType
 
 from model_tests.defects.engine import ENGINE
 from model_tests.defects.form import Defect
 from model_tests.defects.journal import JOURNAL
+from model_tests.defects.verify import VERIFY
 from model_tests.support.places import PROJECT
 
 __all__ = ["DEFECTS", "PROJECT", "Interrupted", "Result", "TooCoarse", "Trials", "main", "problems"]
 
-DEFECTS: tuple[Defect, ...] = (*ENGINE, *JOURNAL)
+DEFECTS: tuple[Defect, ...] = (*ENGINE, *JOURNAL, *VERIFY)
 
 
 def file_of(name: str) -> Path:
@@ -53,11 +56,19 @@ _OF_JOURNALS = """
     journal/machine journal/postgres journal/flips journal/forks journal/ends journal/protocol
     journal/interrupts journal/file journal/system_calls journal/crashes
 """
+_OF_VERIFY = """
+    verify/conformance verify/counts verify/verdict verify/fold verify/expand verify/prefetch verify/actions
+    verify/clocks verify/recording verify/read verify/headers verify/sources verify/bad_input verify/labels
+    verify/model_runs
+"""
 _OF_PLUGIN = """
     plugin/text plugin/quiescence plugin/refusals plugin/plugin plugin/endless
     plugin/asyncio
 """
-"""The files of tests that run the engine or a journal: the quickest first."""
+"""The files of tests that run the engine or a journal, or judge histories: the quickest first."""
+
+_ROOMS = MappingProxyType({"journal": _OF_JOURNALS, "verify": _OF_VERIFY})
+"""The tests that are the nearest to a package; to all others, the engine's are."""
 
 _LIMITS = (120, 1200)
 """Seconds that a run of one file has, and one of all: some three times what they take on a busy machine."""
@@ -97,10 +108,10 @@ class Result:
 
 def order(defect: Defect | None) -> list[list[str]]:
     """Files of tests, run by run: the one, or the test of it, that should notice the defect, and then all others."""
-    own, others = (_OF_ENGINE, _OF_JOURNALS)
-    if defect is not None and defect.file.startswith("journal/"):
-        own, others = others, own
-    files = [*own.split(), *_OF_PLUGIN.split(), *others.split()]
+    rooms = [_OF_ENGINE, _OF_PLUGIN, _OF_JOURNALS, _OF_VERIFY]
+    own = _ROOMS.get(defect.file.partition("/")[0], _OF_ENGINE) if defect is not None else _OF_ENGINE
+    rooms.sort(key=lambda room: room is not own)
+    files = " ".join(rooms).split()
     if defect is None or not defect.noticed_by:
         return [files]
     return [[defect.noticed_by], [name for name in files if name != defect.noticed_by]]

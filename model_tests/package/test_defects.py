@@ -36,7 +36,7 @@ def test_text_that_stands_there_twice_or_not_at_all_is_refused() -> None:
 
 def test_every_file_of_tests_that_is_named_is_there_once() -> None:
     [named] = defects.order(None)
-    rooms = ("engine", "journal", "plugin")
+    rooms = ("engine", "journal", "plugin", "verify")
     wanted = [file for room in rooms for file in (PROJECT / "model_tests" / room).glob("test_*.py")]
     wanted.append(PROJECT / defects.file_of("spec/lost_work"))
     assert sorted(PROJECT / defects.file_of(name) for name in named) == sorted(wanted)

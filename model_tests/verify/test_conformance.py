@@ -15,7 +15,8 @@ NAMED = named_histories()
 
 
 def _examined(history: NamedHistory, folder: Path) -> verify.Findings:
-    return verify.examine(verify.read(history.write(folder)), SPEC, SPEC.configure(None, history.config))
+    read, configuration = verify.read(history.write(folder)), SPEC.configure(None, history.config)
+    return verify.examine(read, SPEC, configuration, skew=history.skew * 10**6)
 
 
 @pytest.mark.parametrize("name", [name for name, each in NAMED.items() if each.invalid is not None])

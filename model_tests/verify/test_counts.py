@@ -152,6 +152,15 @@ CASES: dict[str, tuple[Anomaly, str, set[str] | None]] = {
         """,
         {"t"},
     ),
+    "consumed, in doubt, committed after all, one came again": (
+        Anomaly.TORN_TRANSACTION,
+        """
+        p send m1; p send m2; c delivered m1 clear transaction=t; c delivered m2 clear transaction=t
+        c commit transaction=t; c commit_in_doubt transaction=t; c committed transaction=t
+        c delivered m2 flagged; n drained
+        """,
+        set(),
+    ),
     "consumed, in doubt, the second copy of one came": (
         Anomaly.TORN_TRANSACTION,
         """

@@ -29,6 +29,7 @@ class NamedHistory:
         invalid: the messages of each anomaly that nothing explains; ``None`` if it is valid.
         valid: for each anomaly what explains it; ``None`` if it is invalid.
         run: the messages that are no run of the model, and have no anomaly that says so.
+        skew: by how many milliseconds two clocks may differ.
     """
 
     name: str
@@ -38,6 +39,7 @@ class NamedHistory:
     invalid: Mapping[str, Sequence[str]] | None = None
     valid: Mapping[str, str] | None = None
     run: Sequence[str] = ()
+    skew: int = 0
 
     def write(self, folder: Path) -> Path:
         """Write it as a file, and say where."""
@@ -55,7 +57,7 @@ def named_histories() -> Mapping[str, NamedHistory]:
 
 def _history(name: str, entry: Mapping[str, Any]) -> NamedHistory:
     lines = [_line(text.split()) for text in entry["lines"].splitlines()]
-    fields = {key: entry[key] for key in ("invalid", "valid", "run") if key in entry}
+    fields = {key: entry[key] for key in ("invalid", "valid", "run", "skew") if key in entry}
     return NamedHistory(name=name, why=entry["why"], config=entry["config"], lines=lines, **fields)
 
 
