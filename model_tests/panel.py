@@ -67,6 +67,7 @@ _LOSSES = (Fault.CONSUMER_LINK_LOSS, Fault.BROKER_KILL)
 _PRODUCER_FAULTS = (Fault.PRODUCER_LINK_LOSS, Fault.PRODUCER_CRASH, Fault.BROKER_KILL, Fault.REJECTION)
 _BROKER_FAULTS = (Fault.BROKER_CRASH, Fault.BROKER_KILL, Fault.JOURNAL_FAILURE)
 _OF_CONSUMER = (Fault.CONSUMER_LINK_LOSS, Fault.CONSUMER_CRASH)
+_THROWN = (Fault.LISTENER_EXCEPTION,)
 _TRANSACTED: Mapping[str, Any] = MappingProxyType({"ack_mode": "SESSION_TRANSACTED"})
 
 
@@ -87,6 +88,7 @@ def _panel() -> Iterator[System]:
     yield from _waiting()
     yield from _repeating()
     yield from _recovering()
+    yield from _given_back_unseen()
     yield from _three_messages()
     yield from _routed()
 
@@ -498,6 +500,27 @@ def _recovering() -> Iterator[System]:
         for persisted, marks in product((True, False), (True, False)):
             cleared: Mapping[str, Any] = {"requeue_clears_mark": True, "redelivery_mark_persisted": persisted}
             yield system_of(**cleared, restart_marks_redelivered=marks, of=(fault, *thrown), faults=2)
+
+
+def _given_back_unseen() -> Iterator[System]:
+    """What no application has had leaves no mark where the flag is made of the count."""
+    for persisted in (True, False):
+        counted: Mapping[str, Any] = {"delivery_count_from": "delivery", "redelivery_mark_persisted": persisted}
+        client: Mapping[str, Any] = {**counted, "ack_mode": "CLIENT_ACKNOWLEDGE"}
+        for fault in _BROKER_FAULTS:
+            yield system_of(**counted, actions="recover consumer_close", of=(fault,), faults=2)
+        for action in ("recover", "consumer_close"):
+            yield system_of(**counted, actions=action, of=_OF_CONSUMER, faults=2)
+        yield system_of(**counted, consumption="receive", actions="recover", of=(Fault.BROKER_KILL,))
+        yield system_of(**client, actions="recover", messages=2, faults=0)
+        yield system_of(**client, listener_exception="next_message", messages=2, of=_THROWN)
+        yield system_of(**counted, requeue_clears_mark=True, of=_THROWN, faults=2)
+        for requeues, fault in product((True, False), _OF_CONSUMER):
+            rolled_back: Mapping[str, Any] = {**counted, **_TRANSACTED, "rollback_requeues": requeues}
+            yield system_of(**rolled_back, messages=2, of=(*_THROWN, fault), faults=2)
+        for marks in (True, False):
+            sent = {**counted, "undelivered_marks_redelivered": marks}
+            yield system_of(**sent, actions="recover taken_elsewhere", of=_LOSSES)
 
 
 def _three_messages() -> Iterator[System]:

@@ -242,7 +242,7 @@ def _receiver_of(copy: Copy) -> ReceiverLink:
 
 
 def _dispatched_first(copy: Copy) -> None:
-    copy.dispatch_count, copy.mark_stored, copy.unseen = 1, False, False
+    copy.dispatch_count, copy.mark_stored = 1, False
 
 
 def _dispatched_again(copy: Copy) -> None:

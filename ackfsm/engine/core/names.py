@@ -157,6 +157,8 @@ class Record(enum.StrEnum):
 class Redelivery(enum.StrEnum):
     """States of the machine ``redelivery``."""
 
+    CLEAR = "clear"
+    WITHDRAWN = "withdrawn"
     MARKED = "marked"
 
 
