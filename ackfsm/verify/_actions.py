@@ -10,7 +10,15 @@ from ackfsm.verify._columns import Events
 from ackfsm.verify._format import VOCABULARY, Event
 from ackfsm.verify._joins import NONE, distinct_pairs, last_before
 
-__all__ = ["ACTIONS", "CONSUMER_FAULTS", "RECOVER", "RECOVERING", "TAKEN_ELSEWHERE", "inferred_actions"]
+__all__ = [
+    "ACTIONS",
+    "CONSUMER_FAULTS",
+    "RECOVER",
+    "RECOVERING",
+    "TAKEN_ELSEWHERE",
+    "given_back_beside",
+    "inferred_actions",
+]
 
 RECOVER = "recover"
 """The application recovers its session, rolls back (or its commit is rolled back), or closes it of its own will."""
@@ -81,6 +89,45 @@ def _owed_since(events: Events) -> Ints:
     since = np.full(events.count_of("queue") + 1, len(events), np.int64)
     np.minimum.at(since, queue[events.message[sends]] + 1, sends)
     return since
+
+
+def given_back_beside(events: Events, *, thrown: bool) -> bool:
+    """Whether a session gave back what it had, or may have had, between two deliveries of another one from its queue.
+
+    That is where it was recovered, rolled back or closed, or, if ``thrown``, where its listener threw.  What it had
+    prefetched and never seen then goes to the other one.  A session that neither sent nor was delivered anything may
+    have consumed from any queue.
+    """
+    ends = np.setdiff1d(events.places(*RECOVERING, *([Event.FAILED] if thrown else [])), _broken(events))
+    deliveries = events.places(Event.DELIVERED)
+    queue, session, last = distinct_pairs(events.queue[deliveries] + 1, events.session[deliveries] + 1)
+    *_, from_end = distinct_pairs(events.queue[deliveries[::-1]] + 1, events.session[deliveries[::-1]] + 1)
+    first, last = deliveries[::-1][from_end], deliveries[last]
+    busy = np.union1d(session, events.session[events.places(*_SENDS)] + 1)
+    of_silent = ends[~np.isin(events.session[ends] + 1, busy)]
+    if (_going_on(np.zeros_like(queue), first, last, np.zeros_like(of_silent), of_silent) > 0).any():
+        return True
+    own, by = _pairs_of(session, events.session[ends] + 1)
+    at = ends[by]
+    others = _going_on(queue, first, last, queue[own], at) - ((first[own] < at) & (at < last[own]))
+    return bool((others > 0).any())
+
+
+def _pairs_of(values: Ints, wanted: Ints) -> tuple[Ints, Ints]:
+    """Where ``values`` has each of the ``wanted``: places in both, one pair for each."""
+    order = np.argsort(values, kind="stable")
+    begin, end = (np.searchsorted(values[order], wanted, side) for side in ("left", "right"))
+    number = end - begin
+    nth = np.arange(number.sum()) - np.repeat(np.cumsum(number) - number, number)
+    return order[np.repeat(begin, number) + nth], np.repeat(np.arange(len(wanted)), number)
+
+
+def _going_on(queue: Ints, first: Ints, last: Ints, of: Ints, at: Ints) -> Ints:
+    """How many spans of the queue ``of`` have ``at`` inside; one is from ``first`` to ``last`` in each ``queue``."""
+    width = np.int64(max(last.max(initial=0), at.max(initial=0)) + 1)
+    begun = np.searchsorted(np.sort(queue * width + first), of * width + at, "left")
+    ended = np.searchsorted(np.sort(queue * width + last), of * width + at, "right")
+    return np.asarray(begun - ended)
 
 
 def _taken_elsewhere(events: Events) -> bool:

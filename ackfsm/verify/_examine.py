@@ -12,8 +12,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ackfsm.tables import Specification
-from ackfsm.terms import Anomaly, Configuration, Fault
-from ackfsm.verify._actions import inferred_actions
+from ackfsm.terms import Anomaly, Configuration, Fault, ListenerException
+from ackfsm.verify._actions import given_back_beside, inferred_actions
 from ackfsm.verify._arrays import Ints, States
 from ackfsm.verify._clocks import aligned
 from ackfsm.verify._columns import Events
@@ -123,6 +123,8 @@ def examine(  # noqa: PLR0913 - what is examined, and how
         offsets=clocks.offsets,
         explanation=explanation,
         broken=_broken_connections(events) if configuration else (),
+        given_back_beside=configuration is not None
+        and given_back_beside(events, thrown=configuration.listener_exception is ListenerException.REDELIVER),
     )
 
 
@@ -141,7 +143,9 @@ def with_model(findings: Findings, path: str | Path, specification: Specificatio
         why = f"a history of more than {_MOST_EVENTS:,} events is held to it by no engine yet"
         undecided = Explanation(messages=0, lives=0, states=0, contradicted=0, unnamed=0, examples=(), undecided={})
         return dataclasses.replace(
-            findings, explanation=dataclasses.replace(undecided, undecided={why: findings.messages})
+            findings,
+            explanation=dataclasses.replace(undecided, undecided={why: findings.messages}),
+            given_back_beside=True,
         )
     held = examine(read(path), specification, findings.configuration, skew=findings.skew)
     anomalies = {
@@ -159,6 +163,7 @@ def with_model(findings: Findings, path: str | Path, specification: Specificatio
         anomalies=MappingProxyType(anomalies),
         explanation=held.explanation,
         broken=held.broken,
+        given_back_beside=held.given_back_beside,
     )
 
 

@@ -92,6 +92,7 @@ class Findings:
         skew: by how many nanoseconds the clocks of two processes may differ.
         offsets: nanoseconds that were added to the times of a process for that; of those that were shifted, by name.
         explanation: what came of holding each message to the model; ``None`` without a configuration.
+        given_back_beside: whether a consumer may have given back what it had while another one of its queue went on.
     """
 
     history: str
@@ -110,6 +111,7 @@ class Findings:
     offsets: Mapping[str, int] = dataclasses.field(default_factory=dict)
     explanation: Explanation | None = None
     broken: tuple[Fault, ...] = ()
+    given_back_beside: bool = False
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -207,6 +209,7 @@ def verdict(
             {*findings.faults, *findings.broken},
             actions=findings.actions,
             found=[anomaly for anomaly, finding in findings.anomalies.items() if finding.found],
+            given_back_beside=findings.given_back_beside,
             progress=progress,
         )
         why = {anomaly: explore.why_undecided(specification, anomaly) for anomaly in Anomaly}
