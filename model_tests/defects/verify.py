@@ -43,6 +43,14 @@ _AROUND = (
         noticed_by=_CAUSES,
     ),
     Defect(
+        "given-back-to-itself",
+        "a consumer that recovers its session is excused for another order, as if another one had given back",
+        "verify/_actions.py",
+        " - ((first[own] < at) & (at < last[own]))",
+        "",
+        noticed_by="verify/actions::test_what_is_given_back_while_another_consumer_goes_on",
+    ),
+    Defect(
         "nothing-befalls-after-the-last-line",
         "a message that was lost in a crash while nobody had to do with it is held against the broker",
         "verify/_conformance.py",
