@@ -56,6 +56,9 @@ def add_verify(commands: Commands) -> None:
         help="by how much the clocks of two processes may differ: 0, 100us, 2ms (default: estimate, from what is"
         " delivered before it was sent)",
     )
+    parser.add_argument(
+        "--all", action="store_true", help="show the anomalies that were not found, and what each means"
+    )
     add_backend(parser)
 
 
@@ -70,8 +73,9 @@ def _verify(arguments: argparse.Namespace) -> int:
     results = [each for each in answers if not isinstance(each, AckfsmError)]
     failed = [each for each in answers if isinstance(each, AckfsmError)]
     answer = [_as_json(path, each) for path, each in zip(arguments.histories, answers, strict=True)]
-    screens = [verify_screen(result, specification) for result in results]
-    emit(arguments, answer[0] if len(answer) == 1 else answer, lambda: Group(*screens))
+    screens = [verify_screen(result, specification, everything=arguments.all) for result in results]
+    apart = [part for screen in screens for part in ("", screen)][1:]
+    emit(arguments, answer[0] if len(answer) == 1 else answer, lambda: Group(*apart))
     for sentence in dict.fromkeys(map(str, failed)):
         note(f"ackfsm verify: {sentence}")
     verdicts = {result.verdict for result in results}
