@@ -35,6 +35,7 @@ __all__ = [
     "InputError",
     "ListenerException",
     "NonPersistentHandling",
+    "OutcomeScope",
     "Outcomes",
     "PreAcknowledgeBy",
     "PrefetchFreed",
@@ -233,6 +234,13 @@ class Outcomes(StrEnum):
     UNDELIVERABLE = "undeliverable"
 
 
+class OutcomeScope(StrEnum):
+    """Which deliveries one release or rejection covers: its own, or all that were delivered up to it (``multiple``)."""
+
+    MESSAGE = "message"
+    UP_TO = "up_to"
+
+
 class Fault(StrEnum):
     """What may go wrong, one at a time or several (``spec/machines/faults.yaml``)."""
 
@@ -298,6 +306,7 @@ class Configuration:
     ``transacted_completion`` whether an asynchronous send completes in a transaction too, before its commit,
     ``duplicate_dooms_transaction`` whether a duplicate that the broker finds takes its whole transaction with it,
     ``outcomes`` what an application can say of a delivery besides acknowledging it,
+    ``outcome_scope`` which deliveries a release or a rejection covers,
     ``rollback_requeues`` whether a rollback gives back what was consumed, and does not leave that to the application,
     ``delivery_delay`` whether a message waits for its delivery time, ``redelivery_delay`` whether it waits again before
     each redelivery.
@@ -347,6 +356,7 @@ class Configuration:
     transacted_completion: bool
     duplicate_dooms_transaction: bool
     outcomes: Outcomes
+    outcome_scope: OutcomeScope
     rollback_requeues: bool
     delivery_delay: bool
     redelivery_delay: bool
