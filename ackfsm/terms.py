@@ -307,6 +307,7 @@ class Configuration:
     ``duplicate_dooms_transaction`` whether a duplicate that the broker finds takes its whole transaction with it,
     ``outcomes`` what an application can say of a delivery besides acknowledging it,
     ``outcome_scope`` which deliveries a release or a rejection covers,
+    ``transacted_outcomes`` whether an outcome may be part of a transaction too, and is applied when that commits,
     ``rollback_requeues`` whether a rollback gives back what was consumed, and does not leave that to the application,
     ``delivery_delay`` whether a message waits for its delivery time, ``redelivery_delay`` whether it waits again before
     each redelivery.
@@ -357,6 +358,7 @@ class Configuration:
     duplicate_dooms_transaction: bool
     outcomes: Outcomes
     outcome_scope: OutcomeScope
+    transacted_outcomes: bool
     rollback_requeues: bool
     delivery_delay: bool
     redelivery_delay: bool

@@ -101,7 +101,7 @@ def test_a_reject_and_an_ack_of_a_single_tag_leave_the_others(step: str) -> None
 @pytest.mark.parametrize("mode", ["INDIVIDUAL_ACKNOWLEDGE", "CLIENT_ACKNOWLEDGE"])
 @pytest.mark.parametrize("exception", ["redeliver", "next_message", "swallow"])
 def test_nothing_more_is_lost_or_left_than_without_it(mode: str, fault: Fault, exception: str) -> None:
-    """Where the application goes on after an exception, what failed may stay or be acknowledged with another message."""
+    """Where the application goes on after an exception, what failed may stay or be acknowledged with another."""
     chosen = {**MULTIPLE, "ack_mode": mode, "listener_exception": exception}
     found, alone = (
         explore.explore(network({**chosen, "outcome_scope": scope}, fault)) for scope in ("up_to", "message")

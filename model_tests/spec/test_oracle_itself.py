@@ -356,6 +356,7 @@ def test_a_configuration_is_read_whole(setting: Setting) -> None:
         duplicate_dooms_transaction=False,
         outcomes=Outcomes.ACCEPTED,
         outcome_scope=OutcomeScope.MESSAGE,
+        transacted_outcomes=False,
         rollback_requeues=True,
         delivery_delay=False,
         redelivery_delay=False,
