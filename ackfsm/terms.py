@@ -40,6 +40,7 @@ __all__ = [
     "PreAcknowledgeBy",
     "PrefetchFreed",
     "Profile",
+    "ReceiverSettles",
     "SendMode",
     "SpecError",
     "TransactionJournalling",
@@ -241,6 +242,16 @@ class OutcomeScope(StrEnum):
     UP_TO = "up_to"
 
 
+class ReceiverSettles(StrEnum):
+    """When a receiver settles a delivery (AMQP 1.0 rcv-settle-mode).
+
+    ``first``: as it states the outcome; ``second``: when it hears that the sender has settled.
+    """
+
+    FIRST = "first"
+    SECOND = "second"
+
+
 class Fault(StrEnum):
     """What may go wrong, one at a time or several (``spec/machines/faults.yaml``)."""
 
@@ -308,6 +319,7 @@ class Configuration:
     ``outcomes`` what an application can say of a delivery besides acknowledging it,
     ``outcome_scope`` which deliveries a release or a rejection covers,
     ``transacted_outcomes`` whether an outcome may be part of a transaction too, and is applied when that commits,
+    ``receiver_settles`` whether a receiver settles as it states the outcome, or when the sender has settled,
     ``rollback_requeues`` whether a rollback gives back what was consumed, and does not leave that to the application,
     ``delivery_delay`` whether a message waits for its delivery time, ``redelivery_delay`` whether it waits again before
     each redelivery.
@@ -359,6 +371,7 @@ class Configuration:
     outcomes: Outcomes
     outcome_scope: OutcomeScope
     transacted_outcomes: bool
+    receiver_settles: ReceiverSettles
     rollback_requeues: bool
     delivery_delay: bool
     redelivery_delay: bool
