@@ -314,6 +314,7 @@ class Configuration:
     whether messages may expire, ``rejection_excludes_delivery`` whether what the broker has rejected is
     delivered by no queue, ``exclusive_consumer`` whether one consumer of the queue is sent all messages
     while the others wait, ``session_reattachment`` whether a session that sends outlives its connection,
+    ``consumer_reattachment`` whether one that consumes does,
     ``transacted_completion`` whether an asynchronous send completes in a transaction too, before its commit,
     ``duplicate_dooms_transaction`` whether a duplicate that the broker finds takes its whole transaction with it,
     ``outcomes`` what an application can say of a delivery besides acknowledging it,
@@ -366,6 +367,7 @@ class Configuration:
     rejection_excludes_delivery: bool
     exclusive_consumer: bool
     session_reattachment: bool
+    consumer_reattachment: bool
     transacted_completion: bool
     duplicate_dooms_transaction: bool
     outcomes: Outcomes

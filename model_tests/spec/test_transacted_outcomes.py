@@ -158,9 +158,13 @@ def test_solace_ignores_on_a_transacted_session_which_outcomes_a_flow_asks_for()
 
 
 _IN_FLIGHT = (
-    '      execute_consumer_commit: {refuse: "frames of one connection arrive in their order, and the outcome is before '
-    'the commit"}\n'
-    "      consumer_link_loss, consumer_crash, broker_crash, broker_kill, journal_failure:\n"
+    '      execute_consumer_commit: {refuse: "frames of one connection arrive in their order, and the '
+    'outcome is before the commit"}\n'
+    "      consumer_link_loss:\n"
+    "        - {ignore: the session at the broker goes on, when: consumer_reattachment, "
+    "source: ART client-reconnection}\n"
+    "        - {to: disconnected, because: the frame is lost with its connection, source: model}\n"
+    "      consumer_session_lost, consumer_crash, broker_crash, broker_kill, journal_failure:\n"
     "        {to: disconnected, because: the frame is lost with its connection, source: model}\n"
     "    released_in_transaction:"
 )
@@ -185,8 +189,8 @@ MUTANTS = {
     ),
     "the link breaks between a commit and its outcomes": (
         "machines/consumer.yaml",
-        "        {refuse: the broker executes a commit in one step}\n    answer_due:",
-        "        {to: disconnected, because: the link is gone, source: model}\n    answer_due:",
+        "        {refuse: the broker executes a commit in one step}\n    settlement_due:",
+        "        {to: disconnected, because: the link is gone, source: model}\n    settlement_due:",
         (
             "settle_rejected(m1)",
             "enlist_outcome(m1)",
