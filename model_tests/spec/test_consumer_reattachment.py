@@ -82,7 +82,7 @@ def test_the_session_keeps_what_is_prefetched_and_what_is_unacknowledged() -> No
             system.fire(f"{step}({message})")
     for step in ("delivered_clear(m1)", "processed(m1)", "consumer_link_loss"):
         system.fire(step)
-    with pytest.raises(Refused, match="makes no other"):
+    with pytest.raises(Refused):
         system.fire("consumer_link_up")
     system.fire("acknowledge(m1)")
     with pytest.raises(Refused, match="frames need a connection"):
