@@ -353,7 +353,7 @@ def _forwarding() -> Iterator[System]:
 
 
 def _settling_more(settles: str, said: Mapping[str, Any]) -> Iterator[System]:
-    """With one frame for several deliveries, in transactions, in the second settling mode, on links that are resumed."""
+    """One frame for several deliveries, transactions, the second settling mode, links that are resumed."""
     second: Mapping[str, Any] = {**said, "receiver_settles": "second", "block_on_acknowledge": False}
     enlisted: Mapping[str, Any] = {**_TRANSACTED, "outcomes": "undeliverable", "transacted_outcomes": True}
     for action in settles.split():

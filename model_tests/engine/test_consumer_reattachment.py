@@ -24,7 +24,7 @@ def a_broker(seed: int, profile: str = "artemis", **settings: Any) -> Broker:
     return Broker(profile, pace=pace, specification=shipped(), history=True, **chosen)
 
 
-def received(broker: Broker, mode: str, times: range) -> list[tuple[str | None, bool]]:
+def received(broker: Broker, mode: str, times: range) -> list[tuple[str, bool]]:
     """What a consumer is delivered whose connection breaks at these microseconds, each with its flag."""
     producer = broker.connect().session().producer("q")
     for ident in SENT:
