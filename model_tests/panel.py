@@ -354,6 +354,24 @@ def _forwarding() -> Iterator[System]:
     yield system_of(actions="forward", faults=0)
 
 
+def _settling_more(settles: str, said: Mapping[str, Any]) -> Iterator[System]:
+    """One frame for several deliveries, transactions, the second settling mode, links that are resumed."""
+    second: Mapping[str, Any] = {**said, "receiver_settles": "second", "block_on_acknowledge": False}
+    enlisted: Mapping[str, Any] = {**_TRANSACTED, "outcomes": "undeliverable", "transacted_outcomes": True}
+    for action in settles.split():
+        yield system_of("rabbitmq", outcome_scope="up_to", actions=action, messages=2, of=(Fault.CONSUMER_LINK_LOSS,))
+        for requeues in (True, False):
+            yield system_of(**enlisted, rollback_requeues=requeues, actions=action, of=_OF_CONSUMER)
+        yield system_of(**enlisted, actions=action, messages=2, faults=0, prefetch=1, attempts_exhausted="destroy")
+        yield system_of(**second, actions=action, of=_LOSSES)
+        yield system_of(**second, actions=action, messages=2, of=(Fault.CONSUMER_LINK_LOSS,))
+    for mode in ("AUTO_ACKNOWLEDGE", "CLIENT_ACKNOWLEDGE", "SESSION_TRANSACTED"):
+        lasting: Mapping[str, Any] = {"consumer_reattachment": True, "ack_mode": mode}
+        yield system_of(**lasting, actions="consumer_session_lost", of=_LOSSES)
+        yield system_of(**lasting, messages=2, of=(Fault.CONSUMER_LINK_LOSS,))
+        yield system_of(**lasting, consumers=2, of=(Fault.CONSUMER_LINK_LOSS,))
+
+
 def _settling() -> Iterator[System]:
     settles = "settle_released settle_failed settle_undeliverable settle_rejected"
     said: Mapping[str, Any] = {"ack_mode": "INDIVIDUAL_ACKNOWLEDGE", "outcomes": "undeliverable"}
@@ -368,6 +386,7 @@ def _settling() -> Iterator[System]:
         yield system_of(**said, actions=action, requeue_clears_mark=True, redelivery_mark_persisted=False, of=_LOSSES)
         yield system_of(**said, actions=action, redelivery_delay=True, of=_OF_CONSUMER)
         yield system_of(**said, actions=action, messages=2, prefetch=1, faults=0, attempts_exhausted="destroy")
+    yield from _settling_more(settles, said)
     for mode, scope in product(("AUTO", "CLIENT", "INDIVIDUAL"), ("session", "message")):
         yield system_of(
             ack_mode=f"{mode}_ACKNOWLEDGE", client_ack_scope=scope, outcomes="rejected", actions=settles, faults=0

@@ -49,7 +49,7 @@ _OF_ENGINE = """
     engine/closing engine/messages engine/metrics engine/queues engine/asyncio_closing engine/dead_letters
     engine/macro_steps spec/lost_work engine/calls engine/arguments engine/stateful engine/regressions
     engine/delivery_counts engine/dispatch engine/transactions engine/refinement engine/faults_inside engine/kill
-    engine/applications engine/sessions engine/completion engine/reattachment
+    engine/applications engine/sessions engine/completion engine/reattachment engine/consumer_reattachment
 """
 _OF_JOURNALS = """
     journal/reopened journal/full_disk journal/report journal/checksums journal/frames journal/sql journal/disk

@@ -22,6 +22,7 @@ __all__ = [
     "CommitFrame",
     "Completion",
     "Condition",
+    "ConsumerSession",
     "ConsumerTransaction",
     "DuplicateId",
     "Entry",
@@ -74,6 +75,7 @@ class Event(enum.StrEnum):
     CONSUMER_CRASH = "consumer_crash"
     CONSUMER_LINK_LOSS = "consumer_link_loss"
     CONSUMER_LINK_UP = "consumer_link_up"
+    CONSUMER_REATTACHED = "consumer_reattached"
     BROKER_CRASH = "broker_crash"
     BROKER_KILL = "broker_kill"
     JOURNAL_FAILURE = "journal_failure"
@@ -104,6 +106,7 @@ class Machine(enum.StrEnum):
     CONSUMER_TRANSACTION = "consumer_transaction"
     PRODUCER_LINK = "producer_link"
     CONSUMER_LINK = "consumer_link"
+    CONSUMER_SESSION = "consumer_session"
     PREFETCH = "prefetch"
     BROKER = "broker"
 
@@ -194,6 +197,12 @@ class ConsumerTransaction(enum.StrEnum):
     FAILED = "failed"
 
 
+class ConsumerSession(enum.StrEnum):
+    """States of the machine ``consumer_session``."""
+
+    DETACHED = "detached"
+
+
 class Process(enum.StrEnum):
     """States of the broker and of the links."""
 
@@ -250,6 +259,7 @@ STATES: Mapping[Machine, type[enum.StrEnum]] = MappingProxyType(
         Machine.CONSUMER_TRANSACTION: ConsumerTransaction,
         Machine.PRODUCER_LINK: Process,
         Machine.CONSUMER_LINK: Process,
+        Machine.CONSUMER_SESSION: ConsumerSession,
         Machine.BROKER: Process,
     }
 )
