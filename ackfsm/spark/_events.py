@@ -17,6 +17,7 @@ from pyspark.sql import functions as sf
 
 from ackfsm.terms import AckScope, Fault
 from ackfsm.verify._format import Event
+from ackfsm.verify._victims import TELLERS
 
 __all__ = ["NUMBERED", "Overview", "events_of", "is_collision_free", "kinds_of", "names_of", "overview_of"]
 
@@ -34,8 +35,11 @@ NUMBERED: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
 There is no number where the last of the names is absent.
 """
 
+_NAMING: Final = "event in ('fault', 'recovered') and coalesce(session != process or queue is not null, false)"
+"""Whether a line names the session or the queue that a fault hit."""
+
 _NAMES: Final = tuple(dict.fromkeys(name for names in NUMBERED.values() for name in names))
-_SAME_IN_ALL: Final = ("readable", "event", "fault", "scope", "transacted", "counted")
+_SAME_IN_ALL: Final = ("readable", "event", "fault", "scope", "transacted", "counted", "naming")
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,6 +53,7 @@ class Overview:
         faults: the kinds that were recorded, in the order of :class:`Fault`.
         transacted: whether an event is in a transaction.
         counted: whether an event has a delivery count.
+        naming: whether a fault or its repair names a session or a queue.
     """
 
     events: int
@@ -58,6 +63,7 @@ class Overview:
     faults: tuple[Fault, ...]
     transacted: bool
     counted: bool
+    naming: bool
 
 
 def kinds_of(rows: DataFrame) -> DataFrame:
@@ -69,6 +75,7 @@ def kinds_of(rows: DataFrame) -> DataFrame:
         "scope",
         sf.col("transaction").isNotNull().alias("transacted"),
         sf.col("delivery_count").isNotNull().alias("counted"),
+        sf.expr(_NAMING).alias("naming"),
         sf.coalesce("session", "process").alias("session"),
         *(name for name in _NAMES if name != "session"),
     )
@@ -88,6 +95,7 @@ def overview_of(kinds: DataFrame) -> Overview:
         faults=tuple(fault for fault in Fault if fault in faults),
         transacted=any(group.transacted for group in events),
         counted=any(group.counted for group in events),
+        naming=any(group.naming for group in events),
     )
 
 
@@ -116,7 +124,8 @@ def events_of(rows: DataFrame, overview: Overview, seed: int) -> DataFrame:
 
     Returns:
         their fields, with the numbers of :data:`NUMBERED` for names (of the process where no session is named),
-        ``errs``: whether they have an ``error``, and ``at``: their moment, the struct ``(t, line)``.
+        ``errs``: whether they have an ``error``, ``teller``: whether their process tells of others, and ``at``: their
+        moment, the struct ``(t, line)``.
     """
     events = rows if overview.complete else rows.where("readable")
     named = events.withColumn("session", sf.coalesce("session", "process"))
@@ -125,6 +134,7 @@ def events_of(rows: DataFrame, overview: Overview, seed: int) -> DataFrame:
         *("t", "line", "event", "message", "redelivered", "delivery_count", "scope", "fault"),
         *numbers,
         sf.col("error").isNotNull().alias("errs"),
+        sf.col("process").isin(*TELLERS).alias("teller"),
         sf.struct("t", "line").alias("at"),
     )
 

@@ -22,6 +22,7 @@ from ackfsm.spark._prefetch import prefetch_overruns
 from ackfsm.spark._prepared import PreparedHistory, keep, names_in, study_of
 from ackfsm.spark._read import input_error, read_lines, unreadable_of
 from ackfsm.spark._recording import came_early, silent_of
+from ackfsm.spark._victims import impossible
 from ackfsm.tables import Property, Specification
 from ackfsm.terms import AckfsmError, Anomaly, Configuration
 from ackfsm.verify import Finding, Findings
@@ -110,6 +111,8 @@ def _examine(  # noqa: PLR0913, PLR0917 - as :func:`examine`
     parse_errors, unreadable = (0, ()) if overview.complete else unreadable_of(lines, source)
     if not overview.events:
         raise input_error(source, "it has no event")
+    if overview.naming and impossible(names.kinds):
+        raise input_error(source, "a fault names what it cannot have hit")
     clocks = Clocks() if skew == 0 else clocks_of(demands_of(rows, skew), ESTIMATED if skew is None else skew)
     skew = clocks.latest if skew is None else skew
     study = study_of(put_right(rows, clocks), overview, names, specification, configuration, kept)

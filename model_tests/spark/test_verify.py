@@ -200,6 +200,35 @@ def test_who_does_not_tell_what_was_processed_is_found_alike(tmp_path: Path, ses
     assert _same(untold, session).anomalies[Anomaly.UNPROCESSED].unrecorded
 
 
+VICTIMS = """
+    p send m1 queue=q1 session=p.1; p send m2 queue=q2 session=p.1; r send m3 queue=q1; p2 send m4 queue=q3
+    c delivered m1 clear queue=q1 session=c.1; d delivered m3 clear queue=q1; d delivered m1 flagged queue=q1
+    nemesis fault fault=producer_crash queue=q2; r fault fault=producer_crash
+    nemesis fault fault=producer_crash session=p.1 queue=q1
+    r recovered fault=producer_crash; r send m5 queue=q1; p send m6 queue=q2 session=p.1; p send m7 queue=q1 session=p.1
+    nemesis recovered fault=producer_crash; r send m8 queue=q2; p send m9 queue=q2 session=p.1
+    nemesis fault fault=consumer_crash session=c.1; d delivered m5 clear queue=q1
+    """
+
+
+def test_whom_faults_hit_is_found_alike(tmp_path: Path, session: SparkSession) -> None:
+    header = {"ackfsm_history": 1, "config": {"send_mode": "asynchronous", "publish_window": 1}}
+    file = tmp_path / "h.jsonl"
+    file.write_text("\n".join(map(json.dumps, [header, *events_of(f"{VICTIMS}; n drained")])))
+    found = _same(file, session)
+    assert found.anomalies[Anomaly.WINDOW_OVERRUN].examples == ("m2", "m8")
+    assert found.anomalies[Anomaly.MISSING_OUTCOME].examples == ("m4", "m5", "m8", "m9")
+
+
+def test_an_impossible_victim_is_refused_in_the_same_words(tmp_path: Path, session: SparkSession) -> None:
+    file = write(events_of("p send m1; nemesis fault fault=consumer_crash session=q"), tmp_path / "h.jsonl")
+    with pytest.raises(InputError) as local:
+        verify.read(file)
+    with pytest.raises(InputError, match="names the session 'q', which no other line has") as found:
+        spark.examine(file, SPEC, None, session)
+    assert str(found.value) == str(local.value)
+
+
 DAMAGE = {
     "not JSON": "{",
     "a negative time": CLEAN[2].replace('"t":', '"t":-'),
