@@ -16,8 +16,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 
 from ackfsm.terms import AckScope, Fault
-from ackfsm.verify._format import Event
-from ackfsm.verify._victims import TELLERS
+from ackfsm.verify._format import TELLERS, VOCABULARY, Event
 
 __all__ = ["NUMBERED", "Overview", "events_of", "is_collision_free", "kinds_of", "names_of", "overview_of"]
 
@@ -51,6 +50,8 @@ class Overview:
         complete: whether all rows are events.
         kinds, scopes: which events, which scopes of acknowledgements.
         faults: the kinds that were recorded, in the order of :class:`Fault`.
+        of_calls: those of one call, in the order of the vocabulary.
+        ranged: whether a line confirms a range.
         transacted: whether an event is in a transaction.
         counted: whether an event has a delivery count.
         naming: whether a fault or its repair names a session or a queue.
@@ -61,6 +62,8 @@ class Overview:
     kinds: frozenset[Event]
     scopes: frozenset[AckScope]
     faults: tuple[Fault, ...]
+    of_calls: tuple[str, ...]
+    ranged: bool
     transacted: bool
     counted: bool
     naming: bool
@@ -93,6 +96,8 @@ def overview_of(kinds: DataFrame) -> Overview:
         kinds=frozenset(Event(group.event) for group in events),
         scopes=frozenset(AckScope(group.scope) for group in events if group.scope is not None),
         faults=tuple(fault for fault in Fault if fault in faults),
+        of_calls=tuple(fault for fault in VOCABULARY["fault"] if fault in faults.difference(Fault)),
+        ranged=any(group.event == Event.CONFIRMED and group.scope == AckScope.UP_TO for group in events),
         transacted=any(group.transacted for group in events),
         counted=any(group.counted for group in events),
         naming=any(group.naming for group in events),

@@ -130,6 +130,7 @@ def _examine(  # noqa: PLR0913, PLR0917 - as :func:`examine`
         parse_errors=parse_errors,
         unreadable=unreadable,
         faults=overview.faults,
+        of_calls=overview.of_calls,
         actions=tuple(action for action in ACTIONS if action in found),
         anomalies=MappingProxyType(anomalies),
         ends=MappingProxyType({name: counters.pop(name) for name in specification.guarantees.monitors}),

@@ -10,8 +10,8 @@ from pyspark.sql import functions as sf
 
 from ackfsm.terms import Fault
 from ackfsm.verify._columns import ABSENT
-from ackfsm.verify._format import Event
-from ackfsm.verify._victims import OF_THE_BROKER, TELLERS, Told
+from ackfsm.verify._format import TELLERS, Event
+from ackfsm.verify._victims import OF_THE_BROKER, Told
 
 __all__ = ["impossible", "told_faults"]
 

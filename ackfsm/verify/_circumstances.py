@@ -11,7 +11,7 @@ import numpy as np
 from ackfsm.terms import Fault
 from ackfsm.verify._arrays import Ints
 from ackfsm.verify._columns import ABSENT, Events
-from ackfsm.verify._format import EVENTS, Event
+from ackfsm.verify._format import ACKNOWLEDGE_TIMEOUT, EVENTS, Event
 from ackfsm.verify._joins import distinct_pairs
 from ackfsm.verify._signs import BROKEN
 from ackfsm.verify._victims import repaired_at, told_faults
@@ -73,24 +73,30 @@ def _ends(events: Events, low: Ints, high: Ints) -> Iterator[Circumstance]:
 
 
 def _faults(events: Events) -> Iterator[Circumstance]:
+    """What faults befell; an answer that did not come may have gone with its connection."""
     told = told_faults(events, events.places(Event.FAULT, Event.RECOVERED))
     repairs = repaired_at(told)
     clients = _Clients(events) if told else None
     for each in told:
-        fault = Fault(each.fault)
+        timed_out = each.fault == ACKNOWLEDGE_TIMEOUT
+        fault = Fault.CONSUMER_LINK_LOSS if timed_out else Fault(each.fault)
         if each.repairs or fault in OF_MESSAGES or clients is None:
             continue
         row = each.moment[0]
         low = int(events.t[row])
         repaired = int(events.t[repairs[each].moment[0]]) if each in repairs else low + EFFECT
         of_clients = fault in OF_CONSUMERS | OF_PRODUCERS
+        certain = each.victims if of_clients and not timed_out else frozenset()
+        suspected = (
+            each.victims or clients.suspected(fault, low, repaired) if of_clients and not certain else frozenset()
+        )
         yield Circumstance(
             row=row,
             kind=fault.value,
             low=low,
             high=max(repaired, low + EFFECT),
-            hit=each.victims if of_clients else frozenset(),
-            suspected=clients.suspected(fault, low, repaired) if of_clients and not each.victims else frozenset(),
+            hit=certain,
+            suspected=suspected,
             queue=each.queue,
         )
 

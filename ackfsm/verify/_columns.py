@@ -70,9 +70,13 @@ class Events:
         return np.flatnonzero(np.array([event in events for event in EVENTS])[self.event])
 
     def faults(self) -> tuple[Fault, ...]:
-        """The kinds of faults that were recorded, in the order of :class:`Fault`."""
+        """The kinds of faults that were recorded, in the order of :class:`Fault`; without those of one call."""
+        return tuple(fault for fault in Fault if fault in self.told_faults())
+
+    def told_faults(self) -> tuple[str, ...]:
+        """All kinds of faults that were recorded, in the order of the vocabulary."""
         seen = np.unique(self.fault[self.places(Event.FAULT)])
-        return tuple(Fault(VOCABULARY["fault"][code]) for code in seen.tolist())
+        return tuple(VOCABULARY["fault"][code] for code in seen.tolist())
 
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)

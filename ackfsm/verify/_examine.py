@@ -23,12 +23,13 @@ from ackfsm.verify._counters import COUNTERS, MESSAGES
 from ackfsm.verify._expand import Stream, expand
 from ackfsm.verify._explain import Explained, Explainer, Explanation
 from ackfsm.verify._fold import Machines, fold
-from ackfsm.verify._format import Event
+from ackfsm.verify._format import ACKNOWLEDGE_TIMEOUT, Event
 from ackfsm.verify._prefetch import prefetch_overruns
 from ackfsm.verify._quiescence import Quiescence, quiescence_of
 from ackfsm.verify._read import History, read
 from ackfsm.verify._recording import came_early, silent_of, unless_early, unless_unrecorded, unless_unrecorded_again
 from ackfsm.verify._sends import Sends, sends_of
+from ackfsm.verify._spelled import spelled_out
 from ackfsm.verify._verdict import EXAMPLES, UNCONFIGURED, Finding, Findings, undrained
 from ackfsm.verify._watch import folded_properties, machines_of, needs_configuration, prefetch_of, window_of
 
@@ -80,7 +81,8 @@ def examine(  # noqa: PLR0913 - what is examined, and how
         tells_processed: whether it is certain that every ``processed`` was recorded, even if there is none.
         hold: whether to hold each message to the model; not where sessions have modes that no header tells.
     """
-    events, clocks = aligned(history.events, skew)
+    recorded, clocks = aligned(history.events, skew)
+    events = spelled_out(recorded)
     skew = clocks.latest if skew is None else skew
     this = _Examination(events, sends_of(events), quiescence_of(events), specification, configuration)
     machines, stream = machines_of(specification, configuration), expand(events, this.sends)
@@ -110,11 +112,12 @@ def examine(  # noqa: PLR0913 - what is examined, and how
         history=str(history.path),
         engine="local",
         configuration=configuration,
-        events=len(events),
+        events=len(recorded),
         messages=counts.pop(MESSAGES),
         parse_errors=history.unreadable_count,
         unreadable=history.unreadable,
         faults=events.faults(),
+        of_calls=tuple(fault for fault in events.told_faults() if fault not in set(Fault)),
         actions=inferred_actions(events),
         anomalies=MappingProxyType(findings),
         ends=MappingProxyType({name: counts.pop(name) for name in ends}),
@@ -183,14 +186,17 @@ def _open_ends(this: _Examination, counts: Mapping[Anomaly, _Count]) -> frozense
 
 
 def _broken_connections(events: Events) -> tuple[Fault, ...]:
-    """The faults that a ``close`` with an ``error`` tells of, by who had the connection."""
+    """The faults that a ``close`` with an ``error`` tells of, by who had it, or an answer that is missing."""
     closes = events.places(Event.CLOSE)
     broken = np.unique(events.process[closes[events.errs[closes] == 1]])
     sides = {
         Fault.PRODUCER_LINK_LOSS: events.places(Event.SEND, Event.RESEND),
         Fault.CONSUMER_LINK_LOSS: events.places(Event.DELIVERED),
     }
-    return tuple(fault for fault, rows in sides.items() if np.isin(broken, events.process[rows]).any())
+    seen = {fault for fault, rows in sides.items() if np.isin(broken, events.process[rows]).any()}
+    if ACKNOWLEDGE_TIMEOUT in events.told_faults():
+        seen.add(Fault.CONSUMER_LINK_LOSS)
+    return tuple(fault for fault in sides if fault in seen)
 
 
 def _conformance(this: _Examination, configuration: Configuration, skew: int, *, tells_processed: bool) -> Conformance:

@@ -13,6 +13,7 @@ from types import MappingProxyType
 from ackfsm.terms import AckScope, DeliveryMode, Fault
 
 __all__ = [
+    "ACKNOWLEDGE_TIMEOUT",
     "ALWAYS",
     "EVENTS",
     "FIELDS",
@@ -22,6 +23,7 @@ __all__ = [
     "NOT_NEGATIVE",
     "OBSERVABLES",
     "OBSERVED_AS",
+    "TELLERS",
     "VERSION",
     "VOCABULARY",
     "Event",
@@ -130,6 +132,12 @@ NEEDS: Mapping[str, tuple[Event, ...]] = MappingProxyType(
 )
 """Which events need a field, beside those that every event needs (:data:`ALWAYS`)."""
 
+TELLERS = ("nemesis", "broker")
+"""The processes that tell of others."""
+
+ACKNOWLEDGE_TIMEOUT = "acknowledge_timeout"
+"""A fault of one call: the answer to an acknowledgement did not come in time.  To the tables it is ``ack_in_doubt``."""
+
 NAMED_MESSAGE_SCOPES = (AckScope.UP_TO, AckScope.MESSAGE)
 """The scopes of an acknowledgement that say nothing without a ``message``."""
 
@@ -137,7 +145,7 @@ VOCABULARY: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
         "event": EVENTS,
         "scope": tuple(AckScope),
-        "fault": tuple(Fault),
+        "fault": (*Fault, ACKNOWLEDGE_TIMEOUT),
         "delivery_mode": tuple(DeliveryMode),
     }
 )

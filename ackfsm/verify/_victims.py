@@ -18,12 +18,11 @@ from ackfsm.terms import Fault, InputError
 from ackfsm.text import quoted
 from ackfsm.verify._arrays import Ints
 from ackfsm.verify._columns import ABSENT, Events
-from ackfsm.verify._format import EVENTS, VOCABULARY, Event
+from ackfsm.verify._format import EVENTS, TELLERS, VOCABULARY, Event
 from ackfsm.verify._joins import distinct_pairs
 
 __all__ = [
     "OF_THE_BROKER",
-    "TELLERS",
     "TOLD",
     "NamedVictim",
     "Told",
@@ -34,9 +33,6 @@ __all__ = [
     "repaired_at",
     "told_faults",
 ]
-
-TELLERS: Final = ("nemesis", "broker")
-"""The processes that tell of others."""
 
 TOLD: Final = (Event.FAULT, Event.RECOVERED)
 

@@ -21,6 +21,7 @@ from model_tests.verify import test_clocks as test_history_clocks
 from model_tests.verify import test_counts as test_history_counts
 from model_tests.verify import test_prefetch as test_history_prefetch
 from model_tests.verify import test_recording as test_history_recording
+from model_tests.verify import test_spelled as test_history_spelled
 
 pytestmark = pytest.mark.spark
 
@@ -198,6 +199,27 @@ def test_who_does_not_tell_what_was_processed_is_found_alike(tmp_path: Path, ses
     assert _same(told, session).anomalies[Anomaly.REPROCESSED].doubt
     untold = _together((text for text in cases.values() if "processed" not in text), tmp_path / "untold.jsonl")
     assert _same(untold, session).anomalies[Anomaly.UNPROCESSED].unrecorded
+
+
+def test_what_one_line_says_of_several_is_counted_alike(tmp_path: Path, session: SparkSession) -> None:
+    """All cases of ranges in one history, each with its own names; then a call that timed out."""
+    events = [
+        event | {name: f"{i} {value}" for name, value in event.items() if name in {*NAMES, "process"}}
+        for i, (text, _) in enumerate(test_history_spelled.RANGES.values())
+        for event in events_of(text)
+    ]
+    text = f"{test_history_spelled.CALLED}; nemesis {test_history_spelled.TIMED_OUT} session=c.1; "
+    last = [event | {"t": event["t"] + 100} for event in events_of(text + test_history_spelled.AGAIN)]
+    config = {"send_mode": "asynchronous", "publish_window": 2, "ack_mode": "CLIENT_ACKNOWLEDGE"}
+    file = tmp_path / "h.jsonl"
+    file.write_text("\n".join(map(json.dumps, [{"ackfsm_history": 1, "config": config}, *events, *last])))
+    found = _same(file, session)
+    expected = {
+        f"{i} {message}" for i, (_, left) in enumerate(test_history_spelled.RANGES.values()) for message in left
+    }
+    assert set(found.anomalies[Anomaly.MISSING_OUTCOME].examples) == expected
+    assert found.anomalies[Anomaly.DUPLICATE].unexplained == 0
+    assert found.of_calls == ("acknowledge_timeout",)
 
 
 VICTIMS = """

@@ -46,7 +46,7 @@ EVENT_NAMES = (
 )
 FAULT_NAMES = (
     "broker_crash, broker_kill, producer_link_loss, consumer_link_loss, producer_crash, consumer_crash, "
-    "listener_exception, journal_failure, rejection"
+    "listener_exception, journal_failure, rejection, acknowledge_timeout"
 )
 
 UNREADABLE_LINES: dict[str, tuple[str | bytes, str]] = {
@@ -85,6 +85,14 @@ UNREADABLE_LINES: dict[str, tuple[str | bytes, str]] = {
     "unknown scope": (
         _event(event="acknowledge", message="m", scope="all"),
         "there is no scope 'all'; it is one of session, up_to, message",
+    ),
+    "a whole session confirmed": (
+        _event(event="confirmed", message="m", scope="session"),
+        "confirmed has the scope message or up_to",
+    ),
+    "a time-out of nobody": (
+        _event(event="fault", fault="acknowledge_timeout", process="nemesis"),
+        "acknowledge_timeout needs the `session` that called",
     ),
     "unknown fault": (_event(event="fault", fault="fire"), f"there is no fault 'fire'; it is one of {FAULT_NAMES}"),
     "unknown mode": (

@@ -128,6 +128,14 @@ CASES: dict[str, tuple[Anomaly, str, set[str] | None]] = {
         """,
         {"m4"},
     ),
+    "its own repair ends a crash, not a later one of nobody by name": (
+        Anomaly.MISSING_OUTCOME,
+        """
+        p send m1; p confirmed m1; p fault fault=producer_crash; p recovered fault=producer_crash; p send m2
+        nemesis recovered fault=producer_crash; n drained
+        """,
+        {"m2"},
+    ),
     "the repair of the last one ends a crash of nobody by name": (
         Anomaly.MISSING_OUTCOME,
         """

@@ -13,7 +13,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-__all__ = ["Covering", "Labels", "in_order", "label", "outages"]
+__all__ = ["Covering", "Labels", "in_order", "label", "outages", "spelt_out"]
 
 Event = dict[str, Any]
 Ids = set[str]
@@ -54,7 +54,7 @@ def label(  # noqa: PLR0913 - the settings that labels depend on, each by name
     deliveries that the application has not acknowledged, ``None`` if there is none; ``attempts`` is the limit of
     deliveries, 0 if there is none.
     """
-    log = _Log(in_order(events))
+    log = _Log(spelt_out(in_order(events)))
     at_rest = all(log.judged(message) for message in log.ids)
     return Labels(
         anomalies={
@@ -132,6 +132,22 @@ def _transaction(event: Event) -> tuple[str, str] | None:
     return (event["process"], event["transaction"]) if event.get("transaction") is not None else None
 
 
+def spelt_out(log: list[Event]) -> list[Event]:
+    """``log``, in order, with a line for each message that a range confirms, and for each call that timed out."""
+    labelled, found, covered = _Log(log), list[Event](), set[int]()
+    for place, event in enumerate(log):
+        found.append(event)
+        if event["event"] == "confirmed" and event.get("scope") == "up_to":
+            messages = dict.fromkeys(labelled.log[i]["message"] for i in labelled.confirmed_by(place, covered))
+            found += [{**event, "message": message} for message in sorted(messages) if message != event["message"]]
+        if event["event"] == "fault" and event["fault"] == "acknowledge_timeout":
+            calls = [one for one in log[:place] if one["event"] == "acknowledge"]
+            mine = [call for call in calls if _session(call) == _session(event)]
+            mine = mine or [call for call in calls if call["process"] == event["process"] not in TELLERS]
+            found += [{**call, "t": event["t"], "event": "ack_in_doubt"} for call in mine[-1:]]
+    return found
+
+
 def outages(log: list[Event], send: int) -> list[tuple[int, int]]:
     """From where to where a crash of the producer of the send at that place, or of nobody by name, lasted."""
     labelled = _Log(log)
@@ -175,6 +191,20 @@ class _Log:
 
     def everywhere(self, *events: str) -> list[int]:
         return [i for i, event in enumerate(self.log) if event["event"] in events]
+
+    def confirmed_by(self, place: int, covered: set[int]) -> list[int]:
+        """The sends that the range at ``place`` confirms, but for those ``covered`` by an earlier one; it adds them."""
+        sends = [i for i in self.everywhere(*SENDS) if i < place and _transaction(self.log[i]) is None]
+        last = [i for i in sends if self.log[i]["message"] == self.log[place]["message"]][-1:]
+        mine = [i for i in sends if last and i <= last[0] and _session(self.log[i]) == _session(self.log[last[0]])]
+        found = [i for i in mine if i not in covered and self._open(i, place)]
+        covered.update(mine)
+        return found
+
+    def _open(self, send: int, now: int) -> bool:
+        closes = [i for i in self.everywhere("close") if _session(self.log[i]) == _session(self.log[send])]
+        answers = self.of(self.log[send]["message"], *OUTCOMES)
+        return not any(send < i < now for i in (*closes, *answers)) and not self._crashed(send, now)
 
     # What became of a message
 

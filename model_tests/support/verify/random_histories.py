@@ -84,7 +84,8 @@ class Recorder:
         message = self.known(which)
         if message in self.messages and message not in self.transacted:
             event = ("confirmed", "rejected", "in_doubt", "confirmed")[kind % 4]
-            self.write(PRODUCERS[who % 2], event, message=message)
+            scope = ("up_to", None, "message")[kind // 4 % 3] if event == "confirmed" else None
+            self.write(PRODUCERS[who % 2], event, message=message, scope=scope)
 
     # Everybody's moves
 
@@ -169,8 +170,12 @@ class Recorder:
         fault, process = FAULTS[kind % 3], (*PRODUCERS, *CONSUMERS)[who % 4]
         sessions = sorted({row["session"] for row in self.events if "session" in row and row["process"] == process})
         queues = sorted({row["queue"] for row in self.events if "queue" in row})
+        if event == "fault" and kind % 12 == 9:
+            fault = "acknowledge_timeout"
         teller = process if which % 4 == 1 else "nemesis"
         session = sessions[0] if which % 4 == 2 and sessions and fault != "broker_kill" else None
+        if fault == "acknowledge_timeout" and session is None:
+            teller = process
         queue = queues[0] if which % 4 == 3 and queues else None
         self.write(teller, event, fault=fault, session=session, queue=queue)
 
