@@ -128,15 +128,19 @@ def events_of(rows: DataFrame, overview: Overview, seed: int) -> DataFrame:
     """The events among ``rows``.
 
     Returns:
-        their fields, with the numbers of :data:`NUMBERED` for names (of the process where no session is named),
-        ``errs``: whether they have an ``error``, ``teller``: whether their process tells of others, and ``at``: their
-        moment, the struct ``(t, line)``.
+        their fields (a ``depth`` of nothing is a ``drained``, and a ``waiting`` befell no message), with the numbers of
+        :data:`NUMBERED` for names (of the process where no session is named), ``errs``: whether they have an ``error``,
+        ``teller``: whether their process tells of others, and ``at``: their moment, the struct ``(t, line)``.
     """
     events = rows if overview.complete else rows.where("readable")
     named = events.withColumn("session", sf.coalesce("session", "process"))
     numbers = (_number(names, seed).alias(family) for family, names in NUMBERED.items())
+    empty = sf.expr("event = 'depth' and position = 0 and delivery_count = 0")
     return named.select(
-        *("t", "line", "event", "message", "redelivered", "delivery_count", "scope", "fault"),
+        *("t", "line"),
+        sf.when(empty, Event.DRAINED.value).otherwise(sf.col("event")).alias("event"),
+        sf.expr("if(event = 'waiting', null, message)").alias("message"),
+        *("redelivered", "delivery_count", "scope", "fault"),
         *numbers,
         sf.col("error").isNotNull().alias("errs"),
         sf.col("process").isin(*TELLERS).alias("teller"),

@@ -29,9 +29,10 @@ from ackfsm.verify import Finding, Findings
 from ackfsm.verify._actions import ACTIONS, RECOVER, RECOVERING, TAKEN_ELSEWHERE
 from ackfsm.verify._clocks import ESTIMATED, Clocks, clocks_of
 from ackfsm.verify._counters import COUNTERS, MESSAGES
-from ackfsm.verify._examine import with_model
+from ackfsm.verify._examine import in_order, stuck_at, with_model
 from ackfsm.verify._format import Event
 from ackfsm.verify._recording import unless_early, unless_unrecorded, unless_unrecorded_again
+from ackfsm.verify._rest import SEEN_AT_REST
 from ackfsm.verify._source import Source, source_of
 from ackfsm.verify._verdict import EXAMPLES, UNCONFIGURED, undrained
 from ackfsm.verify._watch import folded_properties, needs_configuration, prefetch_of, window_of
@@ -121,6 +122,9 @@ def _examine(  # noqa: PLR0913, PLR0917 - as :func:`examine`
     found = _collected(_found(study))
     anomalies = _anomalies(study, found, _undrained(study, groups))
     anomalies |= _phantoms(study, anomalies.get(Anomaly.PHANTOM), clocks, skew) | _unrecorded(study, anomalies)
+    if overview.kinds.intersection(SEEN_AT_REST):
+        at_rest = stuck_at(source.path, overview.events, specification, configuration)
+        anomalies = in_order(anomalies | {Anomaly.STUCK: at_rest})
     return Findings(
         history=str(source.path),
         engine="spark",

@@ -29,6 +29,7 @@ from ackfsm.verify._format import (
     NOT_NEGATIVE,
     TELLERS,
     VOCABULARY,
+    Call,
     Event,
     Kind,
 )
@@ -118,6 +119,8 @@ def _broken() -> Iterator[Column]:
         yield sf.col("event").isin(*events) & sf.col(field).isNull()
     yield sf.col("scope").isin(*NAMED_MESSAGE_SCOPES) & sf.col("message").isNull()
     yield (sf.col("event") == Event.CONFIRMED) & (sf.col("scope") == AckScope.SESSION)
+    yield (sf.col("event") == Event.WAITING) & ~sf.col("error").isin(*Call)
+    yield (sf.col("event") == Event.DEPTH) & (sf.col("position") < 0)
     timeout = (sf.col("fault") == ACKNOWLEDGE_TIMEOUT) & sf.col("process").isin(*TELLERS)
     yield timeout & sf.col("session").isNull()
 

@@ -26,6 +26,7 @@ from ackfsm.verify._format import (
     NOT_NEGATIVE,
     TELLERS,
     VOCABULARY,
+    Call,
     Event,
 )
 
@@ -96,6 +97,10 @@ def _rules(events: pa.RecordBatch) -> Iterator[Rule]:
     yield Rule(named & _absent(events, "message"), "the scope {scope} needs `message`")
     whole = codes(events, "scope") == VOCABULARY["scope"].index(AckScope.SESSION)
     yield Rule(whole & (event == EVENTS.index(Event.CONFIRMED)), "confirmed has the scope message or up_to")
+    waiting, depth = (event == EVENTS.index(each) for each in (Event.WAITING, Event.DEPTH))
+    called = np.asarray(pc.is_in(events["error"], value_set=pa.array([*Call], pa.string())))
+    yield Rule(waiting & ~called, f"there is no call {{error!r}}; it is one of {', '.join(Call)}")
+    yield Rule(depth & (np.asarray(events["position"].fill_null(0)) < 0), "`position` is negative ({position})")
     told = np.asarray(pc.is_in(events["process"], value_set=pa.array(TELLERS, pa.string())))
     timeout = codes(events, "fault") == VOCABULARY["fault"].index(ACKNOWLEDGE_TIMEOUT)
     yield Rule(timeout & told & _absent(events, "session"), "acknowledge_timeout needs the `session` that called")

@@ -17,7 +17,7 @@ from ackfsm.verify._actions import given_back_beside, inferred_actions
 from ackfsm.verify._arrays import Ints, States
 from ackfsm.verify._clocks import aligned
 from ackfsm.verify._columns import Events
-from ackfsm.verify._conformance import Conformance, conformance
+from ackfsm.verify._conformance import Conformance, acknowledges_by_library, conformance
 from ackfsm.verify._count import count_regressions, over_delivered, reordered, torn_transactions, window_overruns
 from ackfsm.verify._counters import COUNTERS, MESSAGES
 from ackfsm.verify._expand import Stream, expand
@@ -28,12 +28,13 @@ from ackfsm.verify._prefetch import prefetch_overruns
 from ackfsm.verify._quiescence import Quiescence, quiescence_of
 from ackfsm.verify._read import History, read
 from ackfsm.verify._recording import came_early, silent_of, unless_early, unless_unrecorded, unless_unrecorded_again
+from ackfsm.verify._rest import stuck
 from ackfsm.verify._sends import Sends, sends_of
 from ackfsm.verify._spelled import spelled_out
 from ackfsm.verify._verdict import EXAMPLES, UNCONFIGURED, Finding, Findings, undrained
 from ackfsm.verify._watch import folded_properties, machines_of, needs_configuration, prefetch_of, window_of
 
-__all__ = ["examine", "shown_anomalies", "with_model"]
+__all__ = ["examine", "in_order", "shown_anomalies", "stuck_at", "with_model"]
 
 _NOTHING: Ints = np.empty(0, np.int64)
 
@@ -103,6 +104,8 @@ def examine(  # noqa: PLR0913 - what is examined, and how
         findings[Anomaly.PHANTOM] = unless_early(findings[Anomaly.PHANTOM], early, skew)
     if not tells_processed:
         findings |= _unrecorded(events, findings, anomalies)
+    if history.remarks:
+        findings = in_order(findings | {Anomaly.STUCK: stuck_in(history, specification, configuration)})
     ends = specification.guarantees.monitors
     counts = {
         name: int(machines.means(name, states, this.quiescence.judged).sum())
@@ -131,8 +134,34 @@ def examine(  # noqa: PLR0913 - what is examined, and how
     )
 
 
+def in_order(findings: Mapping[Anomaly, Finding]) -> dict[Anomaly, Finding]:
+    """``findings`` in the order of :class:`Anomaly`."""
+    return {anomaly: findings[anomaly] for anomaly in Anomaly if anomaly in findings}
+
+
+def stuck_in(history: History, specification: Specification, configuration: Configuration | None) -> Finding:
+    """How much is ``stuck`` as far as the history tells (:func:`ackfsm.verify._rest.stuck`)."""
+    return stuck(
+        history.events,
+        history.remarks,
+        by_library=configuration is not None and acknowledges_by_library(specification, configuration),
+        needs_every_line=specification.properties[Anomaly.STUCK].needs_every_line,
+    )
+
+
 _MOST_EVENTS = 50_000_000
 """More of them do not fit into one process."""
+
+
+def stuck_at(
+    path: str | Path, events: int, specification: Specification, configuration: Configuration | None
+) -> Finding:
+    """How much of the history at ``path`` is ``stuck``, which is told in this process; unknown with too many events."""
+    if events <= _MOST_EVENTS:
+        return stuck_in(read(path), specification, configuration)
+    why = f"in a history of more than {_MOST_EVENTS:,} events no engine looks for it yet"
+    every_line = specification.properties[Anomaly.STUCK].needs_every_line
+    return Finding(anomaly=Anomaly.STUCK, found=0, unknown=why, needs_every_line=every_line, examples=())
 
 
 def with_model(findings: Findings, path: str | Path, specification: Specification) -> Findings:
@@ -300,7 +329,7 @@ def _unrecorded(
 
 def shown_anomalies(specification: Specification) -> tuple[Anomaly, ...]:
     """What a history can show."""
-    counted = folded_properties(specification).keys() | _COUNTS.keys()
+    counted = folded_properties(specification).keys() | _COUNTS.keys() | {Anomaly.STUCK}
     return tuple(anomaly for anomaly in Anomaly if anomaly in counted)
 
 

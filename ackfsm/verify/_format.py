@@ -26,6 +26,7 @@ __all__ = [
     "TELLERS",
     "VERSION",
     "VOCABULARY",
+    "Call",
     "Event",
     "Kind",
     "Observable",
@@ -96,6 +97,20 @@ class Event(StrEnum):
     DRAINED = "drained"
     JOURNAL_WRITTEN = "journal_written"
     JOURNAL_SYNCED = "journal_synced"
+    WAITING = "waiting"
+    DEPTH = "depth"
+
+
+class Call(StrEnum):
+    """A call that may be waiting; the ``error`` of a ``waiting`` says which."""
+
+    SEND = "send"
+    ACKNOWLEDGE = "acknowledge"
+    COMMIT = "commit"
+    ROLLBACK = "rollback"
+    RECOVER = "recover"
+    CLOSE = "close"
+    RECEIVE = "receive"
 
 
 EVENTS = tuple(Event)
@@ -128,6 +143,9 @@ NEEDS: Mapping[str, tuple[Event, ...]] = MappingProxyType(
         "scope": (Event.ACKNOWLEDGE, Event.ACKNOWLEDGED, Event.ACK_IN_DOUBT),
         "transaction": _OF_A_TRANSACTION,
         "fault": (Event.FAULT, Event.RECOVERED),
+        "error": (Event.WAITING,),
+        "position": (Event.DEPTH,),
+        "delivery_count": (Event.DEPTH,),
     }
 )
 """Which events need a field, beside those that every event needs (:data:`ALWAYS`)."""

@@ -12,6 +12,7 @@ from ackfsm.verify._columns import Events, assemble, encode
 from ackfsm.verify._header import Header, Headers, header_beside
 from ackfsm.verify._lines import REPORTED, ParseError
 from ackfsm.verify._open import opened
+from ackfsm.verify._rest import Remark, remarks_in
 from ackfsm.verify._source import Source, source_of
 from ackfsm.verify._victims import NamedVictim, named_victims, refuse_impossible
 
@@ -28,6 +29,7 @@ class History:
         events: its events as columns.
         unreadable: the first few lines that are no events.
         unreadable_count: how many such lines there are.
+        remarks: what was seen at rest, in the order of its lines.
     """
 
     path: Path
@@ -35,6 +37,7 @@ class History:
     events: Events
     unreadable: tuple[ParseError, ...]
     unreadable_count: int
+    remarks: tuple[Remark, ...] = ()
 
 
 def read(path: str | Path) -> History:
@@ -48,11 +51,13 @@ def read(path: str | Path) -> History:
     source = source_of(path)
     headers = headers_beside(source)
     columns, unreadable, count, victims = [], list[ParseError](), 0, list[NamedVictim]()
+    remarks = list[Remark]()
     for file in source.files:
         with opened(source, file) as part:
             headers.add(part.header, source.name_of(file))
             for parsed in part.parsed():
                 columns.append(encode(parsed.events, parsed.lines))
+                remarks += remarks_in(parsed.events)
                 victims += named_victims(parsed.events, parsed.lines, source.name_of(file))
                 unreadable += parsed.unreadable[: REPORTED - len(unreadable)]
                 count += parsed.unreadable_count
@@ -67,6 +72,7 @@ def read(path: str | Path) -> History:
         events=events,
         unreadable=tuple(unreadable),
         unreadable_count=count,
+        remarks=tuple(remarks),
     )
 
 

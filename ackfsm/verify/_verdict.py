@@ -168,7 +168,9 @@ class Result:
         }
 
     def _never(self, anomaly: Anomaly) -> dict[str, Any]:
-        finding = self.findings.anomalies[anomaly]
+        finding = self.findings.anomalies.get(anomaly)
+        if finding is None:
+            return {"count": None, "found": None, "messages": []}
         return {"count": finding.count, "found": self.never[anomaly], "messages": list(finding.examples)}
 
 
@@ -250,7 +252,7 @@ def judge(
         reasons=(*violations, *doubts),
         guarantees=evaluated,
         strongest=strongest,
-        never={anomaly: happened[anomaly] for anomaly in never},
+        never={anomaly: happened.get(anomaly) for anomaly in never},
     )
 
 

@@ -21,6 +21,7 @@ from model_tests.verify import test_clocks as test_history_clocks
 from model_tests.verify import test_counts as test_history_counts
 from model_tests.verify import test_prefetch as test_history_prefetch
 from model_tests.verify import test_recording as test_history_recording
+from model_tests.verify import test_rest as test_history_rest
 from model_tests.verify import test_spelled as test_history_spelled
 
 pytestmark = pytest.mark.spark
@@ -199,6 +200,29 @@ def test_who_does_not_tell_what_was_processed_is_found_alike(tmp_path: Path, ses
     assert _same(told, session).anomalies[Anomaly.REPROCESSED].doubt
     untold = _together((text for text in cases.values() if "processed" not in text), tmp_path / "untold.jsonl")
     assert _same(untold, session).anomalies[Anomaly.UNPROCESSED].unrecorded
+
+
+def test_what_was_seen_at_rest_is_told_alike(tmp_path: Path, session: SparkSession) -> None:
+    """In Parquet, with rows that are none: the rules for them are written twice."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    at_rest = test_history_rest
+    text = f"{at_rest.DONE}; c waiting m9 error=acknowledge; {at_rest.FLYING}; {at_rest.EMPTY}"
+    bad: list[dict[str, object]] = [
+        {"event": "waiting", "error": "publish"},
+        {"event": "depth", "position": -1, "delivery_count": 0},
+        {"event": "fault", "fault": "acknowledge_timeout", "process": "nemesis"},
+        {"event": "confirmed", "message": "m1", "scope": "session"},
+    ]
+    rows = [*events_of(text), *({"t": 50 + t, "process": "b", **each} for t, each in enumerate(bad))]
+    file = tmp_path / "h.parquet"
+    columns = {name: [row.get(name) for row in rows] for name in {field for row in rows for field in row}}
+    metadata = {"ackfsm_history": "1", "config": '{"ack_mode": "CLIENT_ACKNOWLEDGE"}'}
+    pq.write_table(pa.table(columns).replace_schema_metadata(metadata), file)
+    found = _same(file, session)
+    assert found.parse_errors == len(bad)
+    assert found.anomalies[Anomaly.STUCK].examples == ("m9",)
 
 
 def test_what_one_line_says_of_several_is_counted_alike(tmp_path: Path, session: SparkSession) -> None:

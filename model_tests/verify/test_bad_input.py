@@ -42,7 +42,7 @@ def _without(field: str) -> str:
 EVENT_NAMES = (
     "send, resend, confirmed, rejected, in_doubt, delivered, processed, failed, acknowledge, acknowledged, "
     "ack_in_doubt, begin, commit, committed, commit_in_doubt, rollback, rolled_back, recover, close, fault, "
-    "recovered, expired, dead_lettered, drained, journal_written, journal_synced"
+    "recovered, expired, dead_lettered, drained, journal_written, journal_synced, waiting, depth"
 )
 FAULT_NAMES = (
     "broker_crash, broker_kill, producer_link_loss, consumer_link_loss, producer_crash, consumer_crash, "
@@ -94,6 +94,13 @@ UNREADABLE_LINES: dict[str, tuple[str | bytes, str]] = {
         _event(event="fault", fault="acknowledge_timeout", process="nemesis"),
         "acknowledge_timeout needs the `session` that called",
     ),
+    "a call that nobody knows waits": (
+        _event(event="waiting", error="publish"),
+        "there is no call 'publish'; it is one of send, acknowledge, commit, rollback, recover, close, receive",
+    ),
+    "nobody says which call waits": (_event(event="waiting"), "waiting needs `error`"),
+    "half a depth": (_event(event="depth", position=1), "depth needs `delivery_count`"),
+    "less than nothing ready": (_event(event="depth", position=-1, delivery_count=0), "`position` is negative (-1)"),
     "unknown fault": (_event(event="fault", fault="fire"), f"there is no fault 'fire'; it is one of {FAULT_NAMES}"),
     "unknown mode": (
         _event(event="send", message="m", delivery_mode="persistent"),
