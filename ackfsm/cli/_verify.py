@@ -91,7 +91,7 @@ _MOST_SKEW = 10**9
 
 
 def _never(options: Sequence[str], specification: tables.Specification) -> tuple[Anomaly, ...]:
-    """The anomalies of ``--never``, each once.  Raises :class:`InputError` for one that no history can show."""
+    """The anomalies of ``--never``, each once.  Raises :class:`InputError` for one that there is not."""
     if not options:
         return ()
     from ackfsm import verify
@@ -100,8 +100,7 @@ def _never(options: Sequence[str], specification: tables.Specification) -> tuple
     showable = verify.shown_anomalies(specification)
     for name in names:
         if name not in showable:
-            why = f"a history does not show {name}" if name in set(Anomaly) else f"there is no anomaly {quoted(name)}"
-            raise InputError(f"--never: {why}; it is one of {', '.join(showable)}")
+            raise InputError(f"--never: there is no anomaly {quoted(name)}; it is one of {', '.join(showable)}")
     return tuple(dict.fromkeys(map(Anomaly, names)))
 
 

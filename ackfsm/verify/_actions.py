@@ -9,6 +9,7 @@ from ackfsm.verify._arrays import Ints
 from ackfsm.verify._columns import Events
 from ackfsm.verify._format import VOCABULARY, Event
 from ackfsm.verify._joins import NONE, distinct_pairs, last_before
+from ackfsm.verify._victims import told_faults
 
 __all__ = [
     "ACTIONS",
@@ -35,7 +36,7 @@ TAKEN_ELSEWHERE = "taken_elsewhere"
 ACTIONS = (RECOVER, TAKEN_ELSEWHERE)
 
 CONSUMER_FAULTS = (Fault.CONSUMER_CRASH, Fault.CONSUMER_LINK_LOSS)
-"""The faults that break the session of some consumer, of which a history does not say."""
+"""The faults that break the session of some consumer: of any, unless their lines name it."""
 
 
 def inferred_actions(events: Events) -> tuple[str, ...]:
@@ -152,11 +153,14 @@ def _last_of_others(queue: Ints, last: Ints) -> Ints:
 
 
 def _breaks(events: Events) -> Ints:
-    """When a session of each process first broke: its own ``close`` with an ``error``, or a fault of any consumer."""
+    """When a session of each process first broke: its own ``close`` with an ``error``, or a fault that may be its."""
     broken = _broken(events)[::-1]
     first = np.full(events.count_of("process"), len(events), np.int64)
     first[events.process[broken]] = broken  # the last assignment wins
-    return np.minimum(first, _first_fault(events))
+    for fault in told_faults(events, _faults(events), events.places(Event.DELIVERED)):
+        whose = sorted(fault.victims) or slice(None)
+        first[whose] = np.minimum(first[whose], fault.moment[0])
+    return first
 
 
 def _broken(events: Events) -> Ints:
@@ -164,7 +168,7 @@ def _broken(events: Events) -> Ints:
     return np.asarray(closes[events.errs[closes] == 1])
 
 
-def _first_fault(events: Events) -> int:
+def _faults(events: Events) -> Ints:
     faults = events.places(Event.FAULT)
     kinds = [VOCABULARY["fault"].index(fault) for fault in CONSUMER_FAULTS]
-    return int(min(faults[np.isin(events.fault[faults], kinds)], default=len(events)))
+    return np.asarray(faults[np.isin(events.fault[faults], kinds)])

@@ -84,6 +84,7 @@ class Findings:
         events, messages: readable events; distinct messages that were sent.
         parse_errors, unreadable: the lines that are no events: how many, and the first few.
         faults: the kinds that were recorded, in the order of :class:`Fault`.
+        of_calls: the kinds of faults of one call that were recorded; to the tables they are outcomes of it.
         broken: the faults that nobody recorded and clients saw: connections that broke; with a configuration alone.
         actions: what applications did of their own will that makes a broker deliver again (optional events).
         anomalies: every anomaly that a history can show, in the order of :class:`Anomaly`.
@@ -112,6 +113,7 @@ class Findings:
     explanation: Explanation | None = None
     broken: tuple[Fault, ...] = ()
     given_back_beside: bool = False
+    of_calls: tuple[str, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -143,7 +145,7 @@ class Result:
             "messages": found.messages,
             "parse_errors": found.parse_errors,
             "unreadable": [dataclasses.asdict(each) for each in found.unreadable],
-            "faults": [fault.value for fault in found.faults],
+            "faults": [*(fault.value for fault in found.faults), *found.of_calls],
             "actions": list(found.actions),
             "verdict": self.verdict.value,
             "reasons": list(self.reasons),
@@ -166,7 +168,9 @@ class Result:
         }
 
     def _never(self, anomaly: Anomaly) -> dict[str, Any]:
-        finding = self.findings.anomalies[anomaly]
+        finding = self.findings.anomalies.get(anomaly)
+        if finding is None:
+            return {"count": None, "found": None, "messages": []}
         return {"count": finding.count, "found": self.never[anomaly], "messages": list(finding.examples)}
 
 
@@ -248,7 +252,7 @@ def judge(
         reasons=(*violations, *doubts),
         guarantees=evaluated,
         strongest=strongest,
-        never={anomaly: happened[anomaly] for anomaly in never},
+        never={anomaly: happened.get(anomaly) for anomaly in never},
     )
 
 

@@ -69,7 +69,10 @@ def _never(result: Result) -> Iterator[RenderableType]:
 
 
 def _answer(result: Result, anomaly: Anomaly, *, found: bool | None) -> str:
-    finding = result.findings.anomalies[anomaly]
+    finding = result.findings.anomalies.get(anomaly)
+    if finding is None:
+        why = "no `waiting` and no `depth` is recorded"
+        return f"whether {occurrence(anomaly, None)} is unknown: {why} (--never {anomaly})"
     if found is None:
         return f"whether {occurrence(anomaly, None)} is unknown: {_why_unknown(result, finding)} (--never {anomaly})"
     if not found:
@@ -97,7 +100,7 @@ def _heading(result: Result) -> Table:
     setting = "unknown"
     if config is not None:
         setting = f"{config.profile}: {config.delivery_mode}, {config.ack_mode}, {config.consumption}"
-    faults = ", ".join(found.faults) or "none recorded"
+    faults = ", ".join([*found.faults, *found.of_calls]) or "none recorded"
     counts = ((found.events, "event"), (found.messages, "message"), (found.parse_errors, "line"))
     events, messages, lines = (f"{number:,} {kind}{'' if number == 1 else 's'}" for number, kind in counts)
     read = f"{events} of {messages}; {lines} unread"

@@ -483,7 +483,6 @@ def test_the_exit_code_answers_both_questions(  # noqa: PLR0913, PLR0917 - the c
         ("loss,", "there is no anomaly ''"),
         ("Loss", "there is no anomaly 'Loss'"),
         ("loss,\x1b[2J", "there is no anomaly '\\x1b[2J'"),
-        ("stuck", "a history does not show stuck"),
     ],
 )
 def test_a_name_that_is_no_anomaly_of_a_history_is_refused(
