@@ -24,7 +24,7 @@ from ackfsm.verify._observer import Observer, States, TooManyStatesError
 from ackfsm.verify._quiescence import Quiescence
 from ackfsm.verify._signs import of_consumer
 
-__all__ = ["Conformance", "Decision", "acknowledges_by_library", "conformance"]
+__all__ = ["Conformance", "Decision", "Judge", "acknowledges_by_library", "conformance", "held", "untold"]
 
 _MOST_CONSUMERS: Final = 4
 """More of them in one life make a network that no search ends in."""
@@ -56,7 +56,8 @@ class _Part:
     def __init__(self, lives: Lives, judge: Judge) -> None:
         self.lives = lives
         self.judge = judge
-        self.decisions = tuple(judge.decide(lives.lived(place)) for place in lives.first.tolist())
+        decided = {place: judge.decide(lives.lived(place)) for place in sorted(lives.first.tolist())}
+        self.decisions = tuple(decided[place] for place in lives.first.tolist())
 
     def contradicted(self) -> Ints:
         """The messages that are no run of the model, ascending."""
@@ -76,6 +77,7 @@ class _Part:
 class Conformance:
     """What was decided of all messages of a history; those that were looked at twice count as the second time."""
 
+    telling: Telling
     _parts: tuple[_Part, ...]
     _part: Ints
     _place: Ints
@@ -124,14 +126,18 @@ class Conformance:
         part, place = self._parts[self._part[message]], int(self._place[message])
         return part.decisions[int(part.lives.number[place])], part.lives.lived(place)
 
+    def numbers(self) -> Ints:
+        """For each message a number of its life, the same for equal ones; -1 where nothing is told of it."""
+        width = np.int64(max((len(part.decisions) for part in self._parts), default=0) + 1)
+        found = np.full(len(self._part), ABSENT, np.int64)
+        for number, part in enumerate(self._parts):
+            its = np.flatnonzero(self._part == number)
+            found[its] = number * width + part.lives.number[self._place[its]]
+        return found
+
     def same(self, messages: Ints) -> tuple[Ints, Ints]:
         """One of ``messages`` for each different life among them, and how many have it."""
-        width = np.int64(max((len(part.decisions) for part in self._parts), default=0) + 1)
-        key = np.empty(len(messages), np.int64)
-        for number, part in enumerate(self._parts):
-            its = self._part[messages] == number
-            key[its] = number * width + part.lives.number[self._place[messages[its]]]
-        _, first, counts = np.unique(key, return_index=True, return_counts=True)
+        _, first, counts = np.unique(self.numbers()[messages], return_index=True, return_counts=True)
         return messages[first], counts
 
     def needed(self, lived: Lived, circumstances: Collection[str]) -> frozenset[str]:
@@ -154,17 +160,21 @@ def conformance(  # noqa: PLR0913, PLR0917 - what is held, and to what
     A life that is no run of the model in the order of its lines is looked at in all orders that it allows, and then
     with all that happened after its last line too, since a message may be lost when nobody has to do with it.
     """
-    telling = Telling(events, quiescence, silent, skew)
     judge = Judge(specification, configuration, _untold(events))
+    return held(Telling(events, quiescence, silent, skew), judge, events.count_of("message"))
+
+
+def held(telling: Telling, judge: Judge, count: int) -> Conformance:
+    """Hold all that is told, the ``count`` messages of a history or pairs of them, to the model."""
     parts = [_Part(telling.in_order(), judge)]
     for to_the_end in (False, True):
         again = parts[-1].contradicted()
         if len(again):
             parts.append(_Part(telling.lives(again, to_the_end=to_the_end), judge))
-    part, place = (np.full(events.count_of("message"), ABSENT, np.int64) for _ in range(2))
+    part, place = (np.full(count, ABSENT, np.int64) for _ in range(2))
     for number, each in enumerate(parts):
         part[each.lives.message], place[each.lives.message] = number, np.arange(len(each.lives.message))
-    return Conformance(tuple(parts), part, place)
+    return Conformance(telling, tuple(parts), part, place)
 
 
 def _untold(events: Events) -> frozenset[str]:
@@ -209,13 +219,20 @@ class Judge:
         environment = specification.environment(configuration)
         self._by_library = acknowledges_by_library(specification, configuration)
         self._transacted = specification.conditions["transacted"].holds(environment)
+        self._forgotten = 0
         self._networks: dict[tuple[Configuration, int], States] = {}
-        self._observers: dict[tuple[Configuration, int, frozenset[str]], Observer] = {}
+        self._observers: dict[tuple[Configuration, int, tuple[frozenset[str], ...]], Observer] = {}
 
     @property
     def states(self) -> int:
         """How many states of networks were met."""
-        return sum(len(states) for states in self._networks.values())
+        return self._forgotten + sum(len(states) for states in self._networks.values())
+
+    def forget(self) -> None:
+        """Keep no network, to have memory for others."""
+        self._forgotten = self.states
+        self._networks.clear()
+        self._observers.clear()
 
     def decide(self, lived: Lived) -> Decision:
         """Whether ``lived`` is a run of the model."""
@@ -224,7 +241,7 @@ class Judge:
         if sum(heard.sign.name == Event.RESEND for heard in lived.life.heard) > 1:
             return Decision(None, "a message was sent more than twice, and the model has two copies")
         try:
-            return Decision(contradiction(self._life(lived), self._observer(lived)))
+            return Decision(contradiction(self.life(lived), self._observer(lived)))
         except TooManyStatesError:
             return Decision(None, "a message may be in too many states")
 
@@ -234,7 +251,7 @@ class Judge:
         Empty as well if finding it out takes too many states.
         """
         try:
-            return self._needed(self._life(lived), self._observer(lived), circumstances)
+            return self._needed(self.life(lived), self._observer(lived), circumstances)
         except TooManyStatesError:
             return frozenset()
 
@@ -246,7 +263,7 @@ class Judge:
                     life = without
         return frozenset(heard.sign.name for heard in life.heard if heard.sign.name in circumstances)
 
-    def _life(self, lived: Lived) -> Life:
+    def life(self, lived: Lived) -> Life:
         """The life of a message as a network hears it that has transactions on both sides, or on neither."""
         names = {old: new for plain in self._plainly(lived) for old, new in plain.items()}
         if not names:
@@ -267,15 +284,19 @@ class Judge:
         return self._transacted or bool(told & (Told.SENT_IN_TRANSACTION | Told.CONSUMED_IN_TRANSACTION))
 
     def _observer(self, lived: Lived) -> Observer:
-        names = frozenset(heard.sign.name for heard in self._life(lived).heard)
+        names = frozenset(heard.sign.name for heard in self.life(lived).heard)
         configuration, consumers = self._of_message(lived, names), max(1, len(lived.consumers))
-        unheard = self._unheard(lived, names, configuration)
+        return self._observer_of(configuration, consumers, self._unheard(lived, names, configuration))
+
+    def _observer_of(self, configuration: Configuration, consumers: int, *unheard: frozenset[str]) -> Observer:
+        """The observer with these signs ``unheard``: of one message, or of none, the first and the second."""
         key = configuration, consumers, unheard
         if key not in self._observers:
             network = self._networks.get(key[:2])
             if network is None:
-                network = self._networks[key[:2]] = States(self._specification, configuration, consumers)
-            self._observers[key] = Observer(network, self._specification, unheard)
+                messages = max(1, len(unheard) - 1)
+                network = self._networks[key[:2]] = States(self._specification, configuration, consumers, messages)
+            self._observers[key] = Observer(network, self._specification, *unheard)
         return self._observers[key]
 
     def _of_message(self, lived: Lived, names: frozenset[str]) -> Configuration:

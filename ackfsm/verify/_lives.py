@@ -7,6 +7,7 @@ tokens of each message, in the order of the ends of their intervals, become a nu
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 from collections.abc import Collection, Iterator, Sequence
 from enum import IntFlag
@@ -30,6 +31,7 @@ from ackfsm.verify._signs import (
     CALLS,
     CONSUMER_BROKEN,
     DELIVERED_FLAGGED,
+    DELIVERED_SOMEHOW,
     SIGNS,
     Certainty,
     Sign,
@@ -149,6 +151,16 @@ class _Lines:
         if process in self._idle:
             return np.ones(len(queues), bool)
         return np.isin(queues, self._queues_of.get(process, []))
+
+    def of_pairs(self, first: Ints, second: Ints) -> _Lines:
+        """The same with pairs of messages for messages; both are of one producer, one queue and one mode."""
+        this = copy.copy(self)
+        this.producers, this.queues, this.modes = self.producers[first], self.queues[first], self.modes[first]
+        message, process = np.divmod(self._handed, self._width)
+        handed = [_members(message, its) for its in (first, second)]
+        this._handed = np.concatenate([pair * self._width + process[place] for pair, place in handed])
+        this.circumstances, this.moments = _with_failures(self.events, self.circumstances, self.moments)
+        return this
 
     def of_messages(self) -> _Tokens:
         """The tokens of the lines that name a message, or cover it."""
@@ -281,6 +293,97 @@ class _Lines:
         return self.tokens(self.events.message[members], rows, sign, process, certainty)
 
 
+def _with_failures(
+    events: Events, found: tuple[Circumstance, ...], moments: Moments
+) -> tuple[tuple[Circumstance, ...], Moments]:
+    """What happened around pairs: a listener that fails may have its whole session started over, so that others wait."""
+    rows = events.places(Event.FAILED)
+    high = moments.high.copy()
+    high[rows] = _neighbours(events)[1][rows]
+    failures = (
+        Circumstance(
+            row=row,
+            kind=Event.RECOVER.value,
+            low=int(moments.low[row]),
+            high=int(high[row]),
+            suspected=frozenset({int(events.process[row])}),
+        )
+        for row in rows.tolist()
+    )
+    return tuple(sorted((*found, *failures), key=lambda each: each.row)), Moments(moments.low, high)
+
+
+def _members(message: Ints, its: Ints) -> tuple[Ints, Ints]:
+    """For each of ``its`` messages all the places where ``message``, which is ascending, has it: its number, and which."""
+    begin, end = (np.searchsorted(message, its, side=side) for side in ("left", "right"))
+    length = end - begin
+    start = np.cumsum(length) - length
+    return np.repeat(np.arange(len(its)), length), np.arange(length.sum()) + np.repeat(begin - start, length)
+
+
+def _of_pairs(tokens: _Tokens, first: Ints, second: Ints) -> _Tokens:
+    """The tokens of both messages of each pair, with the pair for their message, and whose they are with their sign."""
+    tokens = tokens.where(np.argsort(tokens.message, kind="stable"))
+    parts = []
+    for of, its in enumerate((first, second), start=1):
+        pair, place = _members(tokens.message, its)
+        part = tokens.where(place)
+        parts.append(dataclasses.replace(part, message=pair, sign=part.sign + of * len(SIGNS)))
+    joined = _Tokens.joined(parts)
+    of, sign = np.divmod(joined.sign, len(SIGNS))
+    sign = np.where(np.isin(sign, _DELIVERED), SIGNS.index(DELIVERED_SOMEHOW), sign)
+    return dataclasses.replace(joined, sign=sign + of * len(SIGNS))
+
+
+def _until_the_last(tokens: _Tokens, count: int) -> _Tokens:
+    """Without the ends of sessions after which nothing is told of either message."""
+    ends = np.isin(tokens.sign % len(SIGNS), _ENDS)
+    last = np.full(count, NONE, np.int64)
+    np.maximum.at(last, tokens.message[~ends], tokens.row[~ends])
+    return tokens.where(~ends | (tokens.row < last[tokens.message]))
+
+
+_DELIVERED: Final = tuple(SIGNS.index(sign) for sign in (Event.DELIVERED.value, DELIVERED_FLAGGED))
+_ENDS: Final = tuple(SIGNS.index(sign) for sign in (Event.RECOVER.value, of_consumer(Event.CLOSE)))
+
+
+def _merged(tokens: _Tokens) -> _Tokens:
+    """``tokens`` in order, with one for what a line tells of both messages of a pair, or of one and what is around.
+
+    A call that covers both is as uncertain as it is of one of them; what ends a session or befalls it, as certain.
+    """
+    of, sign = np.divmod(tokens.sign, len(SIGNS))
+    shared = np.isin(sign, _SHARED)
+    if not of.any() or not len(sign):
+        return tokens
+    columns = (tokens.message, tokens.row, sign, tokens.process)
+    new = np.append(True, np.any([each[1:] != each[:-1] for each in columns], axis=0))
+    starts = np.flatnonzero(new | ~(shared | np.isin(sign, _COVERING)))
+    least, most = (each.reduceat(tokens.certainty, starts) for each in (np.minimum, np.maximum))
+    whose = np.bitwise_or.reduceat(of, starts)
+    merged = tokens.where(starts)
+    return dataclasses.replace(
+        merged,
+        sign=sign[starts] + whose * len(SIGNS),
+        certainty=np.where(shared[starts], least, most),
+    )
+
+
+_COVERING: Final = tuple(SIGNS.index(event.value) for event in (Event.ACKNOWLEDGE, Event.ACKNOWLEDGED))
+_OF_SESSIONS_ALONE: Final = (*_OF_TRANSACTIONS, Event.RECOVER)
+_SHARED: Final = tuple(
+    SIGNS.index(name)
+    for name in (
+        *(event.value for event in _OF_SESSIONS_ALONE),
+        *(of_consumer(event) for event in (*_OF_TRANSACTIONS, Event.CLOSE)),
+        *(fault.value for fault in Fault if fault is not Fault.REJECTION),
+        BROKEN,
+        CONSUMER_BROKEN,
+    )
+)
+"""Signs of a session, of a transaction or of all, which are heard once for both messages of a pair."""
+
+
 def _in_doubt(tokens: _Tokens) -> _Tokens:
     """A call that failed may have had no effect, and what failed it may have been seen by the library alone."""
     calls, doubts = (tokens.sign == SIGNS.index(event) for event in (Event.ACKNOWLEDGE, Event.ACK_IN_DOUBT))
@@ -390,7 +493,7 @@ class Lives:
         consumers = self._consumer[span].tolist()
         columns = (tokens.sign, tokens.certainty, self._lane, self._reach)
         heard = tuple(
-            Heard(Sign(SIGNS[sign], consumer, Certainty(certainty)), lane, reach)
+            Heard(_sign(sign, consumer, certainty), lane, reach)
             for consumer, sign, certainty, lane, reach in zip(
                 consumers, *(column[span].tolist() for column in columns), strict=True
             )
@@ -405,6 +508,11 @@ class Lives:
             rows=tuple(tokens.row[span].tolist()),
             consumers=tuple(process[number] for number in sorted(process) if number),
         )
+
+
+def _sign(code: int, consumer: int, certainty: int) -> Sign:
+    of, sign = divmod(code, len(SIGNS))
+    return Sign(SIGNS[sign], consumer, Certainty(certainty), of)
 
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -436,7 +544,22 @@ class Telling:
         self._lines = _Lines(events, skew)
         self._tokens = self._lines.of_messages()
         self._told = _told(events, self._tokens, quiescence, silent)
-        self._begin, self._end = _spans(events, self._tokens, self._lines.moments)
+        self._begin, self._end = _spans(events.count_of("message"), events, self._tokens, self._lines.moments)
+
+    def of_pairs(self, first: Ints, second: Ints) -> Telling:
+        """The same history as it is told to observers of pairs of messages, which have numbers from 0 on."""
+        this = copy.copy(self)
+        this._lines = self._lines.of_pairs(first, second)
+        this._tokens = _until_the_last(_of_pairs(self._tokens, first, second), len(first))
+        both, either = self._told[first] & self._told[second], self._told[first] | self._told[second]
+        this._told = np.where(both & int(Told.AT_REST), either, either & ~int(Told.AT_REST))
+        this._begin, this._end = _spans(len(first), self._lines.events, this._tokens, self._lines.moments)
+        return this
+
+    @property
+    def told(self) -> Ints:
+        """For each message what its lines tell beside their order, as the bits of :class:`Told`."""
+        return self._told
 
     def in_order(self) -> Lives:
         """The lives of all messages, their signs in the order of the lines, with what happened around them meanwhile.
@@ -445,8 +568,9 @@ class Telling:
         """
         tokens = _Tokens.joined([self._tokens, *self._around(np.unique(self._tokens.message), self._end)])
         moment = tokens.message * np.int64(len(self._lines.events) + 1) + tokens.row
-        kind = (tokens.sign + len(SIGNS) * (tokens.sign != _REJECTION)) * np.int64(1 << 32) + tokens.process
-        return _grouped(tokens.where(np.lexsort((kind, moment))), self._lines, self._told)
+        sign = tokens.sign % len(SIGNS)
+        kind = (sign + len(SIGNS) * (sign != _REJECTION)) * np.int64(1 << 32) + tokens.process
+        return _grouped(_merged(tokens.where(np.lexsort((kind, moment)))), self._lines, self._told)
 
     def lives(self, messages: Ints, *, to_the_end: bool = False) -> Lives:
         """The lives of ``messages`` (ascending) in every order that they allow, with what happened around them.
@@ -457,8 +581,9 @@ class Telling:
         end = np.full_like(self._end, NEVER) if to_the_end else self._end
         tokens = _Tokens.joined([tokens, *self._around(np.unique(tokens.message), end)])
         high = self._lines.moments.high[tokens.row]
-        keys = (tokens.process, tokens.sign, tokens.sign != _REJECTION, tokens.row, high, tokens.message)
-        return _grouped(tokens.where(np.lexsort(keys)), self._lines, self._told, loosely=True)
+        sign = tokens.sign % len(SIGNS)
+        keys = (tokens.process, sign, sign != _REJECTION, tokens.row, high, tokens.message)
+        return _grouped(_merged(tokens.where(np.lexsort(keys))), self._lines, self._told, loosely=True)
 
     def _around(self, messages: Ints, end: Ints) -> Iterator[_Tokens]:
         """The circumstances of ``messages``, each of which ends as ``end`` says."""
@@ -545,10 +670,9 @@ def _acknowledged_first(tokens: _Tokens, messages: int) -> Mask:
     return np.asarray((acknowledged < processed) & (processed != NEVER))
 
 
-def _spans(events: Events, tokens: _Tokens, moments: Moments) -> tuple[Ints, Ints]:
-    """When each message began to live, and when the last line tells of it."""
-    begin = np.full(events.count_of("message"), NEVER, np.int64)
-    end = np.full(events.count_of("message"), -NEVER, np.int64)
+def _spans(count: int, events: Events, tokens: _Tokens, moments: Moments) -> tuple[Ints, Ints]:
+    """When each of ``count`` messages began to live, and when the last line tells of it."""
+    begin, end = np.full(count, NEVER, np.int64), np.full(count, -NEVER, np.int64)
     np.minimum.at(begin, tokens.message, moments.low[tokens.row])
     high = moments.high[tokens.row]
     np.maximum.at(end, tokens.message, np.where(high == NEVER, events.t[tokens.row], high))

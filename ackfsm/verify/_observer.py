@@ -10,7 +10,8 @@ lives, and each of them meets few states of a network that may have millions.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+import dataclasses
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Final, TypeAlias
 
 import numpy as np
@@ -22,6 +23,7 @@ from ackfsm.tables import Lane, Specification
 from ackfsm.terms import Configuration, Fault
 from ackfsm.verify._signs import (
     AT_REST,
+    BOTH,
     BROKEN,
     CONSUMER_BROKEN,
     FAULTS,
@@ -37,6 +39,9 @@ Belief: TypeAlias = frozenset[int]
 
 _ACTIONS: Final = frozenset({"recover", "rollback", "consumer_close"})
 """What an application may do and a line of the history tells; an optional event without a line never happens."""
+
+_BETWEEN_MESSAGES: Final = frozenset({"postpone"})
+"""What no line tells and an application does with the second of two messages: it sends it in a later transaction."""
 
 _CALLS_OF_APPLICATIONS: Final = frozenset(
     {"send", "send_in_transaction", "commit_called", "acknowledge", "consumer_commit_called"}
@@ -55,6 +60,10 @@ _AFTER_A_BREAK: Final = frozenset({"consumer_rollback", "consumer_recover"})
 
 _DONE: Final = frozenset({"processed"})
 
+_CALL_FOR_BOTH: Final = "acknowledge"
+_ANSWERED_FOR_EACH: Final = frozenset({_CALL_FOR_BOTH, "acknowledged"})
+"""What one line tells of all messages that it covers, and is an event of each of them."""
+
 _MOST_STATES: Final = 30_000
 _MOST_BELIEVED: Final = 2_000_000
 """States of one network that are kept with their successors, and in all beliefs: about 200 megabytes each."""
@@ -65,53 +74,65 @@ class TooManyStatesError(Exception):
 
 
 class States:
-    """The states of the network of one message that were met, with their successors, shared by observers of it."""
+    """The states of the network of one message, or two, that were met, with their successors; observers share them."""
 
-    def __init__(self, specification: Specification, configuration: Configuration, consumers: int) -> None:
-        """The network of one message and so many consumers, in which any fault may happen any number of times."""
+    def __init__(
+        self, specification: Specification, configuration: Configuration, consumers: int, messages: int = 1
+    ) -> None:
+        """The network of so many messages and consumers, in which any fault may happen any number of times."""
         bounds = Bounds(
-            faults=frozenset(Fault), max_faults=None, consumers=consumers, actions=_ACTIONS, exact_limits=True
+            messages=messages,
+            faults=frozenset(Fault),
+            max_faults=None,
+            consumers=consumers,
+            actions=_ACTIONS | (_BETWEEN_MESSAGES if messages > 1 else frozenset()),
+            exact_limits=True,
         )
         self.network: Network = compose(specification, configuration, bounds, observers=())
         self.lanes: Mapping[str, Lane] = {name: event.lane for name, event in specification.events.items()}
         packed = pack(self.network)
-        self._table: npt.NDArray[np.int64] = np.asarray(packed.table, np.int64)
+        self._table: npt.NDArray[np.int32] = np.asarray(packed.table, np.int32)
         self._participants = [
             (np.asarray(packed.instance[begin:end]), np.asarray(packed.offset[begin:end])[None, :])
             for begin, end in zip(packed.first, packed.first[1:], strict=False)
         ]
-        self._vectors = [tuple(packed.initial)]
+        self._vectors = [np.asarray(packed.initial, np.int32).tobytes()]
         self._numbers = {self._vectors[0]: 0}
+        self._expanded: dict[frozenset[int], set[int]] = {}
         self.after: dict[int, dict[int, int]] = {}
-        """For each state that was expanded the next state by event, both as numbers."""
+        """For each state that was expanded the next state by event, both as numbers, of the events asked for so far."""
         self.believed = 0
         """How many states are kept in the beliefs of all observers."""
 
     def __len__(self) -> int:
         return len(self._vectors)
 
-    def expand(self, states: Iterable[int]) -> None:
-        """Find the successors of ``states``.
+    def expand(self, states: Iterable[int], events: frozenset[int]) -> None:
+        """Find what ``events`` lead to from ``states``; what others lead to is not looked at, and mostly never met.
 
         Raises :class:`TooManyStatesError` when there are too many states by now.
         """
-        new = [state for state in states if state not in self.after]
+        expanded = self._expanded.setdefault(events, set())
+        new = [state for state in states if state not in expanded]
         if not new:
             return
         if len(self._vectors) > _MOST_STATES:
             raise TooManyStatesError
-        vectors = np.array([self._vectors[state] for state in new], np.int64)
-        self.after |= {state: {} for state in new}
-        for event, (instances, offsets) in enumerate(self._participants):
+        vectors = np.frombuffer(b"".join(self._vectors[state] for state in new), np.int32).reshape(len(new), -1)
+        expanded.update(new)
+        for state in new:
+            self.after.setdefault(state, {})
+        for event in events:
+            instances, offsets = self._participants[event]
             targets = self._table[offsets + vectors[:, instances]]
             enabled = np.flatnonzero((targets >= 0).all(axis=1))
             if len(enabled):
                 moved = vectors[enabled]
                 moved[:, instances] = targets[enabled]
-                for row, vector in zip(enabled.tolist(), map(tuple, moved.tolist()), strict=True):
-                    self.after[new[row]][event] = self._number(vector)
+                for row, vector in zip(enabled.tolist(), moved, strict=True):
+                    self.after[new[row]][event] = self._number(vector.tobytes())
 
-    def _number(self, vector: tuple[int, ...]) -> int:
+    def _number(self, vector: bytes) -> int:
         number = self._numbers.setdefault(vector, len(self._vectors))
         if number == len(self._vectors):
             self._vectors.append(vector)
@@ -119,29 +140,44 @@ class States:
 
 
 class Observer:
-    """Hears the signs of one message, but those that are ``unheard``: what they tell of may have happened unseen."""
+    """Hears the signs of one message or two, but those that are unheard: what they tell of may have happened unseen."""
 
-    def __init__(self, states: States, specification: Specification, unheard: Collection[str] = ()) -> None:
+    def __init__(self, states: States, specification: Specification, *unheard: Collection[str]) -> None:
+        """``unheard`` are signs of the one message; or of what is of no message, and then of the first and second."""
         self._states = states
-        self._unheard = frozenset(unheard)
+        self._unheard = tuple(map(frozenset, unheard)) or (frozenset[str](),)
         signs = events_of_signs(specification)
-        heard = frozenset[str]().union(*(events for sign, events in signs.items() if sign not in self._unheard))
+        heard = [
+            frozenset[str]().union(*(events for sign, events in signs.items() if sign not in its))
+            for its in self._unheard
+        ]
         events = states.network.events
         self._of_sign = {
             sign: tuple(number for number, event in enumerate(events) if event.name in names)
             for sign, names in signs.items()
         }
         self._hidden = frozenset(
-            number for number, event in enumerate(events) if event.name not in heard and not event.may_never_happen
+            number
+            for number, event in enumerate(events)
+            if event.name in _BETWEEN_MESSAGES
+            or (event.name not in heard[self._whose(event)] and not event.may_never_happen)
         )
-        calls = _CALLS_OF_APPLICATIONS & heard  # what is not heard the library does by itself
+        calls = _CALLS_OF_APPLICATIONS if len(heard) == 1 else _CALLS_OF_APPLICATIONS | {"resend"}
         self._due = frozenset(
             number
             for number, event in enumerate(events)
-            if not event.may_never_happen and event.name not in calls | _REPORTS
+            if not event.may_never_happen
+            and event.name not in calls & heard[self._whose(event)] | _REPORTS  # what is not heard the library does
         )
         self._steps: dict[tuple[Belief, Sign], Belief] = {}
         self._closures: dict[Belief, Belief] = {}
+
+    def _whose(self, event: NetworkEvent) -> int:
+        """Of which message of a pair ``event`` is: 1 or 2, and 0 where it is of no message, or there is one."""
+        return event.index[0] if event.index and len(self._unheard) > 1 else 0
+
+    def _is_of(self, event: NetworkEvent, of: int) -> bool:
+        return of in {0, BOTH} or self._whose(event) in {0, of}
 
     def first(self) -> Belief:
         """What is believed before anything was heard."""
@@ -156,13 +192,15 @@ class Observer:
 
     def possible(self, belief: Belief) -> tuple[str, ...]:
         """What might have been heard instead, as labels of events, without faults and what applications choose."""
-        self._states.expand(belief)
         events = self._states.network.events
+        self._states.expand(belief, frozenset(range(len(events))))
         numbers = {event for state in belief for event in self._states.after[state]} - self._hidden
         return tuple(sorted(events[number].label for number in numbers if not events[number].may_never_happen))
 
     def _heard(self, belief: Belief, sign: Sign) -> Belief:
-        if sign.name in self._unheard:
+        if sign.of == BOTH and sign.name in _ANSWERED_FOR_EACH:
+            return self._in_either_order(belief, sign)
+        if sign.name in self._unheard[0 if sign.of == BOTH else sign.of]:
             return belief
         if sign.name == AT_REST:
             return self._at_rest(belief)
@@ -180,8 +218,19 @@ class Observer:
             after = self._fired(broken, self._named(_AFTER_A_BREAK, sign.consumer)) | broken
         return self._closure(frozenset(after))
 
+    def _in_either_order(self, belief: Belief, sign: Sign) -> Belief:
+        """One call, or its answer, is an event of each of two messages, unless that of one covers the other."""
+        covers = sign.name == _CALL_FOR_BOTH and sign.certainty is Certainty.CERTAIN
+        found: set[int] = set()
+        for one in (1, BOTH - 1):
+            other = dataclasses.replace(sign, of=BOTH - one)
+            if covers:
+                other = dataclasses.replace(other, certainty=Certainty.IF_POSSIBLE)
+            found |= self.hear(self.hear(belief, dataclasses.replace(sign, of=one)), other)
+        return frozenset(found)
+
     def _at_rest(self, belief: Belief) -> Belief:
-        self._states.expand(belief)
+        self._states.expand(belief, self._due)
         return frozenset(state for state in belief if not self._due & self._states.after[state].keys())
 
     def _with_last_words(self, belief: Belief, sign: Sign) -> Belief:
@@ -196,14 +245,18 @@ class Observer:
 
     def _events(self, sign: Sign) -> frozenset[int]:
         events = self._states.network.events
-        return frozenset(number for number in self._of_sign[sign.name] if _concerns(events[number], sign.consumer))
+        return frozenset(
+            number
+            for number in self._of_sign[sign.name]
+            if _concerns(events[number], sign.consumer) and self._is_of(events[number], sign.of)
+        )
 
     def _named(self, names: Collection[str], consumer: int) -> frozenset[int]:
         events = enumerate(self._states.network.events)
         return frozenset(number for number, event in events if event.name in names and _concerns(event, consumer))
 
     def _fired(self, belief: Collection[int], events: frozenset[int]) -> set[int]:
-        self._states.expand(belief)
+        self._states.expand(belief, events)
         after = self._states.after
         return {after[state][event] for state in belief for event in events & after[state].keys()}
 

@@ -17,11 +17,13 @@ from ackfsm.verify._format import Event
 
 __all__ = [
     "AT_REST",
+    "BOTH",
     "BROKEN",
     "CALLS",
     "CIRCUMSTANCES",
     "CONSUMER_BROKEN",
     "DELIVERED_FLAGGED",
+    "DELIVERED_SOMEHOW",
     "FAULTS",
     "SESSION_ENDS",
     "SIGNS",
@@ -51,15 +53,21 @@ class Sign:
         name: one of :data:`SIGNS`.
         consumer: the number of the consumer, from 1 on in the order in which the message met them; 0: of no consumer.
         certainty: how sure it is that it happened to the message.
+        of: the messages of a pair that it is of, as bits (1, 2, :data:`BOTH`); 0: of none more than of another.
     """
 
     name: str
     consumer: int = 0
     certainty: Certainty = Certainty.CERTAIN
+    of: int = 0
 
     def __str__(self) -> str:
         at = f"({self.consumer})" if self.consumer else ""
         return f"{self.name}{at}{'?' if self.certainty is Certainty.PERHAPS else ''}"
+
+
+BOTH = 3
+"""Of the first message of a pair and of the second."""
 
 
 CALLS = frozenset({Event.SEND, Event.RESEND, Event.ACKNOWLEDGE, Event.COMMIT, Event.ROLLBACK, Event.RECOVER})
@@ -71,6 +79,9 @@ AT_REST = "at rest"
 """Nothing more happened to the message: its queue was seen drained after its last send."""
 
 DELIVERED_FLAGGED = "delivered, flagged"
+
+DELIVERED_SOMEHOW = "delivered, flagged or not"
+"""A delivery of one of two messages: its flag is a matter of that message alone."""
 
 BROKEN = "broken connection"
 """``close`` with an ``error``: a connection was found broken."""
@@ -93,6 +104,7 @@ CONSUMER_BROKEN = of_consumer(BROKEN)
 SIGNS = (
     *(event.value for event in Event if event not in _NO_SIGNS),
     DELIVERED_FLAGGED,
+    DELIVERED_SOMEHOW,
     *(of_consumer(event.value) for event in Event if event in _TOLD_BY_BOTH),
     BROKEN,
     CONSUMER_BROKEN,
@@ -120,6 +132,7 @@ def events_of_signs(specification: Specification) -> Mapping[str, frozenset[str]
         for line in (*lines, *event.also):
             name = DELIVERED_FLAGGED if event.line.get("redelivered") else line
             found[of_consumer(name) if name in _TOLD_BY_BOTH and event.per.of_consumer else name].add(event.name)
+    found[DELIVERED_SOMEHOW] = found[Event.DELIVERED.value] | found[DELIVERED_FLAGGED]
     for fault in FAULTS:
         found[fault].add(fault)
     for sign, fault in _BREAKS.items():
