@@ -160,7 +160,7 @@ def conformance(  # noqa: PLR0913, PLR0917 - what is held, and to what
     A life that is no run of the model in the order of its lines is looked at in all orders that it allows, and then
     with all that happened after its last line too, since a message may be lost when nobody has to do with it.
     """
-    judge = Judge(specification, configuration, _untold(events))
+    judge = Judge(specification, configuration, untold(events))
     return held(Telling(events, quiescence, silent, skew), judge, events.count_of("message"))
 
 
@@ -177,7 +177,7 @@ def held(telling: Telling, judge: Judge, count: int) -> Conformance:
     return Conformance(telling, tuple(parts), part, place)
 
 
-def _untold(events: Events) -> frozenset[str]:
+def untold(events: Events) -> frozenset[str]:
     """What this history never tells."""
     return frozenset(event.value for event in _JOURNAL if not len(events.places(event)))
 

@@ -22,6 +22,7 @@ from ackfsm.verify._count import count_regressions, over_delivered, reordered, t
 from ackfsm.verify._counters import COUNTERS, MESSAGES
 from ackfsm.verify._expand import Stream, expand
 from ackfsm.verify._explain import Explained, Explainer, Explanation
+from ackfsm.verify._explain_pairs import PairExplainer
 from ackfsm.verify._fold import Machines, fold
 from ackfsm.verify._format import ACKNOWLEDGE_TIMEOUT, Event
 from ackfsm.verify._prefetch import prefetch_overruns
@@ -96,6 +97,9 @@ def examine(  # noqa: PLR0913 - what is examined, and how
         held = {name: count.codes for name, count in anomalies.items() if name in {*machines.names, *_OF_MESSAGES}}
         doubted = early.messages if early else _NOTHING
         explanation, by_anomaly = Explainer(decided, events, machines, stream, held, doubted).explained()
+        between = {name: anomalies[name].codes for name in _OF_PAIRS}
+        pairs = PairExplainer(decided, events, machines, stream, held | between, doubted, specification, configuration)
+        explanation, by_anomaly = pairs.explained(explanation, by_anomaly)
         open_ends = _open_ends(this, anomalies)
         findings |= {
             name: _with(findings[name], each, events) for name, each in by_anomaly.items() if name not in open_ends
@@ -185,6 +189,7 @@ def with_model(findings: Findings, path: str | Path, specification: Specificatio
             finding,
             unexplained=held.anomalies[anomaly].unexplained,
             undecided=held.anomalies[anomaly].undecided,
+            by_kind=held.anomalies[anomaly].by_kind,
             unexplained_examples=held.anomalies[anomaly].unexplained_examples,
             causes=held.anomalies[anomaly].causes,
         )
@@ -239,10 +244,14 @@ def _with(finding: Finding, explained: Explained, events: Events) -> Finding:
         finding,
         unexplained=len(explained.unexplained),
         undecided=explained.undecided,
-        unexplained_examples=_examples(events.names["message"], explained.unexplained),
+        by_kind=explained.by_kind,
+        unexplained_examples=_examples(_names(events, finding.anomaly), explained.unexplained),
         causes=MappingProxyType(explained.causes),
     )
 
+
+_OF_PAIRS = (Anomaly.REORDER, Anomaly.TORN_TRANSACTION)
+"""What two messages show, and is decided by the model of two."""
 
 _OF_MESSAGES = frozenset({Anomaly.OVER_DELIVERED})
 """What is counted without a machine, and decided by the model of one message."""
@@ -333,8 +342,13 @@ def shown_anomalies(specification: Specification) -> tuple[Anomaly, ...]:
     return tuple(anomaly for anomaly in Anomaly if anomaly in counted)
 
 
+def _names(events: Events, anomaly: Anomaly) -> pa.Array:
+    """The names of what ``anomaly`` is counted of."""
+    return events.names["transaction" if anomaly is Anomaly.TORN_TRANSACTION else "message"]
+
+
 def _finding(this: _Examination, anomaly: Anomaly, count: _Count) -> Finding:
-    names = this.events.names["transaction" if anomaly is Anomaly.TORN_TRANSACTION else "message"]
+    names = _names(this.events, anomaly)
     return Finding(
         anomaly=anomaly,
         found=len(count.codes),

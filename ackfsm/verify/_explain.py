@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -21,7 +21,18 @@ from ackfsm.verify._life import Heard
 from ackfsm.verify._lives import OTHERS
 from ackfsm.verify._signs import AT_REST, CIRCUMSTANCES, Certainty
 
-__all__ = ["Contradicted", "Explained", "Explainer", "Explanation"]
+__all__ = [
+    "SHOWN",
+    "Contradicted",
+    "Explained",
+    "Explainer",
+    "Explanation",
+    "anomalies_before",
+    "called",
+    "in_words",
+    "name_of",
+    "with_names",
+]
 
 _ANOTHER: Final = "another consumer"
 
@@ -46,6 +57,8 @@ class Contradicted:
         possible: what the model has there instead, as labels of events.
         t, line, process, session: of the line that tells it; ``None`` if it is that nothing followed.
         anomalies: the anomalies of the message that nothing explains.
+        beside: the id of another message with which it is no run of the model; ``None`` if it is none by itself.
+        after: what was heard last of that one before, in words; empty if nothing was.
     """
 
     message: str
@@ -57,16 +70,24 @@ class Contradicted:
     process: str | None
     session: str | None
     anomalies: tuple[str, ...]
+    beside: str | None = None
+    after: str = ""
 
     def as_json(self) -> dict[str, Any]:
         """As plain JSON values."""
-        return dataclasses.asdict(self)
+        found = dataclasses.asdict(self)
+        if self.beside is None:
+            del found["beside"], found["after"]
+        return found
 
     def __str__(self) -> str:
         name, instead = quoted(self.message, _NAMED), _or(self.possible)
+        other = "" if self.beside is None else quoted(self.beside, _NAMED)
         if self.line is None:
-            return f"{name} was at rest, where the model still has {instead}"
-        return f"line {self.line}: {self.impossible} of {name}, where the model has {instead}"
+            its = f"{name} and {other} were" if other else f"{name} was"
+            return f"{its} at rest, where the model still has {instead}"
+        after = f" after {self.after} of {other}" if self.after else f" beside {other}" if other else ""
+        return f"line {self.line}: {self.impossible} of {name}{after}, where the model has {instead}"
 
 
 def _or(possible: Sequence[str]) -> str:
@@ -84,6 +105,7 @@ class Explanation:
         contradicted: how many are no run of the model, and without an anomaly that says so.
         examples: the first :data:`SHOWN` of those that are no run of the model.
         undecided: for each reason why nothing was decided, of how many messages.
+        pairs: the same of pairs of messages; ``None`` if they were not held to the model.
     """
 
     messages: int
@@ -93,27 +115,33 @@ class Explanation:
     unnamed: int
     examples: tuple[Contradicted, ...]
     undecided: Mapping[str, int]
+    pairs: Explanation | None = None
 
-    def as_json(self) -> dict[str, Any]:
-        """As plain JSON values."""
+    def as_json(self, of: str = "messages") -> dict[str, Any]:
+        """As plain JSON values; ``of`` what they are counts."""
         return {
-            "messages": self.messages,
+            of: self.messages,
             "lives": self.lives,
             "states": self.states,
             "contradicted": self.contradicted,
             "unnamed": self.unnamed,
             "undecided": dict(self.undecided),
             "examples": [each.as_json() for each in self.examples],
+            **({} if self.pairs is None else {"pairs": self.pairs.as_json("pairs")}),
         }
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Explained:
-    """Of one anomaly the messages that nothing explains, by code, what explains the others, how many are undecided."""
+    """Of one anomaly the messages that nothing explains, by code, what explains the others, how many are undecided.
+
+    ``by_kind`` is how many are judged by what their kind is allowed, since no pair of messages tells.
+    """
 
     unexplained: Ints
     undecided: int
     causes: Mapping[str, int]
+    by_kind: int = 0
 
 
 class Explainer:
@@ -130,10 +158,9 @@ class Explainer:
     ) -> None:
         self._conformance = conformance
         self._events = events
-        self._machines = machines
         self._anomalies = anomalies
         self._contradicted = np.setdiff1d(conformance.contradicted(), doubted)
-        self._before = self._anomalies_before(stream)
+        self._before = anomalies_before(events, machines, stream, anomalies, conformance.stops())
 
     def explained(self) -> tuple[Explanation, Mapping[Anomaly, Explained]]:
         """What came of it for the history, and for each anomaly."""
@@ -162,22 +189,6 @@ class Explainer:
                     causes[cause] += count
         return Explained(unexplained=unexplained, undecided=undecided, causes=dict(sorted(causes.items())))
 
-    def _anomalies_before(self, stream: Stream) -> Mapping[Anomaly, Ints]:
-        """The messages that are no run of the model but had the anomaly before they stopped to be one."""
-        stops = np.full(self._events.count_of("message"), NONE, np.int64)
-        messages, rows = self._conformance.stops()
-        stops[messages] = np.where(rows == NONE, len(self._events), rows)
-        kept = np.flatnonzero(stream.place < stops[stream.message])
-        message = stream.message[kept]
-        starts = np.flatnonzero(np.diff(message, prepend=NONE))
-        states = fold(self._machines, starts, stream.observable[kept])
-        rested = np.zeros(len(states), bool)
-        return {
-            anomaly: message[starts[self._machines.means(anomaly, states, rested)]]
-            for anomaly in self._anomalies
-            if anomaly in self._machines.names
-        }
-
     def _examples(self, by_anomaly: Mapping[Anomaly, Explained]) -> Iterable[Contradicted]:
         for message in self._contradicted[:SHOWN].tolist():
             anomalies = tuple(anomaly.value for anomaly, each in by_anomaly.items() if message in each.unexplained)
@@ -189,34 +200,61 @@ class Explainer:
         if stop is None:
             raise ValueError(f"message {message} is a run of the model")
         heard, events = lived.life.heard, self._events
-        names = [self._in_sentences(process) for process in lived.consumers]
+        names = [called(events, process) for process in lived.consumers]
         row = lived.rows[stop.place] if stop.place < len(heard) else None
         return Contradicted(
-            message=self._name("message", message),
-            heard=tuple(_in_words(each, names) for each in heard[: stop.place]),
-            impossible=AT_REST if row is None else _in_words(heard[stop.place], names),
-            possible=tuple(_with_names(label, names) for label in stop.possible),
+            message=name_of(events, "message", message),
+            heard=tuple(in_words(each, names) for each in heard[: stop.place]),
+            impossible=AT_REST if row is None else in_words(heard[stop.place], names),
+            possible=tuple(with_names(label, names) for label in stop.possible),
             t=None if row is None else int(events.t[row]),
             line=None if row is None else int(events.line[row]),
-            process=None if row is None else self._name("process", int(events.process[row])),
-            session=None if row is None else self._name("session", int(events.session[row])),
+            process=None if row is None else name_of(events, "process", int(events.process[row])),
+            session=None if row is None else name_of(events, "session", int(events.session[row])),
             anomalies=anomalies,
         )
 
-    def _in_sentences(self, process: int) -> str:
-        return _ANOTHER if process == OTHERS else quoted(self._name("process", process), _NAMED)
 
-    def _name(self, column: str, code: int) -> str:
-        return str(self._events.names[column][code].as_py())
+def called(events: Events, process: int) -> str:
+    """The consumer of that number, in sentences."""
+    return _ANOTHER if process == OTHERS else quoted(name_of(events, "process", process), _NAMED)
 
 
-def _in_words(heard: Heard, names: Sequence[str]) -> str:
+def name_of(events: Events, column: str, code: int) -> str:
+    """The name that stands in ``column`` for ``code``."""
+    return str(events.names[column][code].as_py())
+
+
+def anomalies_before(
+    events: Events, machines: Machines, stream: Stream, anomalies: Collection[Anomaly], stops: tuple[Ints, Ints]
+) -> Mapping[Anomaly, Ints]:
+    """The messages that are no run of the model but had the anomaly before they stopped to be one.
+
+    ``stops`` are those messages, and the row where each stopped to be one, :data:`NONE` where it is the end.
+    """
+    until = np.full(events.count_of("message"), NONE, np.int64)
+    messages, rows = stops
+    until[messages] = np.where(rows == NONE, len(events), rows)
+    kept = np.flatnonzero(stream.place < until[stream.message])
+    message = stream.message[kept]
+    starts = np.flatnonzero(np.diff(message, prepend=NONE))
+    states = fold(machines, starts, stream.observable[kept])
+    rested = np.zeros(len(states), bool)
+    return {
+        anomaly: message[starts[machines.means(anomaly, states, rested)]]
+        for anomaly in anomalies
+        if anomaly in machines.names
+    }
+
+
+def in_words(heard: Heard, names: Sequence[str]) -> str:
+    """What was heard, with the ``names`` of consumers."""
     sign = heard.sign
     at = f" at {names[sign.consumer - 1]}" if sign.consumer else ""
     return f"{'perhaps ' if sign.certainty is Certainty.PERHAPS else ''}{sign.name}{at}"
 
 
-def _with_names(label: str, names: Sequence[str]) -> str:
+def with_names(label: str, names: Sequence[str]) -> str:
     """The label of an event with the consumer's name for its number."""
     event, _, index = label.partition("(")
     consumers = [part[1:] for part in index.rstrip(")").split(",") if part.startswith("c")]

@@ -11,7 +11,7 @@ lives, and each of them meets few states of a network that may have millions.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from typing import Final, TypeAlias
 
 import numpy as np

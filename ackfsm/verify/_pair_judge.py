@@ -24,8 +24,7 @@ _MOST_STATES: Final = 300_000
 _JOURNAL: Final = frozenset({Event.JOURNAL_WRITTEN.value, Event.JOURNAL_SYNCED.value})
 
 _COMMITS: Final = tuple(
-    (name(Event.COMMIT), frozenset({name(Event.COMMITTED), name(Event.COMMIT_IN_DOUBT)}))
-    for name in (str, of_consumer)
+    (name(Event.COMMIT), frozenset({name(Event.COMMITTED), name(Event.COMMIT_IN_DOUBT)})) for name in (str, of_consumer)
 )
 """A call of commit, as the producer's and as the consumer's, and the answers to it."""
 
@@ -87,7 +86,7 @@ def _unanswered(names: frozenset[str]) -> Iterator[str]:
 
 
 def _with_two_others(lived: Lived) -> Lived:
-    """The same with two consumers for those that no message was handed to: each message may have been at another one."""
+    """The same with two consumers for those that no message was handed to: each may have been at another one."""
     number = len(lived.consumers)
     heard, places = list[Heard](), list[int]()
     for place, each in enumerate(lived.life.heard):

@@ -8,7 +8,7 @@ the network of two messages is not exact for makes no pair (docs/decisions/pairs
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Sequence
 from enum import IntFlag
 from typing import Final
 
@@ -51,12 +51,15 @@ class Pairs:
     Attributes:
         first, second: the messages, by code.
         why: the bits of :class:`Why`.
+        member, transaction: the places of pairs that are members of one transaction, and that transaction.
         beside: how many neighbours there are that were not taken.
     """
 
     first: Ints
     second: Ints
     why: Ints
+    member: Ints
+    transaction: Ints
     beside: int
 
     def __len__(self) -> int:
@@ -68,14 +71,29 @@ class Pairs:
         return found
 
 
-def pairs_of(events: Events, conformance: Conformance, configuration: Configuration, overtaken: Ints) -> Pairs:
-    """The pairs of ``events``, whose messages are runs of the model by themselves; ``overtaken`` are those reordered."""
-    return _Pairing(events, conformance, configuration, overtaken).pairs()
+def pairs_of(
+    events: Events, conformance: Conformance, configuration: Configuration, overtaken: Ints, doubted: Ints
+) -> Pairs:
+    """The pairs of ``events``, whose messages are runs of the model by themselves, without those that are ``doubted``.
+
+    ``overtaken`` are the messages that came after a later-sent one.
+    """
+    return _Pairing(events, conformance, configuration, overtaken, doubted).pairs()
+
+
+@dataclasses.dataclass(frozen=True, slots=True, eq=False)
+class _Candidates:
+    """Pairs that ``why`` makes, each with its transaction if it is one of members."""
+
+    why: Why
+    first: Ints
+    second: Ints
+    transaction: Ints
 
 
 class _Pairing:
     def __init__(
-        self, events: Events, conformance: Conformance, configuration: Configuration, overtaken: Ints
+        self, events: Events, conformance: Conformance, configuration: Configuration, overtaken: Ints, doubted: Ints
     ) -> None:
         count = events.count_of("message")
         self._events = events
@@ -91,7 +109,7 @@ class _Pairing:
         self._resent = np.bincount(events.message[resends], minlength=count) > 0
         self._times = np.bincount(events.message[self._deliveries], minlength=count)
         self._usable = np.bincount(events.message[sends], minlength=count) == 1
-        self._usable[conformance.contradicted()] = False
+        self._usable[np.union1d(conformance.contradicted(), doubted)] = False
         for messages in conformance.undecided().values():
             self._usable[messages] = False
         acting = np.concatenate([sends, resends, self._deliveries])
@@ -104,23 +122,27 @@ class _Pairing:
         )
 
     def pairs(self) -> Pairs:
-        found: dict[Why, tuple[Ints, Ints]] = {}
-        for why, first, second in self._candidates():
-            both = self._usable[first] & self._usable[second] & (first != second)
-            swapped = self._sent[first] > self._sent[second]
-            first, second = np.where(swapped, second, first)[both], np.where(swapped, first, second)[both]
-            kept = self._exact(first, second)
-            first, second = first[kept], second[kept]
-            before = found.get(why, (first[:0], second[:0]))
-            found[why] = np.concatenate([before[0], first]), np.concatenate([before[1], second])
-        return self._chosen(found)
+        """Those that the network of two messages may be held to, each once."""
+        return self._chosen([self._ordered(each) for each in self._candidates()])
 
-    def _candidates(self) -> Iterator[tuple[Why, Ints, Ints]]:
+    def _ordered(self, found: _Candidates) -> _Candidates:
+        """Those of messages that are alike, the first sent first."""
+        swapped = self._sent[found.first] > self._sent[found.second]
+        first, second = np.where(swapped, found.second, found.first), np.where(swapped, found.first, found.second)
+        kept = self._usable[first] & self._usable[second] & (first != second)
+        kept[kept] = self._exact(first[kept], second[kept])
+        return _Candidates(found.why, first[kept], second[kept], found.transaction[kept])
+
+    def _candidates(self) -> Iterator[_Candidates]:
         once = np.flatnonzero(self._usable & ~self._resent & (self._delivered != NONE))
-        yield Why.NEIGHBOURS, *self._neighbours(once)
-        yield Why.REPEATED, *self._neighbours(once[self._times[once] > 1])
-        yield Why.OVERTAKEN, *self._overtaking(once)
-        yield from ((Why.TRANSACTION, *each) for each in self._members())
+        again = once[self._times[once] > 1]
+        for why, pairs in (
+            (Why.NEIGHBOURS, self._neighbours(once)),
+            (Why.REPEATED, self._neighbours(again)),
+            (Why.OVERTAKEN, self._overtaking(once)),
+        ):
+            yield _Candidates(why, *pairs, np.full(len(pairs[0]), ABSENT, np.int64))
+        yield from self._members()
 
     def _neighbours(self, messages: Ints) -> tuple[Ints, Ints]:
         """Messages sent one after the other in one lane, of those first delivered in one session."""
@@ -143,13 +165,15 @@ class _Pairing:
         others = np.concatenate([holder[late], near - 1])
         return message[places], message[others]
 
-    def _members(self) -> Iterator[tuple[Ints, Ints]]:
+    def _members(self) -> Iterator[_Candidates]:
         """Members of one transaction and one lane: what it sent, in order, and what it received."""
         events = self._events
         for rows in (events.places(Event.SEND, Event.RESEND), self._deliveries):
             inside = rows[events.transaction[rows] != ABSENT]
-            message = events.message[inside]
-            yield _adjacent(message, number_pairs(events.transaction[inside], self._lane[message]), inside)
+            message, transaction = events.message[inside].astype(np.int64), events.transaction[inside].astype(np.int64)
+            place = np.arange(len(inside))
+            before, after = _adjacent(place, number_pairs(transaction, self._lane[message]), inside)
+            yield _Candidates(Why.TRANSACTION, message[before], message[after], transaction[before])
 
     def _exact(self, first: Ints, second: Ints) -> Mask:
         """Whether the network of two messages may be held to each pair."""
@@ -163,29 +187,35 @@ class _Pairing:
         returned = (self._outcome[first] == NONE) | (self._outcome[first] < self._sent[second])
         waits = plainly_sent & (transacted | self._blocking)
         return np.asarray(
-            (self._lane[first] == self._lane[second])
-            & same
-            & ~(transacted & plainly_consumed)
-            & (returned | ~waits)
+            (self._lane[first] == self._lane[second]) & same & ~(transacted & plainly_consumed) & (returned | ~waits)
         )
 
-    def _chosen(self, found: Mapping[Why, tuple[Ints, Ints]]) -> Pairs:
+    def _chosen(self, found: Sequence[_Candidates]) -> Pairs:
         """Each pair once; of mere neighbours no more than are affordable, the rare ones first."""
-        first, second = (np.concatenate([each[side] for each in found.values()]) for side in (0, 1))
-        bits = np.repeat([int(why) for why in found], [len(each[0]) for each in found.values()])
+        first, second, transaction = (
+            np.concatenate([getattr(each, name) for each in found]) for name in ("first", "second", "transaction")
+        )
+        bits = np.repeat([int(each.why) for each in found], [len(each.first) for each in found])
         width = np.int64(len(self._usable) + 1)
-        keys, place = np.unique(first * width + second, return_inverse=True)
+        keys, number = np.unique(first * width + second, return_inverse=True)
         why = np.zeros(len(keys), np.int64)
-        np.bitwise_or.at(why, place, bits)
+        np.bitwise_or.at(why, number, bits)
         first, second = np.divmod(keys, width)
         plain = np.flatnonzero(why == int(Why.NEIGHBOURS))
-        kept = np.ones(len(keys), bool)
         if len(plain) > _MOST_PLAIN:
-            kept[plain] = False
-            kept[plain[self._rare_first(first[plain], second[plain])[:_MOST_PLAIN]]] = True
-        order = np.flatnonzero(kept)
-        order = order[np.argsort(why[order] <= int(Why.NEIGHBOURS), kind="stable")]
-        return Pairs(first[order], second[order], why[order], int((~kept).sum()))
+            plain = plain[self._rare_first(first[plain], second[plain])[:_MOST_PLAIN]]
+        order = np.concatenate([np.flatnonzero(why != int(Why.NEIGHBOURS)), np.sort(plain)])
+        place = np.full(len(keys), NONE)
+        place[order] = np.arange(len(order))
+        member = bits == int(Why.TRANSACTION)
+        return Pairs(
+            first=first[order],
+            second=second[order],
+            why=why[order],
+            member=place[number[member]],
+            transaction=transaction[member],
+            beside=len(keys) - len(order),
+        )
 
     def _rare_first(self, first: Ints, second: Ints) -> Ints:
         """The places of pairs, with the first so many of each two lives before the others."""

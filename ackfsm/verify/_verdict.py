@@ -46,6 +46,7 @@ class Finding:
             held to the model for it.
         unexplained_examples: the first :data:`EXAMPLES` of those, by code point.
         undecided: how many of ``found`` are of messages of which the model decided nothing.
+        by_kind: how many of ``found`` are judged by what their kind is allowed, as no pair of messages tells of them.
         causes: what explains the others, each with how many it explains, by name of the fault or action.
     """
 
@@ -59,6 +60,7 @@ class Finding:
     doubt: str | None = None
     unexplained: int | None = None
     undecided: int = 0
+    by_kind: int = 0
     unexplained_examples: tuple[str, ...] = ()
     causes: Mapping[str, int] = dataclasses.field(default_factory=dict)
 
@@ -181,6 +183,7 @@ def _explanation(finding: Finding) -> dict[str, Any]:
         "unexplained": finding.unexplained,
         "unexplained_messages": list(finding.unexplained_examples),
         "causes": dict(finding.causes),
+        **({"by_kind": finding.by_kind} if finding.by_kind else {}),
     }
 
 
@@ -199,7 +202,7 @@ def verdict(
 ) -> Result:
     """Judge ``findings`` by the tables.
 
-    What no message of the history decides by itself (order, windows, transactions), and what was not found, is allowed
+    What no message or pair of messages of the history decides (windows, counts), and what was not found, is allowed
     if the exhaustive search reaches it under the faults and actions that the history has.  ``never`` are anomalies that
     shall not be there, allowed or not; ``progress`` is told how many states were found.
     """
@@ -212,7 +215,7 @@ def verdict(
             configuration,
             {*findings.faults, *findings.broken},
             actions=findings.actions,
-            found=[anomaly for anomaly, finding in findings.anomalies.items() if finding.found],
+            found=[anomaly for anomaly, finding in findings.anomalies.items() if _of_its_kind(finding)],
             given_back_beside=findings.given_back_beside,
             progress=progress,
         )
@@ -256,10 +259,15 @@ def judge(
     )
 
 
+def _of_its_kind(finding: Finding) -> bool:
+    """Whether some that were found are judged by what their kind is allowed."""
+    return finding.found > 0 and (finding.unexplained is None or (finding.by_kind > 0 and not finding.unexplained))
+
+
 def _decided(finding: Finding, *, allowed: bool | None) -> bool | None:
     """Whether all that was found is explained by what happened to its message; else what its kind is allowed."""
-    if finding.unexplained is None or not finding.found:
-        return allowed
+    if _of_its_kind(finding) or not finding.found:
+        return None if finding.undecided and allowed else allowed
     return False if finding.unexplained else None if finding.undecided else True
 
 
@@ -285,8 +293,8 @@ def _violations(findings: Findings, allowed: Mapping[Anomaly, bool | None]) -> I
         if finding.certain and allowed[finding.anomaly] is False and not _may_be_unread(findings, finding):
             yield f"{_seen(finding)}, which {_not_allowed(findings, finding)}"
     explanation = findings.explanation
-    if explanation is not None and explanation.unnamed and not findings.parse_errors:
-        yield f"{_messages(explanation.unnamed)} can be no run of the model: {_first_unnamed(explanation)}"
+    if explanation is not None and not findings.parse_errors:
+        yield from (f"{each} can be no run of the model: {told}" for each, told in _unnamed(explanation))
 
 
 def _doubts(
@@ -324,9 +332,9 @@ def _open(finding: Finding, why: str | None) -> str:
 def _open_lives(findings: Findings, explanation: Explanation) -> Iterator[str]:
     for why, count in explanation.undecided.items():
         yield f"{_messages(count)} could not be held to the model: {why}"
-    if explanation.unnamed and findings.parse_errors:
-        told = _first_unnamed(explanation)
-        yield f"{_messages(explanation.unnamed)} can be no run of the model unless a line is missing: {told}"
+    if findings.parse_errors:
+        for each, told in _unnamed(explanation):
+            yield f"{each} can be no run of the model unless a line is missing: {told}"
 
 
 def _may_be_unread(findings: Findings, finding: Finding) -> bool:
@@ -357,7 +365,7 @@ def _few(names: Sequence[str], total: int) -> str:
 
 
 def _not_allowed(findings: Findings, finding: Finding) -> str:
-    if finding.unexplained is None:
+    if finding.unexplained is None or _of_its_kind(finding):
         return f"the configuration does not allow{_under(findings.faults)}"
     its = [each for each in _contradicted(findings) if finding.anomaly.value in each.anomalies]
     example = f" ({its[0]})" if its else ""
@@ -367,11 +375,24 @@ def _not_allowed(findings: Findings, finding: Finding) -> str:
 
 
 def _contradicted(findings: Findings) -> Sequence[Contradicted]:
-    return findings.explanation.examples if findings.explanation else ()
+    if findings.explanation is None:
+        return ()
+    pairs = findings.explanation.pairs
+    return (*findings.explanation.examples, *(pairs.examples if pairs else ()))
 
 
 def _first_unnamed(explanation: Explanation) -> str:
     return next((str(each) for each in explanation.examples if not each.anomalies), "...")
+
+
+def _unnamed(explanation: Explanation) -> Iterator[tuple[str, str]]:
+    """How many messages, and pairs, are no run of the model though no anomaly says so, and the first of them."""
+    if explanation.unnamed:
+        yield _messages(explanation.unnamed), _first_unnamed(explanation)
+    pairs = explanation.pairs
+    if pairs is not None and pairs.unnamed:
+        number = f"{pairs.unnamed:,} pair{'' if pairs.unnamed == 1 else 's'} of messages"
+        yield number, _first_unnamed(pairs)
 
 
 def _messages(count: int) -> str:

@@ -1,0 +1,231 @@
+"""What holding pairs of messages to the model says of the anomalies of a history."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+import numpy as np
+
+from ackfsm.tables import Specification
+from ackfsm.terms import Anomaly, Configuration
+from ackfsm.text import quoted
+from ackfsm.verify._arrays import Ints
+from ackfsm.verify._columns import ABSENT, Events
+from ackfsm.verify._conformance import Conformance, held, untold
+from ackfsm.verify._expand import Stream
+from ackfsm.verify._explain import (
+    SHOWN,
+    Contradicted,
+    Explained,
+    Explanation,
+    anomalies_before,
+    called,
+    in_words,
+    name_of,
+    with_names,
+)
+from ackfsm.verify._fold import Machines
+from ackfsm.verify._format import Event
+from ackfsm.verify._joins import distinct_pairs
+from ackfsm.verify._lives import Lived
+from ackfsm.verify._pair_judge import PairJudge
+from ackfsm.verify._pairs import Why, pairs_of
+from ackfsm.verify._signs import AT_REST, BOTH, CIRCUMSTANCES, DELIVERED_SOMEHOW
+
+__all__ = ["PairExplainer"]
+
+_NAMED: Final = 64
+"""How many characters of an id a sentence has."""
+
+_LIVES_EXPLAINED: Final = 50
+"""Different lives of pairs of which the cause is searched."""
+
+
+class PairExplainer:
+    """Says what pairs explain of the ``anomalies``, given as the messages or transactions that have them."""
+
+    def __init__(  # noqa: PLR0913, PLR0917 - what was counted, from what, and what it is held to
+        self,
+        conformance: Conformance,
+        events: Events,
+        machines: Machines,
+        stream: Stream,
+        anomalies: Mapping[Anomaly, Ints],
+        doubted: Ints,
+        specification: Specification,
+        configuration: Configuration,
+    ) -> None:
+        self._events = events
+        self._anomalies = anomalies
+        self._pairs = pairs_of(events, conformance, configuration, anomalies[Anomaly.REORDER], doubted)
+        telling = conformance.telling.of_pairs(self._pairs.first, self._pairs.second)
+        self._held = held(telling, PairJudge(specification, configuration, untold(events)), len(self._pairs))
+        self._contradicted = self._held.contradicted()
+        undecided = self._held.undecided().values()
+        self._decided = np.setdiff1d(np.arange(len(self._pairs)), np.concatenate([self._contradicted[:0], *undecided]))
+        stops = self._stops()
+        self._came_again = stops[0]
+        self._before = anomalies_before(events, machines, stream, anomalies, stops)
+
+    def explained(
+        self, explanation: Explanation, by_message: Mapping[Anomaly, Explained]
+    ) -> tuple[Explanation, Mapping[Anomaly, Explained]]:
+        """What came of messages alone, with what came of pairs."""
+        found = {anomaly: self._with_pairs(anomaly, each) for anomaly, each in by_message.items()}
+        found[Anomaly.REORDER] = self._reordered()
+        found[Anomaly.TORN_TRANSACTION] = self._torn()
+        accused = {anomaly: self._accused(anomaly, each) for anomaly, each in found.items()}
+        named = np.concatenate([self._contradicted[:0], *accused.values()])
+        unnamed = np.setdiff1d(self._contradicted, named)
+        shown = np.union1d(named[:0], self._contradicted)[:SHOWN]
+        pairs = Explanation(
+            messages=len(self._pairs),
+            lives=self._held.lives,
+            states=self._held.states,
+            contradicted=len(self._contradicted),
+            unnamed=len(unnamed),
+            examples=tuple(
+                self._told(pair, tuple(anomaly.value for anomaly, its in accused.items() if pair in its))
+                for pair in shown.tolist()
+            ),
+            undecided={why: len(pairs) for why, pairs in self._held.undecided().items()},
+        )
+        return dataclasses.replace(explanation, pairs=pairs), found
+
+    def _stops(self) -> tuple[Ints, Ints]:
+        """The messages that cannot have come again with another one as it was, and the row where each did."""
+        pairs, rows = self._held.stops()
+        found: dict[int, int] = {}
+        for pair, row in zip(pairs.tolist(), rows.tolist(), strict=True):
+            message = self._came_again_in(pair)
+            if message is not None:
+                found[message] = min(row, found.get(message, row))
+        messages = np.array(sorted(found), np.int64)
+        return messages, np.array([found[message] for message in messages.tolist()], np.int64)
+
+    def _came_again_in(self, pair: int) -> int | None:
+        """The message of a contradicted pair whose repeated delivery is impossible; ``None`` if it is something else."""
+        decision, lived = self._held.of(pair)
+        stop, heard = decision.contradiction, lived.life.heard
+        if stop is None or stop.place >= len(heard) or heard[stop.place].sign.name != DELIVERED_SOMEHOW:
+            return None
+        of = heard[stop.place].sign.of
+        times = sum(each.sign.name == DELIVERED_SOMEHOW and each.sign.of == of for each in heard[: stop.place])
+        return self._message(pair, of) if times else None
+
+    def _message(self, pair: int, of: int) -> int:
+        return int((self._pairs.second if of == BOTH - 1 else self._pairs.first)[pair])
+
+    def _with_pairs(self, anomaly: Anomaly, alone: Explained) -> Explained:
+        """Also those of messages that came again although another message says that they could not."""
+        again = np.setdiff1d(np.intersect1d(self._anomalies[anomaly], self._came_again), self._before.get(anomaly, []))
+        if anomaly not in self._before or not len(again):
+            return alone
+        return dataclasses.replace(alone, unexplained=np.union1d(alone.unexplained, again).astype(np.int64))
+
+    def _reordered(self) -> Explained:
+        """Of the messages that came after a later-sent one those that no pair explains."""
+        codes = self._anomalies[Anomaly.REORDER]
+        places = self._pairs.having(Why.OVERTAKEN)
+        of = self._pairs.first[places]
+        return self._of(codes, places, of, np.unique(of[np.isin(places, self._decided)]))
+
+    def _torn(self) -> Explained:
+        """Of the torn transactions those of which two members are no run of the model."""
+        return self._of(
+            self._anomalies[Anomaly.TORN_TRANSACTION],
+            self._pairs.member,
+            self._pairs.transaction,
+            self._whole_transactions(),
+        )
+
+    def _whole_transactions(self) -> Ints:
+        """The transactions of which every two members that follow each other were decided."""
+        count, members = self._events.count_of("transaction"), self._pairs.member
+        expected = np.zeros(count, np.int64)
+        for rows in (self._events.places(Event.SEND, Event.RESEND), self._events.places(Event.DELIVERED)):
+            inside = rows[self._events.transaction[rows] != ABSENT]
+            transaction, _, _ = distinct_pairs(self._events.transaction[inside], self._events.message[inside])
+            each = np.bincount(transaction, minlength=count)
+            expected += np.maximum(0, each - 1)
+        decided = np.isin(members, self._decided)
+        return np.flatnonzero(
+            (np.bincount(self._pairs.transaction[decided], minlength=count) >= expected) & (expected > 0)
+        )
+
+    def _of(self, codes: Ints, places: Ints, of: Ints, decided: Ints) -> Explained:
+        """What the pairs at ``places``, each ``of`` a message or transaction, say of those that have an anomaly."""
+        bad = np.isin(places, self._contradicted)
+        unexplained = np.intersect1d(codes, of[bad])
+        explained = np.setdiff1d(np.intersect1d(codes, decided), unexplained)
+        causes: Counter[str] = Counter()
+        used = places[np.isin(of, explained) & ~bad]
+        lives, counts = self._held.same(np.unique(used))
+        for pair, count in zip(lives[:_LIVES_EXPLAINED].tolist(), counts.tolist(), strict=False):
+            _, lived = self._held.of(pair)
+            for cause in self._held.needed(lived, CIRCUMSTANCES):
+                causes[cause] += count
+        return Explained(
+            unexplained=unexplained.astype(np.int64),
+            undecided=0,
+            causes=dict(sorted(causes.items())),
+            by_kind=len(codes) - len(unexplained) - len(explained),
+        )
+
+    def _accused(self, anomaly: Anomaly, each: Explained) -> Ints:
+        """The contradicted pairs of which an anomaly that nothing explains says so."""
+        if anomaly is Anomaly.TORN_TRANSACTION:
+            its = self._pairs.member[np.isin(self._pairs.transaction, each.unexplained)]
+            return np.intersect1d(its, self._contradicted)
+        pairs = self._contradicted
+        first, second = (np.isin(side[pairs], each.unexplained) for side in (self._pairs.first, self._pairs.second))
+        return pairs[first | second]
+
+    def _told(self, pair: int, anomalies: tuple[str, ...]) -> Contradicted:
+        decision, lived = self._held.of(pair)
+        stop, events, heard = decision.contradiction, self._events, lived.life.heard
+        if stop is None:
+            raise ValueError(f"pair {pair} is a run of the model")
+        names = [called(events, process) for process in lived.consumers]
+        ids = [name_of(events, "message", self._message(pair, of)) for of in (1, 2)]
+        row = lived.rows[stop.place] if stop.place < len(heard) else None
+        of = 2 if row is not None and heard[stop.place].sign.of == BOTH - 1 else 1
+        return Contradicted(
+            message=ids[of - 1],
+            heard=tuple(self._heard(lived, stop.place, names, ids)),
+            impossible=AT_REST if row is None else in_words(heard[stop.place], names),
+            possible=tuple(_of_message(label, with_names(label, names), ids) for label in stop.possible),
+            t=None if row is None else int(events.t[row]),
+            line=None if row is None else int(events.line[row]),
+            process=None if row is None else name_of(events, "process", int(events.process[row])),
+            session=None if row is None else name_of(events, "session", int(events.session[row])),
+            anomalies=anomalies,
+            beside=ids[BOTH - of - 1],
+            after=next(
+                (
+                    in_words(each, names)
+                    for each in reversed(heard[: stop.place])
+                    if each.sign.of & (BOTH - of) and each.sign.name not in CIRCUMSTANCES
+                ),
+                "",
+            ),
+        )
+
+    @staticmethod
+    def _heard(lived: Lived, until: int, names: list[str], ids: list[str]) -> Iterator[str]:
+        for each in lived.life.heard[:until]:
+            whose = [quoted(name, _NAMED) for of, name in enumerate(ids, start=1) if each.sign.of & of]
+            yield in_words(each, names) + (f" of {' and '.join(whose)}" if whose else "")
+
+
+def _of_message(label: str, told: str, ids: list[str]) -> str:
+    """``told`` with the id of the message that the ``label`` of its event numbers."""
+    _, _, index = label.partition("(")
+    if not index.startswith("m"):
+        return told
+    name = quoted(ids[int(index[1]) - 1], _NAMED)
+    event, at, consumer = told.partition(" at ")
+    return f"{event} of {name}{at}{consumer}"
