@@ -161,7 +161,7 @@ def conformance(  # noqa: PLR0913, PLR0917 - what is held, and to what
     with all that happened after its last line too, since a message may be lost when nobody has to do with it.
     """
     judge = Judge(specification, configuration, untold(events))
-    return held(Telling(events, quiescence, silent, skew), judge, events.count_of("message"))
+    return held(Telling.of_messages(events, quiescence, silent, skew), judge, events.count_of("message"))
 
 
 def held(telling: Telling, judge: Judge, count: int) -> Conformance:

@@ -107,7 +107,7 @@ class PairExplainer:
         return messages, np.array([found[message] for message in messages.tolist()], np.int64)
 
     def _came_again_in(self, pair: int) -> int | None:
-        """The message of a contradicted pair whose repeated delivery is impossible; ``None`` if it is something else."""
+        """The message of a contradicted pair of which a repeated delivery is impossible; ``None`` if that is not it."""
         decision, lived = self._held.of(pair)
         stop, heard = decision.contradiction, lived.life.heard
         if stop is None or stop.place >= len(heard) or heard[stop.place].sign.name != DELIVERED_SOMEHOW:

@@ -130,7 +130,7 @@ class _Lines:
         self.deliveries = events.places(Event.DELIVERED)
         message, process, _ = distinct_pairs(events.message[self.deliveries], events.process[self.deliveries])
         self._width = np.int64(events.count_of("process") + 1)
-        self._handed = message * self._width + process
+        self.handed = message * self._width + process
         process, queue, _ = distinct_pairs(events.process[self.deliveries], events.queue[self.deliveries] + 1)
         self._queues_of: dict[int, list[int]] = {}
         for each, its in zip(process.tolist(), (queue - 1).tolist(), strict=True):
@@ -144,7 +144,7 @@ class _Lines:
 
     def was_handed_to(self, messages: Ints, process: int) -> Mask:
         """For each of ``messages`` whether it was ever handed to ``process``."""
-        return np.isin(messages * self._width + process, self._handed)
+        return np.isin(messages * self._width + process, self.handed)
 
     def may_consume(self, process: int, queues: Ints) -> Mask:
         """For each of ``queues`` whether ``process`` may have consumed there; who did nothing else, anywhere."""
@@ -156,9 +156,9 @@ class _Lines:
         """The same with pairs of messages for messages; both are of one producer, one queue and one mode."""
         this = copy.copy(self)
         this.producers, this.queues, this.modes = self.producers[first], self.queues[first], self.modes[first]
-        message, process = np.divmod(self._handed, self._width)
+        message, process = np.divmod(self.handed, self._width)
         handed = [_members(message, its) for its in (first, second)]
-        this._handed = np.concatenate([pair * self._width + process[place] for pair, place in handed])
+        this.handed = np.concatenate([pair * self._width + process[place] for pair, place in handed])
         this.circumstances, this.moments = _with_failures(self.events, self.circumstances, self.moments)
         return this
 
@@ -296,7 +296,7 @@ class _Lines:
 def _with_failures(
     events: Events, found: tuple[Circumstance, ...], moments: Moments
 ) -> tuple[tuple[Circumstance, ...], Moments]:
-    """What happened around pairs: a listener that fails may have its whole session started over, so that others wait."""
+    """What happened around pairs: a listener that fails may have its whole session started over."""
     rows = events.places(Event.FAILED)
     high = moments.high.copy()
     high[rows] = _neighbours(events)[1][rows]
@@ -314,7 +314,7 @@ def _with_failures(
 
 
 def _members(message: Ints, its: Ints) -> tuple[Ints, Ints]:
-    """For each of ``its`` messages all the places where ``message``, which is ascending, has it: its number, and which."""
+    """All places where ``message``, which is ascending, has one of ``its``: the number of that one, and the places."""
     begin, end = (np.searchsorted(message, its, side=side) for side in ("left", "right"))
     length = end - begin
     start = np.cumsum(length) - length
@@ -325,10 +325,10 @@ def _of_pairs(tokens: _Tokens, first: Ints, second: Ints) -> _Tokens:
     """The tokens of both messages of each pair, with the pair for their message, and whose they are with their sign."""
     tokens = tokens.where(np.argsort(tokens.message, kind="stable"))
     parts = []
-    for of, its in enumerate((first, second), start=1):
+    for whose, its in enumerate((first, second), start=1):
         pair, place = _members(tokens.message, its)
         part = tokens.where(place)
-        parts.append(dataclasses.replace(part, message=pair, sign=part.sign + of * len(SIGNS)))
+        parts.append(dataclasses.replace(part, message=pair, sign=part.sign + whose * len(SIGNS)))
     joined = _Tokens.joined(parts)
     of, sign = np.divmod(joined.sign, len(SIGNS))
     sign = np.where(np.isin(sign, _DELIVERED), SIGNS.index(DELIVERED_SOMEHOW), sign)
@@ -536,30 +536,34 @@ class Lived:
     consumers: tuple[int, ...]
 
 
+@dataclasses.dataclass(frozen=True, slots=True, eq=False)
 class Telling:
-    """A history as it is told to observers of single messages."""
+    """A history as it is told to observers of single messages, or of pairs of them.
 
-    def __init__(self, events: Events, quiescence: Quiescence, silent: Collection[int], skew: int) -> None:
+    For each message there is what was told beside its signs (:class:`Told`), and when it began to live and ceased.
+    """
+
+    _lines: _Lines
+    _tokens: _Tokens
+    told: Ints
+    _begin: Ints
+    _end: Ints
+
+    @classmethod
+    def of_messages(cls, events: Events, quiescence: Quiescence, silent: Collection[int], skew: int) -> Telling:
         """``silent`` are the processes that never say what is processed; ``skew`` is how far two clocks may differ."""
-        self._lines = _Lines(events, skew)
-        self._tokens = self._lines.of_messages()
-        self._told = _told(events, self._tokens, quiescence, silent)
-        self._begin, self._end = _spans(events.count_of("message"), events, self._tokens, self._lines.moments)
+        lines = _Lines(events, skew)
+        tokens = lines.of_messages()
+        told = _told(events, tokens, quiescence, silent)
+        return cls(lines, tokens, told, *_spans(events.count_of("message"), events, tokens, lines.moments))
 
     def of_pairs(self, first: Ints, second: Ints) -> Telling:
         """The same history as it is told to observers of pairs of messages, which have numbers from 0 on."""
-        this = copy.copy(self)
-        this._lines = self._lines.of_pairs(first, second)
-        this._tokens = _until_the_last(_of_pairs(self._tokens, first, second), len(first))
-        both, either = self._told[first] & self._told[second], self._told[first] | self._told[second]
-        this._told = np.where(both & int(Told.AT_REST), either, either & ~int(Told.AT_REST))
-        this._begin, this._end = _spans(len(first), self._lines.events, this._tokens, self._lines.moments)
-        return this
-
-    @property
-    def told(self) -> Ints:
-        """For each message what its lines tell beside their order, as the bits of :class:`Told`."""
-        return self._told
+        lines = self._lines.of_pairs(first, second)
+        tokens = _until_the_last(_of_pairs(self._tokens, first, second), len(first))
+        both, either = self.told[first] & self.told[second], self.told[first] | self.told[second]
+        told = np.where(both & int(Told.AT_REST), either, either & ~int(Told.AT_REST))
+        return Telling(lines, tokens, told, *_spans(len(first), lines.events, tokens, lines.moments))
 
     def in_order(self) -> Lives:
         """The lives of all messages, their signs in the order of the lines, with what happened around them meanwhile.
@@ -570,7 +574,7 @@ class Telling:
         moment = tokens.message * np.int64(len(self._lines.events) + 1) + tokens.row
         sign = tokens.sign % len(SIGNS)
         kind = (sign + len(SIGNS) * (sign != _REJECTION)) * np.int64(1 << 32) + tokens.process
-        return _grouped(_merged(tokens.where(np.lexsort((kind, moment)))), self._lines, self._told)
+        return _grouped(_merged(tokens.where(np.lexsort((kind, moment)))), self._lines, self.told)
 
     def lives(self, messages: Ints, *, to_the_end: bool = False) -> Lives:
         """The lives of ``messages`` (ascending) in every order that they allow, with what happened around them.
@@ -583,7 +587,7 @@ class Telling:
         high = self._lines.moments.high[tokens.row]
         sign = tokens.sign % len(SIGNS)
         keys = (tokens.process, sign, sign != _REJECTION, tokens.row, high, tokens.message)
-        return _grouped(_merged(tokens.where(np.lexsort(keys))), self._lines, self._told, loosely=True)
+        return _grouped(_merged(tokens.where(np.lexsort(keys))), self._lines, self.told, loosely=True)
 
     def _around(self, messages: Ints, end: Ints) -> Iterator[_Tokens]:
         """The circumstances of ``messages``, each of which ends as ``end`` says."""

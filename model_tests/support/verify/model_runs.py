@@ -60,8 +60,11 @@ class Judged:
 
     @property
     def contradicted(self) -> tuple[Contradicted, ...]:
-        """The messages that are said to be no run of the model."""
-        return self.findings.explanation.examples if self.findings.explanation else ()
+        """The messages, and pairs of them, that are said to be no run of the model."""
+        explanation = self.findings.explanation
+        if explanation is None:
+            return ()
+        return (*explanation.examples, *(explanation.pairs.examples if explanation.pairs else ()))
 
 
 def systems(seed: int, number: int) -> Iterator[Network]:

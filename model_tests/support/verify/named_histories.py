@@ -30,6 +30,7 @@ class NamedHistory:
         valid: for each anomaly what explains it; ``None`` if it is invalid.
         run: the messages that are no run of the model, and have no anomaly that says so.
         skew: by how many milliseconds two clocks may differ.
+        pairs: the same of pairs of messages, each of which is a run by itself.
     """
 
     name: str
@@ -40,6 +41,7 @@ class NamedHistory:
     valid: Mapping[str, str] | None = None
     run: Sequence[str] = ()
     skew: int = 0
+    pairs: Sequence[Sequence[str]] = ()
 
     def write(self, folder: Path) -> Path:
         """Write it as a file, and say where."""
@@ -57,7 +59,7 @@ def named_histories() -> Mapping[str, NamedHistory]:
 
 def _history(name: str, entry: Mapping[str, Any]) -> NamedHistory:
     lines = [_line(text.split()) for text in entry["lines"].splitlines()]
-    fields = {key: entry[key] for key in ("invalid", "valid", "run", "skew") if key in entry}
+    fields = {key: entry[key] for key in ("invalid", "valid", "run", "skew", "pairs") if key in entry}
     return NamedHistory(name=name, why=entry["why"], config=entry["config"], lines=lines, **fields)
 
 
