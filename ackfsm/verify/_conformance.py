@@ -113,13 +113,14 @@ class Conformance:
 
     def undecided(self) -> Mapping[str, Ints]:
         """The messages of which nothing was decided, ascending, by the reason."""
-        found: dict[str, list[int]] = {}
-        for part in self._parts:
-            for message in part.undecided().tolist():
-                decision, _ = self.of(message)
-                if decision.undecided is not None:
-                    found.setdefault(decision.undecided, []).append(message)
-        return {why: np.unique(messages) for why, messages in found.items()}
+        found: dict[str, list[Ints]] = {}
+        for number, part in enumerate(self._parts):
+            its = np.flatnonzero(self._part[part.lives.message] == number)
+            for why in {each.undecided for each in part.decisions if each.undecided is not None}:
+                has = np.array([each.undecided == why for each in part.decisions])
+                found.setdefault(why, []).append(part.lives.message[its[has[part.lives.number[its]]]])
+        messages = {why: np.unique(np.concatenate(each)) for why, each in sorted(found.items())}
+        return {why: its for why, its in messages.items() if len(its)}
 
     def of(self, message: int) -> tuple[Decision, Lived]:
         """What was decided of ``message``, and its life."""

@@ -60,7 +60,8 @@ class PairExplainer:
     ) -> None:
         self._events = events
         self._anomalies = anomalies
-        self._pairs = pairs_of(events, conformance, configuration, anomalies[Anomaly.REORDER], doubted)
+        overtaken, torn = anomalies[Anomaly.REORDER], anomalies[Anomaly.TORN_TRANSACTION]
+        self._pairs = pairs_of(events, conformance, configuration, overtaken, torn, doubted)
         telling = conformance.telling.of_pairs(self._pairs.first, self._pairs.second)
         self._held = held(telling, PairJudge(specification, configuration, untold(events)), len(self._pairs))
         self._contradicted = self._held.contradicted()
@@ -80,7 +81,7 @@ class PairExplainer:
         accused = {anomaly: self._accused(anomaly, each) for anomaly, each in found.items()}
         named = np.concatenate([self._contradicted[:0], *accused.values()])
         unnamed = np.setdiff1d(self._contradicted, named)
-        shown = np.union1d(named[:0], self._contradicted)[:SHOWN]
+        shown = self._contradicted[:SHOWN]
         pairs = Explanation(
             messages=len(self._pairs),
             lives=self._held.lives,

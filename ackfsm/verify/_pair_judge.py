@@ -18,8 +18,11 @@ __all__ = ["PairJudge"]
 _MOST_CONSUMERS: Final = 3
 """More of them in the life of a pair make a network that no search ends in."""
 
-_MOST_STATES: Final = 300_000
-"""States that the search for all pairs of a history may meet: half a minute, in which no more than of one are kept."""
+_MOST_STATES: Final = 250_000
+"""States that the search for all pairs of a history may meet: some seconds.  What was searched for one pair is not kept
+when memory is full."""
+
+_TOO_MANY: Final = "two messages may be in too many states"
 
 _JOURNAL: Final = frozenset({Event.JOURNAL_WRITTEN.value, Event.JOURNAL_SYNCED.value})
 
@@ -38,20 +41,21 @@ class PairJudge(Judge):
             return Decision(None, f"more than {_MOST_CONSUMERS} consumers had to do with two messages")
         if any(_times(lived.life, Event.RESEND, of) > 1 for of in (1, 2)):
             return Decision(None, "a message was sent more than twice, and the model has two copies")
+        if self.states > _MOST_STATES:
+            return Decision(None, _TOO_MANY)
         try:
             return self._decide(lived)
         except TooManyStatesError:
             return self._decide_alone(lived)
 
     def _decide_alone(self, lived: Lived) -> Decision:
-        """The same with all memory for this pair, if that is affordable still."""
-        if self.states < _MOST_STATES:
+        """The same with all memory for this pair."""
+        self.forget()
+        try:
+            return self._decide(lived)
+        except TooManyStatesError:
             self.forget()
-            try:
-                return self._decide(lived)
-            except TooManyStatesError:
-                self.forget()
-        return Decision(None, "two messages may be in too many states")
+            return Decision(None, _TOO_MANY)
 
     def _decide(self, lived: Lived) -> Decision:
         stop = contradiction(self.life(lived), self._observer(lived))

@@ -46,7 +46,9 @@ class Why(IntFlag):
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
 class Pairs:
-    """Pairs of messages, each once, mere neighbours last; the ``first`` was sent before the ``second``.
+    """Pairs of messages, each once; the ``first`` was sent before the ``second``.
+
+    Those that may tell of an anomaly come first, mere neighbours last.
 
     Attributes:
         first, second: the messages, by code.
@@ -71,14 +73,14 @@ class Pairs:
         return found
 
 
-def pairs_of(
-    events: Events, conformance: Conformance, configuration: Configuration, overtaken: Ints, doubted: Ints
+def pairs_of(  # noqa: PLR0913, PLR0917 - of what, and what is looked for
+    events: Events, conformance: Conformance, configuration: Configuration, overtaken: Ints, torn: Ints, doubted: Ints
 ) -> Pairs:
     """The pairs of ``events``, whose messages are runs of the model by themselves, without those that are ``doubted``.
 
-    ``overtaken`` are the messages that came after a later-sent one.
+    ``overtaken`` are the messages that came after a later-sent one, ``torn`` the transactions with an effect in part.
     """
-    return _Pairing(events, conformance, configuration, overtaken, doubted).pairs()
+    return _Pairing(events, conformance, configuration, overtaken, doubted).pairs(torn)
 
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
@@ -121,9 +123,9 @@ class _Pairing:
             number_pairs(events.process[sent], events.queue[sent]), events.delivery_mode[sent]
         )
 
-    def pairs(self) -> Pairs:
-        """Those that the network of two messages may be held to, each once."""
-        return self._chosen([self._ordered(each) for each in self._candidates()])
+    def pairs(self, torn: Ints) -> Pairs:
+        """Those that the network of two messages may be held to, each once, the members of ``torn`` ones early."""
+        return self._chosen([self._ordered(each) for each in self._candidates()], torn)
 
     def _ordered(self, found: _Candidates) -> _Candidates:
         """Those of messages that are alike, the first sent first."""
@@ -190,7 +192,7 @@ class _Pairing:
             (self._lane[first] == self._lane[second]) & same & ~(transacted & plainly_consumed) & (returned | ~waits)
         )
 
-    def _chosen(self, found: Sequence[_Candidates]) -> Pairs:
+    def _chosen(self, found: Sequence[_Candidates], torn: Ints) -> Pairs:
         """Each pair once; of mere neighbours no more than are affordable, the rare ones first."""
         first, second, transaction = (
             np.concatenate([getattr(each, name) for each in found]) for name in ("first", "second", "transaction")
@@ -204,10 +206,15 @@ class _Pairing:
         plain = np.flatnonzero(why == int(Why.NEIGHBOURS))
         if len(plain) > _MOST_PLAIN:
             plain = plain[self._rare_first(first[plain], second[plain])[:_MOST_PLAIN]]
+        member = bits == int(Why.TRANSACTION)
+        early = np.zeros(len(keys), bool)
+        early[number[member][np.isin(transaction[member], torn)]] = True
+        early |= why & int(Why.OVERTAKEN) != 0
+        late = (why & int(Why.REPEATED) == 0).astype(np.int64)
         order = np.concatenate([np.flatnonzero(why != int(Why.NEIGHBOURS)), np.sort(plain)])
+        order = order[np.lexsort((late[order] + (why[order] == int(Why.NEIGHBOURS)), ~early[order]))]
         place = np.full(len(keys), NONE)
         place[order] = np.arange(len(order))
-        member = bits == int(Why.TRANSACTION)
         return Pairs(
             first=first[order],
             second=second[order],
