@@ -63,7 +63,9 @@ class PairExplainer:
         overtaken, torn = anomalies[Anomaly.REORDER], anomalies[Anomaly.TORN_TRANSACTION]
         self._pairs = pairs_of(events, conformance, configuration, overtaken, torn, doubted)
         telling = conformance.telling.of_pairs(self._pairs.first, self._pairs.second)
-        self._held = held(telling, PairJudge(specification, configuration, untold(events)), len(self._pairs))
+        telling_more = int((self._pairs.why > int(Why.NEIGHBOURS)).sum())
+        judge = PairJudge(specification, configuration, untold(events), telling_more)
+        self._held = held(telling, judge, len(self._pairs))
         self._contradicted = self._held.contradicted()
         undecided = self._held.undecided().values()
         self._decided = np.setdiff1d(np.arange(len(self._pairs)), np.concatenate([self._contradicted[:0], *undecided]))

@@ -6,6 +6,8 @@ import dataclasses
 from collections.abc import Iterator
 from typing import Final
 
+from ackfsm.tables import Specification
+from ackfsm.terms import Configuration
 from ackfsm.verify._conformance import Decision, Judge
 from ackfsm.verify._format import Event
 from ackfsm.verify._life import Heard, Life, contradiction
@@ -22,6 +24,8 @@ _MOST_STATES: Final = 250_000
 """States that the search for all pairs of a history may meet: some seconds.  What was searched for one pair is not kept
 when memory is full."""
 
+_MOST_OF_THE_FIRST: Final = 150_000
+
 _TOO_MANY: Final = "two messages may be in too many states"
 
 _JOURNAL: Final = frozenset({Event.JOURNAL_WRITTEN.value, Event.JOURNAL_SYNCED.value})
@@ -35,13 +39,20 @@ _COMMITS: Final = tuple(
 class PairJudge(Judge):
     """Decides lives of pairs: each sign says of which of the two it is, or of both."""
 
+    def __init__(
+        self, specification: Specification, configuration: Configuration, untold: frozenset[str], first: int
+    ) -> None:
+        """The ``first`` so many pairs leave something of what is affordable for the others."""
+        super().__init__(specification, configuration, untold)
+        self._first = first
+
     def decide(self, lived: Lived) -> Decision:
         """Whether ``lived`` is a run of the model of two messages."""
         if len(lived.consumers) > _MOST_CONSUMERS:
             return Decision(None, f"more than {_MOST_CONSUMERS} consumers had to do with two messages")
         if any(_times(lived.life, Event.RESEND, of) > 1 for of in (1, 2)):
             return Decision(None, "a message was sent more than twice, and the model has two copies")
-        if self.states > _MOST_STATES:
+        if self.states > (_MOST_OF_THE_FIRST if lived.message < self._first else _MOST_STATES):
             return Decision(None, _TOO_MANY)
         try:
             return self._decide(lived)

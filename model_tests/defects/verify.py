@@ -164,8 +164,8 @@ _ANOMALIES = (
         "unexplained-kinds-are-allowed",
         "what nothing explains is allowed, since the configuration can reach its kind",
         "verify/_verdict.py",
-        "    if finding.unexplained is None or not finding.found:\n",
-        "    if finding.unexplained is None or not finding.found or allowed:\n",
+        "    if _of_its_kind(finding) or not finding.found:\n",
+        "    if _of_its_kind(finding) or not finding.found or allowed:\n",
         noticed_by=_NAMED,
     ),
     Defect(
