@@ -56,8 +56,9 @@ class _Part:
     def __init__(self, lives: Lives, judge: Judge) -> None:
         self.lives = lives
         self.judge = judge
-        decided = {place: judge.decide(lives.lived(place)) for place in sorted(lives.first.tolist())}
-        self.decisions = tuple(decided[place] for place in lives.first.tolist())
+        different = [lives.lived(place) for place in lives.first.tolist()]
+        decided = {lived.message: judge.decide(lived) for lived in sorted(different, key=judge.turn)}
+        self.decisions = tuple(decided[lived.message] for lived in different)
 
     def contradicted(self) -> Ints:
         """The messages that are no run of the model, ascending."""
@@ -234,6 +235,10 @@ class Judge:
         self._forgotten = self.states
         self._networks.clear()
         self._observers.clear()
+
+    def turn(self, lived: Lived) -> tuple[int, ...]:
+        """Lives are decided in this order."""
+        return (lived.message,)
 
     def decide(self, lived: Lived) -> Decision:
         """Whether ``lived`` is a run of the model."""

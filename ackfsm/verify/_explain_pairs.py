@@ -63,8 +63,7 @@ class PairExplainer:
         overtaken, torn = anomalies[Anomaly.REORDER], anomalies[Anomaly.TORN_TRANSACTION]
         self._pairs = pairs_of(events, conformance, configuration, overtaken, torn, doubted)
         telling = conformance.telling.of_pairs(self._pairs.first, self._pairs.second)
-        telling_more = int((self._pairs.why > int(Why.NEIGHBOURS)).sum())
-        judge = PairJudge(specification, configuration, untold(events), telling_more)
+        judge = PairJudge(specification, configuration, untold(events), self._pairs.urgent)
         self._held = held(telling, judge, len(self._pairs))
         self._contradicted = self._held.contradicted()
         undecided = self._held.undecided().values()

@@ -24,7 +24,7 @@ _MOST_STATES: Final = 250_000
 """States that the search for all pairs of a history may meet: some seconds.  What was searched for one pair is not kept
 when memory is full."""
 
-_MOST_OF_THE_FIRST: Final = 150_000
+_MOST_OF_THE_URGENT: Final = 150_000
 
 _TOO_MANY: Final = "two messages may be in too many states"
 
@@ -40,11 +40,15 @@ class PairJudge(Judge):
     """Decides lives of pairs: each sign says of which of the two it is, or of both."""
 
     def __init__(
-        self, specification: Specification, configuration: Configuration, untold: frozenset[str], first: int
+        self, specification: Specification, configuration: Configuration, untold: frozenset[str], urgent: int
     ) -> None:
-        """The ``first`` so many pairs leave something of what is affordable for the others."""
+        """The first pairs, as many as are ``urgent``, leave something of what is affordable for the others."""
         super().__init__(specification, configuration, untold)
-        self._first = first
+        self._urgent = urgent
+
+    def turn(self, lived: Lived) -> tuple[int, ...]:
+        """Urgent ones first, then short ones, of which the most are affordable."""
+        return (lived.message,) if lived.message < self._urgent else (self._urgent, len(lived.life.heard))
 
     def decide(self, lived: Lived) -> Decision:
         """Whether ``lived`` is a run of the model of two messages."""
@@ -52,7 +56,7 @@ class PairJudge(Judge):
             return Decision(None, f"more than {_MOST_CONSUMERS} consumers had to do with two messages")
         if any(_times(lived.life, Event.RESEND, of) > 1 for of in (1, 2)):
             return Decision(None, "a message was sent more than twice, and the model has two copies")
-        if self.states > (_MOST_OF_THE_FIRST if lived.message < self._first else _MOST_STATES):
+        if self.states > (_MOST_OF_THE_URGENT if lived.message < self._urgent else _MOST_STATES):
             return Decision(None, _TOO_MANY)
         try:
             return self._decide(lived)

@@ -54,6 +54,7 @@ class Pairs:
         first, second: the messages, by code.
         why: the bits of :class:`Why`.
         member, transaction: the places of pairs that are members of one transaction, and that transaction.
+        urgent: how many may tell of an anomaly; they come first.
         beside: how many neighbours there are that were not taken.
     """
 
@@ -62,6 +63,7 @@ class Pairs:
     why: Ints
     member: Ints
     transaction: Ints
+    urgent: int
     beside: int
 
     def __len__(self) -> int:
@@ -210,9 +212,9 @@ class _Pairing:
         early = np.zeros(len(keys), bool)
         early[number[member][np.isin(transaction[member], torn)]] = True
         early |= why & int(Why.OVERTAKEN) != 0
-        late = (why & int(Why.REPEATED) == 0).astype(np.int64)
+        again = why & int(Why.REPEATED) != 0
         order = np.concatenate([np.flatnonzero(why != int(Why.NEIGHBOURS)), np.sort(plain)])
-        order = order[np.lexsort((late[order] + (why[order] == int(Why.NEIGHBOURS)), ~early[order]))]
+        order = order[np.lexsort((~again[order], ~early[order]))]
         place = np.full(len(keys), NONE)
         place[order] = np.arange(len(order))
         return Pairs(
@@ -221,6 +223,7 @@ class _Pairing:
             why=why[order],
             member=place[number[member]],
             transaction=transaction[member],
+            urgent=int((early | again).sum()),
             beside=len(keys) - len(order),
         )
 
