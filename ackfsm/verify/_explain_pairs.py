@@ -126,7 +126,10 @@ class PairExplainer:
         again = np.setdiff1d(np.intersect1d(self._anomalies[anomaly], self._came_again), self._before.get(anomaly, []))
         if anomaly not in self._before or not len(again):
             return alone
-        return dataclasses.replace(alone, unexplained=np.union1d(alone.unexplained, again).astype(np.int64))
+        unexplained = np.union1d(alone.unexplained, again).astype(np.int64)
+        left = len(self._anomalies[anomaly]) - len(unexplained)  # a cause explains no more than are left
+        causes = {cause: min(count, left) for cause, count in alone.causes.items() if left}
+        return dataclasses.replace(alone, unexplained=unexplained, causes=causes)
 
     def _reordered(self) -> Explained:
         """Of the messages that came after a later-sent one those that no pair explains."""

@@ -61,6 +61,7 @@ def test_the_first_impossible_line_of_a_pair_is_told_with_what_the_other_message
     told = [str(each) for each in _pairs(found).examples]
     assert told[0].startswith("line 16: delivered, flagged or not at 'c' of 'm1' after processed at 'c' of 'm2', where")
     assert any(told[0] in reason for reason in verify.verdict(found, SPEC).reasons)
+    assert found.anomalies[Anomaly.DUPLICATE].causes == {"consumer_crash": 1}, "of three two are not explained"
 
 
 @pytest.mark.parametrize(
