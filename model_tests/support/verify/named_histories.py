@@ -15,6 +15,7 @@ from model_tests.support.places import DATA
 __all__ = ["NamedHistory", "named_histories"]
 
 _MILLISECOND = 10**6
+_OF_NEMESIS = {"fault", "recovered"}
 _FLAGS = {"clear": False, "flagged": True}
 
 
@@ -30,6 +31,7 @@ class NamedHistory:
         valid: for each anomaly what explains it; ``None`` if it is invalid.
         run: the messages that are no run of the model, and have no anomaly that says so.
         skew: by how many milliseconds two clocks may differ.
+        unrecorded: the fewest faults that would explain what is invalid if nobody had recorded them; none if none do.
     """
 
     name: str
@@ -40,6 +42,11 @@ class NamedHistory:
     valid: Mapping[str, str] | None = None
     run: Sequence[str] = ()
     skew: int = 0
+    unrecorded: Sequence[str] = ()
+
+    def without_faults(self) -> NamedHistory:
+        """The same as nobody would have recorded it who knows of no fault."""
+        return dataclasses.replace(self, lines=[each for each in self.lines if each["event"] not in _OF_NEMESIS])
 
     def write(self, folder: Path) -> Path:
         """Write it as a file, and say where."""
@@ -57,7 +64,7 @@ def named_histories() -> Mapping[str, NamedHistory]:
 
 def _history(name: str, entry: Mapping[str, Any]) -> NamedHistory:
     lines = [_line(text.split()) for text in entry["lines"].splitlines()]
-    fields = {key: entry[key] for key in ("invalid", "valid", "run", "skew") if key in entry}
+    fields = {key: entry[key] for key in ("invalid", "valid", "run", "skew", "unrecorded") if key in entry}
     return NamedHistory(name=name, why=entry["why"], config=entry["config"], lines=lines, **fields)
 
 
