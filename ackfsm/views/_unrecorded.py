@@ -92,10 +92,10 @@ def assumed_table(unrecorded: Unrecorded | None) -> Iterator[RenderableType]:
         begin, end = _span(each.begin, each.end)
         times = f" x {each.times:,}" if each.times > 1 else ""
         table.add_row(f"{each.fault}{times}", _victim(each), begin, end, f"{each.messages:,}")
-    yield ""
     yield table
     if len(unrecorded.timeline) > _ROWS:
         yield Text(f"and {len(unrecorded.timeline) - _ROWS:,} more")
+    yield ""
 
 
 def _messages(count: int) -> str:
