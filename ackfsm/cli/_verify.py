@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import functools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from rich.console import Group
@@ -15,7 +15,7 @@ from ackfsm.cli._backend import add_backend, spark_session
 from ackfsm.cli._exit_codes import error_code, result_code
 from ackfsm.cli._options import Commands, add_configuration, command, set_options, settings_of, tables_of
 from ackfsm.cli._output import emit, note, progress_line
-from ackfsm.terms import AckfsmError, Anomaly, Configuration, HostError, InputError, Verdict
+from ackfsm.terms import AckfsmError, Anomaly, Configuration, Fault, HostError, InputError, Verdict
 from ackfsm.text import in_words, quoted, shown
 
 if TYPE_CHECKING:
@@ -59,7 +59,33 @@ def add_verify(commands: Commands) -> None:
     parser.add_argument(
         "--all", action="store_true", help="show the anomalies that were not found, and what each means"
     )
+    parser.add_argument(
+        "--faults",
+        metavar="recorded|any|FAULT,...",
+        default=_RECORDED,
+        help="what may have failed: what is recorded (default), beside it anything that nobody recorded, or only these"
+        " kinds; says when they must have happened: ackfsm verify --faults any last-night.jsonl.gz",
+    )
     add_backend(parser)
+
+
+_RECORDED: Final = "recorded"
+_ANY: Final = "any"
+
+
+def _faults(text: str) -> frozenset[Fault]:
+    """The faults that ``--faults`` lets happen unrecorded.  Raises :class:`InputError` for a word that is none."""
+    words = [word.strip() for word in text.split(",")]
+    if words == [_RECORDED]:
+        return frozenset()
+    if words == [_ANY]:
+        return frozenset(Fault)
+    for word in words:
+        if word not in set(Fault):
+            raise InputError(
+                f"--faults: there is no fault {quoted(word)}; say {_RECORDED}, {_ANY}, or some of {', '.join(Fault)}"
+            )
+    return frozenset(map(Fault, words))
 
 
 def _verify(arguments: argparse.Namespace) -> int:
@@ -68,7 +94,7 @@ def _verify(arguments: argparse.Namespace) -> int:
     specification = tables_of(arguments)
     set_options(arguments)
     never, skew = _never(arguments.never, specification), _skew(arguments.skew)
-    with _examiner(arguments, specification, skew) as examine:
+    with _examiner(arguments, specification, skew, _faults(arguments.faults)) as examine:
         answers = [_answer(arguments, specification, path, examine, never) for path in arguments.histories]
     results = [each for each in answers if not isinstance(each, AckfsmError)]
     failed = [each for each in answers if isinstance(each, AckfsmError)]
@@ -148,29 +174,36 @@ _Examine: TypeAlias = "Callable[[str, _Configure], verify.Findings]"
 
 @contextlib.contextmanager
 def _examiner(
-    arguments: argparse.Namespace, specification: tables.Specification, skew: int | None
+    arguments: argparse.Namespace,
+    specification: tables.Specification,
+    skew: int | None,
+    assumed: Collection[Fault],
 ) -> Iterator[_Examine]:
     """What examines one history: this process, or Spark, as ``--engine`` says."""
     from ackfsm import verify
 
     with spark_session(arguments) as session:
         if session is None:
-            yield functools.partial(_examine_here, specification, skew)
+            yield functools.partial(_examine_here, specification, skew, assumed)
         else:
             from ackfsm import spark
 
             yield lambda path, configure: spark.examine(
-                path, specification, configure(verify.read_header(path)), session, skew=skew
+                path, specification, configure(verify.read_header(path)), session, skew=skew, assumed=assumed
             )
 
 
 def _examine_here(
-    specification: tables.Specification, skew: int | None, path: str, configure: _Configure
+    specification: tables.Specification,
+    skew: int | None,
+    assumed: Collection[Fault],
+    path: str,
+    configure: _Configure,
 ) -> verify.Findings:
     from ackfsm import verify
 
     recorded = verify.read(path)
-    return verify.examine(recorded, specification, configure(recorded.header), skew=skew)
+    return verify.examine(recorded, specification, configure(recorded.header), skew=skew, assumed=assumed)
 
 
 def _judged(

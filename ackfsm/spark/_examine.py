@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from types import MappingProxyType
 from typing import Final, NamedTuple
@@ -24,7 +24,7 @@ from ackfsm.spark._read import input_error, read_lines, unreadable_of
 from ackfsm.spark._recording import came_early, silent_of
 from ackfsm.spark._victims import impossible
 from ackfsm.tables import Property, Specification
-from ackfsm.terms import AckfsmError, Anomaly, Configuration
+from ackfsm.terms import AckfsmError, Anomaly, Configuration, Fault
 from ackfsm.verify import Finding, Findings
 from ackfsm.verify._actions import ACTIONS, RECOVER, RECOVERING, TAKEN_ELSEWHERE
 from ackfsm.verify._clocks import ESTIMATED, Clocks, clocks_of
@@ -56,13 +56,14 @@ class _Names(NamedTuple):
     first: tuple[str, ...]
 
 
-def examine(
+def examine(  # noqa: PLR0913 - as :func:`ackfsm.verify.examine`
     path: str | Path,
     specification: Specification,
     configuration: Configuration | None,
     session: SparkSession,
     *,
     skew: int | None = 0,
+    assumed: Collection[Fault] = (),
 ) -> Findings:
     """Count every anomaly that the history at ``path`` can show, on ``session``.
 
@@ -72,6 +73,7 @@ def examine(
         configuration: what the history was recorded under; without one, the counts that depend on it are unknown.
         session: where to count; its workers need this package.
         skew: by how many nanoseconds the clocks of two processes may differ; ``None`` estimates it.
+        assumed: the faults that may have happened although nobody recorded them.
 
     Returns:
         what :func:`ackfsm.verify.examine` finds in the same history, to the letter but for ``engine``.
@@ -86,7 +88,7 @@ def examine(
             findings = _examine(source, specification, configuration, session, kept, skew or 0)
             if skew is None and findings.anomalies[Anomaly.PHANTOM].doubted:
                 findings = _examine(source, specification, configuration, session, kept, skew)
-        return with_model(findings, source.path, specification)
+        return with_model(findings, source.path, specification, assumed)
     except (PySparkException, Py4JError) as error:
         raise _failure(source, str(error)) from error
 

@@ -7,6 +7,7 @@ from ackfsm.verify._explain import Contradicted, Explanation
 from ackfsm.verify._header import Header
 from ackfsm.verify._lines import ParseError
 from ackfsm.verify._read import History, read, read_header
+from ackfsm.verify._timeline import Unrecorded, UnrecordedFault
 from ackfsm.verify._verdict import Finding, Findings, Result, judge, verdict
 
 __all__ = [
@@ -20,6 +21,8 @@ __all__ = [
     "ParseError",
     "Result",
     "Stream",
+    "Unrecorded",
+    "UnrecordedFault",
     "examine",
     "judge",
     "read",

@@ -137,6 +137,17 @@ class Conformance:
             found[its] = number * width + part.lives.number[self._place[its]]
         return found
 
+    def forms(self, message: int) -> Iterator[Lived]:
+        """The lives of ``message`` that were decided: in the order of its lines, then as loose as they are."""
+        for part in self._parts:
+            place = int(np.searchsorted(part.lives.message, message))
+            if place < len(part.lives.message) and part.lives.message[place] == message:
+                yield part.lives.lived(place)
+
+    def judge(self) -> Judge:
+        """A judge of the same history that has met no states yet."""
+        return self._parts[0].judge.anew()
+
     def same(self, messages: Ints) -> tuple[Ints, Ints]:
         """One of ``messages`` for each different life among them, and how many have it."""
         _, first, counts = np.unique(self.numbers()[messages], return_index=True, return_counts=True)
@@ -242,14 +253,30 @@ class Judge:
 
     def decide(self, lived: Lived) -> Decision:
         """Whether ``lived`` is a run of the model."""
-        if len(lived.consumers) > _MOST_CONSUMERS:
-            return Decision(None, f"more than {_MOST_CONSUMERS} consumers had to do with one message")
-        if sum(heard.sign.name == Event.RESEND for heard in lived.life.heard) > 1:
-            return Decision(None, "a message was sent more than twice, and the model has two copies")
+        why = self.why_not(lived)
+        if why is not None:
+            return Decision(None, why)
         try:
-            return Decision(contradiction(self.life(lived), self._observer(lived)))
+            return Decision(contradiction(*self.hearing(lived)))
         except TooManyStatesError:
             return Decision(None, "a message may be in too many states")
+
+    @staticmethod
+    def why_not(lived: Lived) -> str | None:
+        """Why the model decides nothing of ``lived``, a clause; ``None`` if it does."""
+        if len(lived.consumers) > _MOST_CONSUMERS:
+            return f"more than {_MOST_CONSUMERS} consumers had to do with one message"
+        if sum(heard.sign.name == Event.RESEND for heard in lived.life.heard) > 1:
+            return "a message was sent more than twice, and the model has two copies"
+        return None
+
+    def hearing(self, lived: Lived) -> tuple[Life, Observer]:
+        """What is heard of ``lived``, and who hears it."""
+        return self.life(lived), self._observer(lived)
+
+    def anew(self) -> Judge:
+        """The same with no states."""
+        return Judge(self._specification, self._configuration, self._untold)
 
     def needed(self, lived: Lived, circumstances: Collection[str]) -> frozenset[str]:
         """The names of a smallest part of the ``circumstances`` in ``lived`` that keeps it a run of the model.
@@ -257,7 +284,7 @@ class Judge:
         Empty as well if finding it out takes too many states.
         """
         try:
-            return self._needed(self.life(lived), self._observer(lived), circumstances)
+            return self._needed(*self.hearing(lived), circumstances)
         except TooManyStatesError:
             return frozenset()
 

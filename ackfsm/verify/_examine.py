@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from types import MappingProxyType
 
@@ -32,6 +32,7 @@ from ackfsm.verify._recording import came_early, silent_of, unless_early, unless
 from ackfsm.verify._rest import stuck
 from ackfsm.verify._sends import Sends, sends_of
 from ackfsm.verify._spelled import spelled_out
+from ackfsm.verify._unrecorded import assumption_of
 from ackfsm.verify._verdict import EXAMPLES, UNCONFIGURED, Finding, Findings, undrained
 from ackfsm.verify._watch import folded_properties, machines_of, needs_configuration, prefetch_of, window_of
 
@@ -72,6 +73,7 @@ def examine(  # noqa: PLR0913 - what is examined, and how
     skew: int | None = 0,
     tells_processed: bool = False,
     hold: bool = True,
+    assumed: Collection[Fault] = (),
 ) -> Findings:
     """Count every anomaly that ``history`` can show.
 
@@ -82,6 +84,7 @@ def examine(  # noqa: PLR0913 - what is examined, and how
         skew: by how many nanoseconds the clocks of two processes may differ; ``None`` estimates it.
         tells_processed: whether it is certain that every ``processed`` was recorded, even if there is none.
         hold: whether to hold each message to the model; not where sessions have modes that no header tells.
+        assumed: the faults that may have happened although nobody recorded them.
     """
     recorded, clocks = aligned(history.events, skew)
     events = spelled_out(recorded)
@@ -91,15 +94,20 @@ def examine(  # noqa: PLR0913 - what is examined, and how
     states = _final_states(machines, stream, events.count_of("message"))
     anomalies = _folded(this, machines, states) | {anomaly: count(this) for anomaly, count in _COUNTS.items()}
     findings = {anomaly: _finding(this, anomaly, anomalies[anomaly]) for anomaly in Anomaly if anomaly in anomalies}
-    explanation, early = None, came_early(events)
+    explanation, unrecorded, early = None, None, came_early(events)
     if configuration is not None and hold:
         decided = _conformance(this, configuration, skew, tells_processed=tells_processed)
         held = {name: count.codes for name, count in anomalies.items() if name in {*machines.names, *_OF_MESSAGES}}
         doubted = early.messages if early else _NOTHING
-        explanation, by_anomaly = Explainer(decided, events, machines, stream, held, doubted).explained()
-        between = {name: anomalies[name].codes for name in _OF_PAIRS}
-        pairs = PairExplainer(decided, events, machines, stream, held | between, doubted, specification, configuration)
-        explanation, by_anomaly = pairs.explained(explanation, by_anomaly)
+        contradicted = np.setdiff1d(decided.contradicted(), doubted)
+        unrecorded = assumption_of(decided, events, contradicted, assumed)
+        rests_on = unrecorded if unrecorded is not None and unrecorded.summary.assumed else None
+        explainer = Explainer(decided, events, machines, stream, held, contradicted, rests_on)
+        explanation, by_anomaly = explainer.explained()
+        if rests_on is None:  # what nobody recorded is assumed for one message, not for two
+            between = held | {name: anomalies[name].codes for name in _OF_PAIRS}
+            pairs = PairExplainer(decided, events, machines, stream, between, doubted, specification, configuration)
+            explanation, by_anomaly = pairs.explained(explanation, by_anomaly)
         open_ends = _open_ends(this, anomalies)
         findings |= {
             name: _with(findings[name], each, events) for name, each in by_anomaly.items() if name not in open_ends
@@ -135,6 +143,7 @@ def examine(  # noqa: PLR0913 - what is examined, and how
         broken=_broken_connections(events) if configuration else (),
         given_back_beside=configuration is not None
         and given_back_beside(events, thrown=configuration.listener_exception is ListenerException.REDELIVER),
+        unrecorded=unrecorded.summary if unrecorded else None,
     )
 
 
@@ -168,7 +177,9 @@ def stuck_at(
     return Finding(anomaly=Anomaly.STUCK, found=0, unknown=why, needs_every_line=every_line, examples=())
 
 
-def with_model(findings: Findings, path: str | Path, specification: Specification) -> Findings:
+def with_model(
+    findings: Findings, path: str | Path, specification: Specification, assumed: Collection[Fault] = ()
+) -> Findings:
     """``findings`` of another engine, with what holding each message at ``path`` to the model says of them.
 
     That is done in this process; of more than :data:`_MOST_EVENTS` events nothing is decided.
@@ -183,7 +194,7 @@ def with_model(findings: Findings, path: str | Path, specification: Specificatio
             explanation=dataclasses.replace(undecided, undecided={why: findings.messages}),
             given_back_beside=True,
         )
-    held = examine(read(path), specification, findings.configuration, skew=findings.skew)
+    held = examine(read(path), specification, findings.configuration, skew=findings.skew, assumed=assumed)
     anomalies = {
         anomaly: dataclasses.replace(
             finding,
@@ -201,6 +212,7 @@ def with_model(findings: Findings, path: str | Path, specification: Specificatio
         explanation=held.explanation,
         broken=held.broken,
         given_back_beside=held.given_back_beside,
+        unrecorded=held.unrecorded,
     )
 
 

@@ -20,6 +20,7 @@ from ackfsm.verify._joins import NONE
 from ackfsm.verify._life import Heard
 from ackfsm.verify._lives import OTHERS
 from ackfsm.verify._signs import AT_REST, CIRCUMSTANCES, Certainty
+from ackfsm.verify._unrecorded import Assumption
 
 __all__ = [
     "SHOWN",
@@ -145,7 +146,10 @@ class Explained:
 
 
 class Explainer:
-    """Says what explains the ``anomalies``, given as the messages that have them; the ``doubted`` are not accused."""
+    """Says what explains the ``anomalies``, given as the messages that have them.
+
+    Accused are the ``contradicted`` messages, but those that an ``assumption`` explains or leaves open.
+    """
 
     def __init__(  # noqa: PLR0913, PLR0917 - what was counted, and from what
         self,
@@ -154,12 +158,18 @@ class Explainer:
         machines: Machines,
         stream: Stream,
         anomalies: Mapping[Anomaly, Ints],
-        doubted: Ints,
+        contradicted: Ints,
+        assumption: Assumption | None = None,
     ) -> None:
         self._conformance = conformance
         self._events = events
         self._anomalies = anomalies
-        self._contradicted = np.setdiff1d(conformance.contradicted(), doubted)
+        self._assumption = assumption
+        self._contradicted = contradicted
+        self._assumed = np.empty(0, np.int64)
+        if assumption is not None:
+            self._assumed = np.concatenate([assumption.explained, *assumption.undecided.values()])
+            self._contradicted = np.setdiff1d(contradicted, self._assumed)
         self._before = anomalies_before(events, machines, stream, anomalies, conformance.stops())
 
     def explained(self) -> tuple[Explanation, Mapping[Anomaly, Explained]]:
@@ -173,14 +183,23 @@ class Explainer:
             contradicted=len(self._contradicted),
             unnamed=len(np.setdiff1d(self._contradicted, named)),
             examples=tuple(self._examples(by_anomaly)),
-            undecided={why: len(messages) for why, messages in self._conformance.undecided().items()},
+            undecided=dict(self._undecided()),
         )
         return explanation, by_anomaly
+
+    def _undecided(self) -> Mapping[str, int]:
+        found = Counter({why: len(messages) for why, messages in self._conformance.undecided().items()})
+        if self._assumption is not None:
+            found.update({why: len(messages) for why, messages in self._assumption.undecided.items()})
+        return found
 
     def _of(self, anomaly: Anomaly, messages: Ints) -> Explained:
         unexplained = np.setdiff1d(np.intersect1d(messages, self._contradicted), self._before.get(anomaly, []))
         causes, undecided = Counter[str](), 0
-        lives, counts = self._conformance.same(np.setdiff1d(messages, self._contradicted))
+        if self._assumption is not None:
+            causes, undecided = self._assumption.count_causes(messages), self._assumption.undecided_among(messages)
+        runs = np.setdiff1d(messages, np.concatenate([self._contradicted, self._assumed]))
+        lives, counts = self._conformance.same(runs)
         for number, (message, count) in enumerate(zip(lives.tolist(), counts.tolist(), strict=True)):
             decision, lived = self._conformance.of(message)
             undecided += count * (decision.undecided is not None)

@@ -17,7 +17,7 @@ from typing import TypeAlias
 from ackfsm.verify._observer import Belief, Observer
 from ackfsm.verify._signs import AT_REST, CIRCUMSTANCES, Sign
 
-__all__ = ["Contradiction", "Heard", "Life", "contradiction"]
+__all__ = ["Contradiction", "Heard", "Life", "contradiction", "predecessors"]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -101,14 +101,14 @@ def _until(life: Life, told: Sequence[int], last: int) -> tuple[Heard, ...]:
 
 def _belief(heard: Sequence[Heard], observer: Observer) -> Belief:
     """What is believed when all of ``heard`` was heard, in any order that it allows; empty if there is none."""
-    before = _predecessors(heard)
+    before = predecessors(heard)
     beliefs: dict[_Cut, Belief] = {0: observer.first()}
     for _ in heard:
         beliefs = _next(heard, before, beliefs, observer)
     return next(iter(beliefs.values()), frozenset())
 
 
-def _predecessors(heard: Sequence[Heard]) -> list[_Cut]:
+def predecessors(heard: Sequence[Heard]) -> list[_Cut]:
     """For each sign the set of those that certainly came before it."""
     found = []
     for place, this in enumerate(heard):

@@ -38,7 +38,7 @@ from ackfsm.verify._signs import (
     of_consumer,
 )
 
-__all__ = ["OTHERS", "Lived", "Lives", "Telling", "Told"]
+__all__ = ["NOBODY", "OTHERS", "Lived", "Lives", "Telling", "Told"]
 
 OTHERS: Final = -2
 """Stands for all consumers that the message was never handed to: it may have been on its way to one of them."""
@@ -161,6 +161,18 @@ class _Lines:
         this.handed = np.concatenate([pair * self._width + process[place] for pair, place in handed])
         this.circumstances, this.moments = _with_failures(self.events, self.circumstances, self.moments)
         return this
+
+    def consumers_beside(self, message: int, known: Collection[int]) -> tuple[int, ...]:
+        """The processes that consumed from the queue of ``message``, but those that are ``known``."""
+        queue = int(self.queues[message])
+        return tuple(
+            process for process, its in sorted(self._queues_of.items()) if queue in its and process not in known
+        )
+
+    def compete(self) -> bool:
+        """Whether some queue has several consumers."""
+        queues = [queue for its in self._queues_of.values() for queue in its]
+        return len(set(queues)) < len(queues)
 
     def of_messages(self) -> _Tokens:
         """The tokens of the lines that name a message, or cover it."""
@@ -564,6 +576,23 @@ class Telling:
         both, either = self.told[first] & self.told[second], self.told[first] | self.told[second]
         told = np.where(both & int(Told.AT_REST), either, either & ~int(Told.AT_REST))
         return Telling(lines, tokens, told, *_spans(len(first), lines.events, tokens, lines.moments))
+
+    def when(self, rows: Sequence[int]) -> tuple[Ints, Ints]:
+        """From when to when each of ``rows`` happened."""
+        its, moments = np.asarray(rows, np.int64), self._lines.moments
+        return moments.low[its], moments.high[its]
+
+    def producer(self, message: int) -> int:
+        """The process that sent ``message`` last; :data:`NOBODY` if none did."""
+        return int(self._lines.producers[message])
+
+    def others(self, lived: Lived) -> tuple[int, ...]:
+        """The consumers of its queue that a message was never handed to."""
+        return self._lines.consumers_beside(lived.message, lived.consumers)
+
+    def compete(self) -> bool:
+        """Whether some queue has several consumers."""
+        return self._lines.compete()
 
     def in_order(self) -> Lives:
         """The lives of all messages, their signs in the order of the lines, with what happened around them meanwhile.

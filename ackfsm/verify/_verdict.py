@@ -13,6 +13,7 @@ from ackfsm.terms import Anomaly, Configuration, Fault, Verdict
 from ackfsm.text import in_words, quoted
 from ackfsm.verify._explain import Contradicted, Explanation
 from ackfsm.verify._lines import ParseError
+from ackfsm.verify._timeline import Unrecorded
 
 __all__ = ["EXAMPLES", "UNCONFIGURED", "Finding", "Findings", "Result", "judge", "quoted_few", "undrained", "verdict"]
 
@@ -96,6 +97,7 @@ class Findings:
         offsets: nanoseconds that were added to the times of a process for that; of those that were shifted, by name.
         explanation: what came of holding each message to the model; ``None`` without a configuration.
         given_back_beside: whether a consumer may have given back what it had while another one of its queue went on.
+        unrecorded: what faults that nobody recorded explain or would explain; ``None`` if that was not asked.
     """
 
     history: str
@@ -116,6 +118,17 @@ class Findings:
     broken: tuple[Fault, ...] = ()
     given_back_beside: bool = False
     of_calls: tuple[str, ...] = ()
+    unrecorded: Unrecorded | None = None
+
+    @property
+    def assumed(self) -> tuple[Fault, ...]:
+        """The faults that may have happened although nobody recorded them."""
+        return self.unrecorded.kinds if self.unrecorded is not None and self.unrecorded.assumed else ()
+
+    @property
+    def assumed_actions(self) -> tuple[str, ...]:
+        """What these faults bring about."""
+        return self.unrecorded.actions if self.unrecorded is not None and self.unrecorded.assumed else ()
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -161,6 +174,7 @@ class Result:
                 for anomaly, finding in found.anomalies.items()
             },
             "conformance": None if found.explanation is None else found.explanation.as_json(),
+            **({} if found.unrecorded is None else {"unrecorded_faults": found.unrecorded.as_json()}),
             "ends": dict(found.ends),
             "counters": dict(found.counters),
             "guarantees": dict(self.guarantees),
@@ -213,8 +227,8 @@ def verdict(
         allowed = explore.allowed(
             specification,
             configuration,
-            {*findings.faults, *findings.broken},
-            actions=findings.actions,
+            {*findings.faults, *findings.broken, *findings.assumed},
+            actions=tuple(dict.fromkeys((*findings.actions, *findings.assumed_actions))),
             found=[anomaly for anomaly, finding in findings.anomalies.items() if _of_its_kind(finding)],
             given_back_beside=findings.given_back_beside,
             progress=progress,
@@ -366,12 +380,13 @@ def _few(names: Sequence[str], total: int) -> str:
 
 def _not_allowed(findings: Findings, finding: Finding) -> str:
     if finding.unexplained is None or _of_its_kind(finding):
-        return f"the configuration does not allow{_under(findings.faults)}"
+        return f"the configuration does not allow{_under(findings.faults, findings.assumed)}"
     its = [each for each in _contradicted(findings) if finding.anomaly.value in each.anomalies]
     example = f" ({its[0]})" if its else ""
+    nothing = f"nothing that happened before{' and no unrecorded fault' if findings.assumed else ''} explains"
     if finding.unexplained == finding.found:
-        return f"nothing that happened before explains{example}"
-    return f"nothing that happened before explains in {_messages(finding.unexplained)}{example}"
+        return f"{nothing}{example}"
+    return f"{nothing} in {_messages(finding.unexplained)}{example}"
 
 
 def _contradicted(findings: Findings) -> Sequence[Contradicted]:
@@ -399,8 +414,9 @@ def _messages(count: int) -> str:
     return f"{count:,} message{'' if count == 1 else 's'}"
 
 
-def _under(faults: Sequence[Fault]) -> str:
-    return f" under {in_words(faults)}" if faults else " without a fault"
+def _under(faults: Sequence[Fault], assumed: Sequence[Fault]) -> str:
+    told = [*faults, *(f"unrecorded {fault}" for fault in assumed if fault not in faults)]
+    return f" under {in_words(told)}" if told else " without a fault"
 
 
 def _grouped(findings: Findings, allowed: Mapping[Anomaly, bool | None]) -> Iterator[tuple[str, list[str]]]:

@@ -14,6 +14,7 @@ from ackfsm.terms import Anomaly, Verdict
 from ackfsm.text import in_words, quoted, shown
 from ackfsm.verify import Finding, Findings, Result
 from ackfsm.views._lines import guarantee_lines, hanging, listed, occurrence, titled
+from ackfsm.views._unrecorded import assumed_answer, assumed_table, hint
 
 __all__ = ["verify_screen"]
 
@@ -40,10 +41,13 @@ def verify_screen(result: Result, specification: Specification, *, everything: b
     guarantees = guarantee_lines(specification.guarantees, result.guarantees)
     screen = Group(
         *_never(result),
+        *assumed_answer(result.findings.unrecorded),
         *_verdict(result),
+        *hint(result.findings.unrecorded),
         "",
         *(_meanings(result, specification) if everything else _found(result)),
         *_causes(result),
+        *assumed_table(result.findings.unrecorded),
         _heading(result),
         "",
         guarantees,
@@ -161,7 +165,10 @@ def _meaning(result: Result) -> str:
     unrecorded = [str(finding.anomaly) for finding in findings if finding.unrecorded]
     if result.verdict is not Verdict.VALID or not (found or unrecorded):
         return _MEANING[result.verdict]
-    sentences = [f"{in_words(found)}, all allowed by this configuration"] if found else []
+    assumed = result.findings.unrecorded
+    rests_on_them = assumed is not None and assumed.assumed and assumed.timeline
+    by = "this configuration with faults that nobody recorded" if rests_on_them else "this configuration"
+    sentences = [f"{in_words(found)}, all allowed by {by}"] if found else []
     if unrecorded:
         sentences.append(f"how much is {' or '.join(unrecorded)} is unknown, and allowed in any number")
     return "; ".join(sentences)

@@ -202,4 +202,115 @@ _ANOMALIES = (
     ),
 )
 
-VERIFY = (*_AROUND, *_ONE_MESSAGE, *_ANOMALIES)
+_TOUCH = "verify/timeline::test_intervals_that_touch_have_a_moment_in_common"
+_SEEN_BY_NOBODY = "verify/unrecorded::test_a_consumer_that_died_explains_what_nobody_had_seen_of_it"
+_BRUTE_FORCE = "verify/unrecorded::test_one_fault_explains_just_where_one_that_is_told_there_would"
+
+_UNRECORDED = (
+    Defect(
+        "a-fault-for-each-of-ten",
+        "the moment that explains the fewest messages is told first",
+        "verify/_timeline.py",
+        "key=lambda each: (-each[0], each[2].likely)",
+        "key=lambda each: (each[0], each[2].likely)",
+        noticed_by="verify/timeline::test_one_crash_explains_what_ten_broken_connections_would",
+    ),
+    Defect(
+        "stabbed-by-their-beginnings",
+        "the moments of a victim are more than its intervals take",
+        "verify/_timeline.py",
+        "sorted(taken, key=lambda each: each[1].high)",
+        "sorted(taken, key=lambda each: -each[1].low)",
+        noticed_by="verify/timeline::test_faults_of_one_victim_are_the_fewest",
+    ),
+    Defect(
+        "two-faults-are-one",
+        "a message that takes two faults is explained by one of them twice",
+        "verify/_timeline.py",
+        "if message not in other.messages and each.low <= other.high",
+        "if each.low <= other.high",
+        noticed_by="verify/timeline::test_one_fault_is_not_taken_for_two",
+    ),
+    Defect(
+        "intervals-that-touch-are-apart",
+        "what one moment explains takes two faults",
+        "verify/_timeline.py",
+        'depth = np.searchsorted(low, high, side="right")',
+        'depth = np.searchsorted(low, high, side="left")',
+        noticed_by=_TOUCH,
+    ),
+    Defect(
+        "one-exception-for-all",
+        "the listener's exceptions on three messages are told as one",
+        "verify/_unrecorded.py",
+        "message = lived.message if kind in OF_MESSAGES else None",
+        "message = None",
+        noticed_by="verify/unrecorded::test_each_message_has_an_exception_of_its_own",
+    ),
+    Defect(
+        "a-fault-anywhere-is-enough",
+        "the interval of a fault is the whole life of the message",
+        "verify/_unrecorded.py",
+        "self._fewest[key] = self.fewest({gap: belief}, most) is not None",
+        "self._fewest[key] = True",
+        noticed_by=_BRUTE_FORCE,
+    ),
+    Defect(
+        "any-kind-is-assumed",
+        "--faults producer_crash explains a redelivery",
+        "verify/_unrecorded.py",
+        "return _explained(conformance, events, messages, assumed, assumed=True)",
+        "return _explained(conformance, events, messages, frozenset(Fault), assumed=True)",
+        noticed_by="verify/unrecorded::test_only_the_kinds_that_are_named_explain",
+    ),
+    Defect(
+        "any-number-of-faults",
+        "a message that takes ten unrecorded faults is explained by them",
+        "verify/_unrecorded.py",
+        "if best[0] > MOST_FAULTS:",
+        "if best[0] > 99:",
+        noticed_by="verify/unrecorded::test_more_faults_than_the_bound_leave_it_open",
+    ),
+    Defect(
+        "nobody-else-had-it",
+        "a message that a dead consumer had not seen is explained by another fault than what it had seen",
+        "verify/_unrecorded.py",
+        "return dataclasses.replace(lived, consumers=(*lived.consumers, OTHERS))",
+        "return lived",
+        noticed_by=_SEEN_BY_NOBODY,
+    ),
+    Defect(
+        "rest-explains-itself",
+        "a loss needs no fault",
+        "verify/_unrecorded.py",
+        "if belief and self._at_rest else belief",
+        "if False else belief",
+        noticed_by="verify/unrecorded",
+    ),
+    Defect(
+        "what-is-told-may-come-before",
+        "signs that certainly came before a fault may come after it",
+        "verify/_unrecorded.py",
+        "reach=sum(place - this.reach <= other < place for other in others)",
+        "reach=this.reach",
+        noticed_by=_BRUTE_FORCE,
+    ),
+    Defect(
+        "assumed-and-held-against",
+        "what assumed faults explain is held against the broker all the same",
+        "verify/_explain.py",
+        "            self._contradicted = np.setdiff1d(contradicted, self._assumed)\n",
+        "",
+        noticed_by="verify/unrecorded::test_what_recorded_faults_explain_is_explained_when_nobody_recorded_them",
+    ),
+    Defect(
+        "kinds-without-the-assumed",
+        "a kind of anomaly is not allowed although an assumed fault causes it",
+        "verify/_verdict.py",
+        "{*findings.faults, *findings.broken, *findings.assumed}",
+        "{*findings.faults, *findings.broken}",
+        noticed_by="verify/unrecorded::test_what_was_not_found_is_allowed_by_kind",
+    ),
+)
+
+VERIFY = (*_AROUND, *_ONE_MESSAGE, *_ANOMALIES, *_UNRECORDED)

@@ -11,7 +11,7 @@ import pytest
 from pyspark.sql import SparkSession  # noqa: TC002 - pytest fixtures are looked at while it runs
 
 from ackfsm import spark, verify
-from ackfsm.terms import Anomaly, Configuration, InputError
+from ackfsm.terms import Anomaly, Configuration, Fault, InputError
 from ackfsm.verify import Findings
 from model_tests.support.places import DATA
 from model_tests.support.tables import shipped
@@ -52,6 +52,15 @@ def _same(path: Path, session: SparkSession, skew: int = 0) -> Findings:
 @pytest.mark.parametrize("file", sorted((DATA / "synthetic").glob("*.jsonl")), ids=lambda file: file.stem)
 def test_synthetic(file: Path, session: SparkSession) -> None:
     _same(file, session)
+
+
+def test_what_nobody_recorded_is_found_by_the_model_alike(session: SparkSession) -> None:
+    file, assumed = DATA / "synthetic" / "missing_outcome.jsonl", frozenset({Fault.PRODUCER_CRASH})
+    local = verify.examine(verify.read(file), SPEC, _configured(file), assumed=assumed)
+    assert local.unrecorded is not None
+    assert local.unrecorded.explained
+    found = spark.examine(file, SPEC, _configured(file), session, assumed=assumed)
+    assert found == dataclasses.replace(local, engine="spark")
 
 
 @pytest.mark.parametrize("name", ["rabbitmq-b-confirm-manual-broker-kill", "activemq-e-transacted-broker-kill"])

@@ -15,6 +15,7 @@ from model_tests.support.places import DATA
 __all__ = ["NamedHistory", "named_histories"]
 
 _MILLISECOND = 10**6
+_OF_NEMESIS = {"fault", "recovered"}
 _FLAGS = {"clear": False, "flagged": True}
 
 
@@ -31,6 +32,7 @@ class NamedHistory:
         run: the messages that are no run of the model, and have no anomaly that says so.
         skew: by how many milliseconds two clocks may differ.
         pairs: the same of pairs of messages, each of which is a run by itself.
+        unrecorded: the fewest faults that would explain what is invalid if nobody had recorded them; none if none do.
     """
 
     name: str
@@ -42,6 +44,11 @@ class NamedHistory:
     run: Sequence[str] = ()
     skew: int = 0
     pairs: Sequence[Sequence[str]] = ()
+    unrecorded: Sequence[str] = ()
+
+    def without_faults(self) -> NamedHistory:
+        """The same as nobody would have recorded it who knows of no fault."""
+        return dataclasses.replace(self, lines=[each for each in self.lines if each["event"] not in _OF_NEMESIS])
 
     def write(self, folder: Path) -> Path:
         """Write it as a file, and say where."""
@@ -57,9 +64,12 @@ def named_histories() -> Mapping[str, NamedHistory]:
     return {name: _history(name, entry) for name, entry in read.items()}
 
 
+_OPTIONAL = ("invalid", "valid", "run", "skew", "pairs", "unrecorded")
+
+
 def _history(name: str, entry: Mapping[str, Any]) -> NamedHistory:
     lines = [_line(text.split()) for text in entry["lines"].splitlines()]
-    fields = {key: entry[key] for key in ("invalid", "valid", "run", "skew", "pairs") if key in entry}
+    fields = {key: entry[key] for key in _OPTIONAL if key in entry}
     return NamedHistory(name=name, why=entry["why"], config=entry["config"], lines=lines, **fields)
 
 
