@@ -18,16 +18,19 @@ from ackfsm.terms import AckMode, Configuration, DeliveryMode
 from ackfsm.verify._arrays import Ints
 from ackfsm.verify._columns import ABSENT, Events
 from ackfsm.verify._format import VOCABULARY, Event
-from ackfsm.verify._life import Contradiction, Life, contradiction
-from ackfsm.verify._lives import Lived, Lives, Telling, Told
+from ackfsm.verify._life import Contradiction, Heard, Life, contradiction
+from ackfsm.verify._lives import OTHERS, Lived, Lives, Telling, Told
 from ackfsm.verify._observer import Observer, States, TooManyStatesError
 from ackfsm.verify._quiescence import Quiescence
-from ackfsm.verify._signs import of_consumer
+from ackfsm.verify._signs import AT_REST, CIRCUMSTANCES, Sign, of_consumer
 
 __all__ = ["Conformance", "Decision", "conformance"]
 
 _MOST_CONSUMERS: Final = 4
 """More of them in one life make a network that no search ends in."""
+
+_MOST_BELIEFS: Final = 1_000
+"""So many are followed to show that a life is settled."""
 
 _BY_THE_LIBRARY: Final = ("acks_automatically", "acks_before_delivery", "acks_lazily", "settled_on_dispatch")
 """Conditions under which no call of the application acknowledges: what is written of it is near the moment only."""
@@ -130,6 +133,10 @@ class Conformance:
     def needed(self, lived: Lived, circumstances: Collection[str]) -> frozenset[str]:
         """Of these signs those without which ``lived``, a run of the model, would be none."""
         return self._parts[0].judge.needed(lived, circumstances)
+
+    def settled(self, message: int, circumstances: Collection[Sign]) -> bool:
+        """Whether ``message`` stays a run of the model, at rest, whatever of these signs follows in any number."""
+        return self._parts[0].judge.settled(self.of(message)[1], circumstances)
 
 
 def conformance(  # noqa: PLR0913, PLR0917 - what is held, and to what
@@ -238,6 +245,37 @@ class Judge:
                 if contradiction(without, observer) is None:
                     life = without
         return frozenset(heard.sign.name for heard in life.heard if heard.sign.name in circumstances)
+
+    def settled(self, lived: Lived, circumstances: Collection[Sign]) -> bool:
+        """Whether ``lived``, without what happened around it, is a run of the model whatever of these signs follows.
+
+        That is asked of its own consumer alone, and with others of whom nobody knows whether they had the message.
+        """
+        own = tuple(heard for heard in lived.life.heard if heard.sign.name not in CIRCUMSTANCES)
+        followed = dataclasses.replace(lived.life, heard=(*own, *(Heard(sign, 0) for sign in circumstances)))
+        consumers = tuple(each for each in lived.consumers if each != OTHERS)
+        try:
+            return all(
+                self._settled(dataclasses.replace(lived, life=followed, consumers=its), len(own))
+                for its in (consumers, (*consumers, OTHERS))
+            )
+        except TooManyStatesError:
+            return False
+
+    def _settled(self, lived: Lived, own: int) -> bool:
+        observer, heard = self._observer(lived), self._life(lived).heard
+        belief = observer.first()
+        for each in heard[:own]:
+            belief = observer.hear(belief, each.sign)
+        found, front = {belief}, [belief]
+        while front:
+            belief = front.pop()
+            if not observer.hear(belief, Sign(AT_REST)) or len(found) > _MOST_BELIEFS:
+                return False
+            after = {observer.hear(belief, each.sign) for each in heard[own:] if each.sign.consumer <= len(lived.consumers)}
+            front += after - found
+            found |= after
+        return True
 
     def _life(self, lived: Lived) -> Life:
         """The life of a message as a network hears it that has transactions on both sides, or on neither."""

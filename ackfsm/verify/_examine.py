@@ -15,7 +15,7 @@ from ackfsm.tables import Specification
 from ackfsm.terms import Anomaly, Configuration, Fault
 from ackfsm.verify._actions import inferred_actions
 from ackfsm.verify._arrays import Ints, States
-from ackfsm.verify._clocks import aligned
+from ackfsm.verify._clocks import Clocks, aligned
 from ackfsm.verify._columns import Events
 from ackfsm.verify._conformance import Conformance, conformance
 from ackfsm.verify._count import count_regressions, over_delivered, reordered, torn_transactions, window_overruns
@@ -32,7 +32,7 @@ from ackfsm.verify._sends import Sends, sends_of
 from ackfsm.verify._verdict import EXAMPLES, UNCONFIGURED, Finding, Findings, undrained
 from ackfsm.verify._watch import folded_properties, machines_of, needs_configuration, prefetch_of, window_of
 
-__all__ = ["examine", "shown_anomalies", "with_model"]
+__all__ = ["Examined", "examine", "examined", "shown_anomalies", "with_model"]
 
 _NOTHING: Ints = np.empty(0, np.int64)
 
@@ -61,6 +61,23 @@ class _Count:
     unknown: str | None = None
 
 
+@dataclasses.dataclass(frozen=True, slots=True, eq=False)
+class Examined:
+    """The findings of a history, with the messages behind them.
+
+    Attributes:
+        findings: what was counted.
+        events: the events in the order in which they were taken.
+        anomalies: of every anomaly of messages those that have it, by code.
+        conformance: what was decided of each message; ``None`` where none was held to the model.
+    """
+
+    findings: Findings
+    events: Events
+    anomalies: Mapping[Anomaly, Ints]
+    conformance: Conformance | None
+
+
 def examine(  # noqa: PLR0913 - what is examined, and how
     history: History,
     specification: Specification,
@@ -81,32 +98,54 @@ def examine(  # noqa: PLR0913 - what is examined, and how
         hold: whether to hold each message to the model; not where sessions have modes that no header tells.
     """
     events, clocks = aligned(history.events, skew)
-    skew = clocks.latest if skew is None else skew
+    return examined(
+        dataclasses.replace(history, events=events),
+        specification,
+        configuration,
+        clocks,
+        skew=clocks.latest if skew is None else skew,
+        tells_processed=tells_processed,
+        hold=hold,
+    ).findings
+
+
+def examined(  # noqa: PLR0913 - what is examined, and how
+    history: History,
+    specification: Specification,
+    configuration: Configuration | None,
+    clocks: Clocks,
+    *,
+    skew: int,
+    tells_processed: bool = False,
+    hold: bool = True,
+) -> Examined:
+    """As :func:`examine`, of a history whose events are in the order of clocks that were put right as ``clocks`` says."""
+    events = history.events
     this = _Examination(events, sends_of(events), quiescence_of(events), specification, configuration)
     machines, stream = machines_of(specification, configuration), expand(events, this.sends)
     states = _final_states(machines, stream, events.count_of("message"))
     anomalies = _folded(this, machines, states) | {anomaly: count(this) for anomaly, count in _COUNTS.items()}
-    findings = {anomaly: _finding(this, anomaly, anomalies[anomaly]) for anomaly in Anomaly if anomaly in anomalies}
-    explanation, early = None, came_early(events)
+    counted = {anomaly: _finding(this, anomaly, anomalies[anomaly]) for anomaly in Anomaly if anomaly in anomalies}
+    decided, explanation, early = None, None, came_early(events)
     if configuration is not None and hold:
         decided = _conformance(this, configuration, skew, tells_processed=tells_processed)
         held = {name: count.codes for name, count in anomalies.items() if name in {*machines.names, *_OF_MESSAGES}}
         doubted = early.messages if early else _NOTHING
         explanation, by_anomaly = Explainer(decided, events, machines, stream, held, doubted).explained()
         open_ends = _open_ends(this, anomalies)
-        findings |= {
-            name: _with(findings[name], each, events) for name, each in by_anomaly.items() if name not in open_ends
+        counted |= {
+            name: _with(counted[name], each, events) for name, each in by_anomaly.items() if name not in open_ends
         }
-    if early is not None and findings[Anomaly.PHANTOM].found:
-        findings[Anomaly.PHANTOM] = unless_early(findings[Anomaly.PHANTOM], early, skew)
+    if early is not None and counted[Anomaly.PHANTOM].found:
+        counted[Anomaly.PHANTOM] = unless_early(counted[Anomaly.PHANTOM], early, skew)
     if not tells_processed:
-        findings |= _unrecorded(events, findings, anomalies)
+        counted |= _unrecorded(events, counted, anomalies)
     ends = specification.guarantees.monitors
     counts = {
         name: int(machines.means(name, states, this.quiescence.judged).sum())
         for name in (*(counter.name for counter in COUNTERS), *ends)
     }
-    return Findings(
+    findings = Findings(
         history=str(history.path),
         engine="local",
         configuration=configuration,
@@ -116,7 +155,7 @@ def examine(  # noqa: PLR0913 - what is examined, and how
         unreadable=history.unreadable,
         faults=events.faults(),
         actions=inferred_actions(events),
-        anomalies=MappingProxyType(findings),
+        anomalies=MappingProxyType(counted),
         ends=MappingProxyType({name: counts.pop(name) for name in ends}),
         counters=MappingProxyType(counts),
         skew=skew,
@@ -124,6 +163,8 @@ def examine(  # noqa: PLR0913 - what is examined, and how
         explanation=explanation,
         broken=_broken_connections(events) if configuration else (),
     )
+    of_messages = {name: count.codes for name, count in anomalies.items() if name is not Anomaly.TORN_TRANSACTION}
+    return Examined(findings, events, MappingProxyType(of_messages), decided)
 
 
 _MOST_EVENTS = 50_000_000
