@@ -17,7 +17,7 @@ from ackfsm.verify._arrays import Codes, Ints
 from ackfsm.verify._check import codes
 from ackfsm.verify._format import EVENTS, VOCABULARY, Event
 
-__all__ = ["ABSENT", "Encoded", "Events", "assemble", "by_time", "encode"]
+__all__ = ["ABSENT", "Encoded", "Events", "assemble", "by_time", "concatenated", "encode"]
 
 ABSENT = -1
 
@@ -100,6 +100,18 @@ def encode(batch: pa.RecordBatch, lines: Ints) -> Encoded:
         "line": lines,
     }
     return Encoded(numbers, {name: column.dictionary_encode() for name, column in text.items()})
+
+
+def concatenated(parts: Sequence[Encoded]) -> Encoded:
+    """The rows of all ``parts``, at least one, in their order."""
+    if len(parts) == 1:
+        return parts[0]
+    numbers = {name: np.concatenate([part.numbers[name] for part in parts]) for name in parts[0].numbers}
+    named = {
+        name: pa.chunked_array([part.named[name] for part in parts]).unify_dictionaries().combine_chunks()
+        for name in parts[0].named
+    }
+    return Encoded(numbers, named)
 
 
 def assemble(parts: Sequence[Encoded]) -> Events:

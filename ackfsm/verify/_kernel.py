@@ -25,6 +25,7 @@ __all__ = [
     "mark_neighbours",
     "mark_order",
     "mark_rows",
+    "number_by_appearance",
     "steps_of_windows",
     "times_after",
 ]
@@ -83,6 +84,21 @@ def hash_names(offsets: Any, data: Any, hashes: Any) -> None:
 
 
 @compiled
+def number_by_appearance(codes: Any, order: Any, into: Any) -> Any:
+    """``codes`` (-1 for none) numbered as they come first, ``into``; returns how many, the old ones in ``order``."""
+    number = np.full(len(order), -1, np.int32)
+    count = 0
+    for row in range(len(codes)):
+        code = codes[row]
+        if code >= 0 and number[code] < 0:
+            number[code] = count
+            order[count] = code
+            count += 1
+        into[row] = number[code] if code >= 0 else -1
+    return count
+
+
+@compiled
 def times_after(t: Any, process: Any, processes: Any, after: Any) -> None:
     """For each row the time of the next one of its process, :data:`NEVER` without one."""
     following = np.full(processes, NEVER, np.int64)
@@ -113,6 +129,7 @@ def follow_messages(  # noqa: C901, PLR0912, PLR0913, PLR0917 - the columns of a
     where: Any,
     end: Any,
     continued: Any,
+    times: Any,
 ) -> None:
     """What each message went through, as a number that equal ones share.
 
@@ -123,7 +140,7 @@ def follow_messages(  # noqa: C901, PLR0912, PLR0913, PLR0917 - the columns of a
         odd: set to 1 for messages with rows of any but the common kinds, or of other processes than the first.
         where: for each message the rows of its first send and first delivery, of its first and its last row; -1 for none.
         end: for each message when the last of its own rows took effect, :data:`NEVER` where that is not known.
-        continued: a table of observations that went on, of 2**k entries, 0 where empty.
+        continued, times: a table of observations that went on, of 2**k entries, 0 where empty, and how often they did.
     """
     mask = np.uint64(len(continued) - 1)
     for row in range(len(event)):
@@ -138,10 +155,10 @@ def follow_messages(  # noqa: C901, PLR0912, PLR0913, PLR0917 - the columns of a
         elif not odd[m]:
             place = mix(before) & mask
             for _ in range(64):
-                if continued[place] == before:
-                    break
                 if continued[place] == 0:
                     continued[place] = before
+                if continued[place] == before:
+                    times[place] += 1
                     break
                 place = (place + np.uint64(1)) & mask
         where[m, 3] = row

@@ -91,6 +91,8 @@ class Fold:
         self._clocks, self._with_demands = Clocks(), False
         self.folded = 0
         """How many times a chunk was folded."""
+        self.left = 0
+        """Of how many messages nothing was kept, in the end."""
 
     def findings(self) -> Findings:
         """What is found in the end."""
@@ -239,6 +241,7 @@ class Fold:
                 left += count
                 for name, one in self._observations.counts(observation).items():
                     added[name] = added.get(name, 0) + count * one
+        self.left = left
         explanation = findings.explanation
         if explanation is not None:
             explanation = dataclasses.replace(explanation, messages=explanation.messages + left)

@@ -46,6 +46,8 @@ Hashes = npt.NDArray[np.uint64]
 _BY_PROCESS: Final = ("process", "session")
 _NO_HASHES: Hashes = np.empty(0, np.uint64)
 
+_RARELY: Final = 50
+
 CUMULATIVE: Final = (Event.ACKNOWLEDGE, Event.ACKNOWLEDGED, Event.ACK_IN_DOUBT)
 
 
@@ -247,10 +249,10 @@ class _Fold:
     def summary(self, is_plain: Callable[[int, Events, int], bool], estimated: int | None) -> Summary:
         events, count = self._events, self._events.count_of("message")
         hashes = hashes_of(events.names["message"])
-        seen, where, end, odd, continued = self._followed(count)
+        seen, where, end, odd, went_on = self._followed(count)
         avoided = np.concatenate([intervals(events, self._skew), np.array(self._pins.intervals, np.int64).reshape(-1, 2)])
         plain = self._candidates(hashes, where, end, odd, avoided)
-        self._without_the_strange(plain, seen, where, continued, is_plain)
+        self._without_the_strange(plain, seen, where, went_on, is_plain)
         steps = self._steps(plain, where, count)
         self._bounded(plain, seen, where, odd)
         marks = np.empty(len(events), np.uint8)
@@ -283,10 +285,11 @@ class _Fold:
         kernel.times_after(events.t, events.process, events.count_of("process"), after)
         seen, odd = np.zeros(count, np.uint64), np.zeros(count, np.uint8)
         where, end = np.full((count, 4), NONE, np.int32), np.full(count, np.iinfo(np.int64).min, np.int64)
-        continued = np.zeros(1 << 12, np.uint64)
+        continued, times = np.zeros(1 << 12, np.uint64), np.zeros(1 << 12, np.int64)
         columns = (getattr(events, name) for name in _FOLLOWED)
-        kernel.follow_messages(*columns, after, *self._strange(), seen, odd, where, end, continued)
-        return seen, where, end, odd, continued
+        kernel.follow_messages(*columns, after, *self._strange(), seen, odd, where, end, continued, times)
+        used = continued != 0
+        return seen, where, end, odd, dict(zip(continued[used].tolist(), times[used].tolist(), strict=True))
 
     def _strange(self) -> tuple[Mask, Mask]:
         """The processes and sessions whose messages are kept."""
@@ -313,11 +316,13 @@ class _Fold:
         return plain.astype(np.uint8)
 
     def _without_the_strange(
-        self, plain: Any, seen: Hashes, where: Ints, continued: Hashes, is_plain: Callable[[int, Events, int], bool]
+        self, plain: Any, seen: Hashes, where: Ints, went_on: Mapping[int, int], is_plain: Callable[[int, Events, int], bool]
     ) -> None:
         """Keep the messages of observations that are not plain, and late in the chunk those that may go on."""
         chosen = np.flatnonzero(plain)
-        distinct, first, inverse = np.unique(seen[chosen], return_index=True, return_inverse=True)
+        distinct, first, inverse, counts = np.unique(
+            seen[chosen], return_index=True, return_inverse=True, return_counts=True
+        )
         good = np.array(
             [
                 observation not in self._pins.observations and is_plain(observation, self._events, int(chosen[place]))
@@ -326,7 +331,8 @@ class _Fold:
             bool,
         )
         plain[chosen] = good[inverse]
-        may_go_on = np.isin(distinct, continued)
+        # What rarely goes on is left out, and looked for again if another chunk tells of it.
+        may_go_on = np.array([went_on.get(key, 0) * _RARELY > n for key, n in zip(distinct.tolist(), counts.tolist(), strict=True)], bool)
         late = where[chosen, 3] >= len(self._events) - len(self._events) // 8
         plain[chosen[may_go_on[inverse] & late]] = 0
 
