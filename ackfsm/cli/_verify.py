@@ -166,8 +166,7 @@ def _examine_here(
 ) -> verify.Findings:
     from ackfsm import verify
 
-    recorded = verify.read(path)
-    return verify.examine(recorded, specification, configure(recorded.header), skew=skew)
+    return verify.examine_path(path, specification, configure, skew=skew)
 
 
 def _judged(

@@ -30,6 +30,9 @@ __all__ = ["Chunks", "chunks_of"]
 LINES_AT_ONCE: Final = 48 << 20
 """Bytes of text in a chunk."""
 
+LINES_PARSED_AT_ONCE: Final = 4 << 20
+"""Bytes of text that are parsed at a time: with more the parser is slower."""
+
 _CODED: Final = ("process", "event", "queue", "message", "session", "delivery_mode", "scope", "fault", "transaction")
 _NAMED: Final = ("process", "queue", "message", "session", "transaction")
 _FEW: Final = ("process", "queue", "session")
@@ -59,7 +62,7 @@ class Chunks:
     path: Path
     header: Header | None
     size: int
-    _source: Source
+    source: Source
     _pieces: Sequence[_Piece]
     _load: Callable[[Source, _Piece], Iterator[Parsed | Encoded]]
 
@@ -70,8 +73,8 @@ class Chunks:
         """The chunk of a number from 0; raises :class:`InputError` as :func:`ackfsm.verify.read` does."""
         columns, unreadable, count = [], [], 0
         piece = self._pieces[place]
-        with input_errors(self._source.name_of(piece.file)):
-            for each in self._load(self._source, piece):
+        with input_errors(self.source.name_of(piece.file)):
+            for each in self._load(self.source, piece):
                 if isinstance(each, Encoded):
                     columns.append(each)
                     continue
@@ -142,7 +145,12 @@ def _lines(source: Source, piece: _Piece) -> Iterator[Parsed]:
         data = stream.read(piece.end - piece.begin)
     if len(data) < piece.end - piece.begin:
         raise InputError(f"{source.name_of(piece.file)} was cut while it was read; verify it when nothing writes to it")
-    yield parse_block(data, piece.first, source.part_of(piece.file))
+    begin, line = 0, piece.first
+    while begin < len(data):
+        end = data.find(b"\n", min(begin + LINES_PARSED_AT_ONCE, len(data) - 1)) + 1 or len(data)
+        yield parse_block(data[begin:end], line, source.part_of(piece.file))
+        line += data.count(b"\n", begin, end)
+        begin = end
 
 
 def _rows(source: Source, piece: _Piece) -> Iterator[Parsed | Encoded]:

@@ -29,8 +29,9 @@ __all__ = ["Conformance", "Decision", "conformance"]
 _MOST_CONSUMERS: Final = 4
 """More of them in one life make a network that no search ends in."""
 
-_MOST_BELIEFS: Final = 1_000
-"""So many are followed to show that a life is settled."""
+_MOST_TRIED: Final = 30
+_MOST_FOLLOWED: Final = 200
+"""So many states are tried, and followed from one, to show that a life is settled."""
 
 _BY_THE_LIBRARY: Final = ("acks_automatically", "acks_before_delivery", "acks_lazily", "settled_on_dispatch")
 """Conditions under which no call of the application acknowledges: what is written of it is near the moment only."""
@@ -263,19 +264,17 @@ class Judge:
             return False
 
     def _settled(self, lived: Lived, own: int) -> bool:
+        """Whether one of the states in which the message may be is left at rest by every sign, again and again.
+
+        What is believed after a sign is what is believed after it of each state: so one state is enough.
+        """
         observer, heard = self._observer(lived), self._life(lived).heard
         belief = observer.first()
         for each in heard[:own]:
             belief = observer.hear(belief, each.sign)
-        found, front = {belief}, [belief]
-        while front:
-            belief = front.pop()
-            if not observer.hear(belief, Sign(AT_REST)) or len(found) > _MOST_BELIEFS:
-                return False
-            after = {observer.hear(belief, each.sign) for each in heard[own:] if each.sign.consumer <= len(lived.consumers)}
-            front += after - found
-            found |= after
-        return True
+        signs = [each.sign for each in heard[own:]]
+        rested = sorted(observer.hear(belief, Sign(AT_REST)))
+        return any(_stays(observer, state, signs) for state in rested[:_MOST_TRIED])
 
     def _life(self, lived: Lived) -> Life:
         """The life of a message as a network hears it that has transactions on both sides, or on neither."""
@@ -340,3 +339,18 @@ class Judge:
         if lived.told & (Told.NOT_PROCESSED | Told.ACKNOWLEDGED_FIRST):
             found.add(Event.PROCESSED.value)
         return frozenset(found)
+
+
+def _stays(observer: Observer, state: int, signs: Collection[Sign]) -> bool:
+    """Whether every sign leads from ``state`` to a state at rest, and from that one too."""
+    found, front = {state}, [state]
+    while front:
+        state = front.pop()
+        for sign in signs:
+            rested = observer.hear(observer.hear(frozenset({state}), sign), Sign(AT_REST))
+            if not rested or len(found) > _MOST_FOLLOWED:
+                return False
+            if not rested & found:
+                front.append(min(rested))
+                found.add(min(rested))
+    return True

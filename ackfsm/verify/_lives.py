@@ -512,12 +512,12 @@ _AT_CONSUMERS_TOO: Final = MappingProxyType(
 def signs_around(kinds: Collection[str]) -> tuple[Sign, ...]:
     """The signs that circumstances of these ``kinds`` may be to a message that was handed to one consumer.
 
-    The second consumer stands for all others, to whom it was perhaps never sent.
+    Those that only perhaps befell it are left out: they take nothing away from what is believed of it.
     """
     alone = [Sign(kind) for kind in kinds if kind in _OF_THE_BROKER | _OF_PRODUCERS]
-    at_consumers = [_AT_CONSUMERS_TOO[kind] for kind in kinds if kind in _AT_CONSUMERS_TOO]
-    own = [Sign(name, 1, certainty) for name in at_consumers for certainty in Certainty]
-    return (*alone, *own, *(Sign(name, 2, Certainty.PERHAPS) for name in at_consumers))
+    its = {_AT_CONSUMERS_TOO[kind]: kind in GIVING_BACK for kind in kinds if kind in _AT_CONSUMERS_TOO}
+    certainty = {True: Certainty.IF_POSSIBLE, False: Certainty.CERTAIN}
+    return (*alone, *(Sign(name, 1, certainty[given_back]) for name, given_back in its.items()))
 
 
 def _told(events: Events, tokens: _Tokens, quiescence: Quiescence, silent: Collection[int]) -> Ints:

@@ -7,7 +7,9 @@ kept (docs/decisions/fold.md).  A chunk that is folded again keeps more, so this
 from __future__ import annotations
 
 import dataclasses
+import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import MappingProxyType
 from typing import Final
@@ -15,23 +17,32 @@ from typing import Final
 import numpy as np
 
 from ackfsm.tables import Specification
-from ackfsm.terms import Anomaly, Configuration, InputError
+from ackfsm.terms import Anomaly, Configuration
 from ackfsm.verify import _kernel as kernel
 from ackfsm.verify._arrays import Ints
 from ackfsm.verify._clocks import ESTIMATED, Clocks, by_clocks, clocks_of, demands_of
 from ackfsm.verify._columns import ABSENT, Events, assemble, by_time
-from ackfsm.verify._examine import Examined, examined
+from ackfsm.verify._examine import Examined, examine, examined
+from ackfsm.verify._chunks import chunks_of
+from ackfsm.verify._header import Header
+from ackfsm.verify._source import source_of
 from ackfsm.verify._lines import REPORTED
 from ackfsm.verify._lives import placed, signs_around
 from ackfsm.verify._observations import Observations
-from ackfsm.verify._read import History
+from ackfsm.verify._read import History, no_event, read
 from ackfsm.verify._sends import sends_of
 from ackfsm.verify._joins import NONE
 from ackfsm.verify._summary import Chunk, Hashes, Pins, Summary, cumulative, hashes_of, intervals, merged, summary_of
 from ackfsm.verify._verdict import Findings
 from ackfsm.verify._watch import prefetch_of, window_of
 
-__all__ = ["Fold", "examine_chunks"]
+__all__ = ["Asked", "Fold", "examine_path"]
+
+FOLDED_FROM: Final = 2_000_000
+"""Histories of as many events are folded in chunks; fewer are examined at once."""
+
+_BYTES_A_LINE: Final = 100
+"""About as long as a line is, so that a short file of lines is not looked through to count them."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,18 +56,45 @@ class Asked:
     hold: bool = True
 
 
-def examine_chunks(
-    path: Path,
-    chunks: int,
-    load: Callable[[int], Chunk],
-    asked: Asked,
-    each: Callable[[Callable[[int], Summary], Sequence[int]], Iterator[Summary]] = map,  # type: ignore[assignment] # as a default
+def examine_path(  # noqa: PLR0913 - what is examined, and how
+    path: str | Path,
+    specification: Specification,
+    configure: Callable[[Header | None], Configuration | None],
+    *,
+    skew: int | None = 0,
+    tells_processed: bool = False,
+    hold: bool = True,
+    folded_from: int = FOLDED_FROM,
+    workers: int | None = None,
 ) -> Findings:
-    """The findings of :func:`ackfsm.verify.examine` in a history at ``path`` of so many ``chunks``.
+    """Count every anomaly that the history at ``path`` can show, as :func:`ackfsm.verify.examine` does.
 
-    ``load`` gives the chunk of a number, each time that it is asked; ``each`` applies a function to several numbers.
+    A history of ``folded_from`` events or more that can be read in pieces is folded in chunks, by so many ``workers``
+    (threads; ``None``: one for each processor); what was found is the same, and all of it is never in memory.
+    ``configure`` gives the configuration for the history's header.  Raises what :func:`ackfsm.verify.read` raises.
     """
-    return Fold(path, chunks, load, asked, each).findings()
+    chunks = chunks_of(path) if _is_large(path, folded_from) else None
+    if chunks is None or chunks.size < folded_from:
+        history = read(path)
+        how = {"skew": skew, "tells_processed": tells_processed, "hold": hold}
+        return examine(history, specification, configure(history.header), **how)  # type: ignore[arg-type] # as they are
+    asked = Asked(
+        specification=specification,
+        configuration=configure(chunks.header),
+        skew=skew,
+        tells_processed=tells_processed,
+        hold=hold,
+    )
+    with ThreadPoolExecutor(workers or os.cpu_count()) as executor:
+        fold = Fold(chunks.path, len(chunks), chunks.load, asked, executor.map)
+        return fold.findings()
+
+
+def _is_large(path: str | Path, events: int) -> bool:
+    """Whether the history at ``path`` may have so many ``events``; of Parquet nobody knows by its size."""
+    source = source_of(path)
+    lines = [file.stat().st_size for file in source.files if source.regular and file.suffix != ".parquet"]
+    return source.regular and (len(lines) < len(source.files) or sum(lines) >= events * _BYTES_A_LINE)
 
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
@@ -128,7 +166,7 @@ class Fold:
         """What was kept, examined, and which chunks have to be folded again, with other pins than before."""
         kept = [each for each in summaries if each.residue is not None]
         if not kept:
-            raise InputError("there is no event")
+            raise no_event(source_of(self._path), [error for each in summaries for error in each.unreadable])
         events = assemble([each.residue.rows for each in kept if each.residue])
         marks, chunk = (np.concatenate(column) for column in zip(*map(_columns, kept), strict=True))
         order = by_time(np.concatenate([each.residue.rows.numbers["t"] for each in kept if each.residue]))

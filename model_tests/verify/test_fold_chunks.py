@@ -17,7 +17,7 @@ from ackfsm.verify import Findings, History
 from ackfsm.verify._columns import assemble, encode
 from ackfsm.verify._examine import examine
 from ackfsm.verify._lines import parse_block
-from ackfsm.verify._passes import Asked, Fold
+from ackfsm.verify._passes import Asked, Fold, examine_path
 from ackfsm.verify._summary import Chunk, merged
 from model_tests.support.verify.random_histories import Event, histories, shuffled
 from model_tests.support.verify.traffic import traffic
