@@ -12,7 +12,7 @@ import numpy as np
 
 from ackfsm.explore.search.distributed import compiled_function as compiled
 from ackfsm.terms import AckScope
-from ackfsm.verify._format import EVENTS, VOCABULARY, Event, event_code
+from ackfsm.verify._format import VOCABULARY, Event, event_code
 
 __all__ = [
     "HEARD",
@@ -26,6 +26,7 @@ __all__ = [
     "mark_order",
     "mark_rows",
     "number_by_appearance",
+    "steps_of_prefetch",
     "steps_of_windows",
     "times_after",
 ]
@@ -50,7 +51,14 @@ _REJECTED: Final = event_code(Event.REJECTED)
 _IN_DOUBT: Final = event_code(Event.IN_DOUBT)
 _RESEND: Final = event_code(Event.RESEND)
 _OF_MESSAGE: Final = VOCABULARY["scope"].index(AckScope.MESSAGE)
-_EVENTS: Final = len(EVENTS)
+_OF_SESSION: Final = VOCABULARY["scope"].index(AckScope.SESSION)
+_FAILED: Final = event_code(Event.FAILED)
+_EXPIRED: Final = event_code(Event.EXPIRED)
+_DEAD_LETTERED: Final = event_code(Event.DEAD_LETTERED)
+_COMMIT: Final = event_code(Event.COMMIT)
+_ROLLBACK: Final = event_code(Event.ROLLBACK)
+_RECOVER: Final = event_code(Event.RECOVER)
+_CLOSE: Final = event_code(Event.CLOSE)
 
 NEVER: Final = np.iinfo(np.int64).max
 
@@ -338,19 +346,18 @@ def steps_of_windows(  # noqa: PLR0913, PLR0917 - the columns of a chunk
     transaction: Any,
     t: Any,
     sessions: Any,
-    messages: Any,
     window: Any,
+    still_open: Any,
     steps: Any,
 ) -> Any:
     """How many sends of a session were open before one, each time that this was more than before.
 
     Only an outcome ends a send here, so that it is never too few.  Writes session, time and number into ``steps`` up to
-    the number ``window``, and returns how many there are.
+    the number ``window``, and returns how many there are; ``still_open`` tells of each message whether a send is.
     """
     depth = np.zeros(sessions, np.int64)
     most = np.full(sessions, -1, np.int64)
-    of = np.full(messages, -1, np.int64)
-    sent = np.zeros(messages, np.int64)
+    of = np.full(len(still_open), -1, np.int64)
     found = 0
     for row in range(len(event)):
         kind, m = event[row], message[row]
@@ -362,11 +369,72 @@ def steps_of_windows(  # noqa: PLR0913, PLR0917 - the columns of a chunk
                     steps[found, 0], steps[found, 1], steps[found, 2] = s, t[row], depth[s]
                     found += 1
             depth[s] += 1
-            if of[m] >= 0 and of[m] != s:
-                sent[m] = 0  # those of the other session stay open
+            if of[m] != s:
+                still_open[m] = 0  # those of the other session are never ended
             of[m] = s
-            sent[m] += 1
-        elif (kind == _CONFIRMED or kind == _REJECTED or kind == _IN_DOUBT) and sent[m] > 0:
-            depth[of[m]] -= sent[m]
-            sent[m] = 0
+            still_open[m] += 1
+        elif kind == _CONFIRMED or kind == _REJECTED or kind == _IN_DOUBT:
+            depth[of[m]] -= still_open[m]
+            still_open[m] = 0
+    return found
+
+
+@compiled
+def steps_of_prefetch(  # noqa: C901, PLR0912, PLR0913, PLR0917 - the columns of a chunk
+    event: Any,
+    session: Any,
+    queue: Any,
+    message: Any,
+    scope: Any,
+    t: Any,
+    sessions: Any,
+    bound: Any,
+    still_open: Any,
+    steps: Any,
+) -> Any:
+    """How many deliveries of a session and queue were open before one, each time that this was more than before.
+
+    What ends a delivery for certain ends it here, so that it is never too few.  As :func:`steps_of_windows` otherwise.
+    """
+    depth = np.zeros(1 << 10, np.int64)
+    lanes = np.zeros(1 << 10, np.uint64)
+    since = np.zeros(1 << 10, np.int64)
+    era = np.zeros(sessions, np.int64)
+    most = np.full(sessions, -1, np.int64)
+    of = np.full(len(still_open), -1, np.int64)
+    begun = np.zeros(len(still_open), np.int64)
+    of_session = np.full(len(still_open), -1, np.int64)
+    found, used = 0, 0
+    for row in range(len(event)):
+        kind, m, s = event[row], message[row], session[row]
+        its_end = kind == _DELIVERED or kind == _FAILED or kind == _EXPIRED or kind == _DEAD_LETTERED
+        its_end = its_end or (kind == _ACKNOWLEDGE and scope[row] == _OF_MESSAGE)
+        if its_end and m >= 0 and still_open[m]:
+            if begun[m] == era[of_session[m]]:
+                depth[of[m]] -= 1
+            still_open[m] = 0
+        if kind == _COMMIT or kind == _ROLLBACK or kind == _RECOVER or kind == _CLOSE:
+            era[s] += 1
+        elif kind == _ACKNOWLEDGE and scope[row] == _OF_SESSION:
+            era[s] += 1
+        if kind != _DELIVERED:
+            continue
+        if 2 * used >= len(lanes):
+            return -1
+        key = mix(np.uint64(s + 1) << np.uint64(32) | np.uint64(queue[row] + 1)) | np.uint64(1)
+        lane = lane_of(lanes, key)
+        if since[lane] != era[s] + 1:
+            used += since[lane] == 0
+            since[lane] = era[s] + 1
+            depth[lane] = 0
+        if depth[lane] > most[s]:
+            most[s] = depth[lane]
+            if depth[lane] <= bound:
+                steps[found, 0], steps[found, 1], steps[found, 2] = s, t[row], depth[lane]
+                found += 1
+        depth[lane] += 1
+        of[m], begun[m], of_session[m], still_open[m] = lane, era[s], s, 1
+    for m in range(len(still_open)):
+        if still_open[m] and begun[m] != era[of_session[m]]:
+            still_open[m] = 0
     return found

@@ -24,7 +24,9 @@ from ackfsm.verify._clocks import ESTIMATED, Clocks, by_clocks, clocks_of, deman
 from ackfsm.verify._columns import ABSENT, Events, assemble, by_time
 from ackfsm.verify._examine import Examined, examine, examined
 from ackfsm.verify._chunks import chunks_of
+from ackfsm.verify._format import Event
 from ackfsm.verify._header import Header
+from ackfsm.verify._prefetch import ends_of
 from ackfsm.verify._source import source_of
 from ackfsm.verify._lines import REPORTED
 from ackfsm.verify._lives import placed, signs_around
@@ -32,7 +34,7 @@ from ackfsm.verify._observations import Observations
 from ackfsm.verify._read import History, no_event, read
 from ackfsm.verify._sends import sends_of
 from ackfsm.verify._joins import NONE
-from ackfsm.verify._summary import Chunk, Hashes, Pins, Summary, cumulative, hashes_of, intervals, merged, summary_of
+from ackfsm.verify._summary import PREFETCH, WINDOW, Bounds, Chunk, Hashes, Pins, Summary, cumulative, hashes_of, intervals, merged, summary_of
 from ackfsm.verify._verdict import Findings
 from ackfsm.verify._watch import prefetch_of, window_of
 
@@ -124,8 +126,10 @@ class Fold:
         self._path, self._load, self._asked, self._each = path, load, asked, each
         self._observations = Observations(asked.specification, asked.configuration, hold=asked.hold)
         bound = prefetch_of(asked.specification, asked.configuration) if asked.configuration else None
-        self._window = window_of(asked.specification, asked.configuration) if asked.configuration else None
-        self._pins = [Pins(everything=bound is not None)] * chunks
+        window = window_of(asked.specification, asked.configuration) if asked.configuration else None
+        self.bounds = Bounds(window=window, prefetch=bound.bound if bound else None)
+        """How many sends and deliveries may be open."""
+        self._pins = [Pins()] * chunks
         self._clocks, self._with_demands = Clocks(), False
         self.folded = 0
         """How many times a chunk was folded."""
@@ -158,7 +162,7 @@ class Fold:
             self._clocks,
             self._skew,
             self._observations.is_plain,
-            self._window,
+            self.bounds,
             estimated,
         )
 
@@ -176,7 +180,7 @@ class Fold:
         events, by_clock = by_clocks(events, self._clocks)
         marks, chunk = marks[order][by_clock], chunk[order][by_clock]
         pins = _Pinning(self._pins)
-        for ask in (_suspects, _touched, _entangled, _covering, _windows):
+        for ask in (_suspects, _touched, _entangled, _covering, _opened):
             ask(self, pins, summaries, events, marks, chunk)
         if pins.changed:
             return None, self._repinned(pins)
@@ -414,25 +418,34 @@ def _covering(_: Fold, pins: _Pinning, summaries: Sequence[Summary], events: Eve
             pins.name(each.place, "session", sorted(names.intersection(each.names("session"))))
 
 
-def _windows(  # noqa: PLR0913, PLR0917 - what all such questions get
+def _opened(  # noqa: PLR0913, PLR0917 - what all such questions get
     fold: Fold, pins: _Pinning, summaries: Sequence[Summary], events: Events, marks: Ints, chunk: Ints
 ) -> None:
-    """Sessions in which sends of other chunks may be open beside what a chunk left out."""
-    window = fold._window  # noqa: SLF001 - a part of it
-    if window is None:
-        return
-    sends = sends_of(events)
-    begin, session, of = events.t[sends.place], events.session[sends.place], chunk[sends.place]
-    end = np.where(sends.outcome == NONE, kernel.NEVER, events.t[sends.outcome])
+    """Sessions in which sends or deliveries of other chunks may be open beside what a chunk left out."""
     number = {name: code for code, name in enumerate(events.names["session"].to_pylist())}
-    for each in summaries:
-        if each.hull is None:
-            continue
-        names = each.names("session")
-        for code in np.unique(each.steps[:, 0]).tolist():
-            other = (session == number[names[code]]) & (of != each.place) & (begin <= each.hull[1])
-            ends = np.sort(end[other])
-            steps = each.steps[each.steps[:, 0] == code]
-            open_ = len(ends) - np.searchsorted(ends, steps[:, 1], side="left")
-            if (steps[:, 2] + open_ >= window).any():
-                pins.name(each.place, "session", [names[code]])
+    for kind, bound, (begin, end) in _open_rows(fold, events):
+        session, of = events.session[begin], chunk[begin]
+        begins = events.t[begin]
+        ends = np.where(end < len(events), events.t[np.minimum(end, len(events) - 1)], kernel.NEVER)
+        for each in summaries:
+            if each.hull is None:
+                continue
+            names, rises = each.names("session"), each.rises[kind]
+            near = (of != each.place) & (begins <= each.hull[1]) & (ends >= each.hull[0])
+            for code in np.unique(rises[:, 0]).tolist():
+                others = np.sort(ends[near & (session == number[names[code]])])
+                its = rises[rises[:, 0] == code]
+                open_ = len(others) - np.searchsorted(others, its[:, 1], side="left")
+                if (its[:, 2] + open_ >= bound).any():
+                    pins.name(each.place, "session", [names[code]])
+
+
+def _open_rows(fold: Fold, events: Events) -> Iterator[tuple[str, int, tuple[Ints, Ints]]]:
+    """For each bound the rows where something is open from, and until, the number of all rows where it stays open."""
+    bounds = fold.bounds
+    if bounds.window is not None:
+        sends = sends_of(events)
+        yield WINDOW, bounds.window, (sends.place, np.where(sends.outcome == NONE, len(events), sends.outcome))
+    if bounds.prefetch is not None:
+        deliveries = events.places(Event.DELIVERED)
+        yield PREFETCH, bounds.prefetch, (deliveries, np.minimum(ends_of(events, deliveries), len(events)))

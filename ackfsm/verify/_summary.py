@@ -29,6 +29,9 @@ from ackfsm.verify._lines import REPORTED, ParseError
 
 __all__ = [
     "CUMULATIVE",
+    "PREFETCH",
+    "WINDOW",
+    "Bounds",
     "Chunk",
     "Hashes",
     "Pins",
@@ -48,6 +51,9 @@ _NO_HASHES: Hashes = np.empty(0, np.uint64)
 
 _RARELY: Final = 50
 
+WINDOW: Final = "window"
+PREFETCH: Final = "prefetch"
+
 CUMULATIVE: Final = (Event.ACKNOWLEDGE, Event.ACKNOWLEDGED, Event.ACK_IN_DOUBT)
 
 
@@ -65,6 +71,14 @@ class Chunk:
     events: Encoded | None
     unreadable: tuple[ParseError, ...] = ()
     unreadable_count: int = 0
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Bounds:
+    """How many sends and deliveries of a session may be open; ``None``: any number."""
+
+    window: int | None = None
+    prefetch: int | None = None
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,8 +128,8 @@ class Summary:
         pinned, pinned_as: hashes of the ids that stand for others, and the observation of each.
         hull: when the others lived: the first and the last moment.
         avoided: the times around which all messages were kept, one row each.
-        steps: the codes of sessions in the names of the residue, times and numbers of open sends before a send, where
-            they rose; one row each.
+        rises: for sends (:data:`WINDOW`) and deliveries (:data:`PREFETCH`), where they are bounded, the code of a
+            session in the names of the residue, a time, and how many were open then, where they rose; one row each.
         demands: what the others demand of the clocks.
     """
 
@@ -131,7 +145,7 @@ class Summary:
     pinned_as: Hashes
     hull: tuple[int, int] | None
     avoided: Ints
-    steps: Ints
+    rises: Mapping[str, Ints]
     demands: Demands
 
     def names(self, column: str) -> Sequence[str]:
@@ -196,7 +210,7 @@ def summary_of(  # noqa: PLR0913, PLR0917 - a chunk, and what is known of the wh
     clocks: Clocks,
     skew: int,
     is_plain: Callable[[int, Events, int], bool],
-    window: int | None,
+    bounds: Bounds,
     estimated: int | None = 0,
 ) -> Summary:
     """Fold one chunk.
@@ -207,12 +221,12 @@ def summary_of(  # noqa: PLR0913, PLR0917 - a chunk, and what is known of the wh
         clocks: how the clocks of the history are put right.
         skew: by how much two of them may differ.
         is_plain: whether an observation is plain, given an event array and a message that has it.
-        window: how many sends of a session may be open; ``None`` if any number.
+        bounds: how many sends and deliveries may be open.
         estimated: the skew for which the demands on the clocks are wanted (``None``: an estimate); 0: none are.
     """
     if chunk.events is None or not len(chunk.events):
         return _empty(chunk)
-    return _Fold(chunk, pins, clocks, skew, window).summary(is_plain, estimated)
+    return _Fold(chunk, pins, clocks, skew, bounds).summary(is_plain, estimated)
 
 
 def _empty(chunk: Chunk) -> Summary:
@@ -229,7 +243,7 @@ def _empty(chunk: Chunk) -> Summary:
         pinned_as=_NO_HASHES,
         hull=None,
         avoided=np.empty((0, 2), np.int64),
-        steps=np.empty((0, 3), np.int64),
+        rises=MappingProxyType({}),
         demands=MappingProxyType({}),
     )
 
@@ -237,8 +251,8 @@ def _empty(chunk: Chunk) -> Summary:
 class _Fold:
     """One chunk, being folded."""
 
-    def __init__(self, chunk: Chunk, pins: Pins, clocks: Clocks, skew: int, window: int | None) -> None:
-        self._chunk, self._pins, self._skew, self._window = chunk, pins, skew, window
+    def __init__(self, chunk: Chunk, pins: Pins, clocks: Clocks, skew: int, bounds: Bounds) -> None:
+        self._chunk, self._pins, self._skew, self._bounds = chunk, pins, skew, bounds
         assert chunk.events is not None  # noqa: S101
         self._encoded: Encoded = chunk.events
         by_t = by_time(self._encoded.numbers["t"])
@@ -253,7 +267,7 @@ class _Fold:
         avoided = np.concatenate([intervals(events, self._skew), np.array(self._pins.intervals, np.int64).reshape(-1, 2)])
         plain = self._candidates(hashes, where, end, odd, avoided)
         self._without_the_strange(plain, seen, where, went_on, is_plain)
-        steps = self._steps(plain, where, count)
+        rises = self._opened(plain, where)
         self._bounded(plain, seen, where, odd)
         marks = np.empty(len(events), np.uint8)
         kernel.mark_rows(events.message, plain, marks)
@@ -275,7 +289,7 @@ class _Fold:
             pinned_as=seen[stand],
             hull=(int(events.t[where[left, 2]].min()), int(end[left].max())) if left.any() else None,
             avoided=avoided,
-            steps=steps,
+            rises=rises,
             demands=self._demands(left, estimated),
         )
 
@@ -336,19 +350,36 @@ class _Fold:
         late = where[chosen, 3] >= len(self._events) - len(self._events) // 8
         plain[chosen[may_go_on[inverse] & late]] = 0
 
-    def _steps(self, plain: Any, where: Ints, count: int) -> Ints:
-        """How many sends were open, where that matters; messages of sessions with too many are kept."""
-        events = self._events
-        if self._window is None:
-            return np.empty((0, 3), np.int64)
-        steps = np.empty((min(len(events), events.count_of("session") * (self._window + 1)), 3), np.int64)
-        columns = (events.event, events.session, events.message, events.transaction, events.t)
-        found = kernel.steps_of_windows(*columns, events.count_of("session"), count, self._window, steps)
+    def _opened(self, plain: Any, where: Ints) -> Mapping[str, Ints]:
+        """How many sends and deliveries were open where that is bounded; what is still open is kept.
+
+        So are the messages of sessions with more than the bound.
+        """
+        events, bounds = self._events, self._bounds
+        first = (events.event, events.session)
+        found = {}
+        if bounds.window is not None:
+            columns = (*first, events.message, events.transaction, events.t)
+            found[WINDOW] = self._rises(kernel.steps_of_windows, columns, bounds.window, plain, where[:, 0])
+        if bounds.prefetch is not None:
+            columns = (*first, events.queue, events.message, events.scope, events.t)
+            found[PREFETCH] = self._rises(kernel.steps_of_prefetch, columns, bounds.prefetch, plain, where[:, 1])
+        return MappingProxyType(found)
+
+    def _rises(self, kernel_: Callable[..., int], columns: tuple[Any, ...], bound: int, plain: Any, rows: Ints) -> Ints:
+        sessions = self._events.count_of("session")
+        still_open = np.zeros(len(plain), np.int64)
+        steps = np.empty((min(len(self._events), sessions * (bound + 1)), 3), np.int64)
+        found = kernel_(*columns, sessions, bound, still_open, steps)
+        plain[still_open > 0] = 0
+        if found < 0:
+            plain[:] = 0
+            return steps[:0]
         steps = steps[:found]
-        over = np.zeros(events.count_of("session"), bool)
-        over[steps[steps[:, 2] >= self._window, 0]] = True
+        over = np.zeros(sessions, bool)
+        over[steps[steps[:, 2] >= bound, 0]] = True
         chosen = np.flatnonzero(plain)
-        plain[chosen[over[events.session[where[chosen, 0]]]]] = 0
+        plain[chosen[over[self._events.session[rows[chosen]]]]] = 0
         return np.asarray(steps[~over[steps[:, 0]]])
 
     def _bounded(self, plain: Any, seen: Hashes, where: Ints, odd: Any) -> None:
