@@ -16,19 +16,22 @@ from ackfsm.terms import InputError
 from ackfsm.verify import _kernel as kernel
 from ackfsm.verify._arrays import Ints, Mask
 from ackfsm.verify._columns import ABSENT, Encoded, concatenated, encode
-from ackfsm.verify._format import EVENTS, FIELDS, NAMED_MESSAGE_SCOPES, NEEDS, VOCABULARY
+from ackfsm.verify._format import EVENTS, NAMED_MESSAGE_SCOPES, NEEDS, VOCABULARY
 from ackfsm.verify._header import Header
-from ackfsm.verify._lines import REPORTED, Parsed, parse_block
-from ackfsm.verify._open import Form, input_errors, opened
+from ackfsm.verify._lines import REPORTED, Parsed, ParseError, parse_block
+from ackfsm.verify._open import input_errors, opened
 from ackfsm.verify._parquet import columns_of, whole_rows
 from ackfsm.verify._read import headers_beside
-from ackfsm.verify._source import Source, source_of
+from ackfsm.verify._source import Form, Source, source_of
 from ackfsm.verify._summary import Chunk
 
 __all__ = ["Chunks", "chunks_of"]
 
 LINES_AT_ONCE: Final = 48 << 20
 """Bytes of text in a chunk."""
+
+ROWS_AT_ONCE: Final = 1 << 19
+"""Rows of Parquet in a chunk, at least, and as many more as its last row group has."""
 
 LINES_PARSED_AT_ONCE: Final = 4 << 20
 """Bytes of text that are parsed at a time: with more the parser is slower."""
@@ -71,7 +74,7 @@ class Chunks:
 
     def load(self, place: int) -> Chunk:
         """The chunk of a number from 0; raises :class:`InputError` as :func:`ackfsm.verify.read` does."""
-        columns, unreadable, count = [], [], 0
+        columns, unreadable, count = list[Encoded](), list[ParseError](), 0
         piece = self._pieces[place]
         with input_errors(self.source.name_of(piece.file)):
             for each in self._load(self.source, piece):
@@ -115,10 +118,12 @@ def chunks_of(path: str | Path) -> Chunks | None:
 def _row_groups(file: Path, name: str) -> tuple[list[_Piece], int]:
     with input_errors(name), pq.ParquetFile(file) as parquet:
         columns_of(parquet.schema_arrow, name)
-        found, row = [], 1
+        found, row, begin, first = list[_Piece](), 1, 0, 1
         for group in range(parquet.num_row_groups):
-            found.append(_Piece(file, group, group + 1, row))
             row += parquet.metadata.row_group(group).num_rows
+            if row - first >= ROWS_AT_ONCE or group + 1 == parquet.num_row_groups:
+                found.append(_Piece(file, begin, group + 1, first))
+                begin, first = group + 1, row
     return found, row - 1
 
 

@@ -22,7 +22,18 @@ from ackfsm.verify._columns import ABSENT, Events
 from ackfsm.verify._format import Event
 from ackfsm.verify._joins import NONE, number_pairs
 
-__all__ = ["COMMITTED", "ESTIMATED", "MOST_RANKS", "SENT", "Clocks", "Demands", "aligned", "by_clocks", "clocks_of", "demands_of"]
+__all__ = [
+    "COMMITTED",
+    "ESTIMATED",
+    "MOST_RANKS",
+    "SENT",
+    "Clocks",
+    "Demands",
+    "aligned",
+    "by_clocks",
+    "clocks_of",
+    "demands_of",
+]
 
 Demands: TypeAlias = Mapping[tuple[str, str], int]
 """By how much the clock of the second process has to be shifted against that of the first, at least.

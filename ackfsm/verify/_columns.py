@@ -30,7 +30,7 @@ class Events:
 
     Attributes:
         t: nanoseconds.
-        event: the event's place in :data:`EVENTS`; :data:`ABSENT` where of a row only time, process and session are known.
+        event: the event's place in :data:`EVENTS`; :data:`ABSENT` where only time, process and session are known.
         process, queue, message: places in :attr:`names`.
         session: the session, or where there is none, the process; a place in :attr:`names`.
         transaction: a transaction of one process; a place in :attr:`names` (where two processes may share a name).

@@ -119,7 +119,7 @@ def examined(  # noqa: PLR0913 - what is examined, and how
     tells_processed: bool = False,
     hold: bool = True,
 ) -> Examined:
-    """As :func:`examine`, of a history whose events are in the order of clocks that were put right as ``clocks`` says."""
+    """As :func:`examine`, of events in the order of clocks that were put right as ``clocks`` says."""
     events = history.events
     this = _Examination(events, sends_of(events), quiescence_of(events), specification, configuration)
     machines, stream = machines_of(specification, configuration), expand(events, this.sends)
@@ -163,7 +163,9 @@ def examined(  # noqa: PLR0913 - what is examined, and how
         explanation=explanation,
         broken=_broken_connections(events) if configuration else (),
     )
-    of_messages = {name: count.codes for name, count in anomalies.items() if name is not Anomaly.TORN_TRANSACTION}
+    of_messages: dict[Anomaly, Ints] = {
+        name: count.codes for name, count in anomalies.items() if name is not Anomaly.TORN_TRANSACTION
+    }
     return Examined(findings, events, MappingProxyType(of_messages), decided)
 
 

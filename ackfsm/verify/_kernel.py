@@ -19,8 +19,10 @@ __all__ = [
     "KEPT",
     "LEFT",
     "PINNED",
+    "STANDS",
     "follow_messages",
     "hash_names",
+    "mark_acts",
     "mark_bounds",
     "mark_neighbours",
     "mark_order",
@@ -45,6 +47,7 @@ _DELIVERED: Final = event_code(Event.DELIVERED)
 _PROCESSED: Final = event_code(Event.PROCESSED)
 _ACKNOWLEDGE: Final = event_code(Event.ACKNOWLEDGE)
 _ACKNOWLEDGED: Final = event_code(Event.ACKNOWLEDGED)
+_ACK_IN_DOUBT: Final = event_code(Event.ACK_IN_DOUBT)
 _WRITTEN: Final = event_code(Event.JOURNAL_WRITTEN)
 _SYNCED: Final = event_code(Event.JOURNAL_SYNCED)
 _REJECTED: Final = event_code(Event.REJECTED)
@@ -59,6 +62,11 @@ _COMMIT: Final = event_code(Event.COMMIT)
 _ROLLBACK: Final = event_code(Event.ROLLBACK)
 _RECOVER: Final = event_code(Event.RECOVER)
 _CLOSE: Final = event_code(Event.CLOSE)
+
+_WORD: Final = 8
+_RESENT: Final = 2
+STANDS: Final = 2
+"""Of a plain message: it stands for others of its observation."""
 
 NEVER: Final = np.iinfo(np.int64).max
 
@@ -85,7 +93,7 @@ def hash_names(offsets: Any, data: Any, hashes: Any) -> None:
         for place in range(begin, end):
             word |= np.uint64(data[place]) << np.uint64(8 * filled)
             filled += 1
-            if filled == 8:
+            if filled == _WORD:
                 found = mix(found ^ word)
                 word, filled = np.uint64(0), 0
         hashes[name] = mix(found ^ word)
@@ -116,7 +124,48 @@ def times_after(t: Any, process: Any, processes: Any, after: Any) -> None:
 
 
 @compiled
-def follow_messages(  # noqa: C901, PLR0912, PLR0913, PLR0917 - the columns of a chunk, and of its messages
+def mark_all(first: Any, other: Any, odd: Any) -> None:
+    """Mark as odd the messages of a list: ``first``, and after each the one in ``other``."""
+    while first >= 0:
+        odd[first] = max(odd[first], 1)
+        first = other[first]
+
+
+@compiled
+def called_in(session: Any, waiting: Any, other: Any) -> Any:
+    """A call covers what was delivered in its session: the list of that, which waits for the answer now.
+
+    The columns of ``waiting`` are the lists of the delivered messages of each session that no call covers, that the
+    last call covers, and that an earlier one covers that nobody answered.
+    """
+    its = waiting[session, 1]
+    while its >= 0:
+        following = other[its]
+        other[its], waiting[session, 2] = waiting[session, 2], its
+        its = following
+    waiting[session, 1], waiting[session, 0] = waiting[session, 0], -1
+    return waiting[session, 1]
+
+
+@compiled
+def answered_in(session: Any, waiting: Any, other: Any, odd: Any, strange: Any) -> Any:
+    """An answer to the last call: the list of what that covers; a ``strange`` one is to an earlier call, or to none.
+
+    What may be covered in another way than by the last call and its answer is odd.
+    """
+    its = waiting[session, 1]
+    mark_all(waiting[session, 2], other, odd)
+    waiting[session, 1] = waiting[session, 2] = -1
+    if strange:
+        mark_all(waiting[session, 0], other, odd)
+        mark_all(its, other, odd)
+        waiting[session, 0] = -1
+        return -1
+    return its
+
+
+@compiled
+def follow_messages(  # noqa: C901, PLR0912, PLR0913, PLR0915, PLR0917 - the columns of a chunk, and of its messages
     event: Any,
     process: Any,
     session: Any,
@@ -135,27 +184,58 @@ def follow_messages(  # noqa: C901, PLR0912, PLR0913, PLR0917 - the columns of a
     seen: Any,
     odd: Any,
     where: Any,
-    end: Any,
+    span: Any,
     continued: Any,
     times: Any,
 ) -> None:
     """What each message went through, as a number that equal ones share.
 
-    Args:
-        event ... after: the columns of the events, and the time of the next row of the process.
-        strange_process, strange_session: whose messages are kept.
-        seen: for each message the number of its observation; 0 before its first row.
-        odd: set to 1 for messages with rows of any but the common kinds, or of other processes than the first.
-        where: for each message the rows of its first send and first delivery, of its first and its last row; -1 for none.
-        end: for each message when the last of its own rows took effect, :data:`NEVER` where that is not known.
-        continued, times: a table of observations that went on, of 2**k entries, 0 where empty, and how often they did.
+    The first arguments are the columns of the events, and the time of the next row of the process.  Besides:
+
+    * ``strange_process``, ``strange_session``: whose messages are kept; a session is added where an answer is to an
+      earlier call than the last;
+    * ``seen``: for each message the number of its observation; 0 before its first row;
+    * ``odd``: set to 1 for messages with rows of any but the common kinds, or of other processes than the first, and
+      to 2 for those that were sent again;
+    * ``where``: for each message the rows of its first send and first delivery, of its first and its last row, and of
+      the acknowledgement of its session that covers it and the answer to that; -1 for none;
+    * ``span``: for each message when its first row was written and when the last of them took effect, :data:`NEVER`
+      where that is not known;
+    * ``continued``, ``times``: a table of observations that went on, of 2**k entries, 0 where empty, and how often.
     """
     mask = np.uint64(len(continued) - 1)
+    sessions = len(strange_session)
+    waiting = np.full((sessions, 3), -1, np.int32)
+    tally = np.zeros((sessions, 2), np.int64)  # calls and answers
+    named = np.full(sessions, -1, np.int32)
+    other = np.full(len(seen), -1, np.int32)
+    acknowledged = np.zeros(len(seen), np.uint8)
     for row in range(len(event)):
         m = message[row]
+        kind = event[row]
+        s = session[row]
+        if scope[row] == _OF_SESSION and kind in (_ACKNOWLEDGE, _ACKNOWLEDGED) and not strange_session[s]:
+            if kind == _ACKNOWLEDGE:
+                its = called_in(s, waiting, other)
+                tally[s, 0] += 1
+                named[s] = m
+            else:
+                tally[s, 1] += 1
+                its = answered_in(s, waiting, other, odd, tally[s, 0] == 0 or named[s] != m)
+                strange_session[s] = tally[s, 0] > 0 and named[s] != m
+            while its >= 0:
+                where[its, 3] = row
+                where[its, 4 if kind == _ACKNOWLEDGE else 5] = row
+                if process[row] != process[where[its, 1]] or errs[row]:
+                    odd[its] = max(odd[its], 1)
+                seen[its] = mix(seen[its] ^ np.uint64(kind + 64)) | np.uint64(1)
+                span[its, 1] = max(span[its, 1], after[row] if kind == _ACKNOWLEDGE else t[row])
+                its = other[its]
+            if m >= 0 and queue[row] >= 0 and (where[m, 0] < 0 or queue[row] != queue[where[m, 0]]):
+                odd[m] = max(odd[m], 1)
+            continue
         if m < 0:
             continue
-        kind = event[row]
         before = seen[m]
         if before == 0:
             where[m, 2] = row
@@ -170,45 +250,59 @@ def follow_messages(  # noqa: C901, PLR0912, PLR0913, PLR0917 - the columns of a
                     break
                 place = (place + np.uint64(1)) & mask
         where[m, 3] = row
-        token = np.uint64(kind) | np.uint64(redelivered[row] + 1) << np.uint64(8) | np.uint64(errs[row]) << np.uint64(10)
+        token = (
+            np.uint64(kind) | np.uint64(redelivered[row] + 1) << np.uint64(8) | np.uint64(errs[row]) << np.uint64(10)
+        )
         token |= np.uint64(mode[row] + 1) << np.uint64(16) | np.uint64(scope[row] + 1) << np.uint64(24)
         token ^= mix(np.uint64(delivery_count[row] + 2))
         if kind == _SEND:
             if where[m, 0] >= 0:
-                odd[m] = 1
+                odd[m] = max(odd[m], 1)
             else:
                 where[m, 0] = row
         elif kind == _DELIVERED:
             if where[m, 1] >= 0:
-                odd[m] = 1
+                odd[m] = max(odd[m], 1)
             else:
                 where[m, 1] = row
+                other[m], waiting[s, 0] = waiting[s, 0], m
         elif kind == _RESEND:
-            odd[m] = 2
+            odd[m] = _RESENT
         first = where[m, 0]
         delivery = where[m, 1]
         if transaction[row] >= 0 or first < 0 or strange_process[process[row]] or strange_session[session[row]]:
             odd[m] = max(odd[m], 1)
-        elif kind == _SEND or kind == _CONFIRMED:
+        elif kind in (_SEND, _CONFIRMED):
             if process[row] != process[first] or session[row] != session[first]:
                 odd[m] = max(odd[m], 1)
-        elif kind == _DELIVERED or kind == _PROCESSED or kind == _ACKNOWLEDGE or kind == _ACKNOWLEDGED:
+        elif kind in (_DELIVERED, _PROCESSED, _ACKNOWLEDGE, _ACKNOWLEDGED):
             if delivery < 0 or process[row] != process[delivery] or session[row] != session[delivery]:
                 odd[m] = max(odd[m], 1)
             elif kind == _DELIVERED:
                 token |= np.uint64(process[row] == process[first]) << np.uint64(32)
                 token |= np.uint64(session[row] == session[first]) << np.uint64(33)
-            elif kind >= _ACKNOWLEDGE and scope[row] != _OF_MESSAGE:
+            elif kind >= _ACKNOWLEDGE and (scope[row] != _OF_MESSAGE or tally[s, 0] or tally[s, 1]):
                 odd[m] = max(odd[m], 1)
-        elif kind != _WRITTEN and kind != _SYNCED:
+            elif kind >= _ACKNOWLEDGE:
+                acknowledged[m] = 1
+        elif kind not in (_WRITTEN, _SYNCED):
             odd[m] = max(odd[m], 1)
         if queue[row] >= 0:
             token |= np.uint64(1) << np.uint64(34)
             if first >= 0 and queue[row] != queue[first]:
                 odd[m] = max(odd[m], 1)
         seen[m] = mix(before ^ token) | np.uint64(1)
-        happened = after[row] if kind == _SEND or kind == _ACKNOWLEDGE else t[row]
-        end[m] = max(end[m], happened)
+        happened = after[row] if kind in (_SEND, _ACKNOWLEDGE) else t[row]
+        span[m, 0] = min(span[m, 0], t[row])
+        span[m, 1] = max(span[m, 1], happened)
+    for m in range(len(seen)):
+        if where[m, 1] < 0:
+            continue
+        s = session[where[m, 1]]
+        if acknowledged[m] and (tally[s, 0] or tally[s, 1]):
+            odd[m] = max(odd[m], 1)  # by itself and with others
+        elif (tally[s, 0] and where[m, 4] < 0) or (tally[s, 1] and where[m, 5] < 0):
+            odd[m] = max(odd[m], 1)  # the next may cover it
 
 
 @compiled
@@ -255,7 +349,7 @@ def mark_order(  # noqa: PLR0913, PLR0917 - the columns of a chunk, and of its m
             continue
         m = message[row]
         sent = where[m, 0]
-        if where[m, 1] != row or sent < 0 or redelivered[row] != 0 or odd[m] == 2:
+        if where[m, 1] != row or sent < 0 or redelivered[row] != 0 or odd[m] == _RESENT:
             continue
         lane = lane_of(table, lane_key(session[row], process[sent], queue[sent], mode[sent]))
         if best_plain[lane] > sent:
@@ -299,8 +393,8 @@ def mark_bounds(  # noqa: PLR0913, PLR0917 - the columns of a chunk, and of its 
             last[lane] = m
     for lane in range(len(table)):
         if first[lane] >= 0:
-            plain[first[lane]] = 2
-            plain[last[lane]] = 2
+            plain[first[lane]] = STANDS
+            plain[last[lane]] = STANDS
 
 
 @compiled
@@ -308,7 +402,52 @@ def mark_rows(message: Any, plain: Any, marks: Any) -> None:
     """The mark of each row: whether its message is ``plain`` (0: no, 2: it stands for others)."""
     for row in range(len(message)):
         m = message[row]
-        marks[row] = KEPT if m < 0 or plain[m] == 0 else PINNED if plain[m] == 2 else LEFT
+        marks[row] = KEPT if m < 0 or plain[m] == 0 else PINNED if plain[m] == STANDS else LEFT
+
+
+@compiled
+def mark_acts(  # noqa: C901, PLR0913, PLR0917 - the columns of a chunk
+    event: Any, session: Any, message: Any, scope: Any, strange_session: Any, plain: Any, marks: Any
+) -> Any:
+    """Leave out the acknowledgements of sessions that cover nothing that is kept, with the answers to them.
+
+    The first and the last of a session in the chunk are kept, which other chunks may have to do with, and of several
+    without an answer all until one has one.  What one that is kept names has to be kept as well: returns of how many
+    messages that was not so, which are no longer ``plain``; the marks are right once there are none.
+    """
+    sessions = len(strange_session)
+    called = np.zeros(sessions, np.uint8)
+    kept = np.zeros(sessions, np.uint8)
+    answered = np.zeros(sessions, np.uint8)
+    wanted = np.zeros(sessions, np.uint8)
+    for row in range(len(event)):
+        s, m = session[row], message[row]
+        if strange_session[s]:
+            if scope[row] == _OF_SESSION and _ACKNOWLEDGE <= event[row] <= _ACK_IN_DOUBT:
+                marks[row] = KEPT
+        elif event[row] == _DELIVERED and marks[row] >= PINNED:
+            wanted[s] = 1
+        elif event[row] == _ACKNOWLEDGE and scope[row] == _OF_SESSION:
+            named = m >= 0 and plain[m] != 1
+            kept[s] = not called[s] or wanted[s] or named or (kept[s] and not answered[s])
+            called[s], wanted[s], answered[s] = 1, 0, 0
+            marks[row] = KEPT if kept[s] else LEFT
+        elif event[row] == _ACKNOWLEDGED and scope[row] == _OF_SESSION:
+            answered[s] = 1
+            marks[row] = KEPT if kept[s] or not called[s] else LEFT
+    last = np.ones(sessions, np.uint8)
+    for row in range(len(event) - 1, -1, -1):
+        s = session[row]
+        if last[s] and scope[row] == _OF_SESSION and event[row] in (_ACKNOWLEDGE, _ACKNOWLEDGED):
+            marks[row] = KEPT
+            last[s] = event[row] != _ACKNOWLEDGE
+    found = 0
+    for row in range(len(event)):
+        m = message[row]
+        if m >= 0 and marks[row] == KEPT and plain[m] == 1:
+            plain[m] = 0
+            found += 1
+    return found
 
 
 @compiled
@@ -361,7 +500,7 @@ def steps_of_windows(  # noqa: PLR0913, PLR0917 - the columns of a chunk
     found = 0
     for row in range(len(event)):
         kind, m = event[row], message[row]
-        if (kind == _SEND or kind == _RESEND) and transaction[row] < 0:
+        if kind in (_SEND, _RESEND) and transaction[row] < 0:
             s = session[row]
             if depth[s] > most[s]:
                 most[s] = depth[s]
@@ -373,14 +512,14 @@ def steps_of_windows(  # noqa: PLR0913, PLR0917 - the columns of a chunk
                 still_open[m] = 0  # those of the other session are never ended
             of[m] = s
             still_open[m] += 1
-        elif kind == _CONFIRMED or kind == _REJECTED or kind == _IN_DOUBT:
+        elif kind in (_CONFIRMED, _REJECTED, _IN_DOUBT):
             depth[of[m]] -= still_open[m]
             still_open[m] = 0
     return found
 
 
 @compiled
-def steps_of_prefetch(  # noqa: C901, PLR0912, PLR0913, PLR0917 - the columns of a chunk
+def steps_of_prefetch(  # noqa: C901, PLR0913, PLR0917 - the columns of a chunk
     event: Any,
     session: Any,
     queue: Any,
@@ -407,15 +546,13 @@ def steps_of_prefetch(  # noqa: C901, PLR0912, PLR0913, PLR0917 - the columns of
     found, used = 0, 0
     for row in range(len(event)):
         kind, m, s = event[row], message[row], session[row]
-        its_end = kind == _DELIVERED or kind == _FAILED or kind == _EXPIRED or kind == _DEAD_LETTERED
+        its_end = kind in (_DELIVERED, _FAILED, _EXPIRED, _DEAD_LETTERED)
         its_end = its_end or (kind == _ACKNOWLEDGE and scope[row] == _OF_MESSAGE)
         if its_end and m >= 0 and still_open[m]:
             if begun[m] == era[of_session[m]]:
                 depth[of[m]] -= 1
             still_open[m] = 0
-        if kind == _COMMIT or kind == _ROLLBACK or kind == _RECOVER or kind == _CLOSE:
-            era[s] += 1
-        elif kind == _ACKNOWLEDGE and scope[row] == _OF_SESSION:
+        if kind in (_COMMIT, _ROLLBACK, _RECOVER, _CLOSE) or (kind == _ACKNOWLEDGE and scope[row] == _OF_SESSION):
             era[s] += 1
         if kind != _DELIVERED:
             continue

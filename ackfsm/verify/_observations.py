@@ -16,12 +16,12 @@ import numpy as np
 import pyarrow as pa
 
 from ackfsm.tables import Specification
-from ackfsm.terms import Configuration
+from ackfsm.terms import AckScope, Configuration
 from ackfsm.verify._arrays import Ints
 from ackfsm.verify._clocks import Clocks
 from ackfsm.verify._columns import ABSENT, Events
 from ackfsm.verify._examine import examined
-from ackfsm.verify._format import Event, event_code
+from ackfsm.verify._format import VOCABULARY, Event, event_code
 from ackfsm.verify._read import History
 from ackfsm.verify._verdict import UNCONFIGURED, Findings
 
@@ -43,23 +43,24 @@ class Observations:
         self._lock = threading.Lock()
         self._counts: dict[int, Mapping[str, int] | None] = {}
 
-    def is_plain(self, observation: int, events: Events, message: int) -> bool:
-        """Whether an ``observation`` is plain, which ``message`` of ``events`` has."""
+    def is_plain(self, observation: int, events: Events, rows: Ints) -> bool:
+        """Whether an ``observation`` is plain, which the message has of which these ``rows`` of ``events`` tell."""
         with self._lock:
             if observation not in self._counts:
-                self._counts[observation] = self._examined(events, message) if len(self._counts) < _MOST else None
+                self._counts[observation] = self._examined(events, rows) if len(self._counts) < _MOST else None
             return self._counts[observation] is not None
 
     def counts(self, observation: int) -> Mapping[str, int]:
         """What one message with a plain ``observation`` adds to the counters and ends."""
         return self._counts[observation] or {}
 
-    def _examined(self, events: Events, message: int) -> Mapping[str, int] | None:
-        """The same, ``None`` if it is not plain."""
-        rows = np.flatnonzero(events.message == message)
+    def _examined(self, events: Events, rows: Ints) -> Mapping[str, int] | None:
+        """What it adds; ``None`` if it is not plain."""
         rested, restless = (self._findings(_alone(events, rows, drained=drained)) for drained in (True, False))
         counts = _counts(rested)
-        return counts if _is_clean(rested, at_rest=True) and _is_clean(restless) and counts == _counts(restless) else None
+        return (
+            counts if _is_clean(rested, at_rest=True) and _is_clean(restless) and counts == _counts(restless) else None
+        )
 
     def _findings(self, events: Events) -> Findings:
         history = History(path=Path(), header=None, events=events, unreadable=(), unreadable_count=0)
@@ -73,10 +74,10 @@ def _counts(findings: Findings) -> Mapping[str, int]:
 def _is_clean(findings: Findings, *, at_rest: bool = False) -> bool:
     """Whether nothing was found; ``at_rest`` says that nothing may be open either."""
     for finding in findings.anomalies.values():
-        if finding.found or finding.doubt or at_rest and finding.unknown not in {None, UNCONFIGURED}:
+        if finding.found or finding.doubt or (at_rest and finding.unknown not in {None, UNCONFIGURED}):
             return False
     held = findings.explanation
-    return held is None or held.lives == 1 and not held.contradicted and not held.undecided
+    return held is None or (held.lives == 1 and not held.contradicted and not held.undecided)
 
 
 def _alone(events: Events, rows: Ints, *, drained: bool) -> Events:
@@ -87,6 +88,8 @@ def _alone(events: Events, rows: Ints, *, drained: bool) -> Events:
         if field.name != "names"
     }
     columns["t"][-1], columns["event"][-1], columns["errs"][-1] = columns["t"][-2] + 1, event_code(Event.DRAINED), 0
+    of_session = columns["scope"] == VOCABULARY["scope"].index(AckScope.SESSION)
+    columns["message"][of_session] = ABSENT  # whatever it names, it covers the session
     names = {}
     for name in _NAMED:
         used = np.unique(columns[name][:-1])

@@ -12,29 +12,42 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import MappingProxyType
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
 from ackfsm.tables import Specification
-from ackfsm.terms import Anomaly, Configuration
+from ackfsm.terms import AckScope, Anomaly, Configuration
 from ackfsm.verify import _kernel as kernel
 from ackfsm.verify._arrays import Ints
+from ackfsm.verify._chunks import chunks_of
 from ackfsm.verify._clocks import ESTIMATED, Clocks, by_clocks, clocks_of, demands_of
 from ackfsm.verify._columns import ABSENT, Events, assemble, by_time
 from ackfsm.verify._examine import Examined, examine, examined
-from ackfsm.verify._chunks import chunks_of
-from ackfsm.verify._format import Event
+from ackfsm.verify._format import VOCABULARY, Event, event_code
 from ackfsm.verify._header import Header
-from ackfsm.verify._prefetch import ends_of
-from ackfsm.verify._source import source_of
+from ackfsm.verify._joins import NONE
 from ackfsm.verify._lines import REPORTED
 from ackfsm.verify._lives import placed, signs_around
 from ackfsm.verify._observations import Observations
+from ackfsm.verify._prefetch import ends_of
 from ackfsm.verify._read import History, no_event, read
 from ackfsm.verify._sends import sends_of
-from ackfsm.verify._joins import NONE
-from ackfsm.verify._summary import PREFETCH, WINDOW, Bounds, Chunk, Hashes, Pins, Summary, cumulative, hashes_of, intervals, merged, summary_of
+from ackfsm.verify._source import source_of
+from ackfsm.verify._summary import (
+    PREFETCH,
+    WINDOW,
+    Bounds,
+    Chunk,
+    Hashes,
+    Pins,
+    Summary,
+    hashes_of,
+    intervals,
+    merged,
+    strange_acts,
+    summary_of,
+)
 from ackfsm.verify._verdict import Findings
 from ackfsm.verify._watch import prefetch_of, window_of
 
@@ -181,7 +194,7 @@ class Fold:
         marks, chunk = marks[order][by_clock], chunk[order][by_clock]
         pins = _Pinning(self._pins)
         for ask in (_suspects, _touched, _entangled, _covering, _opened):
-            ask(self, pins, summaries, events, marks, chunk)
+            ask(self, pins, summaries, events, chunk)
         if pins.changed:
             return None, self._repinned(pins)
         whole = _Whole(self._examined(events, summaries), marks, chunk)
@@ -304,7 +317,7 @@ def _added(counts: Mapping[str, int], more: Mapping[str, int]) -> Mapping[str, i
     return MappingProxyType({name: count + more.get(name, 0) for name, count in counts.items()})
 
 
-def _columns(summary: Summary) -> tuple[Ints, Ints]:
+def _columns(summary: Summary) -> tuple[Any, Any]:
     marks = summary.residue.marks if summary.residue else np.empty(0, np.uint8)
     return marks, np.full(len(marks), summary.place)
 
@@ -388,9 +401,7 @@ def _touched(fold: Fold, pins: _Pinning, summaries: Sequence[Summary], events: E
             pins.intervals(each.place, unknown)
 
 
-def _entangled(  # noqa: PLR0913, PLR0917 - what all such questions get
-    _: Fold, pins: _Pinning, summaries: Sequence[Summary], events: Events, marks: Ints, chunk: Ints
-) -> None:
+def _entangled(_: Fold, pins: _Pinning, summaries: Sequence[Summary], events: Events, chunk: Ints) -> None:
     """Processes and sessions of which the rows of two chunks are not one after the other."""
     width = np.int64(len(pins.pins) + 1)
     for column in ("process", "session"):
@@ -398,9 +409,6 @@ def _entangled(  # noqa: PLR0913, PLR0917 - what all such questions get
         order = np.argsort(codes, kind="stable")
         key = codes[order] * width + chunk[order]
         runs = key[np.append(True, key[1:] != key[:-1])]
-        _, counts = np.unique(runs, return_counts=True)
-        if (counts == 1).all():
-            continue
         repeated, counts = np.unique(runs, return_counts=True)
         mixed = np.unique(repeated[counts > 1] // width)
         names = set(events.names[column].take(mixed).to_pylist())
@@ -409,18 +417,24 @@ def _entangled(  # noqa: PLR0913, PLR0917 - what all such questions get
                 pins.name(each.place, column, sorted(names.intersection(each.names(column))))
 
 
-def _covering(_: Fold, pins: _Pinning, summaries: Sequence[Summary], events: Events, *__: object) -> None:
+def _covering(_: Fold, pins: _Pinning, summaries: Sequence[Summary], events: Events, chunk: Ints) -> None:
     """Sessions in which an acknowledgement may cover what another chunk left out."""
-    codes = np.flatnonzero(cumulative(events)[:-1])
-    names = set(events.names["session"].take(codes).to_pylist())
+    labels = events.names["session"]
+    names = set(labels.take(np.flatnonzero(strange_acts(events))).to_pylist())
+    of_session = events.scope == VOCABULARY["scope"].index(AckScope.SESSION)
     for each in summaries:
-        if each.hull is not None and names:
-            pins.name(each.place, "session", sorted(names.intersection(each.names("session"))))
+        if each.hull is None:
+            continue
+        found, own = set(names), np.array(each.names("session"))
+        for event, codes in each.uncovered.items():
+            rows = np.flatnonzero((events.event == event_code(event)) & of_session & (chunk != each.place))
+            acted = set(labels.take(np.unique(events.session[rows])).to_pylist())
+            found |= acted.intersection(own[codes].tolist())
+        if found:
+            pins.name(each.place, "session", sorted(found.intersection(own.tolist())))
 
 
-def _opened(  # noqa: PLR0913, PLR0917 - what all such questions get
-    fold: Fold, pins: _Pinning, summaries: Sequence[Summary], events: Events, marks: Ints, chunk: Ints
-) -> None:
+def _opened(fold: Fold, pins: _Pinning, summaries: Sequence[Summary], events: Events, chunk: Ints) -> None:
     """Sessions in which sends or deliveries of other chunks may be open beside what a chunk left out."""
     number = {name: code for code, name in enumerate(events.names["session"].to_pylist())}
     for kind, bound, (begin, end) in _open_rows(fold, events):

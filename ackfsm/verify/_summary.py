@@ -8,7 +8,7 @@ chunks is examined like a history; :mod:`ackfsm.verify._passes` finds what a chu
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -23,9 +23,9 @@ from ackfsm.verify._arrays import Ints, Mask
 from ackfsm.verify._circumstances import EFFECT, GIVING_BACK, OF_MESSAGES
 from ackfsm.verify._clocks import Clocks, Demands, by_clocks, demands_of
 from ackfsm.verify._columns import ABSENT, Encoded, Events, assemble, by_time
-from ackfsm.verify._format import VOCABULARY, Event
+from ackfsm.verify._format import VOCABULARY, Event, event_code
 from ackfsm.verify._joins import NONE
-from ackfsm.verify._lines import REPORTED, ParseError
+from ackfsm.verify._lines import ParseError
 
 __all__ = [
     "CUMULATIVE",
@@ -37,10 +37,10 @@ __all__ = [
     "Pins",
     "Residue",
     "Summary",
-    "cumulative",
     "hashes_of",
     "intervals",
     "merged",
+    "strange_acts",
     "summary_of",
 ]
 
@@ -50,6 +50,7 @@ _BY_PROCESS: Final = ("process", "session")
 _NO_HASHES: Hashes = np.empty(0, np.uint64)
 
 _RARELY: Final = 50
+_NO_SPAN: Final = np.array([kernel.NEVER, -kernel.NEVER], np.int64)
 
 WINDOW: Final = "window"
 PREFETCH: Final = "prefetch"
@@ -128,6 +129,8 @@ class Summary:
         pinned, pinned_as: hashes of the ids that stand for others, and the observation of each.
         hull: when the others lived: the first and the last moment.
         avoided: the times around which all messages were kept, one row each.
+        uncovered: the codes of sessions in the names of the residue in which some of the others were delivered that no
+            acknowledgement of the session, or no answer to one, covers.
         rises: for sends (:data:`WINDOW`) and deliveries (:data:`PREFETCH`), where they are bounded, the code of a
             session in the names of the residue, a time, and how many were open then, where they rose; one row each.
         demands: what the others demand of the clocks.
@@ -145,6 +148,7 @@ class Summary:
     pinned_as: Hashes
     hull: tuple[int, int] | None
     avoided: Ints
+    uncovered: Mapping[Event, Ints]
     rises: Mapping[str, Ints]
     demands: Demands
 
@@ -195,11 +199,16 @@ def intervals(events: Events, skew: int) -> Ints:
     return np.array(sorted(set(found)), np.int64).reshape(-1, 2)
 
 
-def cumulative(events: Events) -> Mask:
-    """For each session whether an acknowledgement in it covers more than its own message."""
+def strange_acts(events: Events) -> Mask:
+    """For each session whether an acknowledgement in it covers messages in another way than all of the session.
+
+    So do those up to a message, and those in doubt, which may concern all that was ever delivered.
+    """
     acts = events.places(*CUMULATIVE)
-    acts = acts[events.scope[acts] != VOCABULARY["scope"].index(AckScope.MESSAGE)]
-    found = np.zeros(events.count_of("session") + 1, bool)
+    scope, in_doubt = events.scope[acts], events.event[acts] == event_code(Event.ACK_IN_DOUBT)
+    up_to, of_session = (scope == VOCABULARY["scope"].index(each) for each in (AckScope.UP_TO, AckScope.SESSION))
+    acts = acts[up_to | of_session & in_doubt]
+    found = np.zeros(events.count_of("session"), bool)
     found[events.session[acts]] = True
     return found
 
@@ -209,7 +218,7 @@ def summary_of(  # noqa: PLR0913, PLR0917 - a chunk, and what is known of the wh
     pins: Pins,
     clocks: Clocks,
     skew: int,
-    is_plain: Callable[[int, Events, int], bool],
+    is_plain: Callable[[int, Events, Ints], bool],
     bounds: Bounds,
     estimated: int | None = 0,
 ) -> Summary:
@@ -220,7 +229,7 @@ def summary_of(  # noqa: PLR0913, PLR0917 - a chunk, and what is known of the wh
         pins: what has to be kept.
         clocks: how the clocks of the history are put right.
         skew: by how much two of them may differ.
-        is_plain: whether an observation is plain, given an event array and a message that has it.
+        is_plain: whether an observation is plain, given events and the rows of a message that has it.
         bounds: how many sends and deliveries may be open.
         estimated: the skew for which the demands on the clocks are wanted (``None``: an estimate); 0: none are.
     """
@@ -243,6 +252,7 @@ def _empty(chunk: Chunk) -> Summary:
         pinned_as=_NO_HASHES,
         hull=None,
         avoided=np.empty((0, 2), np.int64),
+        uncovered=MappingProxyType({}),
         rises=MappingProxyType({}),
         demands=MappingProxyType({}),
     )
@@ -259,22 +269,33 @@ class _Fold:
         self._events, by_clock = by_clocks(assemble([self._encoded]), clocks)
         order = np.arange(len(self._encoded))[by_t][by_clock]
         self._order: Ints = order
+        self._strange = self._strangers()
 
-    def summary(self, is_plain: Callable[[int, Events, int], bool], estimated: int | None) -> Summary:
+    def summary(self, is_plain: Callable[[int, Events, Ints], bool], estimated: int | None) -> Summary:
         events, count = self._events, self._events.count_of("message")
         hashes = hashes_of(events.names["message"])
-        seen, where, end, odd, went_on = self._followed(count)
-        avoided = np.concatenate([intervals(events, self._skew), np.array(self._pins.intervals, np.int64).reshape(-1, 2)])
-        plain = self._candidates(hashes, where, end, odd, avoided)
+        seen, where, span, odd, went_on = self._followed(count)
+        avoided = np.concatenate(
+            [intervals(events, self._skew), np.array(self._pins.intervals, np.int64).reshape(-1, 2)]
+        )
+        plain = self._candidates(hashes, where, span, odd, avoided)
         self._without_the_strange(plain, seen, where, went_on, is_plain)
         rises = self._opened(plain, where)
         self._bounded(plain, seen, where, odd)
         marks = np.empty(len(events), np.uint8)
-        kernel.mark_rows(events.message, plain, marks)
+        columns = (events.event, events.session, events.message, events.scope)
+        found = 1
+        while found:
+            kernel.mark_rows(events.message, plain, marks)
+            found = kernel.mark_acts(*columns, self._strange[1], plain, marks)
         kernel.mark_neighbours(
             events.process, events.session, events.count_of("process"), events.count_of("session"), marks
         )
-        left, stand = plain == 1, plain == 2  # noqa: PLR2004
+        left, stand = plain == 1, plain == kernel.STANDS
+        uncovered = {
+            event: np.unique(events.session[where[left & (where[:, place] < 0), 1]])
+            for event, place in ((Event.ACKNOWLEDGE, 4), (Event.ACKNOWLEDGED, 5))
+        }
         observations, counts = np.unique(seen[left], return_counts=True)
         return Summary(
             place=self._chunk.place,
@@ -287,8 +308,9 @@ class _Fold:
             messages=np.sort(hashes[left]),
             pinned=hashes[stand],
             pinned_as=seen[stand],
-            hull=(int(events.t[where[left, 2]].min()), int(end[left].max())) if left.any() else None,
+            hull=(int(span[left, 0].min()), int(span[left, 1].max())) if left.any() else None,
             avoided=avoided,
+            uncovered=MappingProxyType(uncovered),
             rises=rises,
             demands=self._demands(left, estimated),
         )
@@ -298,14 +320,14 @@ class _Fold:
         after = np.empty(len(events), np.int64)
         kernel.times_after(events.t, events.process, events.count_of("process"), after)
         seen, odd = np.zeros(count, np.uint64), np.zeros(count, np.uint8)
-        where, end = np.full((count, 4), NONE, np.int32), np.full(count, np.iinfo(np.int64).min, np.int64)
+        where, span = np.full((count, 6), NONE, np.int32), np.tile(_NO_SPAN, (count, 1))
         continued, times = np.zeros(1 << 12, np.uint64), np.zeros(1 << 12, np.int64)
         columns = (getattr(events, name) for name in _FOLLOWED)
-        kernel.follow_messages(*columns, after, *self._strange(), seen, odd, where, end, continued, times)
+        kernel.follow_messages(*columns, after, *self._strange, seen, odd, where, span, continued, times)
         used = continued != 0
-        return seen, where, end, odd, dict(zip(continued[used].tolist(), times[used].tolist(), strict=True))
+        return seen, where, span, odd, dict(zip(continued[used].tolist(), times[used].tolist(), strict=True))
 
-    def _strange(self) -> tuple[Mask, Mask]:
+    def _strangers(self) -> tuple[Mask, Mask]:
         """The processes and sessions whose messages are kept."""
         events = self._events
         found = {
@@ -314,23 +336,27 @@ class _Fold:
             else np.zeros(events.count_of(column), bool)
             for column in _BY_PROCESS
         }
-        return found["process"], found["session"] | cumulative(events)[:-1]
+        return found["process"], found["session"] | strange_acts(events)
 
-    def _candidates(self, hashes: Hashes, where: Ints, end: Ints, odd: Any, avoided: Ints) -> Any:
+    def _candidates(self, hashes: Hashes, where: Ints, span: Ints, odd: Any, avoided: Ints) -> Any:
         """Which messages may be left out: 1, else 0."""
         if self._pins.everything:
             return np.zeros(len(odd), np.uint8)
-        plain = (odd == 0) & (where[:, 1] >= 0) & (end != kernel.NEVER)
+        plain = (odd == 0) & (where[:, 1] >= 0) & (span[:, 1] != kernel.NEVER)
         if len(self._pins.messages):
             plain &= ~np.isin(hashes, self._pins.messages)
         if len(avoided) and plain.any():
-            begin = self._events.t[where[:, 2]]
             for low, high in avoided.tolist():
-                plain &= (begin > high) | (end < low)
+                plain &= (span[:, 0] > high) | (span[:, 1] < low)
         return plain.astype(np.uint8)
 
     def _without_the_strange(
-        self, plain: Any, seen: Hashes, where: Ints, went_on: Mapping[int, int], is_plain: Callable[[int, Events, int], bool]
+        self,
+        plain: Any,
+        seen: Hashes,
+        where: Ints,
+        went_on: Mapping[int, int],
+        is_plain: Callable[[int, Events, Ints], bool],
     ) -> None:
         """Keep the messages of observations that are not plain, and late in the chunk those that may go on."""
         chosen = np.flatnonzero(plain)
@@ -339,16 +365,24 @@ class _Fold:
         )
         good = np.array(
             [
-                observation not in self._pins.observations and is_plain(observation, self._events, int(chosen[place]))
+                observation not in self._pins.observations
+                and is_plain(observation, self._events, self._rows(int(chosen[place]), where))
                 for observation, place in zip(distinct.tolist(), first.tolist(), strict=True)
             ],
             bool,
         )
         plain[chosen] = good[inverse]
         # What rarely goes on is left out, and looked for again if another chunk tells of it.
-        may_go_on = np.array([went_on.get(key, 0) * _RARELY > n for key, n in zip(distinct.tolist(), counts.tolist(), strict=True)], bool)
+        may_go_on = np.array(
+            [went_on.get(key, 0) * _RARELY > n for key, n in zip(distinct.tolist(), counts.tolist(), strict=True)], bool
+        )
         late = where[chosen, 3] >= len(self._events) - len(self._events) // 8
         plain[chosen[may_go_on[inverse] & late]] = 0
+
+    def _rows(self, message: int, where: Ints) -> Ints:
+        """The rows that tell of a message."""
+        acts = where[message, 4:]
+        return np.union1d(np.flatnonzero(self._events.message == message), acts[acts >= 0])
 
     def _opened(self, plain: Any, where: Ints) -> Mapping[str, Ints]:
         """How many sends and deliveries were open where that is bounded; what is still open is kept.
@@ -357,7 +391,8 @@ class _Fold:
         """
         events, bounds = self._events, self._bounds
         first = (events.event, events.session)
-        found = {}
+        found = dict[str, Ints]()
+        columns: tuple[Any, ...]
         if bounds.window is not None:
             columns = (*first, events.message, events.transaction, events.t)
             found[WINDOW] = self._rises(kernel.steps_of_windows, columns, bounds.window, plain, where[:, 0])
@@ -399,9 +434,9 @@ class _Fold:
         rows = np.flatnonzero(in_lines)
         heard = in_lines[rows] == kernel.HEARD
         numbers = {name: column[rows] for name, column in self._encoded.numbers.items()}
-        for name in numbers:
+        for name, column in numbers.items():
             if name not in {"t", "line"}:
-                numbers[name] = np.where(heard, 0 if name == "errs" else ABSENT, numbers[name]).astype(numbers[name].dtype)
+                column[heard] = 0 if name == "errs" else ABSENT
         named = {}
         for name, column in self._encoded.named.items():
             indices = column.indices.take(pa.array(rows))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import json
 from collections.abc import Sequence
 from pathlib import Path
@@ -17,8 +18,8 @@ from ackfsm.verify import Findings, History
 from ackfsm.verify._columns import assemble, encode
 from ackfsm.verify._examine import examine
 from ackfsm.verify._lines import parse_block
-from ackfsm.verify._passes import Asked, Fold, examine_path
-from ackfsm.verify._summary import Chunk, merged
+from ackfsm.verify._passes import Asked, Fold
+from ackfsm.verify._summary import Chunk
 from model_tests.support.verify.random_histories import Event, histories, shuffled
 from model_tests.support.verify.traffic import traffic
 
@@ -37,7 +38,7 @@ def chunks_of(events: Sequence[Event], cuts: Sequence[int]) -> list[Chunk]:
     """The events as chunks that end before the numbers ``cuts``, ascending."""
     bounds = [0, *cuts, len(events)]
     found = []
-    for place, (begin, end) in enumerate(zip(bounds, bounds[1:], strict=False)):
+    for place, (begin, end) in enumerate(itertools.pairwise(bounds)):
         parsed = parse_block("\n".join(map(json.dumps, events[begin:end])).encode(), begin + 1)
         encoded = encode(parsed.events, parsed.lines)
         found.append(Chunk(place=place, events=encoded))
@@ -47,15 +48,19 @@ def chunks_of(events: Sequence[Event], cuts: Sequence[int]) -> list[Chunk]:
 def whole(events: Sequence[Event], configuration: Any, skew: int | None) -> Findings:
     chunk = chunks_of(events, [])[0]
     assert chunk.events is not None
-    history = History(
-        path=Path("h"), header=None, events=assemble([chunk.events]), unreadable=(), unreadable_count=0
-    )
+    history = History(path=Path("h"), header=None, events=assemble([chunk.events]), unreadable=(), unreadable_count=0)
     return examine(history, SPEC, configuration, skew=skew)
 
 
 def folded(events: Sequence[Event], cuts: Sequence[int], configuration: Any, skew: int | None) -> tuple[Findings, Fold]:
     chunks = chunks_of(events, cuts)
-    fold = Fold(Path("h"), len(chunks), chunks.__getitem__, Asked(specification=SPEC, configuration=configuration, skew=skew), map)
+    fold = Fold(
+        Path("h"),
+        len(chunks),
+        chunks.__getitem__,
+        Asked(specification=SPEC, configuration=configuration, skew=skew),
+        map,
+    )
     return fold.findings(), fold
 
 
@@ -65,7 +70,7 @@ def comparable(findings: Findings) -> dict[str, Any]:
     if explanation is not None:
         explanation = dataclasses.replace(explanation, lives=0, states=0)
     whole = {field.name: getattr(findings, field.name) for field in dataclasses.fields(findings)}
-    return {**whole, "explanation": explanation, "anomalies": {k: v for k, v in findings.anomalies.items()}}
+    return {**whole, "explanation": explanation, "anomalies": dict(findings.anomalies)}
 
 
 def configuration_of(name: str) -> Any:

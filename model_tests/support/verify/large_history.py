@@ -43,10 +43,12 @@ class Planted:
 
     @staticmethod
     def of(messages: int, each: int, seed: int) -> Planted:
+        """So many of each anomaly, among so many messages."""
         chosen = np.random.default_rng(seed).choice(messages, 4 * each, replace=False).reshape(4, each)
         return Planted(*(tuple(sorted(some.tolist())) for some in chosen))
 
     def as_mapping(self) -> Mapping[str, tuple[int, ...]]:
+        """The numbers by the name of the anomaly."""
         return dataclasses.asdict(self)
 
 
