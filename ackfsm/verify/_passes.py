@@ -144,27 +144,28 @@ class Fold:
         """How many sends and deliveries may be open."""
         self._pins = [Pins()] * chunks
         self._clocks, self._with_demands = Clocks(), False
-        self.folded = 0
+        self.count = 0
         """How many times a chunk was folded."""
         self.left = 0
         """Of how many messages nothing was kept, in the end."""
 
     def findings(self) -> Findings:
         """What is found in the end."""
-        summaries = self._folded(range(len(self._pins)))
+        summaries = self.folded(range(len(self._pins)))
         while True:
             whole, again = self._again(summaries)
             if not again:
                 return self._total(whole, summaries)
             others = [each for each in summaries if each.place not in again]
-            summaries = merged(others, self._folded(sorted(again)))
+            summaries = merged(others, self.folded(sorted(again)))
 
     @property
     def _skew(self) -> int:
         return self._clocks.latest if self._asked.skew is None else self._asked.skew
 
-    def _folded(self, places: Sequence[int]) -> tuple[Summary, ...]:
-        self.folded += len(places)
+    def folded(self, places: Sequence[int]) -> tuple[Summary, ...]:
+        """The summary of the chunks of these numbers."""
+        self.count += len(places)
         return merged(tuple(self._each(self._summary, places)))
 
     def _summary(self, place: int) -> Summary:

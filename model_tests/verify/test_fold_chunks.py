@@ -9,17 +9,20 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import HealthCheck, given, note, settings
 from hypothesis import strategies as st
 
 from ackfsm import tables
-from ackfsm.verify import Findings, History
+from ackfsm.terms import Anomaly, InputError
+from ackfsm.verify import Findings, History, _chunks, examine, examine_path, read
 from ackfsm.verify._columns import assemble, encode
-from ackfsm.verify._examine import examine
-from ackfsm.verify._lines import parse_block
+from ackfsm.verify._lines import SCHEMA, parse_block
 from ackfsm.verify._passes import Asked, Fold
-from ackfsm.verify._summary import Chunk
+from ackfsm.verify._summary import Chunk, merged
+from model_tests.support.verify.large_history import Planted, write_parquet
 from model_tests.support.verify.random_histories import Event, histories, shuffled
 from model_tests.support.verify.traffic import traffic
 
@@ -91,5 +94,115 @@ def test_any_cut_has_the_findings_of_the_whole(name: str, data: st.DataObject) -
     skew = data.draw(st.sampled_from([0, None, 5]))
     configuration = configuration_of(name)
     found, fold = folded(events, [cut for cut in cuts if cut < len(events)], configuration, skew)
-    note(f"{fold.folded} folds of {len(cuts) + 1} chunks")
+    note(f"{fold.count} folds of {len(cuts) + 1} chunks")
     assert comparable(found) == comparable(whole(events, configuration, skew))
+
+
+def test_summaries_merge_in_any_order_and_grouping() -> None:
+    chunks = chunks_of(_ordinary(30), [40, 80])
+    fold = Fold(Path("h"), 3, chunks.__getitem__, Asked(specification=SPEC, configuration=None), map)
+    one, two, three = (fold.folded([place]) for place in range(3))
+    whole_of_them = merged(one, two, three)
+    assert merged(merged(one, two), three) == merged(one, merged(two, three)) == whole_of_them
+    assert merged(three, one, two) == whole_of_them
+    assert merged(one, ()) == merged((), one) == one
+
+
+def _ordinary(messages: int) -> list[Event]:
+    events: list[Event] = []
+    for number in range(messages):
+        fields = {"message": f"m{number}", "queue": "q"}
+        t = number * 10
+        events += [
+            {"t": t, "process": "p", "event": "send", **fields},
+            {"t": t + 1, "process": "p", "event": "confirmed", **fields},
+            {"t": t + 2, "process": "c", "event": "delivered", "redelivered": False, **fields},
+            {"t": t + 3, "process": "c", "event": "processed", **fields},
+        ]
+    return events
+
+
+def test_of_ordinary_messages_few_rows_are_kept_and_a_late_duplicate_is_found() -> None:
+    events = _ordinary(2_000)
+    again = {"t": 99_990, "process": "c", "event": "delivered", "redelivered": False, "message": "m100", "queue": "q"}
+    ended = {"t": 99_999, "process": "c", "event": "drained"}
+    found, fold = folded([*events, again, ended], [2_000, 4_000, 6_000], configuration_of("jms"), 0)
+    assert fold.left > 1_900
+    assert found.anomalies[Anomaly.UNFLAGGED_DUPLICATE].examples == ("m100",)
+    assert found.messages == 2_000
+    assert fold.count == 5, "only the chunk that had left the message out is folded again"
+
+
+LINES = [
+    '{"ackfsm_history": 1, "config": {"profile": "jms"}}',
+    *map(json.dumps, _ordinary(400)),
+    '{"t": 5000, "process": "c", "event": "drained"}',
+]
+BAD = {
+    "whole": {},
+    "no JSON": {700: "{"},
+    "no event": {3: '{"t": 1, "process": "p", "event": "sent"}', 900: '{"t": -1, "process": "p", "event": "drained"}'},
+    "empty lines": {5: "", 800: ""},
+}
+
+
+@pytest.mark.parametrize("which", BAD)
+@pytest.mark.parametrize("form", ["jsonl", "parquet", "folder"])
+def test_a_file_in_chunks_has_the_findings_of_the_file(
+    which: str, form: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_chunks, "LINES_AT_ONCE", 20_000)
+    monkeypatch.setattr(_chunks, "LINES_PARSED_AT_ONCE", 3_000)
+    monkeypatch.setattr(_chunks, "ROWS_AT_ONCE", 300)
+    path = _written([BAD[which].get(number, line) for number, line in enumerate(LINES)], form, tmp_path)
+    recorded = read(path)
+    configuration = SPEC.configure("jms")
+    chunks = _chunks.chunks_of(path)
+    assert chunks is not None
+    assert len(chunks) > 3
+    assert chunks.header == recorded.header
+    found = examine_path(path, SPEC, lambda _: configuration, folded_from=0, skew=None)
+    assert comparable(found) == comparable(examine(recorded, SPEC, configuration, skew=None))
+    assert (found.parse_errors > 0) == (
+        which in {"no JSON", "no event"} and not (form == "parquet" and which == "no JSON")
+    )
+
+
+def _written(lines: Sequence[str], form: str, folder: Path) -> Path:
+    if form == "jsonl":
+        path = folder / "h.jsonl"
+        path.write_text("\n".join(lines))
+    elif form == "folder":
+        path = folder / "parts"
+        path.mkdir()
+        (path / "1.jsonl").write_text("\n".join(lines[:600]) + "\n")
+        (path / "2.jsonl").write_text("\n".join(lines[600:]) + "\n")
+    else:
+        path = folder / "h.parquet"
+        rows = [json.loads(line) for line in lines[1:] if line.endswith("}")]
+        table = pa.Table.from_pylist(rows, schema=SCHEMA).replace_schema_metadata({"ackfsm_history": lines[0]})
+        pq.write_table(table, path, row_group_size=100)
+    return path
+
+
+@pytest.mark.parametrize("text", ["", "\n\n", "{}\n"])
+def test_a_file_without_events_is_refused_in_the_same_sentence(text: str, tmp_path: Path) -> None:
+    path = tmp_path / "h.jsonl"
+    path.write_text(text)
+    with pytest.raises(InputError) as once:
+        read(path)
+    with pytest.raises(InputError) as folded_:
+        examine_path(path, SPEC, lambda _: None, folded_from=0)
+    assert str(folded_.value) == str(once.value)
+
+
+def test_a_large_history_has_what_was_planted(tmp_path: Path) -> None:
+    planted = Planted.of(20_000, 5, seed=7)
+    path = tmp_path / "h.parquet"
+    events = write_parquet(path, 20_000, planted, rows=16_000)
+    found = examine_path(path, SPEC, lambda _: SPEC.configure("jms"), folded_from=0, skew=None)
+    assert (found.events, found.messages) == (events, 20_000)
+    expected = {name: tuple(f"order-{n}-7f3a" for n in numbers) for name, numbers in planted.as_mapping().items()}
+    assert {k.value: set(v.examples) for k, v in found.anomalies.items() if v.found} == {
+        name: set(names) for name, names in expected.items()
+    }
