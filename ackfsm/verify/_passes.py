@@ -194,7 +194,8 @@ class Fold:
         events, by_clock = by_clocks(events, self._clocks)
         marks, chunk = marks[order][by_clock], chunk[order][by_clock]
         pins = _Pinning(self._pins)
-        for ask in (_suspects, _touched, _entangled, _covering, _opened):
+        _suspects(pins, summaries)
+        for ask in (_touched, _entangled, _covering, _opened):
             ask(self, pins, summaries, events, chunk)
         if pins.changed:
             return None, self._repinned(pins)
@@ -367,7 +368,7 @@ class _Pinning:
         self._set(place, dataclasses.replace(pins, intervals=tuple(sorted({*pins.intervals, *found}))))
 
 
-def _suspects(_: Fold, pins: _Pinning, summaries: Sequence[Summary], *__: object) -> None:
+def _suspects(pins: _Pinning, summaries: Sequence[Summary]) -> None:
     """Messages that were left out, or stand for such, of which another chunk tells too."""
     told = [_told(each) for each in summaries]
     everything = np.sort(np.concatenate(told))

@@ -1,7 +1,7 @@
 """How fast histories are examined: events a second, beside reading the same columns alone, and the most memory.
 
-Run ``python -m model_tests.benchmarks.verify`` (``--help`` tells more).  The history is made from a seed, with anomalies
-in known places; the benchmark fails if not exactly these are found.  Every measurement is a process of its own.
+Run ``python -m model_tests.benchmarks.verify`` (``--help`` tells more).  The history is made from a seed, with
+anomalies in known places; the benchmark fails if not exactly these are found.  Each side is a process of its own.
 """
 
 from __future__ import annotations

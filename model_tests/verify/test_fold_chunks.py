@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -17,8 +18,9 @@ from hypothesis import strategies as st
 
 from ackfsm import tables
 from ackfsm.terms import Anomaly, InputError
-from ackfsm.verify import Findings, History, _chunks, examine, examine_path, read
-from ackfsm.verify._columns import assemble, encode
+from ackfsm.verify import Events, Findings, History, _chunks, examine, examine_path, read
+from ackfsm.verify._columns import ABSENT, assemble, encode
+from ackfsm.verify._kernel import times_after
 from ackfsm.verify._lines import SCHEMA, parse_block
 from ackfsm.verify._passes import Asked, Fold
 from ackfsm.verify._summary import Chunk, merged
@@ -131,6 +133,141 @@ def test_of_ordinary_messages_few_rows_are_kept_and_a_late_duplicate_is_found() 
     assert found.anomalies[Anomaly.UNFLAGGED_DUPLICATE].examples == ("m100",)
     assert found.messages == 2_000
     assert fold.count == 5, "only the chunk that had left the message out is folded again"
+
+
+def _life(number: int, sent: int, delivered: int, confirmed: int | None = None) -> list[Event]:
+    fields = {"message": f"m{number}", "queue": "q"}
+    return [
+        {"t": sent, "process": "p", "event": "send", **fields},
+        {"t": sent + 1 if confirmed is None else confirmed, "process": "p", "event": "confirmed", **fields},
+        {"t": delivered, "process": "c", "event": "delivered", "redelivered": False, **fields},
+        {"t": delivered + 1, "process": "c", "event": "processed", **fields},
+    ]
+
+
+def _by_time(*lives: list[Event]) -> list[Event]:
+    return sorted(itertools.chain(*lives), key=lambda event: int(event["t"]))
+
+
+ENDED: Event = {"t": 10**6, "process": "c", "event": "drained"}
+
+
+def _interleaved() -> tuple[list[Event], list[int]]:
+    """Two parts of the same time; of those in the first, every other one is overtaken by one in the second."""
+    first = _by_time(*(_life(n, 100 * n, 100 * n + (60 if n % 2 else 10)) for n in range(20)))
+    second = _by_time(*(_life(100 + n, 100 * n + 20, 100 * n + 40) for n in range(20)))
+    return [*first, *second, ENDED], [len(first), len(first) + len(second)]
+
+
+def _across() -> tuple[list[Event], list[int]]:
+    """One is sent in the first chunk and delivered in the second, behind those that were sent there."""
+    first = _by_time(*(_life(n, 100 * n, 100 * n + 10) for n in range(20)))
+    late = _life(50, 1_950, 2_155)
+    second = _by_time(late[2:], *(_life(n, 100 * n, 100 * n + 10) for n in range(20, 40)))
+    return [*first, *late[:2], *second, ENDED], [len(first) + 2]
+
+
+def _overtaken() -> tuple[list[Event], list[int]]:
+    """The same in order of time, in one chunk."""
+    events, _ = _interleaved()
+    return _by_time(events), []
+
+
+def _crash_elsewhere() -> tuple[list[Event], list[int]]:
+    """The faults are in a part of their own; a message that was in memory alone is delivered long after the crash."""
+    lives = [_life(n, 10_000 * n, 10_000 * n + 10) for n in range(20)]
+    for n, life in enumerate(lives):
+        life[0]["delivery_mode"] = "NON_PERSISTENT"
+        for event in life[2:] if n == 5 else life if n > 5 else []:
+            event["t"] += 5 * 10**9
+    crash = {"t": 50_005, "process": "nemesis", "event": "fault", "fault": "broker_crash"}
+    again = {"t": 50_006, "process": "nemesis", "event": "recovered", "fault": "broker_crash"}
+    return [*_by_time(*lives), {**ENDED, "t": 10**10}, crash, again], [81]
+
+
+def _journal_elsewhere() -> tuple[list[Event], list[int]]:
+    """That the journal is told of is seen in the second chunk only; of the first no message was written."""
+    first = _by_time(*(_life(n, 100 * n, 100 * n + 10) for n in range(20)))
+    life = _life(50, 3_000, 3_020, 3_010)
+    told = [
+        {"t": 3_005, "process": "broker", "event": f"journal_{what}", "message": "m50"}
+        for what in ("written", "synced")
+    ]
+    return [*first, life[0], *told, *life[1:], ENDED], [80]
+
+
+def _open_elsewhere() -> tuple[list[Event], list[int]]:
+    """Two sends of the first chunk are open for ever, and in the second two more at a time."""
+    first = _by_time(*(_life(n, 100 * n, 100 * n + 10) for n in range(20)))
+    unanswered = [_life(50 + n, 1_980 + n, 1_985 + 2 * n) for n in range(2)]
+    first += _by_time(*([life[0], *life[2:]] for life in unanswered))
+    pairs = [
+        _life(
+            60 + n, 2_000 + 100 * (n // 2) + n % 2, 2_010 + 100 * (n // 2) + 3 * (n % 2), 2_005 + 100 * (n // 2) + n % 2
+        )
+        for n in range(20)
+    ]
+    return [*first, *_by_time(*pairs), ENDED], [len(first)]
+
+
+@pytest.mark.parametrize(
+    ("history", "name", "anomaly", "count"),
+    [
+        (_interleaved, "jms", Anomaly.REORDER, 10),
+        (_overtaken, "jms", Anomaly.REORDER, 10),
+        (_across, "jms", Anomaly.REORDER, 1),
+        (_journal_elsewhere, "jms", None, 20),
+        (_open_elsewhere, "window", Anomaly.WINDOW_OVERRUN, 10),
+    ],
+    ids=lambda value: getattr(value, "__name__", None),
+)
+def test_what_a_chunk_cannot_know_is_found(history: Any, name: str, anomaly: Anomaly | None, count: int) -> None:
+    events, cuts = history()
+    found, _ = folded(events, cuts, configuration_of(name), 0)
+    expected = whole(events, configuration_of(name), 0)
+    assert comparable(found) == comparable(expected)
+    assert found.explanation is not None
+    strange = found.explanation.unnamed if anomaly is None else found.anomalies[anomaly].found
+    assert strange == count
+
+
+def test_what_lived_when_another_chunk_tells_of_a_crash_is_kept() -> None:
+    events, cuts = _crash_elsewhere()
+    found, fold = folded(events, cuts, configuration_of("jms"), 0)
+    assert comparable(found) == comparable(whole(events, configuration_of("jms"), 0))
+    assert fold.left == 17, "but the first, the last, and the one that was sent before the crash and delivered after it"
+
+
+def test_a_session_in_which_another_chunk_acknowledges_is_kept() -> None:
+    events = _ordinary(200)
+    act = {"t": 5_000, "process": "c", "event": "acknowledge", "scope": "session"}
+    _, plain = folded([*events, ENDED], [400, 800], configuration_of("jms"), 0)
+    _, acknowledged = folded([*events, act, ENDED], [400, 800], configuration_of("jms"), 0)
+    assert plain.left > 190
+    assert acknowledged.left == 0
+
+
+@pytest.mark.parametrize("cuts", [[], [700]])
+def test_the_rows_beside_those_that_are_kept_are_known(cuts: list[int]) -> None:
+    """What comes next in its process says when a call took effect; so for every row that is kept it is the same."""
+    events = _ordinary(400)
+    lost = set(range(0, 400, 37))
+    events = [each for each in events if not (each["event"] == "delivered" and int(each["message"][1:]) in lost)]
+    chunks = chunks_of([*events, ENDED], cuts)
+    fold = Fold(Path("h"), len(chunks), chunks.__getitem__, Asked(specification=SPEC, configuration=None), map)
+    residue = assemble([each.residue.rows for each in fold.folded(range(len(chunks))) if each.residue])
+    complete = assemble([each.events for each in chunks if each.events])
+    assert 20 < len(residue) < 300
+    kept = residue.event != ABSENT
+    assert set(zip(residue.line[kept].tolist(), _next_times(residue)[kept].tolist(), strict=True)) <= set(
+        zip(complete.line.tolist(), _next_times(complete).tolist(), strict=True)
+    )
+
+
+def _next_times(events: Events) -> Any:
+    after = np.empty(len(events), np.int64)
+    times_after(events.t, events.process, events.count_of("process"), after)
+    return after
 
 
 LINES = [
