@@ -336,11 +336,12 @@ def mark_order(  # noqa: PLR0913, PLR0917 - the columns of a chunk, and of its m
     where: Any,
     plain: Any,
     table: Any,
-) -> None:
+) -> Any:
     """Take out of the ``plain`` messages those that were overtaken, and those that show of others that they were.
 
-    ``table`` is an empty one of 2**k entries, more than there are lanes.
+    ``table`` is an empty one of 2**k entries; false is returned if it is too small for the lanes.
     """
+    used = 0
     best = np.full(len(table), -1, np.int64)  # the latest send in the lane of what was delivered, of all messages
     best_plain = np.full(len(table), -1, np.int64)
     holder = np.full(len(table), -1, np.int64)
@@ -352,6 +353,9 @@ def mark_order(  # noqa: PLR0913, PLR0917 - the columns of a chunk, and of its m
         if where[m, 1] != row or sent < 0 or redelivered[row] != 0 or odd[m] == _RESENT:
             continue
         lane = lane_of(table, lane_key(session[row], process[sent], queue[sent], mode[sent]))
+        used += best[lane] < 0
+        if 2 * used > len(table):
+            return False
         if best_plain[lane] > sent:
             plain[holder[lane]] = 0
         if best[lane] > sent:
@@ -361,6 +365,7 @@ def mark_order(  # noqa: PLR0913, PLR0917 - the columns of a chunk, and of its m
         if plain[m] and sent > best_plain[lane]:
             best_plain[lane] = sent
             holder[lane] = m
+    return True
 
 
 @compiled
@@ -375,11 +380,12 @@ def mark_bounds(  # noqa: PLR0913, PLR0917 - the columns of a chunk, and of its 
     first: Any,
     last: Any,
     table: Any,
-) -> None:
+) -> Any:
     """Of the ``plain`` messages of each lane and observation, mark with 2 the first and the last to be delivered.
 
-    ``first`` and ``last`` are as long as ``table``, which is empty and has more entries than there are lanes.
+    ``first`` and ``last`` are as long as ``table``, which is empty; false is returned if it is too small for the lanes.
     """
+    used = 0
     for m in range(len(plain)):
         if not plain[m]:
             continue
@@ -387,6 +393,9 @@ def mark_bounds(  # noqa: PLR0913, PLR0917 - the columns of a chunk, and of its 
         key = lane_key(session[row], process[sent], queue[sent], mode[sent])
         key = mix(key ^ mix(np.uint64(session[sent] + 1) << np.uint64(32) | np.uint64(process[row] + 1)))
         lane = lane_of(table, mix(key ^ mix(seen[m] ^ np.uint64(queue[row] + 1))) | np.uint64(1))
+        used += first[lane] < 0
+        if 2 * used > len(table):
+            return False
         if first[lane] < 0 or row < where[first[lane], 1]:
             first[lane] = m
         if last[lane] < 0 or row > where[last[lane], 1]:
@@ -395,6 +404,7 @@ def mark_bounds(  # noqa: PLR0913, PLR0917 - the columns of a chunk, and of its 
         if first[lane] >= 0:
             plain[first[lane]] = STANDS
             plain[last[lane]] = STANDS
+    return True
 
 
 @compiled

@@ -50,6 +50,7 @@ _BY_PROCESS: Final = ("process", "session")
 _NO_HASHES: Hashes = np.empty(0, np.uint64)
 
 _RARELY: Final = 50
+_LANES: Final = 1 << 12
 _NO_SPAN: Final = np.array([kernel.NEVER, -kernel.NEVER], np.int64)
 
 WINDOW: Final = "window"
@@ -420,13 +421,18 @@ class _Fold:
     def _bounded(self, plain: Any, seen: Hashes, where: Ints, odd: Any) -> None:
         """Keep what was overtaken and what overtook it, and of each lane the first and the last message."""
         events = self._events
-        size = 1 << max(6, int(2 * plain.sum()).bit_length())
         columns = (events.process, events.session, events.queue)
         more = (events.message, events.delivery_mode, events.redelivered)
-        table = np.zeros(1 << max(6, 2 * (len(events.places(Event.DELIVERED)) + 1)).bit_length(), np.uint64)
-        kernel.mark_order(events.event, *columns, *more, odd, where, plain, table)
-        table, first, last = np.zeros(size, np.uint64), *(np.full(size, NONE, np.int64) for _ in range(2))
-        kernel.mark_bounds(*columns, events.delivery_mode, where, seen, plain, first, last, table)
+        ordered, size = plain.copy(), _LANES
+        while not kernel.mark_order(events.event, *columns, *more, odd, where, ordered, np.zeros(size, np.uint64)):
+            ordered, size = plain.copy(), 8 * size
+        plain[:], size = ordered, _LANES
+        while True:
+            first, last = (np.full(size, NONE, np.int64) for _ in range(2))
+            table = np.zeros(size, np.uint64)
+            if kernel.mark_bounds(*columns, events.delivery_mode, where, seen, plain, first, last, table):
+                return
+            size *= 8
 
     def _residue(self, marks: Any) -> Residue:
         in_lines = np.empty(len(marks), np.uint8)
