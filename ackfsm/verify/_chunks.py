@@ -12,11 +12,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from ackfsm.terms import InputError
+from ackfsm.terms import Fault, InputError
 from ackfsm.verify import _kernel as kernel
 from ackfsm.verify._arrays import Ints, Mask
 from ackfsm.verify._columns import ABSENT, Encoded, concatenated, encode
-from ackfsm.verify._format import EVENTS, NAMED_MESSAGE_SCOPES, NEEDS, VOCABULARY
+from ackfsm.verify._format import EVENTS, NAMED_MESSAGE_SCOPES, NEEDS, VOCABULARY, Event, event_code
 from ackfsm.verify._header import Header
 from ackfsm.verify._lines import REPORTED, Parsed, ParseError, parse_block
 from ackfsm.verify._open import input_errors, opened
@@ -25,7 +25,7 @@ from ackfsm.verify._read import headers_beside
 from ackfsm.verify._source import Form, Source, source_of
 from ackfsm.verify._summary import Chunk
 
-__all__ = ["Chunks", "chunks_of"]
+__all__ = ["BeyondFoldError", "Chunks", "chunks_of"]
 
 LINES_AT_ONCE: Final = 48 << 20
 """Bytes of text in a chunk."""
@@ -40,6 +40,24 @@ _CODED: Final = ("process", "event", "queue", "message", "session", "delivery_mo
 _NAMED: Final = ("process", "queue", "message", "session", "transaction")
 _FEW: Final = ("process", "queue", "session")
 _READ: Final = (*_CODED, "t", "redelivered", "delivery_count", "error")
+
+
+_FOLDED: Final = tuple(
+    event_code(event)
+    for event in (
+        *(Event.SEND, Event.RESEND, Event.CONFIRMED, Event.REJECTED, Event.IN_DOUBT),
+        *(Event.DELIVERED, Event.PROCESSED, Event.FAILED, Event.ACKNOWLEDGE, Event.ACKNOWLEDGED, Event.ACK_IN_DOUBT),
+        *(Event.BEGIN, Event.COMMIT, Event.COMMITTED, Event.COMMIT_IN_DOUBT, Event.ROLLBACK, Event.ROLLED_BACK),
+        *(Event.RECOVER, Event.CLOSE, Event.FAULT, Event.RECOVERED, Event.EXPIRED, Event.DEAD_LETTERED),
+        *(Event.DRAINED, Event.JOURNAL_WRITTEN, Event.JOURNAL_SYNCED),
+    )
+)
+_SCOPED: Final = (Event.ACKNOWLEDGE, Event.ACKNOWLEDGED, Event.ACK_IN_DOUBT)
+_FATE: Final = ("nemesis", "broker")
+
+
+class BeyondFoldError(Exception):
+    """A history tells what the fold does not know yet; it is examined at once."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -85,7 +103,20 @@ class Chunks:
                 unreadable += each.unreadable[: REPORTED - len(unreadable)]
                 count += each.unreadable_count
         events = concatenated(columns) if columns else None
+        if events is not None and _goes_beyond(events):
+            raise BeyondFoldError
         return Chunk(place=place, events=events, unreadable=tuple(unreadable), unreadable_count=count)
+
+
+def _goes_beyond(events: Encoded) -> bool:
+    """Whether lines are of other kinds than the fold knows: other events, ranges of outcomes, faults with a victim."""
+    event, fault = events.numbers["event"], events.numbers["fault"]
+    scoped = (events.numbers["scope"] >= 0) & ~np.isin(event, [event_code(each) for each in _SCOPED])
+    if scoped.any() or (fault >= len(Fault)).any() or not np.isin(event, _FOLDED).all():
+        return True
+    rows = pa.array(np.flatnonzero(np.isin(event, [event_code(Event.FAULT), event_code(Event.RECOVERED)])))
+    process, session, queue = (events.named[name].take(rows).to_pylist() for name in ("process", "session", "queue"))
+    return any(each not in _FATE for each in process) or session != process or any(each is not None for each in queue)
 
 
 def chunks_of(path: str | Path) -> Chunks | None:

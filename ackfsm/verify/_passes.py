@@ -6,13 +6,14 @@ kept (docs/decisions/fold.md).  A chunk that is folded again keeps more, so this
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Any, Final, TypedDict
 
 import numpy as np
 
@@ -20,7 +21,7 @@ from ackfsm.tables import Specification
 from ackfsm.terms import AckScope, Anomaly, Configuration
 from ackfsm.verify import _kernel as kernel
 from ackfsm.verify._arrays import Ints
-from ackfsm.verify._chunks import chunks_of
+from ackfsm.verify._chunks import BeyondFoldError, chunks_of
 from ackfsm.verify._clocks import ESTIMATED, Clocks, by_clocks, clocks_of, demands_of
 from ackfsm.verify._columns import ABSENT, Events, assemble, by_time
 from ackfsm.verify._examine import Examined, examine, examined
@@ -89,20 +90,19 @@ def examine_path(  # noqa: PLR0913 - what is examined, and how
     ``configure`` gives the configuration for the history's header.  Raises what :func:`ackfsm.verify.read` raises.
     """
     chunks = chunks_of(path) if _is_large(path, folded_from) else None
-    if chunks is None or chunks.size < folded_from:
-        history = read(path)
-        how = {"skew": skew, "tells_processed": tells_processed, "hold": hold}
-        return examine(history, specification, configure(history.header), **how)  # type: ignore[arg-type] # as they are
-    asked = Asked(
-        specification=specification,
-        configuration=configure(chunks.header),
-        skew=skew,
-        tells_processed=tells_processed,
-        hold=hold,
-    )
-    with ThreadPoolExecutor(workers or os.cpu_count()) as executor:
-        fold = Fold(chunks.path, len(chunks), chunks.load, asked, executor.map)
-        return fold.findings()
+    how = _How(skew=skew, tells_processed=tells_processed, hold=hold)
+    if chunks is not None and chunks.size >= folded_from:
+        asked = Asked(specification=specification, configuration=configure(chunks.header), **how)
+        with contextlib.suppress(BeyondFoldError), ThreadPoolExecutor(workers or os.cpu_count()) as executor:
+            return Fold(chunks.path, len(chunks), chunks.load, asked, executor.map).findings()
+    history = read(path)
+    return examine(history, specification, configure(history.header), **how)
+
+
+class _How(TypedDict):
+    skew: int | None
+    tells_processed: bool
+    hold: bool
 
 
 def _is_large(path: str | Path, events: int) -> bool:

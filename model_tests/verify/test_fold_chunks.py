@@ -322,6 +322,27 @@ def _written(lines: Sequence[str], form: str, folder: Path) -> Path:
     return path
 
 
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"event": "confirmed", "message": "m7", "scope": "up_to"},
+        {"event": "fault", "fault": "consumer_crash"},
+        {"event": "recovered", "fault": "broker_kill", "queue": "q", "process": "nemesis"},
+    ],
+)
+def test_a_history_that_tells_more_than_the_fold_knows_is_examined_at_once(
+    more: Event, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_chunks, "LINES_AT_ONCE", 20_000)
+    path = _written([*LINES, json.dumps({"t": 3_000, "process": "c", **more})], "jsonl", tmp_path)
+    found = examine_path(path, SPEC, lambda _: None, folded_from=0)
+    assert found == examine(read(path), SPEC, None)
+    chunks = _chunks.chunks_of(path)
+    assert chunks is not None
+    with pytest.raises(_chunks.BeyondFoldError):
+        chunks.load(len(chunks) - 1)
+
+
 @pytest.mark.parametrize("text", ["", "\n\n", "{}\n"])
 def test_a_file_without_events_is_refused_in_the_same_sentence(text: str, tmp_path: Path) -> None:
     path = tmp_path / "h.jsonl"
