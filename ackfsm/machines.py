@@ -27,8 +27,12 @@ class Model(Protocol):
 
 
 def trigger(event: EventRef) -> str:
-    """The method that a model has for ``event``: ``dispatch_later`` for ``dispatch(later)``."""
-    return event.name if event.relation is Relation.OWN else f"{event.name}_{event.relation}"
+    """The method that a model has for ``event``: ``dispatch_later`` for ``dispatch(later)``.
+
+    Where consumers are told apart their numbers are behind it: ``dispatch_c2``.
+    """
+    name = event.name if event.relation is Relation.OWN else f"{event.name}_{event.relation}"
+    return f"{name}_c{event.consumer}" if event.consumer else name
 
 
 def machine(fsm: Fsm, model: object | None = None, *, after: Callable[..., Any] | None = None) -> transitions.Machine:

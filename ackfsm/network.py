@@ -17,6 +17,7 @@ from ackfsm.tables import (
     EventRef,
     Fsm,
     IndexKind,
+    Lane,
     Machine,
     Monitor,
     Relation,
@@ -344,6 +345,8 @@ class _Composer:
             for copy, environment in enumerate(environments(specification, configuration, bounds, s or 1), start=1)
         }
         self.kinds = {name: event.per for name, event in specification.events.items()}
+        at_consumers = (Lane.CONSUMER, Lane.CONSUMER)
+        self.local = {name for name, event in specification.events.items() if (event.start, event.end) == at_consumers}
         self._composed: dict[tuple[str, str], dict[Place, Fsm]] = {}
 
     def network(self) -> Network:
@@ -392,7 +395,8 @@ class _Composer:
 
     def _fsm(self, machine: Machine, environment: Mapping[str, object]) -> Fsm:
         fsm = machine.fsm(environment)
-        return hold(machine, fsm, self.bounds.consumers, self.kinds, one_session=self.bounds.one_session)
+        bounds = self.bounds
+        return hold(machine, fsm, bounds.consumers, self.kinds, local=self.local, one_session=bounds.one_session)
 
     def _read_by(self, place: Place) -> tuple[int, int]:
         """The copy and the subscription of which the machine at ``place`` reads."""

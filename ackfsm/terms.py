@@ -35,10 +35,12 @@ __all__ = [
     "InputError",
     "ListenerException",
     "NonPersistentHandling",
+    "OutcomeScope",
     "Outcomes",
     "PreAcknowledgeBy",
     "PrefetchFreed",
     "Profile",
+    "ReceiverSettles",
     "SendMode",
     "SpecError",
     "TransactionJournalling",
@@ -233,6 +235,23 @@ class Outcomes(StrEnum):
     UNDELIVERABLE = "undeliverable"
 
 
+class OutcomeScope(StrEnum):
+    """Which deliveries one release or rejection covers: its own, or all that were delivered up to it (``multiple``)."""
+
+    MESSAGE = "message"
+    UP_TO = "up_to"
+
+
+class ReceiverSettles(StrEnum):
+    """When a receiver settles a delivery (AMQP 1.0 rcv-settle-mode).
+
+    ``first``: as it states the outcome; ``second``: when it hears that the sender has settled.
+    """
+
+    FIRST = "first"
+    SECOND = "second"
+
+
 class Fault(StrEnum):
     """What may go wrong, one at a time or several (``spec/machines/faults.yaml``)."""
 
@@ -295,9 +314,13 @@ class Configuration:
     whether messages may expire, ``rejection_excludes_delivery`` whether what the broker has rejected is
     delivered by no queue, ``exclusive_consumer`` whether one consumer of the queue is sent all messages
     while the others wait, ``session_reattachment`` whether a session that sends outlives its connection,
+    ``consumer_reattachment`` whether one that consumes does,
     ``transacted_completion`` whether an asynchronous send completes in a transaction too, before its commit,
     ``duplicate_dooms_transaction`` whether a duplicate that the broker finds takes its whole transaction with it,
     ``outcomes`` what an application can say of a delivery besides acknowledging it,
+    ``outcome_scope`` which deliveries a release or a rejection covers,
+    ``transacted_outcomes`` whether an outcome may be part of a transaction too, and is applied when that commits,
+    ``receiver_settles`` whether a receiver settles as it states the outcome, or when the sender has settled,
     ``rollback_requeues`` whether a rollback gives back what was consumed, and does not leave that to the application,
     ``delivery_delay`` whether a message waits for its delivery time, ``redelivery_delay`` whether it waits again before
     each redelivery.
@@ -344,9 +367,13 @@ class Configuration:
     rejection_excludes_delivery: bool
     exclusive_consumer: bool
     session_reattachment: bool
+    consumer_reattachment: bool
     transacted_completion: bool
     duplicate_dooms_transaction: bool
     outcomes: Outcomes
+    outcome_scope: OutcomeScope
+    transacted_outcomes: bool
+    receiver_settles: ReceiverSettles
     rollback_requeues: bool
     delivery_delay: bool
     redelivery_delay: bool

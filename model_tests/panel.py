@@ -67,6 +67,7 @@ _LOSSES = (Fault.CONSUMER_LINK_LOSS, Fault.BROKER_KILL)
 _PRODUCER_FAULTS = (Fault.PRODUCER_LINK_LOSS, Fault.PRODUCER_CRASH, Fault.BROKER_KILL, Fault.REJECTION)
 _BROKER_FAULTS = (Fault.BROKER_CRASH, Fault.BROKER_KILL, Fault.JOURNAL_FAILURE)
 _OF_CONSUMER = (Fault.CONSUMER_LINK_LOSS, Fault.CONSUMER_CRASH)
+_THROWN = (Fault.LISTENER_EXCEPTION,)
 _TRANSACTED: Mapping[str, Any] = MappingProxyType({"ack_mode": "SESSION_TRANSACTED"})
 
 
@@ -87,6 +88,7 @@ def _panel() -> Iterator[System]:
     yield from _waiting()
     yield from _repeating()
     yield from _recovering()
+    yield from _given_back_unseen()
     yield from _three_messages()
     yield from _routed()
 
@@ -352,6 +354,24 @@ def _forwarding() -> Iterator[System]:
     yield system_of(actions="forward", faults=0)
 
 
+def _settling_more(settles: str, said: Mapping[str, Any]) -> Iterator[System]:
+    """One frame for several deliveries, transactions, the second settling mode, links that are resumed."""
+    second: Mapping[str, Any] = {**said, "receiver_settles": "second", "block_on_acknowledge": False}
+    enlisted: Mapping[str, Any] = {**_TRANSACTED, "outcomes": "undeliverable", "transacted_outcomes": True}
+    for action in settles.split():
+        yield system_of("rabbitmq", outcome_scope="up_to", actions=action, messages=2, of=(Fault.CONSUMER_LINK_LOSS,))
+        for requeues in (True, False):
+            yield system_of(**enlisted, rollback_requeues=requeues, actions=action, of=_OF_CONSUMER)
+        yield system_of(**enlisted, actions=action, messages=2, faults=0, prefetch=1, attempts_exhausted="destroy")
+        yield system_of(**second, actions=action, of=_LOSSES)
+        yield system_of(**second, actions=action, messages=2, of=(Fault.CONSUMER_LINK_LOSS,))
+    for mode in ("AUTO_ACKNOWLEDGE", "CLIENT_ACKNOWLEDGE", "SESSION_TRANSACTED"):
+        lasting: Mapping[str, Any] = {"consumer_reattachment": True, "ack_mode": mode}
+        yield system_of(**lasting, actions="consumer_session_lost", of=_LOSSES)
+        yield system_of(**lasting, messages=2, of=(Fault.CONSUMER_LINK_LOSS,))
+        yield system_of(**lasting, consumers=2, of=(Fault.CONSUMER_LINK_LOSS,))
+
+
 def _settling() -> Iterator[System]:
     settles = "settle_released settle_failed settle_undeliverable settle_rejected"
     said: Mapping[str, Any] = {"ack_mode": "INDIVIDUAL_ACKNOWLEDGE", "outcomes": "undeliverable"}
@@ -366,6 +386,7 @@ def _settling() -> Iterator[System]:
         yield system_of(**said, actions=action, requeue_clears_mark=True, redelivery_mark_persisted=False, of=_LOSSES)
         yield system_of(**said, actions=action, redelivery_delay=True, of=_OF_CONSUMER)
         yield system_of(**said, actions=action, messages=2, prefetch=1, faults=0, attempts_exhausted="destroy")
+    yield from _settling_more(settles, said)
     for mode, scope in product(("AUTO", "CLIENT", "INDIVIDUAL"), ("session", "message")):
         yield system_of(
             ack_mode=f"{mode}_ACKNOWLEDGE", client_ack_scope=scope, outcomes="rejected", actions=settles, faults=0
@@ -498,6 +519,27 @@ def _recovering() -> Iterator[System]:
         for persisted, marks in product((True, False), (True, False)):
             cleared: Mapping[str, Any] = {"requeue_clears_mark": True, "redelivery_mark_persisted": persisted}
             yield system_of(**cleared, restart_marks_redelivered=marks, of=(fault, *thrown), faults=2)
+
+
+def _given_back_unseen() -> Iterator[System]:
+    """What no application has had leaves no mark where the flag is made of the count."""
+    for persisted in (True, False):
+        counted: Mapping[str, Any] = {"delivery_count_from": "delivery", "redelivery_mark_persisted": persisted}
+        client: Mapping[str, Any] = {**counted, "ack_mode": "CLIENT_ACKNOWLEDGE"}
+        for fault in _BROKER_FAULTS:
+            yield system_of(**counted, actions="recover consumer_close", of=(fault,), faults=2)
+        for action in ("recover", "consumer_close"):
+            yield system_of(**counted, actions=action, of=_OF_CONSUMER, faults=2)
+        yield system_of(**counted, consumption="receive", actions="recover", of=(Fault.BROKER_KILL,))
+        yield system_of(**client, actions="recover", messages=2, faults=0)
+        yield system_of(**client, listener_exception="next_message", messages=2, of=_THROWN)
+        yield system_of(**counted, requeue_clears_mark=True, of=_THROWN, faults=2)
+        for requeues, fault in product((True, False), _OF_CONSUMER):
+            rolled_back: Mapping[str, Any] = {**counted, **_TRANSACTED, "rollback_requeues": requeues}
+            yield system_of(**rolled_back, messages=2, of=(*_THROWN, fault), faults=2)
+        for marks in (True, False):
+            sent = {**counted, "undelivered_marks_redelivered": marks}
+            yield system_of(**sent, actions="recover taken_elsewhere", of=_LOSSES)
 
 
 def _three_messages() -> Iterator[System]:

@@ -25,7 +25,15 @@ from ackfsm import explore
 from ackfsm.explore import Exploration
 from ackfsm.network import Bounds, Observer, compose
 from ackfsm.tables import Specification
-from ackfsm.terms import AckMode, AckScope, Configuration, DeliveryMode, Fault, ListenerException
+from ackfsm.terms import (
+    AckMode,
+    AckScope,
+    Configuration,
+    DeliveryCountFrom,
+    DeliveryMode,
+    Fault,
+    ListenerException,
+)
 from model_tests.support.spec import oracle_two
 from model_tests.support.spec.oracle import Answer
 from model_tests.support.spec.oracle_two import Fact, Setting
@@ -46,6 +54,7 @@ SETTINGS: Mapping[str, Sequence[object]] = {
     "restart_marks_redelivered": [False, False, True],
     "listener_exception": list(ListenerException),
     "rollback_requeues": [True, False],
+    "delivery_count_from": list(DeliveryCountFrom),
 }
 """What is drawn, with what weight."""
 

@@ -166,7 +166,7 @@ def add_bounds(parser: argparse.ArgumentParser) -> None:
         help=(
             "what else applications do, and time: recover, consumer_close, rollback, forward, ask_at_once, "
             "settle_failed, settle_released, settle_undeliverable, settle_rejected, producer_close, "
-            "producer_session_lost, postpone, taken_elsewhere"
+            "producer_session_lost, consumer_session_lost, postpone, taken_elsewhere"
         ),
     )
     parser.add_argument(

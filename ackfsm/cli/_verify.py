@@ -56,6 +56,9 @@ def add_verify(commands: Commands) -> None:
         help="by how much the clocks of two processes may differ: 0, 100us, 2ms (default: estimate, from what is"
         " delivered before it was sent)",
     )
+    parser.add_argument(
+        "--all", action="store_true", help="show the anomalies that were not found, and what each means"
+    )
     add_backend(parser)
 
 
@@ -70,8 +73,9 @@ def _verify(arguments: argparse.Namespace) -> int:
     results = [each for each in answers if not isinstance(each, AckfsmError)]
     failed = [each for each in answers if isinstance(each, AckfsmError)]
     answer = [_as_json(path, each) for path, each in zip(arguments.histories, answers, strict=True)]
-    screens = [verify_screen(result, specification) for result in results]
-    emit(arguments, answer[0] if len(answer) == 1 else answer, lambda: Group(*screens))
+    screens = [verify_screen(result, specification, everything=arguments.all) for result in results]
+    apart = [part for screen in screens for part in ("", screen)][1:]
+    emit(arguments, answer[0] if len(answer) == 1 else answer, lambda: Group(*apart))
     for sentence in dict.fromkeys(map(str, failed)):
         note(f"ackfsm verify: {sentence}")
     verdicts = {result.verdict for result in results}
@@ -87,7 +91,7 @@ _MOST_SKEW = 10**9
 
 
 def _never(options: Sequence[str], specification: tables.Specification) -> tuple[Anomaly, ...]:
-    """The anomalies of ``--never``, each once.  Raises :class:`InputError` for one that no history can show."""
+    """The anomalies of ``--never``, each once.  Raises :class:`InputError` for one that there is not."""
     if not options:
         return ()
     from ackfsm import verify
@@ -96,8 +100,7 @@ def _never(options: Sequence[str], specification: tables.Specification) -> tuple
     showable = verify.shown_anomalies(specification)
     for name in names:
         if name not in showable:
-            why = f"a history does not show {name}" if name in set(Anomaly) else f"there is no anomaly {quoted(name)}"
-            raise InputError(f"--never: {why}; it is one of {', '.join(showable)}")
+            raise InputError(f"--never: there is no anomaly {quoted(name)}; it is one of {', '.join(showable)}")
     return tuple(dict.fromkeys(map(Anomaly, names)))
 
 

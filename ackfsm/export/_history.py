@@ -8,9 +8,9 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from ackfsm.explore import Step, Witness
-from ackfsm.network import Index
+from ackfsm.network import Index, Instance
 from ackfsm.tables import Event, Lane, Specification
-from ackfsm.terms import Configuration, Fault, InputError
+from ackfsm.terms import Anomaly, Configuration, Fault, InputError
 
 __all__ = ["run_history", "witness_history"]
 
@@ -30,6 +30,17 @@ _PROCESS = {
 _SESSION_OF = {"transaction": _PRODUCER, "consumer_transaction": _CONSUMER}
 """Whose transaction a machine follows."""
 
+_WAITS = {
+    "blocked_send": (_PRODUCER, "send"),
+    "blocked_acknowledge": (_CONSUMER, "acknowledge"),
+    "open_transaction": (_PRODUCER, "commit"),
+    "open_consumer_transaction": (_CONSUMER, "commit"),
+}
+"""The machines of ``stuck`` that follow a call: whose it is, and which."""
+
+_IN_FLIGHT = "in_flight"
+_DRAINED = {"process": "broker", "event": "drained", "queue": _QUEUE}
+
 _SENDS = frozenset({"send", "resend"})
 _NEMESIS = "nemesis"
 
@@ -47,22 +58,32 @@ def witness_history(specification: Specification, witness: Witness) -> str:
         witness.network.configuration,
         witness.steps,
         at_rest=witness.at_rest,
+        stuck_of=witness.network.bounds.messages if witness.anomaly == Anomaly.STUCK else 0,
         note=" ".join(witness.ending),
     )
 
 
-def run_history(
-    specification: Specification, configuration: Configuration, steps: Iterable[Step], *, at_rest: bool, note: str = ""
+def run_history(  # noqa: PLR0913 - what is written, and how it ends
+    specification: Specification,
+    configuration: Configuration,
+    steps: Iterable[Step],
+    *,
+    at_rest: bool,
+    stuck_of: int = 0,
+    note: str = "",
 ) -> str:
     """``steps`` as lines of JSON, header first, as ``ackfsm verify`` reads them.
 
     A step leaves the line that ``spec/events.yaml`` gives its event; what no recorder sees leaves none.  A run that
-    ends ``at_rest`` ends with ``drained``.
+    ends ``at_rest`` ends with ``drained``; where it is asked what is stuck, of so many messages, with the calls that
+    wait and with how many are in flight for ever, which leaves open what became of these.
     """
     recorder = _Recorder(specification, configuration)
     lines = [line for step in steps for line in recorder.lines(step)]
-    if at_rest:
-        lines.append({"process": "broker", "event": "drained", "queue": _QUEUE})
+    if at_rest and stuck_of:
+        lines += recorder.stuck(stuck_of)
+    elif at_rest:
+        lines.append(_DRAINED)
     header = {"ackfsm_history": 1, "config": configuration.as_dict(), "note": note}
     timed = [{"t": number * _BETWEEN_LINES, **line} for number, line in enumerate(lines, start=1)]
     return "".join(f"{json.dumps(line, ensure_ascii=False)}\n" for line in (header, *timed))
@@ -78,6 +99,8 @@ class _Recorder:
         self._delivery_mode = configuration.delivery_mode.value
         self._ended: Counter[str] = Counter()
         self._open_faults: set[tuple[str, int]] = set()
+        self._stuck: dict[str, tuple[Instance, str]] = {}
+        self._sent: set[str] = set()
 
     def lines(self, step: Step) -> Iterator[dict[str, Any]]:
         """What the step leaves."""
@@ -92,6 +115,27 @@ class _Recorder:
             self._open_faults.add((event.name, consumer))
             yield {"process": _NEMESIS, "event": "fault", "fault": event.name}
         self._ended.update(_transactions_ended(step))
+        self._stuck |= {
+            change.instance.label: (change.instance, change.row.target)
+            for change in step.changes
+            if change.instance.anomaly == Anomaly.STUCK
+        }
+
+    def stuck(self, messages: int) -> Iterator[dict[str, Any]]:
+        """The calls that wait, those among them that never began to send, and what is left in the queue."""
+        left = [instance for instance, state in self._stuck.values() if state in instance.marked_at_rest]
+        for instance in left:
+            name = instance.fsm.name
+            if name in _WAITS:
+                process, call = _WAITS[name]
+                who = process.format(instance.consumer or 1)
+                line = {"process": who, "event": "waiting", "session": who, "error": call, "queue": _QUEUE}
+                yield line | ({"message": f"m{instance.index[0]}"} if instance.index else {})
+        unsent = {f"m{number}" for number in range(1, messages + 1)} - self._sent
+        for message in sorted(unsent):
+            yield {"process": _PRODUCER, "event": "waiting", "error": "send", "queue": _QUEUE, "message": message}
+        flying = sum(instance.fsm.name == _IN_FLIGHT for instance in left)
+        yield {**_DRAINED, "event": "depth", "position": 0, "delivery_count": flying}
 
     def _line(self, event: Event, index: Index, consumer: int) -> dict[str, Any]:
         process = _PROCESS[event.lane].format(consumer)
@@ -103,6 +147,7 @@ class _Recorder:
         if index:
             line |= {"queue": _QUEUE, "message": f"m{index[0]}"}
         if event.line["event"] in _SENDS:
+            self._sent.add(line["message"])
             line["delivery_mode"] = self._delivery_mode
         return line
 

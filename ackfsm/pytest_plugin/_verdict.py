@@ -104,7 +104,7 @@ def _verify(trial: Trial, *, strictly: bool) -> _Verdict:
     configurations = trial.configurations or {trial.broker.configuration}
     findings = _examined(trial, min(configurations, key=repr))
     result = verify.judge(findings, {}, guarantees=trial.broker.specification.guarantees)
-    forbidden = _forbidden(trial, configurations)
+    forbidden = _forbidden(trial, configurations, consumers=1 + findings.given_back_beside)
     unknown = [each for each in forbidden if each in findings.anomalies and findings.anomalies[each].unknown]
     if strictly and unknown:
         raise InputError(f"{unknown[0]} cannot be decided: {shown(str(findings.anomalies[unknown[0]].unknown))}")
@@ -125,10 +125,10 @@ def _drain(trial: Trial) -> None:
         raise InputError(f"the history cannot be verified: {shown(str(error))}") from None
 
 
-def _forbidden(trial: Trial, configurations: Collection[Configuration]) -> dict[Anomaly, str]:
-    """The forbidden anomalies, each with the reason."""
+def _forbidden(trial: Trial, configurations: Collection[Configuration], consumers: int) -> dict[Anomaly, str]:
+    """The forbidden anomalies, each with the reason, where so many consumers of a queue have to do with each other."""
     specification, selection = trial.broker.specification, trial.fault_run.selection
-    promises = [specification.promised_absent(configuration) for configuration in configurations]
+    promises = [specification.promised_absent(configuration, consumers=consumers) for configuration in configurations]
     absent = [anomaly for anomaly in promises[0] if all(anomaly in each for each in promises)]
     reasons = {anomaly: f"the configuration promises that {promises[0][anomaly].because}" for anomaly in absent}
     return reasons | dict.fromkeys(selection.never if selection is not None else (), "the test says never")

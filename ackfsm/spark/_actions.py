@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from pyspark.sql import DataFrame, Window
+from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as sf
 
 from ackfsm.spark._covering import before, first_covering
+from ackfsm.spark._observe import MOMENT
+from ackfsm.spark._victims import told_faults
 from ackfsm.verify._actions import CONSUMER_FAULTS, RECOVERING
 
 __all__ = ["closed_early", "competing_consumer_failed", "redelivered_after_recover"]
@@ -64,16 +66,26 @@ def _owed_since(mine: DataFrame) -> DataFrame:
 def competing_consumer_failed(events: DataFrame) -> DataFrame:
     """One row if a process was delivered from a queue after the session of another process consuming from it broke.
 
-    A session breaks with its own ``close`` that has an ``error``, or with a fault of some consumer.
+    A session breaks with its own ``close`` that has an ``error``, or with a fault that may be of this consumer.
     """
     consumers = events.where("event = 'delivered'").groupBy("queue", "process").agg(sf.max("at").alias("last_at"))
     breaks = events.where(_BROKEN).groupBy("process").agg(sf.min("at").alias("broke_at"))
-    faults = events.where((sf.col("event") == "fault") & sf.col("fault").isin(*CONSUMER_FAULTS))
-    first = faults.agg(sf.min("at").alias("fault_at"))
-    broken = consumers.join(breaks, "process", "left").crossJoin(sf.broadcast(first))
-    one = broken.select("queue", "process", sf.least("broke_at", "fault_at").alias("end_at"))
+    told = [each for each in told_faults(events, CONSUMER_FAULTS, "event = 'delivered'") if not each.repairs]
+    of_all = min((each.moment for each in told if not each.victims), default=None)
+    mine: dict[int, tuple[int, ...]] = {}
+    for each in told:
+        mine |= {victim: min(each.moment, mine.get(victim, each.moment)) for victim in each.victims}
+    hit = events.sparkSession.createDataFrame(list(mine.items()), f"process bigint, hit_at {MOMENT}")
+    broken = consumers.join(breaks, "process", "left").join(sf.broadcast(hit), "process", "left")
+    broken = broken.withColumn("fault_at", sf.lit(of_all).cast(MOMENT) if of_all is None else _moment(of_all))
+    one = broken.select("queue", "process", sf.least("broke_at", "fault_at", "hit_at").alias("end_at"))
     other = consumers.select(
         sf.col("queue").alias("its_queue"), sf.col("process").alias("its_process"), sf.col("last_at").alias("its_last")
     )
     same = sf.col("queue").eqNullSafe(sf.col("its_queue")) & (sf.col("process") != sf.col("its_process"))
     return one.join(other, same).where("its_last > end_at").select(sf.lit("")).limit(1)
+
+
+def _moment(told: tuple[int, ...]) -> Column:
+    t, line = told
+    return sf.struct(sf.lit(t).cast("bigint").alias("t"), sf.lit(line).cast("bigint").alias("line"))

@@ -16,7 +16,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 
 from ackfsm.terms import AckScope, Fault
-from ackfsm.verify._format import Event
+from ackfsm.verify._format import TELLERS, VOCABULARY, Event
 
 __all__ = ["NUMBERED", "Overview", "events_of", "is_collision_free", "kinds_of", "names_of", "overview_of"]
 
@@ -34,8 +34,11 @@ NUMBERED: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
 There is no number where the last of the names is absent.
 """
 
+_NAMING: Final = "event in ('fault', 'recovered') and coalesce(session != process or queue is not null, false)"
+"""Whether a line names the session or the queue that a fault hit."""
+
 _NAMES: Final = tuple(dict.fromkeys(name for names in NUMBERED.values() for name in names))
-_SAME_IN_ALL: Final = ("readable", "event", "fault", "scope", "transacted", "counted")
+_SAME_IN_ALL: Final = ("readable", "event", "fault", "scope", "transacted", "counted", "naming")
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,8 +50,11 @@ class Overview:
         complete: whether all rows are events.
         kinds, scopes: which events, which scopes of acknowledgements.
         faults: the kinds that were recorded, in the order of :class:`Fault`.
+        of_calls: those of one call, in the order of the vocabulary.
+        ranged: whether a line confirms a range.
         transacted: whether an event is in a transaction.
         counted: whether an event has a delivery count.
+        naming: whether a fault or its repair names a session or a queue.
     """
 
     events: int
@@ -56,8 +62,11 @@ class Overview:
     kinds: frozenset[Event]
     scopes: frozenset[AckScope]
     faults: tuple[Fault, ...]
+    of_calls: tuple[str, ...]
+    ranged: bool
     transacted: bool
     counted: bool
+    naming: bool
 
 
 def kinds_of(rows: DataFrame) -> DataFrame:
@@ -69,6 +78,7 @@ def kinds_of(rows: DataFrame) -> DataFrame:
         "scope",
         sf.col("transaction").isNotNull().alias("transacted"),
         sf.col("delivery_count").isNotNull().alias("counted"),
+        sf.expr(_NAMING).alias("naming"),
         sf.coalesce("session", "process").alias("session"),
         *(name for name in _NAMES if name != "session"),
     )
@@ -86,8 +96,11 @@ def overview_of(kinds: DataFrame) -> Overview:
         kinds=frozenset(Event(group.event) for group in events),
         scopes=frozenset(AckScope(group.scope) for group in events if group.scope is not None),
         faults=tuple(fault for fault in Fault if fault in faults),
+        of_calls=tuple(fault for fault in VOCABULARY["fault"] if fault in faults.difference(Fault)),
+        ranged=any(group.event == Event.CONFIRMED and group.scope == AckScope.UP_TO for group in events),
         transacted=any(group.transacted for group in events),
         counted=any(group.counted for group in events),
+        naming=any(group.naming for group in events),
     )
 
 
@@ -115,16 +128,22 @@ def events_of(rows: DataFrame, overview: Overview, seed: int) -> DataFrame:
     """The events among ``rows``.
 
     Returns:
-        their fields, with the numbers of :data:`NUMBERED` for names (of the process where no session is named),
-        ``errs``: whether they have an ``error``, and ``at``: their moment, the struct ``(t, line)``.
+        their fields (a ``depth`` of nothing is a ``drained``, and a ``waiting`` befell no message), with the numbers of
+        :data:`NUMBERED` for names (of the process where no session is named), ``errs``: whether they have an ``error``,
+        ``teller``: whether their process tells of others, and ``at``: their moment, the struct ``(t, line)``.
     """
     events = rows if overview.complete else rows.where("readable")
     named = events.withColumn("session", sf.coalesce("session", "process"))
     numbers = (_number(names, seed).alias(family) for family, names in NUMBERED.items())
+    empty = sf.expr("event = 'depth' and position = 0 and delivery_count = 0")
     return named.select(
-        *("t", "line", "event", "message", "redelivered", "delivery_count", "scope", "fault"),
+        *("t", "line"),
+        sf.when(empty, Event.DRAINED.value).otherwise(sf.col("event")).alias("event"),
+        sf.expr("if(event = 'waiting', null, message)").alias("message"),
+        *("redelivered", "delivery_count", "scope", "fault"),
         *numbers,
         sf.col("error").isNotNull().alias("errs"),
+        sf.col("process").isin(*TELLERS).alias("teller"),
         sf.struct("t", "line").alias("at"),
     )
 

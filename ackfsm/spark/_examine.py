@@ -22,15 +22,17 @@ from ackfsm.spark._prefetch import prefetch_overruns
 from ackfsm.spark._prepared import PreparedHistory, keep, names_in, study_of
 from ackfsm.spark._read import input_error, read_lines, unreadable_of
 from ackfsm.spark._recording import came_early, silent_of
+from ackfsm.spark._victims import impossible
 from ackfsm.tables import Property, Specification
 from ackfsm.terms import AckfsmError, Anomaly, Configuration
 from ackfsm.verify import Finding, Findings
 from ackfsm.verify._actions import ACTIONS, RECOVER, RECOVERING, TAKEN_ELSEWHERE
 from ackfsm.verify._clocks import ESTIMATED, Clocks, clocks_of
 from ackfsm.verify._counters import COUNTERS, MESSAGES
-from ackfsm.verify._examine import with_model
+from ackfsm.verify._examine import in_order, stuck_at, with_model
 from ackfsm.verify._format import Event
 from ackfsm.verify._recording import unless_early, unless_unrecorded, unless_unrecorded_again
+from ackfsm.verify._rest import SEEN_AT_REST
 from ackfsm.verify._source import Source, source_of
 from ackfsm.verify._verdict import EXAMPLES, UNCONFIGURED, undrained
 from ackfsm.verify._watch import folded_properties, needs_configuration, prefetch_of, window_of
@@ -110,6 +112,8 @@ def _examine(  # noqa: PLR0913, PLR0917 - as :func:`examine`
     parse_errors, unreadable = (0, ()) if overview.complete else unreadable_of(lines, source)
     if not overview.events:
         raise input_error(source, "it has no event")
+    if overview.naming and impossible(names.kinds):
+        raise input_error(source, "a fault names what it cannot have hit")
     clocks = Clocks() if skew == 0 else clocks_of(demands_of(rows, skew), ESTIMATED if skew is None else skew)
     skew = clocks.latest if skew is None else skew
     study = study_of(put_right(rows, clocks), overview, names, specification, configuration, kept)
@@ -118,6 +122,9 @@ def _examine(  # noqa: PLR0913, PLR0917 - as :func:`examine`
     found = _collected(_found(study))
     anomalies = _anomalies(study, found, _undrained(study, groups))
     anomalies |= _phantoms(study, anomalies.get(Anomaly.PHANTOM), clocks, skew) | _unrecorded(study, anomalies)
+    if overview.kinds.intersection(SEEN_AT_REST):
+        at_rest = stuck_at(source.path, overview.events, specification, configuration)
+        anomalies = in_order(anomalies | {Anomaly.STUCK: at_rest})
     return Findings(
         history=str(source.path),
         engine="spark",
@@ -127,6 +134,7 @@ def _examine(  # noqa: PLR0913, PLR0917 - as :func:`examine`
         parse_errors=parse_errors,
         unreadable=unreadable,
         faults=overview.faults,
+        of_calls=overview.of_calls,
         actions=tuple(action for action in ACTIONS if action in found),
         anomalies=MappingProxyType(anomalies),
         ends=MappingProxyType({name: counters.pop(name) for name in specification.guarantees.monitors}),

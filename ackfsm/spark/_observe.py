@@ -18,9 +18,12 @@ from pyspark.sql import functions as sf
 from ackfsm.spark._covering import before, first_covering, through
 from ackfsm.spark._events import Overview
 from ackfsm.spark._lives import DIRECT
+from ackfsm.spark._victims import told_faults
 from ackfsm.terms import AckScope, Fault
+from ackfsm.verify._columns import ABSENT
 from ackfsm.verify._expand import ACTS_FOR_DELIVERIES, ENDS_FOR_SENDS
 from ackfsm.verify._format import Event, Observable
+from ackfsm.verify._victims import outages_of
 
 __all__ = ["MOMENT", "closed_sends", "covering_acks", "observables"]
 
@@ -33,11 +36,18 @@ _ENDS_OF_DELIVERIES: Final = MappingProxyType({kind: ends for kind, (_, ends) in
 _EARLIER: Final = (Window.unboundedPreceding, Window.currentRow)
 
 _CRASH: Final = """
-    if(exists(crashes, crash -> crash < at and not exists(recoveries, back -> back > crash and back < at)),
+    if(exists(outages, out -> out.begin < at and coalesce(out.until > at, true) and ({hits})),
        at,
-       array_min(filter(crashes, crash -> crash > at)))
+       array_min(transform(filter(outages, out -> out.begin > at and ({hits})), out -> out.begin)))
+""".format(
+    hits="""
+    (size(out.victims) = 0 or array_contains(out.victims, process)) and coalesce(out.queue = queue, out.queue is null)
 """
+)
 """From when nobody waits for a send any more: from itself if it was made during an outage, else from the next crash."""
+
+_OUTAGES: Final = f"array<struct<begin: {MOMENT}, until: {MOMENT}, victims: array<bigint>, queue: bigint>>"
+_PLAIN_SEND: Final = "event in ('send', 'resend') and tx is null"
 
 
 def observables(mine: DataFrame, events: DataFrame, overview: Overview) -> DataFrame:
@@ -59,23 +69,25 @@ def closed_sends(mine: DataFrame, events: DataFrame, overview: Overview) -> Data
         rows of ``message``, ``session``, ``at``, ``outcome_at`` (the first outcome of its message after it) and
         ``crash_at`` (where there is no outcome: from when the crash of a producer leaves it without one).
     """
-    sends = mine.where("event in ('send', 'resend') and tx is null").select("message", "session", "at")
+    sends = mine.where(_PLAIN_SEND).select("message", "session", "process", "queue", "at")
     outcomes = mine.where(sf.col("event").isin(*_OUTCOMES)).withColumns(
         {"kind": sf.lit("outcome_at"), "cut": before("at")}
     )
     closed = first_covering(sends, outcomes, ["message"], ["outcome_at"])
+    columns = ("message", "session", "at", "outcome_at")
     if Fault.PRODUCER_CRASH not in overview.faults:
-        return closed.withColumn("crash_at", sf.lit(None).cast(MOMENT))
+        return closed.select(*columns).withColumn("crash_at", sf.lit(None).cast(MOMENT))
     crash = sf.when(sf.col("outcome_at").isNull(), sf.expr(_CRASH))
-    return closed.crossJoin(sf.broadcast(_outages(events))).select(*closed.columns, crash.alias("crash_at"))
+    return closed.crossJoin(sf.broadcast(_outages(events))).select(*columns, crash.alias("crash_at"))
 
 
 def _outages(events: DataFrame) -> DataFrame:
-    """One row: when producers crashed (``crashes``), and when they were back (``recoveries``)."""
-    return events.where(sf.col("fault") == Fault.PRODUCER_CRASH).agg(
-        sf.expr("collect_list(at) filter (where event = 'fault')").alias("crashes"),
-        sf.expr("collect_list(at) filter (where event = 'recovered')").alias("recoveries"),
-    )
+    """One row: from when to when producers were down, and which."""
+    found = [
+        (each.moment, repair and repair.moment, sorted(each.victims), None if each.queue == ABSENT else each.queue)
+        for each, repair in outages_of(told_faults(events, [Fault.PRODUCER_CRASH], _PLAIN_SEND))
+    ]
+    return events.sparkSession.createDataFrame([(found,)], f"outages {_OUTAGES}")
 
 
 def _direct(mine: DataFrame) -> DataFrame:

@@ -19,7 +19,20 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
 from ackfsm.spark._lines import EVENT_COLUMNS, PARSE_ERRORS_DDL, Lines, ddl, parse_error_row, reader, spark_names, uri
-from ackfsm.verify._format import ALWAYS, FIELDS, NAMED_MESSAGE_SCOPES, NEEDS, NOT_NEGATIVE, VOCABULARY, Kind
+from ackfsm.terms import AckScope
+from ackfsm.verify._format import (
+    ACKNOWLEDGE_TIMEOUT,
+    ALWAYS,
+    FIELDS,
+    NAMED_MESSAGE_SCOPES,
+    NEEDS,
+    NOT_NEGATIVE,
+    TELLERS,
+    VOCABULARY,
+    Call,
+    Event,
+    Kind,
+)
 from ackfsm.verify._lines import drop_invalid
 from ackfsm.verify._open import input_errors
 from ackfsm.verify._parquet import columns_of
@@ -105,6 +118,11 @@ def _broken() -> Iterator[Column]:
     for field, events in NEEDS.items():
         yield sf.col("event").isin(*events) & sf.col(field).isNull()
     yield sf.col("scope").isin(*NAMED_MESSAGE_SCOPES) & sf.col("message").isNull()
+    yield (sf.col("event") == Event.CONFIRMED) & (sf.col("scope") == AckScope.SESSION)
+    yield (sf.col("event") == Event.WAITING) & ~sf.col("error").isin(*Call)
+    yield (sf.col("event") == Event.DEPTH) & (sf.col("position") < 0)
+    timeout = (sf.col("fault") == ACKNOWLEDGE_TIMEOUT) & sf.col("process").isin(*TELLERS)
+    yield timeout & sf.col("session").isNull()
 
 
 def _damaged() -> Iterator[Column]:

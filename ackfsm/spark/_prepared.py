@@ -13,6 +13,7 @@ from ackfsm.spark._events import Overview, events_of, is_collision_free, kinds_o
 from ackfsm.spark._lives import lives, pre_aggregated
 from ackfsm.spark._marks import marks_of_suspects
 from ackfsm.spark._observe import MOMENT, closed_sends, observables
+from ackfsm.spark._spelled import spelled_out
 from ackfsm.tables import Specification
 from ackfsm.terms import Configuration
 from ackfsm.verify._fold import Machines
@@ -89,7 +90,7 @@ def study_of(  # noqa: PLR0913, PLR0917 - it gathers all that a history is studi
 ) -> PreparedHistory:
     """Look at each message of a history; what is used more than once is kept in memory until ``kept`` is closed."""
     machines = machines_of(specification, configuration)
-    events = events_of(rows, overview, names.seed)
+    events = spelled_out(events_of(rows, overview, names.seed), overview)
     sketched = keep(pre_aggregated(events, transacted=overview.transacted), kept)
     unclear = sketched.where("life is null").select("message")
     mine = (

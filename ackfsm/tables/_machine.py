@@ -11,7 +11,7 @@ from __future__ import annotations
 import dataclasses
 import operator
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from enum import StrEnum
 from types import MappingProxyType
 from typing import Any, overload
@@ -331,15 +331,22 @@ def base_state(state: str) -> str:
     return state if match is None else match["state"]
 
 
-def hold(
-    machine: Machine, fsm: Fsm, consumers: int, kinds: Mapping[str, IndexKind], *, one_session: bool = False
+def hold(  # noqa: PLR0913 - what tells consumers apart
+    machine: Machine,
+    fsm: Fsm,
+    consumers: int,
+    kinds: Mapping[str, IndexKind],
+    *,
+    local: Collection[str] = (),
+    one_session: bool = False,
 ) -> Fsm:
     """``fsm`` of ``machine`` with one state for each consumer in the place of each held one.
 
     A held state is entered with the consumer of the event.  There, what another consumer does to itself changes
     nothing, and what it would do to the message is refused: it does not have it.  ``kinds`` tells which events are
-    per consumer; those of a session are of no certain one if there is one session.  The states of a counter in which
-    its last ``up`` can be undone are held too.
+    per consumer; those of a session are of no certain one if there is one session.  The ``local`` ones happen at a
+    consumer alone, to what it has of a delivery that the broker took back: they change nothing either.  The states of a
+    counter in which its last ``up`` can be undone are held too.
     """
     undone = Counter.OPEN if machine.counter else ""
     held = {state for state in fsm.states if state in machine.held or (undone and state.endswith(undone))}
@@ -367,7 +374,8 @@ def hold(
             row = dataclasses.replace(
                 row, state=state, event=event, target=_held_target(row, state, held, holder or event.consumer)
             )
-            rows[state, event] = _with_another(row, holder, kinds[event.name])
+            to_itself = event.name in local or kinds[event.name].whole is IndexKind.SYSTEM
+            rows[state, event] = _with_another(row, holder, to_itself=to_itself)
     return Fsm(fsm.name, states, fsm.initial, alphabet, rows)
 
 
@@ -378,13 +386,13 @@ def _held_target(row: Row, state: str, held: set[str], consumer: int) -> str:
     return f"{row.target}{_AT}{consumer}" if row.target in held else row.target
 
 
-def _with_another(row: Row, holder: int, kind: IndexKind) -> Row:
+def _with_another(row: Row, holder: int, *, to_itself: bool) -> Row:
     """``row`` as it is if the event is of another consumer than the ``holder`` of its state."""
     if not holder or row.event.consumer in {0, holder} or row.event.relation is not Relation.OWN:
         return row
     if row.kind is RowKind.REFUSE:
         return row
-    stopped = RowKind.IGNORE if kind.whole is IndexKind.SYSTEM else RowKind.REFUSE
+    stopped = RowKind.IGNORE if to_itself else RowKind.REFUSE
     return dataclasses.replace(row, target=row.state, kind=stopped, because="it is with another consumer")
 
 

@@ -294,9 +294,14 @@ class Specification:
             return self.monitors[name].machine.means
         return self.properties[Anomaly(name)].means if name in self.properties else ""
 
-    def promised_absent(self, configuration: Configuration, sessions: int = 1) -> Mapping[Anomaly, Promise]:
-        """The anomalies that the configuration promises so many sessions never to happen, each with the promise."""
-        environment = self.environment(configuration, sessions=sessions)
+    def promised_absent(
+        self, configuration: Configuration, sessions: int = 1, *, consumers: int | None = None
+    ) -> Mapping[Anomaly, Promise]:
+        """The anomalies that the configuration promises never to happen, each with the promise.
+
+        That is to so many ``sessions`` with so many ``consumers`` in all, one each if they are not given.
+        """
+        environment = self.environment(configuration, sessions=sessions, consumers=consumers or sessions)
         made = self.profiles[self.profile_of(configuration.profile)].promises
         last_first = (promise for promise in reversed([*self.promises.values()]) if promise.name in made)
         return {promise.absent: promise for promise in last_first if promise.when.holds(environment)}

@@ -9,8 +9,17 @@ from ackfsm.verify._arrays import Ints
 from ackfsm.verify._columns import Events
 from ackfsm.verify._format import VOCABULARY, Event
 from ackfsm.verify._joins import NONE, distinct_pairs, last_before
+from ackfsm.verify._victims import told_faults
 
-__all__ = ["ACTIONS", "CONSUMER_FAULTS", "RECOVER", "RECOVERING", "TAKEN_ELSEWHERE", "inferred_actions"]
+__all__ = [
+    "ACTIONS",
+    "CONSUMER_FAULTS",
+    "RECOVER",
+    "RECOVERING",
+    "TAKEN_ELSEWHERE",
+    "given_back_beside",
+    "inferred_actions",
+]
 
 RECOVER = "recover"
 """The application recovers its session, rolls back (or its commit is rolled back), or closes it of its own will."""
@@ -27,7 +36,7 @@ TAKEN_ELSEWHERE = "taken_elsewhere"
 ACTIONS = (RECOVER, TAKEN_ELSEWHERE)
 
 CONSUMER_FAULTS = (Fault.CONSUMER_CRASH, Fault.CONSUMER_LINK_LOSS)
-"""The faults that break the session of some consumer, of which a history does not say."""
+"""The faults that break the session of some consumer: of any, unless their lines name it."""
 
 
 def inferred_actions(events: Events) -> tuple[str, ...]:
@@ -83,6 +92,45 @@ def _owed_since(events: Events) -> Ints:
     return since
 
 
+def given_back_beside(events: Events, *, thrown: bool) -> bool:
+    """Whether a session gave back what it had, or may have had, between two deliveries of another one from its queue.
+
+    That is where it was recovered, rolled back or closed, or, if ``thrown``, where its listener threw.  What it had
+    prefetched and never seen then goes to the other one.  A session that neither sent nor was delivered anything may
+    have consumed from any queue.
+    """
+    ends = np.setdiff1d(events.places(*RECOVERING, *([Event.FAILED] if thrown else [])), _broken(events))
+    deliveries = events.places(Event.DELIVERED)
+    queue, session, last = distinct_pairs(events.queue[deliveries] + 1, events.session[deliveries] + 1)
+    *_, from_end = distinct_pairs(events.queue[deliveries[::-1]] + 1, events.session[deliveries[::-1]] + 1)
+    first, last = deliveries[::-1][from_end], deliveries[last]
+    busy = np.union1d(session, events.session[events.places(*_SENDS)] + 1)
+    of_silent = ends[~np.isin(events.session[ends] + 1, busy)]
+    if (_going_on(np.zeros_like(queue), first, last, np.zeros_like(of_silent), of_silent) > 0).any():
+        return True
+    own, by = _pairs_of(session, events.session[ends] + 1)
+    at = ends[by]
+    others = _going_on(queue, first, last, queue[own], at) - ((first[own] < at) & (at < last[own]))
+    return bool((others > 0).any())
+
+
+def _pairs_of(values: Ints, wanted: Ints) -> tuple[Ints, Ints]:
+    """Where ``values`` has each of the ``wanted``: places in both, one pair for each."""
+    order = np.argsort(values, kind="stable")
+    begin, end = (np.searchsorted(values[order], wanted, side) for side in ("left", "right"))
+    number = end - begin
+    nth = np.arange(number.sum()) - np.repeat(np.cumsum(number) - number, number)
+    return order[np.repeat(begin, number) + nth], np.repeat(np.arange(len(wanted)), number)
+
+
+def _going_on(queue: Ints, first: Ints, last: Ints, of: Ints, at: Ints) -> Ints:
+    """How many spans of the queue ``of`` have ``at`` inside; one is from ``first`` to ``last`` in each ``queue``."""
+    width = np.int64(max(last.max(initial=0), at.max(initial=0)) + 1)
+    begun = np.searchsorted(np.sort(queue * width + first), of * width + at, "left")
+    ended = np.searchsorted(np.sort(queue * width + last), of * width + at, "right")
+    return np.asarray(begun - ended)
+
+
 def _taken_elsewhere(events: Events) -> bool:
     """Whether a process was delivered from a queue after the session of another process that consumed from it broke."""
     deliveries = events.places(Event.DELIVERED)
@@ -105,11 +153,14 @@ def _last_of_others(queue: Ints, last: Ints) -> Ints:
 
 
 def _breaks(events: Events) -> Ints:
-    """When a session of each process first broke: its own ``close`` with an ``error``, or a fault of any consumer."""
+    """When a session of each process first broke: its own ``close`` with an ``error``, or a fault that may be its."""
     broken = _broken(events)[::-1]
     first = np.full(events.count_of("process"), len(events), np.int64)
     first[events.process[broken]] = broken  # the last assignment wins
-    return np.minimum(first, _first_fault(events))
+    for fault in told_faults(events, _faults(events), events.places(Event.DELIVERED)):
+        whose = sorted(fault.victims) or slice(None)
+        first[whose] = np.minimum(first[whose], fault.moment[0])
+    return first
 
 
 def _broken(events: Events) -> Ints:
@@ -117,7 +168,7 @@ def _broken(events: Events) -> Ints:
     return np.asarray(closes[events.errs[closes] == 1])
 
 
-def _first_fault(events: Events) -> int:
+def _faults(events: Events) -> Ints:
     faults = events.places(Event.FAULT)
     kinds = [VOCABULARY["fault"].index(fault) for fault in CONSUMER_FAULTS]
-    return int(min(faults[np.isin(events.fault[faults], kinds)], default=len(events)))
+    return np.asarray(faults[np.isin(events.fault[faults], kinds)])

@@ -14,9 +14,21 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ackfsm.terms import AckScope
 from ackfsm.text import quoted
 from ackfsm.verify._arrays import Ints, Mask
-from ackfsm.verify._format import ALWAYS, EVENTS, NAMED_MESSAGE_SCOPES, NEEDS, NOT_NEGATIVE, VOCABULARY
+from ackfsm.verify._format import (
+    ACKNOWLEDGE_TIMEOUT,
+    ALWAYS,
+    EVENTS,
+    NAMED_MESSAGE_SCOPES,
+    NEEDS,
+    NOT_NEGATIVE,
+    TELLERS,
+    VOCABULARY,
+    Call,
+    Event,
+)
 
 __all__ = ["Found", "check", "codes"]
 
@@ -83,6 +95,15 @@ def _rules(events: pa.RecordBatch) -> Iterator[Rule]:
         yield Rule(needed & _absent(events, field), f"{{event}} needs `{field}`")
     named = np.isin(codes(events, "scope"), [VOCABULARY["scope"].index(scope) for scope in NAMED_MESSAGE_SCOPES])
     yield Rule(named & _absent(events, "message"), "the scope {scope} needs `message`")
+    whole = codes(events, "scope") == VOCABULARY["scope"].index(AckScope.SESSION)
+    yield Rule(whole & (event == EVENTS.index(Event.CONFIRMED)), "confirmed has the scope message or up_to")
+    waiting, depth = (event == EVENTS.index(each) for each in (Event.WAITING, Event.DEPTH))
+    called = np.asarray(pc.is_in(events["error"], value_set=pa.array([*Call], pa.string())))
+    yield Rule(waiting & ~called, f"there is no call {{error!r}}; it is one of {', '.join(Call)}")
+    yield Rule(depth & (np.asarray(events["position"].fill_null(0)) < 0), "`position` is negative ({position})")
+    told = np.asarray(pc.is_in(events["process"], value_set=pa.array(TELLERS, pa.string())))
+    timeout = codes(events, "fault") == VOCABULARY["fault"].index(ACKNOWLEDGE_TIMEOUT)
+    yield Rule(timeout & told & _absent(events, "session"), "acknowledge_timeout needs the `session` that called")
 
 
 def _absent(events: pa.RecordBatch, field: str) -> Mask:

@@ -300,7 +300,7 @@ def _all_events(table: pa.Table, coded: dict[str, tuple[Any, pa.Array]], numbers
     }
     for field, needing in NEEDS.items():
         needed = np.array([event in needing for event in EVENTS])[numbers["event"]]
-        if (needed & absent[field]).any():
+        if (needed & absent[field] if field in absent else needed).any():
             return False
     named = np.array([*(scope in NAMED_MESSAGE_SCOPES for scope in VOCABULARY["scope"]), False])
     return not (named[numbers["scope"]] & absent["message"]).any()

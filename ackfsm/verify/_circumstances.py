@@ -11,9 +11,10 @@ import numpy as np
 from ackfsm.terms import Fault
 from ackfsm.verify._arrays import Ints
 from ackfsm.verify._columns import ABSENT, Events
-from ackfsm.verify._format import EVENTS, VOCABULARY, Event
+from ackfsm.verify._format import ACKNOWLEDGE_TIMEOUT, EVENTS, Event
 from ackfsm.verify._joins import distinct_pairs
 from ackfsm.verify._signs import BROKEN
+from ackfsm.verify._victims import repaired_at, told_faults
 
 __all__ = ["EFFECT", "Circumstance", "circumstances"]
 
@@ -29,8 +30,6 @@ OF_CONSUMERS: Final = frozenset({Fault.CONSUMER_CRASH, Fault.CONSUMER_LINK_LOSS}
 OF_PRODUCERS: Final = frozenset({Fault.PRODUCER_CRASH, Fault.PRODUCER_LINK_LOSS})
 
 GIVING_BACK: Final = (Event.CLOSE, Event.RECOVER, Event.ROLLBACK, Event.ROLLED_BACK)
-
-_NOT_CLIENTS: Final = ("nemesis", "broker")
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,30 +73,32 @@ def _ends(events: Events, low: Ints, high: Ints) -> Iterator[Circumstance]:
 
 
 def _faults(events: Events) -> Iterator[Circumstance]:
-    rows, repairs = events.places(Event.FAULT), events.places(Event.RECOVERED)
-    clients = _Clients(events) if len(rows) else None
-    for row in rows.tolist():
-        fault = Fault(VOCABULARY["fault"][events.fault[row]])
-        if fault in OF_MESSAGES or clients is None:
+    """What faults befell; an answer that did not come may have gone with its connection."""
+    told = told_faults(events, events.places(Event.FAULT, Event.RECOVERED))
+    repairs = repaired_at(told)
+    clients = _Clients(events) if told else None
+    for each in told:
+        timed_out = each.fault == ACKNOWLEDGE_TIMEOUT
+        fault = Fault.CONSUMER_LINK_LOSS if timed_out else Fault(each.fault)
+        if each.repairs or fault in OF_MESSAGES or clients is None:
             continue
-        named = clients.named(row)
-        low, repaired = int(events.t[row]), _repaired(events, row, repairs)
+        row = each.moment[0]
+        low = int(events.t[row])
+        repaired = int(events.t[repairs[each].moment[0]]) if each in repairs else low + EFFECT
         of_clients = fault in OF_CONSUMERS | OF_PRODUCERS
+        certain = each.victims if of_clients and not timed_out else frozenset()
+        suspected = (
+            each.victims or clients.suspected(fault, low, repaired) if of_clients and not certain else frozenset()
+        )
         yield Circumstance(
             row=row,
             kind=fault.value,
             low=low,
             high=max(repaired, low + EFFECT),
-            hit=named if of_clients else frozenset(),
-            suspected=clients.suspected(fault, low, repaired) if of_clients and not named else frozenset(),
-            queue=int(events.queue[row]),
+            hit=certain,
+            suspected=suspected,
+            queue=each.queue,
         )
-
-
-def _repaired(events: Events, row: int, repairs: Ints) -> int:
-    """When the fault of ``row`` was repaired; if nobody says so, when it has had its effect."""
-    its = repairs[(repairs > row) & (events.fault[repairs] == events.fault[row])]
-    return int(events.t[its[0]]) if len(its) else int(events.t[row]) + EFFECT
 
 
 class _Clients:
@@ -105,24 +106,12 @@ class _Clients:
 
     def __init__(self, events: Events) -> None:
         self._events = events
-        names = events.names["process"].to_pylist()
-        self._others = frozenset(number for number, name in enumerate(names) if name in _NOT_CLIENTS)
-        self._of_session: dict[int, set[int]] = {}
         order = np.argsort(events.process, kind="stable")
-        sessions, processes, _ = distinct_pairs(events.session + 1, events.process)
-        for session, process in zip((sessions - 1).tolist(), processes.tolist(), strict=True):
-            self._of_session.setdefault(session, set()).add(process)
         sends, deliveries = events.places(Event.SEND, Event.RESEND), events.places(Event.DELIVERED)
         self._producers = frozenset(np.unique(events.process[sends]).tolist())
         self._consumers = frozenset(np.unique(events.process[deliveries]).tolist())
         self._changed = self._changes(order)
         self._silent = self._last_rows(order)
-
-    def named(self, row: int) -> frozenset[int]:
-        """The clients that the line of a fault names, by ``process`` or ``session``."""
-        process, session = int(self._events.process[row]), int(self._events.session[row])
-        by_session = self._of_session.get(session, set()) - self._others if session != ABSENT else set()
-        return frozenset(by_session if process in self._others else {process})
 
     def suspected(self, fault: Fault, low: int, high: int) -> frozenset[int]:
         """The clients that a fault may have hit.

@@ -71,9 +71,13 @@ class Events:
         return np.flatnonzero(wanted[self.event])
 
     def faults(self) -> tuple[Fault, ...]:
-        """The kinds of faults that were recorded, in the order of :class:`Fault`."""
+        """The kinds of faults that were recorded, in the order of :class:`Fault`; without those of one call."""
+        return tuple(fault for fault in Fault if fault in self.told_faults())
+
+    def told_faults(self) -> tuple[str, ...]:
+        """All kinds of faults that were recorded, in the order of the vocabulary."""
         seen = np.unique(self.fault[self.places(Event.FAULT)])
-        return tuple(Fault(VOCABULARY["fault"][code]) for code in seen.tolist())
+        return tuple(VOCABULARY["fault"][code] for code in seen.tolist())
 
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
@@ -88,9 +92,14 @@ class Encoded:
 
 
 def encode(batch: pa.RecordBatch, lines: Ints) -> Encoded:
-    """Encode one record batch of :data:`SCHEMA` whose rows are all events, with the number of the line of each."""
+    """Encode one record batch of :data:`SCHEMA` whose rows are all events, with the number of the line of each.
+
+    A ``depth`` of nothing is a ``drained``.
+    """
     sessions = pc.coalesce(batch["session"], batch["process"])
     text = {name: sessions if name == "session" else batch[name] for name in _NAMED}
+    waiting = pc.equal(batch["event"], Event.WAITING.value)
+    text["message"] = pc.if_else(waiting, None, batch["message"])  # that a call waits for it is nothing that befell it
     numbers = {
         "t": np.asarray(batch["t"]),
         **{name: codes(batch, name) for name in VOCABULARY},
@@ -99,6 +108,9 @@ def encode(batch: pa.RecordBatch, lines: Ints) -> Encoded:
         "errs": np.asarray(batch["error"].is_valid().cast(pa.int8())),
         "line": lines,
     }
+    empty = (numbers["event"] == EVENTS.index(Event.DEPTH)) & (numbers["delivery_count"] == 0)
+    empty &= np.asarray(batch["position"].fill_null(ABSENT)) == 0
+    numbers["event"] = np.where(empty, np.int8(EVENTS.index(Event.DRAINED)), numbers["event"])
     return Encoded(numbers, {name: column.dictionary_encode() for name, column in text.items()})
 
 

@@ -24,7 +24,7 @@ from ackfsm.verify._observer import Observer, States, TooManyStatesError
 from ackfsm.verify._quiescence import Quiescence
 from ackfsm.verify._signs import AT_REST, CIRCUMSTANCES, Sign, of_consumer
 
-__all__ = ["Conformance", "Decision", "conformance"]
+__all__ = ["Conformance", "Decision", "acknowledges_by_library", "conformance"]
 
 _MOST_CONSUMERS: Final = 4
 """More of them in one life make a network that no search ends in."""
@@ -35,6 +35,13 @@ _MOST_FOLLOWED: Final = 200
 
 _BY_THE_LIBRARY: Final = ("acks_automatically", "acks_before_delivery", "acks_lazily", "settled_on_dispatch")
 """Conditions under which no call of the application acknowledges: what is written of it is near the moment only."""
+
+
+def acknowledges_by_library(specification: Specification, configuration: Configuration) -> bool:
+    """Whether no call of the application acknowledges."""
+    environment = specification.environment(configuration)
+    return any(specification.conditions[name].holds(environment) for name in _BY_THE_LIBRARY)
+
 
 _JOURNAL: Final = (Event.JOURNAL_WRITTEN, Event.JOURNAL_SYNCED)
 
@@ -208,7 +215,7 @@ class Judge:
         self._configuration = configuration
         self._untold = untold
         environment = specification.environment(configuration)
-        self._by_library = any(specification.conditions[name].holds(environment) for name in _BY_THE_LIBRARY)
+        self._by_library = acknowledges_by_library(specification, configuration)
         self._transacted = specification.conditions["transacted"].holds(environment)
         self._networks: dict[tuple[Configuration, int], States] = {}
         self._observers: dict[tuple[Configuration, int, frozenset[str]], Observer] = {}

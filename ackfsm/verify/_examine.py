@@ -12,27 +12,29 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ackfsm.tables import Specification
-from ackfsm.terms import Anomaly, Configuration, Fault
-from ackfsm.verify._actions import inferred_actions
+from ackfsm.terms import Anomaly, Configuration, Fault, ListenerException
+from ackfsm.verify._actions import given_back_beside, inferred_actions
 from ackfsm.verify._arrays import Ints, States
 from ackfsm.verify._clocks import Clocks, aligned
 from ackfsm.verify._columns import Events
-from ackfsm.verify._conformance import Conformance, conformance
+from ackfsm.verify._conformance import Conformance, acknowledges_by_library, conformance
 from ackfsm.verify._count import count_regressions, over_delivered, reordered, torn_transactions, window_overruns
 from ackfsm.verify._counters import COUNTERS, MESSAGES
 from ackfsm.verify._expand import Stream, expand
 from ackfsm.verify._explain import Explained, Explainer, Explanation
 from ackfsm.verify._fold import Machines, fold
-from ackfsm.verify._format import Event
+from ackfsm.verify._format import ACKNOWLEDGE_TIMEOUT, Event
 from ackfsm.verify._prefetch import prefetch_overruns
 from ackfsm.verify._quiescence import Quiescence, quiescence_of
 from ackfsm.verify._read import History, read
 from ackfsm.verify._recording import came_early, silent_of, unless_early, unless_unrecorded, unless_unrecorded_again
+from ackfsm.verify._rest import stuck
 from ackfsm.verify._sends import Sends, sends_of
+from ackfsm.verify._spelled import spelled_out
 from ackfsm.verify._verdict import EXAMPLES, UNCONFIGURED, Finding, Findings, undrained
 from ackfsm.verify._watch import folded_properties, machines_of, needs_configuration, prefetch_of, window_of
 
-__all__ = ["Examined", "examine", "examined", "shown_anomalies", "with_model"]
+__all__ = ["Examined", "examine", "examined", "in_order", "shown_anomalies", "stuck_at", "with_model"]
 
 _NOTHING: Ints = np.empty(0, np.int64)
 
@@ -98,7 +100,7 @@ def examine(  # noqa: PLR0913 - what is examined, and how
         hold: whether to hold each message to the model; not where sessions have modes that no header tells.
     """
     events, clocks = aligned(history.events, skew)
-    return examined(
+    findings = examined(
         dataclasses.replace(history, events=events),
         specification,
         configuration,
@@ -107,6 +109,10 @@ def examine(  # noqa: PLR0913 - what is examined, and how
         tells_processed=tells_processed,
         hold=hold,
     ).findings
+    if not history.remarks:
+        return findings
+    stuck_ = {Anomaly.STUCK: stuck_in(history, specification, configuration)}
+    return dataclasses.replace(findings, anomalies=MappingProxyType(in_order({**findings.anomalies, **stuck_})))
 
 
 def examined(  # noqa: PLR0913 - what is examined, and how
@@ -120,7 +126,8 @@ def examined(  # noqa: PLR0913 - what is examined, and how
     hold: bool = True,
 ) -> Examined:
     """As :func:`examine`, of events in the order of clocks that were put right as ``clocks`` says."""
-    events = history.events
+    recorded = history.events
+    events = spelled_out(recorded)
     this = _Examination(events, sends_of(events), quiescence_of(events), specification, configuration)
     machines, stream = machines_of(specification, configuration), expand(events, this.sends)
     states = _final_states(machines, stream, events.count_of("message"))
@@ -149,11 +156,12 @@ def examined(  # noqa: PLR0913 - what is examined, and how
         history=str(history.path),
         engine="local",
         configuration=configuration,
-        events=len(events),
+        events=len(recorded),
         messages=counts.pop(MESSAGES),
         parse_errors=history.unreadable_count,
         unreadable=history.unreadable,
         faults=events.faults(),
+        of_calls=tuple(fault for fault in events.told_faults() if fault not in set(Fault)),
         actions=inferred_actions(events),
         anomalies=MappingProxyType(counted),
         ends=MappingProxyType({name: counts.pop(name) for name in ends}),
@@ -162,6 +170,8 @@ def examined(  # noqa: PLR0913 - what is examined, and how
         offsets=clocks.offsets,
         explanation=explanation,
         broken=_broken_connections(events) if configuration else (),
+        given_back_beside=configuration is not None
+        and given_back_beside(events, thrown=configuration.listener_exception is ListenerException.REDELIVER),
     )
     of_messages: dict[Anomaly, Ints] = {
         name: count.codes for name, count in anomalies.items() if name is not Anomaly.TORN_TRANSACTION
@@ -169,8 +179,34 @@ def examined(  # noqa: PLR0913 - what is examined, and how
     return Examined(findings, events, MappingProxyType(of_messages), decided)
 
 
+def in_order(findings: Mapping[Anomaly, Finding]) -> dict[Anomaly, Finding]:
+    """``findings`` in the order of :class:`Anomaly`."""
+    return {anomaly: findings[anomaly] for anomaly in Anomaly if anomaly in findings}
+
+
+def stuck_in(history: History, specification: Specification, configuration: Configuration | None) -> Finding:
+    """How much is ``stuck`` as far as the history tells (:func:`ackfsm.verify._rest.stuck`)."""
+    return stuck(
+        history.events,
+        history.remarks,
+        by_library=configuration is not None and acknowledges_by_library(specification, configuration),
+        needs_every_line=specification.properties[Anomaly.STUCK].needs_every_line,
+    )
+
+
 _MOST_EVENTS = 50_000_000
 """More of them do not fit into one process."""
+
+
+def stuck_at(
+    path: str | Path, events: int, specification: Specification, configuration: Configuration | None
+) -> Finding:
+    """How much of the history at ``path`` is ``stuck``, which is told in this process; unknown with too many events."""
+    if events <= _MOST_EVENTS:
+        return stuck_in(read(path), specification, configuration)
+    why = f"in a history of more than {_MOST_EVENTS:,} events no engine looks for it yet"
+    every_line = specification.properties[Anomaly.STUCK].needs_every_line
+    return Finding(anomaly=Anomaly.STUCK, found=0, unknown=why, needs_every_line=every_line, examples=())
 
 
 def with_model(findings: Findings, path: str | Path, specification: Specification) -> Findings:
@@ -184,7 +220,9 @@ def with_model(findings: Findings, path: str | Path, specification: Specificatio
         why = f"a history of more than {_MOST_EVENTS:,} events is held to it by no engine yet"
         undecided = Explanation(messages=0, lives=0, states=0, contradicted=0, unnamed=0, examples=(), undecided={})
         return dataclasses.replace(
-            findings, explanation=dataclasses.replace(undecided, undecided={why: findings.messages})
+            findings,
+            explanation=dataclasses.replace(undecided, undecided={why: findings.messages}),
+            given_back_beside=True,
         )
     held = examine(read(path), specification, findings.configuration, skew=findings.skew)
     anomalies = {
@@ -202,6 +240,7 @@ def with_model(findings: Findings, path: str | Path, specification: Specificatio
         anomalies=MappingProxyType(anomalies),
         explanation=held.explanation,
         broken=held.broken,
+        given_back_beside=held.given_back_beside,
     )
 
 
@@ -221,14 +260,17 @@ def _open_ends(this: _Examination, counts: Mapping[Anomaly, _Count]) -> frozense
 
 
 def _broken_connections(events: Events) -> tuple[Fault, ...]:
-    """The faults that a ``close`` with an ``error`` tells of, by who had the connection."""
+    """The faults that a ``close`` with an ``error`` tells of, by who had it, or an answer that is missing."""
     closes = events.places(Event.CLOSE)
     broken = np.unique(events.process[closes[events.errs[closes] == 1]])
     sides = {
         Fault.PRODUCER_LINK_LOSS: events.places(Event.SEND, Event.RESEND),
         Fault.CONSUMER_LINK_LOSS: events.places(Event.DELIVERED),
     }
-    return tuple(fault for fault, rows in sides.items() if np.isin(broken, events.process[rows]).any())
+    seen = {fault for fault, rows in sides.items() if np.isin(broken, events.process[rows]).any()}
+    if ACKNOWLEDGE_TIMEOUT in events.told_faults():
+        seen.add(Fault.CONSUMER_LINK_LOSS)
+    return tuple(fault for fault in sides if fault in seen)
 
 
 def _conformance(this: _Examination, configuration: Configuration, skew: int, *, tells_processed: bool) -> Conformance:
@@ -332,7 +374,7 @@ def _unrecorded(
 
 def shown_anomalies(specification: Specification) -> tuple[Anomaly, ...]:
     """What a history can show."""
-    counted = folded_properties(specification).keys() | _COUNTS.keys()
+    counted = folded_properties(specification).keys() | _COUNTS.keys() | {Anomaly.STUCK}
     return tuple(anomaly for anomaly in Anomaly if anomaly in counted)
 
 

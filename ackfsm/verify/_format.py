@@ -13,6 +13,7 @@ from types import MappingProxyType
 from ackfsm.terms import AckScope, DeliveryMode, Fault
 
 __all__ = [
+    "ACKNOWLEDGE_TIMEOUT",
     "ALWAYS",
     "EVENTS",
     "FIELDS",
@@ -22,8 +23,10 @@ __all__ = [
     "NOT_NEGATIVE",
     "OBSERVABLES",
     "OBSERVED_AS",
+    "TELLERS",
     "VERSION",
     "VOCABULARY",
+    "Call",
     "Event",
     "Kind",
     "Observable",
@@ -94,6 +97,20 @@ class Event(StrEnum):
     DRAINED = "drained"
     JOURNAL_WRITTEN = "journal_written"
     JOURNAL_SYNCED = "journal_synced"
+    WAITING = "waiting"
+    DEPTH = "depth"
+
+
+class Call(StrEnum):
+    """A call that may be waiting; the ``error`` of a ``waiting`` says which."""
+
+    SEND = "send"
+    ACKNOWLEDGE = "acknowledge"
+    COMMIT = "commit"
+    ROLLBACK = "rollback"
+    RECOVER = "recover"
+    CLOSE = "close"
+    RECEIVE = "receive"
 
 
 EVENTS = tuple(Event)
@@ -126,9 +143,18 @@ NEEDS: Mapping[str, tuple[Event, ...]] = MappingProxyType(
         "scope": (Event.ACKNOWLEDGE, Event.ACKNOWLEDGED, Event.ACK_IN_DOUBT),
         "transaction": _OF_A_TRANSACTION,
         "fault": (Event.FAULT, Event.RECOVERED),
+        "error": (Event.WAITING,),
+        "position": (Event.DEPTH,),
+        "delivery_count": (Event.DEPTH,),
     }
 )
 """Which events need a field, beside those that every event needs (:data:`ALWAYS`)."""
+
+TELLERS = ("nemesis", "broker")
+"""The processes that tell of others."""
+
+ACKNOWLEDGE_TIMEOUT = "acknowledge_timeout"
+"""A fault of one call: the answer to an acknowledgement did not come in time.  To the tables it is ``ack_in_doubt``."""
 
 NAMED_MESSAGE_SCOPES = (AckScope.UP_TO, AckScope.MESSAGE)
 """The scopes of an acknowledgement that say nothing without a ``message``."""
@@ -137,7 +163,7 @@ VOCABULARY: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
         "event": EVENTS,
         "scope": tuple(AckScope),
-        "fault": tuple(Fault),
+        "fault": (*Fault, ACKNOWLEDGE_TIMEOUT),
         "delivery_mode": tuple(DeliveryMode),
     }
 )

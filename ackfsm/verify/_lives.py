@@ -137,7 +137,8 @@ class _Lines:
         busy = np.concatenate(
             [events.process[self.deliveries], events.process[events.places(Event.SEND, Event.RESEND)]]
         )
-        self._idle = frozenset(np.setdiff1d(events.process[ended], busy).tolist())
+        hit = frozenset[int]().union(*(each.hit for each in self.circumstances))
+        self._idle = frozenset({*events.process[ended].tolist(), *hit}.difference(busy.tolist()))
 
     def was_handed_to(self, messages: Ints, process: int) -> Mask:
         """For each of ``messages`` whether it was ever handed to ``process``."""

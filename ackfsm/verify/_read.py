@@ -12,7 +12,9 @@ from ackfsm.verify._columns import Events, assemble, encode
 from ackfsm.verify._header import Header, Headers, header_beside
 from ackfsm.verify._lines import REPORTED, ParseError
 from ackfsm.verify._open import opened
+from ackfsm.verify._rest import Remark, remarks_in
 from ackfsm.verify._source import Source, source_of
+from ackfsm.verify._victims import NamedVictim, named_victims, refuse_impossible
 
 __all__ = ["History", "headers_beside", "no_event", "read", "read_header"]
 
@@ -27,6 +29,7 @@ class History:
         events: its events as columns.
         unreadable: the first few lines that are no events.
         unreadable_count: how many such lines there are.
+        remarks: what was seen at rest, in the order of its lines.
     """
 
     path: Path
@@ -34,6 +37,7 @@ class History:
     events: Events
     unreadable: tuple[ParseError, ...]
     unreadable_count: int
+    remarks: tuple[Remark, ...] = ()
 
 
 def read(path: str | Path) -> History:
@@ -46,22 +50,28 @@ def read(path: str | Path) -> History:
     """
     source = source_of(path)
     headers = headers_beside(source)
-    columns, unreadable, count = [], list[ParseError](), 0
+    columns, unreadable, count, victims = [], list[ParseError](), 0, list[NamedVictim]()
+    remarks = list[Remark]()
     for file in source.files:
         with opened(source, file) as part:
             headers.add(part.header, source.name_of(file))
             for parsed in part.parsed():
                 columns.append(encode(parsed.events, parsed.lines))
+                remarks += remarks_in(parsed.events)
+                victims += named_victims(parsed.events, parsed.lines, source.name_of(file))
                 unreadable += parsed.unreadable[: REPORTED - len(unreadable)]
                 count += parsed.unreadable_count
     if not any(len(each) for each in columns):
         raise no_event(source, unreadable)
+    events = assemble(columns)
+    refuse_impossible(victims, events)
     return History(
         path=source.path,
         header=headers.merged(),
-        events=assemble(columns),
+        events=events,
         unreadable=tuple(unreadable),
         unreadable_count=count,
+        remarks=tuple(remarks),
     )
 
 

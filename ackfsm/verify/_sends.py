@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -10,7 +11,8 @@ from ackfsm.terms import Fault
 from ackfsm.verify._arrays import Ints
 from ackfsm.verify._columns import ABSENT, Events
 from ackfsm.verify._format import VOCABULARY, Event
-from ackfsm.verify._joins import NONE, at, first_covering
+from ackfsm.verify._joins import NONE, at, first_covering, number_pairs
+from ackfsm.verify._victims import Told, hits, outages_of, told_faults
 
 __all__ = ["Sends", "sends_of"]
 
@@ -45,10 +47,28 @@ def sends_of(events: Events) -> Sends:
 
 def _crashes(events: Events, place: Ints) -> Ints:
     kind = VOCABULARY["fault"].index(Fault.PRODUCER_CRASH)
-    starts, ends = (rows[events.fault[rows] == kind] for rows in map(events.places, (Event.FAULT, Event.RECOVERED)))
-    if not len(starts):
-        return np.full(len(place), NONE, np.int64)
-    until = np.append(ends, len(events))[np.searchsorted(ends, starts)]
+    rows = events.places(Event.FAULT, Event.RECOVERED)
+    told = told_faults(events, rows[events.fault[rows] == kind], place)
+    found = np.full(len(place), NONE, np.int64)
+    if all(each.repairs for each in told):
+        return found
+    outages = outages_of(told)
+    if not any(each.victims or each.queue != ABSENT for each in told):
+        return _left(outages, place, len(events))
+    whose = number_pairs(events.process[place], events.queue[place])
+    _, first, group = np.unique(whose, return_index=True, return_inverse=True)
+    for number, sample in enumerate(place[first].tolist()):
+        its = np.flatnonzero(group == number)
+        process, queue = int(events.process[sample]), int(events.queue[sample])
+        mine = [outage for outage in outages if hits(outage[0], process, queue)]
+        found[its] = _left(mine, place[its], len(events))
+    return found
+
+
+def _left(outages: Sequence[tuple[Told, Told | None]], place: Ints, end: int) -> Ints:
+    """For each send the moment from which one of the ``outages`` leaves it, :data:`NONE` if none does."""
+    starts = np.array([crash.moment[0] for crash, _ in outages], np.int64)
+    until = np.array([end if repair is None else repair.moment[0] for _, repair in outages], np.int64)
     following = np.searchsorted(starts, place)
-    during = np.append(until, NONE)[following - 1] > place  # before the first crash that is the last entry, NONE
+    during = np.append(np.maximum.accumulate(until), NONE)[following - 1] > place  # before the first crash it is NONE
     return np.where(during, place, np.append(starts, NONE)[following])

@@ -80,7 +80,7 @@ _TOLD_BY_BOTH = frozenset(
 )
 """Lines of producers and of consumers alike, which are different events of the tables."""
 
-_NO_SIGNS = frozenset({Event.FAULT, Event.RECOVERED, Event.DRAINED, Event.BEGIN})
+_NO_SIGNS = frozenset({Event.FAULT, Event.RECOVERED, Event.DRAINED, Event.BEGIN, Event.WAITING, Event.DEPTH})
 
 
 def of_consumer(line: str) -> str:

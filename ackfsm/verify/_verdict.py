@@ -84,6 +84,7 @@ class Findings:
         events, messages: readable events; distinct messages that were sent.
         parse_errors, unreadable: the lines that are no events: how many, and the first few.
         faults: the kinds that were recorded, in the order of :class:`Fault`.
+        of_calls: the kinds of faults of one call that were recorded; to the tables they are outcomes of it.
         broken: the faults that nobody recorded and clients saw: connections that broke; with a configuration alone.
         actions: what applications did of their own will that makes a broker deliver again (optional events).
         anomalies: every anomaly that a history can show, in the order of :class:`Anomaly`.
@@ -92,6 +93,7 @@ class Findings:
         skew: by how many nanoseconds the clocks of two processes may differ.
         offsets: nanoseconds that were added to the times of a process for that; of those that were shifted, by name.
         explanation: what came of holding each message to the model; ``None`` without a configuration.
+        given_back_beside: whether a consumer may have given back what it had while another one of its queue went on.
     """
 
     history: str
@@ -110,6 +112,8 @@ class Findings:
     offsets: Mapping[str, int] = dataclasses.field(default_factory=dict)
     explanation: Explanation | None = None
     broken: tuple[Fault, ...] = ()
+    given_back_beside: bool = False
+    of_calls: tuple[str, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -141,7 +145,7 @@ class Result:
             "messages": found.messages,
             "parse_errors": found.parse_errors,
             "unreadable": [dataclasses.asdict(each) for each in found.unreadable],
-            "faults": [fault.value for fault in found.faults],
+            "faults": [*(fault.value for fault in found.faults), *found.of_calls],
             "actions": list(found.actions),
             "verdict": self.verdict.value,
             "reasons": list(self.reasons),
@@ -164,7 +168,9 @@ class Result:
         }
 
     def _never(self, anomaly: Anomaly) -> dict[str, Any]:
-        finding = self.findings.anomalies[anomaly]
+        finding = self.findings.anomalies.get(anomaly)
+        if finding is None:
+            return {"count": None, "found": None, "messages": []}
         return {"count": finding.count, "found": self.never[anomaly], "messages": list(finding.examples)}
 
 
@@ -207,6 +213,7 @@ def verdict(
             {*findings.faults, *findings.broken},
             actions=findings.actions,
             found=[anomaly for anomaly, finding in findings.anomalies.items() if finding.found],
+            given_back_beside=findings.given_back_beside,
             progress=progress,
         )
         why = {anomaly: explore.why_undecided(specification, anomaly) for anomaly in Anomaly}
@@ -245,7 +252,7 @@ def judge(
         reasons=(*violations, *doubts),
         guarantees=evaluated,
         strongest=strongest,
-        never={anomaly: happened[anomaly] for anomaly in never},
+        never={anomaly: happened.get(anomaly) for anomaly in never},
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from rich.console import Group, RenderableType
+from rich.constrain import Constrain
 from rich.table import Table
 from rich.text import Text
 
@@ -25,20 +26,35 @@ _MEANING = {
 }
 
 
-def verify_screen(result: Result, specification: Specification) -> RenderableType:
-    """``--never``, what was read, each anomaly with its meaning, the guarantees, the verdict and why."""
+_WIDTH = 80
+_FIRST = 3
+_NAMED = 24
+"""How many messages a row names, and how many characters of each id."""
+
+
+def verify_screen(result: Result, specification: Specification, *, everything: bool = False) -> RenderableType:
+    """The answer, what was found and what explains it, what was read, and the guarantees, in 80 columns.
+
+    ``everything`` shows the anomalies that were not found too, and what each means.
+    """
     guarantees = guarantee_lines(specification.guarantees, result.guarantees)
-    return Group(
+    screen = Group(
         *_never(result),
+        *_verdict(result),
+        "",
+        *(_meanings(result, specification) if everything else _found(result)),
+        *_causes(result),
         _heading(result),
         "",
-        _anomalies(result, specification),
-        *_causes(result),
-        "",
         guarantees,
-        "",
-        *_verdict(result),
+        *([] if everything else _more()),
     )
+    return Constrain(screen, _WIDTH)
+
+
+def _more() -> Iterator[RenderableType]:
+    yield ""
+    yield Text("--all: every anomaly and what it means; --json: for machines", style="dim")
 
 
 _FOUND_STYLE = {True: "bold red", False: "bold green", None: "bold yellow"}
@@ -53,7 +69,10 @@ def _never(result: Result) -> Iterator[RenderableType]:
 
 
 def _answer(result: Result, anomaly: Anomaly, *, found: bool | None) -> str:
-    finding = result.findings.anomalies[anomaly]
+    finding = result.findings.anomalies.get(anomaly)
+    if finding is None:
+        why = "no `waiting` and no `depth` is recorded"
+        return f"whether {occurrence(anomaly, None)} is unknown: {why} (--never {anomaly})"
     if found is None:
         return f"whether {occurrence(anomaly, None)} is unknown: {_why_unknown(result, finding)} (--never {anomaly})"
     if not found:
@@ -81,7 +100,7 @@ def _heading(result: Result) -> Table:
     setting = "unknown"
     if config is not None:
         setting = f"{config.profile}: {config.delivery_mode}, {config.ack_mode}, {config.consumption}"
-    faults = ", ".join(found.faults) or "none recorded"
+    faults = ", ".join([*found.faults, *found.of_calls]) or "none recorded"
     counts = ((found.events, "event"), (found.messages, "message"), (found.parse_errors, "line"))
     events, messages, lines = (f"{number:,} {kind}{'' if number == 1 else 's'}" for number, kind in counts)
     read = f"{events} of {messages}; {lines} unread"
@@ -113,7 +132,7 @@ def _causes(result: Result) -> Iterator[RenderableType]:
         if finding.causes
     ]
     if told:
-        yield Group("", "explained by", listed(told))
+        yield Group(Text("explained by", style="bold"), listed(told), "")
 
 
 _SHIFTS = 10
@@ -148,16 +167,38 @@ def _meaning(result: Result) -> str:
     return "; ".join(sentences)
 
 
-def _anomalies(result: Result, specification: Specification) -> Table:
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    table.add_column("anomaly", no_wrap=True)
-    table.add_column("count", justify="right", no_wrap=True)
-    table.add_column("allowed here", no_wrap=True)
-    table.add_column("what it means")
+def _found(result: Result) -> Iterator[RenderableType]:
+    """The anomalies that were found, each with its first messages."""
+    found = [finding for finding in result.findings.anomalies.values() if finding.found]
+    if not found:
+        return
+    table = _table("anomaly", "count", "allowed", "the first")
+    for finding in found:
+        first = ", ".join(quoted(name, _NAMED) for name in finding.examples[:_FIRST])
+        more = ", ..." if finding.found > _FIRST else ""
+        table.add_row(*_counted(result, finding), Text(f"{first}{more}"))
+    yield from (table, "")
+
+
+def _meanings(result: Result, specification: Specification) -> Iterator[RenderableType]:
+    """Every anomaly that a history can show, and what it means."""
+    table = _table("anomaly", "count", "allowed", "what it means")
     for anomaly, finding in result.findings.anomalies.items():
-        allowed = _allowed(finding, allowed=result.allowed[anomaly])
-        table.add_row(anomaly, _count(finding), allowed, specification.meaning(anomaly))
+        table.add_row(*_counted(result, finding), specification.meaning(anomaly))
+    yield from (table, "")
+
+
+def _table(*headings: str) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    *narrow, wide = headings
+    for heading in narrow:
+        table.add_column(heading, no_wrap=True, justify="right" if heading == "count" else "left")
+    table.add_column(wide, overflow="fold")
     return table
+
+
+def _counted(result: Result, finding: Finding) -> tuple[str, str, Text]:
+    return finding.anomaly, _count(finding), _allowed(finding, allowed=result.allowed[finding.anomaly])
 
 
 def _count(finding: Finding) -> str:
@@ -173,6 +214,6 @@ def _allowed(finding: Finding, *, allowed: bool | None) -> Text:
 
 
 def _verdict(result: Result) -> Iterator[RenderableType]:
-    yield Text(f"{result.verdict}: {_meaning(result)}", style=_STYLE[result.verdict])
+    yield hanging(f"{result.verdict}: {_meaning(result)}", _STYLE[result.verdict])
     if result.reasons:
         yield listed(result.reasons)

@@ -15,7 +15,6 @@ from ackfsm.terms import (
     AckScope,
     Configuration,
     Consumption,
-    DeliveryCountFrom,
     DeliveryMode,
     DupsOkAcknowledgement,
     ListenerException,
@@ -403,10 +402,7 @@ class Books:
         if settings.profile in _FLAGGING and not message.redelivered:
             self._says(f"{item.id} came again with the redelivered flag clear")
         counts = settings.delivery_count_persisted or not stopped
-        repeats = (
-            stopped and settings.delivery_count_from is DeliveryCountFrom.DELIVERY
-        )  # a journal has the attempts alone
-        if settings.profile in _FLAGGING and counts and message.delivery_count < item.last_count + (not repeats):
+        if settings.profile in _FLAGGING and counts and message.delivery_count <= item.last_count:
             self._says(f"{item.id} came again as delivery {message.delivery_count} after {item.last_count}")
 
     def _in_order(self, item: Item, message: Message, consumer: object) -> None:

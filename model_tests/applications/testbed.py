@@ -24,7 +24,7 @@ from ackfsm.engine import (
 from ackfsm.engine.core.instances import Copy, Link
 from ackfsm.engine.core.model import BoundEvent
 from ackfsm.journal import Crashable
-from ackfsm.terms import AttemptsExhausted, Configuration
+from ackfsm.terms import AttemptsExhausted, Configuration, DeliveryCountFrom
 from model_tests.applications import programs
 from model_tests.applications.books import Books
 from model_tests.applications.programs import Program
@@ -111,7 +111,9 @@ class Testbed:
     def _keeps_order(self) -> bool:
         settings = programs.configured(self.program.profile, self.program.settings)
         assert settings is not None
-        return settings.undelivered_marks_redelivered and settings.redelivery_mark_persisted
+        alone = len(self.program.workers) == 1
+        marked = alone or settings.delivery_count_from is DeliveryCountFrom.DISPATCH
+        return marked and settings.undelivered_marks_redelivered and settings.redelivery_mark_persisted
 
     def _configuration(self, mode: str, consumption: str) -> Configuration:
         found = programs.configured(

@@ -58,7 +58,9 @@ class Yardstick:
         if findings.unreadable:
             return f"unreadable: {findings.unreadable}"
         found = [anomaly for anomaly, finding in findings.anomalies.items() if finding.found]
-        promised = set.intersection(*(set(self._specification.promised_absent(each)) for each in configurations))
+        consumers = 1 + findings.given_back_beside
+        made = (self._specification.promised_absent(each, consumers=consumers) for each in configurations)
+        promised = set.intersection(*map(set, made))
         one = len({dataclasses.replace(each, delivery_mode=header.delivery_mode) for each in configurations}) == 1
         for anomaly in found:
             if anomaly in _COUNTED and (many or not one):

@@ -49,7 +49,7 @@ _OF_ENGINE = """
     engine/closing engine/messages engine/metrics engine/queues engine/asyncio_closing engine/dead_letters
     engine/macro_steps spec/lost_work engine/calls engine/arguments engine/stateful engine/regressions
     engine/delivery_counts engine/dispatch engine/transactions engine/refinement engine/faults_inside engine/kill
-    engine/applications engine/sessions engine/completion engine/reattachment
+    engine/applications engine/sessions engine/completion engine/reattachment engine/consumer_reattachment
 """
 _OF_JOURNALS = """
     journal/reopened journal/full_disk journal/report journal/checksums journal/frames journal/sql journal/disk
@@ -58,8 +58,8 @@ _OF_JOURNALS = """
 """
 _OF_VERIFY = """
     verify/conformance verify/counts verify/verdict verify/fold verify/expand verify/prefetch verify/actions
-    verify/clocks verify/recording verify/read verify/headers verify/sources verify/bad_input verify/labels
-    verify/model_runs verify/fold_chunks
+    verify/clocks verify/recording verify/read verify/headers verify/sources verify/bad_input verify/rest verify/spelled
+    verify/labels verify/given_back verify/model_runs verify/fold_chunks
 """
 _OF_PLUGIN = """
     plugin/text plugin/quiescence plugin/refusals plugin/plugin plugin/endless

@@ -93,8 +93,8 @@ def test_a_prefetched_message_that_is_requeued_unseen_counts_no_attempt(
     broker = with_a_dead_letter(profile, mode, redelivery_mark_persisted=kept)
     assert [message.id for message in broker.dead_letters] == ["m1"]
     assert [message.headers[DEAD_LETTER_HEADERS[1]] for message in broker.dead_letters] == [2]
+    assert seen(broker) == [(name, False, 1) for name in ("m2", "m3", "m4")]
     assert seen(broker) == [(name, True, 2) for name in ("m2", "m3", "m4")]
-    assert seen(broker) == [(name, True, 3) for name in ("m2", "m3", "m4")]
     assert [message.id for message in broker.dead_letters] == ["m1", "m2", "m3", "m4"]
     assert [message.headers[DEAD_LETTER_HEADERS[1]] for message in broker.dead_letters] == [2] * 4
     accepted(broker, tmp_path)
@@ -130,7 +130,7 @@ def test_an_orderly_close_requeues_unseen_messages_without_an_attempt(profile: s
         closing[closed].close()
         connection.close()
     assert broker.dead_letters == []
-    assert seen(broker) == [("m1", True, 2), ("m2", True, 2)]
+    assert seen(broker) == [("m1", False, 1), ("m2", False, 1)]
     assert [message.id for message in broker.dead_letters] == ["m1", "m2"]
 
 
@@ -185,15 +185,15 @@ def test_another_broker_on_the_journal_goes_on_counting_from_what_was_seen(
         with broker.connect().session("CLIENT_ACKNOWLEDGE") as session:
             session.consumer("in")
         broker = broker_of(profile, journal=left(broker), **KEPT)
-    assert seen(broker) == [(name, True, 2) for name in ("m2", "m3", "m4")]
+    assert seen(broker) == [(name, False, 1) for name in ("m2", "m3", "m4")]
     broker = broker_of(profile, journal=left(broker), **KEPT)
     assert [message.id for message in broker.dead_letters] == ["m1"]
-    assert seen(broker) == [(name, True, 2) for name in ("m2", "m3", "m4")]  # a journal has the attempts alone
+    assert seen(broker) == [(name, True, 2) for name in ("m2", "m3", "m4")]
     assert [message.id for message in broker.dead_letters] == ["m1", "m2", "m3", "m4"]
     broker.close()
 
 
-def test_the_count_that_a_journal_keeps_falls_at_a_requeue_and_the_mark_stays() -> None:
+def test_the_count_that_a_journal_keeps_falls_at_a_requeue_and_the_flag_with_it() -> None:
     broker = broker_of("artemis", **KEPT)
     fill(broker, "m1")
     kept = []
@@ -204,4 +204,35 @@ def test_the_count_that_a_journal_keeps_falls_at_a_requeue_and_the_mark_stays() 
         (live,) = killed(broker).recovery.live.values()
         (browsed,) = broker.connect().session("CLIENT_ACKNOWLEDGE").browser("in")
         kept.append((live.marked, live.attempts, browsed.redelivered, browsed.delivery_count))
-    assert kept == [(True, 0, True, 1)] * 2 + [(True, 1, True, 2)] * 3
+    assert kept == [(True, 0, False, 0)] * 2 + [(True, 1, True, 1)] * 3
+
+
+@pytest.mark.parametrize("limit", [0, 10])
+@pytest.mark.parametrize("profile", COUNTING_WHAT_IS_SEEN)
+def test_what_is_handed_over_of_a_broken_connection_comes_again_flagged(profile: str, limit: int) -> None:
+    """The broker took it back before the application had it, and cannot tell that it has it since."""
+    broker = broker_of(profile, max_delivery_attempts=limit)
+    fill(broker, "m1")
+    connection = broker.connect()
+    consumer = connection.session("SESSION_TRANSACTED").consumer("in")
+    connection.lose()
+    message = consumer.poll()
+    assert message is not None
+    assert (message.redelivered, message.delivery_count) == (False, 1)
+    connection.close()
+    assert seen(broker) == [("m1", True, 2)]
+
+
+@pytest.mark.parametrize("limit", [0, 10])
+def test_a_mark_that_could_not_be_taken_back_in_time_is_still_in_the_journal(limit: int) -> None:
+    """Nobody waits for that; what a crash takes of it flags once too often."""
+    settings = {**KEPT, "max_delivery_attempts": limit}
+    broker = broker_of("artemis", **settings)
+    fill(broker, "m1")
+    with broker.connect().session("CLIENT_ACKNOWLEDGE") as session:
+        session.consumer("in")
+    journal = broker.journal.journal
+    assert isinstance(journal, MemoryJournal)
+    too_early, in_time = journal.kill(), killed(broker)
+    assert seen(broker_of("artemis", journal=too_early, **settings)) == [("m1", True, 2)]
+    assert seen(broker_of("artemis", journal=in_time, **settings)) == [("m1", False, 1)]

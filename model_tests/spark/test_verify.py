@@ -21,6 +21,8 @@ from model_tests.verify import test_clocks as test_history_clocks
 from model_tests.verify import test_counts as test_history_counts
 from model_tests.verify import test_prefetch as test_history_prefetch
 from model_tests.verify import test_recording as test_history_recording
+from model_tests.verify import test_rest as test_history_rest
+from model_tests.verify import test_spelled as test_history_spelled
 
 pytestmark = pytest.mark.spark
 
@@ -198,6 +200,79 @@ def test_who_does_not_tell_what_was_processed_is_found_alike(tmp_path: Path, ses
     assert _same(told, session).anomalies[Anomaly.REPROCESSED].doubt
     untold = _together((text for text in cases.values() if "processed" not in text), tmp_path / "untold.jsonl")
     assert _same(untold, session).anomalies[Anomaly.UNPROCESSED].unrecorded
+
+
+def test_what_was_seen_at_rest_is_told_alike(tmp_path: Path, session: SparkSession) -> None:
+    """In Parquet, with rows that are none: the rules for them are written twice."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    at_rest = test_history_rest
+    text = f"{at_rest.DONE}; c waiting m9 error=acknowledge; {at_rest.FLYING}; {at_rest.EMPTY}"
+    bad: list[dict[str, object]] = [
+        {"event": "waiting", "error": "publish"},
+        {"event": "depth", "position": -1, "delivery_count": 0},
+        {"event": "fault", "fault": "acknowledge_timeout", "process": "nemesis"},
+        {"event": "confirmed", "message": "m1", "scope": "session"},
+    ]
+    rows = [*events_of(text), *({"t": 50 + t, "process": "b", **each} for t, each in enumerate(bad))]
+    file = tmp_path / "h.parquet"
+    columns = {name: [row.get(name) for row in rows] for name in {field for row in rows for field in row}}
+    metadata = {"ackfsm_history": "1", "config": '{"ack_mode": "CLIENT_ACKNOWLEDGE"}'}
+    pq.write_table(pa.table(columns).replace_schema_metadata(metadata), file)
+    found = _same(file, session)
+    assert found.parse_errors == len(bad)
+    assert found.anomalies[Anomaly.STUCK].examples == ("m9",)
+
+
+def test_what_one_line_says_of_several_is_counted_alike(tmp_path: Path, session: SparkSession) -> None:
+    """All cases of ranges in one history, each with its own names; then a call that timed out."""
+    events = [
+        event | {name: f"{i} {value}" for name, value in event.items() if name in {*NAMES, "process"}}
+        for i, (text, _) in enumerate(test_history_spelled.RANGES.values())
+        for event in events_of(text)
+    ]
+    text = f"{test_history_spelled.CALLED}; nemesis {test_history_spelled.TIMED_OUT} session=c.1; "
+    last = [event | {"t": event["t"] + 100} for event in events_of(text + test_history_spelled.AGAIN)]
+    config = {"send_mode": "asynchronous", "publish_window": 2, "ack_mode": "CLIENT_ACKNOWLEDGE"}
+    file = tmp_path / "h.jsonl"
+    file.write_text("\n".join(map(json.dumps, [{"ackfsm_history": 1, "config": config}, *events, *last])))
+    found = _same(file, session)
+    expected = {
+        f"{i} {message}" for i, (_, left) in enumerate(test_history_spelled.RANGES.values()) for message in left
+    }
+    assert set(found.anomalies[Anomaly.MISSING_OUTCOME].examples) == expected
+    assert found.anomalies[Anomaly.DUPLICATE].unexplained == 0
+    assert found.of_calls == ("acknowledge_timeout",)
+
+
+VICTIMS = """
+    p send m1 queue=q1 session=p.1; p send m2 queue=q2 session=p.1; r send m3 queue=q1; p2 send m4 queue=q3
+    c delivered m1 clear queue=q1 session=c.1; d delivered m3 clear queue=q1; d delivered m1 flagged queue=q1
+    nemesis fault fault=producer_crash queue=q2; r fault fault=producer_crash
+    nemesis fault fault=producer_crash session=p.1 queue=q1
+    r recovered fault=producer_crash; r send m5 queue=q1; p send m6 queue=q2 session=p.1; p send m7 queue=q1 session=p.1
+    nemesis recovered fault=producer_crash; r send m8 queue=q2; p send m9 queue=q2 session=p.1
+    nemesis fault fault=consumer_crash session=c.1; d delivered m5 clear queue=q1
+    """
+
+
+def test_whom_faults_hit_is_found_alike(tmp_path: Path, session: SparkSession) -> None:
+    header = {"ackfsm_history": 1, "config": {"send_mode": "asynchronous", "publish_window": 1}}
+    file = tmp_path / "h.jsonl"
+    file.write_text("\n".join(map(json.dumps, [header, *events_of(f"{VICTIMS}; n drained")])))
+    found = _same(file, session)
+    assert found.anomalies[Anomaly.WINDOW_OVERRUN].examples == ("m2", "m8")
+    assert found.anomalies[Anomaly.MISSING_OUTCOME].examples == ("m4", "m5", "m8", "m9")
+
+
+def test_an_impossible_victim_is_refused_in_the_same_words(tmp_path: Path, session: SparkSession) -> None:
+    file = write(events_of("p send m1; nemesis fault fault=consumer_crash session=q"), tmp_path / "h.jsonl")
+    with pytest.raises(InputError) as local:
+        verify.read(file)
+    with pytest.raises(InputError, match="names the session 'q', which no other line has") as found:
+        spark.examine(file, SPEC, None, session)
+    assert str(found.value) == str(local.value)
 
 
 DAMAGE = {

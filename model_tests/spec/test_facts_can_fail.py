@@ -62,6 +62,7 @@ def flagged(changed: Specification) -> None:
 PRE_BLOCKING = PRE | {"block_on_acknowledge": True}
 IN_MEMORY = STRICT | {"redelivery_mark_persisted": False}
 
+KEPT = 'and has it", when: consumer_reattachment, source: ART client-reconnection}\n'
 LATE = (
     "        - {to: delayed, when: redelivery_delay, because: it is sent again after its delay, "
     "source: ART undelivered-messages; EMS-RDELAY}\n"
@@ -88,8 +89,8 @@ MUTATIONS = {
     ),
     "entry: what a dead consumer had is removed": Mutation(
         BROKER,
-        f"      consumer_crash:\n{LATE}        - {{to: ready,",
-        f"      consumer_crash:\n{LATE}        - {{to: removed,",
+        f"      consumer_crash, consumer_session_lost:\n{LATE}        - {{to: ready,",
+        f"      consumer_crash, consumer_session_lost:\n{LATE}        - {{to: removed,",
         nothing_lost(GONE),
         GONE,
         STRICT,
@@ -98,8 +99,8 @@ MUTATIONS = {
     ),
     "entry: what was on a broken link stays out": Mutation(
         BROKER,
-        f"consumer_link_loss:\n{LATE}        - {{to: ready,",
-        f"consumer_link_loss:\n{LATE}        - {{to: dispatched,",
+        f"{KEPT}{LATE}        - {{to: ready,",
+        f"{KEPT}{LATE}        - {{to: dispatched,",
         nothing_lost(Fault.CONSUMER_LINK_LOSS),
         Fault.CONSUMER_LINK_LOSS,
         STRICT,
@@ -213,8 +214,8 @@ MUTATIONS = {
     ),
     "consumer_link: it never comes back": Mutation(
         LINK,
-        "consumer_link_up: {to: up, because: the consumer reconnects, source: model}",
-        "consumer_link_up: {refuse: never}",
+        "consumer_link_up, consumer_reattached: {to: up, because: the consumer reconnects, source: model}",
+        "consumer_link_up, consumer_reattached: {refuse: never}",
         nothing_lost(Fault.CONSUMER_LINK_LOSS),
         Fault.CONSUMER_LINK_LOSS,
         STRICT,

@@ -136,6 +136,7 @@ def does_what_the_table_says(fsm: Fsm) -> None:
 def test_an_event_of_another_index_has_a_method_of_its_own() -> None:
     assert trigger(EventRef("dispatch_first")) == "dispatch_first"
     assert trigger(EventRef("dispatch_first", Relation.LATER)) == "dispatch_first_later"
+    assert trigger(EventRef("dispatch_first", consumer=2)) == "dispatch_first_c2"
     for table in shipped().machines.values():
         assert len({trigger(event) for event in table.alphabet}) == len(table.alphabet), table.name
 
@@ -228,3 +229,14 @@ def test_every_refusal_can_be_explained(configuration: Configuration, limits: Bo
             assert row.kind is RowKind.REFUSE
             assert str(error.value).endswith(row.place)
             assert system.state == system.network.initial
+
+
+def test_a_message_is_with_the_consumer_that_it_was_sent_to() -> None:
+    specification = shipped()
+    for consumer in (1, 2):
+        system = Interpreter(compose(specification, specification.configure("jms"), Bounds(consumers=2)))
+        for step in ("send", "accept", "write_record", "sync_record", "confirm", "confirmed"):
+            system.fire(f"{step}(m1)")
+        system.fire(f"dispatch_first(m1,c{consumer})")
+        states = {i.label: state for i, state in zip(system.network.instances, system.state, strict=True)}
+        assert states["entry(m1)"] == f"dispatched_c{consumer}"

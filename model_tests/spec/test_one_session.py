@@ -163,7 +163,9 @@ def test_tables_that_ask_for_the_consumer_leave_out_what_the_other_one_has(tmp_p
     spec = copy_of_spec(tmp_path)
     others = "delivered_clear, delivered_flagged, processed, listener_exception, requeue:"
     rows = "- {to: covered, when: ack_covers_later, because: it covers this one too, source: JMS 6.2.10; 003 CLIENT"
-    followed = "{to: covered, because: it covers what was delivered before it"
+    followed = (
+        "        - to: covered\n          when: acks_up_to\n          because: it covers what was delivered before it"
+    )
     replace(
         spec,
         "machines/consumer.yaml",
@@ -171,7 +173,7 @@ def test_tables_that_ask_for_the_consumer_leave_out_what_the_other_one_has(tmp_p
             f"      acknowledge(later), acknowledge(earlier):\n        {rows}",
             f"      acknowledge(later_here), acknowledge(earlier):\n        {rows}",
         ),
-        (f"acknowledge(later): {followed}", f"acknowledge(later_here): {followed}"),
+        (f"acknowledge(later):\n{followed}", f"acknowledge(later_here):\n{followed}"),
         (
             f"acknowledge(earlier), acknowledge(later), {others}",
             f"acknowledge(earlier), acknowledge(later_here), {others}",

@@ -475,6 +475,7 @@ VENDORS = [
     "transacted_completion",
     "duplicate_dooms_transaction",
     "outcomes",
+    "transacted_outcomes",
     "rollback_requeues",
 ]
 """The settings by which vendors differ."""

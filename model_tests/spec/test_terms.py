@@ -26,8 +26,8 @@ SETTINGS = """profile delivery_mode ack_mode consumption non_persistent_handling
     transaction_journalling unwindowed_confirm pre_acknowledge_by dups_ok_acknowledgement prefetch_freed
     delivery_count_persisted delivery_count_from undelivered_marks_redelivered requeue_clears_mark
     restart_marks_redelivered attempts_exhausted time_to_live rejection_excludes_delivery exclusive_consumer
-    session_reattachment transacted_completion duplicate_dooms_transaction outcomes
-    rollback_requeues delivery_delay redelivery_delay"""
+    session_reattachment consumer_reattachment transacted_completion duplicate_dooms_transaction outcomes
+    outcome_scope transacted_outcomes receiver_settles rollback_requeues delivery_delay redelivery_delay"""
 
 VOCABULARY = {
     terms.Profile: "jms ems solace solace-jms qpid qpid-jms artemis activemq rabbitmq",
@@ -47,6 +47,8 @@ VOCABULARY = {
     terms.PrefetchFreed: "on_delivery on_acknowledge",
     terms.DeliveryCountFrom: "dispatch delivery",
     terms.Outcomes: "accepted rejected released undeliverable",
+    terms.OutcomeScope: "message up_to",
+    terms.ReceiverSettles: "first second",
     terms.Fault: """broker_crash broker_kill producer_link_loss consumer_link_loss producer_crash consumer_crash
         listener_exception journal_failure rejection""",
     terms.Anomaly: """loss unprocessed duplicate unflagged_duplicate reprocessed resurrection phantom dirty_delivery

@@ -31,6 +31,13 @@ UP_TO = {
 }
 
 
+UNSEEN = {
+    "delivery_count_from": "delivery",
+    "redelivery_mark_persisted": False,
+    "listener_exception": "next_message",
+}
+
+
 def asked(settings: Mapping[str, object], faults: Collection[Fault], max_faults: int = 1, sessions: int = 1) -> System:
     """A system with everything but these settings as the strictest has it; of one session the facts are asked for."""
     everything = dataclasses.asdict(Setting()) | dict(settings)
@@ -78,6 +85,21 @@ def test_a_rollback_that_gives_nothing_back_is_recovered(
     rolls_back = after in {ListenerException.REDELIVER, ListenerException.NEXT_MESSAGE}
     thrown = consumption is Consumption.LISTENER and rolls_back
     assert (ways[0].oracle.states != ways[1].oracle.states) is thrown
+
+
+@pytest.mark.parametrize("kept", [True, False])
+@pytest.mark.parametrize("mode", [CLIENT, TRANSACTED, AUTO])
+def test_what_is_given_back_unseen_is_no_delivery_and_what_is_cut_off_may_be_one(
+    mode: AckMode,
+    kept: bool,  # noqa: FBT001 - a case
+) -> None:
+    """A library may hand over what it has of a broken connection, so only an orderly end takes a mark back."""
+    settings = UNSEEN | {"ack_mode": mode, "redelivery_mark_persisted": kept}
+    for faults, sessions in (([THROWS, KILL], 1), ([THROWS, LINK_LOSS], 1), ([THROWS], 2), ([LINK_LOSS], 2)):
+        one = compared(asked(settings, faults, max_faults=len(faults), sessions=sessions))
+        assert one.agree, str(one)
+        unflagged = Anomaly.UNFLAGGED_DUPLICATE in one.tables.witnesses
+        assert unflagged is ((KILL in faults and not kept) or (sessions == 2 and LINK_LOSS in faults))
 
 
 @pytest.mark.parametrize("mode", [CLIENT, INDIVIDUAL, DUPS_OK, AUTO])
@@ -186,8 +208,13 @@ MUTANTS: tuple[tuple[System, str, set[StrEnum]], ...] = (
         {Anomaly.DUPLICATE, Anomaly.REPROCESSED, Anomaly.LOSS, Anomaly.UNPROCESSED, Anomaly.STUCK},
     ),
     (
+        asked({"ack_mode": CLIENT} | UNSEEN, [LINK_LOSS]),
+        "redelivery.unseen consumer_link_loss: redirected",
+        {Anomaly.UNFLAGGED_DUPLICATE},
+    ),
+    (
         asked({"ack_mode": DUPS_OK}, [CRASH], sessions=2),
-        "redelivery.clear dispatch_first [2]: redirected",
+        "redelivery.clear dispatch_first [3]: redirected",
         {Anomaly.UNFLAGGED_DUPLICATE, Anomaly.REORDER},
     ),
 )

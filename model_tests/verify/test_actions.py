@@ -86,6 +86,50 @@ def test_the_actions_of_a_history(text: str, actions: tuple[str, ...], tmp_path:
     assert verify.examine(recorded, SPEC, SPEC.configure()).actions == actions
 
 
+BEFORE, LATER = "d delivered m3 clear session=o queue=q", "d delivered m2 clear session=o queue=q"
+BESIDE: dict[str, tuple[str, bool]] = {
+    "recovered": (f"{ONE}; {BEFORE}; c recover session=s; {LATER}", True),
+    "rolled back": (f"{ONE}; {BEFORE}; c rollback session=s transaction=t; {LATER}", True),
+    "closed": (f"{ONE}; {BEFORE}; c close session=s; {LATER}", True),
+    "closed, having had nothing": (f"{BEFORE}; c close session=s; {LATER}", True),
+    "its connection broke": (f"{ONE}; {BEFORE}; c close session=s error=reset; {LATER}", False),
+    "its listener threw": (f"{ONE}; {BEFORE}; c failed m1 session=s queue=q; {LATER}", True),
+    "it went on itself": (f"{ONE}; {BEFORE}; {LATER}", False),
+    "by itself": (f"{BEFORE}; d recover session=o; {LATER}", False),
+    "by another session of the process": (f"{BEFORE}; d recover session=s; {LATER}", True),
+    "before the other one began": (f"{ONE}; c recover session=s; {BEFORE}; {LATER}", False),
+    "after the other one had ended": (f"{ONE}; {BEFORE}; {LATER}; c recover session=s", False),
+    "of another queue": (f"{ONE.replace('=q', '=r')}; {BEFORE}; c recover session=s; {LATER}", False),
+    "of two queues": (
+        f"{ONE}; c delivered m4 clear session=s queue=r; {BEFORE}; c recover session=s; {LATER}",
+        True,
+    ),
+    "two queues, of which none goes on": (
+        (
+            f"{ONE}; {BEFORE}; {LATER}; c delivered m4 clear session=s queue=r; c recover session=s; "
+            "e delivered m5 clear session=e queue=r"
+        ),
+        False,
+    ),
+    "a producer was closed": (f"p send m9 session=p queue=q; {BEFORE}; p close session=p; {LATER}", False),
+    "nothing": ("p send m1", False),
+}
+
+
+@pytest.mark.parametrize(("text", "beside"), BESIDE.values(), ids=BESIDE)
+def test_what_is_given_back_while_another_consumer_goes_on(text: str, *, beside: bool, tmp_path: Path) -> None:
+    recorded = verify.read(write(events_of(text), tmp_path / "h.jsonl"))
+    gives_back = SPEC.configure("artemis", {"consumption": "listener"})
+    assert verify.examine(recorded, SPEC, gives_back, hold=False).given_back_beside is beside
+
+
+def test_a_listener_that_throws_gives_back_where_its_message_comes_again(tmp_path: Path) -> None:
+    recorded = verify.read(write(events_of(BESIDE["its listener threw"][0]), tmp_path / "h.jsonl"))
+    for reaction, beside in (("redeliver", True), ("swallow", False)):
+        configuration = SPEC.configure("jms", {"listener_exception": reaction})
+        assert verify.examine(recorded, SPEC, configuration, hold=False).given_back_beside is beside
+
+
 def test_every_action_is_an_optional_event_of_the_tables() -> None:
     from ackfsm.verify._actions import ACTIONS
 

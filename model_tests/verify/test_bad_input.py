@@ -23,6 +23,10 @@ from model_tests.support.tables import shipped
 
 HEADER = '{"ackfsm_history": 1, "config": {"profile": "jms"}}'
 SEND = '{"t":1,"process":"p","event":"send","queue":"q","message":"m1"}'
+FAULT = '{"t":3,"process":"nemesis","event":"fault","fault":"consumer_link_loss"}'
+OF_ANOTHER = {"event": "fault", "fault": "consumer_crash", "session": "c.1"}
+NAME_ONE = "name one of them, or let 'nemesis' tell of it"
+UNKNOWN = "which no other line has; correct it or leave it out"
 DRAINED = '{"t":9,"process":"nemesis","event":"drained"}'
 ROW: dict[str, Any] = {"t": 1, "process": "p", "event": "send", "message": "m1", "queue": "q"}
 
@@ -38,11 +42,11 @@ def _without(field: str) -> str:
 EVENT_NAMES = (
     "send, resend, confirmed, rejected, in_doubt, delivered, processed, failed, acknowledge, acknowledged, "
     "ack_in_doubt, begin, commit, committed, commit_in_doubt, rollback, rolled_back, recover, close, fault, "
-    "recovered, expired, dead_lettered, drained, journal_written, journal_synced"
+    "recovered, expired, dead_lettered, drained, journal_written, journal_synced, waiting, depth"
 )
 FAULT_NAMES = (
     "broker_crash, broker_kill, producer_link_loss, consumer_link_loss, producer_crash, consumer_crash, "
-    "listener_exception, journal_failure, rejection"
+    "listener_exception, journal_failure, rejection, acknowledge_timeout"
 )
 
 UNREADABLE_LINES: dict[str, tuple[str | bytes, str]] = {
@@ -82,6 +86,21 @@ UNREADABLE_LINES: dict[str, tuple[str | bytes, str]] = {
         _event(event="acknowledge", message="m", scope="all"),
         "there is no scope 'all'; it is one of session, up_to, message",
     ),
+    "a whole session confirmed": (
+        _event(event="confirmed", message="m", scope="session"),
+        "confirmed has the scope message or up_to",
+    ),
+    "a time-out of nobody": (
+        _event(event="fault", fault="acknowledge_timeout", process="nemesis"),
+        "acknowledge_timeout needs the `session` that called",
+    ),
+    "a call that nobody knows waits": (
+        _event(event="waiting", error="publish"),
+        "there is no call 'publish'; it is one of send, acknowledge, commit, rollback, recover, close, receive",
+    ),
+    "nobody says which call waits": (_event(event="waiting"), "waiting needs `error`"),
+    "half a depth": (_event(event="depth", position=1), "depth needs `delivery_count`"),
+    "less than nothing ready": (_event(event="depth", position=-1, delivery_count=0), "`position` is negative (-1)"),
     "unknown fault": (_event(event="fault", fault="fire"), f"there is no fault 'fire'; it is one of {FAULT_NAMES}"),
     "unknown mode": (
         _event(event="send", message="m", delivery_mode="persistent"),
@@ -319,6 +338,26 @@ BAD_FILES: dict[str, tuple[Callable[[Path], Path], str]] = {
         "{}, line 1: `config` must be an object of settings",
     ),
     "note is no text": (_jsonl('{"ackfsm_history": 1, "note": 5}', SEND), "{}, line 1: `note` must be text"),
+    "a fault of a session that nobody has": (
+        _jsonl(HEADER, SEND, FAULT.replace("}", ',"session":"c.9"}')),
+        "{}, line 3: consumer_link_loss names the session 'c.9', which no other line has; correct it or leave it out",
+    ),
+    "a repair of a queue that nobody has": (
+        _jsonl(SEND, FAULT.replace('"event":"fault"', '"event":"recovered","queue":"Q"')),
+        "{}, line 2: consumer_link_loss names the queue 'Q', which no other line has; correct it or leave it out",
+    ),
+    "a broker's fault of a session": (
+        _jsonl(SEND, FAULT.replace("consumer_link_loss", "broker_kill").replace("}", ',"session":"p"}')),
+        "{}, line 2: broker_kill hits the broker and not the session 'p'; leave `session` out",
+    ),
+    "a fault of another's session": (
+        _jsonl(SEND, _event(event="close", process="c", session="c.1"), _event(**OF_ANOTHER)),
+        "{}, line 3: consumer_crash names 'p', whose session 'c.1' is not; " + NAME_ONE,
+    ),
+    "an impossible victim in a folder": (
+        lambda folder: _jsonl(SEND, FAULT.replace("}", ',"queue":"Q"}'))(folder).parent,
+        "{}/history.jsonl, line 2: consumer_link_loss names the queue 'Q', " + UNKNOWN,
+    ),
     "unknown version in Parquet": (
         _with_metadata(ackfsm_history="3"),
         "{}, schema metadata: history format 3 is not known; this version of ackfsm reads format 1",

@@ -94,6 +94,56 @@ CASES: dict[str, tuple[Anomaly, str, set[str] | None]] = {
         "p send m1; p send m2; p close; p send m3; p send m4; p send m5",
         {"m5"},
     ),
+    "the crash of another producer does not give the window back": (
+        Anomaly.WINDOW_OVERRUN,
+        """
+        r send m9; p send m1; p send m2; r fault fault=producer_crash; p send m3
+        r recovered fault=producer_crash; p send m4
+        """,
+        {"m3", "m4"},
+    ),
+    "a crash of the session that it names gives the window back": (
+        Anomaly.WINDOW_OVERRUN,
+        """
+        r send m9; p send m1 session=p.1; p send m2 session=p.1
+        nemesis fault fault=producer_crash session=p.1; nemesis recovered fault=producer_crash; p send m3 session=p.1
+        """,
+        set(),
+    ),
+    "the crash of another producer leaves no send open": (
+        Anomaly.MISSING_OUTCOME,
+        "p send m1; r send m2; nemesis fault fault=producer_crash session=r; n drained",
+        {"m1"},
+    ),
+    "a crash that concerns another queue leaves no send open": (
+        Anomaly.MISSING_OUTCOME,
+        "p send m1 queue=q1; p send m2 queue=q2; nemesis fault fault=producer_crash queue=q2; n drained",
+        {"m1"},
+    ),
+    "the repair of another producer ends no crash": (
+        Anomaly.MISSING_OUTCOME,
+        """
+        p send m1; p confirmed m1; r send m2; r confirmed m2; p fault fault=producer_crash
+        r fault fault=producer_crash; r recovered fault=producer_crash; p send m3; r send m4; n drained
+        """,
+        {"m4"},
+    ),
+    "its own repair ends a crash, not a later one of nobody by name": (
+        Anomaly.MISSING_OUTCOME,
+        """
+        p send m1; p confirmed m1; p fault fault=producer_crash; p recovered fault=producer_crash; p send m2
+        nemesis recovered fault=producer_crash; n drained
+        """,
+        {"m2"},
+    ),
+    "the repair of the last one ends a crash of nobody by name": (
+        Anomaly.MISSING_OUTCOME,
+        """
+        p send m1; p confirmed m1; r send m2; r confirmed m2; nemesis fault fault=producer_crash
+        r recovered fault=producer_crash; p send m3; p recovered fault=producer_crash; r send m4; n drained
+        """,
+        {"m4"},
+    ),
     "a crash gives the window back": (
         Anomaly.WINDOW_OVERRUN,
         "p send m1; p send m2; n fault fault=producer_crash; n recovered fault=producer_crash; p send m3; p send m4",

@@ -10,7 +10,7 @@ import pyarrow as pa
 from hypothesis import given
 
 from ackfsm.verify import _columns, _expand, _format, _lines, _sends
-from model_tests.support.verify.labeller import Covering, in_order
+from model_tests.support.verify.labeller import Covering, in_order, outages
 from model_tests.support.verify.random_histories import histories
 
 Row = tuple[str, int, str]
@@ -83,13 +83,10 @@ def _left_by_a_crash(log: list[dict[str, Any]], place: int) -> set[Row]:
     message = log[place]["message"]
     if any(e.get("message") == message and e["event"] in {"confirmed", "rejected", "in_doubt"} for e in log[place:]):
         return set()
-    down = False
-    for i, event in enumerate(log):
-        if event.get("fault") == "producer_crash":
-            down = event["event"] == "fault"
-        if i >= place and down:
-            return {(message, i, "producer_crash")}
-    return set()
+    lasting = outages(log, place)
+    if any(start < place < end for start, end in lasting):
+        return {(message, place, "producer_crash")}
+    return {(message, start, "producer_crash") for start in sorted(start for start, _ in lasting if start > place)[:1]}
 
 
 @given(histories())

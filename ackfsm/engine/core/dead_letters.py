@@ -74,7 +74,7 @@ class DeadLetters:
         message = copy.message
         why: dict[str, HeaderValue] = {
             _QUEUE: message.queue.name,
-            _DELIVERIES: copy.attempts,
+            _DELIVERIES: copy.dispatch_count,
             _REASON: "max_delivery_attempts",
         }
         headers = message.headers if self.is_letter(copy) else {**message.headers, **why}

@@ -10,7 +10,16 @@ from ackfsm.engine.core.host import Host
 from ackfsm.engine.core.instances import Copy, Link, Outcome, Queue, ReceiverLink, SenderLink
 from ackfsm.engine.core.loop import RunLoop
 from ackfsm.engine.core.model import Role
-from ackfsm.engine.core.names import Condition, ConsumerTransaction, DuplicateId, Entry, Event, Machine, Record
+from ackfsm.engine.core.names import (
+    Condition,
+    ConsumerSession,
+    ConsumerTransaction,
+    DuplicateId,
+    Entry,
+    Event,
+    Machine,
+    Record,
+)
 from ackfsm.engine.core.queues import Queues
 from ackfsm.engine.core.stepper import Effect
 from ackfsm.engine.core.table import SendOutcome
@@ -71,6 +80,7 @@ class EventEffects:
         yield Event.RECOVER, self._deliveries_requeued
         yield Event.CONSUMER_ROLLBACK, self._deliveries_requeued
         yield Event.CONSUMER_LINK_UP, self._reconnected
+        yield Event.CONSUMER_REATTACHED, self._reattached
         yield Event.ACKNOWLEDGED, self._acknowledged
         yield Event.ACK_IN_DOUBT, self._ack_in_doubt
         yield Event.DEAD_LETTERED, self._dead_lettered
@@ -206,6 +216,11 @@ class EventEffects:
         self._deliveries_requeued(link)
         self._loop.callbacks.append(lambda: self._roll_back_unless_open(link))
 
+    def _reattached(self, link: Link) -> None:
+        """A receiver has its session again: the queue may go on to dispatch to it."""
+        if isinstance(link, ReceiverLink):
+            self._dispatcher.notify(link.queue)
+
     def _roll_back_unless_open(self, link: Link) -> None:
         if link.owner is not None and not link.owner.has_open_transaction:
             self._loop.perform_link_event(Event.CONSUMER_ROLLBACK, link)
@@ -222,8 +237,10 @@ class EventEffects:
         """A connection is gone, and with it what a transaction had acknowledged there."""
         for each in self._stepper.links if link is self._stepper.broker else (link,):
             if isinstance(each, ReceiverLink):
-                state = each.groups[Role.CONSUMER].state_of(Machine.CONSUMER_TRANSACTION)
-                if each.owner is not None and state in _LOST_WITH_LINK:
+                group = each.groups[Role.CONSUMER]
+                lost = group.state_of(Machine.CONSUMER_SESSION) != ConsumerSession.DETACHED
+                state = group.state_of(Machine.CONSUMER_TRANSACTION)
+                if each.owner is not None and lost and state in _LOST_WITH_LINK:
                     each.owner.record_outcome("rolled_back")
 
 
@@ -242,7 +259,7 @@ def _receiver_of(copy: Copy) -> ReceiverLink:
 
 
 def _dispatched_first(copy: Copy) -> None:
-    copy.dispatch_count, copy.mark_stored, copy.unseen = 1, False, False
+    copy.dispatch_count, copy.mark_stored = 1, False
 
 
 def _dispatched_again(copy: Copy) -> None:

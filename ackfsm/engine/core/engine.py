@@ -21,8 +21,11 @@ from ackfsm.terms import Configuration
 
 __all__ = ["Engine"]
 
-_PRODUCER_CONNECTED = (Event.PRODUCER_LINK_UP, Event.PRODUCER_REATTACHED)
-"""A producer that is connected again has a new session, or the one that it had."""
+_CONNECTED = {
+    "producer": (Event.PRODUCER_LINK_UP, Event.PRODUCER_REATTACHED),
+    "consumer": (Event.CONSUMER_LINK_UP, Event.CONSUMER_REATTACHED),
+}
+"""Who is connected again has a new session, or the one that it had."""
 
 
 class Engine:
@@ -110,9 +113,7 @@ class Engine:
         return False
 
     def _link_up(self, link: Link) -> bool:
-        if link.kind != "producer":
-            return self.loop.perform_link_event(Event.CONSUMER_LINK_UP, link)
-        return any(self.loop.perform_link_event(each, link) for each in _PRODUCER_CONNECTED)
+        return any(self.loop.perform_link_event(each, link) for each in _CONNECTED[link.kind])
 
     def detach(self, link: Link) -> None:
         """A link is closed; the journal may still have to say what became of its commit."""

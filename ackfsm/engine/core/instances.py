@@ -365,8 +365,8 @@ class Copy(MachineGroup):
         indexed_under: the broadcasts under which it is indexed now.
         other_copy: the other copy of the message, if it was sent again.
         delivery: the latest delivery that its application may still settle.
-        dispatch_count: how often it was dispatched, as an application sees it: more than once if it is flagged.
-        unseen: the first dispatch, which marked it, was no attempt.
+        dispatch_count: how often it was dispatched, as an application sees it: more than once if it is flagged; what
+            was given back unseen may not count.
         stored: the journal has it.
         in_queue: it counts in the length of its queue.
         mark_stored: the redelivered mark of its next dispatch is on stable storage.
@@ -388,7 +388,6 @@ class Copy(MachineGroup):
         "redelivered",
         "reject",
         "stored",
-        "unseen",
     )
 
     def __init__(self, binding: Binding, message: Sent, key: int) -> None:
@@ -402,7 +401,7 @@ class Copy(MachineGroup):
         self.indexed_under: tuple[Broadcast, ...] = ()
         self.other_copy: Copy | None = None
         self.delivery: Delivery | None = None
-        self.stored = self.in_queue = self.mark_stored = self.reject = self.redelivered = self.unseen = False
+        self.stored = self.in_queue = self.mark_stored = self.reject = self.redelivered = False
         self.dispatch_count = self.place = 0
 
     @staticmethod
@@ -425,22 +424,10 @@ class Copy(MachineGroup):
         """Which copy of its message it is, from 1; a delivery that was detached from its copy has none of these."""
         return self.key & _NUMBER_MASK
 
-    @property
-    def attempts(self) -> int:
-        """How many dispatches count as attempts: one that was requeued unseen may not."""
-        return self.dispatch_count - self.unseen
-
     def is_with_consumer(self) -> bool:
         """Whether a session has to do with it: its library holds it, its application is busy, or it acknowledges."""
         initial = {fsm.name: fsm.initial for fsm in self.automaton.fsms}
         return any(self.state_of(name) != initial[name] for name in CLIENT_SIDE)
-
-    def requeue_unseen(self) -> None:
-        """The last dispatch does not count as an attempt; the redelivered mark that it left stays."""
-        if self.dispatch_count == 1:
-            self.unseen = True
-        else:
-            self.dispatch_count -= 1
 
     @property
     def scopes(self) -> tuple[Scope | None, ...]:

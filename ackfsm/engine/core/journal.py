@@ -38,7 +38,12 @@ class JournalAdapter:
         self._commits: dict[int, None] = {}
         self._journals_marks: dict[Automaton, bool] = {}
         self._records = stepper.model.table.journal_records
-        stepper.state_effects.setdefault((Machine.DELIVERY_ATTEMPTS, UNDONE), []).append(self._requeued_unseen)
+        for machine, state, effect in (
+            (Machine.DELIVERY_ATTEMPTS, UNDONE, self._attempt_undone),
+            (Machine.REDELIVERY, Redelivery.CLEAR, self._unmarked),
+            (Machine.REDELIVERY, Redelivery.WITHDRAWN, self._mark_withdrawn),
+        ):
+            stepper.state_effects.setdefault((machine, state), []).append(effect)
         self.on_entry("store", self._store)
         self.on_entry("store in transaction", self._store_in_transaction)
         self.on_entry("remove", self._remove)
@@ -99,16 +104,30 @@ class JournalAdapter:
         """Store that ``copy`` is dispatched once more, behind the commit by which it is stored itself."""
         if self._commits:
             self._write_commits()
-        self.journal.append(_MARK, copy.key, ATTEMPTS.pack(copy.attempts + 1))
+        self.journal.append(_MARK, copy.key, ATTEMPTS.pack(copy.dispatch_count + 1))
 
-    def _requeued_unseen(self, copy: Copy) -> None:
-        """``copy`` was requeued unseen, so that its last dispatch is no attempt; it stays marked.
+    def _attempt_undone(self, copy: Copy) -> None:
+        """``copy`` was given back unseen, so that its last dispatch is no attempt; it stays marked if others were.
 
         No call waits for that to be synced: what a crash takes of it counts once too often.
         """
-        copy.requeue_unseen()
+        if copy.dispatch_count > 1:
+            copy.dispatch_count -= 1
+            self._store_attempts(copy)
+
+    @staticmethod
+    def _unmarked(copy: Copy) -> None:
+        """No delivery of ``copy`` counts: the next one is the first."""
+        copy.dispatch_count = 0
+
+    def _mark_withdrawn(self, copy: Copy) -> None:
+        """The mark that the journal has of ``copy`` does not count; no call waits for that."""
+        self._unmarked(copy)
+        self._store_attempts(copy)
+
+    def _store_attempts(self, copy: Copy) -> None:
         if self.requires_mark(copy, copy.automaton):
-            self.journal.append(_MARK, copy.key, ATTEMPTS.pack(copy.attempts))
+            self.journal.append(_MARK, copy.key, ATTEMPTS.pack(copy.dispatch_count))
             self.has_unsynced = True
 
     # Crash and recovery

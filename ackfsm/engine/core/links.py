@@ -148,11 +148,7 @@ class Links:
             detached = Copy(binding, copy.message, _UniqueKey(copy.key | _DETACHED))
             detached.state = detached.automaton.with_states(detached.state, **states)
             detached.place = copy.place
-            detached.delivery, detached.dispatch_count, detached.unseen = (
-                copy.delivery,
-                copy.dispatch_count,
-                copy.unseen,
-            )
+            detached.delivery, detached.dispatch_count = copy.delivery, copy.dispatch_count
             if detached.delivery is not None:
                 detached.delivery.copy = detached
             detached.update_indexes()

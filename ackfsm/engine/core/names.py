@@ -22,6 +22,7 @@ __all__ = [
     "CommitFrame",
     "Completion",
     "Condition",
+    "ConsumerSession",
     "ConsumerTransaction",
     "DuplicateId",
     "Entry",
@@ -74,6 +75,7 @@ class Event(enum.StrEnum):
     CONSUMER_CRASH = "consumer_crash"
     CONSUMER_LINK_LOSS = "consumer_link_loss"
     CONSUMER_LINK_UP = "consumer_link_up"
+    CONSUMER_REATTACHED = "consumer_reattached"
     BROKER_CRASH = "broker_crash"
     BROKER_KILL = "broker_kill"
     JOURNAL_FAILURE = "journal_failure"
@@ -104,6 +106,7 @@ class Machine(enum.StrEnum):
     CONSUMER_TRANSACTION = "consumer_transaction"
     PRODUCER_LINK = "producer_link"
     CONSUMER_LINK = "consumer_link"
+    CONSUMER_SESSION = "consumer_session"
     PREFETCH = "prefetch"
     BROKER = "broker"
 
@@ -157,6 +160,8 @@ class Record(enum.StrEnum):
 class Redelivery(enum.StrEnum):
     """States of the machine ``redelivery``."""
 
+    CLEAR = "clear"
+    WITHDRAWN = "withdrawn"
     MARKED = "marked"
 
 
@@ -190,6 +195,12 @@ class ConsumerTransaction(enum.StrEnum):
     IDLE = "idle"
     OPEN = "open"
     FAILED = "failed"
+
+
+class ConsumerSession(enum.StrEnum):
+    """States of the machine ``consumer_session``."""
+
+    DETACHED = "detached"
 
 
 class Process(enum.StrEnum):
@@ -248,6 +259,7 @@ STATES: Mapping[Machine, type[enum.StrEnum]] = MappingProxyType(
         Machine.CONSUMER_TRANSACTION: ConsumerTransaction,
         Machine.PRODUCER_LINK: Process,
         Machine.CONSUMER_LINK: Process,
+        Machine.CONSUMER_SESSION: ConsumerSession,
         Machine.BROKER: Process,
     }
 )

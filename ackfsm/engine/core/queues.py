@@ -141,8 +141,7 @@ class Queues:
             number=number,
         )
         copy = Copy(binding, message, key)
-        copy.unseen = live.marked and not live.attempts
-        copy.dispatch_count, copy.stored = live.attempts + copy.unseen, stored
+        copy.dispatch_count, copy.stored = live.attempts, stored
         copy.state = self._restored_state(copy, live)
         Queue.enter(copy)
         copy.update_indexes()
@@ -160,7 +159,7 @@ class Queues:
         if copy.stored:
             states[Machine.RECORD] = Record.DURABLE
         marks = copy.automaton.fsm(Machine.REDELIVERY)
-        mark = Redelivery.MARKED if live.marked else marks.initial
+        mark = Redelivery.MARKED if live.attempts else marks.initial  # a mark that counts nothing was taken back
         states[Machine.REDELIVERY] = marks.step(mark, EventRef(Event.RECOVER_READY)) or mark
         attempts = copy.automaton.fsm(Machine.DELIVERY_ATTEMPTS)
         if live.attempts:

@@ -16,6 +16,7 @@ from typing import Any
 import platformdirs
 
 from ackfsm.explore.questions.check import check
+from ackfsm.explore.search.options import Reduction
 from ackfsm.files import write_file
 from ackfsm.network import Bounds
 from ackfsm.tables import BOUND_SETTINGS, IndexKind, Monitor, Property, Relation, Specification
@@ -31,6 +32,9 @@ _MOST_STATES = 3_000_000
 _FEW_STATES = (20_000, 300_000)
 """A witness is mostly near: before all is searched, so much of each small system is."""
 
+_GIVES_BACK = "recover"
+"""The action by which a session gives back all that it has; to another consumer, rollback and close are the same."""
+
 _OTHERS_CAN_WRITE = stat.S_IWGRP | stat.S_IWOTH
 
 _Progress = Callable[[int], None]
@@ -44,13 +48,16 @@ def allowed(  # noqa: PLR0913 - it is one question
     *,
     actions: Collection[str] = (),
     found: Collection[Anomaly] = (),
+    given_back_beside: bool = False,
     progress: _Progress | None = None,
 ) -> dict[Anomaly, bool | None]:
     """For each anomaly whether ``configuration`` can reach it when these faults and actions happen, however often.
 
     The search is for one message, and complete.  Of the anomalies that need two (one overtakes the other, one more is
     open than a bound) those that were ``found`` are searched for with two messages: first under few faults of one
-    kind, as a witness is one whatever else may happen, then under all, until 3 million states are known.
+    kind, as a witness is one whatever else may happen, then under all, until 3 million states are known.  With
+    ``given_back_beside`` one consumer of a queue gave back what it had while another went on: what a consumer sees of
+    several messages is then searched for with two consumers, too, which may recover their sessions.
 
     ``None`` where that does not tell: an anomaly of which the tables have no property, one that needs two messages and
     was not found, or a search that was not complete.  Answers are cached in the user's cache folder, each with its
@@ -58,7 +65,9 @@ def allowed(  # noqa: PLR0913 - it is one question
     no other user could have written them.
     """
     verdicts: dict[Anomaly, bool | None] = dict.fromkeys(Anomaly)
-    question = _Question(specification, configuration, frozenset(faults), frozenset(actions), progress)
+    question = _Question(
+        specification, configuration, frozenset(faults), frozenset(actions), given_back_beside, progress
+    )
     verdicts |= question.cached("one message", tuple(specification.properties), question.single_message)
     for anomaly, definition in specification.properties.items():
         if _needs_two(definition) and not verdicts[anomaly]:
@@ -83,6 +92,7 @@ class _Question:
     configuration: Configuration
     faults: frozenset[Fault]
     actions: frozenset[str]
+    given_back_beside: bool
     progress: _Progress | None
 
     def cached(self, about: str, anomalies: Collection[Anomaly], answer: Callable[[str], _Answer]) -> _Answer:
@@ -104,6 +114,7 @@ class _Question:
             "configuration": self.configuration.as_dict(),
             "faults": sorted(fault.value for fault in self.faults),
             "actions": sorted(self.actions),
+            "given_back_beside": self.given_back_beside,
             "about": str(about),
         }
 
@@ -123,34 +134,53 @@ class _Question:
         definition = self.specification.properties[anomaly]
         alone = dataclasses.replace(self.specification, properties=MappingProxyType({anomaly: definition}))
         configuration = _with_bounds_of_one(self.configuration, definition)
+        everything = self._everything(definition)
         searched: set[Bounds] = set()
-        for bounds, most in self._searches():
+        for bounds, most in _searches(everything):
             if bounds in searched:
                 continue
-            answer = check(alone, configuration, bounds, max_states=most, progress=self.progress)
+            answer = check(
+                alone, configuration, bounds, max_states=most, progress=self.progress, reductions=_reductions(bounds)
+            )
             reachable = answer.findings[anomaly].reachable
-            if reachable or (reachable is False and bounds == self._everything()):
+            if reachable or (reachable is False and bounds == everything):
                 return {anomaly: reachable}
             if reachable is False:
                 searched.add(bounds)
         return {anomaly: None}
 
-    def _searches(self) -> Iterator[tuple[Bounds, int]]:
-        """Small systems, then all of them together; of each a few states, then more."""
-        for few in _FEW_STATES:
-            yield from ((bounds, few) for bounds in (*self._small(), self._everything()))
-        yield self._everything(), _MOST_STATES
+    def _everything(self, definition: Property) -> Bounds:
+        """All that two messages may meet; one consumer is two of which the other one does nothing."""
+        alone = Bounds(messages=2, faults=self.faults, max_faults=None, actions=self.actions)
+        if not self.given_back_beside or not _of_a_consumer(definition):
+            return alone
+        return dataclasses.replace(alone, consumers=2, actions=self.actions | {_GIVES_BACK})
 
-    def _everything(self) -> Bounds:
-        return Bounds(messages=2, faults=self.faults, max_faults=None, actions=self.actions)
 
-    def _small(self) -> Iterator[Bounds]:
-        """No fault, and one or two of one kind: what these reach, more of them reach too."""
-        if self.faults:
-            yield dataclasses.replace(self._everything(), faults=frozenset(), max_faults=0)
-        for number in (1, 2):
-            for fault in sorted(self.faults):
-                yield dataclasses.replace(self._everything(), faults=frozenset({fault}), max_faults=number)
+def _searches(everything: Bounds) -> Iterator[tuple[Bounds, int]]:
+    """Small systems, then all of them together; of each a few states, then more."""
+    for few in _FEW_STATES:
+        yield from ((bounds, few) for bounds in (*_small(everything), everything))
+    yield everything, _MOST_STATES
+
+
+def _small(everything: Bounds) -> Iterator[Bounds]:
+    """No fault, and one or two of one kind: what these reach, more of them reach too."""
+    if everything.faults:
+        yield dataclasses.replace(everything, faults=frozenset(), max_faults=0)
+    for number in (1, 2):
+        for fault in sorted(everything.faults):
+            yield dataclasses.replace(everything, faults=frozenset({fault}), max_faults=number)
+
+
+def _reductions(bounds: Bounds) -> tuple[Reduction, ...]:
+    """Two consumers have a tenth of the states, or fewer, under the partial order; for one it is not worth its time."""
+    return (Reduction.PARTIAL_ORDER,) if bounds.consumers > 1 else ()
+
+
+def _of_a_consumer(definition: Property) -> bool:
+    """Whether the anomaly is one between messages that one consumer sees."""
+    return any(monitor.machine.per is IndexKind.RECEPTION for monitor in definition.monitors)
 
 
 def _needs_two(definition: Property) -> bool:

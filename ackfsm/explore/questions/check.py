@@ -164,7 +164,10 @@ def check(  # noqa: PLR0913 - the options of a check
         )
     check_forever(bounds, forever or ())
     network = compose(specification, configuration, bounds)
-    made = [specification.promised_absent(one, bounds.sessions) for one in routes(configuration, bounds)]
+    made = [
+        specification.promised_absent(one, bounds.sessions, consumers=bounds.consumers)
+        for one in routes(configuration, bounds)
+    ]
     promises = {anomaly: promise for anomaly, promise in made[0].items() if all(anomaly in each for each in made)}
     liveness: Mapping[str, LivenessFinding] = {}
     begun = time.perf_counter()

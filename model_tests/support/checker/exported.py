@@ -19,6 +19,12 @@ DRAWN = 54
 _FEWEST_STATES, _MOST_STATES = 60, 2_500
 """Of a drawn system; those written by hand may have fewer or more."""
 
+_SECOND: Mapping[str, object] = {
+    "ack_mode": "INDIVIDUAL_ACKNOWLEDGE",
+    "outcomes": "released",
+    "receiver_settles": "second",
+    "block_on_acknowledge": False,
+}
 _REATTACHED: Mapping[str, object] = {"session_reattachment": True, "publish_window": 10}
 _REPEATED: Mapping[str, object] = {
     "ack_mode": "SESSION_TRANSACTED",
@@ -82,6 +88,37 @@ _BY_HAND: tuple[tuple[str, Mapping[str, object], dict[str, Any]], ...] = (
             "actions": frozenset({"ask_at_once"}),
             "without": frozenset({"dispatch_first"}),
         },
+    ),
+    (
+        "jms",
+        {**_SECOND, "consumer_reattachment": False},
+        {"faults": frozenset({Fault.CONSUMER_LINK_LOSS}), "actions": frozenset({"settle_rejected"})},
+    ),
+    (
+        "jms",
+        {**_SECOND, "consumer_reattachment": True},
+        {
+            "faults": frozenset({Fault.CONSUMER_LINK_LOSS}),
+            "actions": frozenset({"settle_released", "consumer_session_lost"}),
+        },
+    ),
+    (
+        "rabbitmq",
+        {"outcome_scope": "up_to", "resend_in_doubt": False},
+        {"messages": 2, "faults": frozenset(), "max_faults": 0, "actions": frozenset({"settle_rejected"})},
+    ),
+    (
+        "rabbitmq",
+        {"ack_mode": "SESSION_TRANSACTED"},
+        {
+            "faults": frozenset({Fault.LISTENER_EXCEPTION, Fault.CONSUMER_LINK_LOSS}),
+            "actions": frozenset({"settle_failed", "settle_rejected"}),
+        },
+    ),
+    (
+        "artemis",
+        {"consumer_reattachment": True, "publish_window": 10, "ack_mode": "SESSION_TRANSACTED"},
+        {"consumers": 2, "faults": frozenset({Fault.CONSUMER_LINK_LOSS, Fault.BROKER_KILL})},
     ),
     ("jms", {"delivery_delay": True}, {"messages": 2, "faults": frozenset({Fault.CONSUMER_CRASH})}),
     ("jms", {"redelivery_delay": True}, {"messages": 2, "faults": frozenset({Fault.CONSUMER_CRASH})}),

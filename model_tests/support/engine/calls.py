@@ -145,9 +145,17 @@ def assert_kept(broker: Broker, *, anyone: bool = False) -> None:
     allowed: dict[Anomaly, bool | None] = dict.fromkeys(Anomaly, False)
     for each in configurations:
         if not all(allowed[anomaly] for anomaly in found):  # a search takes its time
-            here = explore.allowed(specification, each, findings.faults, actions=findings.actions)
+            here = explore.allowed(
+                specification,
+                each,
+                findings.faults,
+                actions=findings.actions,
+                given_back_beside=findings.given_back_beside,
+            )
             allowed = {anomaly: _either(allowed[anomaly], here[anomaly]) for anomaly in Anomaly}
-    promised = set.intersection(*(set(specification.promised_absent(each)) for each in configurations))
+    consumers = 1 + findings.given_back_beside
+    made = (specification.promised_absent(each, consumers=consumers) for each in configurations)
+    promised = set.intersection(*map(set, made))
     broken = [anomaly for anomaly in found if anomaly in promised and not allowed[anomaly]]
     assert not broken, f"{sorted(broken)} of {_examples(findings, found)}\n{told}"
     result = verify.judge(findings, allowed)

@@ -32,6 +32,7 @@ from ackfsm.terms import (
     AckScope,
     Anomaly,
     Consumption,
+    DeliveryCountFrom,
     DeliveryMode,
     Fault,
     ListenerException,
@@ -82,6 +83,7 @@ class Setting(Modes):
     restart_marks_redelivered: bool = False
     listener_exception: ListenerException = ListenerException.REDELIVER
     rollback_requeues: bool = True
+    delivery_count_from: DeliveryCountFrom = DeliveryCountFrom.DISPATCH
 
 
 class Rules(NamedTuple):
@@ -99,6 +101,7 @@ class Rules(NamedTuple):
     restart_marks: bool
     on_exception: ListenerException
     gives_back: bool  # a rollback gives back what was consumed
+    unseen_counts: bool  # what is given back before an application had it was a delivery, too
 
 
 def _rules(c: Setting) -> Rules:
@@ -118,6 +121,7 @@ def _rules(c: Setting) -> Rules:
         restart_marks=c.restart_marks_redelivered,
         on_exception=c.listener_exception,
         gives_back=c.rollback_requeues,
+        unseen_counts=c.delivery_count_from is DeliveryCountFrom.DISPATCH,
     )
 
 
@@ -133,6 +137,7 @@ class Copy(NamedTuple):
     message: str = "none"  # the message's record in the journal: none, memory, stored
     removal: str = "none"  # the removal's record: the same
     answers: bool = False  # the owner's present link is to hear that the acknowledgement took effect
+    kept: bool = False  # the journal may still have a mark that was taken back
 
 
 class Thread(NamedTuple):
@@ -253,7 +258,7 @@ def _dispatch(s: System, k: int, session: Session, m: int) -> tuple[Event, Syste
     """Messages leave the queue in its order (JMS 6.2.9)."""
     copy = s.copies[m]
     sent = session._replace(to_client=(*session.to_client, Frame("message", m, copy.marked)))
-    out = copy._replace(place="out", owner=k, marked=True)
+    out = copy._replace(place="out", owner=k, marked=True, kept=False)
     return Event("dispatch", m, _name(s, k)), _at(_with(s, m, out), k, sent)
 
 
@@ -425,9 +430,9 @@ def _ends_transaction(s: System, c: Rules, k: int, session: Session) -> Steps:
         failed = session._replace(transaction="idle", handed_in=frozenset())
         yield Event("commit", detail=_name(s, k)), _at(s, k, called if session.link else failed)
     if session.transaction == "failed" and session.link and not session.to_broker:
-        yield Event("rollback", detail=_name(s, k)), _begun_anew(s, k) if c.gives_back else _undone(s, k)
+        yield Event("rollback", detail=_name(s, k)), _begun_anew(s, c, k) if c.gives_back else _undone(s, k)
     if session.transaction == "rolled_back" and session.link:
-        yield Event("recover", detail=_name(s, k)), _begun_anew(s, k)
+        yield Event("recover", detail=_name(s, k)), _begun_anew(s, c, k)
 
 
 def _undone(s: System, k: int) -> System:
@@ -444,12 +449,19 @@ def _recovers(s: System, c: Rules, k: int, session: Session) -> Steps:
     if c.transacted or not thrown or not session.link or session.call:
         return
     if session.thread is None and not session.to_broker:
-        yield Event("recover", detail=_name(s, k)), _begun_anew(s, k)
+        yield Event("recover", detail=_name(s, k)), _begun_anew(s, c, k)
 
 
-def _begun_anew(s: System, k: int) -> System:
-    """The broker takes back what is out with the session, and the library drops what it holds."""
+def _begun_anew(s: System, c: Rules, k: int) -> System:
+    """The broker takes back what is out with the session, and the library drops what it holds.
+
+    Where that does not count it is as if it had never been sent; the journal hears of that some time.
+    """
     session = s.sessions[k]
+    on_its_way = [(frame.message, frame.flagged) for frame in session.to_client if frame.kind == "message"]
+    for m, flagged in (*session.held, *on_its_way):
+        if not flagged and not c.unseen_counts:
+            s = _with(s, m, s.copies[m]._replace(marked=False, kept=c.mark_persisted))
     left = tuple(frame for frame in session.to_client if frame.kind != "message")
     anew = session._replace(to_client=left, held=(), unacknowledged=(), transaction="idle", handed_in=frozenset())
     return _at(_taken_back(s, k), k, anew)
@@ -517,6 +529,8 @@ def _reloaded(copy: Copy, c: Rules) -> Iterator[Copy]:
         yield Copy("ready", NOBODY, copy.marked, "stored")
         if copy.marked and not c.mark_persisted:
             yield Copy("ready", NOBODY, False, "stored")  # noqa: FBT003 - not marked
+        if copy.kept:
+            yield Copy("ready", NOBODY, True, "stored")  # noqa: FBT003 - marked
 
 
 def _cut_off(s: System, k: int) -> System:

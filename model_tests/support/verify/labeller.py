@@ -13,12 +13,13 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-__all__ = ["Covering", "Labels", "in_order", "label"]
+__all__ = ["Covering", "Labels", "in_order", "label", "outages", "spelt_out"]
 
 Event = dict[str, Any]
 Ids = set[str]
 
 SENDS = ("send", "resend")
+TELLERS = ("nemesis", "broker")
 OUTCOMES = ("confirmed", "rejected", "in_doubt")
 ENDS = ("expired", "dead_lettered")
 CONSUMING_FAULTS = ("broker_crash", "broker_kill", "journal_failure", "consumer_link_loss", "consumer_crash")
@@ -53,7 +54,7 @@ def label(  # noqa: PLR0913 - the settings that labels depend on, each by name
     deliveries that the application has not acknowledged, ``None`` if there is none; ``attempts`` is the limit of
     deliveries, 0 if there is none.
     """
-    log = _Log(in_order(events))
+    log = _Log(spelt_out(in_order(events)))
     at_rest = all(log.judged(message) for message in log.ids)
     return Labels(
         anomalies={
@@ -131,6 +132,28 @@ def _transaction(event: Event) -> tuple[str, str] | None:
     return (event["process"], event["transaction"]) if event.get("transaction") is not None else None
 
 
+def spelt_out(log: list[Event]) -> list[Event]:
+    """``log``, in order, with a line for each message that a range confirms, and for each call that timed out."""
+    labelled, found, covered = _Log(log), list[Event](), set[int]()
+    for place, event in enumerate(log):
+        found.append(event)
+        if event["event"] == "confirmed" and event.get("scope") == "up_to":
+            messages = dict.fromkeys(labelled.log[i]["message"] for i in labelled.confirmed_by(place, covered))
+            found += [{**event, "message": message} for message in sorted(messages) if message != event["message"]]
+        if event["event"] == "fault" and event["fault"] == "acknowledge_timeout":
+            calls = [one for one in log[:place] if one["event"] == "acknowledge"]
+            mine = [call for call in calls if _session(call) == _session(event)]
+            mine = mine or [call for call in calls if call["process"] == event["process"] not in TELLERS]
+            found += [{**call, "t": event["t"], "event": "ack_in_doubt"} for call in mine[-1:]]
+    return found
+
+
+def outages(log: list[Event], send: int) -> list[tuple[int, int]]:
+    """From where to where a crash of the producer of the send at that place, or of nobody by name, lasted."""
+    labelled = _Log(log)
+    return [(start, end) for start, end in labelled.crashes if labelled.meets(start, send)]
+
+
 class _Log:
     """The events of a history in the order of time; a place is an index into them."""
 
@@ -168,6 +191,20 @@ class _Log:
 
     def everywhere(self, *events: str) -> list[int]:
         return [i for i, event in enumerate(self.log) if event["event"] in events]
+
+    def confirmed_by(self, place: int, covered: set[int]) -> list[int]:
+        """The sends that the range at ``place`` confirms, but for those ``covered`` by an earlier one; it adds them."""
+        sends = [i for i in self.everywhere(*SENDS) if i < place and _transaction(self.log[i]) is None]
+        last = [i for i in sends if self.log[i]["message"] == self.log[place]["message"]][-1:]
+        mine = [i for i in sends if last and i <= last[0] and _session(self.log[i]) == _session(self.log[last[0]])]
+        found = [i for i in mine if i not in covered and self._open(i, place)]
+        covered.update(mine)
+        return found
+
+    def _open(self, send: int, now: int) -> bool:
+        closes = [i for i in self.everywhere("close") if _session(self.log[i]) == _session(self.log[send])]
+        answers = self.of(self.log[send]["message"], *OUTCOMES)
+        return not any(send < i < now for i in (*closes, *answers)) and not self._crashed(send, now)
 
     # What became of a message
 
@@ -304,13 +341,45 @@ class _Log:
         """Whether a producer's crash up to ``now`` left this send without an outcome."""
         if [i for i in self.of(self.log[send]["message"], *OUTCOMES) if i > send]:
             return False
-        return any(start <= now and send < end for start, end in self.crashes)
+        return any(start <= now and send < end and self.meets(start, send) for start, end in self.crashes)
 
     def _crashes(self) -> list[tuple[int, int]]:
-        kind = "producer_crash"
-        ends = [i for i in self.everywhere("recovered") if self.log[i]["fault"] == kind]
-        starts = [i for i in self.everywhere("fault") if self.log[i]["fault"] == kind]
-        return [(start, next((end for end in ends if end > start), len(self.log))) for start in starts]
+        told = [i for i in self.everywhere("fault", "recovered") if self.log[i]["fault"] == "producer_crash"]
+        return [(i, self._end_of(i, told)) for i in told if self.log[i]["event"] == "fault"]
+
+    def _end_of(self, fault: int, told: list[int]) -> int:
+        """The place of the repair: one of the victim, or where none is named one of all, else the last of somebody."""
+        repairs = [i for i in told if i > fault and self.log[i]["event"] == "recovered"]
+        mine = [i for i in repairs if self._same_victim(fault, i)]
+        if self._victims(fault):
+            return min(mine, default=len(self.log))
+        following = min((i for i in told if i > min(mine, default=fault) and i not in repairs), default=len(self.log))
+        of_all = [i for i in mine if not self._victims(i)]
+        some = [i for i in mine if i < following]
+        if of_all and (of_all[0] < following or not some):
+            return of_all[0]
+        return max(some, default=len(self.log))
+
+    def _victims(self, place: int) -> Ids:
+        """The producers that a fault or its repair names."""
+        senders = {event["process"] for event in self.log if event["event"] in SENDS and _transaction(event) is None}
+        event = self.log[place]
+        owners = {
+            other["process"]
+            for other in self.log
+            if other["event"] not in {"fault", "recovered"} and _session(other) == _session(event)
+        }
+        return (owners - set(TELLERS) or {event["process"]} - set(TELLERS)) & senders
+
+    def _same_victim(self, fault: int, repair: int) -> bool:
+        first, second = self._victims(fault), self._victims(repair)
+        queues = {self.log[i].get("queue") for i in (fault, repair)} - {None}
+        return (not first or not second or bool(first & second)) and len(queues) < 2
+
+    def meets(self, fault: int, send: int) -> bool:
+        """Whether a fault may be of who made this send, to its queue."""
+        victims, queue = self._victims(fault), self.log[fault].get("queue")
+        return (not victims or self.log[send]["process"] in victims) and queue in {None, self.log[send].get("queue")}
 
     def early_confirm(self) -> Ids:
         """Confirmed, and only then synced; a message that was resent before that is left out."""
@@ -367,7 +436,11 @@ class _Log:
 
     def missing_outcome(self) -> Ids:
         waiting = {m for m in self.ids if self.without_outcome(m)}
-        return {m for m in waiting if not any(i < end for i in self.sends(m) for _, end in self.crashes)}
+        return {
+            m
+            for m in waiting
+            if not any(i < end and self.meets(start, i) for i in self.sends(m) for start, end in self.crashes)
+        }
 
     def count_regression(self) -> Ids:
         found = set()

@@ -124,7 +124,9 @@ def judged(run: Run, folder: Path, writer: Specification | None = None) -> Judge
     """What ``verify`` says of the history that ``writer`` (the tables, unless it is another) makes of the run."""
     file, configuration = folder / "history.jsonl", run.network.configuration
     steps = explore.steps_of(run.network, run.labels)
-    file.write_text(export.run_history(writer or shipped(), configuration, steps, at_rest=True), encoding="utf-8")
+    stuck_of = run.network.bounds.messages if run.anomaly == Anomaly.STUCK else 0
+    text = export.run_history(writer or shipped(), configuration, steps, at_rest=True, stuck_of=stuck_of)
+    file.write_text(text, encoding="utf-8")
     header = verify.read_header(file)
     assert header is not None
     assert shipped().configure(None, header.config) == configuration

@@ -84,7 +84,8 @@ class Recorder:
         message = self.known(which)
         if message in self.messages and message not in self.transacted:
             event = ("confirmed", "rejected", "in_doubt", "confirmed")[kind % 4]
-            self.write(PRODUCERS[who % 2], event, message=message)
+            scope = ("up_to", None, "message")[kind // 4 % 3] if event == "confirmed" else None
+            self.write(PRODUCERS[who % 2], event, message=message, scope=scope)
 
     # Everybody's moves
 
@@ -158,11 +159,25 @@ class Recorder:
         event = ("journal_synced", "journal_synced", "journal_written")[kind % 3]
         self.write("broker", event, message=None if which == 1 else self.known(which))
 
-    def fault(self, _: int, __: int, kind: int) -> None:
-        self.write("nemesis", "fault", fault=FAULTS[kind % 3])
+    def fault(self, who: int, which: int, kind: int) -> None:
+        self.told("fault", who, which, kind)
 
-    def recovered(self, _: int, __: int, kind: int) -> None:
-        self.write("nemesis", "recovered", fault=FAULTS[kind % 3])
+    def recovered(self, who: int, which: int, kind: int) -> None:
+        self.told("recovered", who, which, kind)
+
+    def told(self, event: str, who: int, which: int, kind: int) -> None:
+        """Of nobody by name, of a process, of a session, or of a queue; a client's alone can have a session."""
+        fault, process = FAULTS[kind % 3], (*PRODUCERS, *CONSUMERS)[who % 4]
+        sessions = sorted({row["session"] for row in self.events if "session" in row and row["process"] == process})
+        queues = sorted({row["queue"] for row in self.events if "queue" in row})
+        if event == "fault" and kind % 12 == 9:
+            fault = "acknowledge_timeout"
+        teller = process if which % 4 == 1 else "nemesis"
+        session = sessions[0] if which % 4 == 2 and sessions and fault != "broker_kill" else None
+        if fault == "acknowledge_timeout" and session is None:
+            teller = process
+        queue = queues[0] if which % 4 == 3 and queues else None
+        self.write(teller, event, fault=fault, session=session, queue=queue)
 
     def drain(self, _: int, which: int, __: int) -> None:
         self.write("nemesis", "drained", queue=QUEUES[which % 3])
