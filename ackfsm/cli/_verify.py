@@ -202,8 +202,7 @@ def _examine_here(
 ) -> verify.Findings:
     from ackfsm import verify
 
-    recorded = verify.read(path)
-    return verify.examine(recorded, specification, configure(recorded.header), skew=skew, assumed=assumed)
+    return verify.examine_path(path, specification, configure, skew=skew, assumed=assumed)
 
 
 def _judged(

@@ -6,6 +6,7 @@ from ackfsm.verify._expand import Stream
 from ackfsm.verify._explain import Contradicted, Explanation
 from ackfsm.verify._header import Header
 from ackfsm.verify._lines import ParseError
+from ackfsm.verify._passes import examine_path
 from ackfsm.verify._read import History, read, read_header
 from ackfsm.verify._timeline import Unrecorded, UnrecordedFault
 from ackfsm.verify._verdict import Finding, Findings, Result, judge, verdict
@@ -24,6 +25,7 @@ __all__ = [
     "Unrecorded",
     "UnrecordedFault",
     "examine",
+    "examine_path",
     "judge",
     "read",
     "read_header",

@@ -22,7 +22,18 @@ from ackfsm.verify._columns import ABSENT, Events
 from ackfsm.verify._format import Event
 from ackfsm.verify._joins import NONE, number_pairs
 
-__all__ = ["COMMITTED", "ESTIMATED", "MOST_RANKS", "SENT", "Clocks", "Demands", "aligned", "clocks_of"]
+__all__ = [
+    "COMMITTED",
+    "ESTIMATED",
+    "MOST_RANKS",
+    "SENT",
+    "Clocks",
+    "Demands",
+    "aligned",
+    "by_clocks",
+    "clocks_of",
+    "demands_of",
+]
 
 Demands: TypeAlias = Mapping[tuple[str, str], int]
 """By how much the clock of the second process has to be shifted against that of the first, at least.
@@ -127,18 +138,23 @@ def aligned(events: Events, skew: int | None) -> tuple[Events, Clocks]:
 
     ``None`` estimates the differences.  The ``t`` of the events stays as it was recorded.
     """
-    clocks = Clocks() if skew == 0 else clocks_of(_demands(events, skew), ESTIMATED if skew is None else skew)
+    clocks = Clocks() if skew == 0 else clocks_of(demands_of(events, skew), ESTIMATED if skew is None else skew)
+    return by_clocks(events, clocks)[0], clocks
+
+
+def by_clocks(events: Events, clocks: Clocks) -> tuple[Events, Ints | slice]:
+    """``events``, which are in the order of time, in that of clocks that were put right, and how they are taken."""
     if not clocks.offsets:
-        return events, clocks
+        return events, slice(None)
     names = events.names["process"].to_pylist()
     shifts = np.array([clocks.offsets.get(name, 0) - clocks.latest for name in names], np.int64)
     ranks = np.array([clocks.ranks.get(name, 0) for name in names], np.int64)
     order = np.lexsort((ranks[events.process], events.t + shifts[events.process]))
     columns = [field.name for field in dataclasses.fields(events) if field.name != "names"]
-    return dataclasses.replace(events, **{name: getattr(events, name)[order] for name in columns}), clocks
+    return dataclasses.replace(events, **{name: getattr(events, name)[order] for name in columns}), order
 
 
-def _demands(events: Events, skew: int | None) -> Demands:
+def demands_of(events: Events, skew: int | None) -> Demands:
     """What the events demand within ``skew``; for an estimate, that nothing is delivered before it is sent."""
     sends = events.places(Event.SEND, Event.RESEND)
     count = events.count_of("message")

@@ -17,7 +17,7 @@ from ackfsm.verify._arrays import Codes, Ints
 from ackfsm.verify._check import codes
 from ackfsm.verify._format import EVENTS, VOCABULARY, Event
 
-__all__ = ["ABSENT", "Encoded", "Events", "assemble", "encode"]
+__all__ = ["ABSENT", "Encoded", "Events", "assemble", "by_time", "concatenated", "encode"]
 
 ABSENT = -1
 
@@ -30,7 +30,7 @@ class Events:
 
     Attributes:
         t: nanoseconds.
-        event: the event's place in :data:`EVENTS`.
+        event: the event's place in :data:`EVENTS`; :data:`ABSENT` where only time, process and session are known.
         process, queue, message: places in :attr:`names`.
         session: the session, or where there is none, the process; a place in :attr:`names`.
         transaction: a transaction of one process; a place in :attr:`names` (where two processes may share a name).
@@ -67,7 +67,8 @@ class Events:
 
     def places(self, *events: Event) -> Ints:
         """The rows of these events, ascending."""
-        return np.flatnonzero(np.array([event in events for event in EVENTS])[self.event])
+        wanted = np.array([*(event in events for event in EVENTS), False])  # the last is what ABSENT finds
+        return np.flatnonzero(wanted[self.event])
 
     def faults(self) -> tuple[Fault, ...]:
         """The kinds of faults that were recorded, in the order of :class:`Fault`; without those of one call."""
@@ -113,13 +114,25 @@ def encode(batch: pa.RecordBatch, lines: Ints) -> Encoded:
     return Encoded(numbers, {name: column.dictionary_encode() for name, column in text.items()})
 
 
+def concatenated(parts: Sequence[Encoded]) -> Encoded:
+    """The rows of all ``parts``, at least one, in their order."""
+    if len(parts) == 1:
+        return parts[0]
+    numbers = {name: np.concatenate([part.numbers[name] for part in parts]) for name in parts[0].numbers}
+    named = {
+        name: pa.chunked_array([part.named[name] for part in parts]).unify_dictionaries().combine_chunks()
+        for name in parts[0].named
+    }
+    return Encoded(numbers, named)
+
+
 def assemble(parts: Sequence[Encoded]) -> Events:
     """One :class:`Events` of the encoded batches of a history, at least one, in the order of its lines."""
     coded = {name: _numbered([part.named[name] for part in parts]) for name in _NAMED}
     coded["transaction"] = _per_process(coded["process"], coded["transaction"])
     columns = {name: np.concatenate([part.numbers[name] for part in parts]) for name in parts[0].numbers}
     columns |= {name: numbers for name, (numbers, _) in coded.items()}
-    order = _by_time(columns["t"])
+    order = by_time(columns["t"])
     names = MappingProxyType({name: labels for name, (_, labels) in coded.items()})
     return Events(**{name: column[order] for name, column in columns.items()}, names=names)
 
@@ -140,5 +153,6 @@ def _per_process(process: tuple[Codes, pa.Array], transaction: tuple[Codes, pa.A
     return numbered, labels.take(pa.array(distinct % max(1, len(labels))))
 
 
-def _by_time(t: Ints) -> Ints | slice:
+def by_time(t: Ints) -> Ints | slice:
+    """How rows in the order of lines are taken in that of time."""
     return slice(None) if (t[1:] >= t[:-1]).all() else np.argsort(t, kind="stable")

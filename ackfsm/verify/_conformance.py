@@ -18,16 +18,20 @@ from ackfsm.terms import AckMode, Configuration, DeliveryMode
 from ackfsm.verify._arrays import Ints
 from ackfsm.verify._columns import ABSENT, Events
 from ackfsm.verify._format import VOCABULARY, Event
-from ackfsm.verify._life import Contradiction, Life, contradiction
-from ackfsm.verify._lives import Lived, Lives, Telling, Told
+from ackfsm.verify._life import Contradiction, Heard, Life, contradiction
+from ackfsm.verify._lives import OTHERS, Lived, Lives, Telling, Told
 from ackfsm.verify._observer import Observer, States, TooManyStatesError
 from ackfsm.verify._quiescence import Quiescence
-from ackfsm.verify._signs import of_consumer
+from ackfsm.verify._signs import AT_REST, CIRCUMSTANCES, Sign, of_consumer
 
 __all__ = ["Conformance", "Decision", "Judge", "acknowledges_by_library", "conformance", "held", "untold"]
 
 _MOST_CONSUMERS: Final = 4
 """More of them in one life make a network that no search ends in."""
+
+_MOST_TRIED: Final = 30
+_MOST_FOLLOWED: Final = 200
+"""So many states are tried, and followed from one, to show that a life is settled."""
 
 _BY_THE_LIBRARY: Final = ("acks_automatically", "acks_before_delivery", "acks_lazily", "settled_on_dispatch")
 """Conditions under which no call of the application acknowledges: what is written of it is near the moment only."""
@@ -156,6 +160,10 @@ class Conformance:
     def needed(self, lived: Lived, circumstances: Collection[str]) -> frozenset[str]:
         """Of these signs those without which ``lived``, a run of the model, would be none."""
         return self._parts[0].judge.needed(lived, circumstances)
+
+    def settled(self, message: int, circumstances: Collection[Sign]) -> bool:
+        """Whether ``message`` stays a run of the model, at rest, whatever of these signs follows in any number."""
+        return self._parts[0].judge.settled(self.of(message)[1], circumstances)
 
 
 def conformance(  # noqa: PLR0913, PLR0917 - what is held, and to what
@@ -296,6 +304,35 @@ class Judge:
                     life = without
         return frozenset(heard.sign.name for heard in life.heard if heard.sign.name in circumstances)
 
+    def settled(self, lived: Lived, circumstances: Collection[Sign]) -> bool:
+        """Whether ``lived``, without what happened around it, is a run of the model whatever of these signs follows.
+
+        That is asked of its own consumer alone, and with others of whom nobody knows whether they had the message.
+        """
+        own = tuple(heard for heard in lived.life.heard if heard.sign.name not in CIRCUMSTANCES)
+        followed = dataclasses.replace(lived.life, heard=(*own, *(Heard(sign, 0) for sign in circumstances)))
+        consumers = tuple(each for each in lived.consumers if each != OTHERS)
+        try:
+            return all(
+                self._settled(dataclasses.replace(lived, life=followed, consumers=its), len(own))
+                for its in (consumers, (*consumers, OTHERS))
+            )
+        except TooManyStatesError:
+            return False
+
+    def _settled(self, lived: Lived, own: int) -> bool:
+        """Whether one of the states in which the message may be is left at rest by every sign, again and again.
+
+        What is believed after a sign is what is believed after it of each state: so one state is enough.
+        """
+        observer, heard = self._observer(lived), self.life(lived).heard
+        belief = observer.first()
+        for each in heard[:own]:
+            belief = observer.hear(belief, each.sign)
+        signs = [each.sign for each in heard[own:]]
+        rested = sorted(observer.hear(belief, Sign(AT_REST)))
+        return any(_stays(observer, state, signs) for state in rested[:_MOST_TRIED])
+
     def life(self, lived: Lived) -> Life:
         """The life of a message as a network hears it that has transactions on both sides, or on neither."""
         names = {old: new for plain in self._plainly(lived) for old, new in plain.items()}
@@ -363,3 +400,18 @@ class Judge:
         if lived.told & (Told.NOT_PROCESSED | Told.ACKNOWLEDGED_FIRST):
             found.add(Event.PROCESSED.value)
         return frozenset(found)
+
+
+def _stays(observer: Observer, state: int, signs: Collection[Sign]) -> bool:
+    """Whether every sign leads from ``state`` to a state at rest, and from that one too."""
+    found, front = {state}, [state]
+    while front:
+        state = front.pop()
+        for sign in signs:
+            rested = observer.hear(observer.hear(frozenset({state}), sign), Sign(AT_REST))
+            if not rested or len(found) > _MOST_FOLLOWED:
+                return False
+            if not rested & found:
+                front.append(min(rested))
+                found.add(min(rested))
+    return True

@@ -15,7 +15,7 @@ from ackfsm.tables import Specification
 from ackfsm.terms import Anomaly, Configuration, Fault, ListenerException
 from ackfsm.verify._actions import given_back_beside, inferred_actions
 from ackfsm.verify._arrays import Ints, States
-from ackfsm.verify._clocks import aligned
+from ackfsm.verify._clocks import Clocks, aligned
 from ackfsm.verify._columns import Events
 from ackfsm.verify._conformance import Conformance, acknowledges_by_library, conformance
 from ackfsm.verify._count import count_regressions, over_delivered, reordered, torn_transactions, window_overruns
@@ -36,7 +36,7 @@ from ackfsm.verify._unrecorded import assumption_of
 from ackfsm.verify._verdict import EXAMPLES, UNCONFIGURED, Finding, Findings, undrained
 from ackfsm.verify._watch import folded_properties, machines_of, needs_configuration, prefetch_of, window_of
 
-__all__ = ["examine", "in_order", "shown_anomalies", "stuck_at", "with_model"]
+__all__ = ["Examined", "examine", "examined", "in_order", "shown_anomalies", "stuck_at", "with_model"]
 
 _NOTHING: Ints = np.empty(0, np.int64)
 
@@ -65,6 +65,23 @@ class _Count:
     unknown: str | None = None
 
 
+@dataclasses.dataclass(frozen=True, slots=True, eq=False)
+class Examined:
+    """The findings of a history, with the messages behind them.
+
+    Attributes:
+        findings: what was counted.
+        events: the events in the order in which they were taken.
+        anomalies: of every anomaly of messages those that have it, by code.
+        conformance: what was decided of each message; ``None`` where none was held to the model.
+    """
+
+    findings: Findings
+    events: Events
+    anomalies: Mapping[Anomaly, Ints]
+    conformance: Conformance | None
+
+
 def examine(  # noqa: PLR0913 - what is examined, and how
     history: History,
     specification: Specification,
@@ -86,15 +103,43 @@ def examine(  # noqa: PLR0913 - what is examined, and how
         hold: whether to hold each message to the model; not where sessions have modes that no header tells.
         assumed: the faults that may have happened although nobody recorded them.
     """
-    recorded, clocks = aligned(history.events, skew)
+    events, clocks = aligned(history.events, skew)
+    findings = examined(
+        dataclasses.replace(history, events=events),
+        specification,
+        configuration,
+        clocks,
+        skew=clocks.latest if skew is None else skew,
+        tells_processed=tells_processed,
+        hold=hold,
+        assumed=assumed,
+    ).findings
+    if not history.remarks:
+        return findings
+    stuck_ = {Anomaly.STUCK: stuck_in(history, specification, configuration)}
+    return dataclasses.replace(findings, anomalies=MappingProxyType(in_order({**findings.anomalies, **stuck_})))
+
+
+def examined(  # noqa: PLR0913 - what is examined, and how
+    history: History,
+    specification: Specification,
+    configuration: Configuration | None,
+    clocks: Clocks,
+    *,
+    skew: int,
+    tells_processed: bool = False,
+    hold: bool = True,
+    assumed: Collection[Fault] = (),
+) -> Examined:
+    """As :func:`examine`, of events in the order of clocks that were put right as ``clocks`` says."""
+    recorded = history.events
     events = spelled_out(recorded)
-    skew = clocks.latest if skew is None else skew
     this = _Examination(events, sends_of(events), quiescence_of(events), specification, configuration)
     machines, stream = machines_of(specification, configuration), expand(events, this.sends)
     states = _final_states(machines, stream, events.count_of("message"))
     anomalies = _folded(this, machines, states) | {anomaly: count(this) for anomaly, count in _COUNTS.items()}
-    findings = {anomaly: _finding(this, anomaly, anomalies[anomaly]) for anomaly in Anomaly if anomaly in anomalies}
-    explanation, unrecorded, early = None, None, came_early(events)
+    counted = {anomaly: _finding(this, anomaly, anomalies[anomaly]) for anomaly in Anomaly if anomaly in anomalies}
+    decided, explanation, unrecorded, early = None, None, None, came_early(events)
     if configuration is not None and hold:
         decided = _conformance(this, configuration, skew, tells_processed=tells_processed)
         held = {name: count.codes for name, count in anomalies.items() if name in {*machines.names, *_OF_MESSAGES}}
@@ -109,21 +154,19 @@ def examine(  # noqa: PLR0913 - what is examined, and how
             pairs = PairExplainer(decided, events, machines, stream, between, doubted, specification, configuration)
             explanation, by_anomaly = pairs.explained(explanation, by_anomaly)
         open_ends = _open_ends(this, anomalies)
-        findings |= {
-            name: _with(findings[name], each, events) for name, each in by_anomaly.items() if name not in open_ends
+        counted |= {
+            name: _with(counted[name], each, events) for name, each in by_anomaly.items() if name not in open_ends
         }
-    if early is not None and findings[Anomaly.PHANTOM].found:
-        findings[Anomaly.PHANTOM] = unless_early(findings[Anomaly.PHANTOM], early, skew)
+    if early is not None and counted[Anomaly.PHANTOM].found:
+        counted[Anomaly.PHANTOM] = unless_early(counted[Anomaly.PHANTOM], early, skew)
     if not tells_processed:
-        findings |= _unrecorded(events, findings, anomalies)
-    if history.remarks:
-        findings = in_order(findings | {Anomaly.STUCK: stuck_in(history, specification, configuration)})
+        counted |= _unrecorded(events, counted, anomalies)
     ends = specification.guarantees.monitors
     counts = {
         name: int(machines.means(name, states, this.quiescence.judged).sum())
         for name in (*(counter.name for counter in COUNTERS), *ends)
     }
-    return Findings(
+    findings = Findings(
         history=str(history.path),
         engine="local",
         configuration=configuration,
@@ -134,7 +177,7 @@ def examine(  # noqa: PLR0913 - what is examined, and how
         faults=events.faults(),
         of_calls=tuple(fault for fault in events.told_faults() if fault not in set(Fault)),
         actions=inferred_actions(events),
-        anomalies=MappingProxyType(findings),
+        anomalies=MappingProxyType(counted),
         ends=MappingProxyType({name: counts.pop(name) for name in ends}),
         counters=MappingProxyType(counts),
         skew=skew,
@@ -145,6 +188,10 @@ def examine(  # noqa: PLR0913 - what is examined, and how
         and given_back_beside(events, thrown=configuration.listener_exception is ListenerException.REDELIVER),
         unrecorded=unrecorded.summary if unrecorded else None,
     )
+    of_messages: dict[Anomaly, Ints] = {
+        name: count.codes for name, count in anomalies.items() if name is not Anomaly.TORN_TRANSACTION
+    }
+    return Examined(findings, events, MappingProxyType(of_messages), decided)
 
 
 def in_order(findings: Mapping[Anomaly, Finding]) -> dict[Anomaly, Finding]:

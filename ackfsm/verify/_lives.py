@@ -38,7 +38,7 @@ from ackfsm.verify._signs import (
     of_consumer,
 )
 
-__all__ = ["NOBODY", "OTHERS", "Lived", "Lives", "Telling", "Told"]
+__all__ = ["NOBODY", "OTHERS", "Lived", "Lives", "Telling", "Told", "placed", "signs_around"]
 
 OTHERS: Final = -2
 """Stands for all consumers that the message was never handed to: it may have been on its way to one of them."""
@@ -121,7 +121,7 @@ class _Lines:
 
     def __init__(self, events: Events, skew: int) -> None:
         self.events = events
-        self.circumstances, self.moments = _placed(events, skew)
+        self.circumstances, self.moments = placed(events, skew)
         self.lanes = _lanes(events)
         self.broken = events.errs == 1
         self.producers = _producers(events)
@@ -418,7 +418,7 @@ def _moments(events: Events, skew: int) -> Moments:
     return Moments(low - skew, np.where(calls | closes & ~broken, after, events.t))
 
 
-def _placed(events: Events, skew: int) -> tuple[tuple[Circumstance, ...], Moments]:
+def placed(events: Events, skew: int) -> tuple[tuple[Circumstance, ...], Moments]:
     """What happened around the messages, and when each row happened: a fault, between its line and its repair."""
     moments = _moments(events, skew)
     found = circumstances(events, moments.low, moments.high)
@@ -666,6 +666,17 @@ _AT_CONSUMERS_TOO: Final = MappingProxyType(
     | {event.value: of_consumer(event) for event in GIVING_BACK if event is not Event.RECOVER}
 )
 """What befalls consumers, and the sign of it."""
+
+
+def signs_around(kinds: Collection[str]) -> tuple[Sign, ...]:
+    """The signs that circumstances of these ``kinds`` may be to a message that was handed to one consumer.
+
+    Those that only perhaps befell it are left out: they take nothing away from what is believed of it.
+    """
+    alone = [Sign(kind) for kind in kinds if kind in _OF_THE_BROKER | _OF_PRODUCERS]
+    its = {_AT_CONSUMERS_TOO[kind]: kind in GIVING_BACK for kind in kinds if kind in _AT_CONSUMERS_TOO}
+    certainty = {True: Certainty.IF_POSSIBLE, False: Certainty.CERTAIN}
+    return (*alone, *(Sign(name, 1, certainty[given_back]) for name, given_back in its.items()))
 
 
 def _told(events: Events, tokens: _Tokens, quiescence: Quiescence, silent: Collection[int]) -> Ints:

@@ -15,7 +15,7 @@ from ackfsm.verify._format import ALWAYS, FIELDS, Kind
 from ackfsm.verify._header import Header, header_of_metadata
 from ackfsm.verify._lines import SCHEMA, Parsed, drop_invalid
 
-__all__ = ["columns_of", "parquet_header", "parse_parquet"]
+__all__ = ["columns_of", "parquet_header", "parse_parquet", "whole_rows"]
 
 ROWS = 1 << 17
 """How many rows are read at a time."""
@@ -51,9 +51,14 @@ def parse_parquet(file: pq.ParquetFile, name: str, part: str | None) -> Iterator
     present = columns_of(file.schema_arrow, name)
     row = 1
     for batch in file.iter_batches(batch_size=ROWS, columns=present):
-        events = _whole_batch(batch)
-        yield drop_invalid(events, np.arange(row, row + len(events)), part=part)
-        row += len(events)
+        yield whole_rows(batch, row, part)
+        row += len(batch)
+
+
+def whole_rows(batch: pa.RecordBatch, first: int, part: str | None) -> Parsed:
+    """The events of ``batch``, whose first row has the number ``first``."""
+    events = _whole_batch(batch)
+    return drop_invalid(events, np.arange(first, first + len(events)), part=part)
 
 
 def columns_of(schema: pa.Schema, part: str) -> Sequence[str]:

@@ -19,7 +19,7 @@ from ackfsm.verify._expand import covering_acks, first_covering_ack
 from ackfsm.verify._format import VOCABULARY, Event
 from ackfsm.verify._joins import number_pairs
 
-__all__ = ["OF_ITS_MESSAGE", "OF_ITS_SESSION", "OF_ITS_TRANSACTION", "Prefetch", "prefetch_overruns"]
+__all__ = ["OF_ITS_MESSAGE", "OF_ITS_SESSION", "OF_ITS_TRANSACTION", "Prefetch", "ends_of", "prefetch_overruns"]
 
 OF_ITS_MESSAGE = (Event.DELIVERED, Event.FAILED, Event.EXPIRED, Event.DEAD_LETTERED)
 OF_ITS_TRANSACTION = (Event.COMMIT, Event.ROLLBACK)
@@ -50,7 +50,7 @@ def prefetch_overruns(events: Events, prefetch: Prefetch) -> Ints:
     delivered = events.places(Event.DELIVERED)
     era = _eras(events, delivered, prefetch)
     certain = era == _eras(events, _sent(events)[events.message[delivered]], prefetch)
-    place, end = delivered[certain], np.minimum(_ends(events, delivered)[certain], len(events))
+    place, end = delivered[certain], np.minimum(ends_of(events, delivered)[certain], len(events))
     lane = number_pairs(number_pairs(events.session[place], events.queue[place]), era[certain])
     width = np.int64(len(events) + 1)
     now = lane * width + place
@@ -59,7 +59,7 @@ def prefetch_overruns(events: Events, prefetch: Prefetch) -> Ints:
     return np.unique(events.message[place[opened - gone >= prefetch.bound]])
 
 
-def _ends(events: Events, delivered: Ints) -> Ints:
+def ends_of(events: Events, delivered: Ints) -> Ints:
     """The row from which each delivery is no longer open."""
     message, transaction, session = (
         events.places(*kinds) for kinds in (OF_ITS_MESSAGE, OF_ITS_TRANSACTION, OF_ITS_SESSION)

@@ -16,7 +16,7 @@ from ackfsm.verify._rest import Remark, remarks_in
 from ackfsm.verify._source import Source, source_of
 from ackfsm.verify._victims import NamedVictim, named_victims, refuse_impossible
 
-__all__ = ["History", "headers_beside", "read", "read_header"]
+__all__ = ["History", "headers_beside", "no_event", "read", "read_header"]
 
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -62,8 +62,7 @@ def read(path: str | Path) -> History:
                 unreadable += parsed.unreadable[: REPORTED - len(unreadable)]
                 count += parsed.unreadable_count
     if not any(len(each) for each in columns):
-        name = source.name_of(source.path)
-        raise InputError(f"{name} has no event{_first_of(unreadable)}; a history has one a line (history format 1)")
+        raise no_event(source, unreadable)
     events = assemble(columns)
     refuse_impossible(victims, events)
     return History(
@@ -96,6 +95,12 @@ def headers_beside(source: Source) -> Headers:
     for file in source.beside():
         headers.add(header_beside(file), shown(str(file)))
     return headers
+
+
+def no_event(source: Source, unreadable: Sequence[ParseError]) -> InputError:
+    """What is raised for a history of which no line can be read as an event."""
+    name = source.name_of(source.path)
+    return InputError(f"{name} has no event{_first_of(unreadable)}; a history has one a line (history format 1)")
 
 
 def _first_of(unreadable: Sequence[ParseError]) -> str:

@@ -1,11 +1,11 @@
-"""Run the benchmarks, all or those named: ``python -m model_tests.benchmarks [engine] [explore] [journal]``."""
+"""Run the benchmarks, or those named: ``python -m model_tests.benchmarks [engine] [explore] [journal] [verify]``."""
 
 from __future__ import annotations
 
 import runpy
 import sys
 
-ALL = ("engine", "explore", "journal")
+ALL = ("engine", "explore", "journal", "verify")
 
 
 def run() -> int:

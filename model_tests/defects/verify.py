@@ -313,4 +313,58 @@ _UNRECORDED = (
     ),
 )
 
-VERIFY = (*_AROUND, *_ONE_MESSAGE, *_ANOMALIES, *_UNRECORDED)
+
+_CHUNKS = "verify/fold_chunks::test_what_a_chunk_cannot_know_is_found"
+
+_FOLD = (
+    Defect(
+        "a-duplicate-in-a-later-chunk",
+        "a message that was left out of one chunk and is delivered again in another is taken for two",
+        "verify/_passes.py",
+        "        _suspects(pins, summaries)\n",
+        "",
+        noticed_by="verify/fold_chunks::test_of_ordinary_messages_few_rows_are_kept_and_a_late_duplicate_is_found",
+    ),
+    Defect(
+        "overtaken-and-left-out",
+        "a message that was overtaken within a chunk is only counted",
+        "verify/_kernel.py",
+        "        if best[lane] > sent:\n            plain[m] = 0\n",
+        "        if best[lane] > sent:\n            pass\n",
+        noticed_by=_CHUNKS,
+    ),
+    Defect(
+        "no-bounds-of-lanes",
+        "a message that is delivered a chunk later than sent is not compared with those that overtook it",
+        "verify/_kernel.py",
+        "            plain[first[lane]] = STANDS\n            plain[last[lane]] = STANDS\n",
+        "            pass\n",
+        noticed_by=_CHUNKS,
+    ),
+    Defect(
+        "chunks-of-the-same-time",
+        "two parts of a history that tell of the same time are taken as if one came after the other",
+        "verify/_passes.py",
+        "for ask in (_touched, _entangled, _covering, _opened):",
+        "for ask in (_touched, _covering, _opened):",
+        noticed_by=_CHUNKS,
+    ),
+    Defect(
+        "open-in-another-chunk",
+        "sends that were open since an earlier chunk are not counted against the window",
+        "verify/_passes.py",
+        "if (its[:, 2] + open_ >= bound).any():",
+        "if (its[:, 2] >= bound).any():",
+        noticed_by=_CHUNKS,
+    ),
+    Defect(
+        "plain-by-itself-alone",
+        "what is plain in a history of its own stays so, whatever else the whole history tells",
+        "verify/_passes.py",
+        "strange[held.contradicted()] = True",
+        "pass",
+        noticed_by=_CHUNKS,
+    ),
+)
+
+VERIFY = (*_AROUND, *_ONE_MESSAGE, *_ANOMALIES, *_UNRECORDED, *_FOLD)

@@ -33,6 +33,7 @@ class NamedHistory:
         skew: by how many milliseconds two clocks may differ.
         pairs: the same of pairs of messages, each of which is a run by itself.
         unrecorded: the fewest faults that would explain what is invalid if nobody had recorded them; none if none do.
+        messages: how many messages it takes to decide it.
     """
 
     name: str
@@ -45,6 +46,7 @@ class NamedHistory:
     skew: int = 0
     pairs: Sequence[Sequence[str]] = ()
     unrecorded: Sequence[str] = ()
+    messages: int = 1
 
     def without_faults(self) -> NamedHistory:
         """The same as nobody would have recorded it who knows of no fault."""
@@ -64,7 +66,7 @@ def named_histories() -> Mapping[str, NamedHistory]:
     return {name: _history(name, entry) for name, entry in read.items()}
 
 
-_OPTIONAL = ("invalid", "valid", "run", "skew", "pairs", "unrecorded")
+_OPTIONAL = ("invalid", "valid", "run", "skew", "pairs", "unrecorded", "messages")
 
 
 def _history(name: str, entry: Mapping[str, Any]) -> NamedHistory:

@@ -1,0 +1,105 @@
+"""Which observations are plain: lives without an anomaly, of which nothing is owed, so that they need only be counted.
+
+No anomaly is defined here: one message of each observation is examined as a history of its own.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import threading
+from collections.abc import Mapping
+from pathlib import Path
+from types import MappingProxyType
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+
+from ackfsm.tables import Specification
+from ackfsm.terms import AckScope, Configuration
+from ackfsm.verify._arrays import Ints
+from ackfsm.verify._clocks import Clocks
+from ackfsm.verify._columns import ABSENT, Events
+from ackfsm.verify._examine import examined
+from ackfsm.verify._format import VOCABULARY, Event, event_code
+from ackfsm.verify._read import History
+from ackfsm.verify._verdict import UNCONFIGURED, Findings
+
+__all__ = ["Observations"]
+
+_NAMED: Final = ("process", "queue", "message", "session", "transaction")
+
+_MOST: Final = 1_000
+"""So many different observations are examined; messages that have others are kept."""
+
+
+class Observations:
+    """What is known of observations; it may be asked by several threads."""
+
+    def __init__(self, specification: Specification, configuration: Configuration | None, *, hold: bool) -> None:
+        self._specification = specification
+        self._configuration = configuration
+        self._hold = hold
+        self._lock = threading.Lock()
+        self._counts: dict[int, Mapping[str, int] | None] = {}
+
+    def is_plain(self, observation: int, events: Events, rows: Ints) -> bool:
+        """Whether an ``observation`` is plain, which the message has of which these ``rows`` of ``events`` tell."""
+        with self._lock:
+            if observation not in self._counts:
+                self._counts[observation] = self._examined(events, rows) if len(self._counts) < _MOST else None
+            return self._counts[observation] is not None
+
+    def counts(self, observation: int) -> Mapping[str, int]:
+        """What one message with a plain ``observation`` adds to the counters and ends."""
+        return self._counts[observation] or {}
+
+    def _examined(self, events: Events, rows: Ints) -> Mapping[str, int] | None:
+        """What it adds; ``None`` if it is not plain."""
+        rested, restless = (self._findings(_alone(events, rows, drained=drained)) for drained in (True, False))
+        counts = _counts(rested)
+        return (
+            counts if _is_clean(rested, at_rest=True) and _is_clean(restless) and counts == _counts(restless) else None
+        )
+
+    def _findings(self, events: Events) -> Findings:
+        history = History(path=Path(), header=None, events=events, unreadable=(), unreadable_count=0)
+        return examined(history, self._specification, self._configuration, Clocks(), skew=0, hold=self._hold).findings
+
+
+def _counts(findings: Findings) -> Mapping[str, int]:
+    return MappingProxyType({"messages": findings.messages, **findings.counters, **findings.ends})
+
+
+def _is_clean(findings: Findings, *, at_rest: bool = False) -> bool:
+    """Whether nothing was found; ``at_rest`` says that nothing may be open either."""
+    for finding in findings.anomalies.values():
+        if finding.found or finding.doubt or (at_rest and finding.unknown not in {None, UNCONFIGURED}):
+            return False
+    held = findings.explanation
+    return held is None or (held.lives == 1 and not held.contradicted and not held.undecided)
+
+
+def _alone(events: Events, rows: Ints, *, drained: bool) -> Events:
+    """A history of these rows alone; if ``drained``, with a line at the end that says so."""
+    columns = {
+        field.name: np.append(getattr(events, field.name)[rows], ABSENT)
+        for field in dataclasses.fields(events)
+        if field.name != "names"
+    }
+    columns["t"][-1], columns["event"][-1], columns["errs"][-1] = columns["t"][-2] + 1, event_code(Event.DRAINED), 0
+    of_session = columns["scope"] == VOCABULARY["scope"].index(AckScope.SESSION)
+    columns["message"][of_session] = ABSENT  # whatever it names, it covers the session
+    names = {}
+    for name in _NAMED:
+        used = np.unique(columns[name][:-1])
+        used = used[used != ABSENT]
+        own = np.searchsorted(used, columns[name])
+        columns[name] = np.where(columns[name] == ABSENT, ABSENT, own).astype(np.int32)
+        names[name] = events.names[name].take(pa.array(used))
+    for name in ("process", "session"):
+        columns[name][-1] = len(names[name])
+        names[name] = pa.concat_arrays([names[name].cast(pa.string()), pa.array(["nemesis"], pa.string())])
+    if not drained:
+        columns = {name: column[:-1] for name, column in columns.items()}
+    return Events(**columns, names=MappingProxyType(names))

@@ -1,0 +1,471 @@
+"""Examine a history chunk by chunk: fold each, examine what was kept of all, fold again what could not know enough.
+
+What a chunk leaves out is right unless another chunk says otherwise; each way in which it may is looked for in what was
+kept (docs/decisions/fold.md).  A chunk that is folded again keeps more, so this ends, at worst with all that was read.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import os
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, Final, TypedDict
+
+import numpy as np
+
+from ackfsm.tables import Specification
+from ackfsm.terms import AckScope, Anomaly, Configuration, Fault
+from ackfsm.verify import _kernel as kernel
+from ackfsm.verify._arrays import Ints
+from ackfsm.verify._chunks import BeyondFoldError, chunks_of
+from ackfsm.verify._clocks import ESTIMATED, Clocks, by_clocks, clocks_of, demands_of
+from ackfsm.verify._columns import ABSENT, Events, assemble, by_time
+from ackfsm.verify._examine import Examined, examine, examined
+from ackfsm.verify._format import VOCABULARY, Event, event_code
+from ackfsm.verify._header import Header
+from ackfsm.verify._joins import NONE
+from ackfsm.verify._lines import REPORTED
+from ackfsm.verify._lives import placed, signs_around
+from ackfsm.verify._observations import Observations
+from ackfsm.verify._prefetch import ends_of
+from ackfsm.verify._read import History, no_event, read
+from ackfsm.verify._sends import sends_of
+from ackfsm.verify._source import source_of
+from ackfsm.verify._summary import (
+    PREFETCH,
+    WINDOW,
+    Bounds,
+    Chunk,
+    Hashes,
+    Pins,
+    Summary,
+    hashes_of,
+    intervals,
+    merged,
+    strange_acts,
+    summary_of,
+)
+from ackfsm.verify._verdict import Findings
+from ackfsm.verify._watch import prefetch_of, window_of
+
+__all__ = ["Asked", "Fold", "examine_path"]
+
+FOLDED_FROM: Final = 2_000_000
+"""Histories of as many events are folded in chunks; fewer are examined at once."""
+
+_BYTES_A_LINE: Final = 100
+"""About as long as a line is, so that a short file of lines is not looked through to count them."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """What is asked of a history: see :func:`ackfsm.verify.examine`."""
+
+    specification: Specification
+    configuration: Configuration | None
+    skew: int | None = 0
+    tells_processed: bool = False
+    hold: bool = True
+    assumed: Collection[Fault] = ()
+
+
+def examine_path(  # noqa: PLR0913 - what is examined, and how
+    path: str | Path,
+    specification: Specification,
+    configure: Callable[[Header | None], Configuration | None],
+    *,
+    skew: int | None = 0,
+    tells_processed: bool = False,
+    hold: bool = True,
+    assumed: Collection[Fault] = (),
+    folded_from: int = FOLDED_FROM,
+    workers: int | None = None,
+) -> Findings:
+    """Count every anomaly that the history at ``path`` can show, as :func:`ackfsm.verify.examine` does.
+
+    A history of ``folded_from`` events or more that can be read in pieces is folded in chunks, by so many ``workers``
+    (threads; ``None``: one for each processor); what was found is the same, and all of it is never in memory.
+    ``configure`` gives the configuration for the history's header.  Raises what :func:`ackfsm.verify.read` raises.
+    """
+    chunks = chunks_of(path) if _is_large(path, folded_from) else None
+    how = _How(skew=skew, tells_processed=tells_processed, hold=hold, assumed=assumed)
+    if chunks is not None and chunks.size >= folded_from:
+        asked = Asked(specification=specification, configuration=configure(chunks.header), **how)
+        with contextlib.suppress(BeyondFoldError), ThreadPoolExecutor(workers or os.cpu_count()) as executor:
+            return Fold(chunks.path, len(chunks), chunks.load, asked, executor.map).findings()
+    history = read(path)
+    return examine(history, specification, configure(history.header), **how)
+
+
+class _How(TypedDict):
+    skew: int | None
+    tells_processed: bool
+    hold: bool
+    assumed: Collection[Fault]
+
+
+def _is_large(path: str | Path, events: int) -> bool:
+    """Whether the history at ``path`` may have so many ``events``; of Parquet nobody knows by its size."""
+    source = source_of(path)
+    lines = [file.stat().st_size for file in source.files if source.regular and file.suffix != ".parquet"]
+    return source.regular and (len(lines) < len(source.files) or sum(lines) >= events * _BYTES_A_LINE)
+
+
+@dataclasses.dataclass(frozen=True, slots=True, eq=False)
+class _Whole:
+    """What was kept of all chunks, examined."""
+
+    examined: Examined
+    marks: Ints
+    chunk: Ints
+
+    @property
+    def events(self) -> Events:
+        return self.examined.events
+
+
+class Fold:
+    """One history, being folded."""
+
+    def __init__(
+        self,
+        path: Path,
+        chunks: int,
+        load: Callable[[int], Chunk],
+        asked: Asked,
+        each: Callable[[Callable[[int], Summary], Sequence[int]], Iterator[Summary]],
+    ) -> None:
+        self._path, self._load, self._asked, self._each = path, load, asked, each
+        self._observations = Observations(asked.specification, asked.configuration, hold=asked.hold)
+        bound = prefetch_of(asked.specification, asked.configuration) if asked.configuration else None
+        window = window_of(asked.specification, asked.configuration) if asked.configuration else None
+        self.bounds = Bounds(window=window, prefetch=bound.bound if bound else None)
+        """How many sends and deliveries may be open."""
+        self._pins = [Pins()] * chunks
+        self._clocks, self._with_demands = Clocks(), False
+        self.count = 0
+        """How many times a chunk was folded."""
+        self.left = 0
+        """Of how many messages nothing was kept, in the end."""
+
+    def findings(self) -> Findings:
+        """What is found in the end."""
+        summaries = self.folded(range(len(self._pins)))
+        while True:
+            whole, again = self._again(summaries)
+            if not again:
+                return self._total(whole, summaries)
+            others = [each for each in summaries if each.place not in again]
+            summaries = merged(others, self.folded(sorted(again)))
+
+    @property
+    def _skew(self) -> int:
+        return self._clocks.latest if self._asked.skew is None else self._asked.skew
+
+    def folded(self, places: Sequence[int]) -> tuple[Summary, ...]:
+        """The summary of the chunks of these numbers."""
+        self.count += len(places)
+        return merged(tuple(self._each(self._summary, places)))
+
+    def _summary(self, place: int) -> Summary:
+        estimated = self._asked.skew if self._with_demands else 0
+        return summary_of(
+            self._load(place),
+            self._pins[place],
+            self._clocks,
+            self._skew,
+            self._observations.is_plain,
+            self.bounds,
+            estimated,
+        )
+
+    def _again(self, summaries: Sequence[Summary]) -> tuple[_Whole | None, set[int]]:
+        """What was kept, examined, and which chunks have to be folded again, with other pins than before."""
+        kept = [each for each in summaries if each.residue is not None]
+        if not kept:
+            raise no_event(source_of(self._path), [error for each in summaries for error in each.unreadable])
+        events = assemble([each.residue.rows for each in kept if each.residue])
+        marks, chunk = (np.concatenate(column) for column in zip(*map(_columns, kept), strict=True))
+        order = by_time(np.concatenate([each.residue.rows.numbers["t"] for each in kept if each.residue]))
+        again = self._other_clocks(events, summaries)
+        if again:
+            return None, again
+        events, by_clock = by_clocks(events, self._clocks)
+        marks, chunk = marks[order][by_clock], chunk[order][by_clock]
+        pins = _Pinning(self._pins)
+        _suspects(pins, summaries)
+        for ask in (_touched, _entangled, _covering, _opened):
+            ask(self, pins, summaries, events, chunk)
+        if pins.changed:
+            return None, self._repinned(pins)
+        whole = _Whole(self._examined(events, summaries), marks, chunk)
+        self._unlike(pins, summaries, whole)
+        return whole, self._repinned(pins)
+
+    def _repinned(self, pins: _Pinning) -> set[int]:
+        self._pins = pins.pins
+        return pins.changed
+
+    def _other_clocks(self, events: Events, summaries: Sequence[Summary]) -> set[int]:
+        """All chunks, if the demands of the whole history put the clocks right in another way than they are."""
+        skew = self._asked.skew
+        if skew == 0 or self._clocks.offsets:
+            return set()
+        demands = dict(demands_of(events, skew))
+        if not any(demand > 0 for demand in demands.values()):
+            return set()
+        everything = set(range(len(self._pins)))
+        if not self._with_demands:
+            self._with_demands = True
+            return everything
+        for each in summaries:
+            for pair, demand in each.demands.items():
+                demands[pair] = max(demand, demands.get(pair, demand))
+        self._clocks = clocks_of(demands, ESTIMATED if skew is None else skew)
+        self._with_demands = True
+        return everything if self._clocks.offsets else set()
+
+    def _examined(self, events: Events, summaries: Sequence[Summary]) -> Examined:
+        unreadable = [error for each in summaries for error in each.unreadable]
+        history = History(
+            path=self._path,
+            header=None,
+            events=events,
+            unreadable=tuple(unreadable[:REPORTED]),
+            unreadable_count=sum(each.unreadable_count for each in summaries),
+        )
+        asked = self._asked
+        return examined(
+            history,
+            asked.specification,
+            asked.configuration,
+            self._clocks,
+            skew=self._skew,
+            tells_processed=asked.tells_processed,
+            hold=asked.hold,
+            assumed=asked.assumed,
+        )
+
+    def _unlike(self, pins: _Pinning, summaries: Sequence[Summary], whole: _Whole) -> None:
+        """Pin the observations that are not plain in this history, and where messages were overtaken between chunks."""
+        events = whole.events
+        rows = np.flatnonzero((whole.marks == kernel.PINNED) & (events.event != ABSENT))
+        stands, first = np.unique(events.message[rows], return_index=True)
+        chunk = whole.chunk[rows[first]]
+        observation = _observations_of(hashes_of(events.names["message"].take(stands)), summaries)
+        order = np.zeros(events.count_of("message"), bool)
+        strange = order.copy()
+        for anomaly, messages in whole.examined.anomalies.items():
+            (order if anomaly in _BETWEEN else strange)[messages] = True
+        held = whole.examined.conformance
+        if held is not None:
+            strange[held.contradicted()] = True
+            for messages in held.undecided().values():
+                strange[messages] = True
+        for message, place in zip(stands[order[stands]].tolist(), chunk[order[stands]].tolist(), strict=True):
+            its = np.flatnonzero(events.message == message)
+            pins.name(place, "session", [str(events.names["session"][int(s)]) for s in np.unique(events.session[its])])
+        pins.observations(set(observation[strange[stands]].tolist()))
+        if held is not None:
+            self._settled(pins, stands, observation, whole, summaries)
+
+    def _settled(
+        self, pins: _Pinning, stands: Ints, observation: Hashes, whole: _Whole, summaries: Sequence[Summary]
+    ) -> None:
+        """Pin the observations that what happens later might make strange."""
+        held, events = whole.examined.conformance, whole.events
+        kinds = {each.kind for each in placed(events, self._skew)[0]}
+        if not kinds or held is None:
+            return
+        signs = signs_around(sorted(kinds))
+        found, first = np.unique(observation, return_index=True)
+        counted = {each for some in summaries for each in some.observations.tolist()}
+        unsettled = {
+            each
+            for each, place in zip(found.tolist(), first.tolist(), strict=True)
+            if each in counted and not held.settled(int(stands[place]), signs)
+        }
+        pins.observations(unsettled)
+
+    def _total(self, whole: _Whole | None, summaries: Sequence[Summary]) -> Findings:
+        if whole is None:
+            raise RuntimeError("nothing was examined")
+        findings = whole.examined.findings
+        added: dict[str, int] = {}
+        left = 0
+        for each in summaries:
+            for observation, count in zip(each.observations.tolist(), each.counts.tolist(), strict=True):
+                left += count
+                for name, one in self._observations.counts(observation).items():
+                    added[name] = added.get(name, 0) + count * one
+        self.left = left
+        explanation = findings.explanation
+        if explanation is not None:
+            explanation = dataclasses.replace(explanation, messages=explanation.messages + left)
+        return dataclasses.replace(
+            findings,
+            events=sum(each.events for each in summaries),
+            messages=findings.messages + added.get("messages", 0),
+            counters=_added(findings.counters, added),
+            ends=_added(findings.ends, added),
+            explanation=explanation,
+        )
+
+
+_BETWEEN: Final = (Anomaly.REORDER, Anomaly.WINDOW_OVERRUN, Anomaly.PREFETCH_OVERRUN)
+
+
+def _added(counts: Mapping[str, int], more: Mapping[str, int]) -> Mapping[str, int]:
+    return MappingProxyType({name: count + more.get(name, 0) for name, count in counts.items()})
+
+
+def _columns(summary: Summary) -> tuple[Any, Any]:
+    marks = summary.residue.marks if summary.residue else np.empty(0, np.uint8)
+    return marks, np.full(len(marks), summary.place)
+
+
+def _observations_of(messages: Hashes, summaries: Sequence[Summary]) -> Hashes:
+    """The observation of each of ``messages``, which stand for others."""
+    pinned, observation = (np.concatenate([getattr(s, name) for s in summaries]) for name in ("pinned", "pinned_as"))
+    order = np.argsort(pinned)
+    found: Hashes = observation[order[np.searchsorted(pinned[order], messages)]]
+    return found
+
+
+class _Pinning:
+    """Pins of all chunks, being added to."""
+
+    def __init__(self, pins: Sequence[Pins]) -> None:
+        self.pins = list(pins)
+        self.changed = set[int]()
+
+    def _set(self, place: int, pins: Pins) -> None:
+        self.pins[place] = pins
+        self.changed.add(place)
+
+    def messages(self, place: int, hashes: Hashes) -> None:
+        """Keep the messages with these hashes."""
+        pins = self.pins[place]
+        self._set(place, dataclasses.replace(pins, messages=np.union1d(pins.messages, hashes)))
+
+    def name(self, place: int, column: str, names: Sequence[str]) -> None:
+        """Keep the messages of processes or sessions of these names."""
+        pins = self.pins[place]
+        more = pins.names[column] | set(names)
+        if more != pins.names[column]:
+            self._set(place, dataclasses.replace(pins, names={**pins.names, column: more}))
+
+    def observations(self, observations: set[int]) -> None:
+        """Keep all messages with these observations."""
+        for place, pins in enumerate(self.pins):
+            more = pins.observations | observations
+            if more != pins.observations:
+                self._set(place, dataclasses.replace(pins, observations=more))
+
+    def intervals(self, place: int, found: Sequence[tuple[int, int]]) -> None:
+        """Keep the messages that lived in these times."""
+        pins = self.pins[place]
+        self._set(place, dataclasses.replace(pins, intervals=tuple(sorted({*pins.intervals, *found}))))
+
+
+def _suspects(pins: _Pinning, summaries: Sequence[Summary]) -> None:
+    """Messages that were left out, or stand for such, of which another chunk tells too."""
+    told = [_told(each) for each in summaries]
+    everything = np.sort(np.concatenate(told))
+    twice = np.unique(everything[1:][everything[1:] == everything[:-1]])
+    for each in summaries:
+        for hashes in (each.messages, each.pinned):
+            its = hashes[np.isin(hashes, twice)]
+            if len(its):
+                pins.messages(each.place, its)
+
+
+def _told(summary: Summary) -> Hashes:
+    """Hashes of the ids of all messages of the chunk, each once."""
+    if summary.residue is None:
+        return summary.messages
+    return np.concatenate([summary.messages, hashes_of(summary.residue.rows.named["message"].dictionary)])
+
+
+def _touched(fold: Fold, pins: _Pinning, summaries: Sequence[Summary], events: Events, *_: object) -> None:
+    """Chunks with messages left out that lived when something befell somebody, as another chunk tells."""
+    found = intervals(events, fold._skew)  # noqa: SLF001 - a part of it
+    for each in summaries:
+        if each.hull is None or not len(found):
+            continue
+        near = found[(found[:, 0] <= each.hull[1]) & (found[:, 1] >= each.hull[0])]
+        unknown = [
+            (low, high)
+            for low, high in near.tolist()
+            if not ((each.avoided[:, 0] <= low) & (each.avoided[:, 1] >= high)).any()
+        ]
+        if unknown:
+            pins.intervals(each.place, unknown)
+
+
+def _entangled(_: Fold, pins: _Pinning, summaries: Sequence[Summary], events: Events, chunk: Ints) -> None:
+    """Processes and sessions of which the rows of two chunks are not one after the other."""
+    width = np.int64(len(pins.pins) + 1)
+    for column in ("process", "session"):
+        codes = getattr(events, column).astype(np.int64)
+        order = np.argsort(codes, kind="stable")
+        key = codes[order] * width + chunk[order]
+        runs = key[np.append(True, key[1:] != key[:-1])]
+        repeated, counts = np.unique(runs, return_counts=True)
+        mixed = np.unique(repeated[counts > 1] // width)
+        names = set(events.names[column].take(mixed).to_pylist())
+        for each in summaries:
+            if each.hull is not None:
+                pins.name(each.place, column, sorted(names.intersection(each.names(column))))
+
+
+def _covering(_: Fold, pins: _Pinning, summaries: Sequence[Summary], events: Events, chunk: Ints) -> None:
+    """Sessions in which an acknowledgement may cover what another chunk left out."""
+    labels = events.names["session"]
+    names = set(labels.take(np.flatnonzero(strange_acts(events))).to_pylist())
+    of_session = events.scope == VOCABULARY["scope"].index(AckScope.SESSION)
+    for each in summaries:
+        if each.hull is None:
+            continue
+        found, own = set(names), np.array(each.names("session"))
+        for event, codes in each.uncovered.items():
+            rows = np.flatnonzero((events.event == event_code(event)) & of_session & (chunk != each.place))
+            acted = set(labels.take(np.unique(events.session[rows])).to_pylist())
+            found |= acted.intersection(own[codes].tolist())
+        if found:
+            pins.name(each.place, "session", sorted(found.intersection(own.tolist())))
+
+
+def _opened(fold: Fold, pins: _Pinning, summaries: Sequence[Summary], events: Events, chunk: Ints) -> None:
+    """Sessions in which sends or deliveries of other chunks may be open beside what a chunk left out."""
+    number = {name: code for code, name in enumerate(events.names["session"].to_pylist())}
+    for kind, bound, (begin, end) in _open_rows(fold, events):
+        session, of = events.session[begin], chunk[begin]
+        begins = events.t[begin]
+        ends = np.where(end < len(events), events.t[np.minimum(end, len(events) - 1)], kernel.NEVER)
+        for each in summaries:
+            if each.hull is None:
+                continue
+            names, rises = each.names("session"), each.rises[kind]
+            near = (of != each.place) & (begins <= each.hull[1]) & (ends >= each.hull[0])
+            for code in np.unique(rises[:, 0]).tolist():
+                others = np.sort(ends[near & (session == number[names[code]])])
+                its = rises[rises[:, 0] == code]
+                open_ = len(others) - np.searchsorted(others, its[:, 1], side="left")
+                if (its[:, 2] + open_ >= bound).any():
+                    pins.name(each.place, "session", [names[code]])
+
+
+def _open_rows(fold: Fold, events: Events) -> Iterator[tuple[str, int, tuple[Ints, Ints]]]:
+    """For each bound the rows where something is open from, and until, the number of all rows where it stays open."""
+    bounds = fold.bounds
+    if bounds.window is not None:
+        sends = sends_of(events)
+        yield WINDOW, bounds.window, (sends.place, np.where(sends.outcome == NONE, len(events), sends.outcome))
+    if bounds.prefetch is not None:
+        deliveries = events.places(Event.DELIVERED)
+        yield PREFETCH, bounds.prefetch, (deliveries, np.minimum(ends_of(events, deliveries), len(events)))

@@ -1,0 +1,469 @@
+"""The summary of a chunk of a history, and how summaries merge (docs/decisions/fold.md).
+
+A chunk is some lines of a history, in order; its summary keeps the rows of all messages but those whose life was plain
+and is over, and of these their number by observation, hashes of their ids, and when they lived.  What was kept of all
+chunks is examined like a history; :mod:`ackfsm.verify._passes` finds what a chunk could not know.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ackfsm.terms import AckScope
+from ackfsm.verify import _kernel as kernel
+from ackfsm.verify._arrays import Ints, Mask
+from ackfsm.verify._circumstances import EFFECT, GIVING_BACK, OF_MESSAGES
+from ackfsm.verify._clocks import Clocks, Demands, by_clocks, demands_of
+from ackfsm.verify._columns import ABSENT, Encoded, Events, assemble, by_time
+from ackfsm.verify._format import VOCABULARY, Event, event_code
+from ackfsm.verify._joins import NONE
+from ackfsm.verify._lines import ParseError
+
+__all__ = [
+    "CUMULATIVE",
+    "PREFETCH",
+    "WINDOW",
+    "Bounds",
+    "Chunk",
+    "Hashes",
+    "Pins",
+    "Residue",
+    "Summary",
+    "hashes_of",
+    "intervals",
+    "merged",
+    "strange_acts",
+    "summary_of",
+]
+
+Hashes = npt.NDArray[np.uint64]
+
+_BY_PROCESS: Final = ("process", "session")
+_NO_HASHES: Hashes = np.empty(0, np.uint64)
+
+_RARELY: Final = 50
+_LANES: Final = 1 << 12
+_NO_SPAN: Final = np.array([kernel.NEVER, -kernel.NEVER], np.int64)
+
+WINDOW: Final = "window"
+PREFETCH: Final = "prefetch"
+
+CUMULATIVE: Final = (Event.ACKNOWLEDGE, Event.ACKNOWLEDGED, Event.ACK_IN_DOUBT)
+
+
+@dataclasses.dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Chunk:
+    """Some lines of a history, one after the other.
+
+    Attributes:
+        place: where they stand: the number of the chunk.
+        events: the readable ones; ``None`` if there is none.
+        unreadable, unreadable_count: as :class:`ackfsm.verify.History` has them.
+    """
+
+    place: int
+    events: Encoded | None
+    unreadable: tuple[ParseError, ...] = ()
+    unreadable_count: int = 0
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Bounds:
+    """How many sends and deliveries of a session may be open; ``None``: any number."""
+
+    window: int | None = None
+    prefetch: int | None = None
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Pins:
+    """What a chunk has to keep although it sees no reason to.
+
+    Attributes:
+        everything: all rows.
+        messages: hashes of ids, ascending.
+        names: names of processes and of sessions, of all whose messages are kept.
+        observations: those that are not plain in this history.
+        intervals: times, as :func:`intervals` gives them, in which the messages that lived are kept.
+    """
+
+    everything: bool = False
+    messages: Hashes = dataclasses.field(default_factory=lambda: _NO_HASHES)
+    names: Mapping[str, frozenset[str]] = dataclasses.field(
+        default_factory=lambda: dict.fromkeys(_BY_PROCESS, frozenset[str]())
+    )
+    observations: frozenset[int] = frozenset()
+    intervals: tuple[tuple[int, int], ...] = ()
+
+
+@dataclasses.dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Residue:
+    """What was kept of the rows of a chunk, in the order of its lines.
+
+    Attributes:
+        rows: their columns; of a row that is :data:`kernel.HEARD` only time, line, process and session are there.
+        marks: for each row :data:`kernel.HEARD`, :data:`kernel.PINNED` or :data:`kernel.KEPT`.
+    """
+
+    rows: Encoded
+    marks: npt.NDArray[np.uint8]
+
+
+@dataclasses.dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Summary:
+    """What is known of a chunk.
+
+    Attributes:
+        place: the number of the chunk.
+        events, unreadable, unreadable_count: of the chunk.
+        residue: what was kept; ``None`` of a chunk without events.
+        observations, counts: of how many messages nothing was kept, by observation.
+        messages: hashes of their ids, ascending.
+        pinned, pinned_as: hashes of the ids that stand for others, and the observation of each.
+        hull: when the others lived: the first and the last moment.
+        avoided: the times around which all messages were kept, one row each.
+        uncovered: the codes of sessions in the names of the residue in which some of the others were delivered that no
+            acknowledgement of the session, or no answer to one, covers.
+        rises: for sends (:data:`WINDOW`) and deliveries (:data:`PREFETCH`), where they are bounded, the code of a
+            session in the names of the residue, a time, and how many were open then, where they rose; one row each.
+        demands: what the others demand of the clocks.
+    """
+
+    place: int
+    events: int
+    unreadable: tuple[ParseError, ...]
+    unreadable_count: int
+    residue: Residue | None
+    observations: Hashes
+    counts: Ints
+    messages: Hashes
+    pinned: Hashes
+    pinned_as: Hashes
+    hull: tuple[int, int] | None
+    avoided: Ints
+    uncovered: Mapping[Event, Ints]
+    rises: Mapping[str, Ints]
+    demands: Demands
+
+    def names(self, column: str) -> Sequence[str]:
+        """The processes or sessions of the chunk."""
+        if self.residue is None:
+            return ()
+        return tuple(self.residue.rows.named[column].dictionary.to_pylist())
+
+
+def merged(*summaries: Sequence[Summary]) -> tuple[Summary, ...]:
+    """The summary of all chunks of all ``summaries``, which are those of different chunks.
+
+    It is associative and commutative; that of no chunk is the neutral element.
+    """
+    return tuple(sorted((each for some in summaries for each in some), key=lambda each: each.place))
+
+
+def hashes_of(names: pa.Array) -> Hashes:
+    """A number of 64 bits for each of ``names`` (text without nulls), the same everywhere."""
+    names = names.cast(pa.large_string())
+    hashes = np.empty(len(names), np.uint64)
+    _, offsets, data = names.buffers()
+    if len(names):
+        begins = np.frombuffer(offsets, np.int64)[names.offset : names.offset + len(names) + 1]
+        text = np.frombuffer(data, np.uint8) if data is not None and data.size else np.zeros(0, np.uint8)
+        kernel.hash_names(begins, text, hashes)
+    return hashes
+
+
+def intervals(events: Events, skew: int) -> Ints:
+    """The times in which a message cannot have lived without its life being of more than itself, one row each.
+
+    What certainly befell somebody counts as long as it may have; a session that was given back, at its moment.
+    """
+    found = []
+    for row in events.places(*GIVING_BACK).tolist():
+        t, broken = int(events.t[row]), events.errs[row] == 1
+        found.append((t - EFFECT - skew, t + skew) if broken else (t, t))
+    repairs = events.places(Event.RECOVERED)
+    own = [VOCABULARY["fault"].index(fault) for fault in OF_MESSAGES]
+    for row in events.places(Event.FAULT).tolist():
+        if events.fault[row] in own:
+            continue
+        its = repairs[(repairs > row) & (events.fault[repairs] == events.fault[row])]
+        t = int(events.t[row])
+        found.append((t, max(t + EFFECT, int(events.t[its[0]]) if len(its) else t) + skew))
+    return np.array(sorted(set(found)), np.int64).reshape(-1, 2)
+
+
+def strange_acts(events: Events) -> Mask:
+    """For each session whether an acknowledgement in it covers messages in another way than all of the session.
+
+    So do those up to a message, and those in doubt, which may concern all that was ever delivered.
+    """
+    acts = events.places(*CUMULATIVE)
+    scope, in_doubt = events.scope[acts], events.event[acts] == event_code(Event.ACK_IN_DOUBT)
+    up_to, of_session = (scope == VOCABULARY["scope"].index(each) for each in (AckScope.UP_TO, AckScope.SESSION))
+    acts = acts[up_to | of_session & in_doubt]
+    found = np.zeros(events.count_of("session"), bool)
+    found[events.session[acts]] = True
+    return found
+
+
+def summary_of(  # noqa: PLR0913, PLR0917 - a chunk, and what is known of the whole
+    chunk: Chunk,
+    pins: Pins,
+    clocks: Clocks,
+    skew: int,
+    is_plain: Callable[[int, Events, Ints], bool],
+    bounds: Bounds,
+    estimated: int | None = 0,
+) -> Summary:
+    """Fold one chunk.
+
+    Args:
+        chunk: its lines.
+        pins: what has to be kept.
+        clocks: how the clocks of the history are put right.
+        skew: by how much two of them may differ.
+        is_plain: whether an observation is plain, given events and the rows of a message that has it.
+        bounds: how many sends and deliveries may be open.
+        estimated: the skew for which the demands on the clocks are wanted (``None``: an estimate); 0: none are.
+    """
+    if chunk.events is None or not len(chunk.events):
+        return _empty(chunk)
+    return _Fold(chunk, pins, clocks, skew, bounds).summary(is_plain, estimated)
+
+
+def _empty(chunk: Chunk) -> Summary:
+    return Summary(
+        place=chunk.place,
+        events=0,
+        unreadable=chunk.unreadable,
+        unreadable_count=chunk.unreadable_count,
+        residue=None,
+        observations=_NO_HASHES,
+        counts=np.empty(0, np.int64),
+        messages=_NO_HASHES,
+        pinned=_NO_HASHES,
+        pinned_as=_NO_HASHES,
+        hull=None,
+        avoided=np.empty((0, 2), np.int64),
+        uncovered=MappingProxyType({}),
+        rises=MappingProxyType({}),
+        demands=MappingProxyType({}),
+    )
+
+
+class _Fold:
+    """One chunk, being folded."""
+
+    def __init__(self, chunk: Chunk, pins: Pins, clocks: Clocks, skew: int, bounds: Bounds) -> None:
+        self._chunk, self._pins, self._skew, self._bounds = chunk, pins, skew, bounds
+        assert chunk.events is not None  # noqa: S101
+        self._encoded: Encoded = chunk.events
+        by_t = by_time(self._encoded.numbers["t"])
+        self._events, by_clock = by_clocks(assemble([self._encoded]), clocks)
+        order = np.arange(len(self._encoded))[by_t][by_clock]
+        self._order: Ints = order
+        self._strange = self._strangers()
+
+    def summary(self, is_plain: Callable[[int, Events, Ints], bool], estimated: int | None) -> Summary:
+        events, count = self._events, self._events.count_of("message")
+        hashes = hashes_of(events.names["message"])
+        seen, where, span, odd, went_on = self._followed(count)
+        avoided = np.concatenate(
+            [intervals(events, self._skew), np.array(self._pins.intervals, np.int64).reshape(-1, 2)]
+        )
+        plain = self._candidates(hashes, where, span, odd, avoided)
+        self._without_the_strange(plain, seen, where, went_on, is_plain)
+        rises = self._opened(plain, where)
+        self._bounded(plain, seen, where, odd)
+        marks = np.empty(len(events), np.uint8)
+        columns = (events.event, events.session, events.message, events.scope)
+        found = 1
+        while found:
+            kernel.mark_rows(events.message, plain, marks)
+            found = kernel.mark_acts(*columns, self._strange[1], plain, marks)
+        kernel.mark_neighbours(
+            events.process, events.session, events.count_of("process"), events.count_of("session"), marks
+        )
+        left, stand = plain == 1, plain == kernel.STANDS
+        uncovered = {
+            event: np.unique(events.session[where[left & (where[:, place] < 0), 1]])
+            for event, place in ((Event.ACKNOWLEDGE, 4), (Event.ACKNOWLEDGED, 5))
+        }
+        observations, counts = np.unique(seen[left], return_counts=True)
+        return Summary(
+            place=self._chunk.place,
+            events=len(events),
+            unreadable=self._chunk.unreadable,
+            unreadable_count=self._chunk.unreadable_count,
+            residue=self._residue(marks),
+            observations=observations,
+            counts=counts,
+            messages=np.sort(hashes[left]),
+            pinned=hashes[stand],
+            pinned_as=seen[stand],
+            hull=(int(span[left, 0].min()), int(span[left, 1].max())) if left.any() else None,
+            avoided=avoided,
+            uncovered=MappingProxyType(uncovered),
+            rises=rises,
+            demands=self._demands(left, estimated),
+        )
+
+    def _followed(self, count: int) -> tuple[Any, ...]:
+        events = self._events
+        after = np.empty(len(events), np.int64)
+        kernel.times_after(events.t, events.process, events.count_of("process"), after)
+        seen, odd = np.zeros(count, np.uint64), np.zeros(count, np.uint8)
+        where, span = np.full((count, 6), NONE, np.int32), np.tile(_NO_SPAN, (count, 1))
+        continued, times = np.zeros(1 << 12, np.uint64), np.zeros(1 << 12, np.int64)
+        columns = (getattr(events, name) for name in _FOLLOWED)
+        kernel.follow_messages(*columns, after, *self._strange, seen, odd, where, span, continued, times)
+        used = continued != 0
+        return seen, where, span, odd, dict(zip(continued[used].tolist(), times[used].tolist(), strict=True))
+
+    def _strangers(self) -> tuple[Mask, Mask]:
+        """The processes and sessions whose messages are kept."""
+        events = self._events
+        found = {
+            column: np.isin(events.names[column].to_pylist(), list(self._pins.names[column]))
+            if self._pins.names[column]
+            else np.zeros(events.count_of(column), bool)
+            for column in _BY_PROCESS
+        }
+        return found["process"], found["session"] | strange_acts(events)
+
+    def _candidates(self, hashes: Hashes, where: Ints, span: Ints, odd: Any, avoided: Ints) -> Any:
+        """Which messages may be left out: 1, else 0."""
+        if self._pins.everything:
+            return np.zeros(len(odd), np.uint8)
+        plain = (odd == 0) & (where[:, 1] >= 0) & (span[:, 1] != kernel.NEVER)
+        if len(self._pins.messages):
+            plain &= ~np.isin(hashes, self._pins.messages)
+        if len(avoided) and plain.any():
+            for low, high in avoided.tolist():
+                plain &= (span[:, 0] > high) | (span[:, 1] < low)
+        return plain.astype(np.uint8)
+
+    def _without_the_strange(
+        self,
+        plain: Any,
+        seen: Hashes,
+        where: Ints,
+        went_on: Mapping[int, int],
+        is_plain: Callable[[int, Events, Ints], bool],
+    ) -> None:
+        """Keep the messages of observations that are not plain, and late in the chunk those that may go on."""
+        chosen = np.flatnonzero(plain)
+        distinct, first, inverse, counts = np.unique(
+            seen[chosen], return_index=True, return_inverse=True, return_counts=True
+        )
+        good = np.array(
+            [
+                observation not in self._pins.observations
+                and is_plain(observation, self._events, self._rows(int(chosen[place]), where))
+                for observation, place in zip(distinct.tolist(), first.tolist(), strict=True)
+            ],
+            bool,
+        )
+        plain[chosen] = good[inverse]
+        # What rarely goes on is left out, and looked for again if another chunk tells of it.
+        may_go_on = np.array(
+            [went_on.get(key, 0) * _RARELY > n for key, n in zip(distinct.tolist(), counts.tolist(), strict=True)], bool
+        )
+        late = where[chosen, 3] >= len(self._events) - len(self._events) // 8
+        plain[chosen[may_go_on[inverse] & late]] = 0
+
+    def _rows(self, message: int, where: Ints) -> Ints:
+        """The rows that tell of a message."""
+        acts = where[message, 4:]
+        return np.union1d(np.flatnonzero(self._events.message == message), acts[acts >= 0])
+
+    def _opened(self, plain: Any, where: Ints) -> Mapping[str, Ints]:
+        """How many sends and deliveries were open where that is bounded; what is still open is kept.
+
+        So are the messages of sessions with more than the bound.
+        """
+        events, bounds = self._events, self._bounds
+        first = (events.event, events.session)
+        found = dict[str, Ints]()
+        columns: tuple[Any, ...]
+        if bounds.window is not None:
+            columns = (*first, events.message, events.transaction, events.t)
+            found[WINDOW] = self._rises(kernel.steps_of_windows, columns, bounds.window, plain, where[:, 0])
+        if bounds.prefetch is not None:
+            columns = (*first, events.queue, events.message, events.scope, events.t)
+            found[PREFETCH] = self._rises(kernel.steps_of_prefetch, columns, bounds.prefetch, plain, where[:, 1])
+        return MappingProxyType(found)
+
+    def _rises(self, kernel_: Callable[..., int], columns: tuple[Any, ...], bound: int, plain: Any, rows: Ints) -> Ints:
+        sessions = self._events.count_of("session")
+        still_open = np.zeros(len(plain), np.int64)
+        steps = np.empty((min(len(self._events), sessions * (bound + 1)), 3), np.int64)
+        found = kernel_(*columns, sessions, bound, still_open, steps)
+        plain[still_open > 0] = 0
+        if found < 0:
+            plain[:] = 0
+            return steps[:0]
+        steps = steps[:found]
+        over = np.zeros(sessions, bool)
+        over[steps[steps[:, 2] >= bound, 0]] = True
+        chosen = np.flatnonzero(plain)
+        plain[chosen[over[self._events.session[rows[chosen]]]]] = 0
+        return np.asarray(steps[~over[steps[:, 0]]])
+
+    def _bounded(self, plain: Any, seen: Hashes, where: Ints, odd: Any) -> None:
+        """Keep what was overtaken and what overtook it, and of each lane the first and the last message."""
+        events = self._events
+        columns = (events.process, events.session, events.queue)
+        more = (events.message, events.delivery_mode, events.redelivered)
+        ordered, size = plain.copy(), _LANES
+        while not kernel.mark_order(events.event, *columns, *more, odd, where, ordered, np.zeros(size, np.uint64)):
+            ordered, size = plain.copy(), 8 * size
+        plain[:], size = ordered, _LANES
+        while True:
+            first, last = (np.full(size, NONE, np.int64) for _ in range(2))
+            table = np.zeros(size, np.uint64)
+            if kernel.mark_bounds(*columns, events.delivery_mode, where, seen, plain, first, last, table):
+                return
+            size *= 8
+
+    def _residue(self, marks: Any) -> Residue:
+        in_lines = np.empty(len(marks), np.uint8)
+        in_lines[self._order] = marks
+        rows = np.flatnonzero(in_lines)
+        heard = in_lines[rows] == kernel.HEARD
+        numbers = {name: column[rows] for name, column in self._encoded.numbers.items()}
+        for name, column in numbers.items():
+            if name not in {"t", "line"}:
+                column[heard] = 0 if name == "errs" else ABSENT
+        named = {}
+        for name, column in self._encoded.named.items():
+            indices = column.indices.take(pa.array(rows))
+            if name not in _BY_PROCESS:
+                indices = pc.if_else(pa.array(heard), pa.scalar(None, indices.type), indices)
+            kept = pa.DictionaryArray.from_arrays(indices, column.dictionary)
+            named[name] = kept.cast(pa.string()).dictionary_encode() if name in {"message", "transaction"} else kept
+        return Residue(rows=Encoded(numbers, named), marks=in_lines[rows])
+
+    def _demands(self, left: Mask, estimated: int | None) -> Demands:
+        if estimated == 0 or not left.any():
+            return MappingProxyType({})
+        events = self._events
+        rows = np.flatnonzero((events.message != ABSENT) & left[events.message])
+        columns = [field.name for field in dataclasses.fields(events) if field.name != "names"]
+        return demands_of(
+            dataclasses.replace(events, **{name: getattr(events, name)[rows] for name in columns}), estimated
+        )
+
+
+_FOLLOWED: Final = (
+    *("event", "process", "session", "queue", "message", "transaction", "delivery_mode", "scope"),
+    *("redelivered", "delivery_count", "errs", "t"),
+)

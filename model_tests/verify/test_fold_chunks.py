@@ -1,0 +1,382 @@
+"""A history that is folded in chunks has the findings of the whole, wherever it is cut and in whatever order."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import HealthCheck, given, note, settings
+from hypothesis import strategies as st
+
+from ackfsm import tables
+from ackfsm.terms import Anomaly, InputError
+from ackfsm.verify import Events, Findings, History, _chunks, examine, examine_path, read
+from ackfsm.verify._columns import ABSENT, assemble, encode
+from ackfsm.verify._kernel import times_after
+from ackfsm.verify._lines import SCHEMA, parse_block
+from ackfsm.verify._passes import Asked, Fold
+from ackfsm.verify._summary import Chunk, merged
+from model_tests.support.verify.large_history import Planted, write_parquet
+from model_tests.support.verify.random_histories import Event, histories, shuffled
+from model_tests.support.verify.traffic import traffic
+
+SPEC = tables.load()
+
+SETTINGS: dict[str, tuple[str, dict[str, Any]]] = {
+    "jms": ("jms", {}),
+    "individual": ("rabbitmq", {}),
+    "window": ("solace", {"publish_window": 3, "send_mode": "asynchronous"}),
+    "prefetch": ("jms", {"ack_mode": "CLIENT_ACKNOWLEDGE", "prefetch": 2}),
+    "client": ("jms", {"ack_mode": "CLIENT_ACKNOWLEDGE"}),
+}
+
+
+def chunks_of(events: Sequence[Event], cuts: Sequence[int]) -> list[Chunk]:
+    """The events as chunks that end before the numbers ``cuts``, ascending."""
+    bounds = [0, *cuts, len(events)]
+    found = []
+    for place, (begin, end) in enumerate(itertools.pairwise(bounds)):
+        parsed = parse_block("\n".join(map(json.dumps, events[begin:end])).encode(), begin + 1)
+        encoded = encode(parsed.events, parsed.lines)
+        found.append(Chunk(place=place, events=encoded))
+    return found
+
+
+def whole(events: Sequence[Event], configuration: Any, skew: int | None) -> Findings:
+    chunk = chunks_of(events, [])[0]
+    assert chunk.events is not None
+    history = History(path=Path("h"), header=None, events=assemble([chunk.events]), unreadable=(), unreadable_count=0)
+    return examine(history, SPEC, configuration, skew=skew)
+
+
+def folded(events: Sequence[Event], cuts: Sequence[int], configuration: Any, skew: int | None) -> tuple[Findings, Fold]:
+    chunks = chunks_of(events, cuts)
+    fold = Fold(
+        Path("h"),
+        len(chunks),
+        chunks.__getitem__,
+        Asked(specification=SPEC, configuration=configuration, skew=skew),
+        map,
+    )
+    return fold.findings(), fold
+
+
+def comparable(findings: Findings) -> dict[str, Any]:
+    """All of ``findings`` but how many lives, states and pairs were met: of what is left out one is met for many."""
+    explanation = findings.explanation
+    if explanation is not None:
+        explanation = dataclasses.replace(explanation, lives=0, states=0, pairs=None)
+    whole = {field.name: getattr(findings, field.name) for field in dataclasses.fields(findings)}
+    return {**whole, "explanation": explanation, "anomalies": dict(findings.anomalies)}
+
+
+def configuration_of(name: str) -> Any:
+    if name == "none":
+        return None
+    profile, values = SETTINGS[name]
+    return SPEC.configure(profile, values)
+
+
+@pytest.mark.parametrize("name", [*SETTINGS, "none"])
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(data=st.data())
+def test_any_cut_has_the_findings_of_the_whole(name: str, data: st.DataObject) -> None:
+    events = _within_the_fold(data.draw(st.one_of(traffic(), traffic(), histories(), shuffled())))
+    if not events:
+        return
+    cuts = sorted(data.draw(st.sets(st.integers(1, max(1, len(events) - 1)), max_size=5)))
+    skew = data.draw(st.sampled_from([0, None, 5]))
+    configuration = configuration_of(name)
+    found, fold = folded(events, [cut for cut in cuts if cut < len(events)], configuration, skew)
+    note(f"{fold.count} folds of {len(cuts) + 1} chunks")
+    assert comparable(found) == comparable(whole(events, configuration, skew))
+
+
+def _within_the_fold(events: Sequence[Event]) -> list[Event]:
+    """Without ranges of outcomes and acknowledgements that time out, and with faults that hit nobody by name."""
+    found = []
+    for event in events:
+        match event["event"]:
+            case "confirmed":
+                found.append({key: value for key, value in event.items() if key != "scope"})
+            case "fault" | "recovered" if event["fault"] != "acknowledge_timeout":
+                found.append({**{key: event[key] for key in ("t", "event", "fault")}, "process": "nemesis"})
+            case "fault" | "recovered":
+                pass
+            case _:
+                found.append(event)
+    return found
+
+
+def test_summaries_merge_in_any_order_and_grouping() -> None:
+    chunks = chunks_of(_ordinary(30), [40, 80])
+    fold = Fold(Path("h"), 3, chunks.__getitem__, Asked(specification=SPEC, configuration=None), map)
+    one, two, three = (fold.folded([place]) for place in range(3))
+    whole_of_them = merged(one, two, three)
+    assert merged(merged(one, two), three) == merged(one, merged(two, three)) == whole_of_them
+    assert merged(three, one, two) == whole_of_them
+    assert merged(one, ()) == merged((), one) == one
+
+
+def _ordinary(messages: int) -> list[Event]:
+    events: list[Event] = []
+    for number in range(messages):
+        fields = {"message": f"m{number}", "queue": "q"}
+        t = number * 10
+        events += [
+            {"t": t, "process": "p", "event": "send", **fields},
+            {"t": t + 1, "process": "p", "event": "confirmed", **fields},
+            {"t": t + 2, "process": "c", "event": "delivered", "redelivered": False, **fields},
+            {"t": t + 3, "process": "c", "event": "processed", **fields},
+        ]
+    return events
+
+
+def test_of_ordinary_messages_few_rows_are_kept_and_a_late_duplicate_is_found() -> None:
+    events = _ordinary(2_000)
+    again = {"t": 99_990, "process": "c", "event": "delivered", "redelivered": False, "message": "m100", "queue": "q"}
+    ended = {"t": 99_999, "process": "c", "event": "drained"}
+    found, fold = folded([*events, again, ended], [2_000, 4_000, 6_000], configuration_of("jms"), 0)
+    assert fold.left > 1_900
+    assert found.anomalies[Anomaly.UNFLAGGED_DUPLICATE].examples == ("m100",)
+    assert found.messages == 2_000
+    assert fold.count == 5, "only the chunk that had left the message out is folded again"
+
+
+def _life(number: int, sent: int, delivered: int, confirmed: int | None = None) -> list[Event]:
+    fields = {"message": f"m{number}", "queue": "q"}
+    return [
+        {"t": sent, "process": "p", "event": "send", **fields},
+        {"t": sent + 1 if confirmed is None else confirmed, "process": "p", "event": "confirmed", **fields},
+        {"t": delivered, "process": "c", "event": "delivered", "redelivered": False, **fields},
+        {"t": delivered + 1, "process": "c", "event": "processed", **fields},
+    ]
+
+
+def _by_time(*lives: list[Event]) -> list[Event]:
+    return sorted(itertools.chain(*lives), key=lambda event: int(event["t"]))
+
+
+ENDED: Event = {"t": 10**6, "process": "c", "event": "drained"}
+
+
+def _interleaved() -> tuple[list[Event], list[int]]:
+    """Two parts of the same time; of those in the first, every other one is overtaken by one in the second."""
+    first = _by_time(*(_life(n, 100 * n, 100 * n + (60 if n % 2 else 10)) for n in range(20)))
+    second = _by_time(*(_life(100 + n, 100 * n + 20, 100 * n + 40) for n in range(20)))
+    return [*first, *second, ENDED], [len(first), len(first) + len(second)]
+
+
+def _across() -> tuple[list[Event], list[int]]:
+    """One is sent in the first chunk and delivered in the second, behind those that were sent there."""
+    first = _by_time(*(_life(n, 100 * n, 100 * n + 10) for n in range(20)))
+    late = _life(50, 1_950, 2_155)
+    second = _by_time(late[2:], *(_life(n, 100 * n, 100 * n + 10) for n in range(20, 40)))
+    return [*first, *late[:2], *second, ENDED], [len(first) + 2]
+
+
+def _overtaken() -> tuple[list[Event], list[int]]:
+    """The same in order of time, in one chunk."""
+    events, _ = _interleaved()
+    return _by_time(events), []
+
+
+def _crash_elsewhere() -> tuple[list[Event], list[int]]:
+    """The faults are in a part of their own; a message that was in memory alone is delivered long after the crash."""
+    lives = [_life(n, 10_000 * n, 10_000 * n + 10) for n in range(20)]
+    for n, life in enumerate(lives):
+        life[0]["delivery_mode"] = "NON_PERSISTENT"
+        for event in life[2:] if n == 5 else life if n > 5 else []:
+            event["t"] += 5 * 10**9
+    crash = {"t": 50_005, "process": "nemesis", "event": "fault", "fault": "broker_crash"}
+    again = {"t": 50_006, "process": "nemesis", "event": "recovered", "fault": "broker_crash"}
+    return [*_by_time(*lives), {**ENDED, "t": 10**10}, crash, again], [81]
+
+
+def _journal_elsewhere() -> tuple[list[Event], list[int]]:
+    """That the journal is told of is seen in the second chunk only; of the first no message was written."""
+    first = _by_time(*(_life(n, 100 * n, 100 * n + 10) for n in range(20)))
+    life = _life(50, 3_000, 3_020, 3_010)
+    told = [
+        {"t": 3_005, "process": "broker", "event": f"journal_{what}", "message": "m50"}
+        for what in ("written", "synced")
+    ]
+    return [*first, life[0], *told, *life[1:], ENDED], [80]
+
+
+def _open_elsewhere() -> tuple[list[Event], list[int]]:
+    """Two sends of the first chunk are open for ever, and in the second two more at a time."""
+    first = _by_time(*(_life(n, 100 * n, 100 * n + 10) for n in range(20)))
+    unanswered = [_life(50 + n, 1_980 + n, 1_985 + 2 * n) for n in range(2)]
+    first += _by_time(*([life[0], *life[2:]] for life in unanswered))
+    pairs = [
+        _life(
+            60 + n, 2_000 + 100 * (n // 2) + n % 2, 2_010 + 100 * (n // 2) + 3 * (n % 2), 2_005 + 100 * (n // 2) + n % 2
+        )
+        for n in range(20)
+    ]
+    return [*first, *_by_time(*pairs), ENDED], [len(first)]
+
+
+@pytest.mark.parametrize(
+    ("history", "name", "anomaly", "count"),
+    [
+        (_interleaved, "jms", Anomaly.REORDER, 10),
+        (_overtaken, "jms", Anomaly.REORDER, 10),
+        (_across, "jms", Anomaly.REORDER, 1),
+        (_journal_elsewhere, "jms", None, 20),
+        (_open_elsewhere, "window", Anomaly.WINDOW_OVERRUN, 10),
+    ],
+    ids=lambda value: getattr(value, "__name__", None),
+)
+def test_what_a_chunk_cannot_know_is_found(history: Any, name: str, anomaly: Anomaly | None, count: int) -> None:
+    events, cuts = history()
+    found, _ = folded(events, cuts, configuration_of(name), 0)
+    expected = whole(events, configuration_of(name), 0)
+    assert comparable(found) == comparable(expected)
+    assert found.explanation is not None
+    strange = found.explanation.unnamed if anomaly is None else found.anomalies[anomaly].found
+    assert strange == count
+
+
+def test_what_lived_when_another_chunk_tells_of_a_crash_is_kept() -> None:
+    events, cuts = _crash_elsewhere()
+    found, fold = folded(events, cuts, configuration_of("jms"), 0)
+    assert comparable(found) == comparable(whole(events, configuration_of("jms"), 0))
+    assert fold.left == 17, "but the first, the last, and the one that was sent before the crash and delivered after it"
+
+
+def test_a_session_in_which_another_chunk_acknowledges_is_kept() -> None:
+    events = _ordinary(200)
+    act = {"t": 5_000, "process": "c", "event": "acknowledge", "scope": "session"}
+    _, plain = folded([*events, ENDED], [400, 800], configuration_of("jms"), 0)
+    _, acknowledged = folded([*events, act, ENDED], [400, 800], configuration_of("jms"), 0)
+    assert plain.left > 190
+    assert acknowledged.left == 0
+
+
+@pytest.mark.parametrize("cuts", [[], [700]])
+def test_the_rows_beside_those_that_are_kept_are_known(cuts: list[int]) -> None:
+    """What comes next in its process says when a call took effect; so for every row that is kept it is the same."""
+    events = _ordinary(400)
+    lost = set(range(0, 400, 37))
+    events = [each for each in events if not (each["event"] == "delivered" and int(each["message"][1:]) in lost)]
+    chunks = chunks_of([*events, ENDED], cuts)
+    fold = Fold(Path("h"), len(chunks), chunks.__getitem__, Asked(specification=SPEC, configuration=None), map)
+    residue = assemble([each.residue.rows for each in fold.folded(range(len(chunks))) if each.residue])
+    complete = assemble([each.events for each in chunks if each.events])
+    assert 20 < len(residue) < 300
+    kept = residue.event != ABSENT
+    assert set(zip(residue.line[kept].tolist(), _next_times(residue)[kept].tolist(), strict=True)) <= set(
+        zip(complete.line.tolist(), _next_times(complete).tolist(), strict=True)
+    )
+
+
+def _next_times(events: Events) -> Any:
+    after = np.empty(len(events), np.int64)
+    times_after(events.t, events.process, events.count_of("process"), after)
+    return after
+
+
+LINES = [
+    '{"ackfsm_history": 1, "config": {"profile": "jms"}}',
+    *map(json.dumps, _ordinary(400)),
+    '{"t": 5000, "process": "c", "event": "drained"}',
+]
+BAD = {
+    "whole": {},
+    "no JSON": {700: "{"},
+    "no event": {3: '{"t": 1, "process": "p", "event": "sent"}', 900: '{"t": -1, "process": "p", "event": "drained"}'},
+    "empty lines": {5: "", 800: ""},
+}
+
+
+@pytest.mark.parametrize("which", BAD)
+@pytest.mark.parametrize("form", ["jsonl", "parquet", "folder"])
+def test_a_file_in_chunks_has_the_findings_of_the_file(
+    which: str, form: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_chunks, "LINES_AT_ONCE", 20_000)
+    monkeypatch.setattr(_chunks, "LINES_PARSED_AT_ONCE", 3_000)
+    monkeypatch.setattr(_chunks, "ROWS_AT_ONCE", 300)
+    path = _written([BAD[which].get(number, line) for number, line in enumerate(LINES)], form, tmp_path)
+    recorded = read(path)
+    configuration = SPEC.configure("jms")
+    chunks = _chunks.chunks_of(path)
+    assert chunks is not None
+    assert len(chunks) > 3
+    assert chunks.header == recorded.header
+    found = examine_path(path, SPEC, lambda _: configuration, folded_from=0, skew=None)
+    assert comparable(found) == comparable(examine(recorded, SPEC, configuration, skew=None))
+    assert (found.parse_errors > 0) == (
+        which in {"no JSON", "no event"} and not (form == "parquet" and which == "no JSON")
+    )
+
+
+def _written(lines: Sequence[str], form: str, folder: Path) -> Path:
+    if form == "jsonl":
+        path = folder / "h.jsonl"
+        path.write_text("\n".join(lines))
+    elif form == "folder":
+        path = folder / "parts"
+        path.mkdir()
+        (path / "1.jsonl").write_text("\n".join(lines[:600]) + "\n")
+        (path / "2.jsonl").write_text("\n".join(lines[600:]) + "\n")
+    else:
+        path = folder / "h.parquet"
+        rows = [json.loads(line) for line in lines[1:] if line.endswith("}")]
+        table = pa.Table.from_pylist(rows, schema=SCHEMA).replace_schema_metadata({"ackfsm_history": lines[0]})
+        pq.write_table(table, path, row_group_size=100)
+    return path
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"event": "confirmed", "message": "m7", "scope": "up_to"},
+        {"event": "fault", "fault": "consumer_crash"},
+        {"event": "recovered", "fault": "broker_kill", "queue": "q", "process": "nemesis"},
+    ],
+)
+def test_a_history_that_tells_more_than_the_fold_knows_is_examined_at_once(
+    more: Event, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_chunks, "LINES_AT_ONCE", 20_000)
+    path = _written([*LINES, json.dumps({"t": 3_000, "process": "c", **more})], "jsonl", tmp_path)
+    found = examine_path(path, SPEC, lambda _: None, folded_from=0)
+    assert found == examine(read(path), SPEC, None)
+    chunks = _chunks.chunks_of(path)
+    assert chunks is not None
+    with pytest.raises(_chunks.BeyondFoldError):
+        chunks.load(len(chunks) - 1)
+
+
+@pytest.mark.parametrize("text", ["", "\n\n", "{}\n"])
+def test_a_file_without_events_is_refused_in_the_same_sentence(text: str, tmp_path: Path) -> None:
+    path = tmp_path / "h.jsonl"
+    path.write_text(text)
+    with pytest.raises(InputError) as once:
+        read(path)
+    with pytest.raises(InputError) as folded_:
+        examine_path(path, SPEC, lambda _: None, folded_from=0)
+    assert str(folded_.value) == str(once.value)
+
+
+def test_a_large_history_has_what_was_planted(tmp_path: Path) -> None:
+    planted = Planted.of(20_000, 5, seed=7)
+    path = tmp_path / "h.parquet"
+    events = write_parquet(path, 20_000, planted, rows=16_000)
+    found = examine_path(path, SPEC, lambda _: SPEC.configure("jms"), folded_from=0, skew=None)
+    assert (found.events, found.messages) == (events, 20_000)
+    expected = {name: tuple(f"order-{n}-7f3a" for n in numbers) for name, numbers in planted.as_mapping().items()}
+    assert {k.value: set(v.examples) for k, v in found.anomalies.items() if v.found} == {
+        name: set(names) for name, names in expected.items()
+    }
