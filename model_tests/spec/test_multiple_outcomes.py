@@ -113,7 +113,7 @@ def test_nothing_more_is_lost_or_left_than_without_it(mode: str, fault: Fault, e
         assert not WRONG & found.witnesses.keys()
 
 
-@pytest.mark.parametrize("profile", set(Profile) - {Profile.JMS, Profile.RABBITMQ})
+@pytest.mark.parametrize("profile", sorted(set(Profile) - {Profile.JMS, Profile.RABBITMQ}))
 def test_it_is_a_flag_of_amqp_0_9_1(profile: Profile) -> None:
     assert [value.value for value in shipped().supported_values(profile, "outcome_scope")] == ["message"]
     with pytest.raises(InputError, match="outcome_scope"):
