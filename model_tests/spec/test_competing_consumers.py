@@ -12,6 +12,7 @@ from ackfsm.explore import Answer
 from ackfsm.network import Bounds, compose
 from ackfsm.tables import Specification
 from ackfsm.terms import AckMode, Anomaly, Fault, InputError, Profile
+from model_tests.support.spec.steps import reached
 from model_tests.support.tables import copy_of_spec, replace, shipped
 
 
@@ -29,11 +30,6 @@ def asked(
     answer = explore.check(shipped(), configuration, bounds, max_states=1_500_000)
     assert answer.exploration.complete
     return answer
-
-
-def reached(answer: Answer) -> set[Anomaly]:
-    """The anomalies that can happen."""
-    return {anomaly for anomaly, finding in answer.findings.items() if finding.reachable}
 
 
 def steps(answer: Answer, anomaly: Anomaly) -> list[str]:

@@ -12,6 +12,7 @@ from ackfsm.explore import Answer, Interpreter, Refused
 from ackfsm.network import Bounds, compose
 from ackfsm.tables import Specification
 from ackfsm.terms import AckMode, Anomaly, Fault, InputError, Profile
+from model_tests.support.spec.steps import can, reached
 from model_tests.support.tables import copy_of_spec, replace, shipped
 
 REATTACHED: dict[str, object] = {"consumer_reattachment": True, "publish_window": 10}
@@ -40,24 +41,11 @@ def asked(  # noqa: PLR0913 - what a check is bounded by
     return answer
 
 
-def reached(answer: Answer) -> set[Anomaly]:
-    return {anomaly for anomaly, finding in answer.findings.items() if finding.reachable}
-
-
 def running(chosen: Mapping[str, object] = REATTACHED, spec: Specification | None = None) -> Interpreter:
     spec = spec or shipped()
     chosen = {"ack_mode": "INDIVIDUAL_ACKNOWLEDGE", "send_mode": "asynchronous", "block_on_acknowledge": True, **chosen}
     bounds = Bounds(messages=2, faults=frozenset({LOSS}), max_faults=None)
     return Interpreter(compose(spec, spec.configure("artemis", chosen), bounds))
-
-
-def can(system: Interpreter, *steps: str) -> bool:
-    try:
-        for step in steps:
-            system.fire(step)
-    except Refused:
-        return False
-    return True
 
 
 @pytest.mark.parametrize("consumption", ["receive", "listener"])

@@ -11,6 +11,7 @@ from ackfsm.explore import Answer
 from ackfsm.network import Bounds, compose
 from ackfsm.tables import Specification
 from ackfsm.terms import AckMode, Anomaly, Fault, InputError, Profile
+from model_tests.support.spec.steps import reached
 from model_tests.support.tables import copy_of_spec, replace, shipped
 
 BREAKS = frozenset({Fault.CONSUMER_CRASH, Fault.CONSUMER_LINK_LOSS})
@@ -31,11 +32,6 @@ def asked(  # noqa: PLR0913 - one name for each bound
     answer = explore.check(shipped(), shipped().configure(profile, dict(settings)), bounds, max_states=1_500_000)
     assert answer.exploration.complete
     return answer
-
-
-def reached(answer: Answer) -> set[Anomaly]:
-    """The anomalies that can happen."""
-    return {anomaly for anomaly, finding in answer.findings.items() if finding.reachable}
 
 
 def watched(

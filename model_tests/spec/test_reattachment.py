@@ -10,6 +10,7 @@ from ackfsm import explore
 from ackfsm.explore import Answer
 from ackfsm.network import Bounds, compose
 from ackfsm.terms import Anomaly, Fault, InputError, Profile
+from model_tests.support.spec.steps import reached
 from model_tests.support.tables import shipped
 
 REATTACHED: dict[str, object] = {"session_reattachment": True, "publish_window": 10}
@@ -37,11 +38,6 @@ def asked(  # noqa: PLR0913 - what a check is bounded by
     answer = explore.check(shipped(), shipped().configure(profile, dict(settings)), bounds, max_states=1_000_000)
     assert answer.exploration.complete
     return answer
-
-
-def reached(answer: Answer) -> set[Anomaly]:
-    """The anomalies that can happen."""
-    return {anomaly for anomaly, finding in answer.findings.items() if finding.reachable}
 
 
 def events(settings: Mapping[str, object], faults: Collection[Fault], actions: Collection[str] = ()) -> set[str]:

@@ -12,6 +12,7 @@ from ackfsm.explore import Answer, Interpreter, Refused
 from ackfsm.network import Bounds, compose
 from ackfsm.tables import Specification
 from ackfsm.terms import Anomaly, Fault, InputError, Profile
+from model_tests.support.spec.steps import can, reached
 from model_tests.support.tables import copy_of_spec, replace, shipped
 
 SETTLES = frozenset({"settle_released", "settle_failed", "settle_undeliverable", "settle_rejected"})
@@ -64,19 +65,6 @@ def asked(
     answer = explore.check(shipped(), shipped().configure("jms", chosen), bounds)
     assert answer.exploration.complete
     return answer
-
-
-def reached(answer: Answer) -> set[Anomaly]:
-    return {anomaly for anomaly, finding in answer.findings.items() if finding.reachable}
-
-
-def can(system: Interpreter, *steps: str) -> bool:
-    try:
-        for step in steps:
-            system.fire(step)
-    except Refused:
-        return False
-    return True
 
 
 def test_the_receiver_forgets_when_the_sender_has_settled() -> None:
