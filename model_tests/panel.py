@@ -72,8 +72,11 @@ _KEPT = ("dead_letter", "destroy")
 _TRANSACTED: Mapping[str, Any] = MappingProxyType({"ack_mode": "SESSION_TRANSACTED"})
 _BARE: Mapping[str, Any] = MappingProxyType({"delivery_mode": "NON_PERSISTENT", "send_mode": "unconfirmed"})
 _OUTCOMES: Mapping[str, Any] = MappingProxyType({"ack_mode": "INDIVIDUAL_ACKNOWLEDGE", "outcomes": "undeliverable"})
-_SECOND: Mapping[str, Any] = MappingProxyType({**_OUTCOMES, "receiver_settles": "second", "block_on_acknowledge": False})
-_ENLISTED: Mapping[str, Any] = MappingProxyType({**_TRANSACTED, "outcomes": "undeliverable", "transacted_outcomes": True})
+_UNSETTLED: Mapping[str, Any] = MappingProxyType({"receiver_settles": "second", "block_on_acknowledge": False})
+_SECOND: Mapping[str, Any] = MappingProxyType({**_OUTCOMES, **_UNSETTLED})
+_ENLISTED: Mapping[str, Any] = MappingProxyType(
+    {**_TRANSACTED, "outcomes": "undeliverable", "transacted_outcomes": True}
+)
 
 
 def _panel() -> Iterator[System]:
@@ -371,7 +374,7 @@ def _settling_more(settles: str) -> Iterator[System]:
 
 
 def _reattaching_consumers(settles: str) -> Iterator[System]:
-    """What a consuming session that outlives its connection keeps, and loses when it is given up or the processes die."""
+    """What a consuming session that outlives its connection keeps, and loses when it is given up or a process dies."""
     for mode in ("AUTO_ACKNOWLEDGE", "CLIENT_ACKNOWLEDGE", "SESSION_TRANSACTED"):
         lasting: Mapping[str, Any] = {"consumer_reattachment": True, "ack_mode": mode}
         yield system_of(**lasting, actions="consumer_session_lost", of=_LOSSES)
@@ -382,16 +385,17 @@ def _reattaching_consumers(settles: str) -> Iterator[System]:
         yield system_of(**kept, of=(Fault.CONSUMER_LINK_LOSS, fault), faults=2)
     lost: Mapping[str, Any] = {**kept, "of": (Fault.CONSUMER_LINK_LOSS,)}
     given_up = "consumer_session_lost"
+    yield system_of(**lost, redelivery_delay=True, actions=given_up)
+    yield system_of(**lost, **_TRANSACTED, redelivery_delay=True, actions=given_up)
     yield system_of(**lost, destination="non_durable_subscription", actions=given_up)
     yield system_of(**lost, exclusive_consumer=True, consumers=2, actions=given_up)
     yield system_of(**lost, **_TRANSACTED, actions=f"forward {given_up}")
     yield system_of(**lost, **_TRANSACTED, prefetch=1, messages=2, actions=given_up)
     for consumption in ("receive", "listener"):
-        yield system_of(
-            **lost, ack_mode="DUPS_OK_ACKNOWLEDGE", consumption=consumption, messages=2, actions=given_up
-        )
+        yield system_of(**lost, ack_mode="DUPS_OK_ACKNOWLEDGE", consumption=consumption, messages=2, actions=given_up)
     for action in settles.split():
         yield system_of(**lost, **_SECOND, actions=f"{action} {given_up}")
+        yield system_of(**lost, **_SECOND, actions=f"{action} {given_up}", attempts_exhausted="destroy")
         yield system_of(**lost, **_ENLISTED, actions=f"{action} {given_up}")
 
 
@@ -414,17 +418,21 @@ def _settling_and_failing(settles: str) -> Iterator[System]:
 def _following(settles: str) -> Iterator[System]:
     """What is delivered before a message whose acknowledgement or outcome covers it."""
     client: Mapping[str, Any] = {**_BARE, "ack_mode": "CLIENT_ACKNOWLEDGE", "messages": 2}
-    second: Mapping[str, Any] = {"receiver_settles": "second", "block_on_acknowledge": False}
     for scope in ("session", "up_to"):
         for fault in (*_BROKER_FAULTS, *_OF_CONSUMER):
             yield system_of(**client, client_ack_scope=scope, of=(fault,))
         for after in ("next_message", "swallow"):
-            yield system_of(**client, **second, client_ack_scope=scope, listener_exception=after, of=_THROWN)
+            yield system_of(**client, **_UNSETTLED, client_ack_scope=scope, listener_exception=after, of=_THROWN)
+            for fault in _OF_CONSUMER:
+                yield system_of(
+                    **client, client_ack_scope=scope, listener_exception=after, of=(fault, *_THROWN), faults=2
+                )
+            yield system_of(**client, client_ack_scope=scope, listener_exception=after, actions="recover", of=_THROWN)
     up_to: Mapping[str, Any] = {"client_ack_scope": "up_to", "outcome_scope": "up_to", "outcomes": "undeliverable"}
     for action in settles.split():
         yield system_of(**client, **up_to, actions=f"{action} recover", faults=0)
         yield system_of(**client, **up_to, actions=action, listener_exception="next_message", of=_THROWN)
-    yield system_of(**client, **up_to, **second, actions="settle_released", faults=0)
+    yield system_of(**client, **up_to, **_UNSETTLED, actions="settle_released", faults=0)
     alone: Mapping[str, Any] = {**client, **up_to, "without": "acknowledge"}
     lasting: Mapping[str, Any] = {"consumer_reattachment": True, "of": (Fault.CONSUMER_LINK_LOSS,)}
     for action in ("settle_released", "settle_rejected"):
@@ -432,8 +440,9 @@ def _following(settles: str) -> Iterator[System]:
             yield system_of(**alone, actions=action, attempts_exhausted="destroy", of=(fault,))
         yield system_of(**alone, **lasting, actions=f"{action} consumer_session_lost")
     for kept in _KEPT:
-        yield system_of(**alone, **second, actions="settle_rejected", attempts_exhausted=kept, faults=0)
-    yield system_of(**alone, **second, actions="settle_released settle_rejected", faults=0)
+        yield system_of(**alone, **_UNSETTLED, actions="settle_rejected", attempts_exhausted=kept, faults=0)
+    yield system_of(**alone, **_UNSETTLED, actions="settle_released settle_rejected", faults=0)
+    yield system_of(**alone, actions="settle_released settle_rejected", faults=0)
     three = {**alone, "messages": 3}
     yield system_of(**three, actions="settle_rejected", faults=0)
     yield system_of(**three, actions="settle_released", prefetch=2, faults=0)
@@ -441,18 +450,19 @@ def _following(settles: str) -> Iterator[System]:
 
 def _settling() -> Iterator[System]:
     settles = "settle_released settle_failed settle_undeliverable settle_rejected"
-    said = _OUTCOMES
-    yield system_of(**said, actions=f"{settles} taken_elsewhere", of=_LOSSES)
-    yield system_of(**said, actions=settles, consumers=2, faults=0)
+    yield system_of(**_OUTCOMES, actions=f"{settles} taken_elsewhere", of=_LOSSES)
+    yield system_of(**_OUTCOMES, actions=settles, consumers=2, faults=0)
     for action in settles.split():
-        yield system_of(**said, actions=action, consumers=2, of=(Fault.CONSUMER_LINK_LOSS,))
-        yield system_of(**said, actions=action, messages=2, of=(Fault.CONSUMER_LINK_LOSS,))
-        yield system_of(**said, actions=f"{action} consumer_close", messages=2, faults=0)
-        yield system_of(**said, actions=action, messages=2, prefetch=1, faults=0, prefetch_freed="on_delivery")
-        yield system_of(**said, actions=action, messages=2, prefetch=1, faults=0)
-        yield system_of(**said, actions=action, requeue_clears_mark=True, redelivery_mark_persisted=False, of=_LOSSES)
-        yield system_of(**said, actions=action, redelivery_delay=True, of=_OF_CONSUMER)
-        yield system_of(**said, actions=action, messages=2, prefetch=1, faults=0, attempts_exhausted="destroy")
+        yield system_of(**_OUTCOMES, actions=action, consumers=2, of=(Fault.CONSUMER_LINK_LOSS,))
+        yield system_of(**_OUTCOMES, actions=action, messages=2, of=(Fault.CONSUMER_LINK_LOSS,))
+        yield system_of(**_OUTCOMES, actions=f"{action} consumer_close", messages=2, faults=0)
+        yield system_of(**_OUTCOMES, actions=action, messages=2, prefetch=1, faults=0, prefetch_freed="on_delivery")
+        yield system_of(**_OUTCOMES, actions=action, messages=2, prefetch=1, faults=0)
+        yield system_of(
+            **_OUTCOMES, actions=action, requeue_clears_mark=True, redelivery_mark_persisted=False, of=_LOSSES
+        )
+        yield system_of(**_OUTCOMES, actions=action, redelivery_delay=True, of=_OF_CONSUMER)
+        yield system_of(**_OUTCOMES, actions=action, messages=2, prefetch=1, faults=0, attempts_exhausted="destroy")
     yield from _settling_more(settles)
     yield from _reattaching_consumers(settles)
     yield from _settling_and_failing(settles)
@@ -463,7 +473,7 @@ def _settling() -> Iterator[System]:
         )
     for durable, kept in product((True, False), ("dead_letter", "destroy")):
         yield system_of(
-            **said, actions="settle_rejected", queue_durable=durable, attempts_exhausted=kept, of=_BROKER_FAULTS
+            **_OUTCOMES, actions="settle_rejected", queue_durable=durable, attempts_exhausted=kept, of=_BROKER_FAULTS
         )
 
 
@@ -499,7 +509,7 @@ def _waiting() -> Iterator[System]:
     yield system_of(**_TRANSACTED, redelivery_delay=True, rollback_requeues=False, actions="recover")
     yield system_of(max_delivery_attempts=1, time_to_live=True, redelivery_delay=True, of=_OF_CONSUMER)
     for fault in _BROKER_FAULTS:  # twice: what has expired is read back, and its broker stops again
-        yield system_of(time_to_live=True, ack_mode="NO_ACKNOWLEDGE", of=(fault,), faults=2)
+        yield system_of(time_to_live=True, ack_mode="NO_ACKNOWLEDGE", actions="taken_elsewhere", of=(fault,), faults=2)
 
 
 def _repeating() -> Iterator[System]:
@@ -580,13 +590,12 @@ def _recovering() -> Iterator[System]:
         yield system_of(**kept, requeue_clears_mark=True, of=(*thrown, Fault.CONSUMER_LINK_LOSS))
         yield system_of(**kept, prefetch=1, messages=2, of=thrown, actions="consumer_close")
         yield system_of(**kept, max_delivery_attempts=2, delivery_count_from="delivery", messages=2, of=thrown)
-    bare = _BARE
-    yield system_of(**bare, requeue_clears_mark=True, actions="consumer_close", faults=0)
+    yield system_of(**_BARE, requeue_clears_mark=True, actions="consumer_close", faults=0)
     for after in ("next_message", "swallow", "acknowledge"):
         lazily: Mapping[str, Any] = {"ack_mode": "DUPS_OK_ACKNOWLEDGE", "consumption": "listener"}
-        yield system_of(**bare, **lazily, listener_exception=after, messages=2, of=thrown)
-    yield system_of(**bare, exclusive_consumer=True, consumers=2, of=thrown, faults=2)
-    client: Mapping[str, Any] = {**bare, "ack_mode": "CLIENT_ACKNOWLEDGE", "listener_exception": "next_message"}
+        yield system_of(**_BARE, **lazily, listener_exception=after, messages=2, of=thrown)
+    yield system_of(**_BARE, exclusive_consumer=True, consumers=2, of=thrown, faults=2)
+    client: Mapping[str, Any] = {**_BARE, "ack_mode": "CLIENT_ACKNOWLEDGE", "listener_exception": "next_message"}
     yield system_of(**client, messages=2, of=(*thrown, Fault.CONSUMER_LINK_LOSS), faults=2)
     for scope, answered in product(("session", "up_to"), (True, False)):
         kept = {"client_ack_scope": scope, "block_on_acknowledge": answered}
@@ -620,15 +629,14 @@ def _given_back_unseen() -> Iterator[System]:
 
 def _three_messages() -> Iterator[System]:
     """Kept nowhere and never answered, so that three are not too many."""
-    bare = _BARE
     for action in ("settle_released", "settle_failed", "settle_undeliverable", "settle_rejected"):
         once: Mapping[str, Any] = {"outcomes": "undeliverable", "max_delivery_attempts": 1}
         individual: Mapping[str, Any] = {**once, "ack_mode": "INDIVIDUAL_ACKNOWLEDGE", "without": "acknowledge"}
-        yield system_of(**bare, **individual, actions=action, messages=3, faults=0)
-    yield system_of(**bare, **_TRANSACTED, prefetch=2, messages=3, faults=0)
-    yield system_of(**bare, ack_mode="CLIENT_ACKNOWLEDGE", messages=3, faults=0)
+        yield system_of(**_BARE, **individual, actions=action, messages=3, faults=0)
+    yield system_of(**_BARE, **_TRANSACTED, prefetch=2, messages=3, faults=0)
+    yield system_of(**_BARE, ack_mode="CLIENT_ACKNOWLEDGE", messages=3, faults=0)
     answered: Mapping[str, Any] = {"client_ack_scope": "up_to", "block_on_acknowledge": True}
-    yield system_of(**bare, **answered, ack_mode="CLIENT_ACKNOWLEDGE", messages=3, faults=0)
+    yield system_of(**_BARE, **answered, ack_mode="CLIENT_ACKNOWLEDGE", messages=3, faults=0)
 
 
 def _routed() -> Iterator[System]:
