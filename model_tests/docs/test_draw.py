@@ -25,7 +25,7 @@ from hypothesis import strategies as st
 
 from ackfsm.draw import Format, draw, overview, write_all
 from ackfsm.network import Bounds, Network, compose
-from ackfsm.tables import Fsm, Lane, Monitor, Row, RowKind, Specification
+from ackfsm.tables import Fsm, Lane, Monitor, Relation, Row, RowKind, Specification
 from ackfsm.terms import Anomaly, Configuration, Fault, InputError
 from model_tests.support.places import PROJECT
 from model_tests.support.tables import actions, bounds, configurations, shipped, small_spec, values
@@ -276,9 +276,7 @@ def _arrows(source: str, arrow: str) -> Moves:
     for tail, head, label in re.findall(rf"^ *(\w+) {arrow} (\w+) ?: (.*)$", source, re.MULTILINE):
         plain = re.sub(r"<.*?>|\\n", " ", label)
         words = re.sub(r"\(fault\)|\(cannot\s+happen\)", "", plain)
-        events = re.findall(
-            r"[a-z_]+(?:\((?:other|earlier|later|later_here|later_beside|elsewhere|other_elsewhere)\))?", words
-        )
+        events = re.findall(rf"[a-z_]+(?:\((?:{'|'.join(Relation)})\))?", words)
         found |= {(_plain(captions[tail]), _plain(captions[head]), event) for event in events}
     return found
 
@@ -417,17 +415,17 @@ def test_what_cannot_happen_in_a_configuration_is_dimmed_or_named() -> None:
 
 @pytest.mark.parametrize("name", SUBJECTS)
 def test_a_drawing_can_be_read_at_the_width_of_a_page(name: str) -> None:
-    """Of a machine with more states than this only a configuration can be."""
-    configuration = (
-        CONFIGURATIONS["jms"] if sum(len(m.machine.states) for m in _monitors(name)) > _MOST_STATES else None
-    )
+    """Of a machine with more states or arrows than this only a configuration can be."""
+    states = sum(len(monitor.machine.states) for monitor in _monitors(name))
+    arrows = sum(1 for _ in _edges(_parsed(_text(name, Format.DOT))))
+    configuration = CONFIGURATIONS["jms"] if states > _MOST_STATES or arrows > _MOST_ARROWS else None
     root = ET.fromstring(_text(name, Format.SVG, configuration))  # noqa: S314 - made here
     width = float(root.get("width", "").removesuffix("pt")) / _POINTS
     smallest = min(float(text.get("font-size", 0)) for text in root.iter(f"{SVG}text")) / _POINTS
     assert smallest * min(1, _COLUMN / width) >= LEGIBLE
 
 
-_MOST_STATES = 11
+_MOST_STATES, _MOST_ARROWS = 11, 20
 _POINTS = 0.75
 """Points of a pixel."""
 

@@ -19,7 +19,7 @@ from ackfsm.explore.questions.check import check
 from ackfsm.explore.search.options import Reduction
 from ackfsm.files import write_file
 from ackfsm.network import Bounds
-from ackfsm.tables import BOUND_SETTINGS, IndexKind, Monitor, Property, Relation, Specification
+from ackfsm.tables import BOUND_SETTINGS, IndexKind, Monitor, Property, Specification
 from ackfsm.terms import AckfsmError, Anomaly, Configuration, Fault
 
 __all__ = ["allowed", "why_undecided"]
@@ -190,7 +190,7 @@ def _needs_two(definition: Property) -> bool:
 
 def _compares(monitor: Monitor) -> bool:
     machine = monitor.machine
-    hears = any(event.relation not in {Relation.OWN, Relation.ELSEWHERE} for event in machine.alphabet)
+    hears = any(not event.relation.of_the_same for event in machine.alphabet)
     return hears or (machine.counter is not None and machine.per.whole is IndexKind.SYSTEM)
 
 
