@@ -194,7 +194,7 @@ BAD = {
     "check --set ''": "--set '' is not KEY=VALUE",
     "check --fault power_cut": "there is no fault 'power_cut'; the faults are broker_crash, ",
     "check --fault broker_crash,rejection": "there is no fault 'broker_crash,rejection'; the faults are ",
-    "check --action recovery": "there is no action 'recovery'; the actions are ask_at_once, consumer_close, consumer_session_lost, ",
+    "check --action recovery": "there is no action 'recovery'; the actions are ask_at_once, consumer_close, ",
     "check --one-session": "one consumer is in one session as it is; one_session is for several consumers",
     "check --messages 0": "argument --messages: '0' is not a whole number from 1",
     "check --messages any": "argument --messages: 'any' is not a whole number from 1",
