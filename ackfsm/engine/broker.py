@@ -94,6 +94,7 @@ class Broker(BrokerContext, Closing):
         model = like.engine.model if like is not None else EngineModel(specification or tables.load())
         if dead_letter_queue is None:
             settings.setdefault("attempts_exhausted", AttemptsExhausted.DESTROY)
+        settings.setdefault("exclusive_consumer", False)  # an engine has none, whatever the profile's default is
         known, own = (model.specification if like is None else like.specification).of_profile(profile)
         super().__init__(known, own or profile, settings, clock, api)
         engine = Engine(

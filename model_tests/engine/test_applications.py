@@ -39,6 +39,12 @@ SEED = 20
 _CALLED_BACK = Program("jms", {"send_mode": "asynchronous"}, "Timed(seed=0)", senders=(Sender(transacted=True),))
 SELDOM = {
     "confirmed_by_range": Program("solace", {"ack_event_mode": "WINDOWED"}, "Timed(seed=0)", phases=(Send(number=4),)),
+    "consumer_reattached": Program(
+        "artemis",
+        {"consumer_reattachment": True, "publish_window": 3},
+        "Timed(seed=0)",
+        phases=(Send(number=4), Consume(number=4, strike=Strike("lose", 2))),
+    ),
     "producer_reattached": Program(
         "artemis",
         {"session_reattachment": True, "publish_window": 3},

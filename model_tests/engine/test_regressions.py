@@ -324,7 +324,7 @@ def violations(result: Result) -> dict[Anomaly, tuple[str, ...]]:
     """What was found and is not allowed, with the ids."""
     found = result.findings.anomalies.items()
     return {
-        anomaly: each.examples if each.unexplained is None else each.unexplained_examples
+        anomaly: each.unexplained_examples if each.unexplained else each.examples
         for anomaly, each in found
         if each.found and result.allowed[anomaly] is False
     }
