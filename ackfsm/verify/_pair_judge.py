@@ -87,10 +87,17 @@ class PairJudge(Judge):
         unheard = [_JOURNAL | self._unheard(lived, its, configuration) for its in names]
         if any(Event.RESEND in its for its in names):  # who writes one down writes all of them
             unheard = [each - {Event.RESEND.value} for each in unheard]
+        unheard = [each | _late(its) for each, its in zip(unheard, names, strict=True)]
         common = _JOURNAL | {sign for its in names for sign in _unanswered(its)}
         if Event.COMMIT in unheard[0] | unheard[1]:
             common |= {Event.COMMIT.value}
         return self._observer_of(configuration, max(1, len(lived.consumers)), common, *unheard)
+
+
+def _late(names: frozenset[str]) -> frozenset[str]:
+    """The answer that may have come when the call had failed already, while its session went on."""
+    failed, answered = Event.ACK_IN_DOUBT.value, Event.ACKNOWLEDGED.value
+    return frozenset({answered}) if failed in names and answered not in names else frozenset()
 
 
 def _times(life: Life, event: Event, of: int) -> int:
