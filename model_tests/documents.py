@@ -40,8 +40,8 @@ _TAKEN = re.compile(
 _FILE = re.compile(r"^<!-- (?P<file>\S+) is what (?P<command>ackfsm [^\n]+) prints -->$", re.MULTILINE)
 _CUT = re.compile(r"(?P<command>.+) \| cut -c -(?P<most>\d+)")
 
-# Where one of these is set pytest shows whole differences, which a reader at a terminal does not see.
-_VERBOSE = ("CI", "BUILD_NUMBER")
+# Where one of these is set pytest may show more of a difference than a reader at a terminal sees.
+_VERBOSE = ("CI", "BUILD_NUMBER", "PYTEST_ADDOPTS")
 
 
 def blocks(document: Path) -> Iterator[tuple[int, str]]:
