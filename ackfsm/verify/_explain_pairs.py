@@ -132,11 +132,16 @@ class PairExplainer:
         return dataclasses.replace(alone, unexplained=unexplained, causes=causes)
 
     def _reordered(self) -> Explained:
-        """Of the messages that came after a later-sent one those that no pair explains."""
+        """Of the messages that came after a later-sent one those that no pair explains.
+
+        The others are judged by their kind as well: pairs are not told whether the delivery was flagged, which decides
+        where what is given back unseen is marked.
+        """
         codes = self._anomalies[Anomaly.REORDER]
         places = self._pairs.having(Why.OVERTAKEN)
         of = self._pairs.first[places]
-        return self._of(codes, places, of, np.unique(of[np.isin(places, self._decided)]))
+        found = self._of(codes, places, of, np.unique(of[np.isin(places, self._decided)]))
+        return dataclasses.replace(found, by_kind=len(codes) - len(found.unexplained))
 
     def _torn(self) -> Explained:
         """Of the torn transactions those of which two members are no run of the model."""
