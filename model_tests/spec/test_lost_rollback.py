@@ -63,8 +63,8 @@ def test_what_a_lost_rollback_leaves_at_the_broker_is_what_a_rollback_leaves(
 ) -> None:
     """So a frame of its own could commit nothing and lose nothing that a broken connection does not.
 
-    Only the mark of what no application has had is another one where it is made of the count of attempts: as that count,
-    it is taken back by the call, and stays where the client failed.
+    Only the mark of what no application has had differs where it is made of the count of attempts: as that count, it is
+    taken back by the call, and stays where the client failed.
     """
     calls, otherwise = compared(profile, call, mode)
     assert calls > 0
