@@ -22,7 +22,7 @@ from ackfsm.verify._arrays import Codes, Ints, Mask
 from ackfsm.verify._circumstances import EFFECT, GIVING_BACK, OF_CONSUMERS, OF_PRODUCERS, Circumstance, circumstances
 from ackfsm.verify._columns import ABSENT, Events
 from ackfsm.verify._expand import NEVER, calls_of, covering, first_covering_ack
-from ackfsm.verify._format import Event, event_code
+from ackfsm.verify._format import VOCABULARY, Event, event_code
 from ackfsm.verify._joins import NONE, distinct_pairs
 from ackfsm.verify._life import Heard, Life
 from ackfsm.verify._quiescence import Quiescence
@@ -229,6 +229,21 @@ class _Lines:
         rejected = self.events.places(Event.REJECTED)
         yield self.tokens(
             self.events.message[rejected], rejected, Fault.REJECTION.value, certainty=Certainty.IF_POSSIBLE
+        )
+        yield self._refused_untold()
+
+    def _refused_untold(self) -> _Tokens:
+        """What the broker may have refused of those who are told no outcomes: the first refusal after each send."""
+        events = self.events
+        faults = events.places(Event.FAULT)
+        faults = faults[events.fault[faults] == VOCABULARY["fault"].index(Fault.REJECTION)]
+        told = events.process[events.places(Event.CONFIRMED, Event.REJECTED, Event.IN_DOUBT)]
+        sends = events.places(Event.SEND, Event.RESEND)
+        sends = sends[(events.transaction[sends] == ABSENT) & ~np.isin(events.process[sends], told)]
+        following = np.searchsorted(self.moments.high[faults], self.moments.low[sends])
+        sends, following = sends[following < len(faults)], following[following < len(faults)]
+        return self.tokens(
+            events.message[sends], faults[following], Fault.REJECTION.value, certainty=Certainty.PERHAPS
         )
 
     def _at_consumers(self) -> Iterator[_Tokens]:
