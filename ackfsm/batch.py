@@ -12,6 +12,7 @@ import contextlib
 import functools
 import multiprocessing
 import os
+import queue
 import signal
 import sys
 import threading
@@ -31,6 +32,7 @@ __all__ = ["Batch", "ParallelMap", "ProcessPool", "ProgressBar", "batch", "chunk
 _Argument = TypeVar("_Argument")
 _Result = TypeVar("_Result")
 _Warnings: TypeAlias = "tuple[tuple[str, type[Warning]], ...]"
+_Future: TypeAlias = "concurrent.futures.Future[tuple[Any, _Warnings]]"
 
 
 class ParallelMap(Protocol):
@@ -175,11 +177,16 @@ class ProcessPool:
         Raises :class:`ackfsm.terms.HostError` if a process is killed, and whatever ``function`` raises.
         """
         with _killed_worker_as_host_error():
+            # Not ``as_completed``: an interrupt while it takes the locks of all futures leaves them taken.
+            done: queue.SimpleQueue[_Future] = queue.SimpleQueue()
             with _interrupts_blocked():
-                indices = {
-                    self._pool.submit(_call, function, argument): index for index, argument in enumerate(arguments)
-                }
-            for future in concurrent.futures.as_completed(indices):
+                indices: dict[_Future, int] = {}
+                for index, argument in enumerate(arguments):
+                    future = self._pool.submit(_call, function, argument)
+                    indices[future] = index
+                    future.add_done_callback(done.put)
+            for _ in arguments:
+                future = done.get()
                 result, warned = future.result()
                 for text, kind in warned:
                     warnings.warn(text, kind, stacklevel=2)

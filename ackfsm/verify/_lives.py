@@ -242,9 +242,7 @@ class _Lines:
         sends = sends[(events.transaction[sends] == ABSENT) & ~np.isin(events.process[sends], told)]
         following = np.searchsorted(self.moments.high[faults], self.moments.low[sends])
         sends, following = sends[following < len(faults)], following[following < len(faults)]
-        return self.tokens(
-            events.message[sends], faults[following], Fault.REJECTION.value, certainty=Certainty.PERHAPS
-        )
+        return self.tokens(events.message[sends], faults[following], Fault.REJECTION.value, certainty=Certainty.PERHAPS)
 
     def _at_consumers(self) -> Iterator[_Tokens]:
         for event in _AT_CONSUMERS:

@@ -7,6 +7,7 @@ import random
 import signal
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -100,6 +101,41 @@ def test_interrupts_while_workers_are_being_started_leave_nobody(times: int) -> 
         code, _, err = _interrupted_after(0.05 * times, run, times)
         assert (code, err) == (INTERRUPTED, "ackfsm claims: interrupted\n")
         assert nobody_is_left(run.pid)
+
+
+SOON_AFTER_THE_TASKS_WERE_GIVEN = """
+import signal, sys
+from ackfsm import batch
+
+def interrupt(*_):
+    raise KeyboardInterrupt
+
+def and_soon(how, mask, right=signal.pthread_sigmask):
+    before = right(how, mask)
+    if how == signal.SIG_SETMASK:
+        signal.setitimer(signal.ITIMER_REAL, float(sys.argv[1]))
+    return before
+
+if __name__ == "__main__":
+    signal.signal(signal.SIGALRM, interrupt)
+    batch.signal.pthread_sigmask = and_soon
+    try:
+        with batch.process_pool(2) as pool:
+            for _ in pool(abs, range(20_000)):
+                pass
+    except KeyboardInterrupt:
+        print("interrupted")
+"""
+
+
+@pytest.mark.parametrize("seconds", ["0.008", "0.012", "0.016", "0.04"])
+def test_an_interrupt_while_many_results_are_awaited_leaves_no_lock_taken(seconds: str, tmp_path: Path) -> None:
+    program = tmp_path / "program.py"
+    program.write_text(SOON_AFTER_THE_TASKS_WERE_GIVEN)
+    run = subprocess.run(
+        [sys.executable, str(program), seconds], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert (run.returncode, run.stdout) == (0, "interrupted\n"), run.stderr
 
 
 @pytest.mark.parametrize("line", TELLING)
