@@ -180,8 +180,6 @@ def _examiner(
     assumed: Collection[Fault],
 ) -> Iterator[_Examine]:
     """What examines one history: this process, or Spark, as ``--engine`` says."""
-    from ackfsm import verify
-
     with spark_session(arguments) as session:
         if session is None:
             yield functools.partial(_examine_here, specification, skew, assumed)
@@ -189,7 +187,7 @@ def _examiner(
             from ackfsm import spark
 
             yield lambda path, configure: spark.examine(
-                path, specification, configure(verify.read_header(path)), session, skew=skew, assumed=assumed
+                path, specification, configure, session, skew=skew, assumed=assumed
             )
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Collection, Mapping
-from pathlib import Path
 from types import MappingProxyType
 
 import numpy as np
@@ -21,13 +20,13 @@ from ackfsm.verify._conformance import Conformance, acknowledges_by_library, con
 from ackfsm.verify._count import count_regressions, over_delivered, reordered, torn_transactions, window_overruns
 from ackfsm.verify._counters import COUNTERS, MESSAGES
 from ackfsm.verify._expand import Stream, expand
-from ackfsm.verify._explain import Explained, Explainer, Explanation
+from ackfsm.verify._explain import Explained, Explainer
 from ackfsm.verify._explain_pairs import PairExplainer
 from ackfsm.verify._fold import Machines, fold
 from ackfsm.verify._format import ACKNOWLEDGE_TIMEOUT, Event
 from ackfsm.verify._prefetch import prefetch_overruns
 from ackfsm.verify._quiescence import Quiescence, quiescence_of
-from ackfsm.verify._read import History, read
+from ackfsm.verify._read import History
 from ackfsm.verify._recording import came_early, silent_of, unless_early, unless_unrecorded, unless_unrecorded_again
 from ackfsm.verify._rest import stuck
 from ackfsm.verify._sends import Sends, sends_of
@@ -36,7 +35,7 @@ from ackfsm.verify._unrecorded import assumption_of
 from ackfsm.verify._verdict import EXAMPLES, UNCONFIGURED, Finding, Findings, undrained
 from ackfsm.verify._watch import folded_properties, machines_of, needs_configuration, prefetch_of, window_of
 
-__all__ = ["Examined", "examine", "examined", "in_order", "shown_anomalies", "stuck_at", "with_model"]
+__all__ = ["Examined", "examine", "examined", "shown_anomalies", "with_stuck"]
 
 _NOTHING: Ints = np.empty(0, np.int64)
 
@@ -114,10 +113,7 @@ def examine(  # noqa: PLR0913 - what is examined, and how
         hold=hold,
         assumed=assumed,
     ).findings
-    if not history.remarks:
-        return findings
-    stuck_ = {Anomaly.STUCK: stuck_in(history, specification, configuration)}
-    return dataclasses.replace(findings, anomalies=MappingProxyType(in_order({**findings.anomalies, **stuck_})))
+    return with_stuck(findings, history, specification)
 
 
 def examined(  # noqa: PLR0913 - what is examined, and how
@@ -194,72 +190,23 @@ def examined(  # noqa: PLR0913 - what is examined, and how
     return Examined(findings, events, MappingProxyType(of_messages), decided)
 
 
-def in_order(findings: Mapping[Anomaly, Finding]) -> dict[Anomaly, Finding]:
-    """``findings`` in the order of :class:`Anomaly`."""
-    return {anomaly: findings[anomaly] for anomaly in Anomaly if anomaly in findings}
+def with_stuck(findings: Findings, history: History, specification: Specification) -> Findings:
+    """``findings`` with how much is ``stuck`` (:func:`ackfsm.verify._rest.stuck`), if ``history`` tells of what rests.
 
-
-def stuck_in(history: History, specification: Specification, configuration: Configuration | None) -> Finding:
-    """How much is ``stuck`` as far as the history tells (:func:`ackfsm.verify._rest.stuck`)."""
-    return stuck(
+    Its events are in the order of time as it was told.
+    """
+    if not history.remarks:
+        return findings
+    configuration = findings.configuration
+    found = stuck(
         history.events,
         history.remarks,
         by_library=configuration is not None and acknowledges_by_library(specification, configuration),
         needs_every_line=specification.properties[Anomaly.STUCK].needs_every_line,
     )
-
-
-_MOST_EVENTS = 50_000_000
-"""More of them do not fit into one process."""
-
-
-def stuck_at(
-    path: str | Path, events: int, specification: Specification, configuration: Configuration | None
-) -> Finding:
-    """How much of the history at ``path`` is ``stuck``, which is told in this process; unknown with too many events."""
-    if events <= _MOST_EVENTS:
-        return stuck_in(read(path), specification, configuration)
-    why = f"in a history of more than {_MOST_EVENTS:,} events no engine looks for it yet"
-    every_line = specification.properties[Anomaly.STUCK].needs_every_line
-    return Finding(anomaly=Anomaly.STUCK, found=0, unknown=why, needs_every_line=every_line, examples=())
-
-
-def with_model(
-    findings: Findings, path: str | Path, specification: Specification, assumed: Collection[Fault] = ()
-) -> Findings:
-    """``findings`` of another engine, with what holding each message at ``path`` to the model says of them.
-
-    That is done in this process; of more than :data:`_MOST_EVENTS` events nothing is decided.
-    """
-    if findings.configuration is None:
-        return findings
-    if findings.events > _MOST_EVENTS:
-        why = f"a history of more than {_MOST_EVENTS:,} events is held to it by no engine yet"
-        undecided = Explanation(messages=0, lives=0, states=0, contradicted=0, unnamed=0, examples=(), undecided={})
-        return dataclasses.replace(
-            findings,
-            explanation=dataclasses.replace(undecided, undecided={why: findings.messages}),
-            given_back_beside=True,
-        )
-    held = examine(read(path), specification, findings.configuration, skew=findings.skew, assumed=assumed)
-    anomalies = {
-        anomaly: dataclasses.replace(
-            finding,
-            unexplained=held.anomalies[anomaly].unexplained,
-            undecided=held.anomalies[anomaly].undecided,
-            by_kind=held.anomalies[anomaly].by_kind,
-            unexplained_examples=held.anomalies[anomaly].unexplained_examples,
-            causes=held.anomalies[anomaly].causes,
-        )
-        for anomaly, finding in findings.anomalies.items()
-    }
+    whole = {**findings.anomalies, Anomaly.STUCK: found}
     return dataclasses.replace(
-        findings,
-        anomalies=MappingProxyType(anomalies),
-        explanation=held.explanation,
-        broken=held.broken,
-        given_back_beside=held.given_back_beside,
-        unrecorded=held.unrecorded,
+        findings, anomalies=MappingProxyType({anomaly: whole[anomaly] for anomaly in Anomaly if anomaly in whole})
     )
 
 

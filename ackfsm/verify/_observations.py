@@ -10,7 +10,7 @@ import threading
 from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
@@ -34,7 +34,7 @@ _MOST: Final = 1_000
 
 
 class Observations:
-    """What is known of observations; it may be asked by several threads."""
+    """What is known of observations; it may be asked by several threads, and taken to another process."""
 
     def __init__(self, specification: Specification, configuration: Configuration | None, *, hold: bool) -> None:
         self._specification = specification
@@ -42,6 +42,22 @@ class Observations:
         self._hold = hold
         self._lock = threading.Lock()
         self._counts: dict[int, Mapping[str, int] | None] = {}
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name != "_lock"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state, _lock=threading.Lock())
+
+    @property
+    def known(self) -> Mapping[int, Mapping[str, int] | None]:
+        """What one message with each observation adds to the counters and ends; ``None`` if it is not plain."""
+        return self._counts
+
+    def learn(self, known: Mapping[int, Mapping[str, int] | None]) -> None:
+        """Take over what another has found."""
+        with self._lock:
+            self._counts |= known
 
     def is_plain(self, observation: int, events: Events, rows: Ints) -> bool:
         """Whether an ``observation`` is plain, which the message has of which these ``rows`` of ``events`` tell."""
@@ -68,7 +84,7 @@ class Observations:
 
 
 def _counts(findings: Findings) -> Mapping[str, int]:
-    return MappingProxyType({"messages": findings.messages, **findings.counters, **findings.ends})
+    return {"messages": findings.messages, **findings.counters, **findings.ends}
 
 
 def _is_clean(findings: Findings, *, at_rest: bool = False) -> bool:

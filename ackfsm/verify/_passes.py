@@ -6,10 +6,9 @@ kept (docs/decisions/fold.md).  A chunk that is folded again keeps more, so this
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import os
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import MappingProxyType
@@ -21,10 +20,10 @@ from ackfsm.tables import Specification
 from ackfsm.terms import AckScope, Anomaly, Configuration, Fault
 from ackfsm.verify import _kernel as kernel
 from ackfsm.verify._arrays import Ints
-from ackfsm.verify._chunks import BeyondFoldError, chunks_of
+from ackfsm.verify._chunks import chunks_of
 from ackfsm.verify._clocks import ESTIMATED, Clocks, by_clocks, clocks_of, demands_of
-from ackfsm.verify._columns import ABSENT, Events, assemble, by_time
-from ackfsm.verify._examine import Examined, examine, examined
+from ackfsm.verify._columns import ABSENT, Encoded, Events, assemble, by_time
+from ackfsm.verify._examine import Examined, examine, examined, with_stuck
 from ackfsm.verify._format import VOCABULARY, Event, event_code
 from ackfsm.verify._header import Header
 from ackfsm.verify._joins import NONE
@@ -40,6 +39,7 @@ from ackfsm.verify._summary import (
     WINDOW,
     Bounds,
     Chunk,
+    Folding,
     Hashes,
     Pins,
     Summary,
@@ -50,15 +50,13 @@ from ackfsm.verify._summary import (
     summary_of,
 )
 from ackfsm.verify._verdict import Findings
+from ackfsm.verify._victims import refuse_impossible
 from ackfsm.verify._watch import prefetch_of, window_of
 
-__all__ = ["Asked", "Fold", "examine_path"]
+__all__ = ["Asked", "Fold", "Folder", "examine_path"]
 
 FOLDED_FROM: Final = 2_000_000
 """Histories of as many events are folded in chunks; fewer are examined at once."""
-
-_BYTES_A_LINE: Final = 100
-"""About as long as a line is, so that a short file of lines is not looked through to count them."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,14 +89,14 @@ def examine_path(  # noqa: PLR0913 - what is examined, and how
     (threads; ``None``: one for each processor); what was found is the same, and all of it is never in memory.
     ``configure`` gives the configuration for the history's header.  Raises what :func:`ackfsm.verify.read` raises.
     """
-    chunks = chunks_of(path) if _is_large(path, folded_from) else None
     how = _How(skew=skew, tells_processed=tells_processed, hold=hold, assumed=assumed)
-    if chunks is not None and chunks.size >= folded_from:
-        asked = Asked(specification=specification, configuration=configure(chunks.header), **how)
-        with contextlib.suppress(BeyondFoldError), ThreadPoolExecutor(workers or os.cpu_count()) as executor:
-            return Fold(chunks.path, len(chunks), chunks.load, asked, executor.map).findings()
-    history = read(path)
-    return examine(history, specification, configure(history.header), **how)
+    chunks = chunks_of(path)
+    if chunks is None or chunks.size < folded_from:
+        history = read(path)
+        return examine(history, specification, configure(history.header), **how)
+    folder = Folder(chunks.load, Asked(specification=specification, configuration=configure(chunks.header), **how))
+    with ThreadPoolExecutor(workers or os.cpu_count()) as executor:
+        return Fold(chunks.path, len(chunks), folder, executor.map).findings()
 
 
 class _How(TypedDict):
@@ -108,18 +106,12 @@ class _How(TypedDict):
     assumed: Collection[Fault]
 
 
-def _is_large(path: str | Path, events: int) -> bool:
-    """Whether the history at ``path`` may have so many ``events``; of Parquet nobody knows by its size."""
-    source = source_of(path)
-    lines = [file.stat().st_size for file in source.files if source.regular and file.suffix != ".parquet"]
-    return source.regular and (len(lines) < len(source.files) or sum(lines) >= events * _BYTES_A_LINE)
-
-
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
 class _Whole:
-    """What was kept of all chunks, examined."""
+    """What was kept of all chunks: examined, and as the history tells it; of each row its mark and its chunk."""
 
     examined: Examined
+    history: History
     marks: Ints
     chunk: Ints
 
@@ -128,23 +120,40 @@ class _Whole:
         return self.examined.events
 
 
+class Folder:
+    """What folds the chunks of a history, here or in other processes."""
+
+    def __init__(self, load: Callable[[int], Chunk], asked: Asked) -> None:
+        self._load, self.asked = load, asked
+        self.observations = Observations(asked.specification, asked.configuration, hold=asked.hold)
+        bound = prefetch_of(asked.specification, asked.configuration) if asked.configuration else None
+        window = window_of(asked.specification, asked.configuration) if asked.configuration else None
+        self.bounds = Bounds(window=window, prefetch=bound.bound if bound else None)
+        """How many sends and deliveries may be open."""
+
+    def __call__(self, folding: Folding) -> Summary:
+        return summary_of(self._load(folding.place), folding, self.observations.is_plain, self.bounds)
+
+
 class Fold:
-    """One history, being folded."""
+    """One history, being folded.
+
+    Args:
+        path: where it is, as messages call it.
+        chunks: how many it has.
+        folder: what folds them.
+        each: has the folder fold chunks, in any order.
+    """
 
     def __init__(
         self,
         path: Path,
         chunks: int,
-        load: Callable[[int], Chunk],
-        asked: Asked,
-        each: Callable[[Callable[[int], Summary], Sequence[int]], Iterator[Summary]],
+        folder: Folder,
+        each: Callable[[Folder, Sequence[Folding]], Iterable[Summary]],
     ) -> None:
-        self._path, self._load, self._asked, self._each = path, load, asked, each
-        self._observations = Observations(asked.specification, asked.configuration, hold=asked.hold)
-        bound = prefetch_of(asked.specification, asked.configuration) if asked.configuration else None
-        window = window_of(asked.specification, asked.configuration) if asked.configuration else None
-        self.bounds = Bounds(window=window, prefetch=bound.bound if bound else None)
-        """How many sends and deliveries may be open."""
+        self._path, self._folder, self._asked, self._each = path, folder, folder.asked, each
+        self._observations, self.bounds = folder.observations, folder.bounds
         self._pins = [Pins()] * chunks
         self._clocks, self._with_demands = Clocks(), False
         self.count = 0
@@ -155,6 +164,9 @@ class Fold:
     def findings(self) -> Findings:
         """What is found in the end."""
         summaries = self.folded(range(len(self._pins)))
+        if any(each.chunk.beyond for each in summaries):
+            self._pins = [Pins(everything=True)] * len(self._pins)
+            summaries = self.folded(range(len(self._pins)))
         while True:
             whole, again = self._again(summaries)
             if not again:
@@ -169,32 +181,27 @@ class Fold:
     def folded(self, places: Sequence[int]) -> tuple[Summary, ...]:
         """The summary of the chunks of these numbers."""
         self.count += len(places)
-        return merged(tuple(self._each(self._summary, places)))
-
-    def _summary(self, place: int) -> Summary:
         estimated = self._asked.skew if self._with_demands else 0
-        return summary_of(
-            self._load(place),
-            self._pins[place],
-            self._clocks,
-            self._skew,
-            self._observations.is_plain,
-            self.bounds,
-            estimated,
-        )
+        foldings = [
+            Folding(place=place, pins=self._pins[place], clocks=self._clocks, skew=self._skew, estimated=estimated)
+            for place in places
+        ]
+        return merged(tuple(self._each(self._folder, foldings)))
 
     def _again(self, summaries: Sequence[Summary]) -> tuple[_Whole | None, set[int]]:
         """What was kept, examined, and which chunks have to be folded again, with other pins than before."""
+        told = tuple(_in_lines_of_files([each.chunk for each in summaries]))
         kept = [each for each in summaries if each.residue is not None]
         if not kept:
-            raise no_event(source_of(self._path), [error for each in summaries for error in each.unreadable])
-        events = assemble([each.residue.rows for each in kept if each.residue])
+            raise no_event(source_of(self._path), [error for each in told for error in each.unreadable])
+        residues = [_rows_in_file(each, in_file) for each, in_file in zip(summaries, told, strict=True) if each.residue]
+        events = assemble(residues)
         marks, chunk = (np.concatenate(column) for column in zip(*map(_columns, kept), strict=True))
-        order = by_time(np.concatenate([each.residue.rows.numbers["t"] for each in kept if each.residue]))
+        order = by_time(np.concatenate([each.numbers["t"] for each in residues]))
         again = self._other_clocks(events, summaries)
         if again:
             return None, again
-        events, by_clock = by_clocks(events, self._clocks)
+        told_at, (events, by_clock) = events, by_clocks(events, self._clocks)
         marks, chunk = marks[order][by_clock], chunk[order][by_clock]
         pins = _Pinning(self._pins)
         _suspects(pins, summaries)
@@ -202,7 +209,8 @@ class Fold:
             ask(self, pins, summaries, events, chunk)
         if pins.changed:
             return None, self._repinned(pins)
-        whole = _Whole(self._examined(events, summaries), marks, chunk)
+        history = self._history(told_at, told)
+        whole = _Whole(self._examined(dataclasses.replace(history, events=events)), history, marks, chunk)
         self._unlike(pins, summaries, whole)
         return whole, self._repinned(pins)
 
@@ -229,15 +237,19 @@ class Fold:
         self._with_demands = True
         return everything if self._clocks.offsets else set()
 
-    def _examined(self, events: Events, summaries: Sequence[Summary]) -> Examined:
-        unreadable = [error for each in summaries for error in each.unreadable]
-        history = History(
+    def _history(self, events: Events, told: Sequence[Chunk]) -> History:
+        refuse_impossible([victim for each in told for victim in each.victims], events)
+        unreadable = [error for each in told for error in each.unreadable]
+        return History(
             path=self._path,
             header=None,
             events=events,
             unreadable=tuple(unreadable[:REPORTED]),
-            unreadable_count=sum(each.unreadable_count for each in summaries),
+            unreadable_count=sum(each.unreadable_count for each in told),
+            remarks=tuple(remark for each in told for remark in each.remarks),
         )
+
+    def _examined(self, history: History) -> Examined:
         asked = self._asked
         return examined(
             history,
@@ -252,6 +264,8 @@ class Fold:
 
     def _unlike(self, pins: _Pinning, summaries: Sequence[Summary], whole: _Whole) -> None:
         """Pin the observations that are not plain in this history, and where messages were overtaken between chunks."""
+        if not (whole.marks == kernel.PINNED).any():
+            return
         events = whole.events
         rows = np.flatnonzero((whole.marks == kernel.PINNED) & (events.event != ABSENT))
         stands, first = np.unique(events.message[rows], return_index=True)
@@ -294,7 +308,7 @@ class Fold:
     def _total(self, whole: _Whole | None, summaries: Sequence[Summary]) -> Findings:
         if whole is None:
             raise RuntimeError("nothing was examined")
-        findings = whole.examined.findings
+        findings = with_stuck(whole.examined.findings, whole.history, self._asked.specification)
         added: dict[str, int] = {}
         left = 0
         for each in summaries:
@@ -314,6 +328,28 @@ class Fold:
             ends=_added(findings.ends, added),
             explanation=explanation,
         )
+
+
+def _in_lines_of_files(chunks: Sequence[Chunk]) -> Iterator[Chunk]:
+    """The ``chunks``, all of a history, with the numbers that their lines have in their files."""
+    following = 1
+    for each in chunks:
+        first = following if each.first_line is None else each.first_line
+        following = first + each.lines
+        moved = first - (each.first_line or 1)
+        yield dataclasses.replace(
+            each,
+            first_line=first,
+            unreadable=tuple(dataclasses.replace(error, line=error.line + moved) for error in each.unreadable),
+            victims=tuple(dataclasses.replace(victim, line=victim.line + moved) for victim in each.victims),
+        )
+
+
+def _rows_in_file(summary: Summary, chunk: Chunk) -> Encoded:
+    """What was kept, with the numbers of lines that it has in its file; ``chunk`` has them."""
+    rows = summary.residue.rows if summary.residue else Encoded({}, {})
+    moved = (chunk.first_line or 1) - (summary.chunk.first_line or 1)
+    return Encoded({**rows.numbers, "line": rows.numbers["line"] + moved}, rows.named) if moved else rows
 
 
 _BETWEEN: Final = (Anomaly.REORDER, Anomaly.WINDOW_OVERRUN, Anomaly.PREFETCH_OVERRUN)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
-from types import MappingProxyType
 from typing import Any, Final
 
 import numpy as np
@@ -26,6 +25,8 @@ from ackfsm.verify._columns import ABSENT, Encoded, Events, assemble, by_time
 from ackfsm.verify._format import VOCABULARY, Event, event_code
 from ackfsm.verify._joins import NONE
 from ackfsm.verify._lines import ParseError
+from ackfsm.verify._rest import Remark
+from ackfsm.verify._victims import NamedVictim
 
 __all__ = [
     "CUMULATIVE",
@@ -33,6 +34,7 @@ __all__ = [
     "WINDOW",
     "Bounds",
     "Chunk",
+    "Folding",
     "Hashes",
     "Pins",
     "Residue",
@@ -67,12 +69,22 @@ class Chunk:
         place: where they stand: the number of the chunk.
         events: the readable ones; ``None`` if there is none.
         unreadable, unreadable_count: as :class:`ackfsm.verify.History` has them.
+        first_line: the number of the first line; ``None`` if they go on where the chunk before ends, and are numbered
+            from 1 here.
+        lines: how many there are.
+        remarks, victims: as :func:`ackfsm.verify.read` collects them.
+        beyond: whether they tell what the fold does not know, so that all of the history has to be kept.
     """
 
     place: int
     events: Encoded | None
     unreadable: tuple[ParseError, ...] = ()
     unreadable_count: int = 0
+    first_line: int | None = 1
+    lines: int = 0
+    remarks: tuple[Remark, ...] = ()
+    victims: tuple[NamedVictim, ...] = ()
+    beyond: bool = False
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,8 +134,8 @@ class Summary:
     """What is known of a chunk.
 
     Attributes:
-        place: the number of the chunk.
-        events, unreadable, unreadable_count: of the chunk.
+        chunk: what was folded, without its events.
+        events: how many it has.
         residue: what was kept; ``None`` of a chunk without events.
         observations, counts: of how many messages nothing was kept, by observation.
         messages: hashes of their ids, ascending.
@@ -137,10 +149,8 @@ class Summary:
         demands: what the others demand of the clocks.
     """
 
-    place: int
+    chunk: Chunk
     events: int
-    unreadable: tuple[ParseError, ...]
-    unreadable_count: int
     residue: Residue | None
     observations: Hashes
     counts: Ints
@@ -152,6 +162,11 @@ class Summary:
     uncovered: Mapping[Event, Ints]
     rises: Mapping[str, Ints]
     demands: Demands
+
+    @property
+    def place(self) -> int:
+        """The number of the chunk."""
+        return self.chunk.place
 
     def names(self, column: str) -> Sequence[str]:
         """The processes or sessions of the chunk."""
@@ -214,37 +229,45 @@ def strange_acts(events: Events) -> Mask:
     return found
 
 
-def summary_of(  # noqa: PLR0913, PLR0917 - a chunk, and what is known of the whole
-    chunk: Chunk,
-    pins: Pins,
-    clocks: Clocks,
-    skew: int,
-    is_plain: Callable[[int, Events, Ints], bool],
-    bounds: Bounds,
-    estimated: int | None = 0,
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Folding:
+    """How a chunk is folded, as far as the other chunks decide that.
+
+    Attributes:
+        place: the number of the chunk.
+        pins: what has to be kept.
+        clocks: how the clocks of the history are put right.
+        skew: by how much two of them may differ.
+        estimated: the skew for which the demands on the clocks are wanted (``None``: an estimate); 0: none are.
+    """
+
+    place: int
+    pins: Pins
+    clocks: Clocks
+    skew: int
+    estimated: int | None = 0
+
+
+def summary_of(
+    chunk: Chunk, folding: Folding, is_plain: Callable[[int, Events, Ints], bool], bounds: Bounds
 ) -> Summary:
     """Fold one chunk.
 
     Args:
         chunk: its lines.
-        pins: what has to be kept.
-        clocks: how the clocks of the history are put right.
-        skew: by how much two of them may differ.
+        folding: how it is folded.
         is_plain: whether an observation is plain, given events and the rows of a message that has it.
         bounds: how many sends and deliveries may be open.
-        estimated: the skew for which the demands on the clocks are wanted (``None``: an estimate); 0: none are.
     """
     if chunk.events is None or not len(chunk.events):
         return _empty(chunk)
-    return _Fold(chunk, pins, clocks, skew, bounds).summary(is_plain, estimated)
+    return _Fold(chunk, folding, bounds).summary(is_plain, folding.estimated)
 
 
 def _empty(chunk: Chunk) -> Summary:
     return Summary(
-        place=chunk.place,
+        chunk=chunk,
         events=0,
-        unreadable=chunk.unreadable,
-        unreadable_count=chunk.unreadable_count,
         residue=None,
         observations=_NO_HASHES,
         counts=np.empty(0, np.int64),
@@ -253,21 +276,21 @@ def _empty(chunk: Chunk) -> Summary:
         pinned_as=_NO_HASHES,
         hull=None,
         avoided=np.empty((0, 2), np.int64),
-        uncovered=MappingProxyType({}),
-        rises=MappingProxyType({}),
-        demands=MappingProxyType({}),
+        uncovered={},
+        rises={},
+        demands={},
     )
 
 
 class _Fold:
     """One chunk, being folded."""
 
-    def __init__(self, chunk: Chunk, pins: Pins, clocks: Clocks, skew: int, bounds: Bounds) -> None:
-        self._chunk, self._pins, self._skew, self._bounds = chunk, pins, skew, bounds
+    def __init__(self, chunk: Chunk, folding: Folding, bounds: Bounds) -> None:
+        self._chunk, self._pins, self._skew, self._bounds = chunk, folding.pins, folding.skew, bounds
         assert chunk.events is not None  # noqa: S101
         self._encoded: Encoded = chunk.events
         by_t = by_time(self._encoded.numbers["t"])
-        self._events, by_clock = by_clocks(assemble([self._encoded]), clocks)
+        self._events, by_clock = by_clocks(assemble([self._encoded]), folding.clocks)
         order = np.arange(len(self._encoded))[by_t][by_clock]
         self._order: Ints = order
         self._strange = self._strangers()
@@ -299,10 +322,8 @@ class _Fold:
         }
         observations, counts = np.unique(seen[left], return_counts=True)
         return Summary(
-            place=self._chunk.place,
+            chunk=dataclasses.replace(self._chunk, events=None),
             events=len(events),
-            unreadable=self._chunk.unreadable,
-            unreadable_count=self._chunk.unreadable_count,
             residue=self._residue(marks),
             observations=observations,
             counts=counts,
@@ -311,7 +332,7 @@ class _Fold:
             pinned_as=seen[stand],
             hull=(int(span[left, 0].min()), int(span[left, 1].max())) if left.any() else None,
             avoided=avoided,
-            uncovered=MappingProxyType(uncovered),
+            uncovered=uncovered,
             rises=rises,
             demands=self._demands(left, estimated),
         )
@@ -400,7 +421,7 @@ class _Fold:
         if bounds.prefetch is not None:
             columns = (*first, events.queue, events.message, events.scope, events.t)
             found[PREFETCH] = self._rises(kernel.steps_of_prefetch, columns, bounds.prefetch, plain, where[:, 1])
-        return MappingProxyType(found)
+        return found
 
     def _rises(self, kernel_: Callable[..., int], columns: tuple[Any, ...], bound: int, plain: Any, rows: Ints) -> Ints:
         sessions = self._events.count_of("session")
@@ -454,7 +475,7 @@ class _Fold:
 
     def _demands(self, left: Mask, estimated: int | None) -> Demands:
         if estimated == 0 or not left.any():
-            return MappingProxyType({})
+            return {}
         events = self._events
         rows = np.flatnonzero((events.message != ABSENT) & left[events.message])
         columns = [field.name for field in dataclasses.fields(events) if field.name != "names"]

@@ -153,9 +153,10 @@ def outages_of(told: Sequence[Told]) -> list[tuple[Told, Told | None]]:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class NamedVictim:
-    """A line of a fault or repair that names a session or a queue, and where it stands, for a message."""
+    """A line of a fault or repair that names a session or a queue: its number, and the file in which it stands."""
 
-    place: str
+    file: str
+    line: int
     process: str
     fault: str
     session: str | None
@@ -168,7 +169,7 @@ def named_victims(batch: pa.RecordBatch, lines: Ints, name: str) -> Iterator[Nam
     named = pc.and_(tells, pc.or_(batch["session"].is_valid(), batch["queue"].is_valid()))
     for row in np.flatnonzero(np.asarray(named)).tolist():
         fields = {key: batch[key][row].as_py() for key in ("process", "fault", "session", "queue")}
-        yield NamedVictim(place=f"{name}, line {lines[row]}", **fields)
+        yield NamedVictim(file=name, line=int(lines[row]), **fields)
 
 
 def refuse_impossible(named: Sequence[NamedVictim], events: Events) -> None:
@@ -187,7 +188,7 @@ def refuse_impossible(named: Sequence[NamedVictim], events: Events) -> None:
     for each in named:
         why = _impossible(each, used, queues)
         if why is not None:
-            raise InputError(f"{each.place}: {why}")
+            raise InputError(f"{each.file}, line {each.line}: {why}")
 
 
 def _impossible(line: NamedVictim, used: set[tuple[str, str]], queues: set[str]) -> str | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import itertools
 import json
 from collections.abc import Sequence
@@ -22,8 +21,9 @@ from ackfsm.verify import Events, Findings, History, _chunks, examine, examine_p
 from ackfsm.verify._columns import ABSENT, assemble, encode
 from ackfsm.verify._kernel import times_after
 from ackfsm.verify._lines import SCHEMA, parse_block
-from ackfsm.verify._passes import Asked, Fold
+from ackfsm.verify._passes import Asked, Fold, Folder
 from ackfsm.verify._summary import Chunk, merged
+from model_tests.support.verify.comparable import comparable
 from model_tests.support.verify.large_history import Planted, write_parquet
 from model_tests.support.verify.random_histories import Event, histories, shuffled
 from model_tests.support.verify.traffic import traffic
@@ -59,23 +59,13 @@ def whole(events: Sequence[Event], configuration: Any, skew: int | None) -> Find
 
 def folded(events: Sequence[Event], cuts: Sequence[int], configuration: Any, skew: int | None) -> tuple[Findings, Fold]:
     chunks = chunks_of(events, cuts)
-    fold = Fold(
-        Path("h"),
-        len(chunks),
-        chunks.__getitem__,
-        Asked(specification=SPEC, configuration=configuration, skew=skew),
-        map,
-    )
+    fold = fold_of(chunks, configuration, skew)
     return fold.findings(), fold
 
 
-def comparable(findings: Findings) -> dict[str, Any]:
-    """All of ``findings`` but how many lives, states and pairs were met: of what is left out one is met for many."""
-    explanation = findings.explanation
-    if explanation is not None:
-        explanation = dataclasses.replace(explanation, lives=0, states=0, pairs=None)
-    whole = {field.name: getattr(findings, field.name) for field in dataclasses.fields(findings)}
-    return {**whole, "explanation": explanation, "anomalies": dict(findings.anomalies)}
+def fold_of(chunks: Sequence[Chunk], configuration: Any = None, skew: int | None = 0) -> Fold:
+    asked = Asked(specification=SPEC, configuration=configuration, skew=skew)
+    return Fold(Path("h"), len(chunks), Folder(chunks.__getitem__, asked), map)
 
 
 def configuration_of(name: str) -> Any:
@@ -118,7 +108,7 @@ def _within_the_fold(events: Sequence[Event]) -> list[Event]:
 
 def test_summaries_merge_in_any_order_and_grouping() -> None:
     chunks = chunks_of(_ordinary(30), [40, 80])
-    fold = Fold(Path("h"), 3, chunks.__getitem__, Asked(specification=SPEC, configuration=None), map)
+    fold = fold_of(chunks)
     one, two, three = (fold.folded([place]) for place in range(3))
     whole_of_them = merged(one, two, three)
     assert merged(merged(one, two), three) == merged(one, merged(two, three)) == whole_of_them
@@ -270,7 +260,7 @@ def test_the_rows_beside_those_that_are_kept_are_known(cuts: list[int]) -> None:
     lost = set(range(0, 400, 37))
     events = [each for each in events if not (each["event"] == "delivered" and int(each["message"][1:]) in lost)]
     chunks = chunks_of([*events, ENDED], cuts)
-    fold = Fold(Path("h"), len(chunks), chunks.__getitem__, Asked(specification=SPEC, configuration=None), map)
+    fold = fold_of(chunks)
     residue = assemble([each.residue.rows for each in fold.folded(range(len(chunks))) if each.residue])
     complete = assemble([each.events for each in chunks if each.events])
     assert 20 < len(residue) < 300
@@ -346,17 +336,13 @@ def _written(lines: Sequence[str], form: str, folder: Path) -> Path:
         {"event": "recovered", "fault": "broker_kill", "queue": "q", "process": "nemesis"},
     ],
 )
-def test_a_history_that_tells_more_than_the_fold_knows_is_examined_at_once(
+def test_a_history_that_tells_more_than_the_fold_knows_is_kept_whole(
     more: Event, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(_chunks, "LINES_AT_ONCE", 20_000)
     path = _written([*LINES, json.dumps({"t": 3_000, "process": "c", **more})], "jsonl", tmp_path)
     found = examine_path(path, SPEC, lambda _: None, folded_from=0)
     assert found == examine(read(path), SPEC, None)
-    chunks = _chunks.chunks_of(path)
-    assert chunks is not None
-    with pytest.raises(_chunks.BeyondFoldError):
-        chunks.load(len(chunks) - 1)
 
 
 @pytest.mark.parametrize("text", ["", "\n\n", "{}\n"])
