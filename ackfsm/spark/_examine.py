@@ -6,9 +6,10 @@ Tasks do, and it finds, what :func:`ackfsm.verify.examine_path` does in threads 
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeAlias
 
 from pyspark.sql import SparkSession  # noqa: TC002 - Spark is there wherever this module is
 
@@ -21,7 +22,7 @@ from ackfsm.verify._passes import Asked, Fold, Folder
 from ackfsm.verify._source import source_of
 from ackfsm.verify._summary import Folding, Summary
 
-__all__ = ["examine"]
+__all__ = ["Folded", "examine", "fold_some"]
 
 CHUNKS_A_TASK: Final = 4
 """How many chunks a task folds: it has to start, and to learn what is not known yet."""
@@ -63,6 +64,10 @@ def examine(  # noqa: PLR0913 - as :func:`ackfsm.verify.examine_path`
     return dataclasses.replace(fold.findings(), engine="spark")
 
 
+Folded: TypeAlias = tuple[list[Summary], Mapping[int, Mapping[str, int] | None]]
+"""What tasks return: summaries, and by observation what :attr:`Observations.known` has."""
+
+
 @dataclasses.dataclass(frozen=True, slots=True)
 class _OnSpark:
     """Has chunks folded by the tasks of a session; the first one here, so that they know what is plain."""
@@ -73,16 +78,11 @@ class _OnSpark:
         here = 0 if folder.observations.known else 1
         yield from map(folder, foldings[:here])
         tasks = [foldings[place : place + CHUNKS_A_TASK] for place in range(here, len(foldings), CHUNKS_A_TASK)]
-        for _, (summaries, known) in spread(_Folding(folder), tasks, session=self.session):
+        for _, (summaries, known) in spread(functools.partial(fold_some, folder), tasks, session=self.session):
             folder.observations.learn(known)
             yield from summaries
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class _Folding:
-    """What a task does: it folds some chunks, and tells what it has learned of observations."""
-
-    folder: Folder
-
-    def __call__(self, foldings: Sequence[Folding]) -> tuple[list[Summary], Mapping[int, Mapping[str, int] | None]]:
-        return list(map(self.folder, foldings)), self.folder.observations.known
+def fold_some(folder: Folder, foldings: Sequence[Folding]) -> Folded:
+    """What a task does: it folds some chunks, and tells what is known of observations then."""
+    return list(map(folder, foldings)), folder.observations.known

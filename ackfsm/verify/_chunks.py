@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from enum import Enum
@@ -22,7 +23,7 @@ from ackfsm.verify._columns import ABSENT, Encoded, concatenated, encode
 from ackfsm.verify._format import EVENTS, NAMED_MESSAGE_SCOPES, NEEDS, VOCABULARY, Event, event_code
 from ackfsm.verify._header import Header
 from ackfsm.verify._lines import REPORTED, Parsed, ParseError, parse_block
-from ackfsm.verify._open import LONGEST_LINE, endless, input_errors, opened
+from ackfsm.verify._open import BLOCK, LONGEST_LINE, endless, input_errors, opened
 from ackfsm.verify._parquet import columns_of, whole_rows
 from ackfsm.verify._read import headers_beside
 from ackfsm.verify._rest import Remark, remarks_in
@@ -77,13 +78,22 @@ class _Kind(Enum):
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Piece:
-    """Where a chunk is: a file, where it begins and ends, and the number of its first row or line if it is known."""
+    """Where a chunk is.
+
+    Attributes:
+        kind: what the file is counted in.
+        file: the file.
+        begin, end: what of it.
+        first: the number of the first row or line if it is known.
+        cut: whether the end of a line of the piece before stands first.
+    """
 
     kind: _Kind
     file: Path
     begin: int
     end: int
     first: int | None
+    cut: bool = False
 
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
@@ -104,6 +114,23 @@ class Chunks:
 
     def __len__(self) -> int:
         return len(self._pieces)
+
+    def numbered(self) -> Chunks:
+        """The same with the numbers of all lines, for which the files of lines are read to their ends."""
+        pieces, line = list[_Piece](), 1
+        for piece in self._pieces:
+            line = line if piece.first is None else piece.first
+            pieces.append(dataclasses.replace(piece, first=line))
+            if piece.kind is _Kind.LINES:
+                line += _lines_begun(piece)
+        return dataclasses.replace(self, _pieces=tuple(pieces))
+
+    def parsed(self, place: int) -> Iterator[tuple[str | None, Parsed]]:
+        """What stands in the chunk of a number, with the name of its file where the history has several."""
+        piece = self._pieces[place]
+        with input_errors(self.source.name_of(piece.file)):
+            for parsed in _PARSERS[piece.kind](self.source, piece):
+                yield self.source.part_of(piece.file), parsed
 
     def load(self, place: int) -> Chunk:
         """The chunk of a number from 0; raises :class:`InputError` as :func:`ackfsm.verify.read` does."""
@@ -209,20 +236,30 @@ def _blocks(file: Path, *, headed: bool) -> tuple[list[_Piece], int]:
         begin = len(stream.readline()) if headed else 0
     size = file.stat().st_size
     bounds = [*range(begin, max(size, begin + 1), LINES_AT_ONCE), size]
-    found = [_Piece(_Kind.LINES, file, *its, None) for its in itertools.pairwise(bounds)]
-    found[0] = dataclasses.replace(found[0], first=2 if headed else 1)
+    found = [_Piece(_Kind.LINES, file, *its, None, cut=True) for its in itertools.pairwise(bounds)]
+    found[0] = dataclasses.replace(found[0], first=2 if headed else 1, cut=False)
     return found, (size - begin) // BYTES_A_LINE
 
 
-def _lines(source: Source, piece: _Piece) -> Iterator[Told]:
-    """The lines that begin in the piece."""
+def _told_lines(source: Source, piece: _Piece) -> Iterator[Told]:
+    return (Told(parsed, lines) for parsed, lines in _blocks_of_lines(source, piece))
+
+
+def _lines(source: Source, piece: _Piece) -> Iterator[Parsed]:
+    return (parsed for parsed, _ in _blocks_of_lines(source, piece))
+
+
+def _blocks_of_lines(source: Source, piece: _Piece) -> Iterator[tuple[Parsed, int]]:
+    """The lines that begin in the piece, and how many there are."""
     name = source.name_of(piece.file)
     with piece.file.open("rb") as stream:
-        stream.seek(piece.begin - (piece.first is None))
-        if piece.first is None:
+        stream.seek(piece.begin - piece.cut)
+        if piece.cut:
             _rest_of_line(stream, name)
         begin = stream.tell()
-        data = stream.read(piece.end - begin) if begin < piece.end else b"\n"
+        if begin >= piece.end:
+            return
+        data = stream.read(piece.end - begin)
         if not data.endswith(b"\n"):
             data += _rest_of_line(stream, name)
         if stream.tell() < piece.end:
@@ -231,7 +268,7 @@ def _lines(source: Source, piece: _Piece) -> Iterator[Told]:
     while begin < len(data):
         end = data.find(b"\n", min(begin + LINES_PARSED_AT_ONCE, len(data) - 1)) + 1 or len(data)
         lines = data.count(b"\n", begin, end)
-        yield Told(parse_block(data[begin:end], line, source.part_of(piece.file)), lines)
+        yield parse_block(data[begin:end], line, source.part_of(piece.file)), lines
         line += lines
         begin = end
 
@@ -243,10 +280,33 @@ def _rest_of_line(stream: IO[bytes], name: str) -> bytes:
     return rest
 
 
-def _unpacked(source: Source, piece: _Piece) -> Iterator[Told]:
+def _lines_begun(piece: _Piece) -> int:
+    """How many lines begin in the piece."""
+    begin, end = piece.begin - piece.cut, piece.end - 1
+    found = 0 if piece.cut else 1
+    with piece.file.open("rb") as stream:
+        stream.seek(begin)
+        while data := stream.read(min(BLOCK, end - begin)):
+            found += data.count(b"\n")
+            begin += len(data)
+    return found
+
+
+def _unpacked(source: Source, piece: _Piece) -> Iterator[Parsed]:
     with opened(source, piece.file) as part:
-        for parsed in part.parsed():
-            yield Told(parsed, 0)  # nothing goes on where the file ends
+        yield from part.parsed()
+
+
+def _told_unpacked(source: Source, piece: _Piece) -> Iterator[Told]:
+    return (Told(parsed, 0) for parsed in _unpacked(source, piece))  # nothing goes on where the file ends
+
+
+def _parsed_rows(source: Source, piece: _Piece) -> Iterator[Parsed]:
+    with pq.ParquetFile(piece.file) as file:
+        present, row = columns_of(file.schema_arrow, source.name_of(piece.file)), piece.first or 1
+        for batch in file.iter_batches(row_groups=list(range(piece.begin, piece.end)), columns=present):
+            yield whole_rows(batch, np.arange(row, row + len(batch)), source.part_of(piece.file))
+            row += len(batch)
 
 
 def _rows(source: Source, piece: _Piece) -> Iterator[Told]:
@@ -258,27 +318,31 @@ def _rows(source: Source, piece: _Piece) -> Iterator[Told]:
     with pq.ParquetFile(piece.file, read_dictionary=texts) as file:
         columns = [each for each in _READ if each in present]
         table = file.read_row_groups(groups, columns=columns, use_threads=False)
-        yield from told_by(
-            table, piece.first or 1, source.part_of(piece.file), lambda: file.read_row_groups(groups, columns=present)
-        )
+        lines = np.arange(len(table)) + (piece.first or 1)
+        whole = functools.partial(file.read_row_groups, groups, columns=present)
+        yield from told_by(table, lines, source.part_of(piece.file), whole)
 
 
-def told_by(table: pa.Table, first: int, part: str | None, whole: Callable[[], pa.Table]) -> Iterator[Told]:
-    """What stands in the rows of a ``table``, whose first has the number ``first``; ``whole`` has all columns."""
+def told_by(table: pa.Table, lines: Ints, part: str | None, whole: Callable[[], pa.Table]) -> Iterator[Told]:
+    """What stands in the rows of a ``table``, which have the numbers ``lines``; ``whole`` gives it with all columns."""
     if not len(table):
         return
-    encoded = _encoded(table, first)
+    encoded = _encoded(table, lines)
     if encoded is not None and not _goes_beyond(encoded):
         yield Told(encoded, len(table))
         return
-    row = first
+    begin = 0
     for batch in whole().to_batches():
-        yield Told(whole_rows(batch, row, part), len(batch))
-        row += len(batch)
+        yield Told(whole_rows(batch, lines[begin : begin + len(batch)], part), len(batch))
+        begin += len(batch)
 
 
 _READERS: Final[Mapping[_Kind, Callable[[Source, _Piece], Iterator[Told]]]] = MappingProxyType(
-    {_Kind.ROWS: _rows, _Kind.LINES: _lines, _Kind.PACKED: _unpacked}
+    {_Kind.ROWS: _rows, _Kind.LINES: _told_lines, _Kind.PACKED: _told_unpacked}
+)
+
+_PARSERS: Final[Mapping[_Kind, Callable[[Source, _Piece], Iterator[Parsed]]]] = MappingProxyType(
+    {_Kind.ROWS: _parsed_rows, _Kind.LINES: _lines, _Kind.PACKED: _unpacked}
 )
 
 
@@ -286,7 +350,7 @@ def _is_plain_text(kind: pa.DataType) -> bool:
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
 
 
-def _encoded(table: pa.Table, first: int) -> Encoded | None:
+def _encoded(table: pa.Table, lines: Ints) -> Encoded | None:
     """The rows as they are encoded, or ``None`` if some of them may be no events: then they are looked at carefully."""
     table.validate(full=True)  # text that is not UTF-8
     coded = {name: _coded(table, name) for name in _CODED}
@@ -296,7 +360,7 @@ def _encoded(table: pa.Table, first: int) -> Encoded | None:
         "redelivered": _flags(table),
         "delivery_count": _whole(table, "delivery_count"),
         "errs": _present(table, "error").astype(np.int8),
-        "line": np.arange(first, first + len(table)),
+        "line": lines,
     }
     if not _all_events(table, coded, numbers):
         return None

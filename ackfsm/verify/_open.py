@@ -23,7 +23,7 @@ from ackfsm.verify._lines import Parsed, parse_block
 from ackfsm.verify._parquet import parquet_header, parse_parquet
 from ackfsm.verify._source import Form, Source
 
-__all__ = ["LONGEST_LINE", "Part", "endless", "input_errors", "opened"]
+__all__ = ["BLOCK", "LONGEST_LINE", "Part", "endless", "input_errors", "opened"]
 
 BLOCK = 8 << 20
 """Bytes that are read and parsed at a time."""

@@ -18,6 +18,7 @@ import numpy as np
 
 from ackfsm.tables import Specification
 from ackfsm.terms import AckScope, Anomaly, Configuration, Fault
+from ackfsm.text import shown
 from ackfsm.verify import _kernel as kernel
 from ackfsm.verify._arrays import Ints
 from ackfsm.verify._chunks import chunks_of
@@ -33,7 +34,6 @@ from ackfsm.verify._observations import Observations
 from ackfsm.verify._prefetch import ends_of
 from ackfsm.verify._read import History, no_event, read
 from ackfsm.verify._sends import sends_of
-from ackfsm.verify._source import source_of
 from ackfsm.verify._summary import (
     PREFETCH,
     WINDOW,
@@ -123,13 +123,17 @@ class _Whole:
 class Folder:
     """What folds the chunks of a history, here or in other processes."""
 
-    def __init__(self, load: Callable[[int], Chunk], asked: Asked) -> None:
+    def __init__(self, load: Callable[[int], Chunk], asked: Asked, observations: Observations | None = None) -> None:
         self._load, self.asked = load, asked
-        self.observations = Observations(asked.specification, asked.configuration, hold=asked.hold)
+        self.observations = observations or Observations(asked.specification, asked.configuration, hold=asked.hold)
         bound = prefetch_of(asked.specification, asked.configuration) if asked.configuration else None
         window = window_of(asked.specification, asked.configuration) if asked.configuration else None
         self.bounds = Bounds(window=window, prefetch=bound.bound if bound else None)
         """How many sends and deliveries may be open."""
+
+    def with_chunks(self, load: Callable[[int], Chunk]) -> Folder:
+        """The same for chunks that come from elsewhere."""
+        return Folder(load, self.asked, self.observations)
 
     def __call__(self, folding: Folding) -> Summary:
         return summary_of(self._load(folding.place), folding, self.observations.is_plain, self.bounds)
@@ -193,7 +197,7 @@ class Fold:
         told = tuple(_in_lines_of_files([each.chunk for each in summaries]))
         kept = [each for each in summaries if each.residue is not None]
         if not kept:
-            raise no_event(source_of(self._path), [error for each in told for error in each.unreadable])
+            raise no_event(shown(str(self._path)), [error for each in told for error in each.unreadable])
         residues = [_rows_in_file(each, in_file) for each, in_file in zip(summaries, told, strict=True) if each.residue]
         events = assemble(residues)
         marks, chunk = (np.concatenate(column) for column in zip(*map(_columns, kept), strict=True))
