@@ -1,4 +1,4 @@
-"""Any table of events is held to the model; the data source reads a history as one, with the lines that are no events."""
+"""Any table of events is held to the model; the data source reads a history as one, lines that are no events too."""
 
 from __future__ import annotations
 
