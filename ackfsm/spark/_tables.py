@@ -28,7 +28,7 @@ from ackfsm.verify._parquet import columns_of
 from ackfsm.verify._passes import Asked, Fold, Folder
 from ackfsm.verify._summary import Chunk, Folding, Summary
 
-__all__ = ["EVENT_SCHEMA", "HISTORY_SCHEMA", "verify"]
+__all__ = ["EVENT_SCHEMA", "HISTORY_SCHEMA", "OfTable", "chunked", "configured", "not_here", "verify"]
 
 _TYPES: Final = {Kind.TEXT: "string", Kind.WHOLE: "bigint", Kind.FLAG: "boolean"}
 
@@ -72,46 +72,54 @@ def verify(  # noqa: PLR0913 - as :func:`ackfsm.verify.examine_path`
         AckfsmError: Spark gave up.
     """
     known = specification or tables.load()
-    configuration = config if isinstance(config, Configuration) or config is None else known.configure(None, config)
-    asked = Asked(specification=known, configuration=configuration, skew=skew, assumed=assumed)
-    with spark_errors_translated(_NAME), _chunked(events, rows) as chunked:
-        count = chunked.select(sf.max("chunk")).collect()[0][0]
-        fold = Fold(Path(_NAME), 1 + (-1 if count is None else count), Folder(_not_here, asked), _OfTable(chunked))
+    asked = Asked(specification=known, configuration=configured(config, known), skew=skew, assumed=assumed)
+    with spark_errors_translated(_NAME), chunked(events, rows) as (count, table):
+        fold = Fold(Path(_NAME), count, Folder(not_here, asked), OfTable(table))
         findings = dataclasses.replace(fold.findings(), engine="spark")
     return verdict(findings, known)
 
 
+def configured(config: Configuration | Mapping[str, Any] | None, specification: Specification) -> Configuration | None:
+    """The configuration that ``config`` says; raises :class:`InputError` for one that there is not."""
+    if config is None or isinstance(config, Configuration):
+        return config
+    return specification.configure(None, config)
+
+
 @contextlib.contextmanager
-def _chunked(events: DataFrame, rows: int) -> Iterator[DataFrame]:
-    """The rows in the order of time, kept, and in ``chunk`` the number of the chunk of each."""
+def chunked(events: DataFrame, rows: int, first: int = 0) -> Iterator[tuple[int, DataFrame]]:
+    """The rows in the order of time, kept, with their chunk in ``chunk``; the chunks count from ``first``.
+
+    Also gives how many chunks there are.
+    """
     present = [*columns_of(to_arrow_schema(events.schema), _NAME)]
     present += [name for name in _OF_FILES if name in events.columns]
     chunks = max(1, -(-events.count() // rows))
     order = [sf.asc_nulls_last(name) for name in ("t", "part", "line") if name in present]
     ordered = events.select(*present).repartitionByRange(chunks, *order).sortWithinPartitions(*order)
-    kept = ordered.withColumn("chunk", sf.spark_partition_id()).persist()
+    kept = ordered.withColumn("chunk", sf.spark_partition_id() + first).persist()
     try:
-        yield kept
+        yield chunks, kept
     finally:
         kept.unpersist()
 
 
-def _not_here(place: int) -> Chunk:
+def not_here(place: int) -> Chunk:
     raise NotImplementedError(f"chunk {place} of a table is where Spark has it")
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class _OfTable:
+class OfTable:
     """Has the chunks of a table folded where they are; first one of them, so that it is known what is plain."""
 
-    chunked: DataFrame
+    table: DataFrame
 
     def __call__(self, folder: Folder, foldings: Sequence[Folding]) -> Iterator[Summary]:
         first = 0 if folder.observations.known else 1
         for some in (foldings[:first], foldings[first:]):
             if not some:
                 continue
-            rows = self.chunked.where(sf.col("chunk").isin([each.place for each in some]))
+            rows = self.table.where(sf.col("chunk").isin([each.place for each in some]))
             for row in rows.mapInArrow(_folding(folder, some), "result binary").collect():
                 summaries, known = pickle.loads(row.result)  # noqa: S301 - this process sent what made it
                 folder.observations.learn(known)

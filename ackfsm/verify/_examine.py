@@ -73,12 +73,14 @@ class Examined:
         events: the events in the order in which they were taken.
         anomalies: of every anomaly of messages those that have it, by code.
         conformance: what was decided of each message; ``None`` where none was held to the model.
+        explainer: says what was impossible of a message; ``None`` likewise.
     """
 
     findings: Findings
     events: Events
     anomalies: Mapping[Anomaly, Ints]
     conformance: Conformance | None
+    explainer: Explainer | None
 
 
 def examine(  # noqa: PLR0913 - what is examined, and how
@@ -135,7 +137,7 @@ def examined(  # noqa: PLR0913 - what is examined, and how
     states = _final_states(machines, stream, events.count_of("message"))
     anomalies = _folded(this, machines, states) | {anomaly: count(this) for anomaly, count in _COUNTS.items()}
     counted = {anomaly: _finding(this, anomaly, anomalies[anomaly]) for anomaly in Anomaly if anomaly in anomalies}
-    decided, explanation, unrecorded, early = None, None, None, came_early(events)
+    decided, explainer, explanation, unrecorded, early = None, None, None, None, came_early(events)
     if configuration is not None and hold:
         decided = _conformance(this, configuration, skew, tells_processed=tells_processed)
         held = {name: count.codes for name, count in anomalies.items() if name in {*machines.names, *_OF_MESSAGES}}
@@ -187,7 +189,7 @@ def examined(  # noqa: PLR0913 - what is examined, and how
     of_messages: dict[Anomaly, Ints] = {
         name: count.codes for name, count in anomalies.items() if name is not Anomaly.TORN_TRANSACTION
     }
-    return Examined(findings, events, MappingProxyType(of_messages), decided)
+    return Examined(findings, events, MappingProxyType(of_messages), decided, explainer)
 
 
 def with_stuck(findings: Findings, history: History, specification: Specification) -> Findings:

@@ -53,7 +53,7 @@ from ackfsm.verify._verdict import Findings
 from ackfsm.verify._victims import refuse_impossible
 from ackfsm.verify._watch import prefetch_of, window_of
 
-__all__ = ["Asked", "Fold", "Folder", "examine_path"]
+__all__ = ["Asked", "Fold", "Folder", "Outcome", "examine_path"]
 
 FOLDED_FROM: Final = 2_000_000
 """Histories of as many events are folded in chunks; fewer are examined at once."""
@@ -120,6 +120,15 @@ class _Whole:
         return self.examined.events
 
 
+@dataclasses.dataclass(frozen=True, slots=True, eq=False)
+class Outcome:
+    """What a fold came to: what was found, what was examined for it, and the last summary of each chunk."""
+
+    findings: Findings
+    examined: Examined
+    summaries: Sequence[Summary]
+
+
 class Folder:
     """What folds the chunks of a history, here or in other processes."""
 
@@ -167,14 +176,18 @@ class Fold:
 
     def findings(self) -> Findings:
         """What is found in the end."""
+        return self.outcome().findings
+
+    def outcome(self) -> Outcome:
+        """What is found in the end, and what was kept for it."""
         summaries = self.folded(range(len(self._pins)))
         if any(each.chunk.beyond for each in summaries):
             self._pins = [Pins(everything=True)] * len(self._pins)
             summaries = self.folded(range(len(self._pins)))
         while True:
             whole, again = self._again(summaries)
-            if not again:
-                return self._total(whole, summaries)
+            if whole is not None and not again:
+                return Outcome(self._total(whole, summaries), whole.examined, summaries)
             others = [each for each in summaries if each.place not in again]
             summaries = merged(others, self.folded(sorted(again)))
 
@@ -309,9 +322,7 @@ class Fold:
         }
         pins.observations(unsettled)
 
-    def _total(self, whole: _Whole | None, summaries: Sequence[Summary]) -> Findings:
-        if whole is None:
-            raise RuntimeError("nothing was examined")
+    def _total(self, whole: _Whole, summaries: Sequence[Summary]) -> Findings:
         findings = with_stuck(whole.examined.findings, whole.history, self._asked.specification)
         added: dict[str, int] = {}
         left = 0

@@ -107,7 +107,7 @@ def _within_the_fold(events: Sequence[Event]) -> list[Event]:
 
 
 def test_summaries_merge_in_any_order_and_grouping() -> None:
-    chunks = chunks_of(_ordinary(30), [40, 80])
+    chunks = chunks_of(ordinary(30), [40, 80])
     fold = fold_of(chunks)
     one, two, three = (fold.folded([place]) for place in range(3))
     whole_of_them = merged(one, two, three)
@@ -116,7 +116,7 @@ def test_summaries_merge_in_any_order_and_grouping() -> None:
     assert merged(one, ()) == merged((), one) == one
 
 
-def _ordinary(messages: int) -> list[Event]:
+def ordinary(messages: int) -> list[Event]:
     events: list[Event] = []
     for number in range(messages):
         fields = {"message": f"m{number}", "queue": "q"}
@@ -131,7 +131,7 @@ def _ordinary(messages: int) -> list[Event]:
 
 
 def test_of_ordinary_messages_few_rows_are_kept_and_a_late_duplicate_is_found() -> None:
-    events = _ordinary(2_000)
+    events = ordinary(2_000)
     again = {"t": 99_990, "process": "c", "event": "delivered", "redelivered": False, "message": "m100", "queue": "q"}
     ended = {"t": 99_999, "process": "c", "event": "drained"}
     found, fold = folded([*events, again, ended], [2_000, 4_000, 6_000], configuration_of("jms"), 0)
@@ -245,7 +245,7 @@ def test_what_lived_when_another_chunk_tells_of_a_crash_is_kept() -> None:
 
 
 def test_a_session_in_which_another_chunk_acknowledges_is_kept() -> None:
-    events = _ordinary(200)
+    events = ordinary(200)
     act = {"t": 5_000, "process": "c", "event": "acknowledge", "scope": "session"}
     _, plain = folded([*events, ENDED], [400, 800], configuration_of("jms"), 0)
     _, acknowledged = folded([*events, act, ENDED], [400, 800], configuration_of("jms"), 0)
@@ -256,7 +256,7 @@ def test_a_session_in_which_another_chunk_acknowledges_is_kept() -> None:
 @pytest.mark.parametrize("cuts", [[], [700]])
 def test_the_rows_beside_those_that_are_kept_are_known(cuts: list[int]) -> None:
     """What comes next in its process says when a call took effect; so for every row that is kept it is the same."""
-    events = _ordinary(400)
+    events = ordinary(400)
     lost = set(range(0, 400, 37))
     events = [each for each in events if not (each["event"] == "delivered" and int(each["message"][1:]) in lost)]
     chunks = chunks_of([*events, ENDED], cuts)
@@ -278,7 +278,7 @@ def _next_times(events: Events) -> Any:
 
 LINES = [
     '{"ackfsm_history": 1, "config": {"profile": "jms"}}',
-    *map(json.dumps, _ordinary(400)),
+    *map(json.dumps, ordinary(400)),
     '{"t": 5000, "process": "c", "event": "drained"}',
 ]
 BAD = {
