@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -237,10 +237,10 @@ class _After:
         """The state after it, and what is new; ``late`` as :class:`_Batch` has it."""
         state, summaries = self._state, self._outcome.summaries
         forgotten = np.flatnonzero((self._last >= 0) & (self._last < self._since))
-        overdue = self._open(forgotten)
+        news = [*self._new(), *self._torn()]
+        overdue = self._open(forgotten, {*self._state.told, *((each.message, each.kind) for each in news)})
         alerts = [
-            *self._new(forgotten),
-            *self._torn(),
+            *news,
             *(
                 Alert(t=int(self._last[m]), message=self._name(m), kind=OVERDUE, verdict="unknown", why=_OVERDUE)
                 for m in overdue.tolist()
@@ -271,28 +271,29 @@ class _After:
     def _name(self, message: int) -> str:
         return str(self._events.names["message"][message].as_py())
 
-    def _open(self, messages: Ints) -> Ints:
-        """Those of ``messages`` whose life was not over: nobody processed them, and nothing else ended them."""
+    def _open(self, messages: Ints, told: Collection[tuple[str | None, str]]) -> Ints:
+        """Those of ``messages`` of which nothing was told and whose life was not over: nothing ended them."""
         rows = self._events.places(*_ENDS)
-        return np.setdiff1d(messages, self._events.message[rows])
+        named = {name for name, _ in told}
+        its = np.setdiff1d(messages, self._events.message[rows])
+        return np.array([message for message in its.tolist() if self._name(message) not in named], np.int64)
 
-    def _new(self, forgotten: Ints) -> Iterator[Alert]:
+    def _new(self) -> Iterator[Alert]:
         """The anomalies and contradictions that were not told yet, of messages that had time for all their lines.
 
-        What is concluded from the end alone is told when the model excludes it, or when the message is forgotten.
+        What is concluded from the end alone is told where the model excludes it.
         """
         examined, definitions = self._outcome.examined, self._specification.properties
         ripe = self._last <= self._until
-        gone = np.zeros(len(self._last), bool)
-        gone[forgotten] = True
+        excluded = np.zeros(len(self._last), bool)
         held = examined.conformance
         contradicted = np.empty(0, np.int64) if held is None else held.contradicted()
         undecided = {} if held is None else {m: why for why, its in held.undecided().items() for m in its.tolist()}
         accused, named = set(contradicted.tolist()), set[int]()
-        gone[contradicted] |= ripe[contradicted]
+        excluded[contradicted] = ripe[contradicted]
         for anomaly, messages in examined.anomalies.items():
             at_end = anomaly in definitions and definitions[anomaly].rest == "end"
-            for message in messages[(gone if at_end else ripe)[messages]].tolist():
+            for message in messages[(excluded if at_end else ripe)[messages]].tolist():
                 named.add(message)
                 if (self._name(message), anomaly.value) not in self._state.told:
                     yield self._alert(message, anomaly.value, accused, undecided)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
+from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession  # noqa: TC002 - pytest fixtures are looked at while it runs
 
 from ackfsm import spark
@@ -37,17 +39,16 @@ class Watched:
         self._session = session
 
     def add(self, events: Sequence[Mapping[str, Any]], name: str) -> None:
-        """Another file of events."""
-        (self.lines / f"{name}.jsonl").write_text("".join(f"{json.dumps(each)}\n" for each in events))
+        """Another file of events, later than those before, for Spark takes the oldest first."""
+        file = self.lines / f"{name}.jsonl"
+        file.write_text("".join(f"{json.dumps(each)}\n" for each in events))
+        os.utime(file, (1_000_000 + int(name),) * 2)
 
     def run(self, **more: Any) -> None:
         """Have all that is there watched, a file in each batch."""
-        stream: DataFrame = (
-            self._session.readStream.schema(spark.EVENT_SCHEMA)
-            .option("maxFilesPerTrigger", 1)
-            .json(f"file:{self.lines}")
-        )
-        how = {"delay": "1us", "horizon": "1m", "rows": 300, "specification": shipped(), **more}
+        reader = self._session.readStream.schema(spark.EVENT_SCHEMA).option("maxFilesPerTrigger", 1)
+        stream: DataFrame = reader.json(f"file:{self.lines}")
+        how = {"delay": "1us", "horizon": "60s", "rows": 300, "specification": shipped(), **more}
         query = spark.monitor(stream, {"profile": "jms"}, state=self.state, alerts=self.told, availableNow=True, **how)
         query.awaitTermination()
 
@@ -83,7 +84,7 @@ def test_what_is_planted_is_told_once_and_the_rest_is_forgotten(watched: Watched
 
 def test_a_monitor_that_dies_anywhere_tells_the_same(watched: Watched, monkeypatch: pytest.MonkeyPatch) -> None:
     """It dies before a batch, before its alerts, and between its alerts and its state, and is started again."""
-    _in_files(watched, 400)
+    _in_files(watched, 100)
     for step in ("chunked", "_parquet"):
         for call in (1, 2):
             _dying(watched, step, call, monkeypatch)
@@ -100,16 +101,17 @@ def _dying(watched: Watched, step: str, call: int, monkeypatch: pytest.MonkeyPat
             raise KeyError("killed")
         return right(*arguments, **more)
 
-    with monkeypatch.context() as patched, pytest.raises(Exception, match="killed"):
+    with monkeypatch.context() as patched:
         patched.setattr(_monitor, step, failing)
-        watched.run()
+        with pytest.raises(StreamingQueryException, match="killed"):
+            watched.run()
 
 
 @pytest.mark.parametrize(
     ("more", "sentence"),
     [
-        ({"delay": "soon"}, "delay: 'soon' is not a duration"),
-        ({"delay": "2m"}, r"horizon \(1m\) is shorter than delay \(2m\)"),
+        ({"delay": "soon"}, "delay: 'soon' is no quantity here"),
+        ({"delay": "120s"}, r"horizon \(60s\) is shorter than delay \(120s\)"),
     ],
 )
 def test_a_duration_that_cannot_be_is_refused(more: dict[str, str], sentence: str, watched: Watched) -> None:
