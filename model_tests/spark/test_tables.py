@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import random
+import re
 from pathlib import Path
 
 import pytest
@@ -16,10 +17,12 @@ from ackfsm import spark, verify
 from ackfsm.terms import Anomaly, InputError, Verdict
 from ackfsm.verify import _chunks
 from ackfsm.verify._lines import SCHEMA
-from model_tests.support.places import DATA
+from model_tests import documents
+from model_tests.support.places import DATA, PROJECT
 from model_tests.support.tables import shipped
 from model_tests.support.verify.comparable import comparable
 from model_tests.support.verify.large_history import Planted, write_parquet
+from model_tests.verify.test_fold_chunks import ordinary
 
 pytestmark = pytest.mark.spark
 
@@ -129,3 +132,19 @@ def test_the_order_at_one_moment_is_that_of_the_lines(session: SparkSession) -> 
     found = spark.verify(table, {"profile": "jms", "ack_mode": "CLIENT_ACKNOWLEDGE"}, skew=0)
     assert {name: each.found for name, each in found.findings.anomalies.items() if each.found} == {}
     assert found.findings.anomalies[Anomaly.LOSS].found == 0
+
+
+@pytest.mark.usefixtures("session")
+def test_the_python_of_the_page_of_histories_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """In a folder where last night's history is; Spark's own working directory is another."""
+    (tmp_path / "histories").mkdir()
+    lines = [json.dumps({**each, "queue": "orders"}) for each in ordinary(100)]
+    (tmp_path / "histories" / "last-night.jsonl").write_text("\n".join(lines))
+    names: dict[str, object] = {}
+    for _, code in documents.blocks(PROJECT / "docs" / "history.md"):
+        here = re.sub(r'"(histories|state|alerts)\b', rf'"{tmp_path}/\1', code)
+        exec(compile(here, "history.md", "exec"), names)  # noqa: S102 - only text of the project
+    shown = capsys.readouterr().out
+    assert "unknown" in shown  # nobody said that the queue was drained
+    assert "messages were counted or forgotten" in shown
+    names["query"].stop()  # type: ignore[attr-defined] # the monitor of the last lines
