@@ -179,6 +179,7 @@ def follow_messages(  # noqa: C901, PLR0912, PLR0913, PLR0915, PLR0917 - the col
     errs: Any,
     t: Any,
     after: Any,
+    judged_by: Any,
     strange_process: Any,
     strange_session: Any,
     seen: Any,
@@ -192,6 +193,7 @@ def follow_messages(  # noqa: C901, PLR0912, PLR0913, PLR0915, PLR0917 - the col
 
     The first arguments are the columns of the events, and the time of the next row of the process.  Besides:
 
+    * ``judged_by``: for each queue the number of its configuration;
     * ``strange_process``, ``strange_session``: whose messages are kept; a session is added where an answer is to an
       earlier call than the last;
     * ``seen``: for each message the number of its observation; 0 before its first row;
@@ -288,7 +290,7 @@ def follow_messages(  # noqa: C901, PLR0912, PLR0913, PLR0915, PLR0917 - the col
         elif kind not in (_WRITTEN, _SYNCED):
             odd[m] = max(odd[m], 1)
         if queue[row] >= 0:
-            token |= np.uint64(1) << np.uint64(34)
+            token |= np.uint64(judged_by[queue[row]] + 1) << np.uint64(34)
             if first >= 0 and queue[row] != queue[first]:
                 odd[m] = max(odd[m], 1)
         seen[m] = mix(before ^ token) | np.uint64(1)
