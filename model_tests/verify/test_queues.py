@@ -53,6 +53,7 @@ def test_the_reason_names_the_queue_of_the_message(tmp_path: Path, capsys: pytes
     result = json.loads(capsys.readouterr().out)
     assert [reason.split(",")[0] for reason in result["reasons"]] == ["queue 'q': loss of 1 message ('m2')"]
     assert result["anomalies"]["loss"]["messages"] == ["m1", "m2"]
+    assert result["anomalies"]["loss"]["allowed"] is False
     assert result["anomalies"]["loss"]["causes"] == {"broker_crash": 1}
     assert result["config"]["journal_sync_non_transactional"] is True
     assert {name: its["journal_sync_non_transactional"] for name, its in result["queues"].items()} == {"fast": False}
@@ -300,28 +301,35 @@ def test_two_queues_have_the_findings_of_each_alone(data: st.DataObject, tmp_pat
     assert verify.verdict(together, SPEC).verdict is worst
 
 
-def _unconfirmed(queue: str, first: int, messages: int) -> list[Event]:
+def _lives(queue: str, first: int, *, confirmed: bool) -> list[Event]:
     events: list[Event] = []
-    for number in range(first, first + messages):
+    for number in range(first, first + 200):
         fields = {"message": f"m{number}", "queue": queue}
         events += [
             {"t": number * 10, "process": "p", "event": "send", **fields},
+            {"t": number * 10 + 1, "process": "p", "event": "confirmed", **fields},
             {"t": number * 10 + 2, "process": "c", "event": "delivered", "redelivered": False, **fields},
             {"t": number * 10 + 3, "process": "c", "event": "processed", **fields},
         ]
-    return events
+    return [each for each in events if confirmed or each["event"] != "confirmed"]
 
 
 @pytest.mark.parametrize("order", [("fast", "safe"), ("safe", "fast")])
-def test_the_fold_knows_which_queue_is_judged_by_what(order: Sequence[str], tmp_path: Path) -> None:
-    """The same lives are plain in one queue, where no send is answered, and not in the other."""
+@pytest.mark.parametrize(
+    ("fast", "confirmed", "unanswered"),
+    [({"delivery_mode": "NON_PERSISTENT"}, False, 200), ({"prefetch": 9}, True, 0)],
+    ids=["plain in one queue", "plain in both"],
+)
+def test_the_fold_knows_which_queue_is_judged_by_what(
+    fast: Mapping[str, Any], *, confirmed: bool, unanswered: int, order: Sequence[str], tmp_path: Path
+) -> None:
     header = {"ackfsm_history": 1, "config": {"profile": "artemis"}}
-    lives = [event for place, queue in enumerate(order) for event in _unconfirmed(queue, place * 200, 200)]
+    lives = [event for place, queue in enumerate(order) for event in _lives(queue, place * 200, confirmed=confirmed)]
     file = write([header, *lives, ENDED], tmp_path / "h.jsonl")
-    configurations = _configurations({"profile": "artemis"}, fast={"delivery_mode": "NON_PERSISTENT"})
+    configurations = _configurations({"profile": "artemis"}, fast=fast)
     found = verify.examine_path(file, SPEC, lambda _: configurations, folded_from=0)
     assert comparable(found) == comparable(verify.examine(verify.read(file), SPEC, configurations))
-    assert found.anomalies[Anomaly.MISSING_OUTCOME].found == 200
+    assert found.anomalies[Anomaly.MISSING_OUTCOME].found == unanswered
     assert [(part.queues, part.findings.messages) for part in found.parts] == [(("safe",), 200), (("fast",), 200)]
     assert found.explanation is not None
     assert found.explanation.messages == 400
