@@ -259,10 +259,7 @@ def verdict(
     shall not be there, allowed or not; ``progress`` is told how many states were found.
     """
     why = {anomaly: explore.why_undecided(specification, anomaly) for anomaly in Anomaly}
-    judged = [
-        _judged(part, _allowed(part, specification, progress), why) if part.configuration else _judged(part, {}, {})
-        for part in _judged_apart(findings)
-    ]
+    judged = [_judged(part, _allowed(part, specification, progress), why) for part in _judged_apart(findings)]
     return _result(findings, judged, specification.guarantees, never)
 
 
