@@ -16,8 +16,9 @@ from pyspark.sql import SparkSession  # noqa: TC002 - Spark is there wherever th
 from ackfsm.spark._spread import spread
 from ackfsm.tables import Specification
 from ackfsm.terms import Configuration, Fault, InputError
-from ackfsm.verify import Findings, Header
+from ackfsm.verify import Configurations, Findings, Header
 from ackfsm.verify._chunks import chunks_of
+from ackfsm.verify._observations import Plain
 from ackfsm.verify._passes import Asked, Fold, Folder
 from ackfsm.verify._source import source_of
 from ackfsm.verify._summary import Folding, Summary
@@ -31,7 +32,7 @@ CHUNKS_A_TASK: Final = 4
 def examine(  # noqa: PLR0913 - as :func:`ackfsm.verify.examine_path`
     path: str | Path,
     specification: Specification,
-    configure: Callable[[Header | None], Configuration | None],
+    configure: Callable[[Header | None], Configurations | Configuration | None],
     session: SparkSession,
     *,
     skew: int | None = 0,
@@ -42,7 +43,8 @@ def examine(  # noqa: PLR0913 - as :func:`ackfsm.verify.examine_path`
     Args:
         path: a file or a folder of parts on a file system that this process and Spark's workers see alike.
         specification: the tables, whose properties define the anomalies of a single message.
-        configure: gives the configuration for the history's header; without one, what depends on it is unknown.
+        configure: gives the configuration for the history's header, or those of its queues; without one, what depends
+            on it is unknown.
         session: where to fold; its workers need this package.
         skew: by how many nanoseconds the clocks of two processes may differ; ``None`` estimates it.
         assumed: the faults that may have happened although nobody recorded them.
@@ -64,7 +66,7 @@ def examine(  # noqa: PLR0913 - as :func:`ackfsm.verify.examine_path`
     return dataclasses.replace(fold.findings(), engine="spark")
 
 
-Folded: TypeAlias = tuple[list[Summary], Mapping[int, Mapping[str, int] | None]]
+Folded: TypeAlias = tuple[list[Summary], Mapping[int, Plain | None]]
 """What tasks return: summaries, and by observation what :attr:`Observations.known` has."""
 
 

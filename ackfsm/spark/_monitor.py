@@ -20,6 +20,7 @@ from ackfsm import files, tables, throughput
 from ackfsm.spark._tables import OfTable, chunked, configured, not_here
 from ackfsm.terms import Configuration, InputError
 from ackfsm.text import shown
+from ackfsm.verify import Configurations
 from ackfsm.verify._chunks import ROWS_AT_ONCE
 from ackfsm.verify._monitor import Alert, State, advanced
 from ackfsm.verify._passes import Asked, Folder
@@ -43,7 +44,7 @@ _KEPT_STATES: Final = 2
 
 def monitor(  # noqa: PLR0913 - a stream, where to write, and what is asked
     events: DataFrame,
-    config: Configuration | Mapping[str, Any] | None,
+    config: Configurations | Configuration | Mapping[str, Any] | None,
     *,
     state: str | Path,
     alerts: str | Path,

@@ -20,7 +20,7 @@ from ackfsm.spark._errors import spark_errors_translated
 from ackfsm.spark._examine import Folded, fold_some
 from ackfsm.tables import Specification
 from ackfsm.terms import Configuration, Fault
-from ackfsm.verify import ParseError, Result, verdict
+from ackfsm.verify import Configurations, ParseError, Result, verdict
 from ackfsm.verify._chunks import ROWS_AT_ONCE, Told, chunk_of, told_by
 from ackfsm.verify._format import FIELDS, Kind
 from ackfsm.verify._lines import REPORTED, SCHEMA, Parsed
@@ -46,7 +46,7 @@ _RESULT: Final = pa.schema([("result", pa.binary())])
 
 def verify(  # noqa: PLR0913 - as :func:`ackfsm.verify.examine_path`
     events: DataFrame,
-    config: Configuration | Mapping[str, Any] | None = None,
+    config: Configurations | Configuration | Mapping[str, Any] | None = None,
     *,
     specification: Specification | None = None,
     skew: int | None = None,
@@ -61,7 +61,7 @@ def verify(  # noqa: PLR0913 - as :func:`ackfsm.verify.examine_path`
     Args:
         events: one row for each event, with columns as :data:`EVENT_SCHEMA` has them (``t`` in nanoseconds); those of
             :data:`HISTORY_SCHEMA` may be there beside them, others are not looked at.
-        config: what was recorded: a configuration, or the keys of the header of a history.
+        config: what was recorded: a configuration, those of queues, or the keys that the header of a history has.
         specification: the tables; ``None`` for those that come with the package.
         skew: by how many nanoseconds the clocks of two processes may differ; ``None`` estimates it.
         assumed: the faults that may have happened although nobody recorded them.
@@ -79,11 +79,11 @@ def verify(  # noqa: PLR0913 - as :func:`ackfsm.verify.examine_path`
     return verdict(findings, known)
 
 
-def configured(config: Configuration | Mapping[str, Any] | None, specification: Specification) -> Configuration | None:
+def configured(
+    config: Configurations | Configuration | Mapping[str, Any] | None, specification: Specification
+) -> Configurations | Configuration | None:
     """The configuration that ``config`` says; raises :class:`InputError` for one that there is not."""
-    if config is None or isinstance(config, Configuration):
-        return config
-    return specification.configure(None, config)
+    return specification.configure(None, config) if isinstance(config, Mapping) else config
 
 
 @contextlib.contextmanager

@@ -179,6 +179,7 @@ def follow_messages(  # noqa: C901, PLR0912, PLR0913, PLR0915, PLR0917 - the col
     errs: Any,
     t: Any,
     after: Any,
+    judged_by: Any,
     strange_process: Any,
     strange_session: Any,
     seen: Any,
@@ -192,6 +193,7 @@ def follow_messages(  # noqa: C901, PLR0912, PLR0913, PLR0915, PLR0917 - the col
 
     The first arguments are the columns of the events, and the time of the next row of the process.  Besides:
 
+    * ``judged_by``: for each queue the number of its configuration;
     * ``strange_process``, ``strange_session``: whose messages are kept; a session is added where an answer is to an
       earlier call than the last;
     * ``seen``: for each message the number of its observation; 0 before its first row;
@@ -279,8 +281,8 @@ def follow_messages(  # noqa: C901, PLR0912, PLR0913, PLR0915, PLR0917 - the col
             if delivery < 0 or process[row] != process[delivery] or session[row] != session[delivery]:
                 odd[m] = max(odd[m], 1)
             elif kind == _DELIVERED:
-                token |= np.uint64(process[row] == process[first]) << np.uint64(32)
-                token |= np.uint64(session[row] == session[first]) << np.uint64(33)
+                token ^= np.uint64(process[row] == process[first]) << np.uint64(32)
+                token ^= np.uint64(session[row] == session[first]) << np.uint64(33)
             elif kind >= _ACKNOWLEDGE and (scope[row] != _OF_MESSAGE or tally[s, 0] or tally[s, 1]):
                 odd[m] = max(odd[m], 1)
             elif kind >= _ACKNOWLEDGE:
@@ -288,7 +290,7 @@ def follow_messages(  # noqa: C901, PLR0912, PLR0913, PLR0915, PLR0917 - the col
         elif kind not in (_WRITTEN, _SYNCED):
             odd[m] = max(odd[m], 1)
         if queue[row] >= 0:
-            token |= np.uint64(1) << np.uint64(34)
+            token ^= np.uint64(judged_by[queue[row]] + 1) << np.uint64(34)
             if first >= 0 and queue[row] != queue[first]:
                 odd[m] = max(odd[m], 1)
         seen[m] = mix(before ^ token) | np.uint64(1)

@@ -20,6 +20,7 @@ from ackfsm.terms import Anomaly
 from ackfsm.verify import _kernel as kernel
 from ackfsm.verify._arrays import Ints, Mask
 from ackfsm.verify._columns import ABSENT, Encoded, concatenated
+from ackfsm.verify._explain import Explainer
 from ackfsm.verify._format import EVENTS, Event, event_code
 from ackfsm.verify._passes import Fold, Folder, Outcome
 from ackfsm.verify._summary import Chunk, Folding, Hashes, Summary, hashes_of
@@ -286,9 +287,10 @@ class _After:
         examined, definitions = self._outcome.examined, self._specification.properties
         ripe = self._last <= self._until
         excluded = np.zeros(len(self._last), bool)
-        held = examined.conformance
-        contradicted = np.empty(0, np.int64) if held is None else held.contradicted()
-        undecided = {} if held is None else {m: why for why, its in held.undecided().items() for m in its.tolist()}
+        contradicted = np.concatenate([np.empty(0, np.int64), *(each.contradicted() for each in examined.held)])
+        undecided = {
+            message: why for each in examined.held for why, its in each.undecided().items() for message in its.tolist()
+        }
         accused, named = set(contradicted.tolist()), set[int]()
         excluded[contradicted] = ripe[contradicted]
         for anomaly, messages in examined.anomalies.items():
@@ -309,7 +311,7 @@ class _After:
                 yield Alert(t=self._latest, message=name, kind=Anomaly.TORN_TRANSACTION, verdict=verdict_, why=why)
 
     def _alert(self, message: int, kind: str, accused: set[int], undecided: dict[int, str]) -> Alert:
-        name, explainer = self._name(message), self._outcome.examined.explainer
+        name, explainer = self._name(message), self._explainer(message)
         if explainer is None:
             told = "unknown", "no configuration is known"
         elif message in accused:
@@ -319,6 +321,13 @@ class _After:
         else:
             told = self._by_kind(Anomaly(kind), name)
         return Alert(t=int(self._last[message]), message=name, kind=kind, verdict=told[0], why=told[1])
+
+    def _explainer(self, message: int) -> Explainer | None:
+        examined = self._outcome.examined
+        its = (
+            explainer for held, explainer in zip(examined.held, examined.explainers, strict=True) if held.held[message]
+        )
+        return next(its, None)
 
     def _by_kind(self, anomaly: Anomaly, name: str) -> tuple[str, str]:
         """What is decided of one whose own life accuses it of nothing, and why."""

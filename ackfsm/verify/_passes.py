@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -24,6 +25,7 @@ from ackfsm.verify._arrays import Ints
 from ackfsm.verify._chunks import chunks_of
 from ackfsm.verify._clocks import ESTIMATED, Clocks, by_clocks, clocks_of, demands_of
 from ackfsm.verify._columns import ABSENT, Encoded, Events, assemble, by_time
+from ackfsm.verify._counters import MESSAGES
 from ackfsm.verify._examine import Examined, examine, examined, with_stuck
 from ackfsm.verify._format import VOCABULARY, Event, event_code
 from ackfsm.verify._header import Header
@@ -31,7 +33,9 @@ from ackfsm.verify._joins import NONE
 from ackfsm.verify._lines import REPORTED
 from ackfsm.verify._lives import placed, signs_around
 from ackfsm.verify._observations import Observations
+from ackfsm.verify._parts import together
 from ackfsm.verify._prefetch import ends_of
+from ackfsm.verify._queues import Configurations, configurations_of
 from ackfsm.verify._read import History, no_event, read
 from ackfsm.verify._sends import sends_of
 from ackfsm.verify._summary import (
@@ -64,7 +68,7 @@ class Asked:
     """What is asked of a history: see :func:`ackfsm.verify.examine`."""
 
     specification: Specification
-    configuration: Configuration | None
+    configuration: Configurations | Configuration | None
     skew: int | None = 0
     tells_processed: bool = False
     hold: bool = True
@@ -74,7 +78,7 @@ class Asked:
 def examine_path(  # noqa: PLR0913 - what is examined, and how
     path: str | Path,
     specification: Specification,
-    configure: Callable[[Header | None], Configuration | None],
+    configure: Callable[[Header | None], Configurations | Configuration | None],
     *,
     skew: int | None = 0,
     tells_processed: bool = False,
@@ -87,7 +91,8 @@ def examine_path(  # noqa: PLR0913 - what is examined, and how
 
     A history of ``folded_from`` events or more that can be read in pieces is folded in chunks, by so many ``workers``
     (threads; ``None``: one for each processor); what was found is the same, and all of it is never in memory.
-    ``configure`` gives the configuration for the history's header.  Raises what :func:`ackfsm.verify.read` raises.
+    ``configure`` gives the configuration for the history's header, or those of its queues.  Raises what
+    :func:`ackfsm.verify.read` raises.
     """
     how = _How(skew=skew, tells_processed=tells_processed, hold=hold, assumed=assumed)
     chunks = chunks_of(path)
@@ -135,17 +140,24 @@ class Folder:
     def __init__(self, load: Callable[[int], Chunk], asked: Asked, observations: Observations | None = None) -> None:
         self._load, self.asked = load, asked
         self.observations = observations or Observations(asked.specification, asked.configuration, hold=asked.hold)
-        bound = prefetch_of(asked.specification, asked.configuration) if asked.configuration else None
-        window = window_of(asked.specification, asked.configuration) if asked.configuration else None
-        self.bounds = Bounds(window=window, prefetch=bound.bound if bound else None)
-        """How many sends and deliveries may be open."""
+        self.bounds = _bounds(asked.specification, configurations_of(asked.configuration).known())
+        """How many sends and deliveries may be open: of several bounds the narrowest."""
 
     def with_chunks(self, load: Callable[[int], Chunk]) -> Folder:
         """The same for chunks that come from elsewhere."""
         return Folder(load, self.asked, self.observations)
 
     def __call__(self, folding: Folding) -> Summary:
-        return summary_of(self._load(folding.place), folding, self.observations.is_plain, self.bounds)
+        return summary_of(self._load(folding.place), folding, self.observations, self.bounds)
+
+
+def _bounds(specification: Specification, configurations: Collection[Configuration]) -> Bounds:
+    windows = [window_of(specification, each) for each in configurations]
+    prefetches = [prefetch_of(specification, each) for each in configurations]
+    return Bounds(
+        window=min((each for each in windows if each is not None), default=None),
+        prefetch=min((each.bound for each in prefetches if each is not None), default=None),
+    )
 
 
 class Fold:
@@ -292,25 +304,20 @@ class Fold:
         strange = order.copy()
         for anomaly, messages in whole.examined.anomalies.items():
             (order if anomaly in _BETWEEN else strange)[messages] = True
-        held = whole.examined.conformance
-        if held is not None:
-            strange[held.contradicted()] = True
-            for messages in held.undecided().values():
-                strange[messages] = True
+        strange[whole.examined.not_runs()] = True
         for message, place in zip(stands[order[stands]].tolist(), chunk[order[stands]].tolist(), strict=True):
             its = np.flatnonzero(events.message == message)
             pins.name(place, "session", [str(events.names["session"][int(s)]) for s in np.unique(events.session[its])])
         pins.observations(set(observation[strange[stands]].tolist()))
-        if held is not None:
+        if whole.examined.held:
             self._settled(pins, stands, observation, whole, summaries)
 
     def _settled(
         self, pins: _Pinning, stands: Ints, observation: Hashes, whole: _Whole, summaries: Sequence[Summary]
     ) -> None:
         """Pin the observations that what happens later might make strange."""
-        held, events = whole.examined.conformance, whole.events
-        kinds = {each.kind for each in placed(events, self._skew)[0]}
-        if not kinds or held is None:
+        kinds = {each.kind for each in placed(whole.events, self._skew)[0]}
+        if not kinds:
             return
         signs = signs_around(sorted(kinds))
         found, first = np.unique(observation, return_index=True)
@@ -318,31 +325,42 @@ class Fold:
         unsettled = {
             each
             for each, place in zip(found.tolist(), first.tolist(), strict=True)
-            if each in counted and not held.settled(int(stands[place]), signs)
+            if each in counted and not whole.examined.settled(int(stands[place]), signs)
         }
         pins.observations(unsettled)
 
     def _total(self, whole: _Whole, summaries: Sequence[Summary]) -> Findings:
         findings = with_stuck(whole.examined.findings, whole.history, self._asked.specification)
-        added: dict[str, int] = {}
-        left = 0
+        events = sum(each.events for each in summaries)
+        added: dict[Configuration | None, Counter[str]] = {}
         for each in summaries:
             for observation, count in zip(each.observations.tolist(), each.counts.tolist(), strict=True):
-                left += count
-                for name, one in self._observations.counts(observation).items():
-                    added[name] = added.get(name, 0) + count * one
-        self.left = left
-        explanation = findings.explanation
-        if explanation is not None:
-            explanation = dataclasses.replace(explanation, messages=explanation.messages + left)
-        return dataclasses.replace(
-            findings,
-            events=sum(each.events for each in summaries),
-            messages=findings.messages + added.get("messages", 0),
-            counters=_added(findings.counters, added),
-            ends=_added(findings.ends, added),
-            explanation=explanation,
-        )
+                plain = self._observations.plain(observation)
+                its = added.setdefault(plain.configuration, Counter())
+                its.update({name: count * one for name, one in plain.counts.items()})
+        self.left = sum(its[MESSAGES] for its in added.values())
+        if not findings.queues:
+            return _with_plain(findings, events, added)
+        parts = [
+            dataclasses.replace(part, findings=_with_plain(part.findings, events, added)) for part in findings.parts
+        ]
+        return together(parts, Configurations(findings.configuration, findings.queues))
+
+
+def _with_plain(findings: Findings, events: int, added: Mapping[Configuration | None, Counter[str]]) -> Findings:
+    """``findings`` also of the messages that were left out, which are ``added`` by what they are judged by."""
+    more = added.get(findings.configuration, Counter())
+    explanation = findings.explanation
+    if explanation is not None:
+        explanation = dataclasses.replace(explanation, messages=explanation.messages + more[MESSAGES])
+    return dataclasses.replace(
+        findings,
+        events=events,
+        messages=findings.messages + more[MESSAGES],
+        counters=_added(findings.counters, more),
+        ends=_added(findings.ends, more),
+        explanation=explanation,
+    )
 
 
 def _in_lines_of_files(chunks: Sequence[Chunk]) -> Iterator[Chunk]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -248,20 +248,28 @@ class Folding:
     estimated: int | None = 0
 
 
-def summary_of(
-    chunk: Chunk, folding: Folding, is_plain: Callable[[int, Events, Ints], bool], bounds: Bounds
-) -> Summary:
+class Known(Protocol):
+    """What is known of observations."""
+
+    def is_plain(self, observation: int, events: Events, rows: Ints) -> bool:
+        """Whether one is plain, given events and the rows of a message that has it."""
+
+    def judged_by(self, queues: pa.Array) -> Ints:
+        """For each of ``queues`` the number of what its messages are judged by, a part of their observations."""
+
+
+def summary_of(chunk: Chunk, folding: Folding, known: Known, bounds: Bounds) -> Summary:
     """Fold one chunk.
 
     Args:
         chunk: its lines.
         folding: how it is folded.
-        is_plain: whether an observation is plain, given events and the rows of a message that has it.
+        known: what is known of observations.
         bounds: how many sends and deliveries may be open.
     """
     if chunk.events is None or not len(chunk.events):
         return _empty(chunk)
-    return _Fold(chunk, folding, bounds).summary(is_plain, folding.estimated)
+    return _Fold(chunk, folding, known, bounds).summary(folding.estimated)
 
 
 def _empty(chunk: Chunk) -> Summary:
@@ -285,8 +293,9 @@ def _empty(chunk: Chunk) -> Summary:
 class _Fold:
     """One chunk, being folded."""
 
-    def __init__(self, chunk: Chunk, folding: Folding, bounds: Bounds) -> None:
+    def __init__(self, chunk: Chunk, folding: Folding, known: Known, bounds: Bounds) -> None:
         self._chunk, self._pins, self._skew, self._bounds = chunk, folding.pins, folding.skew, bounds
+        self._known = known
         assert chunk.events is not None  # noqa: S101
         self._encoded: Encoded = chunk.events
         by_t = by_time(self._encoded.numbers["t"])
@@ -295,7 +304,7 @@ class _Fold:
         self._order: Ints = order
         self._strange = self._strangers()
 
-    def summary(self, is_plain: Callable[[int, Events, Ints], bool], estimated: int | None) -> Summary:
+    def summary(self, estimated: int | None) -> Summary:
         events, count = self._events, self._events.count_of("message")
         hashes = hashes_of(events.names["message"])
         seen, where, span, odd, went_on = self._followed(count)
@@ -303,7 +312,7 @@ class _Fold:
             [intervals(events, self._skew), np.array(self._pins.intervals, np.int64).reshape(-1, 2)]
         )
         plain = self._candidates(hashes, where, span, odd, avoided)
-        self._without_the_strange(plain, seen, where, went_on, is_plain)
+        self._without_the_strange(plain, seen, where, went_on)
         rises = self._opened(plain, where)
         self._bounded(plain, seen, where, odd)
         marks = np.empty(len(events), np.uint8)
@@ -345,7 +354,8 @@ class _Fold:
         where, span = np.full((count, 6), NONE, np.int32), np.tile(_NO_SPAN, (count, 1))
         continued, times = np.zeros(1 << 12, np.uint64), np.zeros(1 << 12, np.int64)
         columns = (getattr(events, name) for name in _FOLLOWED)
-        kernel.follow_messages(*columns, after, *self._strange, seen, odd, where, span, continued, times)
+        judged_by = self._known.judged_by(events.names["queue"])
+        kernel.follow_messages(*columns, after, judged_by, *self._strange, seen, odd, where, span, continued, times)
         used = continued != 0
         return seen, where, span, odd, dict(zip(continued[used].tolist(), times[used].tolist(), strict=True))
 
@@ -372,14 +382,7 @@ class _Fold:
                 plain &= (span[:, 0] > high) | (span[:, 1] < low)
         return plain.astype(np.uint8)
 
-    def _without_the_strange(
-        self,
-        plain: Any,
-        seen: Hashes,
-        where: Ints,
-        went_on: Mapping[int, int],
-        is_plain: Callable[[int, Events, Ints], bool],
-    ) -> None:
+    def _without_the_strange(self, plain: Any, seen: Hashes, where: Ints, went_on: Mapping[int, int]) -> None:
         """Keep the messages of observations that are not plain, and late in the chunk those that may go on."""
         chosen = np.flatnonzero(plain)
         distinct, first, inverse, counts = np.unique(
@@ -388,7 +391,7 @@ class _Fold:
         good = np.array(
             [
                 observation not in self._pins.observations
-                and is_plain(observation, self._events, self._rows(int(chosen[place]), where))
+                and self._known.is_plain(observation, self._events, self._rows(int(chosen[place]), where))
                 for observation, place in zip(distinct.tolist(), first.tolist(), strict=True)
             ],
             bool,

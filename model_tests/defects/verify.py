@@ -196,8 +196,8 @@ _ANOMALIES = (
         "drained-before-it-was-sent",
         "a queue that was seen empty before a message was sent shows that it is lost",
         "verify/_quiescence.py",
-        "judged = drained > anchor",
-        "judged = drained != NONE",
+        "drained > anchor, queue",
+        "drained != NONE, queue",
         noticed_by="verify/counts",
     ),
 )
@@ -361,10 +361,53 @@ _FOLD = (
         "plain-by-itself-alone",
         "what is plain in a history of its own stays so, whatever else the whole history tells",
         "verify/_passes.py",
-        "strange[held.contradicted()] = True",
+        "strange[whole.examined.not_runs()] = True",
         "pass",
         noticed_by=_CHUNKS,
     ),
 )
 
-VERIFY = (*_AROUND, *_ONE_MESSAGE, *_ANOMALIES, *_UNRECORDED, *_FOLD)
+_QUEUES = (
+    Defect(
+        "one-configuration-for-all-queues",
+        "what only one queue may lose is lost in another without a word",
+        "verify/_queues.py",
+        "place[self.of_queues.get(name, self.general)]",
+        "place[self.general]",
+        noticed_by=_NAMED,
+    ),
+    Defect(
+        "lives-of-all-queues-are-one",
+        "messages of a queue that the fold leaves out are counted as those of another one",
+        "verify/_kernel.py",
+        "np.uint64(judged_by[queue[row]] + 1) << np.uint64(34)",
+        "np.uint64(1) << np.uint64(34)",
+        noticed_by="verify/queues::test_the_fold_knows_which_queue_is_judged_by_what",
+    ),
+    Defect(
+        "unanswered-sends-fill-the-window",
+        "sends to a queue that nobody answers are open for ever, and every later one exceeds the window",
+        "verify/_count.py",
+        "    sends = sends.of(within[events.message[sends.place]])\n",
+        "",
+        noticed_by="verify/queues::test_a_window_counts_all_sends_of_its_session_but_those_that_nobody_answers",
+    ),
+    Defect(
+        "one-queue-decides-of-a-transaction",
+        "a transaction over two queues is held against the broker, though one of them may lose its part",
+        "verify/_examine.py",
+        "mixed = np.intersect1d(torn, this.told.mixed)",
+        "mixed = torn[:0]",
+        noticed_by="verify/queues::test_a_transaction_over_two_configurations_is_held_to_neither",
+    ),
+    Defect(
+        "one-queue-clears-the-others",
+        "an anomaly that one queue allows is told as allowed where it was found in another, too",
+        "verify/_verdict.py",
+        "return False if False in answers else None if None in answers else True",
+        "return True if True in answers else None if None in answers else False",
+        noticed_by="verify/queues::test_the_reason_names_the_queue_of_the_message",
+    ),
+)
+
+VERIFY = (*_AROUND, *_ONE_MESSAGE, *_ANOMALIES, *_UNRECORDED, *_FOLD, *_QUEUES)

@@ -11,11 +11,12 @@ from pyspark.sql import SparkSession  # noqa: TC002 - pytest fixtures are looked
 
 from ackfsm import spark, verify
 from ackfsm.spark import _examine
-from ackfsm.terms import Anomaly, Configuration, Fault, InputError
+from ackfsm.terms import Anomaly, Configuration, Fault, InputError, Verdict
 from ackfsm.verify import Findings, _chunks
 from model_tests.support.places import DATA
 from model_tests.support.tables import shipped
 from model_tests.support.verify.comparable import comparable
+from model_tests.support.verify.named_histories import named_histories
 from model_tests.support.verify.notation import events_of, write
 from model_tests.verify import test_actions as test_history_actions
 from model_tests.verify import test_clocks as test_history_clocks
@@ -40,6 +41,7 @@ def session(
         monkeypatch.setattr(_chunks, "LINES_AT_ONCE", request.param)
         monkeypatch.setattr(_chunks, "ROWS_AT_ONCE", 3)
         monkeypatch.setattr(_examine, "CHUNKS_A_TASK", 3)
+    spark.register(spark_session)
     return spark_session
 
 
@@ -328,3 +330,14 @@ def test_a_damaged_file_is_refused_in_the_same_words(
 def test_a_master_that_is_none_is_refused(url: str) -> None:
     with pytest.raises(InputError, match="is not a Spark master"):
         spark.session(url)
+
+
+def test_queues_are_judged_by_their_own_configurations(tmp_path: Path, session: SparkSession) -> None:
+    path = named_histories()["a loss in a crash of which one queue is allowed"].write(tmp_path)
+    its = {"fast": SPEC.configure("artemis", {"journal_sync_non_transactional": False})}
+    configurations = verify.Configurations(SPEC.configure("artemis"), its)
+    found = spark.examine(path, SPEC, lambda _: configurations, session)
+    assert comparable(found) == comparable(verify.examine(verify.read(path), SPEC, configurations))
+    assert verify.verdict(found, SPEC).reasons[0].startswith("queue 'q': loss of 1 message ('m2')")
+    table = session.read.format("ackfsm").load(str(path))
+    assert spark.verify(table, configurations).verdict is Verdict.INVALID

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from ackfsm import tables
 from ackfsm.terms import Anomaly, InputError
-from ackfsm.verify import Events, Findings, History, _chunks, examine, examine_path, read
+from ackfsm.verify import Configurations, Events, Findings, History, _chunks, examine, examine_path, read
 from ackfsm.verify._columns import ABSENT, assemble, encode
 from ackfsm.verify._kernel import times_after
 from ackfsm.verify._lines import SCHEMA, parse_block
@@ -71,11 +71,14 @@ def fold_of(chunks: Sequence[Chunk], configuration: Any = None, skew: int | None
 def configuration_of(name: str) -> Any:
     if name == "none":
         return None
+    if name == "queues":
+        its = {"q0": SPEC.configure("artemis", {"delivery_mode": "NON_PERSISTENT"}), "q2": configuration_of("prefetch")}
+        return Configurations(configuration_of("window"), its)
     profile, values = SETTINGS[name]
     return SPEC.configure(profile, values)
 
 
-@pytest.mark.parametrize("name", [*SETTINGS, "none"])
+@pytest.mark.parametrize("name", [*SETTINGS, "none", "queues"])
 @settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(data=st.data())
 def test_any_cut_has_the_findings_of_the_whole(name: str, data: st.DataObject) -> None:

@@ -19,4 +19,5 @@ def comparable(findings: Findings) -> dict[str, Any]:
     if explanation is not None:
         explanation = dataclasses.replace(explanation, lives=0, states=0, pairs=None)
     whole = {field.name: getattr(findings, field.name) for field in dataclasses.fields(findings)}
-    return {**whole, "engine": None, "explanation": explanation, "anomalies": dict(findings.anomalies)}
+    parts = [(part.queues, comparable(part.findings)) for part in findings.parts]
+    return {**whole, "engine": None, "explanation": explanation, "anomalies": dict(findings.anomalies), "parts": parts}

@@ -10,7 +10,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-__all__ = ["traffic"]
+__all__ = ["Event", "traffic"]
 
 Event = dict[str, Any]
 
