@@ -15,6 +15,7 @@ from types import MappingProxyType
 from typing import Any, Final, TypedDict
 
 import numpy as np
+import pyarrow as pa
 
 from ackfsm.tables import Specification
 from ackfsm.terms import AckScope, Anomaly, Configuration, Fault
@@ -44,6 +45,7 @@ from ackfsm.verify._summary import (
     Pins,
     Summary,
     hashes_of,
+    hashes_of_transactions,
     intervals,
     merged,
     strange_acts,
@@ -202,13 +204,15 @@ class Fold:
         events = assemble(residues)
         marks, chunk = (np.concatenate(column) for column in zip(*map(_columns, kept), strict=True))
         order = by_time(np.concatenate([each.numbers["t"] for each in residues]))
+        pins = _Pinning(self._pins)
+        _suspects(pins, summaries)
+        if pins.changed:
+            return None, self._repinned(pins)
         again = self._other_clocks(events, summaries)
         if again:
             return None, again
         told_at, (events, by_clock) = events, by_clocks(events, self._clocks)
         marks, chunk = marks[order][by_clock], chunk[order][by_clock]
-        pins = _Pinning(self._pins)
-        _suspects(pins, summaries)
         for ask in (_touched, _entangled, _covering, _opened):
             ask(self, pins, summaries, events, chunk)
         if pins.changed:
@@ -392,6 +396,11 @@ class _Pinning:
         pins = self.pins[place]
         self._set(place, dataclasses.replace(pins, messages=np.union1d(pins.messages, hashes)))
 
+    def transactions(self, place: int, hashes: Hashes) -> None:
+        """Keep the messages of the transactions with these hashes."""
+        pins = self.pins[place]
+        self._set(place, dataclasses.replace(pins, transactions=np.union1d(pins.transactions, hashes)))
+
     def name(self, place: int, column: str, names: Sequence[str]) -> None:
         """Keep the messages of processes or sessions of these names."""
         pins = self.pins[place]
@@ -413,15 +422,37 @@ class _Pinning:
 
 
 def _suspects(pins: _Pinning, summaries: Sequence[Summary]) -> None:
-    """Messages that were left out, or stand for such, of which another chunk tells too."""
-    told = [_told(each) for each in summaries]
-    everything = np.sort(np.concatenate(told))
-    twice = np.unique(everything[1:][everything[1:] == everything[:-1]])
+    """Messages that were left out, or stand for such, of which another chunk tells too; and transactions."""
+    transactions = _repeated([_told_transactions(each) for each in summaries])
+    for each in summaries:
+        its = each.transactions[np.isin(each.transactions, transactions)]
+        if len(its):
+            pins.transactions(each.place, its)
+    twice = _repeated([_told(each) for each in summaries])
     for each in summaries:
         for hashes in (each.messages, each.pinned):
             its = hashes[np.isin(hashes, twice)]
             if len(its):
                 pins.messages(each.place, its)
+
+
+def _repeated(told: Sequence[Hashes]) -> Hashes:
+    """What several of ``told`` have, of which each has everything once."""
+    everything = np.sort(np.concatenate(told))
+    return np.unique(everything[1:][everything[1:] == everything[:-1]])
+
+
+def _told_transactions(summary: Summary) -> Hashes:
+    """Hashes of all transactions of the chunk, each once."""
+    if summary.residue is None:
+        return summary.transactions
+    process, transaction = (summary.residue.rows.named[name] for name in ("process", "transaction"))
+    width = np.int64(len(transaction.dictionary) + 1)
+    inside = np.flatnonzero(transaction.is_valid())
+    codes = np.asarray(process.indices)[inside] * width + np.asarray(transaction.indices.fill_null(0))[inside]
+    its, what = np.divmod(np.unique(codes), width)
+    names = process.dictionary.take(pa.array(its)), transaction.dictionary.take(pa.array(what))
+    return np.union1d(summary.transactions, hashes_of_transactions(*names))
 
 
 def _told(summary: Summary) -> Hashes:

@@ -40,6 +40,7 @@ __all__ = [
     "Residue",
     "Summary",
     "hashes_of",
+    "hashes_of_transactions",
     "intervals",
     "merged",
     "strange_acts",
@@ -102,6 +103,7 @@ class Pins:
     Attributes:
         everything: all rows.
         messages: hashes of ids, ascending.
+        transactions: hashes of transactions, ascending, of all whose messages are kept.
         names: names of processes and of sessions, of all whose messages are kept.
         observations: those that are not plain in this history.
         intervals: times, as :func:`intervals` gives them, in which the messages that lived are kept.
@@ -109,6 +111,7 @@ class Pins:
 
     everything: bool = False
     messages: Hashes = dataclasses.field(default_factory=lambda: _NO_HASHES)
+    transactions: Hashes = dataclasses.field(default_factory=lambda: _NO_HASHES)
     names: Mapping[str, frozenset[str]] = dataclasses.field(
         default_factory=lambda: dict.fromkeys(_BY_PROCESS, frozenset[str]())
     )
@@ -139,6 +142,7 @@ class Summary:
         residue: what was kept; ``None`` of a chunk without events.
         observations, counts: of how many messages nothing was kept, by observation.
         messages: hashes of their ids, ascending.
+        transactions: hashes of those of which messages may have been left out, ascending.
         pinned, pinned_as: hashes of the ids that stand for others, and the observation of each.
         hull: when the others lived: the first and the last moment.
         avoided: the times around which all messages were kept, one row each.
@@ -155,6 +159,7 @@ class Summary:
     observations: Hashes
     counts: Ints
     messages: Hashes
+    transactions: Hashes
     pinned: Hashes
     pinned_as: Hashes
     hull: tuple[int, int] | None
@@ -193,6 +198,11 @@ def hashes_of(names: pa.Array) -> Hashes:
         text = np.frombuffer(data, np.uint8) if data is not None and data.size else np.zeros(0, np.uint8)
         kernel.hash_names(begins, text, hashes)
     return hashes
+
+
+def hashes_of_transactions(process: pa.Array, transaction: pa.Array) -> Hashes:
+    """The same for transactions, which are of one process each."""
+    return hashes_of(pc.binary_join_element_wise(process.cast(pa.string()), transaction.cast(pa.string()), "\0"))
 
 
 def intervals(events: Events, skew: int) -> Ints:
@@ -272,6 +282,7 @@ def _empty(chunk: Chunk) -> Summary:
         observations=_NO_HASHES,
         counts=np.empty(0, np.int64),
         messages=_NO_HASHES,
+        transactions=_NO_HASHES,
         pinned=_NO_HASHES,
         pinned_as=_NO_HASHES,
         hull=None,
@@ -294,6 +305,8 @@ class _Fold:
         order = np.arange(len(self._encoded))[by_t][by_clock]
         self._order: Ints = order
         self._strange = self._strangers()
+        self._clean, self._of_transactions = self._clean_transactions()
+        self._inside = np.full((self._events.count_of("message"), 2), NONE, np.int32)
 
     def summary(self, is_plain: Callable[[int, Events, Ints], bool], estimated: int | None) -> Summary:
         events, count = self._events, self._events.count_of("message")
@@ -312,6 +325,7 @@ class _Fold:
         while found:
             kernel.mark_rows(events.message, plain, marks)
             found = kernel.mark_acts(*columns, self._strange[1], plain, marks)
+        self._mark_transactions(plain, marks)
         kernel.mark_neighbours(
             events.process, events.session, events.count_of("process"), events.count_of("session"), marks
         )
@@ -328,6 +342,7 @@ class _Fold:
             observations=observations,
             counts=counts,
             messages=np.sort(hashes[left]),
+            transactions=np.sort(self._of_transactions[self._clean]),
             pinned=hashes[stand],
             pinned_as=seen[stand],
             hull=(int(span[left, 0].min()), int(span[left, 1].max())) if left.any() else None,
@@ -345,7 +360,10 @@ class _Fold:
         where, span = np.full((count, 6), NONE, np.int32), np.tile(_NO_SPAN, (count, 1))
         continued, times = np.zeros(1 << 12, np.uint64), np.zeros(1 << 12, np.int64)
         columns = (getattr(events, name) for name in _FOLLOWED)
-        kernel.follow_messages(*columns, after, *self._strange, seen, odd, where, span, continued, times)
+        clean, inside = self._clean, self._inside
+        kernel.follow_messages(*columns, after, *self._strange, clean, seen, odd, where, span, inside, continued, times)
+        if len(clean):
+            odd[(odd == 0) & ((inside >= 0) & ~clean[inside]).any(axis=1)] = 1
         used = continued != 0
         return seen, where, span, odd, dict(zip(continued[used].tolist(), times[used].tolist(), strict=True))
 
@@ -359,6 +377,19 @@ class _Fold:
             for column in _BY_PROCESS
         }
         return found["process"], found["session"] | strange_acts(events)
+
+    def _clean_transactions(self) -> tuple[Mask, Hashes]:
+        """Which transactions are clean, and the hash of each."""
+        events = self._events
+        clean = np.ones(events.count_of("transaction"), bool)
+        if not len(clean):
+            return clean, _NO_HASHES
+        of = np.full(len(clean), NONE, np.int32)
+        columns = (events.event, events.process, events.session, events.message, events.transaction, events.errs)
+        kernel.follow_transactions(*columns, events.count_of("session"), clean, of)
+        processes = events.names["process"].take(pa.array(of))
+        hashes = hashes_of_transactions(processes, events.names["transaction"])
+        return clean & ~np.isin(hashes, self._pins.transactions), hashes
 
     def _candidates(self, hashes: Hashes, where: Ints, span: Ints, odd: Any, avoided: Ints) -> Any:
         """Which messages may be left out: 1, else 0."""
@@ -402,9 +433,13 @@ class _Fold:
         plain[chosen[may_go_on[inverse] & late]] = 0
 
     def _rows(self, message: int, where: Ints) -> Ints:
-        """The rows that tell of a message."""
-        acts = where[message, 4:]
-        return np.union1d(np.flatnonzero(self._events.message == message), acts[acts >= 0])
+        """The rows that tell of a message: its own, acknowledgements of its session, and its transactions' own."""
+        events, acts = self._events, where[message, 4:]
+        transactions = self._inside[message][self._inside[message] >= 0]
+        told = events.message == message
+        if len(transactions):
+            told |= (events.message == ABSENT) & np.isin(events.transaction, transactions)
+        return np.union1d(np.flatnonzero(told), acts[acts >= 0])
 
     def _opened(self, plain: Any, where: Ints) -> Mapping[str, Ints]:
         """How many sends and deliveries were open where that is bounded; what is still open is kept.
@@ -440,7 +475,12 @@ class _Fold:
         return np.asarray(steps[~over[steps[:, 0]]])
 
     def _bounded(self, plain: Any, seen: Hashes, where: Ints, odd: Any) -> None:
-        """Keep what was overtaken and what overtook it, and of each lane the first and the last message."""
+        """Keep what was overtaken and what overtook it, and of each lane the first and the last message.
+
+        With a message that is kept for its own sake all others of its transactions are: that one took effect only in
+        part is seen by all its members.  Of the other transactions of those their own lines are enough: these members
+        all came, and nothing of these transactions is in doubt.
+        """
         events = self._events
         columns = (events.process, events.session, events.queue)
         more = (events.message, events.delivery_mode, events.redelivered)
@@ -448,12 +488,32 @@ class _Fold:
         while not kernel.mark_order(events.event, *columns, *more, odd, where, ordered, np.zeros(size, np.uint64)):
             ordered, size = plain.copy(), 8 * size
         plain[:], size = ordered, _LANES
+        self._complete(plain)
         while True:
             first, last = (np.full(size, NONE, np.int64) for _ in range(2))
             table = np.zeros(size, np.uint64)
             if kernel.mark_bounds(*columns, events.delivery_mode, where, seen, plain, first, last, table):
                 return
             size *= 8
+
+    def _complete(self, plain: Any) -> None:
+        """Keep the messages of transactions that have one that is kept."""
+        if len(self._clean):
+            whole = self._with_members(plain == 0)
+            plain[whole[self._inside].any(axis=1)] = 0
+
+    def _with_members(self, messages: Mask) -> Mask:
+        """Which transactions have some of ``messages``; the entry that :data:`NONE` indexes says no."""
+        found = np.zeros(len(self._clean) + 1, bool)
+        found[self._inside[messages]] = True
+        found[NONE] = False
+        return found
+
+    def _mark_transactions(self, plain: Any, marks: Any) -> None:
+        if len(self._clean):
+            events, needed = self._events, self._with_members(plain != 1)
+            columns = (events.event, events.session, events.message, events.transaction)
+            kernel.mark_transactions(*columns, self._clean, needed, events.count_of("session"), marks)
 
     def _residue(self, marks: Any) -> Residue:
         in_lines = np.empty(len(marks), np.uint8)
@@ -477,7 +537,8 @@ class _Fold:
         if estimated == 0 or not left.any():
             return {}
         events = self._events
-        rows = np.flatnonzero((events.message != ABSENT) & left[events.message])
+        of_left = (events.message != ABSENT) & left[events.message]
+        rows = np.flatnonzero(of_left | (events.event == event_code(Event.COMMIT)))
         columns = [field.name for field in dataclasses.fields(events) if field.name != "names"]
         return demands_of(
             dataclasses.replace(events, **{name: getattr(events, name)[rows] for name in columns}), estimated

@@ -36,6 +36,8 @@ SETTINGS: dict[str, tuple[str, dict[str, Any]]] = {
     "window": ("solace", {"publish_window": 3, "send_mode": "asynchronous"}),
     "prefetch": ("jms", {"ack_mode": "CLIENT_ACKNOWLEDGE", "prefetch": 2}),
     "client": ("jms", {"ack_mode": "CLIENT_ACKNOWLEDGE"}),
+    "transacted": ("jms", {"ack_mode": "SESSION_TRANSACTED"}),
+    "transacted prefetch": ("jms", {"ack_mode": "SESSION_TRANSACTED", "prefetch": 3}),
 }
 
 
@@ -79,7 +81,7 @@ def configuration_of(name: str) -> Any:
 @settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(data=st.data())
 def test_any_cut_has_the_findings_of_the_whole(name: str, data: st.DataObject) -> None:
-    events = _within_the_fold(data.draw(st.one_of(traffic(), traffic(), histories(), shuffled())))
+    events = _within_the_fold(data.draw(st.one_of(traffic(), traffic(transacted=True), histories(), shuffled())))
     if not events:
         return
     cuts = sorted(data.draw(st.sets(st.integers(1, max(1, len(events) - 1)), max_size=5)))
@@ -139,6 +141,65 @@ def test_of_ordinary_messages_few_rows_are_kept_and_a_late_duplicate_is_found() 
     assert found.anomalies[Anomaly.UNFLAGGED_DUPLICATE].examples == ("m100",)
     assert found.messages == 2_000
     assert fold.count == 5, "only the chunk that had left the message out is folded again"
+
+
+def _transacted(messages: int, *, sent_at_once: int = 4, taken_at_once: int = 3) -> list[Event]:
+    """A producer and a consumer with transactions of several messages, of which each ends before the next begins."""
+    events: list[Event] = []
+    for kind, process, at_once, after in (("t", "p", sent_at_once, 0), ("u", "c", taken_at_once, 100)):
+        for first in range(0, messages, at_once):
+            of = {"process": process, "transaction": f"{kind}{first // at_once}"}
+            members = range(first, min(first + at_once, messages))
+            t = members[0] * 10 + after
+            events.append({"t": t, "event": "begin", **of})
+            for number in members:
+                fields = {"t": number * 10 + after + 1, "message": f"m{number}", "queue": "q", **of}
+                if kind == "t":
+                    events.append({"event": "send", **fields})
+                else:
+                    events.append({"event": "delivered", "redelivered": False, **fields})
+                    events.append({**fields, "event": "processed", "t": number * 10 + after + 2})
+            t = members[-1] * 10 + after
+            events += [{"t": t + 3, "event": "commit", **of}, {"t": t + 4, "event": "committed", **of}]
+    return [*sorted(events, key=lambda event: int(event["t"])), ENDED]
+
+
+def _kept(fold: Fold, chunks: int) -> int:
+    return sum(len(each.residue.marks) for each in fold.folded(range(chunks)) if each.residue)
+
+
+@pytest.mark.parametrize("name", ["jms", "transacted", "none"])
+def test_of_ordinary_transactions_few_rows_are_kept_and_a_torn_one_is_found(name: str) -> None:
+    events = _transacted(1_200)
+    found, fold = folded(events, [1_500, 3_000], configuration_of(name), 0)
+    assert comparable(found) == comparable(whole(events, configuration_of(name), 0))
+    assert fold.left > 1_120
+    assert fold.count == 3, "what goes on in another chunk is seen by the chunk alone"
+    assert _kept(fold, 3) < len(events) / 8
+    lost = [each for each in events if each.get("message") != "m601" or each["event"] == "send"]
+    found, fold = folded(lost, [1_500, 3_000], configuration_of(name), 0)
+    assert found.anomalies[Anomaly.TORN_TRANSACTION].examples == ("t150",)
+    assert comparable(found) == comparable(whole(lost, configuration_of(name), 0))
+    assert fold.left > 1_110
+
+
+@pytest.mark.parametrize(
+    ("more", "found"),
+    [
+        ({"process": "p", "event": "send", "message": "another", "queue": "q", "transaction": "t50"}, "torn"),
+        ({"process": "p", "event": "rolled_back", "transaction": "t50"}, "kept"),
+        ({"process": "c", "event": "rolled_back", "transaction": "t50"}, "left"),
+    ],
+)
+def test_a_transaction_of_which_another_chunk_tells_is_kept(more: Event, found: str) -> None:
+    """The last is one of another process that has the same name."""
+    events = _transacted(400)
+    later = [*events[:-1], {"t": 10**5, **more}, ENDED]
+    its, fold = folded(later, [len(events) - 10], configuration_of("jms"), 0)
+    _, without = folded(events, [len(events) - 10], configuration_of("jms"), 0)
+    assert comparable(its) == comparable(whole(later, configuration_of("jms"), 0))
+    assert its.anomalies[Anomaly.TORN_TRANSACTION].found == (found == "torn")
+    assert (fold.left < without.left) == (found != "left")
 
 
 def _life(number: int, sent: int, delivered: int, confirmed: int | None = None) -> list[Event]:
