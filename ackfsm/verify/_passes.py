@@ -217,7 +217,7 @@ class Fold:
             ask(self, pins, summaries, events, chunk)
         if pins.changed:
             return None, self._repinned(pins)
-        history = self._history(told_at, told)
+        history = self._history(told_at, told, summaries)
         whole = _Whole(self._examined(dataclasses.replace(history, events=events)), history, marks, chunk)
         self._unlike(pins, summaries, whole)
         return whole, self._repinned(pins)
@@ -245,8 +245,10 @@ class Fold:
         self._with_demands = True
         return everything if self._clocks.offsets else set()
 
-    def _history(self, events: Events, told: Sequence[Chunk]) -> History:
-        refuse_impossible([victim for each in told for victim in each.victims], events)
+    def _history(self, events: Events, told: Sequence[Chunk], summaries: Sequence[Summary]) -> History:
+        victims = [victim for each in told for victim in each.victims]
+        queues = {name for each in summaries for name in each.queues.to_pylist()} if victims else set[str]()
+        refuse_impossible(victims, events, queues)
         unreadable = [error for each in told for error in each.unreadable]
         return History(
             path=self._path,

@@ -26,7 +26,7 @@ from ackfsm.verify._format import VOCABULARY, Event, event_code
 from ackfsm.verify._joins import NONE
 from ackfsm.verify._lines import ParseError
 from ackfsm.verify._rest import Remark
-from ackfsm.verify._victims import NamedVictim
+from ackfsm.verify._victims import TOLD, NamedVictim, outages_of, told_faults
 
 __all__ = [
     "CUMULATIVE",
@@ -151,6 +151,7 @@ class Summary:
         rises: for sends (:data:`WINDOW`) and deliveries (:data:`PREFETCH`), where they are bounded, the code of a
             session in the names of the residue, a time, and how many were open then, where they rose; one row each.
         demands: what the others demand of the clocks.
+        queues: all that are named by lines, but for those of faults.
     """
 
     chunk: Chunk
@@ -167,6 +168,7 @@ class Summary:
     uncovered: Mapping[Event, Ints]
     rises: Mapping[str, Ints]
     demands: Demands
+    queues: pa.Array
 
     @property
     def place(self) -> int:
@@ -208,20 +210,17 @@ def hashes_of_transactions(process: pa.Array, transaction: pa.Array) -> Hashes:
 def intervals(events: Events, skew: int) -> Ints:
     """The times in which a message cannot have lived without its life being of more than itself, one row each.
 
-    What certainly befell somebody counts as long as it may have; a session that was given back, at its moment.
+    What certainly befell somebody counts as long as it may have, and for everybody, whomever it names; a session that
+    was given back, at its moment.
     """
     found = []
     for row in events.places(*GIVING_BACK).tolist():
         t, broken = int(events.t[row]), events.errs[row] == 1
         found.append((t - EFFECT - skew, t + skew) if broken else (t, t))
-    repairs = events.places(Event.RECOVERED)
-    own = [VOCABULARY["fault"].index(fault) for fault in OF_MESSAGES]
-    for row in events.places(Event.FAULT).tolist():
-        if events.fault[row] in own:
-            continue
-        its = repairs[(repairs > row) & (events.fault[repairs] == events.fault[row])]
-        t = int(events.t[row])
-        found.append((t, max(t + EFFECT, int(events.t[its[0]]) if len(its) else t) + skew))
+    for fault, repair in outages_of(told_faults(events, events.places(*TOLD))):
+        if fault.fault not in OF_MESSAGES:
+            t = int(events.t[fault.moment[0]])
+            found.append((t, max(t + EFFECT, int(events.t[repair.moment[0]]) if repair else t) + skew))
     return np.array(sorted(set(found)), np.int64).reshape(-1, 2)
 
 
@@ -290,6 +289,7 @@ def _empty(chunk: Chunk) -> Summary:
         uncovered={},
         rises={},
         demands={},
+        queues=pa.array([], pa.string()),
     )
 
 
@@ -350,6 +350,7 @@ class _Fold:
             uncovered=uncovered,
             rises=rises,
             demands=self._demands(left, estimated),
+            queues=self._queues(),
         )
 
     def _followed(self, count: int) -> tuple[Any, ...]:
@@ -532,6 +533,12 @@ class _Fold:
             kept = pa.DictionaryArray.from_arrays(indices, column.dictionary)
             named[name] = kept.cast(pa.string()).dictionary_encode() if name in {"message", "transaction"} else kept
         return Residue(rows=Encoded(numbers, named), marks=in_lines[rows])
+
+    def _queues(self) -> pa.Array:
+        events, count = self._events, self._events.count_of("queue") + 1
+        of_faults = np.bincount(events.queue[events.places(*TOLD)] + 1, minlength=count)
+        others = np.bincount(events.queue + 1, minlength=count) > of_faults
+        return events.names["queue"].take(pa.array(np.flatnonzero(others[1:])))
 
     def _demands(self, left: Mask, estimated: int | None) -> Demands:
         if estimated == 0 or not left.any():

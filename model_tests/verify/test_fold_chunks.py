@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import json
 from collections.abc import Sequence
@@ -23,6 +24,7 @@ from ackfsm.verify._kernel import times_after
 from ackfsm.verify._lines import SCHEMA, parse_block
 from ackfsm.verify._passes import Asked, Fold, Folder
 from ackfsm.verify._summary import Chunk, merged
+from ackfsm.verify._victims import NamedVictim
 from model_tests.support.verify.comparable import comparable
 from model_tests.support.verify.large_history import Planted, write_parquet
 from model_tests.support.verify.random_histories import Event, histories, shuffled
@@ -93,15 +95,13 @@ def test_any_cut_has_the_findings_of_the_whole(name: str, data: st.DataObject) -
 
 
 def _within_the_fold(events: Sequence[Event]) -> list[Event]:
-    """Without ranges of outcomes and acknowledgements that time out, and with faults that hit nobody by name."""
+    """Without ranges of outcomes and acknowledgements that time out."""
     found = []
     for event in events:
         match event["event"]:
             case "confirmed":
                 found.append({key: value for key, value in event.items() if key != "scope"})
-            case "fault" | "recovered" if event["fault"] != "acknowledge_timeout":
-                found.append({**{key: event[key] for key in ("t", "event", "fault")}, "process": "nemesis"})
-            case "fault" | "recovered":
+            case "fault" | "recovered" if event["fault"] == "acknowledge_timeout":
                 pass
             case _:
                 found.append(event)
@@ -393,8 +393,7 @@ def _written(lines: Sequence[str], form: str, folder: Path) -> Path:
     "more",
     [
         {"event": "confirmed", "message": "m7", "scope": "up_to"},
-        {"event": "fault", "fault": "consumer_crash"},
-        {"event": "recovered", "fault": "broker_kill", "queue": "q", "process": "nemesis"},
+        {"event": "fault", "fault": "acknowledge_timeout"},
     ],
 )
 def test_a_history_that_tells_more_than_the_fold_knows_is_kept_whole(
@@ -404,6 +403,75 @@ def test_a_history_that_tells_more_than_the_fold_knows_is_kept_whole(
     path = _written([*LINES, json.dumps({"t": 3_000, "process": "c", **more})], "jsonl", tmp_path)
     found = examine_path(path, SPEC, lambda _: None, folded_from=0)
     assert found == examine(read(path), SPEC, None)
+
+
+VICTIMS = {
+    "itself": {"process": "c", "fault": "consumer_crash"},
+    "a session": {"process": "nemesis", "session": "c", "fault": "consumer_link_loss"},
+    "a queue": {"process": "nemesis", "queue": "q", "fault": "broker_kill"},
+}
+
+
+@pytest.mark.parametrize("named", VICTIMS)
+@pytest.mark.parametrize("form", ["jsonl", "parquet"])
+def test_a_fault_that_names_its_victim_is_folded(
+    named: str, form: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The repair of another one does not end it; what came again before its own did is explained by it."""
+    monkeypatch.setattr(_chunks, "LINES_AT_ONCE", 20_000)
+    monkeypatch.setattr(_chunks, "ROWS_AT_ONCE", 300)
+    of, other, second = VICTIMS[named], {"process": "another", "fault": VICTIMS[named]["fault"]}, 10**9
+    events: list[Event] = [{**event, "t": event["t"] * second // 20} for event in _ordinary(400)]
+    again = {"process": "c", "message": "m120", "queue": "q", "redelivered": True}
+    events += [
+        {"t": 60 * second, "event": "fault", **of},
+        {"t": 61 * second, "event": "recovered", **other},
+        {"t": 65 * second, "event": "delivered", **again},
+        {"t": 66 * second, "event": "recovered", **of},
+        {"t": 201 * second, "process": "c", "event": "drained"},
+    ]
+    lines = [LINES[0], *map(json.dumps, sorted(events, key=lambda event: int(event["t"])))]
+    path = _written(lines, form, tmp_path)
+    configuration, chunks = SPEC.configure("jms"), _chunks.chunks_of(path)
+    assert chunks is not None
+    fold = Fold(path, len(chunks), Folder(chunks.load, Asked(specification=SPEC, configuration=configuration)), map)
+    found = fold.findings()
+    assert comparable(found) == comparable(examine(read(path), SPEC, configuration))
+    assert len(chunks) > 3
+    assert fold.left > 340
+
+
+@pytest.mark.parametrize(
+    "victim",
+    [
+        {"fault": "broker_kill", "queue": "p"},
+        {"fault": "broker_kill", "session": "c"},
+        {"fault": "consumer_crash", "session": "d"},
+        {"fault": "consumer_crash", "session": "c", "process": "p"},
+    ],
+)
+def test_a_victim_that_cannot_be_one_is_refused_in_the_same_sentence(
+    victim: Event, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_chunks, "LINES_AT_ONCE", 20_000)
+    lines = [*LINES, json.dumps({"t": 3_000, "process": "nemesis", "event": "fault", **victim})]
+    path = _written(lines, "jsonl", tmp_path)
+    with pytest.raises(InputError) as once:
+        read(path)
+    with pytest.raises(InputError) as folded_:
+        examine_path(path, SPEC, lambda _: None, folded_from=0)
+    assert str(folded_.value) == str(once.value)
+
+
+def test_a_queue_that_only_lines_name_that_were_left_out_may_be_a_victim() -> None:
+    events = _transacted(400)
+    for event in events:
+        if event.get("transaction") == "t50" and event["event"] == "commit":
+            event["queue"] = "seldom"
+    chunks = chunks_of(events, [600])
+    victim = NamedVictim("h", 7, "nemesis", "broker_kill", None, "seldom")
+    found = fold_of([chunks[0], dataclasses.replace(chunks[1], victims=(victim,))]).findings()
+    assert found.messages == 400
 
 
 @pytest.mark.parametrize("text", ["", "\n\n", "{}\n"])

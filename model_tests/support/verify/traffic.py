@@ -52,7 +52,7 @@ DISTURBED_TRANSACTIONS = (
     "answered late",
     "with a message",
 )
-AROUND = ("fault", "close", "broken", "recover", "drained", "silent", "rollback")
+AROUND = ("fault", "fault of one", "fault of a queue", "close", "broken", "recover", "drained", "silent", "rollback")
 FAULTS = ("broker_crash", "consumer_crash", "producer_crash", "consumer_link_loss")
 
 _SETTINGS = st.fixed_dictionaries(
@@ -228,11 +228,27 @@ class _Traffic:
             event = "ack_in_doubt" if what == "in doubt" else "acknowledged"
             self.write(at + 0.3, to, event, scope=scope, message=other)
 
+    def befalls(self, at: float, event: str, victim: str, fault: str) -> None:
+        """A line of a fault, or of its repair, by its victim or by somebody who names that."""
+        if self.settings["named"]:
+            self.write(at, victim, event, fault=fault)
+        else:
+            self.write(at, "nemesis", event, fault=fault, session=victim)
+
     def around(self, at: float, what: str, which: int) -> None:
         if what == "fault":
             self.write(at, "nemesis", "fault", fault=FAULTS[which])
             if which % 2:
                 self.write(at + 2, "nemesis", "recovered", fault=FAULTS[which])
+        elif what == "fault of one":
+            victims = ("c0", "c1", "p0", "c0")
+            fault = ("consumer_link_loss", "consumer_crash", "producer_crash", "consumer_link_loss")[which]
+            self.befalls(at, "fault", victims[which], fault)
+            self.befalls(at + 1, "recovered", victims[which - 1], fault)
+            self.befalls(at + 2 + 9 * (which % 2), "recovered", victims[which], fault)
+        elif what == "fault of a queue":
+            self.write(at, "nemesis", "fault", fault=FAULTS[which], queue=f"q{which % 2}")
+            self.write(at + 2, "nemesis", "recovered", fault=FAULTS[which], queue=(None, None, "q0", "q1")[which])
         elif what == "drained":
             self.write(at, "nemesis", "drained", queue=(None, "q0", "q1", "q2")[which])
         elif what == "silent":
