@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from ackfsm.terms import Fault, InputError
+from ackfsm.terms import AckScope, InputError
 from ackfsm.verify import _kernel as kernel
 from ackfsm.verify._arrays import Ints, Mask
 from ackfsm.verify._columns import ABSENT, Encoded, concatenated, encode
@@ -178,10 +178,11 @@ def chunk_of(place: int, first_line: int | None, told: Iterable[Told], file: str
 
 
 def _goes_beyond(events: Encoded) -> bool:
-    """Whether lines are of other kinds than the fold knows: other events, ranges of outcomes, calls that timed out."""
-    event, fault = events.numbers["event"], events.numbers["fault"]
-    scoped = (events.numbers["scope"] >= 0) & ~np.isin(event, [event_code(each) for each in _SCOPED])
-    return bool(scoped.any() or (fault >= len(Fault)).any() or not np.isin(event, _FOLDED).all())
+    """Whether lines are of other kinds than the fold knows: other events, or a scope where there is none."""
+    event, scope = events.numbers["event"], events.numbers["scope"]
+    scoped = (scope >= 0) & ~np.isin(event, [event_code(each) for each in _SCOPED])
+    scoped &= (event != event_code(Event.CONFIRMED)) | (scope == VOCABULARY["scope"].index(AckScope.SESSION))
+    return bool(scoped.any() or not np.isin(event, _FOLDED).all())
 
 
 def _names_victims(events: Encoded) -> bool:

@@ -70,13 +70,11 @@ class Examined:
 
     Attributes:
         findings: what was counted.
-        events: the events in the order in which they were taken.
         anomalies: of every anomaly of messages those that have it, by code.
         conformance: what was decided of each message; ``None`` where none was held to the model.
     """
 
     findings: Findings
-    events: Events
     anomalies: Mapping[Anomaly, Ints]
     conformance: Conformance | None
 
@@ -187,7 +185,7 @@ def examined(  # noqa: PLR0913 - what is examined, and how
     of_messages: dict[Anomaly, Ints] = {
         name: count.codes for name, count in anomalies.items() if name is not Anomaly.TORN_TRANSACTION
     }
-    return Examined(findings, events, MappingProxyType(of_messages), decided)
+    return Examined(findings, MappingProxyType(of_messages), decided)
 
 
 def with_stuck(findings: Findings, history: History, specification: Specification) -> Findings:

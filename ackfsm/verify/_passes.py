@@ -48,6 +48,7 @@ from ackfsm.verify._summary import (
     hashes_of_transactions,
     intervals,
     merged,
+    of_unnamed,
     strange_acts,
     summary_of,
 )
@@ -110,16 +111,17 @@ class _How(TypedDict):
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
 class _Whole:
-    """What was kept of all chunks: examined, and as the history tells it; of each row its mark and its chunk."""
+    """What was kept of all chunks: examined, and as the history tells it; of each row its mark and its chunk.
+
+    Attributes:
+        events: in the order of clocks put right, and not spelled out, as ``marks`` and ``chunk`` have them.
+    """
 
     examined: Examined
     history: History
+    events: Events
     marks: Ints
     chunk: Ints
-
-    @property
-    def events(self) -> Events:
-        return self.examined.events
 
 
 class Folder:
@@ -213,12 +215,12 @@ class Fold:
             return None, again
         told_at, (events, by_clock) = events, by_clocks(events, self._clocks)
         marks, chunk = marks[order][by_clock], chunk[order][by_clock]
-        for ask in (_touched, _entangled, _covering, _opened):
+        for ask in (_touched, _entangled, _covering, _unnamed, _opened):
             ask(self, pins, summaries, events, chunk)
         if pins.changed:
             return None, self._repinned(pins)
         history = self._history(told_at, told, summaries)
-        whole = _Whole(self._examined(dataclasses.replace(history, events=events)), history, marks, chunk)
+        whole = _Whole(self._examined(dataclasses.replace(history, events=events)), history, events, marks, chunk)
         self._unlike(pins, summaries, whole)
         return whole, self._repinned(pins)
 
@@ -511,6 +513,15 @@ def _covering(_: Fold, pins: _Pinning, summaries: Sequence[Summary], events: Eve
             found |= acted.intersection(own[codes].tolist())
         if found:
             pins.name(each.place, "session", sorted(found.intersection(own.tolist())))
+
+
+def _unnamed(_: Fold, pins: _Pinning, summaries: Sequence[Summary], events: Events, __: Ints) -> None:
+    """Processes and sessions of which a line of another chunk may be, though it names none of what was left out."""
+    for column, found in of_unnamed(events).items():
+        names = set(events.names[column].take(pa.array(np.flatnonzero(found))).to_pylist())
+        for each in summaries if names else ():
+            if each.hull is not None:
+                pins.name(each.place, column, sorted(names.intersection(each.names(column))))
 
 
 def _opened(fold: Fold, pins: _Pinning, summaries: Sequence[Summary], events: Events, chunk: Ints) -> None:

@@ -22,7 +22,7 @@ from ackfsm.verify._arrays import Ints, Mask
 from ackfsm.verify._circumstances import EFFECT, GIVING_BACK, OF_MESSAGES
 from ackfsm.verify._clocks import Clocks, Demands, by_clocks, demands_of
 from ackfsm.verify._columns import ABSENT, Encoded, Events, assemble, by_time
-from ackfsm.verify._format import VOCABULARY, Event, event_code
+from ackfsm.verify._format import ACKNOWLEDGE_TIMEOUT, TELLERS, VOCABULARY, Event, event_code
 from ackfsm.verify._joins import NONE
 from ackfsm.verify._lines import ParseError
 from ackfsm.verify._rest import Remark
@@ -43,6 +43,7 @@ __all__ = [
     "hashes_of_transactions",
     "intervals",
     "merged",
+    "of_unnamed",
     "strange_acts",
     "summary_of",
 ]
@@ -59,6 +60,7 @@ _NO_SPAN: Final = np.array([kernel.NEVER, -kernel.NEVER], np.int64)
 WINDOW: Final = "window"
 PREFETCH: Final = "prefetch"
 
+SENDS: Final = (Event.SEND, Event.RESEND)
 CUMULATIVE: Final = (Event.ACKNOWLEDGE, Event.ACKNOWLEDGED, Event.ACK_IN_DOUBT)
 
 
@@ -238,6 +240,26 @@ def strange_acts(events: Events) -> Mask:
     return found
 
 
+def of_unnamed(events: Events) -> Mapping[str, Mask]:
+    """For each process and each session whether a line is of sends or calls there that it does not name.
+
+    A range of outcomes is of sends in the session in which its message was sent, and the time-out of an acknowledgement
+    is of the last call in its session, or of its process.
+    """
+    found = {column: np.zeros(events.count_of(column), bool) for column in _BY_PROCESS}
+    confirmed, sends, faults = (events.places(*kinds) for kinds in ((Event.CONFIRMED,), SENDS, (Event.FAULT,)))
+    ranges = confirmed[events.scope[confirmed] == VOCABULARY["scope"].index(AckScope.UP_TO)]
+    if len(ranges):
+        found["session"][events.session[sends[np.isin(events.message[sends], events.message[ranges])]]] = True
+    timed_out = faults[events.fault[faults] == VOCABULARY["fault"].index(ACKNOWLEDGE_TIMEOUT)]
+    if len(timed_out):
+        found["process"][events.process[timed_out]] = True
+        found["process"][np.isin(events.names["process"].to_pylist(), TELLERS)] = False
+        found["session"][events.session[timed_out]] = True
+        found["session"][events.session[found["process"][events.process]]] = True
+    return found
+
+
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Folding:
     """How a chunk is folded, as far as the other chunks decide that.
@@ -370,14 +392,15 @@ class _Fold:
 
     def _strangers(self) -> tuple[Mask, Mask]:
         """The processes and sessions whose messages are kept."""
-        events = self._events
+        events, unnamed = self._events, of_unnamed(self._events)
         found = {
             column: np.isin(events.names[column].to_pylist(), list(self._pins.names[column]))
             if self._pins.names[column]
             else np.zeros(events.count_of(column), bool)
             for column in _BY_PROCESS
         }
-        return found["process"], found["session"] | strange_acts(events)
+        strange = {column: found[column] | unnamed[column] for column in _BY_PROCESS}
+        return strange["process"], strange["session"] | strange_acts(events)
 
     def _clean_transactions(self) -> tuple[Mask, Hashes]:
         """Which transactions are clean, and the hash of each."""

@@ -346,8 +346,8 @@ _FOLD = (
         "chunks-of-the-same-time",
         "two parts of a history that tell of the same time are taken as if one came after the other",
         "verify/_passes.py",
-        "for ask in (_touched, _entangled, _covering, _opened):",
-        "for ask in (_touched, _covering, _opened):",
+        "for ask in (_touched, _entangled, _covering, _unnamed, _opened):",
+        "for ask in (_touched, _covering, _unnamed, _opened):",
         noticed_by=_CHUNKS,
     ),
     Defect(
@@ -389,6 +389,22 @@ _FOLD = (
         "            clean[its] &= seen[session[row]]\n",
         "",
         noticed_by=_TRANSACTIONS,
+    ),
+    Defect(
+        "a-range-of-another-chunk",
+        "a message that a range of outcomes in a later chunk confirms counts as one without outcome",
+        "verify/_passes.py",
+        "for ask in (_touched, _entangled, _covering, _unnamed, _opened):",
+        "for ask in (_touched, _entangled, _covering, _opened):",
+        noticed_by="verify/fold_chunks::test_what_a_line_of_another_chunk_is_of_without_naming_it_is_kept",
+    ),
+    Defect(
+        "a-queue-that-was-left-out",
+        "a fault is refused, as no line that was kept names its queue",
+        "verify/_passes.py",
+        "refuse_impossible(victims, events, queues)",
+        "refuse_impossible(victims, events)",
+        noticed_by="verify/fold_chunks::test_a_queue_that_only_lines_name_that_were_left_out_may_be_a_victim",
     ),
     Defect(
         "a-transaction-in-two-chunks",

@@ -83,29 +83,13 @@ def configuration_of(name: str) -> Any:
 @settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(data=st.data())
 def test_any_cut_has_the_findings_of_the_whole(name: str, data: st.DataObject) -> None:
-    events = _within_the_fold(data.draw(st.one_of(traffic(), traffic(transacted=True), histories(), shuffled())))
-    if not events:
-        return
+    events = data.draw(st.one_of(traffic(), traffic(transacted=True), histories(), shuffled()))
     cuts = sorted(data.draw(st.sets(st.integers(1, max(1, len(events) - 1)), max_size=5)))
     skew = data.draw(st.sampled_from([0, None, 5]))
     configuration = configuration_of(name)
     found, fold = folded(events, [cut for cut in cuts if cut < len(events)], configuration, skew)
     note(f"{fold.count} folds of {len(cuts) + 1} chunks")
     assert comparable(found) == comparable(whole(events, configuration, skew))
-
-
-def _within_the_fold(events: Sequence[Event]) -> list[Event]:
-    """Without ranges of outcomes and acknowledgements that time out."""
-    found = []
-    for event in events:
-        match event["event"]:
-            case "confirmed":
-                found.append({key: value for key, value in event.items() if key != "scope"})
-            case "fault" | "recovered" if event["fault"] == "acknowledge_timeout":
-                pass
-            case _:
-                found.append(event)
-    return found
 
 
 def test_summaries_merge_in_any_order_and_grouping() -> None:
@@ -314,6 +298,32 @@ def test_a_session_in_which_another_chunk_acknowledges_is_kept() -> None:
     assert acknowledged.left == 0
 
 
+def _beside(events: Sequence[Event]) -> list[Event]:
+    """The same messages by other names once more, with clients of their own."""
+    others = {"p": "other-p", "c": "other-c"}
+    fields = [{**each, "process": others[each["process"]]} for each in events]
+    return [{**each, "message": f"other-{each['message']}"} if "message" in each else each for each in fields]
+
+
+@pytest.mark.parametrize("name", ["jms", "none"])
+@pytest.mark.parametrize(
+    "told",
+    [
+        {"process": "p", "event": "confirmed", "message": "m199", "scope": "up_to"},
+        {"process": "c", "event": "fault", "fault": "acknowledge_timeout"},
+        {"process": "nemesis", "event": "fault", "fault": "acknowledge_timeout", "session": "c"},
+    ],
+)
+def test_what_a_line_of_another_chunk_is_of_without_naming_it_is_kept(told: Event, name: str) -> None:
+    events = _ordinary(200)
+    unconfirmed = [each for each in events if each["event"] != "confirmed" or int(each["message"][1:]) % 7]
+    its = sorted([*unconfirmed, *_beside(events)], key=lambda event: int(event["t"]))
+    later = [*its, {"t": 10**5, **told}, ENDED]
+    found, fold = folded(later, [600, 1_200], configuration_of(name), 0)
+    assert comparable(found) == comparable(whole(later, configuration_of(name), 0))
+    assert 140 < fold.left <= 200
+
+
 @pytest.mark.parametrize("cuts", [[], [700]])
 def test_the_rows_beside_those_that_are_kept_are_known(cuts: list[int]) -> None:
     """What comes next in its process says when a call took effect; so for every row that is kept it is the same."""
@@ -392,8 +402,8 @@ def _written(lines: Sequence[str], form: str, folder: Path) -> Path:
 @pytest.mark.parametrize(
     "more",
     [
-        {"event": "confirmed", "message": "m7", "scope": "up_to"},
-        {"event": "fault", "fault": "acknowledge_timeout"},
+        {"event": "confirmed", "message": "m7", "scope": "session"},
+        {"event": "waiting", "error": "receive"},
     ],
 )
 def test_a_history_that_tells_more_than_the_fold_knows_is_kept_whole(

@@ -23,6 +23,7 @@ DISTURBED = (
     "late again",
     "unprocessed",
     "unconfirmed",
+    "confirmed up to",
     "resent",
     "overtaken",
     "elsewhere",
@@ -52,7 +53,18 @@ DISTURBED_TRANSACTIONS = (
     "answered late",
     "with a message",
 )
-AROUND = ("fault", "fault of one", "fault of a queue", "close", "broken", "recover", "drained", "silent", "rollback")
+AROUND = (
+    "time-out",
+    "fault",
+    "fault of one",
+    "fault of a queue",
+    "close",
+    "broken",
+    "recover",
+    "drained",
+    "silent",
+    "rollback",
+)
 FAULTS = ("broker_crash", "consumer_crash", "producer_crash", "consumer_link_loss")
 
 _SETTINGS = st.fixed_dictionaries(
@@ -191,7 +203,8 @@ class _Traffic:
             self.write(number + 0.4, producer, "commit", transaction=transaction)
             self.write(number + 0.5, producer, "committed", transaction=transaction)
         elif what != "unconfirmed" and not transaction:
-            self.write(number + 0.3, "p9" if what == "sent by another" else producer, "confirmed", message=message)
+            by, scope = "p9" if what == "sent by another" else producer, "up_to" if what == "confirmed up to" else None
+            self.write(number + 0.3, by, "confirmed", message=message, scope=scope)
         if what == "resent":
             self.write(number + 0.35, producer, "resend", **fields, transaction=transaction)
         if what == "journalled":
@@ -240,6 +253,8 @@ class _Traffic:
             self.write(at, "nemesis", "fault", fault=FAULTS[which])
             if which % 2:
                 self.write(at + 2, "nemesis", "recovered", fault=FAULTS[which])
+        elif what == "time-out":
+            self.befalls(at, "fault", f"c{which % 2}", "acknowledge_timeout")
         elif what == "fault of one":
             victims = ("c0", "c1", "p0", "c0")
             fault = ("consumer_link_loss", "consumer_crash", "producer_crash", "consumer_link_loss")[which]
