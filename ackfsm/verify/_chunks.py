@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from ackfsm.terms import Fault, InputError
+from ackfsm.terms import AckScope, InputError
 from ackfsm.verify import _kernel as kernel
 from ackfsm.verify._arrays import Ints, Mask
 from ackfsm.verify._columns import ABSENT, Encoded, concatenated, encode
@@ -29,7 +29,7 @@ from ackfsm.verify._read import headers_beside
 from ackfsm.verify._rest import Remark, remarks_in
 from ackfsm.verify._source import Form, Source, source_of
 from ackfsm.verify._summary import Chunk
-from ackfsm.verify._victims import NamedVictim, named_victims
+from ackfsm.verify._victims import TOLD, NamedVictim, named_victims
 
 __all__ = ["BYTES_A_LINE", "Chunks", "Told", "chunk_of", "chunks_of", "told_by"]
 
@@ -65,7 +65,6 @@ _FOLDED: Final = tuple(
     )
 )
 _SCOPED: Final = (Event.ACKNOWLEDGE, Event.ACKNOWLEDGED, Event.ACK_IN_DOUBT)
-_FATE: Final = ("nemesis", "broker")
 
 
 class _Kind(Enum):
@@ -174,19 +173,23 @@ def chunk_of(place: int, first_line: int | None, told: Iterable[Told], file: str
         lines=lines,
         remarks=tuple(remarks),
         victims=tuple(victims),
-        beyond=bool(remarks or victims or (events is not None and _goes_beyond(events))),
+        beyond=bool(remarks or (events is not None and _goes_beyond(events))),
     )
 
 
 def _goes_beyond(events: Encoded) -> bool:
-    """Whether lines are of other kinds than the fold knows: other events, ranges of outcomes, faults with a victim."""
-    event, fault = events.numbers["event"], events.numbers["fault"]
-    scoped = (events.numbers["scope"] >= 0) & ~np.isin(event, [event_code(each) for each in _SCOPED])
-    if scoped.any() or (fault >= len(Fault)).any() or not np.isin(event, _FOLDED).all():
-        return True
-    rows = pa.array(np.flatnonzero(np.isin(event, [event_code(Event.FAULT), event_code(Event.RECOVERED)])))
+    """Whether lines are of other kinds than the fold knows: other events, or a scope where there is none."""
+    event, scope = events.numbers["event"], events.numbers["scope"]
+    scoped = (scope >= 0) & ~np.isin(event, [event_code(each) for each in _SCOPED])
+    scoped &= (event != event_code(Event.CONFIRMED)) | (scope == VOCABULARY["scope"].index(AckScope.SESSION))
+    return bool(scoped.any() or not np.isin(event, _FOLDED).all())
+
+
+def _names_victims(events: Encoded) -> bool:
+    """Whether faults or repairs name a session or a queue, which has to be one that another line has."""
+    rows = pa.array(np.flatnonzero(np.isin(events.numbers["event"], [event_code(each) for each in TOLD])))
     process, session, queue = (events.named[name].take(rows).to_pylist() for name in ("process", "session", "queue"))
-    return any(each not in _FATE for each in process) or session != process or any(each is not None for each in queue)
+    return session != process or any(each is not None for each in queue)
 
 
 def chunks_of(path: str | Path) -> Chunks | None:
@@ -328,7 +331,7 @@ def told_by(table: pa.Table, lines: Ints, part: str | None, whole: Callable[[], 
     if not len(table):
         return
     encoded = _encoded(table, lines)
-    if encoded is not None and not _goes_beyond(encoded):
+    if encoded is not None and not _goes_beyond(encoded) and not _names_victims(encoded):
         yield Told(encoded, len(table))
         return
     begin = 0

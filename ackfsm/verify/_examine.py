@@ -118,14 +118,12 @@ class Examined:
 
     Attributes:
         findings: what was counted.
-        events: the events in the order in which they were taken.
         anomalies: of every anomaly of messages those that have it, by code.
         held: what was decided of the messages of each configuration; none where none was held to the model.
         explainers: for each of these what says what was impossible of a message.
     """
 
     findings: Findings
-    events: Events
     anomalies: Mapping[Anomaly, Ints]
     held: Sequence[Conformance]
     explainers: Sequence[Explainer]
@@ -211,7 +209,6 @@ def examined(  # noqa: PLR0913 - what is examined, and how
     findings = [Part(share.queues, each.findings) for share, each in zip(shares, parts, strict=True)]
     return Examined(
         together(findings, configurations) if configurations.of_queues else parts[0].findings,
-        events,
         MappingProxyType(
             {name: np.concatenate([each.anomalies[name] for each in parts]) for name in parts[0].anomalies}
         ),
@@ -294,7 +291,6 @@ def _examined_share(this: _Examination, *, hold: bool, assumed: Collection[Fault
     }
     return Examined(
         findings,
-        events,
         MappingProxyType(of_messages),
         () if decided is None else (decided,),
         () if explainer is None else (explainer,),

@@ -227,7 +227,7 @@ class _After:
         self._state, self._outcome, self._specification = state, outcome, folder.asked.specification
         residues = [each.residue.rows for each in outcome.summaries if each.residue is not None]
         self._rows = concatenated(residues)
-        self._events = outcome.examined.events
+        self._events = outcome.events
         self._latest = max(state.latest, int(self._rows.numbers["t"].max()))
         self._since, self._until = self._latest - horizon, self._latest - delay
         rows = np.flatnonzero((self._events.message != ABSENT) & (self._events.event != ABSENT))

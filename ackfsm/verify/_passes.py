@@ -16,6 +16,7 @@ from types import MappingProxyType
 from typing import Any, Final, TypedDict
 
 import numpy as np
+import pyarrow as pa
 
 from ackfsm.tables import Specification
 from ackfsm.terms import AckScope, Anomaly, Configuration, Fault
@@ -48,8 +49,10 @@ from ackfsm.verify._summary import (
     Pins,
     Summary,
     hashes_of,
+    hashes_of_transactions,
     intervals,
     merged,
+    of_unnamed,
     strange_acts,
     summary_of,
 )
@@ -113,24 +116,26 @@ class _How(TypedDict):
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
 class _Whole:
-    """What was kept of all chunks: examined, and as the history tells it; of each row its mark and its chunk."""
+    """What was kept of all chunks: examined, and as the history tells it; of each row its mark and its chunk.
+
+    Attributes:
+        events: in the order of clocks put right, and not spelled out, as ``marks`` and ``chunk`` have them.
+    """
 
     examined: Examined
     history: History
+    events: Events
     marks: Ints
     chunk: Ints
-
-    @property
-    def events(self) -> Events:
-        return self.examined.events
 
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
 class Outcome:
-    """What a fold came to: what was found, what was examined for it, and the last summary of each chunk."""
+    """What a fold came to: what was found, what was examined for it, of which events, and the last summaries."""
 
     findings: Findings
     examined: Examined
+    events: Events
     summaries: Sequence[Summary]
 
 
@@ -199,7 +204,7 @@ class Fold:
         while True:
             whole, again = self._again(summaries)
             if whole is not None and not again:
-                return Outcome(self._total(whole, summaries), whole.examined, summaries)
+                return Outcome(self._total(whole, summaries), whole.examined, whole.events, summaries)
             others = [each for each in summaries if each.place not in again]
             summaries = merged(others, self.folded(sorted(again)))
 
@@ -227,19 +232,21 @@ class Fold:
         events = assemble(residues)
         marks, chunk = (np.concatenate(column) for column in zip(*map(_columns, kept), strict=True))
         order = by_time(np.concatenate([each.numbers["t"] for each in residues]))
+        pins = _Pinning(self._pins)
+        _suspects(pins, summaries)
+        if pins.changed:
+            return None, self._repinned(pins)
         again = self._other_clocks(events, summaries)
         if again:
             return None, again
         told_at, (events, by_clock) = events, by_clocks(events, self._clocks)
         marks, chunk = marks[order][by_clock], chunk[order][by_clock]
-        pins = _Pinning(self._pins)
-        _suspects(pins, summaries)
-        for ask in (_touched, _entangled, _covering, _opened):
+        for ask in (_touched, _entangled, _covering, _unnamed, _opened):
             ask(self, pins, summaries, events, chunk)
         if pins.changed:
             return None, self._repinned(pins)
-        history = self._history(told_at, told)
-        whole = _Whole(self._examined(dataclasses.replace(history, events=events)), history, marks, chunk)
+        history = self._history(told_at, told, summaries)
+        whole = _Whole(self._examined(dataclasses.replace(history, events=events)), history, events, marks, chunk)
         self._unlike(pins, summaries, whole)
         return whole, self._repinned(pins)
 
@@ -266,8 +273,10 @@ class Fold:
         self._with_demands = True
         return everything if self._clocks.offsets else set()
 
-    def _history(self, events: Events, told: Sequence[Chunk]) -> History:
-        refuse_impossible([victim for each in told for victim in each.victims], events)
+    def _history(self, events: Events, told: Sequence[Chunk], summaries: Sequence[Summary]) -> History:
+        victims = [victim for each in told for victim in each.victims]
+        queues = {name for each in summaries for name in each.queues.to_pylist()} if victims else set[str]()
+        refuse_impossible(victims, events, queues)
         unreadable = [error for each in told for error in each.unreadable]
         return History(
             path=self._path,
@@ -421,6 +430,11 @@ class _Pinning:
         pins = self.pins[place]
         self._set(place, dataclasses.replace(pins, messages=np.union1d(pins.messages, hashes)))
 
+    def transactions(self, place: int, hashes: Hashes) -> None:
+        """Keep the messages of the transactions with these hashes."""
+        pins = self.pins[place]
+        self._set(place, dataclasses.replace(pins, transactions=np.union1d(pins.transactions, hashes)))
+
     def name(self, place: int, column: str, names: Sequence[str]) -> None:
         """Keep the messages of processes or sessions of these names."""
         pins = self.pins[place]
@@ -442,15 +456,37 @@ class _Pinning:
 
 
 def _suspects(pins: _Pinning, summaries: Sequence[Summary]) -> None:
-    """Messages that were left out, or stand for such, of which another chunk tells too."""
-    told = [_told(each) for each in summaries]
-    everything = np.sort(np.concatenate(told))
-    twice = np.unique(everything[1:][everything[1:] == everything[:-1]])
+    """Messages that were left out, or stand for such, of which another chunk tells too; and transactions."""
+    transactions = _repeated([_told_transactions(each) for each in summaries])
+    for each in summaries:
+        its = each.transactions[np.isin(each.transactions, transactions)]
+        if len(its):
+            pins.transactions(each.place, its)
+    twice = _repeated([_told(each) for each in summaries])
     for each in summaries:
         for hashes in (each.messages, each.pinned):
             its = hashes[np.isin(hashes, twice)]
             if len(its):
                 pins.messages(each.place, its)
+
+
+def _repeated(told: Sequence[Hashes]) -> Hashes:
+    """What several of ``told`` have, of which each has everything once."""
+    everything = np.sort(np.concatenate(told))
+    return np.unique(everything[1:][everything[1:] == everything[:-1]])
+
+
+def _told_transactions(summary: Summary) -> Hashes:
+    """Hashes of all transactions of the chunk, each once."""
+    if summary.residue is None:
+        return summary.transactions
+    process, transaction = (summary.residue.rows.named[name] for name in ("process", "transaction"))
+    width = np.int64(len(transaction.dictionary) + 1)
+    inside = np.flatnonzero(transaction.is_valid())
+    codes = np.asarray(process.indices)[inside] * width + np.asarray(transaction.indices.fill_null(0))[inside]
+    its, what = np.divmod(np.unique(codes), width)
+    names = process.dictionary.take(pa.array(its)), transaction.dictionary.take(pa.array(what))
+    return np.union1d(summary.transactions, hashes_of_transactions(*names))
 
 
 def _told(summary: Summary) -> Hashes:
@@ -507,6 +543,15 @@ def _covering(_: Fold, pins: _Pinning, summaries: Sequence[Summary], events: Eve
             found |= acted.intersection(own[codes].tolist())
         if found:
             pins.name(each.place, "session", sorted(found.intersection(own.tolist())))
+
+
+def _unnamed(_: Fold, pins: _Pinning, summaries: Sequence[Summary], events: Events, __: Ints) -> None:
+    """Processes and sessions of which a line of another chunk may be, though it names none of what was left out."""
+    for column, found in of_unnamed(events).items():
+        names = set(events.names[column].take(pa.array(np.flatnonzero(found))).to_pylist())
+        for each in summaries if names else ():
+            if each.hull is not None:
+                pins.name(each.place, column, sorted(names.intersection(each.names(column))))
 
 
 def _opened(fold: Fold, pins: _Pinning, summaries: Sequence[Summary], events: Events, chunk: Ints) -> None:

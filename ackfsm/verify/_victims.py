@@ -7,7 +7,7 @@ others, and what it concerns there by ``queue``.  One that names nobody is of an
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Final
 
 import numpy as np
@@ -172,11 +172,11 @@ def named_victims(batch: pa.RecordBatch, lines: Ints, name: str) -> Iterator[Nam
         yield NamedVictim(file=name, line=int(lines[row]), **fields)
 
 
-def refuse_impossible(named: Sequence[NamedVictim], events: Events) -> None:
+def refuse_impossible(named: Sequence[NamedVictim], events: Events, queues_left_out: Collection[str] = ()) -> None:
     """Raise :class:`InputError` for the first of the lines that names what no fault of its kind can have hit.
 
     That is a session of a broker's fault, a session or a queue that no other line has, a session of another process
-    than the one that tells of its own.
+    than the one that tells of its own.  Lines that ``events`` do not have may have named some queues.
     """
     if not named:
         return
@@ -184,7 +184,7 @@ def refuse_impossible(named: Sequence[NamedVictim], events: Events) -> None:
     process, session, queue = ([*events.names[name].to_pylist(), None] for name in ("process", "session", "queue"))
     pairs = distinct_pairs(events.session[others], events.process[others])
     used = {(session[one], process[other]) for one, other in zip(pairs[0].tolist(), pairs[1].tolist(), strict=True)}
-    queues = {queue[code] for code in np.unique(events.queue[others]).tolist()}
+    queues = {*queues_left_out, *(queue[code] for code in np.unique(events.queue[others]).tolist())}
     for each in named:
         why = _impossible(each, used, queues)
         if why is not None:

@@ -315,6 +315,7 @@ _UNRECORDED = (
 
 
 _CHUNKS = "verify/fold_chunks::test_what_a_chunk_cannot_know_is_found"
+_TRANSACTIONS = "verify/fold_chunks::test_of_ordinary_transactions_few_rows_are_kept_and_a_torn_one_is_found"
 
 _FOLD = (
     Defect(
@@ -345,8 +346,8 @@ _FOLD = (
         "chunks-of-the-same-time",
         "two parts of a history that tell of the same time are taken as if one came after the other",
         "verify/_passes.py",
-        "for ask in (_touched, _entangled, _covering, _opened):",
-        "for ask in (_touched, _covering, _opened):",
+        "for ask in (_touched, _entangled, _covering, _unnamed, _opened):",
+        "for ask in (_touched, _covering, _unnamed, _opened):",
         noticed_by=_CHUNKS,
     ),
     Defect(
@@ -364,6 +365,54 @@ _FOLD = (
         "strange[whole.examined.not_runs()] = True",
         "pass",
         noticed_by=_CHUNKS,
+    ),
+    Defect(
+        "a-part-of-a-transaction",
+        "of a transaction that took effect in part only the lost message is looked at, so that it is not torn",
+        "verify/_summary.py",
+        "plain[whole[self._inside].any(axis=1)] = 0",
+        "pass",
+        noticed_by=_TRANSACTIONS,
+    ),
+    Defect(
+        "a-transaction-without-its-commit",
+        "the messages that stand for others lose the commit of their transaction",
+        "verify/_summary.py",
+        "self._with_members(plain != 1)",
+        "self._with_members(plain == 0)",
+        noticed_by=_TRANSACTIONS,
+    ),
+    Defect(
+        "transactions-that-go-on",
+        "every chunk is folded twice, as a transaction goes on from the one before",
+        "verify/_kernel.py",
+        "            clean[its] &= seen[session[row]]\n",
+        "",
+        noticed_by=_TRANSACTIONS,
+    ),
+    Defect(
+        "a-range-of-another-chunk",
+        "a message that a range of outcomes in a later chunk confirms counts as one without outcome",
+        "verify/_passes.py",
+        "for ask in (_touched, _entangled, _covering, _unnamed, _opened):",
+        "for ask in (_touched, _entangled, _covering, _opened):",
+        noticed_by="verify/fold_chunks::test_what_a_line_of_another_chunk_is_of_without_naming_it_is_kept",
+    ),
+    Defect(
+        "a-queue-that-was-left-out",
+        "a fault is refused, as no line that was kept names its queue",
+        "verify/_passes.py",
+        "refuse_impossible(victims, events, queues)",
+        "refuse_impossible(victims, events)",
+        noticed_by="verify/fold_chunks::test_a_queue_that_only_lines_name_that_were_left_out_may_be_a_victim",
+    ),
+    Defect(
+        "a-transaction-in-two-chunks",
+        "that a part of a transaction in another chunk did not come is not held against its rest",
+        "verify/_passes.py",
+        "            pins.transactions(each.place, its)\n",
+        "            pass\n",
+        noticed_by="verify/fold_chunks::test_a_transaction_of_which_another_chunk_tells_is_kept",
     ),
 )
 

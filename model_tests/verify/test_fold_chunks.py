@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import json
 from collections.abc import Sequence
@@ -23,6 +24,7 @@ from ackfsm.verify._kernel import times_after
 from ackfsm.verify._lines import SCHEMA, parse_block
 from ackfsm.verify._passes import Asked, Fold, Folder
 from ackfsm.verify._summary import Chunk, merged
+from ackfsm.verify._victims import NamedVictim
 from model_tests.support.verify.comparable import comparable
 from model_tests.support.verify.large_history import Planted, write_parquet
 from model_tests.support.verify.random_histories import Event, histories, shuffled
@@ -36,6 +38,8 @@ SETTINGS: dict[str, tuple[str, dict[str, Any]]] = {
     "window": ("solace", {"publish_window": 3, "send_mode": "asynchronous"}),
     "prefetch": ("jms", {"ack_mode": "CLIENT_ACKNOWLEDGE", "prefetch": 2}),
     "client": ("jms", {"ack_mode": "CLIENT_ACKNOWLEDGE"}),
+    "transacted": ("jms", {"ack_mode": "SESSION_TRANSACTED"}),
+    "transacted prefetch": ("jms", {"ack_mode": "SESSION_TRANSACTED", "prefetch": 3}),
 }
 
 
@@ -82,31 +86,13 @@ def configuration_of(name: str) -> Any:
 @settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(data=st.data())
 def test_any_cut_has_the_findings_of_the_whole(name: str, data: st.DataObject) -> None:
-    events = _within_the_fold(data.draw(st.one_of(traffic(), traffic(), histories(), shuffled())))
-    if not events:
-        return
+    events = data.draw(st.one_of(traffic(), traffic(transacted=True), histories(), shuffled()))
     cuts = sorted(data.draw(st.sets(st.integers(1, max(1, len(events) - 1)), max_size=5)))
     skew = data.draw(st.sampled_from([0, None, 5]))
     configuration = configuration_of(name)
     found, fold = folded(events, [cut for cut in cuts if cut < len(events)], configuration, skew)
     note(f"{fold.count} folds of {len(cuts) + 1} chunks")
     assert comparable(found) == comparable(whole(events, configuration, skew))
-
-
-def _within_the_fold(events: Sequence[Event]) -> list[Event]:
-    """Without ranges of outcomes and acknowledgements that time out, and with faults that hit nobody by name."""
-    found = []
-    for event in events:
-        match event["event"]:
-            case "confirmed":
-                found.append({key: value for key, value in event.items() if key != "scope"})
-            case "fault" | "recovered" if event["fault"] != "acknowledge_timeout":
-                found.append({**{key: event[key] for key in ("t", "event", "fault")}, "process": "nemesis"})
-            case "fault" | "recovered":
-                pass
-            case _:
-                found.append(event)
-    return found
 
 
 def test_summaries_merge_in_any_order_and_grouping() -> None:
@@ -142,6 +128,65 @@ def test_of_ordinary_messages_few_rows_are_kept_and_a_late_duplicate_is_found() 
     assert found.anomalies[Anomaly.UNFLAGGED_DUPLICATE].examples == ("m100",)
     assert found.messages == 2_000
     assert fold.count == 5, "only the chunk that had left the message out is folded again"
+
+
+def _transacted(messages: int, *, sent_at_once: int = 4, taken_at_once: int = 3) -> list[Event]:
+    """A producer and a consumer with transactions of several messages, of which each ends before the next begins."""
+    events: list[Event] = []
+    for kind, process, at_once, after in (("t", "p", sent_at_once, 0), ("u", "c", taken_at_once, 100)):
+        for first in range(0, messages, at_once):
+            of = {"process": process, "transaction": f"{kind}{first // at_once}"}
+            members = range(first, min(first + at_once, messages))
+            t = members[0] * 10 + after
+            events.append({"t": t, "event": "begin", **of})
+            for number in members:
+                fields = {"t": number * 10 + after + 1, "message": f"m{number}", "queue": "q", **of}
+                if kind == "t":
+                    events.append({"event": "send", **fields})
+                else:
+                    events.append({"event": "delivered", "redelivered": False, **fields})
+                    events.append({**fields, "event": "processed", "t": number * 10 + after + 2})
+            t = members[-1] * 10 + after
+            events += [{"t": t + 3, "event": "commit", **of}, {"t": t + 4, "event": "committed", **of}]
+    return [*sorted(events, key=lambda event: int(event["t"])), ENDED]
+
+
+def _kept(fold: Fold, chunks: int) -> int:
+    return sum(len(each.residue.marks) for each in fold.folded(range(chunks)) if each.residue)
+
+
+@pytest.mark.parametrize("name", ["jms", "transacted", "none"])
+def test_of_ordinary_transactions_few_rows_are_kept_and_a_torn_one_is_found(name: str) -> None:
+    events = _transacted(1_200)
+    found, fold = folded(events, [1_500, 3_000], configuration_of(name), 0)
+    assert comparable(found) == comparable(whole(events, configuration_of(name), 0))
+    assert fold.left > 1_120
+    assert fold.count == 3, "what goes on in another chunk is seen by the chunk alone"
+    assert _kept(fold, 3) < len(events) / 8
+    lost = [each for each in events if each.get("message") != "m601" or each["event"] == "send"]
+    found, fold = folded(lost, [1_500, 3_000], configuration_of(name), 0)
+    assert found.anomalies[Anomaly.TORN_TRANSACTION].examples == ("t150",)
+    assert comparable(found) == comparable(whole(lost, configuration_of(name), 0))
+    assert fold.left > 1_110
+
+
+@pytest.mark.parametrize(
+    ("more", "found"),
+    [
+        ({"process": "p", "event": "send", "message": "another", "queue": "q", "transaction": "t50"}, "torn"),
+        ({"process": "p", "event": "rolled_back", "transaction": "t50"}, "kept"),
+        ({"process": "c", "event": "rolled_back", "transaction": "t50"}, "left"),
+    ],
+)
+def test_a_transaction_of_which_another_chunk_tells_is_kept(more: Event, found: str) -> None:
+    """The last is one of another process that has the same name."""
+    events = _transacted(400)
+    later = [*events[:-1], {"t": 10**5, **more}, ENDED]
+    its, fold = folded(later, [len(events) - 10], configuration_of("jms"), 0)
+    _, without = folded(events, [len(events) - 10], configuration_of("jms"), 0)
+    assert comparable(its) == comparable(whole(later, configuration_of("jms"), 0))
+    assert its.anomalies[Anomaly.TORN_TRANSACTION].found == (found == "torn")
+    assert (fold.left < without.left) == (found != "left")
 
 
 def _life(number: int, sent: int, delivered: int, confirmed: int | None = None) -> list[Event]:
@@ -256,6 +301,32 @@ def test_a_session_in_which_another_chunk_acknowledges_is_kept() -> None:
     assert acknowledged.left == 0
 
 
+def _beside(events: Sequence[Event]) -> list[Event]:
+    """The same messages by other names once more, with clients of their own."""
+    others = {"p": "other-p", "c": "other-c"}
+    fields = [{**each, "process": others[each["process"]]} for each in events]
+    return [{**each, "message": f"other-{each['message']}"} if "message" in each else each for each in fields]
+
+
+@pytest.mark.parametrize("name", ["jms", "none"])
+@pytest.mark.parametrize(
+    "told",
+    [
+        {"process": "p", "event": "confirmed", "message": "m199", "scope": "up_to"},
+        {"process": "c", "event": "fault", "fault": "acknowledge_timeout"},
+        {"process": "nemesis", "event": "fault", "fault": "acknowledge_timeout", "session": "c"},
+    ],
+)
+def test_what_a_line_of_another_chunk_is_of_without_naming_it_is_kept(told: Event, name: str) -> None:
+    events = ordinary(200)
+    unconfirmed = [each for each in events if each["event"] != "confirmed" or int(each["message"][1:]) % 7]
+    its = sorted([*unconfirmed, *_beside(events)], key=lambda event: int(event["t"]))
+    later = [*its, {"t": 10**5, **told}, ENDED]
+    found, fold = folded(later, [600, 1_200], configuration_of(name), 0)
+    assert comparable(found) == comparable(whole(later, configuration_of(name), 0))
+    assert 140 < fold.left <= 200
+
+
 @pytest.mark.parametrize("cuts", [[], [700]])
 def test_the_rows_beside_those_that_are_kept_are_known(cuts: list[int]) -> None:
     """What comes next in its process says when a call took effect; so for every row that is kept it is the same."""
@@ -334,9 +405,8 @@ def _written(lines: Sequence[str], form: str, folder: Path) -> Path:
 @pytest.mark.parametrize(
     "more",
     [
-        {"event": "confirmed", "message": "m7", "scope": "up_to"},
-        {"event": "fault", "fault": "consumer_crash"},
-        {"event": "recovered", "fault": "broker_kill", "queue": "q", "process": "nemesis"},
+        {"event": "confirmed", "message": "m7", "scope": "session"},
+        {"event": "waiting", "error": "receive"},
     ],
 )
 def test_a_history_that_tells_more_than_the_fold_knows_is_kept_whole(
@@ -346,6 +416,75 @@ def test_a_history_that_tells_more_than_the_fold_knows_is_kept_whole(
     path = _written([*LINES, json.dumps({"t": 3_000, "process": "c", **more})], "jsonl", tmp_path)
     found = examine_path(path, SPEC, lambda _: None, folded_from=0)
     assert found == examine(read(path), SPEC, None)
+
+
+VICTIMS = {
+    "itself": {"process": "c", "fault": "consumer_crash"},
+    "a session": {"process": "nemesis", "session": "c", "fault": "consumer_link_loss"},
+    "a queue": {"process": "nemesis", "queue": "q", "fault": "broker_kill"},
+}
+
+
+@pytest.mark.parametrize("named", VICTIMS)
+@pytest.mark.parametrize("form", ["jsonl", "parquet"])
+def test_a_fault_that_names_its_victim_is_folded(
+    named: str, form: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The repair of another one does not end it; what came again before its own did is explained by it."""
+    monkeypatch.setattr(_chunks, "LINES_AT_ONCE", 20_000)
+    monkeypatch.setattr(_chunks, "ROWS_AT_ONCE", 300)
+    of, other, second = VICTIMS[named], {"process": "another", "fault": VICTIMS[named]["fault"]}, 10**9
+    events: list[Event] = [{**event, "t": event["t"] * second // 20} for event in ordinary(400)]
+    again = {"process": "c", "message": "m120", "queue": "q", "redelivered": True}
+    events += [
+        {"t": 60 * second, "event": "fault", **of},
+        {"t": 61 * second, "event": "recovered", **other},
+        {"t": 65 * second, "event": "delivered", **again},
+        {"t": 66 * second, "event": "recovered", **of},
+        {"t": 201 * second, "process": "c", "event": "drained"},
+    ]
+    lines = [LINES[0], *map(json.dumps, sorted(events, key=lambda event: int(event["t"])))]
+    path = _written(lines, form, tmp_path)
+    configuration, chunks = SPEC.configure("jms"), _chunks.chunks_of(path)
+    assert chunks is not None
+    fold = Fold(path, len(chunks), Folder(chunks.load, Asked(specification=SPEC, configuration=configuration)), map)
+    found = fold.findings()
+    assert comparable(found) == comparable(examine(read(path), SPEC, configuration))
+    assert len(chunks) > 3
+    assert fold.left > 340
+
+
+@pytest.mark.parametrize(
+    "victim",
+    [
+        {"fault": "broker_kill", "queue": "p"},
+        {"fault": "broker_kill", "session": "c"},
+        {"fault": "consumer_crash", "session": "d"},
+        {"fault": "consumer_crash", "session": "c", "process": "p"},
+    ],
+)
+def test_a_victim_that_cannot_be_one_is_refused_in_the_same_sentence(
+    victim: Event, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_chunks, "LINES_AT_ONCE", 20_000)
+    lines = [*LINES, json.dumps({"t": 3_000, "process": "nemesis", "event": "fault", **victim})]
+    path = _written(lines, "jsonl", tmp_path)
+    with pytest.raises(InputError) as once:
+        read(path)
+    with pytest.raises(InputError) as folded_:
+        examine_path(path, SPEC, lambda _: None, folded_from=0)
+    assert str(folded_.value) == str(once.value)
+
+
+def test_a_queue_that_only_lines_name_that_were_left_out_may_be_a_victim() -> None:
+    events = _transacted(400)
+    for event in events:
+        if event.get("transaction") == "t50" and event["event"] == "commit":
+            event["queue"] = "seldom"
+    chunks = chunks_of(events, [600])
+    victim = NamedVictim("h", 7, "nemesis", "broker_kill", None, "seldom")
+    found = fold_of([chunks[0], dataclasses.replace(chunks[1], victims=(victim,))]).findings()
+    assert found.messages == 400
 
 
 @pytest.mark.parametrize("text", ["", "\n\n", "{}\n"])
