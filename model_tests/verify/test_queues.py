@@ -263,7 +263,7 @@ def _of_queue(events: Sequence[Event], queue: str) -> list[Event]:
             continue
         own: Event = {key: f"{queue}-{event[key]}" for key in ("message", "session", "transaction") if key in event}
         own["process"] = process if process == "broker" else f"{queue}-{process}"
-        found.append({**event, **own, **({"queue": queue} if "queue" in event else {})})
+        found.append({**event, **own, **({"queue": queue} if {"queue", "message"} & event.keys() else {})})
     return found
 
 
