@@ -145,7 +145,7 @@ def test_what_never_comes_to_rest_is_overdue_and_forgotten() -> None:
     assert len(watched.state.over) < 1_000
 
 
-@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(deadline=None, max_examples=30, suppress_health_check=[HealthCheck.too_slow])
 @given(
     missing=st.dictionaries(st.integers(0, 79), st.sampled_from(["delivered", "processed", "confirmed"]), max_size=4),
     cuts=st.sets(st.integers(1, 300), max_size=6),
