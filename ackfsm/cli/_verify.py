@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import functools
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from rich.console import Group
@@ -168,7 +168,7 @@ def _as_json(path: str, answer: verify.Result | AckfsmError) -> dict[str, Any]:
 _OVER: Final = ("--profile", "--url", "--set", "--api")
 """The options that go before a header."""
 
-_Configure: TypeAlias = "Callable[[verify.Header | None], Configuration | None]"
+_Configure: TypeAlias = "Callable[[verify.Header | None], verify.Configurations | Configuration | None]"
 _Examine: TypeAlias = "Callable[[str, _Configure], verify.Findings]"
 
 
@@ -180,8 +180,6 @@ def _examiner(
     assumed: Collection[Fault],
 ) -> Iterator[_Examine]:
     """What examines one history: this process, or Spark, as ``--engine`` says."""
-    from ackfsm import verify
-
     with spark_session(arguments) as session:
         if session is None:
             yield functools.partial(_examine_here, specification, skew, assumed)
@@ -189,7 +187,7 @@ def _examiner(
             from ackfsm import spark
 
             yield lambda path, configure: spark.examine(
-                path, specification, configure(verify.read_header(path)), session, skew=skew, assumed=assumed
+                path, specification, configure, session, skew=skew, assumed=assumed
             )
 
 
@@ -222,21 +220,55 @@ def _judged(
 
 def _configuration(
     specification: tables.Specification, arguments: argparse.Namespace, header: verify.Header | None, path: str
-) -> Configuration | None:
-    """The configuration of a history: its header's, with the options over it; ``None`` without any."""
+) -> verify.Configurations | Configuration | None:
+    """The configuration of a history: its header's, with the options over it; ``None`` without any.
+
+    Over that are the settings of each queue that the header names.
+    """
     recorded = (header and header.config) or {}
     given = settings_of(arguments, specification, recorded.get("profile"))
     api = header.api if header is not None and arguments.api is None else arguments.api
-    if not recorded and not given and arguments.profile is None and api is None:
-        return None
-    profile = arguments.profile or {**recorded, **given}.get("profile")
-    try:
-        below, over = (specification.resolve_aliases(profile, one) for one in (recorded, given))
-        return specification.configure(None, specification.override(below, over), api=api)
-    except InputError as error:
-        if header is None or not (recorded or header.api):
-            raise
-        values = (arguments.profile, arguments.url, arguments.settings, arguments.api)
-        chosen = [option for option, value in zip(_OVER, values, strict=True) if value]
-        over_it = f" with {in_words(chosen)} over it" if chosen else ""
-        raise InputError(f"{header.place or shown(path)}, its header{over_it}: {error}") from None
+    settings, general = dict[str, object](), None
+    if recorded or given or arguments.profile is not None or api is not None:
+        profile = arguments.profile or {**recorded, **given}.get("profile")
+        try:
+            below, over = (specification.resolve_aliases(profile, one) for one in (recorded, given))
+            settings = specification.override(below, over)
+            general = specification.configure(None, settings, api=api)
+        except InputError as error:
+            if header is None or not (recorded or header.api):
+                raise
+            place = header.place or shown(path)
+            raise InputError(f"{place}, its header{_with_options_over(arguments)}: {error}") from None
+    if header is None or not header.queues:
+        return general
+    return _of_queues(specification, arguments, header, general, settings, api)
+
+
+def _of_queues(  # noqa: PLR0913, PLR0917 - what stands in the header, and what it stands over
+    specification: tables.Specification,
+    arguments: argparse.Namespace,
+    header: verify.Header,
+    general: Configuration | None,
+    settings: Mapping[str, object],
+    api: str | None,
+) -> verify.Configurations:
+    """The ``general`` configuration, and for each queue that the header names the one with its own settings over it."""
+    from ackfsm import verify
+
+    found = {}
+    for queue, own in (header.queues or {}).items():
+        try:
+            over = specification.resolve_aliases(own.get("profile", settings.get("profile")), own)
+            found[queue] = specification.configure(None, specification.override(settings, over), api=api)
+        except InputError as error:
+            place = f"{header.place_of_queues}, queue {quoted(queue)}{_with_options_over(arguments, 'below')}"
+            raise InputError(f"{place}: {error}; correct `queues` in the header") from None
+    return verify.Configurations(general, found)
+
+
+def _with_options_over(arguments: argparse.Namespace, where: str = "over") -> str:
+    """The options that change what a header says, as a message names them."""
+    values = (arguments.profile, arguments.url, arguments.settings, arguments.api)
+    chosen = [option for option, value in zip(_OVER, values, strict=True) if value]
+    return f" with {in_words(chosen)} {where} it" if chosen else ""

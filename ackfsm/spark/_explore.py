@@ -29,7 +29,7 @@ from ackfsm.spark._chunks import (
 )
 from ackfsm.spark._errors import spark_errors_translated
 from ackfsm.spark._levels import METADATA, MIXED, Levels, first_of, states_in
-from ackfsm.spark._lines import uri
+from ackfsm.spark._paths import uri
 from ackfsm.terms import DefectError, check_number
 
 __all__ = ["BUCKETS", "SMALL", "explore"]

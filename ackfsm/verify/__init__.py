@@ -7,11 +7,13 @@ from ackfsm.verify._explain import Contradicted, Explanation
 from ackfsm.verify._header import Header
 from ackfsm.verify._lines import ParseError
 from ackfsm.verify._passes import examine_path
+from ackfsm.verify._queues import Configurations
 from ackfsm.verify._read import History, read, read_header
 from ackfsm.verify._timeline import Unrecorded, UnrecordedFault
-from ackfsm.verify._verdict import Finding, Findings, Result, judge, verdict
+from ackfsm.verify._verdict import Finding, Findings, Part, Result, judge, verdict
 
 __all__ = [
+    "Configurations",
     "Contradicted",
     "Events",
     "Explanation",
@@ -20,6 +22,7 @@ __all__ = [
     "Header",
     "History",
     "ParseError",
+    "Part",
     "Result",
     "Stream",
     "Unrecorded",

@@ -12,10 +12,8 @@ from ackfsm.verify._joins import NONE, distinct_pairs, last_before
 from ackfsm.verify._victims import told_faults
 
 __all__ = [
-    "ACTIONS",
     "CONSUMER_FAULTS",
     "RECOVER",
-    "RECOVERING",
     "TAKEN_ELSEWHERE",
     "given_back_beside",
     "inferred_actions",
@@ -24,7 +22,7 @@ __all__ = [
 RECOVER = "recover"
 """The application recovers its session, rolls back (or its commit is rolled back), or closes it of its own will."""
 
-RECOVERING = (Event.RECOVER, Event.ROLLBACK, Event.ROLLED_BACK, Event.CLOSE)
+_RECOVERING = (Event.RECOVER, Event.ROLLBACK, Event.ROLLED_BACK, Event.CLOSE)
 
 _SENDS = (Event.SEND, Event.RESEND)
 
@@ -33,7 +31,6 @@ _DONE = (Event.REJECTED, Event.DELIVERED, Event.EXPIRED, Event.DEAD_LETTERED)
 TAKEN_ELSEWHERE = "taken_elsewhere"
 """Another consumer of the queue was sent messages, and its session broke before its application had seen them."""
 
-ACTIONS = (RECOVER, TAKEN_ELSEWHERE)
 
 CONSUMER_FAULTS = (Fault.CONSUMER_CRASH, Fault.CONSUMER_LINK_LOSS)
 """The faults that break the session of some consumer: of any, unless their lines name it."""
@@ -55,7 +52,7 @@ def _recovered(events: Events) -> bool:
     ordered = deliveries[order]
     again = events.message[ordered[1:]] == events.message[ordered[:-1]]
     before, after = ordered[:-1][again], ordered[1:][again]
-    ends = np.setdiff1d(events.places(*RECOVERING), _broken(events))
+    ends = np.setdiff1d(events.places(*_RECOVERING), _broken(events))
     found = last_before(events.session[before], after, events.session[ends], ends)
     explained = (found != NONE) & (ends[found] > before) if len(ends) else np.zeros(0, bool)
     return bool(explained.any())
@@ -99,7 +96,7 @@ def given_back_beside(events: Events, *, thrown: bool) -> bool:
     prefetched and never seen then goes to the other one.  A session that neither sent nor was delivered anything may
     have consumed from any queue.
     """
-    ends = np.setdiff1d(events.places(*RECOVERING, *([Event.FAILED] if thrown else [])), _broken(events))
+    ends = np.setdiff1d(events.places(*_RECOVERING, *([Event.FAILED] if thrown else [])), _broken(events))
     deliveries = events.places(Event.DELIVERED)
     queue, session, last = distinct_pairs(events.queue[deliveries] + 1, events.session[deliveries] + 1)
     *_, from_end = distinct_pairs(events.queue[deliveries[::-1]] + 1, events.session[deliveries[::-1]] + 1)

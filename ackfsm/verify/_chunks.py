@@ -3,35 +3,47 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterator, Sequence
+import functools
+import itertools
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from enum import Enum
 from pathlib import Path
-from typing import Any, Final
+from types import MappingProxyType
+from typing import IO, Any, Final
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from ackfsm.terms import Fault, InputError
+from ackfsm.terms import AckScope, InputError
 from ackfsm.verify import _kernel as kernel
 from ackfsm.verify._arrays import Ints, Mask
 from ackfsm.verify._columns import ABSENT, Encoded, concatenated, encode
 from ackfsm.verify._format import EVENTS, NAMED_MESSAGE_SCOPES, NEEDS, VOCABULARY, Event, event_code
 from ackfsm.verify._header import Header
 from ackfsm.verify._lines import REPORTED, Parsed, ParseError, parse_block
-from ackfsm.verify._open import input_errors, opened
+from ackfsm.verify._open import BLOCK, LONGEST_LINE, endless, input_errors, opened
 from ackfsm.verify._parquet import columns_of, whole_rows
 from ackfsm.verify._read import headers_beside
+from ackfsm.verify._rest import Remark, remarks_in
 from ackfsm.verify._source import Form, Source, source_of
 from ackfsm.verify._summary import Chunk
+from ackfsm.verify._victims import TOLD, NamedVictim, named_victims
 
-__all__ = ["BeyondFoldError", "Chunks", "chunks_of"]
+__all__ = ["BYTES_A_LINE", "Chunks", "Told", "chunk_of", "chunks_of", "told_by"]
 
 LINES_AT_ONCE: Final = 48 << 20
 """Bytes of text in a chunk."""
 
 ROWS_AT_ONCE: Final = 1 << 19
 """Rows of Parquet in a chunk, at least, and as many more as its last row group has."""
+
+BYTES_A_LINE: Final = 100
+"""About as long as a line is."""
+
+PACKED_BYTES_A_LINE: Final = 10
+"""About as long as a gzipped line is."""
 
 LINES_PARSED_AT_ONCE: Final = 4 << 20
 """Bytes of text that are parsed at a time: with more the parser is slower."""
@@ -53,26 +65,39 @@ _FOLDED: Final = tuple(
     )
 )
 _SCOPED: Final = (Event.ACKNOWLEDGE, Event.ACKNOWLEDGED, Event.ACK_IN_DOUBT)
-_FATE: Final = ("nemesis", "broker")
 
 
-class BeyondFoldError(Exception):
-    """A history tells what the fold does not know yet; it is examined at once."""
+class _Kind(Enum):
+    """What a piece of a file is counted in."""
+
+    ROWS = "row groups of Parquet"
+    LINES = "bytes in which lines begin"
+    PACKED = "a whole gzipped file"
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Piece:
-    """Where a chunk is: a file, and of it row groups or bytes, and the number of the first row or line."""
+    """Where a chunk is.
 
+    Attributes:
+        kind: what the file is counted in.
+        file: the file.
+        begin, end: what of it.
+        first: the number of the first row or line if it is known.
+        cut: whether the end of a line of the piece before stands first.
+    """
+
+    kind: _Kind
     file: Path
     begin: int
     end: int
-    first: int
+    first: int | None
+    cut: bool = False
 
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
 class Chunks:
-    """The chunks of a history.
+    """The chunks of a history; they may be loaded by other processes that see the same files.
 
     Attributes:
         path: where the history is.
@@ -85,65 +110,109 @@ class Chunks:
     size: int
     source: Source
     _pieces: Sequence[_Piece]
-    _load: Callable[[Source, _Piece], Iterator[Parsed | Encoded]]
 
     def __len__(self) -> int:
         return len(self._pieces)
 
-    def load(self, place: int) -> Chunk:
-        """The chunk of a number from 0; raises :class:`InputError` as :func:`ackfsm.verify.read` does."""
-        columns, unreadable, count = list[Encoded](), list[ParseError](), 0
+    def numbered(self) -> Chunks:
+        """The same with the numbers of all lines, for which the files of lines are read to their ends."""
+        pieces, line = list[_Piece](), 1
+        for piece in self._pieces:
+            line = line if piece.first is None else piece.first
+            pieces.append(dataclasses.replace(piece, first=line))
+            if piece.kind is _Kind.LINES:
+                line += _lines_begun(piece)
+        return dataclasses.replace(self, _pieces=tuple(pieces))
+
+    def parsed(self, place: int) -> Iterator[tuple[str | None, Parsed]]:
+        """What stands in the chunk of a number, with the name of its file where the history has several."""
         piece = self._pieces[place]
         with input_errors(self.source.name_of(piece.file)):
-            for each in self._load(self.source, piece):
-                if isinstance(each, Encoded):
-                    columns.append(each)
-                    continue
-                columns.append(encode(each.events, each.lines))
-                unreadable += each.unreadable[: REPORTED - len(unreadable)]
-                count += each.unreadable_count
-        events = concatenated(columns) if columns else None
-        if events is not None and _goes_beyond(events):
-            raise BeyondFoldError
-        return Chunk(place=place, events=events, unreadable=tuple(unreadable), unreadable_count=count)
+            for parsed in _PARSERS[piece.kind](self.source, piece):
+                yield self.source.part_of(piece.file), parsed
+
+    def load(self, place: int) -> Chunk:
+        """The chunk of a number from 0; raises :class:`InputError` as :func:`ackfsm.verify.read` does."""
+        piece = self._pieces[place]
+        name = self.source.name_of(piece.file)
+        with input_errors(name):
+            return chunk_of(place, piece.first, _READERS[piece.kind](self.source, piece), name)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Told:
+    """What stands in some lines or rows, and how many they are."""
+
+    told: Parsed | Encoded
+    lines: int
+
+
+def chunk_of(place: int, first_line: int | None, told: Iterable[Told], file: str) -> Chunk:
+    """The chunk of these lines of ``file``, as messages call it; the others as :class:`Chunk` has them."""
+    columns, lines = list[Encoded](), 0
+    unreadable, count = list[ParseError](), 0
+    remarks, victims = list[Remark](), list[NamedVictim]()
+    for each in told:
+        lines += each.lines
+        if isinstance(each.told, Encoded):
+            columns.append(each.told)
+            continue
+        parsed = each.told
+        columns.append(encode(parsed.events, parsed.lines))
+        remarks += remarks_in(parsed.events)
+        victims += named_victims(parsed.events, parsed.lines, file)
+        unreadable += parsed.unreadable[: REPORTED - len(unreadable)]
+        count += parsed.unreadable_count
+    events = concatenated(columns) if columns else None
+    return Chunk(
+        place=place,
+        events=events,
+        unreadable=tuple(unreadable),
+        unreadable_count=count,
+        first_line=first_line,
+        lines=lines,
+        remarks=tuple(remarks),
+        victims=tuple(victims),
+        beyond=bool(remarks or (events is not None and _goes_beyond(events))),
+    )
 
 
 def _goes_beyond(events: Encoded) -> bool:
-    """Whether lines are of other kinds than the fold knows: other events, ranges of outcomes, faults with a victim."""
-    event, fault = events.numbers["event"], events.numbers["fault"]
-    scoped = (events.numbers["scope"] >= 0) & ~np.isin(event, [event_code(each) for each in _SCOPED])
-    if scoped.any() or (fault >= len(Fault)).any() or not np.isin(event, _FOLDED).all():
-        return True
-    rows = pa.array(np.flatnonzero(np.isin(event, [event_code(Event.FAULT), event_code(Event.RECOVERED)])))
+    """Whether lines are of other kinds than the fold knows: other events, or a scope where there is none."""
+    event, scope = events.numbers["event"], events.numbers["scope"]
+    scoped = (scope >= 0) & ~np.isin(event, [event_code(each) for each in _SCOPED])
+    scoped &= (event != event_code(Event.CONFIRMED)) | (scope == VOCABULARY["scope"].index(AckScope.SESSION))
+    return bool(scoped.any() or not np.isin(event, _FOLDED).all())
+
+
+def _names_victims(events: Encoded) -> bool:
+    """Whether faults or repairs name a session or a queue, which has to be one that another line has."""
+    rows = pa.array(np.flatnonzero(np.isin(events.numbers["event"], [event_code(each) for each in TOLD])))
     process, session, queue = (events.named[name].take(rows).to_pylist() for name in ("process", "session", "queue"))
-    return any(each not in _FATE for each in process) or session != process or any(each is not None for each in queue)
+    return session != process or any(each is not None for each in queue)
 
 
 def chunks_of(path: str | Path) -> Chunks | None:
-    """The chunks of the history at ``path``; ``None`` if it cannot be read in pieces: a pipe, or gzipped.
+    """The chunks of the history at ``path``; ``None`` for a pipe, which cannot be read in pieces.
 
     Raises :class:`InputError` as :func:`ackfsm.verify.read` does where a file as a whole is at fault.
     """
     source = source_of(path)
     if not source.regular:
         return None
-    headers, pieces, size, forms = headers_beside(source), list[_Piece](), 0, set[Form]()
+    headers, pieces, size = headers_beside(source), list[_Piece](), 0
     for file in source.files:
         with opened(source, file) as part:
-            if part.gzipped:
-                return None
             headers.add(part.header, source.name_of(file))
-            forms.add(part.form)
             if part.form is Form.PARQUET:
                 found, rows = _row_groups(file, source.name_of(file))
+            elif part.gzipped:
+                found, rows = _packed(file)
             else:
-                found, rows = _blocks(file, from_line=1 if part.header is None else 2)
+                found, rows = _blocks(file, headed=part.header is not None)
             pieces += found
             size += rows
-    if len(forms) != 1:
-        return None
-    load = _rows if forms == {Form.PARQUET} else _lines
-    return Chunks(source.path, headers.merged(), size, source, tuple(pieces), load)
+    return Chunks(source.path, headers.merged(), size, source, tuple(pieces))
 
 
 def _row_groups(file: Path, name: str) -> tuple[list[_Piece], int]:
@@ -153,69 +222,138 @@ def _row_groups(file: Path, name: str) -> tuple[list[_Piece], int]:
         for group in range(parquet.num_row_groups):
             row += parquet.metadata.row_group(group).num_rows
             if row - first >= ROWS_AT_ONCE or group + 1 == parquet.num_row_groups:
-                found.append(_Piece(file, begin, group + 1, first))
+                found.append(_Piece(_Kind.ROWS, file, begin, group + 1, first))
                 begin, first = group + 1, row
     return found, row - 1
 
 
-def _blocks(file: Path, from_line: int) -> tuple[list[_Piece], int]:
-    """Blocks of whole lines; the number of lines is a guess from above."""
-    found, line = [], 1
+def _packed(file: Path) -> tuple[list[_Piece], int]:
+    """One that cannot be begun in its middle; the number of its lines is a guess from above."""
+    size = file.stat().st_size
+    return [_Piece(_Kind.PACKED, file, 0, size, 1)], size // PACKED_BYTES_A_LINE
+
+
+def _blocks(file: Path, *, headed: bool) -> tuple[list[_Piece], int]:
+    """Blocks of lines without the header; the number of the lines is a guess."""
     with file.open("rb") as stream:
-        if from_line == 2:  # noqa: PLR2004 - after the header
-            stream.readline()
-            line = 2
-        begin = stream.tell()
-        while data := stream.read(LINES_AT_ONCE):
-            more = b"" if data.endswith(b"\n") else stream.readline()
-            end = begin + len(data) + len(more)
-            found.append(_Piece(file, begin, end, line))
-            line += data.count(b"\n") + more.count(b"\n")
-            begin = end
-    return found, line
+        begin = len(stream.readline()) if headed else 0
+    size = file.stat().st_size
+    bounds = [*range(begin, max(size, begin + 1), LINES_AT_ONCE), size]
+    found = [_Piece(_Kind.LINES, file, *its, None, cut=True) for its in itertools.pairwise(bounds)]
+    found[0] = dataclasses.replace(found[0], first=2 if headed else 1, cut=False)
+    return found, (size - begin) // BYTES_A_LINE
+
+
+def _told_lines(source: Source, piece: _Piece) -> Iterator[Told]:
+    return (Told(parsed, lines) for parsed, lines in _blocks_of_lines(source, piece))
 
 
 def _lines(source: Source, piece: _Piece) -> Iterator[Parsed]:
+    return (parsed for parsed, _ in _blocks_of_lines(source, piece))
+
+
+def _blocks_of_lines(source: Source, piece: _Piece) -> Iterator[tuple[Parsed, int]]:
+    """The lines that begin in the piece, and how many there are."""
+    name = source.name_of(piece.file)
     with piece.file.open("rb") as stream:
-        stream.seek(piece.begin)
-        data = stream.read(piece.end - piece.begin)
-    if len(data) < piece.end - piece.begin:
-        raise InputError(f"{source.name_of(piece.file)} was cut while it was read; verify it when nothing writes to it")
-    begin, line = 0, piece.first
+        stream.seek(piece.begin - piece.cut)
+        if piece.cut:
+            _rest_of_line(stream, name)
+        begin = stream.tell()
+        if begin >= piece.end:
+            return
+        data = stream.read(piece.end - begin)
+        if not data.endswith(b"\n"):
+            data += _rest_of_line(stream, name)
+        if stream.tell() < piece.end:
+            raise InputError(f"{name} was cut while it was read; verify it when nothing writes to it")
+    begin, line = 0, piece.first or 1
     while begin < len(data):
         end = data.find(b"\n", min(begin + LINES_PARSED_AT_ONCE, len(data) - 1)) + 1 or len(data)
-        yield parse_block(data[begin:end], line, source.part_of(piece.file))
-        line += data.count(b"\n", begin, end)
+        lines = data.count(b"\n", begin, end)
+        yield parse_block(data[begin:end], line, source.part_of(piece.file)), lines
+        line += lines
         begin = end
 
 
-def _rows(source: Source, piece: _Piece) -> Iterator[Parsed | Encoded]:
+def _rest_of_line(stream: IO[bytes], name: str) -> bytes:
+    rest = stream.readline(LONGEST_LINE)
+    if len(rest) == LONGEST_LINE:
+        raise endless(name)
+    return rest
+
+
+def _lines_begun(piece: _Piece) -> int:
+    """How many lines begin in the piece."""
+    begin, end = piece.begin - piece.cut, piece.end - 1
+    found = 0 if piece.cut else 1
+    with piece.file.open("rb") as stream:
+        stream.seek(begin)
+        while data := stream.read(min(BLOCK, end - begin)):
+            found += data.count(b"\n")
+            begin += len(data)
+    return found
+
+
+def _unpacked(source: Source, piece: _Piece) -> Iterator[Parsed]:
+    with opened(source, piece.file) as part:
+        yield from part.parsed()
+
+
+def _told_unpacked(source: Source, piece: _Piece) -> Iterator[Told]:
+    return (Told(parsed, 0) for parsed in _unpacked(source, piece))  # nothing goes on where the file ends
+
+
+def _parsed_rows(source: Source, piece: _Piece) -> Iterator[Parsed]:
+    with pq.ParquetFile(piece.file) as file:
+        present, row = columns_of(file.schema_arrow, source.name_of(piece.file)), piece.first or 1
+        for batch in file.iter_batches(row_groups=list(range(piece.begin, piece.end)), columns=present):
+            yield whole_rows(batch, np.arange(row, row + len(batch)), source.part_of(piece.file))
+            row += len(batch)
+
+
+def _rows(source: Source, piece: _Piece) -> Iterator[Told]:
     name = source.name_of(piece.file)
     with pq.ParquetFile(piece.file) as plain:
         present = columns_of(plain.schema_arrow, name)
         texts = [each for each in _CODED if each in present and _is_plain_text(plain.schema_arrow.field(each).type)]
+    groups = list(range(piece.begin, piece.end))
     with pq.ParquetFile(piece.file, read_dictionary=texts) as file:
         columns = [each for each in _READ if each in present]
-        groups = list(range(piece.begin, piece.end))
         table = file.read_row_groups(groups, columns=columns, use_threads=False)
-        if not len(table):
-            return
-        encoded = _encoded(table, piece.first)
-        if encoded is not None:
-            yield encoded
-            return
-        table = file.read_row_groups(groups, columns=present, use_threads=False)
-        row = piece.first
-        for batch in table.to_batches():
-            yield whole_rows(batch, row, source.part_of(piece.file))
-            row += len(batch)
+        lines = np.arange(len(table)) + (piece.first or 1)
+        whole = functools.partial(file.read_row_groups, groups, columns=present)
+        yield from told_by(table, lines, source.part_of(piece.file), whole)
+
+
+def told_by(table: pa.Table, lines: Ints, part: str | None, whole: Callable[[], pa.Table]) -> Iterator[Told]:
+    """What stands in the rows of a ``table``, which have the numbers ``lines``; ``whole`` gives it with all columns."""
+    if not len(table):
+        return
+    encoded = _encoded(table, lines)
+    if encoded is not None and not _goes_beyond(encoded) and not _names_victims(encoded):
+        yield Told(encoded, len(table))
+        return
+    begin = 0
+    for batch in whole().to_batches():
+        yield Told(whole_rows(batch, lines[begin : begin + len(batch)], part), len(batch))
+        begin += len(batch)
+
+
+_READERS: Final[Mapping[_Kind, Callable[[Source, _Piece], Iterator[Told]]]] = MappingProxyType(
+    {_Kind.ROWS: _rows, _Kind.LINES: _told_lines, _Kind.PACKED: _told_unpacked}
+)
+
+_PARSERS: Final[Mapping[_Kind, Callable[[Source, _Piece], Iterator[Parsed]]]] = MappingProxyType(
+    {_Kind.ROWS: _parsed_rows, _Kind.LINES: _lines, _Kind.PACKED: _unpacked}
+)
 
 
 def _is_plain_text(kind: pa.DataType) -> bool:
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
 
 
-def _encoded(table: pa.Table, first: int) -> Encoded | None:
+def _encoded(table: pa.Table, lines: Ints) -> Encoded | None:
     """The rows as they are encoded, or ``None`` if some of them may be no events: then they are looked at carefully."""
     table.validate(full=True)  # text that is not UTF-8
     coded = {name: _coded(table, name) for name in _CODED}
@@ -225,7 +363,7 @@ def _encoded(table: pa.Table, first: int) -> Encoded | None:
         "redelivered": _flags(table),
         "delivery_count": _whole(table, "delivery_count"),
         "errs": _present(table, "error").astype(np.int8),
-        "line": np.arange(first, first + len(table)),
+        "line": lines,
     }
     if not _all_events(table, coded, numbers):
         return None

@@ -11,7 +11,6 @@ from __future__ import annotations
 import dataclasses
 from collections import defaultdict, deque
 from collections.abc import Mapping, Sequence
-from types import MappingProxyType
 from typing import Final, TypeAlias
 
 import numpy as np
@@ -128,8 +127,8 @@ def _clocks(shifts: Mapping[str, int]) -> Clocks:
     if len(ranks) >= MOST_RANKS:
         raise InputError(f"--skew would take {len(ranks):,} different shifts, more than can be told apart; lower it")
     return Clocks(
-        MappingProxyType({process: ns for process, (ns, _) in split.items()}),
-        MappingProxyType({process: ranks[step, ns] for process, (ns, step) in split.items()}),
+        {process: ns for process, (ns, _) in split.items()},
+        {process: ranks[step, ns] for process, (ns, step) in split.items()},
     )
 
 

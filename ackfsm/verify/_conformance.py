@@ -15,13 +15,12 @@ import numpy as np
 
 from ackfsm.tables import Specification
 from ackfsm.terms import AckMode, Configuration, DeliveryMode
-from ackfsm.verify._arrays import Ints
+from ackfsm.verify._arrays import Ints, Mask
 from ackfsm.verify._columns import ABSENT, Events
 from ackfsm.verify._format import VOCABULARY, Event
 from ackfsm.verify._life import Contradiction, Heard, Life, contradiction
 from ackfsm.verify._lives import OTHERS, Lived, Lives, Telling, Told
 from ackfsm.verify._observer import Observer, States, TooManyStatesError
-from ackfsm.verify._quiescence import Quiescence
 from ackfsm.verify._signs import AT_REST, CIRCUMSTANCES, Sign, of_consumer
 
 __all__ = ["Conformance", "Decision", "Judge", "acknowledges_by_library", "conformance", "held", "untold"]
@@ -91,6 +90,11 @@ class Conformance:
     def messages(self) -> int:
         """How many messages were held to the model."""
         return len(self._parts[0].lives.message)
+
+    @property
+    def held(self) -> Mask:
+        """For each message whether it was held to the model."""
+        return np.asarray(self._part != ABSENT)
 
     @property
     def lives(self) -> int:
@@ -166,23 +170,16 @@ class Conformance:
         return self._parts[0].judge.settled(self.of(message)[1], circumstances)
 
 
-def conformance(  # noqa: PLR0913, PLR0917 - what is held, and to what
-    events: Events,
-    quiescence: Quiescence,
-    specification: Specification,
-    configuration: Configuration,
-    silent: Collection[int] = (),
-    skew: int = 0,
+def conformance(
+    telling: Telling, events: Events, specification: Specification, configuration: Configuration
 ) -> Conformance:
-    """Hold every message of ``events`` to the model.
-
-    ``silent`` are the processes that never say what is processed; ``skew`` is how far two clocks may differ.
+    """Hold every message of ``events`` that is told of to the model.
 
     A life that is no run of the model in the order of its lines is looked at in all orders that it allows, and then
     with all that happened after its last line too, since a message may be lost when nobody has to do with it.
     """
     judge = Judge(specification, configuration, untold(events))
-    return held(Telling.of_messages(events, quiescence, silent, skew), judge, events.count_of("message"))
+    return held(telling, judge, events.count_of("message"))
 
 
 def held(telling: Telling, judge: Judge, count: int) -> Conformance:

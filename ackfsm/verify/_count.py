@@ -38,11 +38,12 @@ def reordered(events: Events) -> Ints:
     return np.unique(message[order[keys < np.maximum.accumulate(keys)]])
 
 
-def window_overruns(events: Events, sends: Sends, window: int) -> Ints:
-    """The messages that were sent while ``window`` sends of their session were open.
+def window_overruns(events: Events, sends: Sends, window: int, within: Mask) -> Ints:
+    """The messages that were sent while ``window`` sends of their session were open, of messages ``within`` a window.
 
     A send is open until an outcome of its message, the close of its session or the crash that leaves it without.
     """
+    sends = sends.of(within[events.message[sends.place]])
     closes = events.places(Event.CLOSE)
     session = events.session[sends.place]
     closed = at(closes, first_covering(session, sends.place, events.session[closes], closes), NONE)
@@ -55,8 +56,8 @@ def window_overruns(events: Events, sends: Sends, window: int) -> Ints:
     return np.unique(events.message[sends.place[opened - gone >= window]])
 
 
-def torn_transactions(events: Events, rest: Quiescence) -> tuple[Ints, bool]:
-    """The transactions of which a part took effect, and whether every transaction could be judged.
+def torn_transactions(events: Events, rest: Quiescence, messages: Mask) -> tuple[Ints, bool]:
+    """The transactions of which a part took effect, and whether every one of ``messages`` could be judged.
 
     Of those at rest: some but not all of the sends were delivered (or expired, or were dead-lettered),
     or, the outcome being in doubt, some but not all of the consumed messages came again.  What was dead-lettered or
@@ -79,7 +80,8 @@ def torn_transactions(events: Events, rest: Quiescence) -> tuple[Ints, bool]:
     transaction, message, delivery = transaction[doubtful], message[doubtful], taken[last[doubtful]]
     judged = rest.judged[message] & (rest.drained[message] > doubt[transaction])
     torn_acks = _partly(events, transaction, ended[message] | (came[message] > delivery), judged)
-    return np.union1d(torn_sends, torn_acks), bool(rest.judged.all() and judged.all())
+    complete = rest.judged[messages].all() and judged[messages[message]].all()
+    return np.union1d(torn_sends, torn_acks), bool(complete)
 
 
 def count_regressions(events: Events) -> Ints:

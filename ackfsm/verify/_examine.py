@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Collection, Mapping
-from pathlib import Path
+import functools
+from collections.abc import Callable, Collection, Mapping, Sequence
 from types import MappingProxyType
 
 import numpy as np
@@ -14,47 +14,94 @@ import pyarrow.compute as pc
 from ackfsm.tables import Specification
 from ackfsm.terms import Anomaly, Configuration, Fault, ListenerException
 from ackfsm.verify._actions import given_back_beside, inferred_actions
-from ackfsm.verify._arrays import Ints, States
+from ackfsm.verify._arrays import Ints, Mask, States
 from ackfsm.verify._clocks import Clocks, aligned
 from ackfsm.verify._columns import Events
 from ackfsm.verify._conformance import Conformance, acknowledges_by_library, conformance
 from ackfsm.verify._count import count_regressions, over_delivered, reordered, torn_transactions, window_overruns
 from ackfsm.verify._counters import COUNTERS, MESSAGES
 from ackfsm.verify._expand import Stream, expand
-from ackfsm.verify._explain import Explained, Explainer, Explanation
+from ackfsm.verify._explain import Explained, Explainer
 from ackfsm.verify._explain_pairs import PairExplainer
 from ackfsm.verify._fold import Machines, fold
 from ackfsm.verify._format import ACKNOWLEDGE_TIMEOUT, Event
+from ackfsm.verify._lives import Telling
+from ackfsm.verify._parts import together
 from ackfsm.verify._prefetch import prefetch_overruns
+from ackfsm.verify._queues import Configurations, Share, configurations_of, in_several_shares, shares_of
 from ackfsm.verify._quiescence import Quiescence, quiescence_of
-from ackfsm.verify._read import History, read
-from ackfsm.verify._recording import came_early, silent_of, unless_early, unless_unrecorded, unless_unrecorded_again
+from ackfsm.verify._read import History
+from ackfsm.verify._recording import (
+    Silent,
+    came_early,
+    silent_of,
+    unless_early,
+    unless_unrecorded,
+    unless_unrecorded_again,
+)
 from ackfsm.verify._rest import stuck
 from ackfsm.verify._sends import Sends, sends_of
+from ackfsm.verify._signs import Sign
 from ackfsm.verify._spelled import spelled_out
 from ackfsm.verify._unrecorded import assumption_of
-from ackfsm.verify._verdict import EXAMPLES, UNCONFIGURED, Finding, Findings, undrained
+from ackfsm.verify._verdict import EXAMPLES, UNCONFIGURED, Finding, Findings, Part, undrained
 from ackfsm.verify._watch import folded_properties, machines_of, needs_configuration, prefetch_of, window_of
 
-__all__ = ["Examined", "examine", "examined", "in_order", "shown_anomalies", "stuck_at", "with_model"]
+__all__ = ["Examined", "examine", "examined", "shown_anomalies", "with_stuck"]
 
 _NOTHING: Ints = np.empty(0, np.int64)
 
 
-@dataclasses.dataclass(frozen=True, slots=True, eq=False)
-class _Examination:
-    """All that the counts of one history are taken from."""
+@dataclasses.dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class _Told:
+    """What a history tells, whatever it is judged by.
 
+    Attributes:
+        within: for each message whether its sends are within a window.
+        mixed: the transactions with messages that are judged by different configurations.
+    """
+
+    history: History
     events: Events
     sends: Sends
+    stream: Stream
     quiescence: Quiescence
     specification: Specification
-    configuration: Configuration | None
+    clocks: Clocks
+    skew: int
+    silent: tuple[Silent, Ints] | None
+    within: Mask
+    mixed: Ints
+
+
+@dataclasses.dataclass(frozen=True, slots=True, eq=False)
+class _Examination:
+    """All that the counts of one share of a history are taken from."""
+
+    told: _Told
+    share: Share
+
+    @property
+    def events(self) -> Events:
+        return self.told.events
+
+    @property
+    def quiescence(self) -> Quiescence:
+        return self.told.quiescence
+
+    @property
+    def specification(self) -> Specification:
+        return self.told.specification
+
+    @property
+    def configuration(self) -> Configuration | None:
+        return self.share.configuration
 
     @property
     def not_at_rest(self) -> str | None:
         """Why some message cannot be judged at rest, if so."""
-        return None if self.quiescence.judged.all() else undrained(self.quiescence.undrained)
+        queues = self.quiescence.undrained(self.share.messages)
+        return undrained(queues) if queues else None
 
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
@@ -71,21 +118,33 @@ class Examined:
 
     Attributes:
         findings: what was counted.
-        events: the events in the order in which they were taken.
         anomalies: of every anomaly of messages those that have it, by code.
-        conformance: what was decided of each message; ``None`` where none was held to the model.
+        held: what was decided of the messages of each configuration; none where none was held to the model.
+        explainers: for each of these what says what was impossible of a message.
     """
 
     findings: Findings
-    events: Events
     anomalies: Mapping[Anomaly, Ints]
-    conformance: Conformance | None
+    held: Sequence[Conformance]
+    explainers: Sequence[Explainer]
+
+    def not_runs(self) -> Ints:
+        """The messages that are no run of the model, or of which that is undecided."""
+        return np.concatenate([_NOTHING, *(_not_runs(each) for each in self.held)])
+
+    def settled(self, message: int, circumstances: Collection[Sign]) -> bool:
+        """Whether ``message`` stays a run of the model, at rest, whatever of these signs follows in any number."""
+        return any(each.held[message] and each.settled(message, circumstances) for each in self.held)
+
+
+def _not_runs(conformance: Conformance) -> Ints:
+    return np.concatenate([conformance.contradicted(), *conformance.undecided().values()])
 
 
 def examine(  # noqa: PLR0913 - what is examined, and how
     history: History,
     specification: Specification,
-    configuration: Configuration | None,
+    configuration: Configurations | Configuration | None,
     *,
     skew: int | None = 0,
     tells_processed: bool = False,
@@ -97,7 +156,8 @@ def examine(  # noqa: PLR0913 - what is examined, and how
     Args:
         history: what :func:`read` gave.
         specification: the tables, whose properties define the anomalies of a single message.
-        configuration: what the history was recorded under; without one, the counts that depend on it are unknown.
+        configuration: what the history was recorded under, or what each of its queues was; without one, the counts
+            that depend on it are unknown.
         skew: by how many nanoseconds the clocks of two processes may differ; ``None`` estimates it.
         tells_processed: whether it is certain that every ``processed`` was recorded, even if there is none.
         hold: whether to hold each message to the model; not where sessions have modes that no header tells.
@@ -114,16 +174,13 @@ def examine(  # noqa: PLR0913 - what is examined, and how
         hold=hold,
         assumed=assumed,
     ).findings
-    if not history.remarks:
-        return findings
-    stuck_ = {Anomaly.STUCK: stuck_in(history, specification, configuration)}
-    return dataclasses.replace(findings, anomalies=MappingProxyType(in_order({**findings.anomalies, **stuck_})))
+    return with_stuck(findings, history, specification)
 
 
 def examined(  # noqa: PLR0913 - what is examined, and how
     history: History,
     specification: Specification,
-    configuration: Configuration | None,
+    configuration: Configurations | Configuration | None,
     clocks: Clocks,
     *,
     skew: int,
@@ -132,45 +189,86 @@ def examined(  # noqa: PLR0913 - what is examined, and how
     assumed: Collection[Fault] = (),
 ) -> Examined:
     """As :func:`examine`, of events in the order of clocks that were put right as ``clocks`` says."""
-    recorded = history.events
-    events = spelled_out(recorded)
-    this = _Examination(events, sends_of(events), quiescence_of(events), specification, configuration)
-    machines, stream = machines_of(specification, configuration), expand(events, this.sends)
-    states = _final_states(machines, stream, events.count_of("message"))
+    events = spelled_out(history.events)
+    sends, configurations = sends_of(events), configurations_of(configuration)
+    shares = shares_of(configurations, events)
+    told = _Told(
+        history=history,
+        events=events,
+        sends=sends,
+        stream=expand(events, sends),
+        quiescence=quiescence_of(events),
+        specification=specification,
+        clocks=clocks,
+        skew=skew,
+        silent=None if tells_processed else silent_of(events),
+        within=_within_windows(specification, shares, events),
+        mixed=in_several_shares(shares, events),
+    )
+    parts = [_examined_share(_Examination(told, share), hold=hold, assumed=assumed) for share in shares]
+    findings = [Part(share.queues, each.findings) for share, each in zip(shares, parts, strict=True)]
+    return Examined(
+        together(findings, configurations) if configurations.of_queues else parts[0].findings,
+        MappingProxyType(
+            {name: np.concatenate([each.anomalies[name] for each in parts]) for name in parts[0].anomalies}
+        ),
+        tuple(conformance for each in parts for conformance in each.held),
+        tuple(explainer for each in parts for explainer in each.explainers),
+    )
+
+
+def _within_windows(specification: Specification, shares: Sequence[Share], events: Events) -> Mask:
+    """A send that nobody answers, as its queue has it, would be open for ever: it is in nobody's window."""
+    within = np.zeros(events.count_of("message"), bool)
+    for each in shares:
+        if each.configuration is not None and window_of(specification, each.configuration) is not None:
+            within |= each.messages
+    return within
+
+
+def _examined_share(this: _Examination, *, hold: bool, assumed: Collection[Fault]) -> Examined:
+    told, events, specification, configuration = this.told, this.events, this.specification, this.configuration
+    machines = machines_of(specification, configuration)
+    states = _final_states(machines, told.stream, events.count_of("message"))
     anomalies = _folded(this, machines, states) | {anomaly: count(this) for anomaly, count in _COUNTS.items()}
     counted = {anomaly: _finding(this, anomaly, anomalies[anomaly]) for anomaly in Anomaly if anomaly in anomalies}
-    decided, explanation, unrecorded, early = None, None, None, came_early(events)
+    decided, explainer, explanation, unrecorded = None, None, None, None
+    early = came_early(events, this.share.messages)
     if configuration is not None and hold:
-        decided = _conformance(this, configuration, skew, tells_processed=tells_processed)
+        decided = _conformance(this, configuration)
         held = {name: count.codes for name, count in anomalies.items() if name in {*machines.names, *_OF_MESSAGES}}
         doubted = early.messages if early else _NOTHING
         contradicted = np.setdiff1d(decided.contradicted(), doubted)
         unrecorded = assumption_of(decided, events, contradicted, assumed)
         rests_on = unrecorded if unrecorded is not None and unrecorded.summary.assumed else None
-        explainer = Explainer(decided, events, machines, stream, held, contradicted, rests_on)
+        explainer = Explainer(decided, events, machines, told.stream, held, contradicted, rests_on)
         explanation, by_anomaly = explainer.explained()
         if rests_on is None:  # what nobody recorded is assumed for one message, not for two
             between = held | {name: anomalies[name].codes for name in _OF_PAIRS}
-            pairs = PairExplainer(decided, events, machines, stream, between, doubted, specification, configuration)
+            pairs = PairExplainer(
+                decided, events, machines, told.stream, between, doubted, specification, configuration
+            )
             explanation, by_anomaly = pairs.explained(explanation, by_anomaly)
+        by_anomaly = {**by_anomaly, **_mixed(this, anomalies, by_anomaly)}
         open_ends = _open_ends(this, anomalies)
         counted |= {
             name: _with(counted[name], each, events) for name, each in by_anomaly.items() if name not in open_ends
         }
     if early is not None and counted[Anomaly.PHANTOM].found:
-        counted[Anomaly.PHANTOM] = unless_early(counted[Anomaly.PHANTOM], early, skew)
-    if not tells_processed:
-        counted |= _unrecorded(events, counted, anomalies)
+        counted[Anomaly.PHANTOM] = unless_early(counted[Anomaly.PHANTOM], early, told.skew)
+    if told.silent is not None:
+        counted |= _unrecorded(this, told.silent, counted, anomalies)
     ends = specification.guarantees.monitors
     counts = {
-        name: int(machines.means(name, states, this.quiescence.judged).sum())
+        name: int((machines.means(name, states, this.quiescence.judged) & this.share.messages).sum())
         for name in (*(counter.name for counter in COUNTERS), *ends)
     }
+    history = told.history
     findings = Findings(
         history=str(history.path),
         engine="local",
         configuration=configuration,
-        events=len(recorded),
+        events=len(history.events),
         messages=counts.pop(MESSAGES),
         parse_errors=history.unreadable_count,
         unreadable=history.unreadable,
@@ -180,8 +278,8 @@ def examined(  # noqa: PLR0913 - what is examined, and how
         anomalies=MappingProxyType(counted),
         ends=MappingProxyType({name: counts.pop(name) for name in ends}),
         counters=MappingProxyType(counts),
-        skew=skew,
-        offsets=clocks.offsets,
+        skew=told.skew,
+        offsets=told.clocks.offsets,
         explanation=explanation,
         broken=_broken_connections(events) if configuration else (),
         given_back_beside=configuration is not None
@@ -191,75 +289,73 @@ def examined(  # noqa: PLR0913 - what is examined, and how
     of_messages: dict[Anomaly, Ints] = {
         name: count.codes for name, count in anomalies.items() if name is not Anomaly.TORN_TRANSACTION
     }
-    return Examined(findings, events, MappingProxyType(of_messages), decided)
+    return Examined(
+        findings,
+        MappingProxyType(of_messages),
+        () if decided is None else (decided,),
+        () if explainer is None else (explainer,),
+    )
 
 
-def in_order(findings: Mapping[Anomaly, Finding]) -> dict[Anomaly, Finding]:
-    """``findings`` in the order of :class:`Anomaly`."""
-    return {anomaly: findings[anomaly] for anomaly in Anomaly if anomaly in findings}
+def _mixed(
+    this: _Examination, counts: Mapping[Anomaly, _Count], explained: Mapping[Anomaly, Explained]
+) -> Mapping[Anomaly, Explained]:
+    """The torn transactions with those ``undecided`` whose messages are judged by different configurations.
+
+    The kind of neither configuration decides them: one may lose what the other must keep.
+    """
+    torn = counts[Anomaly.TORN_TRANSACTION].codes
+    mixed = np.intersect1d(torn, this.told.mixed)
+    if not len(mixed):
+        return {}
+    by_pairs = explained.get(
+        Anomaly.TORN_TRANSACTION, Explained(unexplained=_NOTHING, undecided=0, causes={}, by_kind=len(torn))
+    )
+    left = len(np.setdiff1d(mixed, by_pairs.unexplained))
+    its = dataclasses.replace(by_pairs, undecided=left, by_kind=by_pairs.by_kind - left)
+    return {Anomaly.TORN_TRANSACTION: its}
 
 
-def stuck_in(history: History, specification: Specification, configuration: Configuration | None) -> Finding:
-    """How much is ``stuck`` as far as the history tells (:func:`ackfsm.verify._rest.stuck`)."""
-    return stuck(
+def with_stuck(findings: Findings, history: History, specification: Specification) -> Findings:
+    """``findings`` with how much is ``stuck`` (:func:`ackfsm.verify._rest.stuck`), if ``history`` tells of what rests.
+
+    Its events are in the order of time as it was told.
+    """
+    if not history.remarks:
+        return findings
+    if not findings.queues:
+        return _with_stuck(findings, history, specification)
+    parts = findings.parts
+    found = [
+        _with_stuck(part.findings, history, specification, functools.partial(_concerns, parts, part)) for part in parts
+    ]
+    with_it = [dataclasses.replace(part, findings=its) for part, its in zip(parts, found, strict=True)]
+    return together(with_it, Configurations(findings.configuration, findings.queues))
+
+
+def _concerns(parts: Sequence[Part], part: Part, queue: str | None) -> bool:
+    """Whether ``part`` is that of ``queue``; the first one has what no other has."""
+    return part is next((each for each in parts if queue in each.queues), parts[0])
+
+
+def _with_stuck(
+    findings: Findings,
+    history: History,
+    specification: Specification,
+    concerns: Callable[[str | None], bool] = lambda _: True,
+) -> Findings:
+    """``concerns`` says of which queues."""
+    configuration = findings.configuration
+    found = stuck(
         history.events,
         history.remarks,
         by_library=configuration is not None and acknowledges_by_library(specification, configuration),
         needs_every_line=specification.properties[Anomaly.STUCK].needs_every_line,
+        concerns=concerns,
     )
-
-
-_MOST_EVENTS = 50_000_000
-"""More of them do not fit into one process."""
-
-
-def stuck_at(
-    path: str | Path, events: int, specification: Specification, configuration: Configuration | None
-) -> Finding:
-    """How much of the history at ``path`` is ``stuck``, which is told in this process; unknown with too many events."""
-    if events <= _MOST_EVENTS:
-        return stuck_in(read(path), specification, configuration)
-    why = f"in a history of more than {_MOST_EVENTS:,} events no engine looks for it yet"
-    every_line = specification.properties[Anomaly.STUCK].needs_every_line
-    return Finding(anomaly=Anomaly.STUCK, found=0, unknown=why, needs_every_line=every_line, examples=())
-
-
-def with_model(
-    findings: Findings, path: str | Path, specification: Specification, assumed: Collection[Fault] = ()
-) -> Findings:
-    """``findings`` of another engine, with what holding each message at ``path`` to the model says of them.
-
-    That is done in this process; of more than :data:`_MOST_EVENTS` events nothing is decided.
-    """
-    if findings.configuration is None:
-        return findings
-    if findings.events > _MOST_EVENTS:
-        why = f"a history of more than {_MOST_EVENTS:,} events is held to it by no engine yet"
-        undecided = Explanation(messages=0, lives=0, states=0, contradicted=0, unnamed=0, examples=(), undecided={})
-        return dataclasses.replace(
-            findings,
-            explanation=dataclasses.replace(undecided, undecided={why: findings.messages}),
-            given_back_beside=True,
-        )
-    held = examine(read(path), specification, findings.configuration, skew=findings.skew, assumed=assumed)
-    anomalies = {
-        anomaly: dataclasses.replace(
-            finding,
-            unexplained=held.anomalies[anomaly].unexplained,
-            undecided=held.anomalies[anomaly].undecided,
-            by_kind=held.anomalies[anomaly].by_kind,
-            unexplained_examples=held.anomalies[anomaly].unexplained_examples,
-            causes=held.anomalies[anomaly].causes,
-        )
-        for anomaly, finding in findings.anomalies.items()
-    }
+    whole = {**findings.anomalies, Anomaly.STUCK: found}
     return dataclasses.replace(
-        findings,
-        anomalies=MappingProxyType(anomalies),
-        explanation=held.explanation,
-        broken=held.broken,
-        given_back_beside=held.given_back_beside,
-        unrecorded=held.unrecorded,
+        findings, anomalies=MappingProxyType({anomaly: whole[anomaly] for anomaly in Anomaly if anomaly in whole})
     )
 
 
@@ -292,10 +388,11 @@ def _broken_connections(events: Events) -> tuple[Fault, ...]:
     return tuple(fault for fault in sides if fault in seen)
 
 
-def _conformance(this: _Examination, configuration: Configuration, skew: int, *, tells_processed: bool) -> Conformance:
-    silent = None if tells_processed else silent_of(this.events)
-    processes = silent[0].processes if silent else ()
-    return conformance(this.events, this.quiescence, this.specification, configuration, processes, skew)
+def _conformance(this: _Examination, configuration: Configuration) -> Conformance:
+    told = this.told
+    silent = told.silent[0].processes if told.silent else ()
+    telling = Telling.of_messages(told.events, told.quiescence, silent, told.skew).only(this.share.messages)
+    return conformance(telling, told.events, told.specification, configuration)
 
 
 def _with(finding: Finding, explained: Explained, events: Events) -> Finding:
@@ -336,41 +433,45 @@ def _folded(this: _Examination, machines: Machines, states: States) -> dict[Anom
 def _marked(this: _Examination, machines: Machines, states: States, anomaly: Anomaly, rest: str) -> _Count:
     drained = rest == "drained"
     rested = this.quiescence.judged if drained else np.ones(len(states), bool)
-    return _Count(np.flatnonzero(machines.means(anomaly, states, rested)), this.not_at_rest if drained else None)
+    marked = machines.means(anomaly, states, rested) & this.share.messages
+    return _Count(np.flatnonzero(marked), this.not_at_rest if drained else None)
 
 
 def _torn(this: _Examination) -> _Count:
-    codes, complete = torn_transactions(this.events, this.quiescence)
-    return _Count(codes, None if complete else this.not_at_rest or "no `drained` follows a commit in doubt")
+    codes, complete = torn_transactions(this.events, this.quiescence, this.share.messages)
+    unknown = None if complete else this.not_at_rest or "no `drained` follows a commit in doubt"
+    return _Count(this.share.only(codes), unknown)
 
 
 def _overrun(this: _Examination) -> _Count:
     if this.configuration is None:
         return _Count(_NOTHING, UNCONFIGURED)
-    window = window_of(this.specification, this.configuration)
-    return _Count(_NOTHING if window is None else window_overruns(this.events, this.sends, window))
+    window, told = window_of(this.specification, this.configuration), this.told
+    if window is None:
+        return _Count(_NOTHING)
+    return _Count(this.share.of(window_overruns(told.events, told.sends, window, told.within)))
 
 
 def _over_prefetch(this: _Examination) -> _Count:
     if this.configuration is None:
         return _Count(_NOTHING, UNCONFIGURED)
     prefetch = prefetch_of(this.specification, this.configuration)
-    return _Count(_NOTHING if prefetch is None else prefetch_overruns(this.events, prefetch))
+    return _Count(_NOTHING if prefetch is None else prefetch_overruns(this.events, prefetch, this.share.messages))
 
 
 def _over_delivered(this: _Examination) -> _Count:
     if this.configuration is None:
         return _Count(_NOTHING, UNCONFIGURED)
-    return _Count(over_delivered(this.events, this.configuration.max_delivery_attempts))
+    return _Count(this.share.of(over_delivered(this.events, this.configuration.max_delivery_attempts)))
 
 
 _COUNTS: Mapping[Anomaly, Callable[[_Examination], _Count]] = MappingProxyType(
     {
         Anomaly.TORN_TRANSACTION: _torn,
-        Anomaly.REORDER: lambda this: _Count(reordered(this.events)),
+        Anomaly.REORDER: lambda this: _Count(this.share.of(reordered(this.events))),
         Anomaly.WINDOW_OVERRUN: _overrun,
         Anomaly.PREFETCH_OVERRUN: _over_prefetch,
-        Anomaly.COUNT_REGRESSION: lambda this: _Count(count_regressions(this.events)),
+        Anomaly.COUNT_REGRESSION: lambda this: _Count(this.share.of(count_regressions(this.events))),
         Anomaly.OVER_DELIVERED: _over_delivered,
     }
 )
@@ -378,15 +479,17 @@ _COUNTS: Mapping[Anomaly, Callable[[_Examination], _Count]] = MappingProxyType(
 
 
 def _unrecorded(
-    events: Events, findings: Mapping[Anomaly, Finding], counts: Mapping[Anomaly, _Count]
+    this: _Examination,
+    found: tuple[Silent, Ints],
+    findings: Mapping[Anomaly, Finding],
+    counts: Mapping[Anomaly, _Count],
 ) -> dict[Anomaly, Finding]:
     """What those who do not tell what they have processed may have to do with what was counted."""
-    found = silent_of(events)
-    if found is None or Anomaly.UNPROCESSED not in findings or Anomaly.REPROCESSED not in findings:
+    if Anomaly.UNPROCESSED not in findings or Anomaly.REPROCESSED not in findings:
         return {}
-    silent, taken = found
+    silent, taken = found[0], this.share.of(found[1])
     unprocessed, reprocessed = counts[Anomaly.UNPROCESSED].codes, counts[Anomaly.REPROCESSED].codes
-    times = np.bincount(events.message[events.places(Event.DELIVERED)])
+    times = np.bincount(this.events.message[this.events.places(Event.DELIVERED)])
     repeated = np.setdiff1d(taken[times[taken] > 1], reprocessed)
     doubted = len(np.intersect1d(unprocessed, taken))
     return {

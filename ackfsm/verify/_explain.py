@@ -211,9 +211,10 @@ class Explainer:
     def _examples(self, by_anomaly: Mapping[Anomaly, Explained]) -> Iterable[Contradicted]:
         for message in self._contradicted[:SHOWN].tolist():
             anomalies = tuple(anomaly.value for anomaly, each in by_anomaly.items() if message in each.unexplained)
-            yield self._told(message, anomalies)
+            yield self.told(message, anomalies)
 
-    def _told(self, message: int, anomalies: tuple[str, ...]) -> Contradicted:
+    def told(self, message: int, anomalies: tuple[str, ...] = ()) -> Contradicted:
+        """What is impossible of a contradicted ``message``, which has these ``anomalies``."""
         decision, lived = self._conformance.of(message)
         stop = decision.contradiction
         if stop is None:

@@ -8,19 +8,17 @@ states and gives the states that it ends in: so it can go on over batches that s
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
-import pyarrow.compute as pc
 
 from ackfsm.terms import SpecError
 from ackfsm.verify._arrays import Ints, Mask, States
 from ackfsm.verify._format import OBSERVABLES
 
-__all__ = ["Machines", "StateMachine", "Watcher", "compile_watchers", "fold", "fold_batches"]
+__all__ = ["Machines", "StateMachine", "Watcher", "compile_watchers", "fold"]
 
 
 class StateMachine(Protocol):
@@ -131,31 +129,3 @@ def fold(
     result = np.empty_like(current)
     result[longest_first] = current
     return result
-
-
-def fold_batches(
-    machines: Machines, batches: Iterable[tuple[pa.Array, npt.NDArray[np.uint8]]]
-) -> Iterator[tuple[pa.Array, States]]:
-    """Fold a stream of batches, each the messages and the observables of its rows, ordered by message.
-
-    A message may go on over any number of batches.  Gives the messages that are finished, each
-    once, with their states in the end.
-    """
-    held: pa.Array | None = None
-    held_states = np.empty((0, len(machines.initial)), np.int32)
-    for keys, observable in batches:
-        if not len(keys):
-            continue
-        runs = pc.run_end_encode(keys)
-        starts = np.concatenate([[0], np.asarray(runs.run_ends)[:-1]]).astype(np.int64)
-        messages, states = runs.values, np.tile(machines.initial, (len(starts), 1))
-        if held is not None and held[0] == messages[0]:
-            states[0] = held_states[0]
-        elif held is not None:
-            yield held, held_states
-        states = fold(machines, starts, observable, states)
-        if len(starts) > 1:
-            yield messages[:-1], states[:-1]
-        held, held_states = messages[-1:], states[-1:]
-    if held is not None:
-        yield held, held_states

@@ -1,4 +1,4 @@
-"""The header of a history: its format, and the configuration under which it was recorded."""
+"""The header of a history: its format, and the configuration under which it was recorded, also of single queues."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import stat
 from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Final, TypeAlias
 
 from ackfsm.files import cannot_read
 from ackfsm.terms import InputError, parse_value
@@ -22,8 +22,8 @@ _LONGEST_REASON = 1_000
 
 _NO_SUCH_FILE = frozenset({errno.ENOENT, errno.ENAMETOOLONG})
 
-_UNSUPPORTED = "queues"
-"""A key that changes what a history is judged by, and that this version does not know how to heed."""
+_Settings: TypeAlias = Mapping[str, object]
+_OfQueues: TypeAlias = Mapping[str, _Settings]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -35,57 +35,53 @@ class Header:
         note: a text for people.
         api: the programming interface that its clients used; it refuses configurations and changes nothing else.
         place: where the settings stand (file and line), else the interface, for messages.
+        queues: the settings that are other ones in a queue, by its name; ``None`` if it names none.
+        place_of_queues: where those stand.
     """
 
     config: Mapping[str, object] | None
     note: str | None
     api: str | None = None
     place: str = dataclasses.field(default="", compare=False)
+    queues: Mapping[str, Mapping[str, object]] | None = None
+    place_of_queues: str = dataclasses.field(default="", compare=False)
+
+    def said(self) -> Mapping[str, Any]:
+        """What it says, by key."""
+        said = {"config": self.config, "queues": self.queues, "api": self.api, "note": self.note}
+        return {key: value for key, value in said.items() if value is not None}
 
 
 class Headers:
     """All headers of one history (of its parts, and beside them), which must not contradict each other."""
 
     def __init__(self) -> None:
-        self._merged: Header | None = None
-        self._configured: tuple[str, Mapping[str, object]] | None = None
-        self._through: tuple[str, str] | None = None
+        self._first: dict[str, tuple[str, Header]] = {}
+        """The first header that has each key, and where it was found."""
 
     def add(self, header: Header | None, place: str) -> None:
         """Take in what was found at ``place``.
 
-        Raises :class:`InputError` if it has another configuration, or names another programming interface.
+        Raises :class:`InputError` if it has another configuration, also of a queue, or names another programming
+        interface.
         """
         if header is None:
             return
-        note = header.note if self._merged is None or self._merged.note is None else self._merged.note
-        if header.config is not None:
-            self._agree(header.config, place)
-        if header.api is not None:
-            self._agree_through(header.api, place)
-        before = "" if self._merged is None or self._merged.config is None else self._merged.place
-        self._merged = Header(
-            self._configured and self._configured[1],
-            note,
-            self._through and self._through[1],
-            before or header.place,
-        )
+        for key, value in header.said().items():
+            before, other = self._first.setdefault(key, (place, header))
+            if key in _CONTRADICTIONS and _parsed_key(key, value) != _parsed_key(key, other.said()[key]):
+                raise InputError(f"{place} {_CONTRADICTIONS[key]} than {before}; correct one of them")
+        self._first.setdefault("", (place, header))
 
     def merged(self) -> Header | None:
         """What they say together."""
-        return self._merged
-
-    def _agree(self, config: Mapping[str, object], place: str) -> None:
-        if self._configured is None:
-            self._configured = (place, config)
-        elif _parsed(config) != _parsed(self._configured[1]):
-            raise InputError(f"{place} has another configuration than {self._configured[0]}; correct one of them")
-
-    def _agree_through(self, api: str, place: str) -> None:
-        if self._through is None:
-            self._through = (place, api)
-        elif api != self._through[1]:
-            raise InputError(f"{place} names another `api` than {self._through[0]}; correct one of them")
+        if not self._first:
+            return None
+        by_key = {key: header for key, (_, header) in self._first.items()}
+        some = by_key[""]
+        config, queues, api, note = (by_key.get(key, some) for key in ("config", "queues", "api", "note"))
+        place = config.place if config.config is not None else api.place
+        return Header(config.config, note.note, api.api, place, queues.queues, queues.place_of_queues)
 
 
 def header_of_line(line: bytes, place: str) -> Header | None:
@@ -125,8 +121,8 @@ def header_beside(file: Path) -> Header | None:
 def header_of_metadata(metadata: Mapping[bytes, bytes] | None, place: str) -> Header | None:
     """The header in the schema metadata of a Parquet file, if it is there.
 
-    Either the entry ``ackfsm_history`` is a whole header, or it is the number of the format, and ``config`` (JSON),
-    ``note`` and ``api`` (plain text) are entries of their own.
+    Either the entry ``ackfsm_history`` is a whole header, or it is the number of the format, and ``config`` and
+    ``queues`` (JSON), ``note`` and ``api`` (plain text) are entries of their own.
     Raises :class:`InputError`, which begins with ``place``, if it is none that this version can read.
     """
     entries = {key.decode(errors="replace"): value for key, value in (metadata or {}).items()}
@@ -136,8 +132,9 @@ def header_of_metadata(metadata: Mapping[bytes, bytes] | None, place: str) -> He
     if isinstance(first, dict):
         return _whole_header(entries, first, place)
     value: dict[str, Any] = {HEADER_KEY: first}
-    if "config" in entries:
-        value["config"] = _entry(entries, "config", place)
+    for key in _JUDGED_BY:
+        if key in entries:
+            value[key] = _entry(entries, key, place)
     for key in ("note", "api"):
         if key in entries:
             value[key] = entries[key].decode(errors="replace")
@@ -147,7 +144,7 @@ def header_of_metadata(metadata: Mapping[bytes, bytes] | None, place: str) -> He
 def _whole_header(entries: Mapping[str, bytes], value: Mapping[str, Any], place: str) -> Header:
     if HEADER_KEY not in value:
         raise InputError(f"{place}: {HEADER_KEY!r} is no header; it must be an object with {HEADER_KEY!r}: {VERSION}")
-    for key in ("config", "api"):
+    for key in (*_JUDGED_BY, "api"):
         if key in entries:
             raise InputError(f"{place}: {key!r} stands beside a whole header; keep one of them")
     return _header(value, place)
@@ -195,18 +192,37 @@ def _header(value: Mapping[str, Any], place: str) -> Header:
     if version is True or version != VERSION:
         said = shown(json.dumps(version)) if not isinstance(version, (dict, list)) else "that is no number"
         raise InputError(f"{place}: history format {said} is not known; this version of ackfsm reads format {VERSION}")
-    if value.get(_UNSUPPORTED):
-        raise InputError(f"{place}: this version of ackfsm cannot judge by {_UNSUPPORTED!r}; take it out of the header")
-    config, note, api = value.get("config"), value.get("note"), value.get("api")
+    config, queues, note, api = (value.get(key) for key in ("config", "queues", "note", "api"))
     if config is not None and not isinstance(config, dict):
         raise InputError(f"{place}: `config` must be an object of settings")
     if note is not None and not isinstance(note, str):
         raise InputError(f"{place}: `note` must be text")
     if api is not None and not isinstance(api, str):
         raise InputError(f"{place}: `api` must be the name of a programming interface, as text")
-    for key, setting in (config or {}).items():
+    return Header(
+        None if config is None else _known_settings(config, place),
+        note,
+        api,
+        place,
+        None if queues is None else _known_queues(queues, place),
+        place,
+    )
+
+
+def _known_queues(queues: object, place: str) -> _OfQueues:
+    if not isinstance(queues, dict) or not all(isinstance(settings, dict) for settings in queues.values()):
+        raise InputError(
+            f"{place}: `queues` must be an object that has an object of settings for each queue; correct it"
+        )
+    return MappingProxyType(
+        {name: _known_settings(settings, f"{place}, queue {quoted(name)}") for name, settings in queues.items()}
+    )
+
+
+def _known_settings(settings: _Settings, place: str) -> _Settings:
+    for key, setting in settings.items():
         _known_setting(key, setting, place)
-    return Header(None if config is None else MappingProxyType(dict(config)), note, api, place)
+    return MappingProxyType(dict(settings))
 
 
 def _known_setting(key: str, setting: object, place: str) -> None:
@@ -218,8 +234,18 @@ def _known_setting(key: str, setting: object, place: str) -> None:
         raise InputError(f"{place}: {quoted(key)} is nested too deeply; correct the header") from None
 
 
-def _parsed(config: Mapping[str, object]) -> Mapping[str, object]:
+def _parsed(config: _Settings) -> _Settings:
     return {key: _parsed_setting(key, setting) for key, setting in config.items()}
+
+
+def _parsed_key(key: str, value: Any) -> object:
+    match key:
+        case "config":
+            return _parsed(value)
+        case "queues":
+            return {name: _parsed(settings) for name, settings in value.items()}
+        case _:
+            return value
 
 
 def _parsed_setting(key: str, setting: object) -> object:
@@ -227,3 +253,16 @@ def _parsed_setting(key: str, setting: object) -> object:
     if key == "profile" and isinstance(setting, str):
         return setting
     return parse_value(key, setting)
+
+
+_JUDGED_BY: Final = ("config", "queues")
+"""The keys of settings."""
+
+_CONTRADICTIONS: Final = MappingProxyType(
+    {
+        "config": "has another configuration",
+        "queues": "has another configuration of queues",
+        "api": "names another `api`",
+    }
+)
+"""The keys that must not be different in two headers of one history, and what the second one does."""

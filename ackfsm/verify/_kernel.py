@@ -21,12 +21,14 @@ __all__ = [
     "PINNED",
     "STANDS",
     "follow_messages",
+    "follow_transactions",
     "hash_names",
     "mark_acts",
     "mark_bounds",
     "mark_neighbours",
     "mark_order",
     "mark_rows",
+    "mark_transactions",
     "number_by_appearance",
     "steps_of_prefetch",
     "steps_of_windows",
@@ -58,7 +60,9 @@ _OF_SESSION: Final = VOCABULARY["scope"].index(AckScope.SESSION)
 _FAILED: Final = event_code(Event.FAILED)
 _EXPIRED: Final = event_code(Event.EXPIRED)
 _DEAD_LETTERED: Final = event_code(Event.DEAD_LETTERED)
+_BEGIN: Final = event_code(Event.BEGIN)
 _COMMIT: Final = event_code(Event.COMMIT)
+_COMMITTED: Final = event_code(Event.COMMITTED)
 _ROLLBACK: Final = event_code(Event.ROLLBACK)
 _RECOVER: Final = event_code(Event.RECOVER)
 _CLOSE: Final = event_code(Event.CLOSE)
@@ -164,6 +168,96 @@ def answered_in(session: Any, waiting: Any, other: Any, odd: Any, strange: Any) 
     return its
 
 
+_OPEN: Final = 0
+_CALLED: Final = 1
+_DONE: Final = 2
+"""How far a transaction is: nobody has called its commit, somebody has, and that was answered."""
+
+
+@compiled
+def goes_on(kind: Any, names: Any, stage: Any, members: Any) -> Any:
+    """The stage of a clean transaction after a row of it, which may name a message; -1 if it is not clean."""
+    if names:
+        return _OPEN if stage == _OPEN and kind in (_SEND, _DELIVERED, _PROCESSED) else -1
+    if kind == _BEGIN:
+        return _OPEN if stage == _OPEN and not members else -1
+    if kind == _COMMIT:
+        return _CALLED if stage == _OPEN else -1
+    return _DONE if kind == _COMMITTED and stage == _CALLED else -1
+
+
+@compiled
+def follow_transactions(  # noqa: PLR0913, PLR0917 - the columns of a chunk
+    event: Any,
+    process: Any,
+    session: Any,
+    message: Any,
+    transaction: Any,
+    errs: Any,
+    sessions: Any,
+    clean: Any,
+    of: Any,
+) -> None:
+    """Which transactions are *clean*: some messages in one session, a call of commit after them, and its answer.
+
+    The first of a session in the chunk may go on from another chunk, and is not.  ``clean`` says beforehand which may
+    be; ``of`` is set to the process of each.
+    """
+    stage = np.zeros(len(clean), np.int8)
+    members = np.zeros(len(clean), np.uint8)
+    where = np.full(len(clean), -1, np.int32)
+    seen = np.zeros(sessions, np.uint8)
+    for row in range(len(event)):
+        its = transaction[row]
+        if its < 0:
+            continue
+        if where[its] < 0:
+            where[its], of[its] = session[row], process[row]
+            clean[its] &= seen[session[row]]
+            seen[session[row]] = 1
+        following = goes_on(event[row], message[row] >= 0, stage[its], members[its])
+        if following < 0 or errs[row] or where[its] != session[row]:
+            clean[its] = 0
+        else:
+            stage[its] = following
+        members[its] |= message[row] >= 0
+    for each in range(len(clean)):
+        clean[each] &= stage[each] == _DONE and members[each]
+
+
+@compiled
+def enters(  # noqa: PLR0913, PLR0917 - a row, and what is known of messages and transactions
+    kind: Any, m: Any, its: Any, clean: Any, inside: Any, lists: Any, following: Any
+) -> Any:
+    """Whether a row of the message ``m`` in the transaction ``its`` leaves that clean, of which ``m`` is one then.
+
+    A message is sent in one transaction at most and delivered in another.  The members of a transaction are a list from
+    ``lists`` on: twice the message, plus 1 if it was delivered; the next one stands in ``following``.
+    """
+    way = 0 if kind == _SEND else 1
+    if clean[its] and kind == _PROCESSED:
+        clean[its] = inside[m, 1] == its
+    elif clean[its]:
+        clean[its] = inside[m, way] < 0 and inside[m, 0] != its
+        if clean[its]:
+            inside[m, way] = its
+            following[2 * m + way], lists[its] = lists[its], 2 * m + way
+    return clean[its]
+
+
+@compiled
+def commits(  # noqa: PLR0913, PLR0917 - a row, and what is known of messages
+    kind: Any, row: Any, t: Any, its: Any, following: Any, seen: Any, where: Any, span: Any
+) -> None:
+    """A commit, or the answer to it: what the members of the list from ``its`` on went through."""
+    while its >= 0:
+        m = its >> 1
+        where[m, 3] = row
+        seen[m] = mix(seen[m] ^ np.uint64(kind + 128 * (1 + (its & 1)))) | np.uint64(1)
+        span[m, 1] = max(span[m, 1], t)
+        its = following[its]
+
+
 @compiled
 def follow_messages(  # noqa: C901, PLR0912, PLR0913, PLR0915, PLR0917 - the columns of a chunk, and of its messages
     event: Any,
@@ -179,12 +273,15 @@ def follow_messages(  # noqa: C901, PLR0912, PLR0913, PLR0915, PLR0917 - the col
     errs: Any,
     t: Any,
     after: Any,
+    judged_by: Any,
     strange_process: Any,
     strange_session: Any,
+    clean: Any,
     seen: Any,
     odd: Any,
     where: Any,
     span: Any,
+    inside: Any,
     continued: Any,
     times: Any,
 ) -> None:
@@ -192,8 +289,11 @@ def follow_messages(  # noqa: C901, PLR0912, PLR0913, PLR0915, PLR0917 - the col
 
     The first arguments are the columns of the events, and the time of the next row of the process.  Besides:
 
+    * ``judged_by``: for each queue the number of its configuration;
     * ``strange_process``, ``strange_session``: whose messages are kept; a session is added where an answer is to an
       earlier call than the last;
+    * ``clean``: the transactions as :func:`follow_transactions` found them; those that have something else to do with a
+      message than that it was first sent or first delivered in them are taken out;
     * ``seen``: for each message the number of its observation; 0 before its first row;
     * ``odd``: set to 1 for messages with rows of any but the common kinds, or of other processes than the first, and
       to 2 for those that were sent again;
@@ -201,6 +301,7 @@ def follow_messages(  # noqa: C901, PLR0912, PLR0913, PLR0915, PLR0917 - the col
       the acknowledgement of its session that covers it and the answer to that; -1 for none;
     * ``span``: for each message when its first row was written and when the last of them took effect, :data:`NEVER`
       where that is not known;
+    * ``inside``: for each message the clean transactions in which it was first sent and first delivered; -1 for none;
     * ``continued``, ``times``: a table of observations that went on, of 2**k entries, 0 where empty, and how often.
     """
     mask = np.uint64(len(continued) - 1)
@@ -210,6 +311,8 @@ def follow_messages(  # noqa: C901, PLR0912, PLR0913, PLR0915, PLR0917 - the col
     named = np.full(sessions, -1, np.int32)
     other = np.full(len(seen), -1, np.int32)
     acknowledged = np.zeros(len(seen), np.uint8)
+    lists = np.full(len(clean), -1, np.int32)
+    following = np.full(2 * len(seen) if len(clean) else 0, -1, np.int32)
     for row in range(len(event)):
         m = message[row]
         kind = event[row]
@@ -235,6 +338,8 @@ def follow_messages(  # noqa: C901, PLR0912, PLR0913, PLR0915, PLR0917 - the col
                 odd[m] = max(odd[m], 1)
             continue
         if m < 0:
+            if kind in (_COMMIT, _COMMITTED) and clean[transaction[row]]:
+                commits(kind, row, t[row], lists[transaction[row]], following, seen, where, span)
             continue
         before = seen[m]
         if before == 0:
@@ -270,7 +375,11 @@ def follow_messages(  # noqa: C901, PLR0912, PLR0913, PLR0915, PLR0917 - the col
             odd[m] = _RESENT
         first = where[m, 0]
         delivery = where[m, 1]
-        if transaction[row] >= 0 or first < 0 or strange_process[process[row]] or strange_session[session[row]]:
+        outside = transaction[row] < 0
+        if not outside and not enters(kind, m, transaction[row], clean, inside, lists, following):
+            odd[m] = max(odd[m], 1)
+        token |= np.uint64(outside) << np.uint64(35)
+        if first < 0 or strange_process[process[row]] or strange_session[session[row]]:
             odd[m] = max(odd[m], 1)
         elif kind in (_SEND, _CONFIRMED):
             if process[row] != process[first] or session[row] != session[first]:
@@ -279,8 +388,8 @@ def follow_messages(  # noqa: C901, PLR0912, PLR0913, PLR0915, PLR0917 - the col
             if delivery < 0 or process[row] != process[delivery] or session[row] != session[delivery]:
                 odd[m] = max(odd[m], 1)
             elif kind == _DELIVERED:
-                token |= np.uint64(process[row] == process[first]) << np.uint64(32)
-                token |= np.uint64(session[row] == session[first]) << np.uint64(33)
+                token ^= np.uint64(process[row] == process[first]) << np.uint64(32)
+                token ^= np.uint64(session[row] == session[first]) << np.uint64(33)
             elif kind >= _ACKNOWLEDGE and (scope[row] != _OF_MESSAGE or tally[s, 0] or tally[s, 1]):
                 odd[m] = max(odd[m], 1)
             elif kind >= _ACKNOWLEDGE:
@@ -288,7 +397,7 @@ def follow_messages(  # noqa: C901, PLR0912, PLR0913, PLR0915, PLR0917 - the col
         elif kind not in (_WRITTEN, _SYNCED):
             odd[m] = max(odd[m], 1)
         if queue[row] >= 0:
-            token |= np.uint64(1) << np.uint64(34)
+            token ^= np.uint64(judged_by[queue[row]] + 1) << np.uint64(34)
             if first >= 0 and queue[row] != queue[first]:
                 odd[m] = max(odd[m], 1)
         seen[m] = mix(before ^ token) | np.uint64(1)
@@ -458,6 +567,26 @@ def mark_acts(  # noqa: C901, PLR0913, PLR0917 - the columns of a chunk
             plain[m] = 0
             found += 1
     return found
+
+
+@compiled
+def mark_transactions(  # noqa: PLR0913, PLR0917 - the columns of a chunk
+    event: Any, session: Any, message: Any, transaction: Any, clean: Any, needed: Any, sessions: Any, marks: Any
+) -> None:
+    """Leave out begin, commit and answer of the ``clean`` transactions that no message that is kept has ``needed``.
+
+    A call of commit also ends the deliveries of its session, as far as a prefetch bound counts them: the first after
+    one that is kept stays, and the first of all, as another chunk may have kept one.
+    """
+    wanted = np.ones(sessions, np.uint8)
+    for row in range(len(event)):
+        its = transaction[row]
+        if event[row] == _DELIVERED and marks[row] >= PINNED:
+            wanted[session[row]] = 1
+        elif event[row] == _COMMIT and (not clean[its] or needed[its] or wanted[session[row]]):
+            wanted[session[row]] = 0
+        elif its >= 0 and message[row] < 0 and clean[its] and not needed[its]:
+            marks[row] = LEFT
 
 
 @compiled

@@ -15,7 +15,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.json
 
 from ackfsm.text import shown
@@ -23,7 +22,7 @@ from ackfsm.verify._arrays import Ints
 from ackfsm.verify._check import check
 from ackfsm.verify._format import FIELDS, HEADER_KEY, Kind
 
-__all__ = ["REPORTED", "SCHEMA", "ParseError", "Parsed", "drop_invalid", "parse_block", "parse_lines"]
+__all__ = ["REPORTED", "SCHEMA", "ParseError", "Parsed", "drop_invalid", "parse_block"]
 
 REPORTED = 10
 """How many unreadable lines are described; the others are only counted."""
@@ -73,16 +72,6 @@ class Parsed:
     lines: Ints
     unreadable: tuple[ParseError, ...]
     unreadable_count: int
-
-
-def parse_lines(text: pa.Array, first: int = 1, part: str | None = None) -> Parsed:
-    """Parse an Arrow array of text, one line an element; ``first`` is the number of its first line (in ``part``)."""
-    lines = text.cast(pa.binary()).fill_null(b"")
-    joined = pc.binary_join(pa.ListArray.from_arrays(pa.array([0, len(lines)], pa.int32()), lines), b"\n")
-    data = joined[0].as_py()
-    if data.count(b"\n") == len(lines) - 1:
-        return parse_block(data, first, part)
-    return _one_by_one(((first + i, line.as_py()) for i, line in enumerate(lines)), part)
 
 
 def parse_block(data: bytes, first: int = 1, part: str | None = None) -> Parsed:

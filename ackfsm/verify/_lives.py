@@ -582,6 +582,10 @@ class Telling:
         told = _told(events, tokens, quiescence, silent)
         return cls(lines, tokens, told, *_spans(events.count_of("message"), events, tokens, lines.moments))
 
+    def only(self, messages: Mask) -> Telling:
+        """The same history as it is told to observers of some of its messages."""
+        return dataclasses.replace(self, _tokens=self._tokens.where(messages[self._tokens.message]))
+
     def of_pairs(self, first: Ints, second: Ints) -> Telling:
         """The same history as it is told to observers of pairs of messages, which have numbers from 0 on."""
         lines = self._lines.of_pairs(first, second)

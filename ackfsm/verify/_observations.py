@@ -10,7 +10,7 @@ import threading
 from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
@@ -20,12 +20,14 @@ from ackfsm.terms import AckScope, Configuration
 from ackfsm.verify._arrays import Ints
 from ackfsm.verify._clocks import Clocks
 from ackfsm.verify._columns import ABSENT, Events
+from ackfsm.verify._counters import MESSAGES
 from ackfsm.verify._examine import examined
 from ackfsm.verify._format import VOCABULARY, Event, event_code
+from ackfsm.verify._queues import Configurations, configurations_of
 from ackfsm.verify._read import History
 from ackfsm.verify._verdict import UNCONFIGURED, Findings
 
-__all__ = ["Observations"]
+__all__ = ["Observations", "Plain"]
 
 _NAMED: Final = ("process", "queue", "message", "session", "transaction")
 
@@ -33,42 +35,76 @@ _MOST: Final = 1_000
 """So many different observations are examined; messages that have others are kept."""
 
 
-class Observations:
-    """What is known of observations; it may be asked by several threads."""
+@dataclasses.dataclass(frozen=True, slots=True)
+class Plain:
+    """What one message with a plain observation adds to the counters and ends, and what it is judged by."""
 
-    def __init__(self, specification: Specification, configuration: Configuration | None, *, hold: bool) -> None:
+    configuration: Configuration | None
+    counts: Mapping[str, int]
+
+
+class Observations:
+    """What is known of observations; it may be asked by several threads, and taken to another process."""
+
+    def __init__(
+        self, specification: Specification, configuration: Configurations | Configuration | None, *, hold: bool
+    ) -> None:
         self._specification = specification
-        self._configuration = configuration
+        self._configurations = configurations_of(configuration)
         self._hold = hold
         self._lock = threading.Lock()
-        self._counts: dict[int, Mapping[str, int] | None] = {}
+        self._known: dict[int, Plain | None] = {}
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name != "_lock"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state, _lock=threading.Lock())
+
+    @property
+    def known(self) -> Mapping[int, Plain | None]:
+        """All observations that were met; ``None`` if one is not plain."""
+        return self._known
+
+    def learn(self, known: Mapping[int, Plain | None]) -> None:
+        """Take over what another has found."""
+        with self._lock:
+            self._known |= known
+
+    def judged_by(self, queues: pa.Array) -> Ints:
+        """For each of ``queues`` the number of what its messages are judged by, a part of their observations."""
+        return self._configurations.numbers(queues)
 
     def is_plain(self, observation: int, events: Events, rows: Ints) -> bool:
         """Whether an ``observation`` is plain, which the message has of which these ``rows`` of ``events`` tell."""
         with self._lock:
-            if observation not in self._counts:
-                self._counts[observation] = self._examined(events, rows) if len(self._counts) < _MOST else None
-            return self._counts[observation] is not None
+            if observation not in self._known:
+                self._known[observation] = self._examined(events, rows) if len(self._known) < _MOST else None
+            return self._known[observation] is not None
 
-    def counts(self, observation: int) -> Mapping[str, int]:
-        """What one message with a plain ``observation`` adds to the counters and ends."""
-        return self._counts[observation] or {}
+    def plain(self, observation: int) -> Plain:
+        """What is known of an ``observation`` that is plain."""
+        found = self._known[observation]
+        if found is None:
+            raise ValueError(f"observation {observation} is not plain")
+        return found
 
-    def _examined(self, events: Events, rows: Ints) -> Mapping[str, int] | None:
+    def _examined(self, events: Events, rows: Ints) -> Plain | None:
         """What it adds; ``None`` if it is not plain."""
         rested, restless = (self._findings(_alone(events, rows, drained=drained)) for drained in (True, False))
         counts = _counts(rested)
-        return (
-            counts if _is_clean(rested, at_rest=True) and _is_clean(restless) and counts == _counts(restless) else None
-        )
+        if not (_is_clean(rested, at_rest=True) and _is_clean(restless) and counts == _counts(restless)):
+            return None
+        its = rested.parts[0].findings if rested.parts else rested
+        return Plain(its.configuration, counts)
 
     def _findings(self, events: Events) -> Findings:
         history = History(path=Path(), header=None, events=events, unreadable=(), unreadable_count=0)
-        return examined(history, self._specification, self._configuration, Clocks(), skew=0, hold=self._hold).findings
+        return examined(history, self._specification, self._configurations, Clocks(), skew=0, hold=self._hold).findings
 
 
 def _counts(findings: Findings) -> Mapping[str, int]:
-    return MappingProxyType({"messages": findings.messages, **findings.counters, **findings.ends})
+    return {MESSAGES: findings.messages, **findings.counters, **findings.ends}
 
 
 def _is_clean(findings: Findings, *, at_rest: bool = False) -> bool:

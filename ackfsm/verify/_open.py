@@ -23,7 +23,7 @@ from ackfsm.verify._lines import Parsed, parse_block
 from ackfsm.verify._parquet import parquet_header, parse_parquet
 from ackfsm.verify._source import Form, Source
 
-__all__ = ["Part", "input_errors", "opened"]
+__all__ = ["BLOCK", "LONGEST_LINE", "Part", "endless", "input_errors", "opened"]
 
 BLOCK = 8 << 20
 """Bytes that are read and parsed at a time."""
@@ -193,7 +193,7 @@ def _first_line(stream: IO[bytes], name: str) -> bytes:
         raise InputError(f"{name} is empty; record the history again")
     _refuse_foreign(first, name)
     if len(first) == LONGEST_LINE:
-        raise _endless(name)
+        raise endless(name)
     return first
 
 
@@ -213,12 +213,13 @@ def _blocks(stream: IO[bytes], name: str) -> Iterator[bytes]:
             yield rest[:whole]
             rest = rest[whole:]
         elif len(rest) > LONGEST_LINE:
-            raise _endless(name)
+            raise endless(name)
     if rest:
         yield rest
 
 
-def _endless(name: str) -> InputError:
+def endless(name: str) -> InputError:
+    """What is raised for a file with a line that has no end."""
     return InputError(f"{name} has a line of more than {LONGEST_LINE} bytes; a history has one event a line")
 
 

@@ -113,6 +113,7 @@ class _Pairing:
         self._resent = np.bincount(events.message[resends], minlength=count) > 0
         self._times = np.bincount(events.message[self._deliveries], minlength=count)
         self._usable = np.bincount(events.message[sends], minlength=count) == 1
+        self._usable &= conformance.held
         self._usable[np.union1d(conformance.contradicted(), doubted)] = False
         for messages in conformance.undecided().values():
             self._usable[messages] = False

@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 import pyarrow.types as pt
 
 from ackfsm.terms import InputError
+from ackfsm.verify._arrays import Ints
 from ackfsm.verify._format import ALWAYS, FIELDS, Kind
 from ackfsm.verify._header import Header, header_of_metadata
 from ackfsm.verify._lines import SCHEMA, Parsed, drop_invalid
@@ -51,14 +52,13 @@ def parse_parquet(file: pq.ParquetFile, name: str, part: str | None) -> Iterator
     present = columns_of(file.schema_arrow, name)
     row = 1
     for batch in file.iter_batches(batch_size=ROWS, columns=present):
-        yield whole_rows(batch, row, part)
+        yield whole_rows(batch, np.arange(row, row + len(batch)), part)
         row += len(batch)
 
 
-def whole_rows(batch: pa.RecordBatch, first: int, part: str | None) -> Parsed:
-    """The events of ``batch``, whose first row has the number ``first``."""
-    events = _whole_batch(batch)
-    return drop_invalid(events, np.arange(first, first + len(events)), part=part)
+def whole_rows(batch: pa.RecordBatch, lines: Ints, part: str | None) -> Parsed:
+    """The events of ``batch``, whose rows have the numbers ``lines``."""
+    return drop_invalid(_whole_batch(batch), lines, part=part)
 
 
 def columns_of(schema: pa.Schema, part: str) -> Sequence[str]:

@@ -6,59 +6,64 @@ kept (docs/decisions/fold.md).  A chunk that is folded again keeps more, so this
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import os
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final, TypedDict
 
 import numpy as np
+import pyarrow as pa
 
 from ackfsm.tables import Specification
 from ackfsm.terms import AckScope, Anomaly, Configuration, Fault
+from ackfsm.text import shown
 from ackfsm.verify import _kernel as kernel
 from ackfsm.verify._arrays import Ints
-from ackfsm.verify._chunks import BeyondFoldError, chunks_of
+from ackfsm.verify._chunks import chunks_of
 from ackfsm.verify._clocks import ESTIMATED, Clocks, by_clocks, clocks_of, demands_of
-from ackfsm.verify._columns import ABSENT, Events, assemble, by_time
-from ackfsm.verify._examine import Examined, examine, examined
+from ackfsm.verify._columns import ABSENT, Encoded, Events, assemble, by_time
+from ackfsm.verify._counters import MESSAGES
+from ackfsm.verify._examine import Examined, examine, examined, with_stuck
 from ackfsm.verify._format import VOCABULARY, Event, event_code
 from ackfsm.verify._header import Header
 from ackfsm.verify._joins import NONE
 from ackfsm.verify._lines import REPORTED
 from ackfsm.verify._lives import placed, signs_around
 from ackfsm.verify._observations import Observations
+from ackfsm.verify._parts import together
 from ackfsm.verify._prefetch import ends_of
+from ackfsm.verify._queues import Configurations, configurations_of
 from ackfsm.verify._read import History, no_event, read
 from ackfsm.verify._sends import sends_of
-from ackfsm.verify._source import source_of
 from ackfsm.verify._summary import (
     PREFETCH,
     WINDOW,
     Bounds,
     Chunk,
+    Folding,
     Hashes,
     Pins,
     Summary,
     hashes_of,
+    hashes_of_transactions,
     intervals,
     merged,
+    of_unnamed,
     strange_acts,
     summary_of,
 )
 from ackfsm.verify._verdict import Findings
+from ackfsm.verify._victims import refuse_impossible
 from ackfsm.verify._watch import prefetch_of, window_of
 
-__all__ = ["Asked", "Fold", "examine_path"]
+__all__ = ["Asked", "Fold", "Folder", "Outcome", "examine_path"]
 
 FOLDED_FROM: Final = 2_000_000
 """Histories of as many events are folded in chunks; fewer are examined at once."""
-
-_BYTES_A_LINE: Final = 100
-"""About as long as a line is, so that a short file of lines is not looked through to count them."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,7 +71,7 @@ class Asked:
     """What is asked of a history: see :func:`ackfsm.verify.examine`."""
 
     specification: Specification
-    configuration: Configuration | None
+    configuration: Configurations | Configuration | None
     skew: int | None = 0
     tells_processed: bool = False
     hold: bool = True
@@ -76,7 +81,7 @@ class Asked:
 def examine_path(  # noqa: PLR0913 - what is examined, and how
     path: str | Path,
     specification: Specification,
-    configure: Callable[[Header | None], Configuration | None],
+    configure: Callable[[Header | None], Configurations | Configuration | None],
     *,
     skew: int | None = 0,
     tells_processed: bool = False,
@@ -89,16 +94,17 @@ def examine_path(  # noqa: PLR0913 - what is examined, and how
 
     A history of ``folded_from`` events or more that can be read in pieces is folded in chunks, by so many ``workers``
     (threads; ``None``: one for each processor); what was found is the same, and all of it is never in memory.
-    ``configure`` gives the configuration for the history's header.  Raises what :func:`ackfsm.verify.read` raises.
+    ``configure`` gives the configuration for the history's header, or those of its queues.  Raises what
+    :func:`ackfsm.verify.read` raises.
     """
-    chunks = chunks_of(path) if _is_large(path, folded_from) else None
     how = _How(skew=skew, tells_processed=tells_processed, hold=hold, assumed=assumed)
-    if chunks is not None and chunks.size >= folded_from:
-        asked = Asked(specification=specification, configuration=configure(chunks.header), **how)
-        with contextlib.suppress(BeyondFoldError), ThreadPoolExecutor(workers or os.cpu_count()) as executor:
-            return Fold(chunks.path, len(chunks), chunks.load, asked, executor.map).findings()
-    history = read(path)
-    return examine(history, specification, configure(history.header), **how)
+    chunks = chunks_of(path)
+    if chunks is None or chunks.size < folded_from:
+        history = read(path)
+        return examine(history, specification, configure(history.header), **how)
+    folder = Folder(chunks.load, Asked(specification=specification, configuration=configure(chunks.header), **how))
+    with ThreadPoolExecutor(workers or os.cpu_count()) as executor:
+        return Fold(chunks.path, len(chunks), folder, executor.map).findings()
 
 
 class _How(TypedDict):
@@ -108,43 +114,76 @@ class _How(TypedDict):
     assumed: Collection[Fault]
 
 
-def _is_large(path: str | Path, events: int) -> bool:
-    """Whether the history at ``path`` may have so many ``events``; of Parquet nobody knows by its size."""
-    source = source_of(path)
-    lines = [file.stat().st_size for file in source.files if source.regular and file.suffix != ".parquet"]
-    return source.regular and (len(lines) < len(source.files) or sum(lines) >= events * _BYTES_A_LINE)
-
-
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
 class _Whole:
-    """What was kept of all chunks, examined."""
+    """What was kept of all chunks: examined, and as the history tells it; of each row its mark and its chunk.
+
+    Attributes:
+        events: in the order of clocks put right, and not spelled out, as ``marks`` and ``chunk`` have them.
+    """
 
     examined: Examined
+    history: History
+    events: Events
     marks: Ints
     chunk: Ints
 
-    @property
-    def events(self) -> Events:
-        return self.examined.events
+
+@dataclasses.dataclass(frozen=True, slots=True, eq=False)
+class Outcome:
+    """What a fold came to: what was found, what was examined for it, of which events, and the last summaries."""
+
+    findings: Findings
+    examined: Examined
+    events: Events
+    summaries: Sequence[Summary]
+
+
+class Folder:
+    """What folds the chunks of a history, here or in other processes."""
+
+    def __init__(self, load: Callable[[int], Chunk], asked: Asked, observations: Observations | None = None) -> None:
+        self._load, self.asked = load, asked
+        self.observations = observations or Observations(asked.specification, asked.configuration, hold=asked.hold)
+        self.bounds = _bounds(asked.specification, configurations_of(asked.configuration).known())
+        """How many sends and deliveries may be open: of several bounds the narrowest."""
+
+    def with_chunks(self, load: Callable[[int], Chunk]) -> Folder:
+        """The same for chunks that come from elsewhere."""
+        return Folder(load, self.asked, self.observations)
+
+    def __call__(self, folding: Folding) -> Summary:
+        return summary_of(self._load(folding.place), folding, self.observations, self.bounds)
+
+
+def _bounds(specification: Specification, configurations: Collection[Configuration]) -> Bounds:
+    windows = [window_of(specification, each) for each in configurations]
+    prefetches = [prefetch_of(specification, each) for each in configurations]
+    return Bounds(
+        window=min((each for each in windows if each is not None), default=None),
+        prefetch=min((each.bound for each in prefetches if each is not None), default=None),
+    )
 
 
 class Fold:
-    """One history, being folded."""
+    """One history, being folded.
+
+    Args:
+        path: where it is, as messages call it.
+        chunks: how many it has.
+        folder: what folds them.
+        each: has the folder fold chunks, in any order.
+    """
 
     def __init__(
         self,
         path: Path,
         chunks: int,
-        load: Callable[[int], Chunk],
-        asked: Asked,
-        each: Callable[[Callable[[int], Summary], Sequence[int]], Iterator[Summary]],
+        folder: Folder,
+        each: Callable[[Folder, Sequence[Folding]], Iterable[Summary]],
     ) -> None:
-        self._path, self._load, self._asked, self._each = path, load, asked, each
-        self._observations = Observations(asked.specification, asked.configuration, hold=asked.hold)
-        bound = prefetch_of(asked.specification, asked.configuration) if asked.configuration else None
-        window = window_of(asked.specification, asked.configuration) if asked.configuration else None
-        self.bounds = Bounds(window=window, prefetch=bound.bound if bound else None)
-        """How many sends and deliveries may be open."""
+        self._path, self._folder, self._asked, self._each = path, folder, folder.asked, each
+        self._observations, self.bounds = folder.observations, folder.bounds
         self._pins = [Pins()] * chunks
         self._clocks, self._with_demands = Clocks(), False
         self.count = 0
@@ -154,11 +193,18 @@ class Fold:
 
     def findings(self) -> Findings:
         """What is found in the end."""
+        return self.outcome().findings
+
+    def outcome(self) -> Outcome:
+        """What is found in the end, and what was kept for it."""
         summaries = self.folded(range(len(self._pins)))
+        if any(each.chunk.beyond for each in summaries):
+            self._pins = [Pins(everything=True)] * len(self._pins)
+            summaries = self.folded(range(len(self._pins)))
         while True:
             whole, again = self._again(summaries)
-            if not again:
-                return self._total(whole, summaries)
+            if whole is not None and not again:
+                return Outcome(self._total(whole, summaries), whole.examined, whole.events, summaries)
             others = [each for each in summaries if each.place not in again]
             summaries = merged(others, self.folded(sorted(again)))
 
@@ -169,40 +215,38 @@ class Fold:
     def folded(self, places: Sequence[int]) -> tuple[Summary, ...]:
         """The summary of the chunks of these numbers."""
         self.count += len(places)
-        return merged(tuple(self._each(self._summary, places)))
-
-    def _summary(self, place: int) -> Summary:
         estimated = self._asked.skew if self._with_demands else 0
-        return summary_of(
-            self._load(place),
-            self._pins[place],
-            self._clocks,
-            self._skew,
-            self._observations.is_plain,
-            self.bounds,
-            estimated,
-        )
+        foldings = [
+            Folding(place=place, pins=self._pins[place], clocks=self._clocks, skew=self._skew, estimated=estimated)
+            for place in places
+        ]
+        return merged(tuple(self._each(self._folder, foldings)))
 
     def _again(self, summaries: Sequence[Summary]) -> tuple[_Whole | None, set[int]]:
         """What was kept, examined, and which chunks have to be folded again, with other pins than before."""
+        told = tuple(_in_lines_of_files([each.chunk for each in summaries]))
         kept = [each for each in summaries if each.residue is not None]
         if not kept:
-            raise no_event(source_of(self._path), [error for each in summaries for error in each.unreadable])
-        events = assemble([each.residue.rows for each in kept if each.residue])
+            raise no_event(shown(str(self._path)), [error for each in told for error in each.unreadable])
+        residues = [_rows_in_file(each, in_file) for each, in_file in zip(summaries, told, strict=True) if each.residue]
+        events = assemble(residues)
         marks, chunk = (np.concatenate(column) for column in zip(*map(_columns, kept), strict=True))
-        order = by_time(np.concatenate([each.residue.rows.numbers["t"] for each in kept if each.residue]))
+        order = by_time(np.concatenate([each.numbers["t"] for each in residues]))
+        pins = _Pinning(self._pins)
+        _suspects(pins, summaries)
+        if pins.changed:
+            return None, self._repinned(pins)
         again = self._other_clocks(events, summaries)
         if again:
             return None, again
-        events, by_clock = by_clocks(events, self._clocks)
+        told_at, (events, by_clock) = events, by_clocks(events, self._clocks)
         marks, chunk = marks[order][by_clock], chunk[order][by_clock]
-        pins = _Pinning(self._pins)
-        _suspects(pins, summaries)
-        for ask in (_touched, _entangled, _covering, _opened):
+        for ask in (_touched, _entangled, _covering, _unnamed, _opened):
             ask(self, pins, summaries, events, chunk)
         if pins.changed:
             return None, self._repinned(pins)
-        whole = _Whole(self._examined(events, summaries), marks, chunk)
+        history = self._history(told_at, told, summaries)
+        whole = _Whole(self._examined(dataclasses.replace(history, events=events)), history, events, marks, chunk)
         self._unlike(pins, summaries, whole)
         return whole, self._repinned(pins)
 
@@ -229,15 +273,21 @@ class Fold:
         self._with_demands = True
         return everything if self._clocks.offsets else set()
 
-    def _examined(self, events: Events, summaries: Sequence[Summary]) -> Examined:
-        unreadable = [error for each in summaries for error in each.unreadable]
-        history = History(
+    def _history(self, events: Events, told: Sequence[Chunk], summaries: Sequence[Summary]) -> History:
+        victims = [victim for each in told for victim in each.victims]
+        queues = {name for each in summaries for name in each.queues.to_pylist()} if victims else set[str]()
+        refuse_impossible(victims, events, queues)
+        unreadable = [error for each in told for error in each.unreadable]
+        return History(
             path=self._path,
             header=None,
             events=events,
             unreadable=tuple(unreadable[:REPORTED]),
-            unreadable_count=sum(each.unreadable_count for each in summaries),
+            unreadable_count=sum(each.unreadable_count for each in told),
+            remarks=tuple(remark for each in told for remark in each.remarks),
         )
+
+    def _examined(self, history: History) -> Examined:
         asked = self._asked
         return examined(
             history,
@@ -252,6 +302,8 @@ class Fold:
 
     def _unlike(self, pins: _Pinning, summaries: Sequence[Summary], whole: _Whole) -> None:
         """Pin the observations that are not plain in this history, and where messages were overtaken between chunks."""
+        if not (whole.marks == kernel.PINNED).any():
+            return
         events = whole.events
         rows = np.flatnonzero((whole.marks == kernel.PINNED) & (events.event != ABSENT))
         stands, first = np.unique(events.message[rows], return_index=True)
@@ -261,25 +313,20 @@ class Fold:
         strange = order.copy()
         for anomaly, messages in whole.examined.anomalies.items():
             (order if anomaly in _BETWEEN else strange)[messages] = True
-        held = whole.examined.conformance
-        if held is not None:
-            strange[held.contradicted()] = True
-            for messages in held.undecided().values():
-                strange[messages] = True
+        strange[whole.examined.not_runs()] = True
         for message, place in zip(stands[order[stands]].tolist(), chunk[order[stands]].tolist(), strict=True):
             its = np.flatnonzero(events.message == message)
             pins.name(place, "session", [str(events.names["session"][int(s)]) for s in np.unique(events.session[its])])
         pins.observations(set(observation[strange[stands]].tolist()))
-        if held is not None:
+        if whole.examined.held:
             self._settled(pins, stands, observation, whole, summaries)
 
     def _settled(
         self, pins: _Pinning, stands: Ints, observation: Hashes, whole: _Whole, summaries: Sequence[Summary]
     ) -> None:
         """Pin the observations that what happens later might make strange."""
-        held, events = whole.examined.conformance, whole.events
-        kinds = {each.kind for each in placed(events, self._skew)[0]}
-        if not kinds or held is None:
+        kinds = {each.kind for each in placed(whole.events, self._skew)[0]}
+        if not kinds:
             return
         signs = signs_around(sorted(kinds))
         found, first = np.unique(observation, return_index=True)
@@ -287,33 +334,64 @@ class Fold:
         unsettled = {
             each
             for each, place in zip(found.tolist(), first.tolist(), strict=True)
-            if each in counted and not held.settled(int(stands[place]), signs)
+            if each in counted and not whole.examined.settled(int(stands[place]), signs)
         }
         pins.observations(unsettled)
 
-    def _total(self, whole: _Whole | None, summaries: Sequence[Summary]) -> Findings:
-        if whole is None:
-            raise RuntimeError("nothing was examined")
-        findings = whole.examined.findings
-        added: dict[str, int] = {}
-        left = 0
+    def _total(self, whole: _Whole, summaries: Sequence[Summary]) -> Findings:
+        findings = with_stuck(whole.examined.findings, whole.history, self._asked.specification)
+        events = sum(each.events for each in summaries)
+        added: dict[Configuration | None, Counter[str]] = {}
         for each in summaries:
             for observation, count in zip(each.observations.tolist(), each.counts.tolist(), strict=True):
-                left += count
-                for name, one in self._observations.counts(observation).items():
-                    added[name] = added.get(name, 0) + count * one
-        self.left = left
-        explanation = findings.explanation
-        if explanation is not None:
-            explanation = dataclasses.replace(explanation, messages=explanation.messages + left)
-        return dataclasses.replace(
-            findings,
-            events=sum(each.events for each in summaries),
-            messages=findings.messages + added.get("messages", 0),
-            counters=_added(findings.counters, added),
-            ends=_added(findings.ends, added),
-            explanation=explanation,
+                plain = self._observations.plain(observation)
+                its = added.setdefault(plain.configuration, Counter())
+                its.update({name: count * one for name, one in plain.counts.items()})
+        self.left = sum(its[MESSAGES] for its in added.values())
+        if not findings.queues:
+            return _with_plain(findings, events, added)
+        parts = [
+            dataclasses.replace(part, findings=_with_plain(part.findings, events, added)) for part in findings.parts
+        ]
+        return together(parts, Configurations(findings.configuration, findings.queues))
+
+
+def _with_plain(findings: Findings, events: int, added: Mapping[Configuration | None, Counter[str]]) -> Findings:
+    """``findings`` also of the messages that were left out, which are ``added`` by what they are judged by."""
+    more = added.get(findings.configuration, Counter())
+    explanation = findings.explanation
+    if explanation is not None:
+        explanation = dataclasses.replace(explanation, messages=explanation.messages + more[MESSAGES])
+    return dataclasses.replace(
+        findings,
+        events=events,
+        messages=findings.messages + more[MESSAGES],
+        counters=_added(findings.counters, more),
+        ends=_added(findings.ends, more),
+        explanation=explanation,
+    )
+
+
+def _in_lines_of_files(chunks: Sequence[Chunk]) -> Iterator[Chunk]:
+    """The ``chunks``, all of a history, with the numbers that their lines have in their files."""
+    following = 1
+    for each in chunks:
+        first = following if each.first_line is None else each.first_line
+        following = first + each.lines
+        moved = first - (each.first_line or 1)
+        yield dataclasses.replace(
+            each,
+            first_line=first,
+            unreadable=tuple(dataclasses.replace(error, line=error.line + moved) for error in each.unreadable),
+            victims=tuple(dataclasses.replace(victim, line=victim.line + moved) for victim in each.victims),
         )
+
+
+def _rows_in_file(summary: Summary, chunk: Chunk) -> Encoded:
+    """What was kept, with the numbers of lines that it has in its file; ``chunk`` has them."""
+    rows = summary.residue.rows if summary.residue else Encoded({}, {})
+    moved = (chunk.first_line or 1) - (summary.chunk.first_line or 1)
+    return Encoded({**rows.numbers, "line": rows.numbers["line"] + moved}, rows.named) if moved else rows
 
 
 _BETWEEN: Final = (Anomaly.REORDER, Anomaly.WINDOW_OVERRUN, Anomaly.PREFETCH_OVERRUN)
@@ -352,6 +430,11 @@ class _Pinning:
         pins = self.pins[place]
         self._set(place, dataclasses.replace(pins, messages=np.union1d(pins.messages, hashes)))
 
+    def transactions(self, place: int, hashes: Hashes) -> None:
+        """Keep the messages of the transactions with these hashes."""
+        pins = self.pins[place]
+        self._set(place, dataclasses.replace(pins, transactions=np.union1d(pins.transactions, hashes)))
+
     def name(self, place: int, column: str, names: Sequence[str]) -> None:
         """Keep the messages of processes or sessions of these names."""
         pins = self.pins[place]
@@ -373,15 +456,37 @@ class _Pinning:
 
 
 def _suspects(pins: _Pinning, summaries: Sequence[Summary]) -> None:
-    """Messages that were left out, or stand for such, of which another chunk tells too."""
-    told = [_told(each) for each in summaries]
-    everything = np.sort(np.concatenate(told))
-    twice = np.unique(everything[1:][everything[1:] == everything[:-1]])
+    """Messages that were left out, or stand for such, of which another chunk tells too; and transactions."""
+    transactions = _repeated([_told_transactions(each) for each in summaries])
+    for each in summaries:
+        its = each.transactions[np.isin(each.transactions, transactions)]
+        if len(its):
+            pins.transactions(each.place, its)
+    twice = _repeated([_told(each) for each in summaries])
     for each in summaries:
         for hashes in (each.messages, each.pinned):
             its = hashes[np.isin(hashes, twice)]
             if len(its):
                 pins.messages(each.place, its)
+
+
+def _repeated(told: Sequence[Hashes]) -> Hashes:
+    """What several of ``told`` have, of which each has everything once."""
+    everything = np.sort(np.concatenate(told))
+    return np.unique(everything[1:][everything[1:] == everything[:-1]])
+
+
+def _told_transactions(summary: Summary) -> Hashes:
+    """Hashes of all transactions of the chunk, each once."""
+    if summary.residue is None:
+        return summary.transactions
+    process, transaction = (summary.residue.rows.named[name] for name in ("process", "transaction"))
+    width = np.int64(len(transaction.dictionary) + 1)
+    inside = np.flatnonzero(transaction.is_valid())
+    codes = np.asarray(process.indices)[inside] * width + np.asarray(transaction.indices.fill_null(0))[inside]
+    its, what = np.divmod(np.unique(codes), width)
+    names = process.dictionary.take(pa.array(its)), transaction.dictionary.take(pa.array(what))
+    return np.union1d(summary.transactions, hashes_of_transactions(*names))
 
 
 def _told(summary: Summary) -> Hashes:
@@ -438,6 +543,15 @@ def _covering(_: Fold, pins: _Pinning, summaries: Sequence[Summary], events: Eve
             found |= acted.intersection(own[codes].tolist())
         if found:
             pins.name(each.place, "session", sorted(found.intersection(own.tolist())))
+
+
+def _unnamed(_: Fold, pins: _Pinning, summaries: Sequence[Summary], events: Events, __: Ints) -> None:
+    """Processes and sessions of which a line of another chunk may be, though it names none of what was left out."""
+    for column, found in of_unnamed(events).items():
+        names = set(events.names[column].take(pa.array(np.flatnonzero(found))).to_pylist())
+        for each in summaries if names else ():
+            if each.hull is not None:
+                pins.name(each.place, column, sorted(names.intersection(each.names(column))))
 
 
 def _opened(fold: Fold, pins: _Pinning, summaries: Sequence[Summary], events: Events, chunk: Ints) -> None:

@@ -13,7 +13,7 @@ import dataclasses
 import numpy as np
 
 from ackfsm.terms import Fault
-from ackfsm.verify._arrays import Ints
+from ackfsm.verify._arrays import Ints, Mask
 from ackfsm.verify._columns import Events
 from ackfsm.verify._expand import covering_acks, first_covering_ack
 from ackfsm.verify._format import VOCABULARY, Event
@@ -41,17 +41,18 @@ class Prefetch:
     interruptions: frozenset[Fault]
 
 
-def prefetch_overruns(events: Events, prefetch: Prefetch) -> Ints:
-    """The messages that were delivered while ``prefetch.bound`` deliveries of their session and queue were open.
+def prefetch_overruns(events: Events, prefetch: Prefetch, messages: Mask) -> Ints:
+    """Those of ``messages`` that came while ``prefetch.bound`` deliveries of them in that session and queue were open.
 
     Only deliveries that came by one connection for certain are counted together: those of messages that were sent and
     delivered between the same two interruptions, or repairs of one.
     """
     delivered = events.places(Event.DELIVERED)
     era = _eras(events, delivered, prefetch)
-    certain = era == _eras(events, _sent(events)[events.message[delivered]], prefetch)
-    place, end = delivered[certain], np.minimum(ends_of(events, delivered)[certain], len(events))
-    lane = number_pairs(number_pairs(events.session[place], events.queue[place]), era[certain])
+    counted = era == _eras(events, _sent(events)[events.message[delivered]], prefetch)
+    counted &= messages[events.message[delivered]]
+    place, end = delivered[counted], np.minimum(ends_of(events, delivered)[counted], len(events))
+    lane = number_pairs(number_pairs(events.session[place], events.queue[place]), era[counted])
     width = np.int64(len(events) + 1)
     now = lane * width + place
     opened = np.searchsorted(np.sort(now), now)

@@ -7,7 +7,7 @@ import dataclasses
 import numpy as np
 import pyarrow as pa
 
-from ackfsm.verify._arrays import Ints, Mask
+from ackfsm.verify._arrays import Codes, Ints, Mask
 from ackfsm.verify._columns import ABSENT, Events
 from ackfsm.verify._format import Event
 from ackfsm.verify._joins import NONE
@@ -25,12 +25,18 @@ class Quiescence:
     Attributes:
         drained: the row of the last ``drained`` of its queue, :data:`NONE` if there is none.
         judged: whether that is later than its last send.
-        undrained: the queues of the messages that are not judged, in the order of their names; "" is no queue.
     """
 
     drained: Ints
     judged: Mask
-    undrained: tuple[str, ...]
+    _queue: Codes
+    _names: pa.Array
+
+    def undrained(self, messages: Mask) -> tuple[str, ...]:
+        """The queues of those of ``messages`` that are not judged, in the order of their names; "" is no queue."""
+        left = np.unique(self._queue[messages & ~self.judged])
+        names = self._names.take(pa.array(left[left != ABSENT])).to_pylist()
+        return tuple(sorted([*names, *([""] if ABSENT in left else [])]))
 
 
 def quiescence_of(events: Events) -> Quiescence:
@@ -39,10 +45,7 @@ def quiescence_of(events: Events) -> Quiescence:
     queue = events.queue[anchor]
     last = _last_drained(events)
     drained = np.maximum(last[queue], last[ABSENT])
-    judged = drained > anchor
-    left = np.unique(queue[~judged])
-    names = events.names["queue"].take(pa.array(left[left != ABSENT])).to_pylist()
-    return Quiescence(drained, judged, tuple(sorted([*names, *([""] if ABSENT in left else [])])))
+    return Quiescence(drained, drained > anchor, queue, events.names["queue"])
 
 
 def _anchors(events: Events) -> Ints:

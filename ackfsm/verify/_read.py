@@ -62,7 +62,7 @@ def read(path: str | Path) -> History:
                 unreadable += parsed.unreadable[: REPORTED - len(unreadable)]
                 count += parsed.unreadable_count
     if not any(len(each) for each in columns):
-        raise no_event(source, unreadable)
+        raise no_event(source.name_of(source.path), unreadable)
     events = assemble(columns)
     refuse_impossible(victims, events)
     return History(
@@ -97,9 +97,8 @@ def headers_beside(source: Source) -> Headers:
     return headers
 
 
-def no_event(source: Source, unreadable: Sequence[ParseError]) -> InputError:
-    """What is raised for a history of which no line can be read as an event."""
-    name = source.name_of(source.path)
+def no_event(name: str, unreadable: Sequence[ParseError]) -> InputError:
+    """What is raised for a history, called ``name``, of which no line can be read as an event."""
     return InputError(f"{name} has no event{_first_of(unreadable)}; a history has one a line (history format 1)")
 
 

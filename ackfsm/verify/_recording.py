@@ -8,7 +8,7 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
-from ackfsm.verify._arrays import Ints
+from ackfsm.verify._arrays import Ints, Mask
 from ackfsm.verify._columns import Events
 from ackfsm.verify._format import Event
 from ackfsm.verify._joins import NONE
@@ -59,11 +59,11 @@ class Early:
         return f"{told}: if the clocks of {names} may differ by that much, say --skew {span(max(self.gap, 1))}"
 
 
-def came_early(events: Events) -> Early | None:
-    """The messages that were delivered before another process sent them, if there are any."""
+def came_early(events: Events, among: Mask) -> Early | None:
+    """The messages ``among`` these that were delivered before another process sent them, if there are any."""
     count = events.count_of("message")
     delivered, sent = (_first(events, count, *kinds) for kinds in ((Event.DELIVERED,), (Event.SEND, Event.RESEND)))
-    early = (delivered != NONE) & (delivered < sent) & (events.process[delivered] != events.process[sent])
+    early = among & (delivered != NONE) & (delivered < sent) & (events.process[delivered] != events.process[sent])
     messages = np.flatnonzero(early)
     delivered, sent = delivered[early], sent[early]
     if not len(delivered):

@@ -8,7 +8,7 @@ may wait, and who never acknowledges keeps its messages in flight.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Final
 
@@ -21,6 +21,7 @@ from ackfsm.verify._arrays import Ints
 from ackfsm.verify._columns import ABSENT, Events
 from ackfsm.verify._expand import NEVER, covering, first_covering_ack
 from ackfsm.verify._format import Call, Event, event_code
+from ackfsm.verify._queues import queue_of_messages
 from ackfsm.verify._verdict import EXAMPLES, Finding
 from ackfsm.verify._victims import TOLD, repaired_at, told_faults
 
@@ -81,17 +82,27 @@ class _Part:
     unknown: str | None = None
 
 
-def stuck(events: Events, remarks: Sequence[Remark], *, by_library: bool, needs_every_line: bool) -> Finding:
-    """How many messages were stuck, as far as ``remarks`` tell.
+def stuck(
+    events: Events,
+    remarks: Sequence[Remark],
+    *,
+    by_library: bool,
+    needs_every_line: bool,
+    concerns: Callable[[str | None], bool],
+) -> Finding:
+    """How many messages were stuck, as far as ``remarks`` tell, in the queues that ``concerns`` names.
 
     ``by_library`` says whether the library acknowledges by itself, so that no application owes an acknowledgement.
     """
     seen = _Seen(events, remarks)
     waiting = [each for each in remarks if each.event == Event.WAITING and not seen.returned(each)]
-    parts = [seen.call(each) for each in waiting if each.error != Call.RECEIVE]
-    known = frozenset[str]().union(*(part.messages for part in parts))
+    calls = [(each, seen.call(each)) for each in waiting if each.error != Call.RECEIVE]
+    known = frozenset[str]().union(*(part.messages for _, part in calls))
     receivers = [each for each in waiting if each.error == Call.RECEIVE]
-    parts += [seen.depth(each, known, receivers, by_library=by_library) for each in seen.last_depths()]
+    parts = [part for each, part in calls if concerns(each.queue or seen.queue_of(part.messages))]
+    parts += [
+        seen.depth(each, known, receivers, by_library=by_library) for each in seen.last_depths() if concerns(each.queue)
+    ]
     messages = frozenset[str]().union(*(part.messages for part in parts))
     reasons = dict.fromkeys(part.unknown for part in parts if part.unknown is not None)
     return Finding(
@@ -146,6 +157,12 @@ class _Seen:
         calls = rows[np.isin(self._events.event[rows], [event_code(event) for event in made])][-1:]
         messages = self._messages_of(calls)
         return _Part(messages, others=int(not messages))
+
+    def queue_of(self, messages: Collection[str]) -> str | None:
+        """The queue of the first of them by code point; ``None`` where no line of it names one."""
+        codes = sorted((name, self._codes["message"][name]) for name in messages if name in self._codes["message"])
+        queue = int(queue_of_messages(self._events)[codes[0][1]]) if codes else ABSENT
+        return None if queue == ABSENT else str(self._events.names["queue"][queue])
 
     def _messages_of(self, calls: Ints) -> frozenset[str]:
         events = self._events

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from ackfsm.terms import Fault
-from ackfsm.verify._arrays import Ints
+from ackfsm.verify._arrays import Ints, Mask
 from ackfsm.verify._columns import ABSENT, Events
 from ackfsm.verify._format import VOCABULARY, Event
 from ackfsm.verify._joins import NONE, at, first_covering, number_pairs
@@ -31,6 +31,10 @@ class Sends:
     place: Ints
     outcome: Ints
     crash: Ints
+
+    def of(self, chosen: Mask) -> Sends:
+        """Those that are chosen."""
+        return Sends(self.place[chosen], self.outcome[chosen], self.crash[chosen])
 
 
 def sends_of(events: Events) -> Sends:

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
-from types import MappingProxyType
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -23,9 +22,11 @@ from ackfsm.verify._arrays import Ints, Mask
 from ackfsm.verify._circumstances import EFFECT, GIVING_BACK, OF_MESSAGES
 from ackfsm.verify._clocks import Clocks, Demands, by_clocks, demands_of
 from ackfsm.verify._columns import ABSENT, Encoded, Events, assemble, by_time
-from ackfsm.verify._format import VOCABULARY, Event, event_code
+from ackfsm.verify._format import ACKNOWLEDGE_TIMEOUT, TELLERS, VOCABULARY, Event, event_code
 from ackfsm.verify._joins import NONE
 from ackfsm.verify._lines import ParseError
+from ackfsm.verify._rest import Remark
+from ackfsm.verify._victims import TOLD, NamedVictim, outages_of, told_faults
 
 __all__ = [
     "CUMULATIVE",
@@ -33,13 +34,16 @@ __all__ = [
     "WINDOW",
     "Bounds",
     "Chunk",
+    "Folding",
     "Hashes",
     "Pins",
     "Residue",
     "Summary",
     "hashes_of",
+    "hashes_of_transactions",
     "intervals",
     "merged",
+    "of_unnamed",
     "strange_acts",
     "summary_of",
 ]
@@ -56,6 +60,7 @@ _NO_SPAN: Final = np.array([kernel.NEVER, -kernel.NEVER], np.int64)
 WINDOW: Final = "window"
 PREFETCH: Final = "prefetch"
 
+SENDS: Final = (Event.SEND, Event.RESEND)
 CUMULATIVE: Final = (Event.ACKNOWLEDGE, Event.ACKNOWLEDGED, Event.ACK_IN_DOUBT)
 
 
@@ -67,12 +72,22 @@ class Chunk:
         place: where they stand: the number of the chunk.
         events: the readable ones; ``None`` if there is none.
         unreadable, unreadable_count: as :class:`ackfsm.verify.History` has them.
+        first_line: the number of the first line; ``None`` if they go on where the chunk before ends, and are numbered
+            from 1 here.
+        lines: how many there are.
+        remarks, victims: as :func:`ackfsm.verify.read` collects them.
+        beyond: whether they tell what the fold does not know, so that all of the history has to be kept.
     """
 
     place: int
     events: Encoded | None
     unreadable: tuple[ParseError, ...] = ()
     unreadable_count: int = 0
+    first_line: int | None = 1
+    lines: int = 0
+    remarks: tuple[Remark, ...] = ()
+    victims: tuple[NamedVictim, ...] = ()
+    beyond: bool = False
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,6 +105,7 @@ class Pins:
     Attributes:
         everything: all rows.
         messages: hashes of ids, ascending.
+        transactions: hashes of transactions, ascending, of all whose messages are kept.
         names: names of processes and of sessions, of all whose messages are kept.
         observations: those that are not plain in this history.
         intervals: times, as :func:`intervals` gives them, in which the messages that lived are kept.
@@ -97,6 +113,7 @@ class Pins:
 
     everything: bool = False
     messages: Hashes = dataclasses.field(default_factory=lambda: _NO_HASHES)
+    transactions: Hashes = dataclasses.field(default_factory=lambda: _NO_HASHES)
     names: Mapping[str, frozenset[str]] = dataclasses.field(
         default_factory=lambda: dict.fromkeys(_BY_PROCESS, frozenset[str]())
     )
@@ -122,11 +139,12 @@ class Summary:
     """What is known of a chunk.
 
     Attributes:
-        place: the number of the chunk.
-        events, unreadable, unreadable_count: of the chunk.
+        chunk: what was folded, without its events.
+        events: how many it has.
         residue: what was kept; ``None`` of a chunk without events.
         observations, counts: of how many messages nothing was kept, by observation.
         messages: hashes of their ids, ascending.
+        transactions: hashes of those of which messages may have been left out, ascending.
         pinned, pinned_as: hashes of the ids that stand for others, and the observation of each.
         hull: when the others lived: the first and the last moment.
         avoided: the times around which all messages were kept, one row each.
@@ -135,16 +153,16 @@ class Summary:
         rises: for sends (:data:`WINDOW`) and deliveries (:data:`PREFETCH`), where they are bounded, the code of a
             session in the names of the residue, a time, and how many were open then, where they rose; one row each.
         demands: what the others demand of the clocks.
+        queues: all that are named by lines, but for those of faults.
     """
 
-    place: int
+    chunk: Chunk
     events: int
-    unreadable: tuple[ParseError, ...]
-    unreadable_count: int
     residue: Residue | None
     observations: Hashes
     counts: Ints
     messages: Hashes
+    transactions: Hashes
     pinned: Hashes
     pinned_as: Hashes
     hull: tuple[int, int] | None
@@ -152,6 +170,12 @@ class Summary:
     uncovered: Mapping[Event, Ints]
     rises: Mapping[str, Ints]
     demands: Demands
+    queues: pa.Array
+
+    @property
+    def place(self) -> int:
+        """The number of the chunk."""
+        return self.chunk.place
 
     def names(self, column: str) -> Sequence[str]:
         """The processes or sessions of the chunk."""
@@ -180,23 +204,25 @@ def hashes_of(names: pa.Array) -> Hashes:
     return hashes
 
 
+def hashes_of_transactions(process: pa.Array, transaction: pa.Array) -> Hashes:
+    """The same for transactions, which are of one process each."""
+    return hashes_of(pc.binary_join_element_wise(process.cast(pa.string()), transaction.cast(pa.string()), "\0"))
+
+
 def intervals(events: Events, skew: int) -> Ints:
     """The times in which a message cannot have lived without its life being of more than itself, one row each.
 
-    What certainly befell somebody counts as long as it may have; a session that was given back, at its moment.
+    What certainly befell somebody counts as long as it may have, and for everybody, whomever it names; a session that
+    was given back, at its moment.
     """
     found = []
     for row in events.places(*GIVING_BACK).tolist():
         t, broken = int(events.t[row]), events.errs[row] == 1
         found.append((t - EFFECT - skew, t + skew) if broken else (t, t))
-    repairs = events.places(Event.RECOVERED)
-    own = [VOCABULARY["fault"].index(fault) for fault in OF_MESSAGES]
-    for row in events.places(Event.FAULT).tolist():
-        if events.fault[row] in own:
-            continue
-        its = repairs[(repairs > row) & (events.fault[repairs] == events.fault[row])]
-        t = int(events.t[row])
-        found.append((t, max(t + EFFECT, int(events.t[its[0]]) if len(its) else t) + skew))
+    for fault, repair in outages_of(told_faults(events, events.places(*TOLD))):
+        if fault.fault not in OF_MESSAGES:
+            t = int(events.t[fault.moment[0]])
+            found.append((t, max(t + EFFECT, int(events.t[repair.moment[0]]) if repair else t) + skew))
     return np.array(sorted(set(found)), np.int64).reshape(-1, 2)
 
 
@@ -214,65 +240,106 @@ def strange_acts(events: Events) -> Mask:
     return found
 
 
-def summary_of(  # noqa: PLR0913, PLR0917 - a chunk, and what is known of the whole
-    chunk: Chunk,
-    pins: Pins,
-    clocks: Clocks,
-    skew: int,
-    is_plain: Callable[[int, Events, Ints], bool],
-    bounds: Bounds,
-    estimated: int | None = 0,
-) -> Summary:
+def of_unnamed(events: Events) -> Mapping[str, Mask]:
+    """For each process and each session whether a line is of sends or calls there that it does not name.
+
+    A range of outcomes is of sends in the session in which its message was sent, and the time-out of an acknowledgement
+    is of the last call in its session, or of its process.
+    """
+    found = {column: np.zeros(events.count_of(column), bool) for column in _BY_PROCESS}
+    confirmed, sends, faults = (events.places(*kinds) for kinds in ((Event.CONFIRMED,), SENDS, (Event.FAULT,)))
+    ranges = confirmed[events.scope[confirmed] == VOCABULARY["scope"].index(AckScope.UP_TO)]
+    if len(ranges):
+        found["session"][events.session[sends[np.isin(events.message[sends], events.message[ranges])]]] = True
+    timed_out = faults[events.fault[faults] == VOCABULARY["fault"].index(ACKNOWLEDGE_TIMEOUT)]
+    if len(timed_out):
+        found["process"][events.process[timed_out]] = True
+        found["process"][np.isin(events.names["process"].to_pylist(), TELLERS)] = False
+        found["session"][events.session[timed_out]] = True
+        found["session"][events.session[found["process"][events.process]]] = True
+    return found
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Folding:
+    """How a chunk is folded, as far as the other chunks decide that.
+
+    Attributes:
+        place: the number of the chunk.
+        pins: what has to be kept.
+        clocks: how the clocks of the history are put right.
+        skew: by how much two of them may differ.
+        estimated: the skew for which the demands on the clocks are wanted (``None``: an estimate); 0: none are.
+    """
+
+    place: int
+    pins: Pins
+    clocks: Clocks
+    skew: int
+    estimated: int | None = 0
+
+
+class Known(Protocol):
+    """What is known of observations."""
+
+    def is_plain(self, observation: int, events: Events, rows: Ints) -> bool:
+        """Whether one is plain, given events and the rows of a message that has it."""
+
+    def judged_by(self, queues: pa.Array) -> Ints:
+        """For each of ``queues`` the number of what its messages are judged by, a part of their observations."""
+
+
+def summary_of(chunk: Chunk, folding: Folding, known: Known, bounds: Bounds) -> Summary:
     """Fold one chunk.
 
     Args:
         chunk: its lines.
-        pins: what has to be kept.
-        clocks: how the clocks of the history are put right.
-        skew: by how much two of them may differ.
-        is_plain: whether an observation is plain, given events and the rows of a message that has it.
+        folding: how it is folded.
+        known: what is known of observations.
         bounds: how many sends and deliveries may be open.
-        estimated: the skew for which the demands on the clocks are wanted (``None``: an estimate); 0: none are.
     """
     if chunk.events is None or not len(chunk.events):
         return _empty(chunk)
-    return _Fold(chunk, pins, clocks, skew, bounds).summary(is_plain, estimated)
+    return _Fold(chunk, folding, known, bounds).summary(folding.estimated)
 
 
 def _empty(chunk: Chunk) -> Summary:
     return Summary(
-        place=chunk.place,
+        chunk=chunk,
         events=0,
-        unreadable=chunk.unreadable,
-        unreadable_count=chunk.unreadable_count,
         residue=None,
         observations=_NO_HASHES,
         counts=np.empty(0, np.int64),
         messages=_NO_HASHES,
+        transactions=_NO_HASHES,
         pinned=_NO_HASHES,
         pinned_as=_NO_HASHES,
         hull=None,
         avoided=np.empty((0, 2), np.int64),
-        uncovered=MappingProxyType({}),
-        rises=MappingProxyType({}),
-        demands=MappingProxyType({}),
+        uncovered={},
+        rises={},
+        demands={},
+        queues=pa.array([], pa.string()),
     )
 
 
 class _Fold:
     """One chunk, being folded."""
 
-    def __init__(self, chunk: Chunk, pins: Pins, clocks: Clocks, skew: int, bounds: Bounds) -> None:
-        self._chunk, self._pins, self._skew, self._bounds = chunk, pins, skew, bounds
+    def __init__(self, chunk: Chunk, folding: Folding, known: Known, bounds: Bounds) -> None:
+        self._chunk, self._pins, self._skew, self._bounds = chunk, folding.pins, folding.skew, bounds
+        self._known = known
         assert chunk.events is not None  # noqa: S101
         self._encoded: Encoded = chunk.events
         by_t = by_time(self._encoded.numbers["t"])
-        self._events, by_clock = by_clocks(assemble([self._encoded]), clocks)
+        self._events, by_clock = by_clocks(assemble([self._encoded]), folding.clocks)
         order = np.arange(len(self._encoded))[by_t][by_clock]
         self._order: Ints = order
         self._strange = self._strangers()
+        self._clean, self._of_transactions = self._clean_transactions()
+        self._inside = np.full((self._events.count_of("message"), 2), NONE, np.int32)
 
-    def summary(self, is_plain: Callable[[int, Events, Ints], bool], estimated: int | None) -> Summary:
+    def summary(self, estimated: int | None) -> Summary:
         events, count = self._events, self._events.count_of("message")
         hashes = hashes_of(events.names["message"])
         seen, where, span, odd, went_on = self._followed(count)
@@ -280,7 +347,7 @@ class _Fold:
             [intervals(events, self._skew), np.array(self._pins.intervals, np.int64).reshape(-1, 2)]
         )
         plain = self._candidates(hashes, where, span, odd, avoided)
-        self._without_the_strange(plain, seen, where, went_on, is_plain)
+        self._without_the_strange(plain, seen, where, went_on)
         rises = self._opened(plain, where)
         self._bounded(plain, seen, where, odd)
         marks = np.empty(len(events), np.uint8)
@@ -289,6 +356,7 @@ class _Fold:
         while found:
             kernel.mark_rows(events.message, plain, marks)
             found = kernel.mark_acts(*columns, self._strange[1], plain, marks)
+        self._mark_transactions(plain, marks)
         kernel.mark_neighbours(
             events.process, events.session, events.count_of("process"), events.count_of("session"), marks
         )
@@ -299,21 +367,21 @@ class _Fold:
         }
         observations, counts = np.unique(seen[left], return_counts=True)
         return Summary(
-            place=self._chunk.place,
+            chunk=dataclasses.replace(self._chunk, events=None),
             events=len(events),
-            unreadable=self._chunk.unreadable,
-            unreadable_count=self._chunk.unreadable_count,
             residue=self._residue(marks),
             observations=observations,
             counts=counts,
             messages=np.sort(hashes[left]),
+            transactions=np.sort(self._of_transactions[self._clean]),
             pinned=hashes[stand],
             pinned_as=seen[stand],
             hull=(int(span[left, 0].min()), int(span[left, 1].max())) if left.any() else None,
             avoided=avoided,
-            uncovered=MappingProxyType(uncovered),
+            uncovered=uncovered,
             rises=rises,
             demands=self._demands(left, estimated),
+            queues=self._queues(),
         )
 
     def _followed(self, count: int) -> tuple[Any, ...]:
@@ -324,20 +392,38 @@ class _Fold:
         where, span = np.full((count, 6), NONE, np.int32), np.tile(_NO_SPAN, (count, 1))
         continued, times = np.zeros(1 << 12, np.uint64), np.zeros(1 << 12, np.int64)
         columns = (getattr(events, name) for name in _FOLLOWED)
-        kernel.follow_messages(*columns, after, *self._strange, seen, odd, where, span, continued, times)
+        judged_by, clean, inside = self._known.judged_by(events.names["queue"]), self._clean, self._inside
+        found = (seen, odd, where, span, inside, continued, times)
+        kernel.follow_messages(*columns, after, judged_by, *self._strange, clean, *found)
+        if len(clean):
+            odd[(odd == 0) & ((inside >= 0) & ~clean[inside]).any(axis=1)] = 1
         used = continued != 0
         return seen, where, span, odd, dict(zip(continued[used].tolist(), times[used].tolist(), strict=True))
 
     def _strangers(self) -> tuple[Mask, Mask]:
         """The processes and sessions whose messages are kept."""
-        events = self._events
+        events, unnamed = self._events, of_unnamed(self._events)
         found = {
             column: np.isin(events.names[column].to_pylist(), list(self._pins.names[column]))
             if self._pins.names[column]
             else np.zeros(events.count_of(column), bool)
             for column in _BY_PROCESS
         }
-        return found["process"], found["session"] | strange_acts(events)
+        strange = {column: found[column] | unnamed[column] for column in _BY_PROCESS}
+        return strange["process"], strange["session"] | strange_acts(events)
+
+    def _clean_transactions(self) -> tuple[Mask, Hashes]:
+        """Which transactions are clean, and the hash of each."""
+        events = self._events
+        clean = np.ones(events.count_of("transaction"), bool)
+        if not len(clean):
+            return clean, _NO_HASHES
+        of = np.full(len(clean), NONE, np.int32)
+        columns = (events.event, events.process, events.session, events.message, events.transaction, events.errs)
+        kernel.follow_transactions(*columns, events.count_of("session"), clean, of)
+        processes = events.names["process"].take(pa.array(of))
+        hashes = hashes_of_transactions(processes, events.names["transaction"])
+        return clean & ~np.isin(hashes, self._pins.transactions), hashes
 
     def _candidates(self, hashes: Hashes, where: Ints, span: Ints, odd: Any, avoided: Ints) -> Any:
         """Which messages may be left out: 1, else 0."""
@@ -351,14 +437,7 @@ class _Fold:
                 plain &= (span[:, 0] > high) | (span[:, 1] < low)
         return plain.astype(np.uint8)
 
-    def _without_the_strange(
-        self,
-        plain: Any,
-        seen: Hashes,
-        where: Ints,
-        went_on: Mapping[int, int],
-        is_plain: Callable[[int, Events, Ints], bool],
-    ) -> None:
+    def _without_the_strange(self, plain: Any, seen: Hashes, where: Ints, went_on: Mapping[int, int]) -> None:
         """Keep the messages of observations that are not plain, and late in the chunk those that may go on."""
         chosen = np.flatnonzero(plain)
         distinct, first, inverse, counts = np.unique(
@@ -367,7 +446,7 @@ class _Fold:
         good = np.array(
             [
                 observation not in self._pins.observations
-                and is_plain(observation, self._events, self._rows(int(chosen[place]), where))
+                and self._known.is_plain(observation, self._events, self._rows(int(chosen[place]), where))
                 for observation, place in zip(distinct.tolist(), first.tolist(), strict=True)
             ],
             bool,
@@ -381,9 +460,13 @@ class _Fold:
         plain[chosen[may_go_on[inverse] & late]] = 0
 
     def _rows(self, message: int, where: Ints) -> Ints:
-        """The rows that tell of a message."""
-        acts = where[message, 4:]
-        return np.union1d(np.flatnonzero(self._events.message == message), acts[acts >= 0])
+        """The rows that tell of a message: its own, acknowledgements of its session, and its transactions' own."""
+        events, acts = self._events, where[message, 4:]
+        transactions = self._inside[message][self._inside[message] >= 0]
+        told = events.message == message
+        if len(transactions):
+            told |= (events.message == ABSENT) & np.isin(events.transaction, transactions)
+        return np.union1d(np.flatnonzero(told), acts[acts >= 0])
 
     def _opened(self, plain: Any, where: Ints) -> Mapping[str, Ints]:
         """How many sends and deliveries were open where that is bounded; what is still open is kept.
@@ -400,7 +483,7 @@ class _Fold:
         if bounds.prefetch is not None:
             columns = (*first, events.queue, events.message, events.scope, events.t)
             found[PREFETCH] = self._rises(kernel.steps_of_prefetch, columns, bounds.prefetch, plain, where[:, 1])
-        return MappingProxyType(found)
+        return found
 
     def _rises(self, kernel_: Callable[..., int], columns: tuple[Any, ...], bound: int, plain: Any, rows: Ints) -> Ints:
         sessions = self._events.count_of("session")
@@ -419,7 +502,12 @@ class _Fold:
         return np.asarray(steps[~over[steps[:, 0]]])
 
     def _bounded(self, plain: Any, seen: Hashes, where: Ints, odd: Any) -> None:
-        """Keep what was overtaken and what overtook it, and of each lane the first and the last message."""
+        """Keep what was overtaken and what overtook it, and of each lane the first and the last message.
+
+        With a message that is kept for its own sake all others of its transactions are: that one took effect only in
+        part is seen by all its members.  Of the other transactions of those their own lines are enough: these members
+        all came, and nothing of these transactions is in doubt.
+        """
         events = self._events
         columns = (events.process, events.session, events.queue)
         more = (events.message, events.delivery_mode, events.redelivered)
@@ -427,12 +515,32 @@ class _Fold:
         while not kernel.mark_order(events.event, *columns, *more, odd, where, ordered, np.zeros(size, np.uint64)):
             ordered, size = plain.copy(), 8 * size
         plain[:], size = ordered, _LANES
+        self._complete(plain)
         while True:
             first, last = (np.full(size, NONE, np.int64) for _ in range(2))
             table = np.zeros(size, np.uint64)
             if kernel.mark_bounds(*columns, events.delivery_mode, where, seen, plain, first, last, table):
                 return
             size *= 8
+
+    def _complete(self, plain: Any) -> None:
+        """Keep the messages of transactions that have one that is kept."""
+        if len(self._clean):
+            whole = self._with_members(plain == 0)
+            plain[whole[self._inside].any(axis=1)] = 0
+
+    def _with_members(self, messages: Mask) -> Mask:
+        """Which transactions have some of ``messages``; the entry that :data:`NONE` indexes says no."""
+        found = np.zeros(len(self._clean) + 1, bool)
+        found[self._inside[messages]] = True
+        found[NONE] = False
+        return found
+
+    def _mark_transactions(self, plain: Any, marks: Any) -> None:
+        if len(self._clean):
+            events, needed = self._events, self._with_members(plain != 1)
+            columns = (events.event, events.session, events.message, events.transaction)
+            kernel.mark_transactions(*columns, self._clean, needed, events.count_of("session"), marks)
 
     def _residue(self, marks: Any) -> Residue:
         in_lines = np.empty(len(marks), np.uint8)
@@ -452,11 +560,18 @@ class _Fold:
             named[name] = kept.cast(pa.string()).dictionary_encode() if name in {"message", "transaction"} else kept
         return Residue(rows=Encoded(numbers, named), marks=in_lines[rows])
 
+    def _queues(self) -> pa.Array:
+        events, count = self._events, self._events.count_of("queue") + 1
+        of_faults = np.bincount(events.queue[events.places(*TOLD)] + 1, minlength=count)
+        others = np.bincount(events.queue + 1, minlength=count) > of_faults
+        return events.names["queue"].take(pa.array(np.flatnonzero(others[1:])))
+
     def _demands(self, left: Mask, estimated: int | None) -> Demands:
         if estimated == 0 or not left.any():
-            return MappingProxyType({})
+            return {}
         events = self._events
-        rows = np.flatnonzero((events.message != ABSENT) & left[events.message])
+        of_left = (events.message != ABSENT) & left[events.message]
+        rows = np.flatnonzero(of_left | (events.event == event_code(Event.COMMIT)))
         columns = [field.name for field in dataclasses.fields(events) if field.name != "names"]
         return demands_of(
             dataclasses.replace(events, **{name: getattr(events, name)[rows] for name in columns}), estimated

@@ -17,8 +17,9 @@ import numpy as np
 
 from ackfsm.terms import Fault
 from ackfsm.verify._arrays import Ints
+from ackfsm.verify._circumstances import OF_MESSAGES
 
-__all__ = ["Family", "Moment", "Option", "Unrecorded", "UnrecordedFault", "joined"]
+__all__ = ["Family", "Moment", "Option", "Unrecorded", "UnrecordedFault", "joined", "together"]
 
 _LIKELY: Final = (
     Fault.CONSUMER_LINK_LOSS,
@@ -110,6 +111,40 @@ class Unrecorded:
             "undecided": self.undecided,
             "timeline": [each.as_json() for each in self.timeline],
         }
+
+
+def together(parts: Sequence[Unrecorded]) -> Unrecorded:
+    """What is assumed of several parts of one history, at least one; faults that may be the same are one."""
+    found = list(parts[0].timeline)
+    for part in parts[1:]:
+        found = _met(found, part.timeline)
+    return dataclasses.replace(
+        parts[0],
+        messages=sum(part.messages for part in parts),
+        unexplained=sum(part.unexplained for part in parts),
+        undecided=sum(part.undecided for part in parts),
+        timeline=tuple(sorted(found, key=lambda each: (each.begin, each.end, _RANK[each.fault], each.victim or ""))),
+        actions=tuple(dict.fromkeys(action for part in parts for action in part.actions)),
+    )
+
+
+def _met(found: list[UnrecordedFault], more: Sequence[UnrecordedFault]) -> list[UnrecordedFault]:
+    """The faults of two parts; one of each part that have a moment in common are one, but those of single messages."""
+    apart, left = list[UnrecordedFault](), list(found)
+    for each in more:
+        other = next((other for other in left if _may_be_same(each, other)), None)
+        if other is None:
+            apart.append(each)
+            continue
+        left.remove(other)
+        begin, end = max(each.begin, other.begin), min(each.end, other.end)
+        apart.append(dataclasses.replace(each, begin=begin, end=end, messages=each.messages + other.messages))
+    return [*left, *apart]
+
+
+def _may_be_same(one: UnrecordedFault, other: UnrecordedFault) -> bool:
+    alike = (one.fault, one.victim) == (other.fault, other.victim) and one.fault not in OF_MESSAGES
+    return alike and one.begin <= other.end and other.begin <= one.end
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -15,7 +15,18 @@ from ackfsm.verify._explain import Contradicted, Explanation
 from ackfsm.verify._lines import ParseError
 from ackfsm.verify._timeline import Unrecorded
 
-__all__ = ["EXAMPLES", "UNCONFIGURED", "Finding", "Findings", "Result", "judge", "quoted_few", "undrained", "verdict"]
+__all__ = [
+    "EXAMPLES",
+    "UNCONFIGURED",
+    "Finding",
+    "Findings",
+    "Part",
+    "Result",
+    "judge",
+    "quoted_few",
+    "undrained",
+    "verdict",
+]
 
 SHOWN = 3
 """How many ids, or queues, a sentence names."""
@@ -98,6 +109,8 @@ class Findings:
         explanation: what came of holding each message to the model; ``None`` without a configuration.
         given_back_beside: whether a consumer may have given back what it had while another one of its queue went on.
         unrecorded: what faults that nobody recorded explain or would explain; ``None`` if that was not asked.
+        queues: the configurations of the queues that have one of their own, by name.
+        parts: if there are such queues, the findings of each configuration, of which the others are the sums.
     """
 
     history: str
@@ -119,6 +132,8 @@ class Findings:
     given_back_beside: bool = False
     of_calls: tuple[str, ...] = ()
     unrecorded: Unrecorded | None = None
+    queues: Mapping[str, Configuration] = dataclasses.field(default_factory=dict)
+    parts: tuple[Part, ...] = ()
 
     @property
     def assumed(self) -> tuple[Fault, ...]:
@@ -129,6 +144,25 @@ class Findings:
     def assumed_actions(self) -> tuple[str, ...]:
         """What these faults bring about."""
         return self.unrecorded.actions if self.unrecorded is not None and self.unrecorded.assumed else ()
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Part:
+    """The findings of the messages of a history that are judged by one configuration.
+
+    Attributes:
+        queues: the queues that they are of, in the order of their names; "" is no queue.
+        findings: what was found of them.
+    """
+
+    queues: tuple[str, ...]
+    findings: Findings
+
+    def __str__(self) -> str:
+        if self.queues == ("",):
+            return "without a queue"
+        names = _few([_called(queue) for queue in self.queues], len(self.queues))
+        return f"queue {names}" if len(self.queues) == 1 else f"queues {names}"
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -155,6 +189,7 @@ class Result:
         return {
             "history": found.history,
             "config": None if found.configuration is None else found.configuration.as_dict(),
+            **({"queues": {name: each.as_dict() for name, each in found.queues.items()}} if found.queues else {}),
             "engine": found.engine,
             "events": found.events,
             "messages": found.messages,
@@ -203,8 +238,11 @@ def _explanation(finding: Finding) -> dict[str, Any]:
 
 def undrained(queues: Sequence[str]) -> str:
     """Why an anomaly that shows at rest cannot be counted: ``queues`` were not drained (``""``: none was named)."""
-    names = [quoted(queue, NAMED) if queue else "a queue without a name" for queue in queues]
-    return f"no `drained` follows the last send to {_few(names, len(names))}"
+    return f"no `drained` follows the last send to {_few([_called(queue) for queue in queues], len(queues))}"
+
+
+def _called(queue: str) -> str:
+    return quoted(queue, NAMED) if queue else "a queue without a name"
 
 
 def verdict(
@@ -220,21 +258,9 @@ def verdict(
     if the exhaustive search reaches it under the faults and actions that the history has.  ``never`` are anomalies that
     shall not be there, allowed or not; ``progress`` is told how many states were found.
     """
-    configuration = findings.configuration
-    allowed: Mapping[Anomaly, bool | None] = {}
-    why: Mapping[Anomaly, str | None] = {}
-    if configuration is not None:
-        allowed = explore.allowed(
-            specification,
-            configuration,
-            {*findings.faults, *findings.broken, *findings.assumed},
-            actions=tuple(dict.fromkeys((*findings.actions, *findings.assumed_actions))),
-            found=[anomaly for anomaly, finding in findings.anomalies.items() if _of_its_kind(finding)],
-            given_back_beside=findings.given_back_beside,
-            progress=progress,
-        )
-        why = {anomaly: explore.why_undecided(specification, anomaly) for anomaly in Anomaly}
-    return judge(findings, allowed, why, specification.guarantees, never)
+    why = {anomaly: explore.why_undecided(specification, anomaly) for anomaly in Anomaly}
+    judged = [_judged(part, _allowed(part, specification, progress), why) for part in _judged_apart(findings)]
+    return _result(findings, judged, specification.guarantees, never)
 
 
 def judge(
@@ -244,7 +270,7 @@ def judge(
     guarantees: Guarantees | None = None,
     never: Collection[Anomaly] = (),
 ) -> Result:
-    """Judge ``findings``.
+    """Judge ``findings`` by what all configurations of the history allow.
 
     An anomaly that was found and is not allowed makes the history invalid, unless unread lines could
     explain it.  Whatever could not be read, counted or decided leaves the verdict unknown.  Only
@@ -253,24 +279,81 @@ def judge(
     Of the ``guarantees``, if they are given, the result says which stood in this history, and of the anomalies that
     shall ``never`` be there whether they are, which changes nothing of the verdict.
     """
+    judged = [_judged(part, allowed, why_undecided) for part in _judged_apart(findings)]
+    return _result(findings, judged, guarantees, never)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Judged:
+    """What is held against the messages of one configuration, and what is open of them."""
+
+    findings: Findings
+    decided: Mapping[Anomaly, bool | None]
+    violations: tuple[str, ...]
+    doubts: tuple[str, ...]
+
+
+def _judged_apart(findings: Findings) -> Sequence[Findings]:
+    return [part.findings for part in findings.parts] or [findings]
+
+
+def _allowed(
+    findings: Findings, specification: Specification, progress: Callable[[int], None] | None
+) -> Mapping[Anomaly, bool | None]:
+    if findings.configuration is None:
+        return {}
+    return explore.allowed(
+        specification,
+        findings.configuration,
+        {*findings.faults, *findings.broken, *findings.assumed},
+        actions=tuple(dict.fromkeys((*findings.actions, *findings.assumed_actions))),
+        found=[anomaly for anomaly, finding in findings.anomalies.items() if _of_its_kind(finding)],
+        given_back_beside=findings.given_back_beside,
+        progress=progress,
+    )
+
+
+def _judged(
+    findings: Findings, allowed: Mapping[Anomaly, bool | None], why_undecided: Mapping[Anomaly, str | None]
+) -> _Judged:
     decided = {
         anomaly: _decided(finding, allowed=allowed.get(anomaly)) for anomaly, finding in findings.anomalies.items()
     }
-    violations = list(_violations(findings, decided))
-    doubts = list(_doubts(findings, decided, why_undecided, allowed))
-    verdict = Verdict.INVALID if violations else Verdict.UNKNOWN if doubts else Verdict.VALID
+    return _Judged(
+        findings,
+        decided,
+        tuple(_violations(findings, decided)),
+        tuple(_doubts(findings, decided, why_undecided, allowed)),
+    )
+
+
+def _result(
+    findings: Findings, judged: Sequence[_Judged], guarantees: Guarantees | None, never: Collection[Anomaly]
+) -> Result:
+    """What comes of all that was ``judged``: a history is valid if every part of it is."""
+    where = [f"{part}: " for part in findings.parts] or [""]
+    violations = [f"{name}{why}" for name, each in zip(where, judged, strict=True) for why in each.violations]
+    doubts = [f"{name}{why}" for name, each in zip(where, judged, strict=True) for why in each.doubts]
+    doubts = [*_doubts_of_all(findings), *doubts]
     happened = _happened(findings)
     evaluated = guarantees.evaluate(happened) if guarantees else {}
-    strongest = guarantees.strongest(evaluated) if guarantees else ()
     return Result(
         findings=findings,
-        allowed=decided,
-        verdict=verdict,
+        allowed={anomaly: _all_decided(anomaly, judged) for anomaly in findings.anomalies},
+        verdict=Verdict.INVALID if violations else Verdict.UNKNOWN if doubts else Verdict.VALID,
         reasons=(*violations, *doubts),
         guarantees=evaluated,
-        strongest=strongest,
+        strongest=guarantees.strongest(evaluated) if guarantees else (),
         never={anomaly: happened.get(anomaly) for anomaly in never},
     )
+
+
+def _all_decided(anomaly: Anomaly, judged: Sequence[_Judged]) -> bool | None:
+    """Whether it is allowed wherever it was found; if it was not, whether it is everywhere."""
+    there = [each for each in judged if anomaly in each.decided]
+    found = [each for each in there if each.findings.anomalies[anomaly].found]
+    answers = {each.decided[anomaly] for each in found or there}
+    return False if False in answers else None if None in answers else True
 
 
 def _of_its_kind(finding: Finding) -> bool:
@@ -320,10 +403,6 @@ def _doubts(
     """Why the verdict is open; what is of the recording hangs on whether the anomaly is allowed in any number."""
     if findings.configuration is None:
         yield "no configuration is known to judge it by; name one (--profile, --set) or add a header"
-    if findings.parse_errors:
-        yield _unread(findings)
-    if not findings.messages:
-        yield "no message was sent, so nothing was shown"
     if findings.explanation is not None:
         yield from _open_lives(findings, findings.explanation)
     for why, names in _grouped(findings, allowed_kinds):
@@ -337,9 +416,19 @@ def _doubts(
             yield f"{_seen(finding)}, which is not allowed, but the lines that could not be read may explain it"
 
 
+def _doubts_of_all(findings: Findings) -> Iterator[str]:
+    """Why the verdict on a history is open, whatever it is judged by."""
+    if findings.parse_errors:
+        yield _unread(findings)
+    if not findings.messages:
+        yield "no message was sent, so nothing was shown"
+
+
 def _open(finding: Finding, why: str | None) -> str:
     if finding.undecided:
-        return f"and nothing was decided of {finding.undecided} of them"
+        of_several = finding.anomaly is Anomaly.TORN_TRANSACTION
+        because = ", whose messages are judged by different configurations" if of_several else ""
+        return f"and nothing was decided of {finding.undecided} of them{because}"
     return f"and the tables cannot tell whether the configuration allows it{f': {why}' if why else ''}"
 
 

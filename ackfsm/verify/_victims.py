@@ -7,7 +7,7 @@ others, and what it concerns there by ``queue``.  One that names nobody is of an
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Final
 
 import numpy as np
@@ -153,9 +153,10 @@ def outages_of(told: Sequence[Told]) -> list[tuple[Told, Told | None]]:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class NamedVictim:
-    """A line of a fault or repair that names a session or a queue, and where it stands, for a message."""
+    """A line of a fault or repair that names a session or a queue: its number, and the file in which it stands."""
 
-    place: str
+    file: str
+    line: int
     process: str
     fault: str
     session: str | None
@@ -168,14 +169,14 @@ def named_victims(batch: pa.RecordBatch, lines: Ints, name: str) -> Iterator[Nam
     named = pc.and_(tells, pc.or_(batch["session"].is_valid(), batch["queue"].is_valid()))
     for row in np.flatnonzero(np.asarray(named)).tolist():
         fields = {key: batch[key][row].as_py() for key in ("process", "fault", "session", "queue")}
-        yield NamedVictim(place=f"{name}, line {lines[row]}", **fields)
+        yield NamedVictim(file=name, line=int(lines[row]), **fields)
 
 
-def refuse_impossible(named: Sequence[NamedVictim], events: Events) -> None:
+def refuse_impossible(named: Sequence[NamedVictim], events: Events, queues_left_out: Collection[str] = ()) -> None:
     """Raise :class:`InputError` for the first of the lines that names what no fault of its kind can have hit.
 
     That is a session of a broker's fault, a session or a queue that no other line has, a session of another process
-    than the one that tells of its own.
+    than the one that tells of its own.  Lines that ``events`` do not have may have named some queues.
     """
     if not named:
         return
@@ -183,11 +184,11 @@ def refuse_impossible(named: Sequence[NamedVictim], events: Events) -> None:
     process, session, queue = ([*events.names[name].to_pylist(), None] for name in ("process", "session", "queue"))
     pairs = distinct_pairs(events.session[others], events.process[others])
     used = {(session[one], process[other]) for one, other in zip(pairs[0].tolist(), pairs[1].tolist(), strict=True)}
-    queues = {queue[code] for code in np.unique(events.queue[others]).tolist()}
+    queues = {*queues_left_out, *(queue[code] for code in np.unique(events.queue[others]).tolist())}
     for each in named:
         why = _impossible(each, used, queues)
         if why is not None:
-            raise InputError(f"{each.place}: {why}")
+            raise InputError(f"{each.file}, line {each.line}: {why}")
 
 
 def _impossible(line: NamedVictim, used: set[tuple[str, str]], queues: set[str]) -> str | None:

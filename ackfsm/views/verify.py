@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 
 from rich.console import Group, RenderableType
@@ -112,12 +113,32 @@ def _heading(result: Result) -> Table:
         [
             ("history", shown(found.history)),
             ("configuration", setting),
+            *_queues(found),
             ("read", f"{read} ({found.engine})"),
             ("faults", faults),
             *_clocks(found),
             *_model(found),
         ]
     )
+
+
+_QUEUES = 10
+"""At most so many queues are shown with settings of their own."""
+
+
+def _queues(found: Findings) -> Iterator[tuple[str, str]]:
+    """The queues with a configuration of their own: what is another one in each."""
+    general = {} if found.configuration is None else found.configuration.as_dict()
+    for name, configuration in [*found.queues.items()][:_QUEUES]:
+        its = {
+            key: value for key, value in configuration.as_dict().items() if key not in general or general[key] != value
+        }
+        if found.configuration is None:
+            its = {"profile": configuration.profile}
+        told = ", ".join(f"{key}: {json.dumps(value)}".replace('"', "") for key, value in its.items())
+        yield f"queue {quoted(name, _NAMED)}", told or "the same"
+    if len(found.queues) > _QUEUES:
+        yield "queues", f"{len(found.queues) - _QUEUES:,} more with settings of their own"
 
 
 def _model(found: Findings) -> Iterator[tuple[str, str]]:
@@ -167,7 +188,9 @@ def _meaning(result: Result) -> str:
         return _MEANING[result.verdict]
     assumed = result.findings.unrecorded
     rests_on_them = assumed is not None and assumed.assumed and assumed.timeline
-    by = "this configuration with faults that nobody recorded" if rests_on_them else "this configuration"
+    by = "the configuration of its queue" if result.findings.queues else "this configuration"
+    if rests_on_them:
+        by = f"{by} with faults that nobody recorded"
     sentences = [f"{in_words(found)}, all allowed by {by}"] if found else []
     if unrecorded:
         sentences.append(f"how much is {' or '.join(unrecorded)} is unknown, and allowed in any number")

@@ -17,8 +17,8 @@ NAMED = named_histories()
 
 
 def _examined(history: NamedHistory, folder: Path, spec: tables.Specification = SPEC) -> verify.Findings:
-    read, configuration = verify.read(history.write(folder)), spec.configure(None, history.config)
-    return verify.examine(read, spec, configuration, skew=history.skew * 10**6)
+    read = verify.read(history.write(folder))
+    return verify.examine(read, spec, history.configuration(spec), skew=history.skew * 10**6)
 
 
 def _pairs(found: verify.Findings) -> verify.Explanation:

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator
 
 import numpy as np
-import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from ackfsm.terms import Anomaly, SpecError
 from ackfsm.verify import _fold, _format, _watch
-from ackfsm.verify._fold import Watcher, compile_watchers, fold, fold_batches
+from ackfsm.verify._fold import Watcher, compile_watchers, fold
 from model_tests.support.tables import shipped
 
 EVENTS = _format.OBSERVABLES
@@ -74,28 +72,6 @@ def test_a_fold_ends_where_stepping_by_hand_ends(
             for row in ends
         ]
         assert machines.means(name, states, np.full(len(stream), drained)).tolist() == by_hand
-
-
-@given(watchers=_watchers, stream=_streams, data=st.data())
-def test_it_does_not_matter_how_the_stream_is_cut(
-    watchers: list[Watcher], stream: list[list[_format.Observable]], data: st.DataObject
-) -> None:
-    machines = compile_watchers(watchers)
-    keys = [f"m{i}" for i, events in enumerate(stream) for _ in events]
-    observable = _codes(stream)
-    cuts = sorted(data.draw(st.lists(st.integers(0, len(keys)), max_size=6)))
-
-    def batches() -> Iterator[tuple[pa.Array, np.ndarray[tuple[int], np.dtype[np.uint8]]]]:
-        for begin, end in zip([0, *cuts], [*cuts, len(keys)], strict=True):
-            yield pa.array(keys[begin:end], pa.string()), observable[begin:end]
-
-    finished = [
-        (key, row)
-        for names, states in fold_batches(machines, batches())
-        for key, row in zip(names.to_pylist(), states.tolist(), strict=True)
-    ]
-    whole = fold(machines, np.cumsum([0, *map(len, stream)])[:-1], observable)
-    assert finished == [(f"m{i}", row) for i, row in enumerate(whole.tolist())]
 
 
 def test_a_machine_that_refuses_is_refused() -> None:

@@ -18,12 +18,14 @@ from hypothesis import strategies as st
 
 from ackfsm import tables
 from ackfsm.terms import Anomaly, InputError
-from ackfsm.verify import Events, Findings, History, _chunks, examine, examine_path, read
+from ackfsm.verify import Configurations, Events, Findings, History, _chunks, examine, examine_path, read
 from ackfsm.verify._columns import ABSENT, assemble, encode
 from ackfsm.verify._kernel import times_after
 from ackfsm.verify._lines import SCHEMA, parse_block
-from ackfsm.verify._passes import Asked, Fold
+from ackfsm.verify._passes import Asked, Fold, Folder
 from ackfsm.verify._summary import Chunk, merged
+from ackfsm.verify._victims import NamedVictim
+from model_tests.support.verify.comparable import comparable
 from model_tests.support.verify.large_history import Planted, write_parquet
 from model_tests.support.verify.random_histories import Event, histories, shuffled
 from model_tests.support.verify.traffic import traffic
@@ -36,6 +38,8 @@ SETTINGS: dict[str, tuple[str, dict[str, Any]]] = {
     "window": ("solace", {"publish_window": 3, "send_mode": "asynchronous"}),
     "prefetch": ("jms", {"ack_mode": "CLIENT_ACKNOWLEDGE", "prefetch": 2}),
     "client": ("jms", {"ack_mode": "CLIENT_ACKNOWLEDGE"}),
+    "transacted": ("jms", {"ack_mode": "SESSION_TRANSACTED"}),
+    "transacted prefetch": ("jms", {"ack_mode": "SESSION_TRANSACTED", "prefetch": 3}),
 }
 
 
@@ -59,39 +63,30 @@ def whole(events: Sequence[Event], configuration: Any, skew: int | None) -> Find
 
 def folded(events: Sequence[Event], cuts: Sequence[int], configuration: Any, skew: int | None) -> tuple[Findings, Fold]:
     chunks = chunks_of(events, cuts)
-    fold = Fold(
-        Path("h"),
-        len(chunks),
-        chunks.__getitem__,
-        Asked(specification=SPEC, configuration=configuration, skew=skew),
-        map,
-    )
+    fold = fold_of(chunks, configuration, skew)
     return fold.findings(), fold
 
 
-def comparable(findings: Findings) -> dict[str, Any]:
-    """All of ``findings`` but how many lives, states and pairs were met: of what is left out one is met for many."""
-    explanation = findings.explanation
-    if explanation is not None:
-        explanation = dataclasses.replace(explanation, lives=0, states=0, pairs=None)
-    whole = {field.name: getattr(findings, field.name) for field in dataclasses.fields(findings)}
-    return {**whole, "explanation": explanation, "anomalies": dict(findings.anomalies)}
+def fold_of(chunks: Sequence[Chunk], configuration: Any = None, skew: int | None = 0) -> Fold:
+    asked = Asked(specification=SPEC, configuration=configuration, skew=skew)
+    return Fold(Path("h"), len(chunks), Folder(chunks.__getitem__, asked), map)
 
 
 def configuration_of(name: str) -> Any:
     if name == "none":
         return None
+    if name == "queues":
+        its = {"q0": SPEC.configure("artemis", {"delivery_mode": "NON_PERSISTENT"}), "q2": configuration_of("prefetch")}
+        return Configurations(configuration_of("window"), its)
     profile, values = SETTINGS[name]
     return SPEC.configure(profile, values)
 
 
-@pytest.mark.parametrize("name", [*SETTINGS, "none"])
-@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@pytest.mark.parametrize("name", [*SETTINGS, "none", "queues"])
+@settings(deadline=None, max_examples=30, suppress_health_check=[HealthCheck.too_slow])
 @given(data=st.data())
 def test_any_cut_has_the_findings_of_the_whole(name: str, data: st.DataObject) -> None:
-    events = _within_the_fold(data.draw(st.one_of(traffic(), traffic(), histories(), shuffled())))
-    if not events:
-        return
+    events = data.draw(st.one_of(traffic(), traffic(transacted=True), histories(), shuffled()))
     cuts = sorted(data.draw(st.sets(st.integers(1, max(1, len(events) - 1)), max_size=5)))
     skew = data.draw(st.sampled_from([0, None, 5]))
     configuration = configuration_of(name)
@@ -100,25 +95,9 @@ def test_any_cut_has_the_findings_of_the_whole(name: str, data: st.DataObject) -
     assert comparable(found) == comparable(whole(events, configuration, skew))
 
 
-def _within_the_fold(events: Sequence[Event]) -> list[Event]:
-    """Without ranges of outcomes and acknowledgements that time out, and with faults that hit nobody by name."""
-    found = []
-    for event in events:
-        match event["event"]:
-            case "confirmed":
-                found.append({key: value for key, value in event.items() if key != "scope"})
-            case "fault" | "recovered" if event["fault"] != "acknowledge_timeout":
-                found.append({**{key: event[key] for key in ("t", "event", "fault")}, "process": "nemesis"})
-            case "fault" | "recovered":
-                pass
-            case _:
-                found.append(event)
-    return found
-
-
 def test_summaries_merge_in_any_order_and_grouping() -> None:
-    chunks = chunks_of(_ordinary(30), [40, 80])
-    fold = Fold(Path("h"), 3, chunks.__getitem__, Asked(specification=SPEC, configuration=None), map)
+    chunks = chunks_of(ordinary(30), [40, 80])
+    fold = fold_of(chunks)
     one, two, three = (fold.folded([place]) for place in range(3))
     whole_of_them = merged(one, two, three)
     assert merged(merged(one, two), three) == merged(one, merged(two, three)) == whole_of_them
@@ -126,7 +105,7 @@ def test_summaries_merge_in_any_order_and_grouping() -> None:
     assert merged(one, ()) == merged((), one) == one
 
 
-def _ordinary(messages: int) -> list[Event]:
+def ordinary(messages: int) -> list[Event]:
     events: list[Event] = []
     for number in range(messages):
         fields = {"message": f"m{number}", "queue": "q"}
@@ -141,7 +120,7 @@ def _ordinary(messages: int) -> list[Event]:
 
 
 def test_of_ordinary_messages_few_rows_are_kept_and_a_late_duplicate_is_found() -> None:
-    events = _ordinary(2_000)
+    events = ordinary(2_000)
     again = {"t": 99_990, "process": "c", "event": "delivered", "redelivered": False, "message": "m100", "queue": "q"}
     ended = {"t": 99_999, "process": "c", "event": "drained"}
     found, fold = folded([*events, again, ended], [2_000, 4_000, 6_000], configuration_of("jms"), 0)
@@ -149,6 +128,65 @@ def test_of_ordinary_messages_few_rows_are_kept_and_a_late_duplicate_is_found() 
     assert found.anomalies[Anomaly.UNFLAGGED_DUPLICATE].examples == ("m100",)
     assert found.messages == 2_000
     assert fold.count == 5, "only the chunk that had left the message out is folded again"
+
+
+def _transacted(messages: int, *, sent_at_once: int = 4, taken_at_once: int = 3) -> list[Event]:
+    """A producer and a consumer with transactions of several messages, of which each ends before the next begins."""
+    events: list[Event] = []
+    for kind, process, at_once, after in (("t", "p", sent_at_once, 0), ("u", "c", taken_at_once, 100)):
+        for first in range(0, messages, at_once):
+            of = {"process": process, "transaction": f"{kind}{first // at_once}"}
+            members = range(first, min(first + at_once, messages))
+            t = members[0] * 10 + after
+            events.append({"t": t, "event": "begin", **of})
+            for number in members:
+                fields = {"t": number * 10 + after + 1, "message": f"m{number}", "queue": "q", **of}
+                if kind == "t":
+                    events.append({"event": "send", **fields})
+                else:
+                    events.append({"event": "delivered", "redelivered": False, **fields})
+                    events.append({**fields, "event": "processed", "t": number * 10 + after + 2})
+            t = members[-1] * 10 + after
+            events += [{"t": t + 3, "event": "commit", **of}, {"t": t + 4, "event": "committed", **of}]
+    return [*sorted(events, key=lambda event: int(event["t"])), ENDED]
+
+
+def _kept(fold: Fold, chunks: int) -> int:
+    return sum(len(each.residue.marks) for each in fold.folded(range(chunks)) if each.residue)
+
+
+@pytest.mark.parametrize("name", ["jms", "transacted", "none"])
+def test_of_ordinary_transactions_few_rows_are_kept_and_a_torn_one_is_found(name: str) -> None:
+    events = _transacted(1_200)
+    found, fold = folded(events, [1_500, 3_000], configuration_of(name), 0)
+    assert comparable(found) == comparable(whole(events, configuration_of(name), 0))
+    assert fold.left > 1_120
+    assert fold.count == 3, "what goes on in another chunk is seen by the chunk alone"
+    assert _kept(fold, 3) < len(events) / 8
+    lost = [each for each in events if each.get("message") != "m601" or each["event"] == "send"]
+    found, fold = folded(lost, [1_500, 3_000], configuration_of(name), 0)
+    assert found.anomalies[Anomaly.TORN_TRANSACTION].examples == ("t150",)
+    assert comparable(found) == comparable(whole(lost, configuration_of(name), 0))
+    assert fold.left > 1_110
+
+
+@pytest.mark.parametrize(
+    ("more", "found"),
+    [
+        ({"process": "p", "event": "send", "message": "another", "queue": "q", "transaction": "t50"}, "torn"),
+        ({"process": "p", "event": "rolled_back", "transaction": "t50"}, "kept"),
+        ({"process": "c", "event": "rolled_back", "transaction": "t50"}, "left"),
+    ],
+)
+def test_a_transaction_of_which_another_chunk_tells_is_kept(more: Event, found: str) -> None:
+    """The last is one of another process that has the same name."""
+    events = _transacted(400)
+    later = [*events[:-1], {"t": 10**5, **more}, ENDED]
+    its, fold = folded(later, [len(events) - 10], configuration_of("jms"), 0)
+    _, without = folded(events, [len(events) - 10], configuration_of("jms"), 0)
+    assert comparable(its) == comparable(whole(later, configuration_of("jms"), 0))
+    assert its.anomalies[Anomaly.TORN_TRANSACTION].found == (found == "torn")
+    assert (fold.left < without.left) == (found != "left")
 
 
 def _life(number: int, sent: int, delivered: int, confirmed: int | None = None) -> list[Event]:
@@ -255,7 +293,7 @@ def test_what_lived_when_another_chunk_tells_of_a_crash_is_kept() -> None:
 
 
 def test_a_session_in_which_another_chunk_acknowledges_is_kept() -> None:
-    events = _ordinary(200)
+    events = ordinary(200)
     act = {"t": 5_000, "process": "c", "event": "acknowledge", "scope": "session"}
     _, plain = folded([*events, ENDED], [400, 800], configuration_of("jms"), 0)
     _, acknowledged = folded([*events, act, ENDED], [400, 800], configuration_of("jms"), 0)
@@ -263,14 +301,40 @@ def test_a_session_in_which_another_chunk_acknowledges_is_kept() -> None:
     assert acknowledged.left == 0
 
 
+def _beside(events: Sequence[Event]) -> list[Event]:
+    """The same messages by other names once more, with clients of their own."""
+    others = {"p": "other-p", "c": "other-c"}
+    fields = [{**each, "process": others[each["process"]]} for each in events]
+    return [{**each, "message": f"other-{each['message']}"} if "message" in each else each for each in fields]
+
+
+@pytest.mark.parametrize("name", ["jms", "none"])
+@pytest.mark.parametrize(
+    "told",
+    [
+        {"process": "p", "event": "confirmed", "message": "m199", "scope": "up_to"},
+        {"process": "c", "event": "fault", "fault": "acknowledge_timeout"},
+        {"process": "nemesis", "event": "fault", "fault": "acknowledge_timeout", "session": "c"},
+    ],
+)
+def test_what_a_line_of_another_chunk_is_of_without_naming_it_is_kept(told: Event, name: str) -> None:
+    events = ordinary(200)
+    unconfirmed = [each for each in events if each["event"] != "confirmed" or int(each["message"][1:]) % 7]
+    its = sorted([*unconfirmed, *_beside(events)], key=lambda event: int(event["t"]))
+    later = [*its, {"t": 10**5, **told}, ENDED]
+    found, fold = folded(later, [600, 1_200], configuration_of(name), 0)
+    assert comparable(found) == comparable(whole(later, configuration_of(name), 0))
+    assert 140 < fold.left <= 200
+
+
 @pytest.mark.parametrize("cuts", [[], [700]])
 def test_the_rows_beside_those_that_are_kept_are_known(cuts: list[int]) -> None:
     """What comes next in its process says when a call took effect; so for every row that is kept it is the same."""
-    events = _ordinary(400)
+    events = ordinary(400)
     lost = set(range(0, 400, 37))
     events = [each for each in events if not (each["event"] == "delivered" and int(each["message"][1:]) in lost)]
     chunks = chunks_of([*events, ENDED], cuts)
-    fold = Fold(Path("h"), len(chunks), chunks.__getitem__, Asked(specification=SPEC, configuration=None), map)
+    fold = fold_of(chunks)
     residue = assemble([each.residue.rows for each in fold.folded(range(len(chunks))) if each.residue])
     complete = assemble([each.events for each in chunks if each.events])
     assert 20 < len(residue) < 300
@@ -288,7 +352,7 @@ def _next_times(events: Events) -> Any:
 
 LINES = [
     '{"ackfsm_history": 1, "config": {"profile": "jms"}}',
-    *map(json.dumps, _ordinary(400)),
+    *map(json.dumps, ordinary(400)),
     '{"t": 5000, "process": "c", "event": "drained"}',
 ]
 BAD = {
@@ -341,22 +405,86 @@ def _written(lines: Sequence[str], form: str, folder: Path) -> Path:
 @pytest.mark.parametrize(
     "more",
     [
-        {"event": "confirmed", "message": "m7", "scope": "up_to"},
-        {"event": "fault", "fault": "consumer_crash"},
-        {"event": "recovered", "fault": "broker_kill", "queue": "q", "process": "nemesis"},
+        {"event": "confirmed", "message": "m7", "scope": "session"},
+        {"event": "waiting", "error": "receive"},
     ],
 )
-def test_a_history_that_tells_more_than_the_fold_knows_is_examined_at_once(
+def test_a_history_that_tells_more_than_the_fold_knows_is_kept_whole(
     more: Event, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(_chunks, "LINES_AT_ONCE", 20_000)
     path = _written([*LINES, json.dumps({"t": 3_000, "process": "c", **more})], "jsonl", tmp_path)
     found = examine_path(path, SPEC, lambda _: None, folded_from=0)
     assert found == examine(read(path), SPEC, None)
-    chunks = _chunks.chunks_of(path)
+
+
+VICTIMS = {
+    "itself": {"process": "c", "fault": "consumer_crash"},
+    "a session": {"process": "nemesis", "session": "c", "fault": "consumer_link_loss"},
+    "a queue": {"process": "nemesis", "queue": "q", "fault": "broker_kill"},
+}
+
+
+@pytest.mark.parametrize("named", VICTIMS)
+@pytest.mark.parametrize("form", ["jsonl", "parquet"])
+def test_a_fault_that_names_its_victim_is_folded(
+    named: str, form: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The repair of another one does not end it; what came again before its own did is explained by it."""
+    monkeypatch.setattr(_chunks, "LINES_AT_ONCE", 20_000)
+    monkeypatch.setattr(_chunks, "ROWS_AT_ONCE", 300)
+    of, other, second = VICTIMS[named], {"process": "another", "fault": VICTIMS[named]["fault"]}, 10**9
+    events: list[Event] = [{**event, "t": event["t"] * second // 20} for event in ordinary(400)]
+    again = {"process": "c", "message": "m120", "queue": "q", "redelivered": True}
+    events += [
+        {"t": 60 * second, "event": "fault", **of},
+        {"t": 61 * second, "event": "recovered", **other},
+        {"t": 65 * second, "event": "delivered", **again},
+        {"t": 66 * second, "event": "recovered", **of},
+        {"t": 201 * second, "process": "c", "event": "drained"},
+    ]
+    lines = [LINES[0], *map(json.dumps, sorted(events, key=lambda event: int(event["t"])))]
+    path = _written(lines, form, tmp_path)
+    configuration, chunks = SPEC.configure("jms"), _chunks.chunks_of(path)
     assert chunks is not None
-    with pytest.raises(_chunks.BeyondFoldError):
-        chunks.load(len(chunks) - 1)
+    fold = Fold(path, len(chunks), Folder(chunks.load, Asked(specification=SPEC, configuration=configuration)), map)
+    found = fold.findings()
+    assert comparable(found) == comparable(examine(read(path), SPEC, configuration))
+    assert len(chunks) > 3
+    assert fold.left > 340
+
+
+@pytest.mark.parametrize(
+    "victim",
+    [
+        {"fault": "broker_kill", "queue": "p"},
+        {"fault": "broker_kill", "session": "c"},
+        {"fault": "consumer_crash", "session": "d"},
+        {"fault": "consumer_crash", "session": "c", "process": "p"},
+    ],
+)
+def test_a_victim_that_cannot_be_one_is_refused_in_the_same_sentence(
+    victim: Event, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_chunks, "LINES_AT_ONCE", 20_000)
+    lines = [*LINES, json.dumps({"t": 3_000, "process": "nemesis", "event": "fault", **victim})]
+    path = _written(lines, "jsonl", tmp_path)
+    with pytest.raises(InputError) as once:
+        read(path)
+    with pytest.raises(InputError) as folded_:
+        examine_path(path, SPEC, lambda _: None, folded_from=0)
+    assert str(folded_.value) == str(once.value)
+
+
+def test_a_queue_that_only_lines_name_that_were_left_out_may_be_a_victim() -> None:
+    events = _transacted(400)
+    for event in events:
+        if event.get("transaction") == "t50" and event["event"] == "commit":
+            event["queue"] = "seldom"
+    chunks = chunks_of(events, [600])
+    victim = NamedVictim("h", 7, "nemesis", "broker_kill", None, "seldom")
+    found = fold_of([chunks[0], dataclasses.replace(chunks[1], victims=(victim,))]).findings()
+    assert found.messages == 400
 
 
 @pytest.mark.parametrize("text", ["", "\n\n", "{}\n"])

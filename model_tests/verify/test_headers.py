@@ -143,9 +143,57 @@ def test_a_second_header_is_a_line_that_is_no_event(tmp_path: Path) -> None:
     assert [str(each) for each in recorded.unreadable] == ["line 2: it is a header, which may only be the first line"]
 
 
-def test_other_keys_of_a_header_are_for_people_but_queues_would_change_the_verdict(tmp_path: Path) -> None:
+def test_other_keys_of_a_header_are_for_people(tmp_path: Path) -> None:
     path = _lines(tmp_path / "h.jsonl", '{"ackfsm_history": 1, "recorder": "mine", "config": {"profile": "jms"}}')
     assert _config(path) == {"profile": "jms"}
-    _lines(path, '{"ackfsm_history": 1, "config": {}, "queues": {"q": {"queue_durable": false}}}')
-    why = "this version of ackfsm cannot judge by 'queues'; take it out of the header"
-    assert _refused(path) == f"{path}, line 1: {why}"
+
+
+QUEUES = '{"ackfsm_history": 1, "queues": {"q": {"profile": "artemis", "prefetch": "7"}, "r": {}}}'
+OTHER_QUEUES = '{"ackfsm_history": 1, "queues": {"q": {"profile": "artemis", "prefetch": 8}}}'
+
+
+def test_a_header_has_settings_of_queues_wherever_it_stands(tmp_path: Path) -> None:
+    of_queues = {"q": {"profile": "artemis", "prefetch": "7"}, "r": {}}
+    lines = _lines(tmp_path / "h.jsonl", QUEUES)
+    whole = _parquet(tmp_path / "h.parquet", {"ackfsm_history": QUEUES})
+    parts = _parquet(tmp_path / "p.parquet", {"ackfsm_history": "1", "queues": json.dumps(of_queues)})
+    beside = _lines(tmp_path / "b.jsonl", JMS)
+    (tmp_path / "b.jsonl.header.json").write_text(QUEUES)
+    for path in (lines, whole, parts, beside):
+        header = verify.read(path).header
+        assert header is not None
+        assert (header, header.queues) == (verify.read_header(path), of_queues)
+    assert header is not None
+    assert header.config == {"profile": "jms"}
+    assert (header.place, header.place_of_queues) == (f"{beside}, line 1", f"{beside}.header.json")
+
+
+def test_headers_must_not_contradict_each_other_in_queues(tmp_path: Path) -> None:
+    path, beside = _lines(tmp_path / "h.jsonl", QUEUES), tmp_path / "h.jsonl.header.json"
+    for other in (OTHER_QUEUES, '{"ackfsm_history": 1, "queues": {}}'):
+        beside.write_text(other)
+        assert _refused(path) == f"{path} has another configuration of queues than {beside}; correct one of them"
+    for same in (QUEUES.replace('"7"', "7"), JMS, NOTE):
+        beside.write_text(same)
+        assert verify.read(path).header is not None
+    both = _parquet(tmp_path / "h.parquet", {"ackfsm_history": QUEUES, "queues": "{}"})
+    assert _refused(both) == f"{both}, schema metadata: 'queues' stands beside a whole header; keep one of them"
+
+
+@pytest.mark.parametrize(
+    ("queues", "why"),
+    [
+        ('{"q": {"prefetsch": 1}}', ", queue 'q': there is no setting 'prefetsch'"),
+        ('{"q": {"prefetch": "many"}}', ", queue 'q': prefetch"),
+        ('{"q": {"ack_mode": "PERHAPS"}}', ", queue 'q': ack_mode"),
+        ('{"q": {"profile": 7}}', ", queue 'q': profile"),
+        ('{"q": 7}', ": `queues` must be an object that has an object of settings for each queue"),
+        ("[]", ": `queues` must be an object that has an object of settings for each queue"),
+        ('{"q": {}, "q": {}}', ": 'q' stands in the header twice; keep one of them"),
+    ],
+)
+def test_settings_of_queues_are_checked_like_the_others(queues: str, why: str, tmp_path: Path) -> None:
+    path = _lines(tmp_path / "h.jsonl", f'{{"ackfsm_history": 1, "queues": {queues}}}')
+    said = _refused(path)
+    assert said.startswith(f"{path}, line 1{why}")
+    assert "correct" in said or "keep one" in said

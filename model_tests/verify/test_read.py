@@ -76,10 +76,10 @@ def _together(parsed: _lines.Parsed) -> tuple[list[tuple[int, Any]], list[tuple[
 def test_a_line_means_the_same_alone_and_among_others(lines: list[bytes]) -> None:
     """Good lines among bad ones are parsed one by one, and good blocks at once: both must agree."""
     events, unreadable = _alone(lines)
-    for parsed in (_lines.parse_block(b"\n".join(lines)), _lines.parse_lines(pa.array(lines, pa.binary()))):
-        assert _together(parsed) == (events, unreadable[: _lines.REPORTED])
-        assert parsed.unreadable_count == len(unreadable)
-        assert parsed.events.schema == _lines.SCHEMA
+    parsed = _lines.parse_block(b"\n".join(lines))
+    assert _together(parsed) == (events, unreadable[: _lines.REPORTED])
+    assert parsed.unreadable_count == len(unreadable)
+    assert parsed.events.schema == _lines.SCHEMA
 
 
 @pytest.mark.parametrize("line", GOOD)
@@ -97,13 +97,6 @@ def test_no_bytes_at_all_upset_the_parser(data: bytes) -> None:
     parsed = _lines.parse_block(data)
     assert len(parsed.events) == 0
     assert parsed.unreadable_count == sum(bool(line.strip(b" \t\r")) for line in data.split(b"\n"))
-
-
-def test_text_with_a_line_feed_in_it_is_one_line() -> None:
-    lines = pa.array(['{"t":1,"process":"p",\n"event":"close"}', '{"t":2}', None], pa.large_string())
-    parsed = _lines.parse_lines(lines, first=5)
-    assert parsed.lines.tolist() == [5]
-    assert [str(each) for each in parsed.unreadable] == ["line 6: `process` is missing"]
 
 
 def _shown(recorded: verify.History) -> tuple[Any, ...]:

@@ -10,6 +10,9 @@ from typing import Any
 
 import yaml
 
+from ackfsm import verify
+from ackfsm.tables import Specification
+from ackfsm.terms import Configuration
 from model_tests.support.places import DATA
 
 __all__ = ["NamedHistory", "named_histories"]
@@ -26,6 +29,7 @@ class NamedHistory:
     Attributes:
         name, why: what it is about, and why it is judged so.
         config: its settings.
+        queues: those that are other ones in a queue, by its name.
         lines: its events.
         invalid: the messages of each anomaly that nothing explains; ``None`` if it is valid.
         valid: for each anomaly what explains it; ``None`` if it is invalid.
@@ -39,6 +43,7 @@ class NamedHistory:
     name: str
     why: str
     config: Mapping[str, Any]
+    queues: Mapping[str, Mapping[str, Any]]
     lines: Sequence[Mapping[str, Any]]
     invalid: Mapping[str, Sequence[str]] | None = None
     valid: Mapping[str, str] | None = None
@@ -52,9 +57,17 @@ class NamedHistory:
         """The same as nobody would have recorded it who knows of no fault."""
         return dataclasses.replace(self, lines=[each for each in self.lines if each["event"] not in _OF_NEMESIS])
 
+    def configuration(self, specification: Specification) -> verify.Configurations | Configuration:
+        """What it is judged by."""
+        general = specification.configure(None, self.config)
+        if not self.queues:
+            return general
+        its = {name: specification.configure(None, {**self.config, **own}) for name, own in self.queues.items()}
+        return verify.Configurations(general, its)
+
     def write(self, folder: Path) -> Path:
         """Write it as a file, and say where."""
-        header = {"ackfsm_history": 1, "config": self.config, "note": self.why}
+        header = {"ackfsm_history": 1, "config": self.config, "queues": self.queues, "note": self.why}
         file = folder / "history.jsonl"
         file.write_text("".join(f"{json.dumps(line)}\n" for line in (header, *self.lines)), encoding="utf-8")
         return file
@@ -72,14 +85,18 @@ _OPTIONAL = ("invalid", "valid", "run", "skew", "pairs", "unrecorded", "messages
 def _history(name: str, entry: Mapping[str, Any]) -> NamedHistory:
     lines = [_line(text.split()) for text in entry["lines"].splitlines()]
     fields = {key: entry[key] for key in _OPTIONAL if key in entry}
-    return NamedHistory(name=name, why=entry["why"], config=entry["config"], lines=lines, **fields)
+    return NamedHistory(
+        name=name, why=entry["why"], config=entry["config"], queues=entry.get("queues", {}), lines=lines, **fields
+    )
 
 
 def _line(words: Sequence[str]) -> dict[str, Any]:
     line: dict[str, Any] = {"t": int(words[0]) * _MILLISECOND, "process": words[1], "event": words[2], "queue": "q"}
     for word in words[3:]:
         key, equals, value = word.partition("=")
-        if equals:
+        if equals and not value:
+            del line[key]
+        elif equals:
             line[key] = value
         elif word in _FLAGS:
             line["redelivered"] = _FLAGS[word]

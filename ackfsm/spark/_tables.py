@@ -1,0 +1,167 @@
+"""Verify events that stand in a table of Spark: of Parquet, Delta, Iceberg, a query, or :mod:`ackfsm.spark._source`."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import pickle
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as sf
+from pyspark.sql.pandas.types import to_arrow_schema
+
+from ackfsm import tables
+from ackfsm.spark._errors import spark_errors_translated
+from ackfsm.spark._examine import Folded, fold_some
+from ackfsm.tables import Specification
+from ackfsm.terms import Configuration, Fault
+from ackfsm.verify import Configurations, ParseError, Result, verdict
+from ackfsm.verify._chunks import ROWS_AT_ONCE, Told, chunk_of, told_by
+from ackfsm.verify._format import FIELDS, Kind
+from ackfsm.verify._lines import REPORTED, SCHEMA, Parsed
+from ackfsm.verify._parquet import columns_of
+from ackfsm.verify._passes import Asked, Fold, Folder
+from ackfsm.verify._summary import Chunk, Folding, Summary
+
+__all__ = ["EVENT_SCHEMA", "HISTORY_SCHEMA", "OfTable", "chunked", "configured", "not_here", "verify"]
+
+_TYPES: Final = {Kind.TEXT: "string", Kind.WHOLE: "bigint", Kind.FLAG: "boolean"}
+
+EVENT_SCHEMA: Final = ", ".join(f"{name} {_TYPES[kind]}" for name, kind in FIELDS.items())
+"""The columns of an event of format 1 and their types in Spark, as it takes a schema."""
+
+HISTORY_SCHEMA: Final = f"{EVENT_SCHEMA}, part string, line bigint, unreadable string"
+"""Those of ``spark.read.format("ackfsm")``: also the file where a history has several, the number of the line in it,
+and why the line is no event, where that is so: then nothing else stands in the row."""
+
+_OF_FILES: Final = ("part", "line", "unreadable")
+_NAME: Final = "the table"
+_RESULT: Final = pa.schema([("result", pa.binary())])
+
+
+def verify(  # noqa: PLR0913 - as :func:`ackfsm.verify.examine_path`
+    events: DataFrame,
+    config: Configurations | Configuration | Mapping[str, Any] | None = None,
+    *,
+    specification: Specification | None = None,
+    skew: int | None = None,
+    assumed: Collection[Fault] = (),
+    rows: int = ROWS_AT_ONCE,
+) -> Result:
+    """Hold the messages that ``events`` tell of to the model, and judge what was found.
+
+    Rows of the same time are taken in the order of the column ``line``, or, where there is none, in any: times that
+    tell the events of a process apart make that of no account.
+
+    Args:
+        events: one row for each event, with columns as :data:`EVENT_SCHEMA` has them (``t`` in nanoseconds); those of
+            :data:`HISTORY_SCHEMA` may be there beside them, others are not looked at.
+        config: what was recorded: a configuration, those of queues, or the keys that the header of a history has.
+        specification: the tables; ``None`` for those that come with the package.
+        skew: by how many nanoseconds the clocks of two processes may differ; ``None`` estimates it.
+        assumed: the faults that may have happened although nobody recorded them.
+        rows: about how many a chunk has.
+
+    Raises:
+        InputError: a column is missing or has another type, there is no event, or ``config`` is not one.
+        AckfsmError: Spark gave up.
+    """
+    known = specification or tables.load()
+    asked = Asked(specification=known, configuration=configured(config, known), skew=skew, assumed=assumed)
+    with spark_errors_translated(_NAME), chunked(events, rows) as (count, table):
+        fold = Fold(Path(_NAME), count, Folder(not_here, asked), OfTable(table))
+        findings = dataclasses.replace(fold.findings(), engine="spark")
+    return verdict(findings, known)
+
+
+def configured(
+    config: Configurations | Configuration | Mapping[str, Any] | None, specification: Specification
+) -> Configurations | Configuration | None:
+    """The configuration that ``config`` says; raises :class:`InputError` for one that there is not."""
+    return specification.configure(None, config) if isinstance(config, Mapping) else config
+
+
+@contextlib.contextmanager
+def chunked(events: DataFrame, rows: int, first: int = 0) -> Iterator[tuple[int, DataFrame]]:
+    """The rows in the order of time, kept, with their chunk in ``chunk``; the chunks count from ``first``.
+
+    Also gives how many chunks there are.
+    """
+    present = [*columns_of(to_arrow_schema(events.schema), _NAME)]
+    present += [name for name in _OF_FILES if name in events.columns]
+    chunks = max(1, -(-events.count() // rows))
+    order = [sf.asc_nulls_last(name) for name in ("t", "part", "line") if name in present]
+    ordered = events.select(*present).repartitionByRange(chunks, *order).sortWithinPartitions(*order)
+    kept = ordered.withColumn("chunk", sf.spark_partition_id() + first).persist()
+    try:
+        yield chunks, kept
+    finally:
+        kept.unpersist()
+
+
+def not_here(place: int) -> Chunk:
+    raise NotImplementedError(f"chunk {place} of a table is where Spark has it")
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class OfTable:
+    """Has the chunks of a table folded where they are; first one of them, so that it is known what is plain."""
+
+    table: DataFrame
+
+    def __call__(self, folder: Folder, foldings: Sequence[Folding]) -> Iterator[Summary]:
+        first = 0 if folder.observations.known else 1
+        for some in (foldings[:first], foldings[first:]):
+            if not some:
+                continue
+            rows = self.table.where(sf.col("chunk").isin([each.place for each in some]))
+            for row in rows.mapInArrow(_folding(folder, some), "result binary").collect():
+                summaries, known = pickle.loads(row.result)  # noqa: S301 - this process sent what made it
+                folder.observations.learn(known)
+                yield from summaries
+
+
+def _folding(
+    folder: Folder, foldings: Sequence[Folding]
+) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    by_place = {each.place: each for each in foldings}
+
+    def folded(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        rows = [batch for batch in batches if len(batch)]
+        if rows:
+            table = pa.Table.from_batches(rows)
+            place = table["chunk"][0].as_py()
+            result: Folded = fold_some(folder.with_chunks(lambda _: _chunk(place, table)), [by_place[place]])
+            yield pa.RecordBatch.from_pylist([{"result": pickle.dumps(result)}], _RESULT)
+
+    return folded
+
+
+def _chunk(place: int, table: pa.Table) -> Chunk:
+    """The chunk in the rows of ``table``; without a column ``line`` they are numbered in the order of time."""
+    numbered = "line" in table.column_names
+    first = 1 if numbered else None
+    return chunk_of(place, first, _told(table, numbered=numbered), _NAME)
+
+
+def _told(table: pa.Table, *, numbered: bool) -> Iterator[Told]:
+    lines = np.asarray(table["line"].fill_null(0)) if numbered else np.arange(1, len(table) + 1)
+    if "unreadable" in table.column_names:
+        bad = np.asarray(table["unreadable"].is_valid())
+        if bad.any():
+            yield Told(_unreadable(table.filter(pa.array(bad)), lines[bad]), int(bad.sum()))
+            table, lines = table.filter(pa.array(~bad)), lines[~bad]
+    events = table.select([name for name in FIELDS if name in table.column_names])
+    yield from told_by(events, lines, None, lambda: events)
+
+
+def _unreadable(table: pa.Table, lines: Any) -> Parsed:
+    parts = table["part"].to_pylist() if "part" in table.column_names else [None] * len(table)
+    described = zip(lines.tolist(), table["unreadable"].to_pylist(), parts, strict=True)
+    first = tuple(ParseError(line, why, part) for _, (line, why, part) in zip(range(REPORTED), described, strict=False))
+    return Parsed(pa.RecordBatch.from_pylist([], SCHEMA), np.empty(0, np.int64), first, len(table))

@@ -1,0 +1,124 @@
+"""A stream of events is watched: what is planted is told once, also by a monitor that is killed and started again."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+from pyspark.errors import StreamingQueryException
+from pyspark.sql import DataFrame, SparkSession  # noqa: TC002 - pytest fixtures are looked at while it runs
+
+from ackfsm import spark
+from ackfsm.spark import _monitor
+from ackfsm.terms import InputError
+from model_tests.support.tables import shipped
+from model_tests.verify.test_fold_chunks import ordinary
+
+pytestmark = pytest.mark.spark
+
+LOST = {7, 150, 299}
+EVENTS = [
+    *(each for each in ordinary(300) if not (each["process"] == "c" and int(each["message"][1:]) in LOST)),
+    {"t": 5_000, "process": "nemesis", "event": "drained", "queue": "q"},
+    {"t": 10**12, "process": "nemesis", "event": "drained", "queue": "q"},
+]
+EXPECTED = [(f"m{number}", "loss", "invalid") for number in sorted(LOST)]
+
+
+class Watched:
+    """A folder to which lines are added, and a monitor of it."""
+
+    def __init__(self, session: SparkSession, folder: Path) -> None:
+        self.lines, self.state, self.told = (folder / name for name in ("lines", "state", "told"))
+        self.lines.mkdir()
+        self._session = session
+
+    def add(self, events: Sequence[Mapping[str, Any]], name: str) -> None:
+        """Another file of events, later than those before, for Spark takes the oldest first."""
+        file = self.lines / f"{name}.jsonl"
+        file.write_text("".join(f"{json.dumps(each)}\n" for each in events))
+        os.utime(file, (1_000_000 + int(name),) * 2)
+
+    def run(self, **more: Any) -> None:
+        """Have all that is there watched, a file in each batch."""
+        reader = self._session.readStream.schema(spark.EVENT_SCHEMA).option("maxFilesPerTrigger", 1)
+        stream: DataFrame = reader.json(f"file:{self.lines}")
+        how = {"delay": "1us", "horizon": "60s", "rows": 300, "specification": shipped(), **more}
+        query = spark.monitor(stream, {"profile": "jms"}, state=self.state, alerts=self.told, availableNow=True, **how)
+        query.awaitTermination()
+
+    def alerts(self) -> list[tuple[str | None, str, str]]:
+        """What was told, in the order of the batches."""
+        rows = [row for file in sorted(self.told.glob("*.parquet")) for row in pq.read_table(file).to_pylist()]
+        return [(row["message"], row["kind"], row["verdict"]) for row in rows]
+
+
+@pytest.fixture
+def watched(spark_session: SparkSession, tmp_path: Path) -> Watched:
+    return Watched(spark_session, tmp_path)
+
+
+def _in_files(watched: Watched, size: int) -> list[str]:
+    names = []
+    for place, begin in enumerate(range(0, len(EVENTS), size)):
+        names.append(f"{place:03}")
+        watched.add(EVENTS[begin : begin + size], names[-1])
+    return names
+
+
+def test_what_is_planted_is_told_once_and_the_rest_is_forgotten(watched: Watched) -> None:
+    _in_files(watched, 500)
+    watched.run()
+    assert watched.alerts() == EXPECTED
+    known = spark.monitored(watched.state)
+    assert (known["events"], known["messages"], known["late"]) == (len(EVENTS), 300, 0)
+    assert isinstance(known["kept_lines"], int)
+    assert known["kept_lines"] < 20
+    assert str(known["unseen"]).startswith("300 messages were counted or forgotten")
+
+
+def test_a_monitor_that_dies_anywhere_tells_the_same(watched: Watched, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It dies before a batch, before its alerts, and between its alerts and its state, and is started again."""
+    _in_files(watched, 100)
+    for step in ("chunked", "_parquet"):
+        for call in (1, 2):
+            _dying(watched, step, call, monkeypatch)
+    watched.run()
+    assert watched.alerts() == EXPECTED
+    assert spark.monitored(watched.state)["events"] == len(EVENTS)
+
+
+def _dying(watched: Watched, step: str, call: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    right, calls = getattr(_monitor, step), iter(range(1, 100))
+
+    def failing(*arguments: Any, **more: Any) -> Any:
+        if next(calls) > call:
+            raise KeyError("killed")
+        return right(*arguments, **more)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(_monitor, step, failing)
+        with pytest.raises(StreamingQueryException, match="killed"):
+            watched.run()
+
+
+@pytest.mark.parametrize(
+    ("more", "sentence"),
+    [
+        ({"delay": "soon"}, "delay: 'soon' is no quantity here"),
+        ({"delay": "120s"}, r"horizon \(60s\) is shorter than delay \(120s\)"),
+    ],
+)
+def test_a_duration_that_cannot_be_is_refused(more: dict[str, str], sentence: str, watched: Watched) -> None:
+    with pytest.raises(InputError, match=sentence):
+        watched.run(**more)
+
+
+def test_a_folder_that_no_monitor_wrote_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="has no state of a monitor"):
+        spark.monitored(tmp_path)
