@@ -459,4 +459,47 @@ _QUEUES = (
     ),
 )
 
-VERIFY = (*_AROUND, *_ONE_MESSAGE, *_ANOMALIES, *_UNRECORDED, *_FOLD, *_QUEUES)
+_BATCHES = (
+    Defect(
+        "lines-have-no-time-to-come",
+        "a message whose send is told a little later than its delivery is called a phantom by a monitor",
+        "verify/_monitor.py",
+        "ripe = self._last <= self._until",
+        "ripe = self._last <= self._latest",
+        noticed_by="verify/monitor::test_nothing_is_told_of_a_message_until_its_lines_had_time_to_come",
+    ),
+    Defect(
+        "told-with-every-batch",
+        "a monitor tells an anomaly again with each batch, as long as its message is kept",
+        "verify/_monitor.py",
+        "if (self._name(message), anomaly.value) not in self._state.told:",
+        "if True:",
+        noticed_by="verify/monitor::test_a_loss_is_told_once_and_as_what_it_is",
+    ),
+    Defect(
+        "what-is-over-is-new",
+        "a message that comes again after it was counted is taken for one that was never sent",
+        "verify/_monitor.py",
+        "late = np.isin(hashes, over)",
+        "late = np.zeros(len(hashes), bool)",
+        noticed_by="verify/monitor::test_what_comes_after_a_life_was_over_is_late",
+    ),
+    Defect(
+        "lines-are-counted-in-their-chunk",
+        "the numbers of unreadable lines are those in a chunk and not in the file",
+        "verify/_passes.py",
+        "moved = first - (each.first_line or 1)",
+        "moved = 0 * first",
+        noticed_by="verify/fold_chunks::test_a_file_in_chunks_has_the_findings_of_the_file",
+    ),
+    Defect(
+        "a-line-is-lost-between-chunks",
+        "a line that begins where a chunk does is passed over",
+        "verify/_chunks.py",
+        "stream.seek(piece.begin - piece.cut)",
+        "stream.seek(piece.begin)",
+        noticed_by="verify/fold_chunks::test_lines_that_begin_where_a_chunk_does_are_read_once",
+    ),
+)
+
+VERIFY = (*_AROUND, *_ONE_MESSAGE, *_ANOMALIES, *_UNRECORDED, *_FOLD, *_QUEUES, *_BATCHES)

@@ -487,6 +487,28 @@ def test_a_queue_that_only_lines_name_that_were_left_out_may_be_a_victim() -> No
     assert found.messages == 400
 
 
+@pytest.mark.parametrize("size", [*range(60, 75), 150, 1_000])
+def test_lines_that_begin_where_a_chunk_does_are_read_once(
+    size: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each chunk is the lines that begin in its bytes, and it knows their numbers once all are known."""
+    monkeypatch.setattr(_chunks, "LINES_AT_ONCE", size)
+    path = tmp_path / "h.jsonl"
+    path.write_text("\n".join(LINES[:40]))
+    chunks = _chunks.chunks_of(path)
+    assert chunks is not None
+    numbered = chunks.numbered()
+    read_ = [json.loads(line) for line in LINES[1:40]]
+    found = [
+        (line, row["t"], row["event"])
+        for place in range(len(numbered))
+        for _, parsed in numbered.parsed(place)
+        for line, row in zip(parsed.lines.tolist(), parsed.events.to_pylist(), strict=True)
+    ]
+    assert found == [(line, each["t"], each["event"]) for line, each in enumerate(read_, start=2)]
+    assert sum(len(each.events or ()) for each in map(chunks.load, range(len(chunks)))) == len(read_)
+
+
 @pytest.mark.parametrize("text", ["", "\n\n", "{}\n"])
 def test_a_file_without_events_is_refused_in_the_same_sentence(text: str, tmp_path: Path) -> None:
     path = tmp_path / "h.jsonl"
