@@ -31,7 +31,7 @@ from ackfsm.verify._source import Form, Source, source_of
 from ackfsm.verify._summary import Chunk
 from ackfsm.verify._victims import TOLD, NamedVictim, named_victims
 
-__all__ = ["BYTES_A_LINE", "Chunks", "Told", "chunk_of", "chunks_of", "told_by"]
+__all__ = ["Chunks", "Told", "chunk_of", "chunks_of", "told_by"]
 
 LINES_AT_ONCE: Final = 48 << 20
 """Bytes of text in a chunk."""
@@ -39,7 +39,7 @@ LINES_AT_ONCE: Final = 48 << 20
 ROWS_AT_ONCE: Final = 1 << 19
 """Rows of Parquet in a chunk, at least, and as many more as its last row group has."""
 
-BYTES_A_LINE: Final = 100
+_BYTES_A_LINE: Final = 100
 """About as long as a line is."""
 
 PACKED_BYTES_A_LINE: Final = 10
@@ -241,7 +241,7 @@ def _blocks(file: Path, *, headed: bool) -> tuple[list[_Piece], int]:
     bounds = [*range(begin, max(size, begin + 1), LINES_AT_ONCE), size]
     found = [_Piece(_Kind.LINES, file, *its, None, cut=True) for its in itertools.pairwise(bounds)]
     found[0] = dataclasses.replace(found[0], first=2 if headed else 1, cut=False)
-    return found, (size - begin) // BYTES_A_LINE
+    return found, (size - begin) // _BYTES_A_LINE
 
 
 def _told_lines(source: Source, piece: _Piece) -> Iterator[Told]:

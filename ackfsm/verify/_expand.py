@@ -31,12 +31,9 @@ from ackfsm.verify._joins import NONE, at, first_covering, last_before, number_p
 from ackfsm.verify._sends import Sends
 
 __all__ = [
-    "ACTS_FOR_DELIVERIES",
-    "ENDS_FOR_SENDS",
     "NEVER",
     "Stream",
     "calls_of",
-    "covered_by",
     "covering",
     "covering_acks",
     "expand",
@@ -46,7 +43,7 @@ __all__ = [
 NEVER = np.iinfo(np.int64).max
 """The row of what does not happen."""
 
-ENDS_FOR_SENDS: Mapping[Observable, tuple[Event, ...]] = MappingProxyType(
+_ENDS_FOR_SENDS: Mapping[Observable, tuple[Event, ...]] = MappingProxyType(
     {
         Observable.COMMIT_CALLED: (Event.COMMIT,),
         Observable.COMMITTED: (Event.COMMITTED,),
@@ -56,7 +53,7 @@ ENDS_FOR_SENDS: Mapping[Observable, tuple[Event, ...]] = MappingProxyType(
 )
 """What the end of a transaction is to the messages that were sent in it."""
 
-ACTS_FOR_DELIVERIES: Mapping[Observable, tuple[Event, tuple[Event, ...]]] = MappingProxyType(
+_ACTS_FOR_DELIVERIES: Mapping[Observable, tuple[Event, tuple[Event, ...]]] = MappingProxyType(
     {
         Observable.ACKNOWLEDGE: (Event.ACKNOWLEDGE, ()),
         Observable.ACKNOWLEDGED: (Event.ACKNOWLEDGED, (Event.COMMITTED,)),
@@ -129,7 +126,7 @@ def _transacted_sends(events: Events) -> _Rows:
 
 def _of_sends(events: Events) -> Iterator[_Rows]:
     sends = events.places(Event.SEND, Event.RESEND)
-    for observable, ends in ENDS_FOR_SENDS.items():
+    for observable, ends in _ENDS_FOR_SENDS.items():
         places = events.places(*ends)
         yield _at(events, observable, sends, first_covering_ack(events.transaction, sends, places, places))
 
@@ -143,13 +140,13 @@ def _of_deliveries(events: Events) -> Iterator[_Rows]:
 def covering_acks(events: Events) -> Iterator[tuple[Observable, Ints]]:
     """For each observable that reaches deliveries, the row of the first act that covers each; :data:`NEVER` if none."""
     deliveries = events.places(Event.DELIVERED)
-    for observable, (acknowledgement, ends) in ACTS_FOR_DELIVERIES.items():
+    for observable, (acknowledgement, ends) in _ACTS_FOR_DELIVERIES.items():
         places = events.places(*ends)
         in_transaction = first_covering_ack(events.transaction, deliveries, places, places)
-        yield observable, np.minimum(covered_by(events, acknowledgement), in_transaction)
+        yield observable, np.minimum(_covered_by(events, acknowledgement), in_transaction)
 
 
-def covered_by(events: Events, acknowledgement: Event) -> Ints:
+def _covered_by(events: Events, acknowledgement: Event) -> Ints:
     """For each delivery the row of the first such act that covers it by its scope; :data:`NEVER` if none does."""
     deliveries, acts = events.places(Event.DELIVERED), events.places(acknowledgement)
     cuts = _cuts(events, acts if acknowledgement is Event.ACKNOWLEDGE else calls_of(events, acts))

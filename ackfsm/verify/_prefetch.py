@@ -19,11 +19,11 @@ from ackfsm.verify._expand import covering_acks, first_covering_ack
 from ackfsm.verify._format import VOCABULARY, Event
 from ackfsm.verify._joins import number_pairs
 
-__all__ = ["OF_ITS_MESSAGE", "OF_ITS_SESSION", "OF_ITS_TRANSACTION", "Prefetch", "ends_of", "prefetch_overruns"]
+__all__ = ["Prefetch", "ends_of", "prefetch_overruns"]
 
-OF_ITS_MESSAGE = (Event.DELIVERED, Event.FAILED, Event.EXPIRED, Event.DEAD_LETTERED)
-OF_ITS_TRANSACTION = (Event.COMMIT, Event.ROLLBACK)
-OF_ITS_SESSION = (Event.COMMIT, Event.ROLLBACK, Event.RECOVER, Event.CLOSE)
+_OF_ITS_MESSAGE = (Event.DELIVERED, Event.FAILED, Event.EXPIRED, Event.DEAD_LETTERED)
+_OF_ITS_TRANSACTION = (Event.COMMIT, Event.ROLLBACK)
+_OF_ITS_SESSION = (Event.COMMIT, Event.ROLLBACK, Event.RECOVER, Event.CLOSE)
 """The events after which a delivery is no longer open, beside the acknowledgements that cover it."""
 
 
@@ -63,7 +63,7 @@ def prefetch_overruns(events: Events, prefetch: Prefetch, messages: Mask) -> Int
 def ends_of(events: Events, delivered: Ints) -> Ints:
     """The row from which each delivery is no longer open."""
     message, transaction, session = (
-        events.places(*kinds) for kinds in (OF_ITS_MESSAGE, OF_ITS_TRANSACTION, OF_ITS_SESSION)
+        events.places(*kinds) for kinds in (_OF_ITS_MESSAGE, _OF_ITS_TRANSACTION, _OF_ITS_SESSION)
     )
     ends: Ints = np.minimum.reduce(
         [

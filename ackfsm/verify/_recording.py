@@ -15,7 +15,6 @@ from ackfsm.verify._joins import NONE
 from ackfsm.verify._verdict import Finding, quoted_few
 
 __all__ = [
-    "UNRECORDED",
     "Early",
     "Silent",
     "came_early",
@@ -26,7 +25,7 @@ __all__ = [
     "unless_unrecorded_again",
 ]
 
-UNRECORDED: Final = "no `processed` is recorded; record one whenever a message is done with"
+_UNRECORDED: Final = "no `processed` is recorded; record one whenever a message is done with"
 """Why nobody can tell what was processed."""
 
 
@@ -132,7 +131,7 @@ def unless_unrecorded(finding: Finding, silent: Silent, doubted: int) -> Finding
     if not doubted:
         return finding
     if not silent.told:
-        why = f"{finding.unknown}, and {UNRECORDED}" if finding.unknown else UNRECORDED
+        why = f"{finding.unknown}, and {_UNRECORDED}" if finding.unknown else _UNRECORDED
         return dataclasses.replace(finding, found=0, examples=(), unknown=why, unrecorded=finding.unknown is None)
     doubt = (
         f"{doubted:,} of the unprocessed {_is(doubted, 'were', 'was')} delivered to {quoted_few(silent.names)}, of whom"
@@ -146,7 +145,7 @@ def unless_unrecorded_again(finding: Finding, silent: Silent, repeated: int) -> 
     if not repeated:
         return finding
     if not silent.told:
-        return dataclasses.replace(finding, unknown=UNRECORDED, unrecorded=True)
+        return dataclasses.replace(finding, unknown=_UNRECORDED, unrecorded=True)
     doubt = (
         f"{repeated:,} repeated {'message' if repeated == 1 else 'messages'} may be reprocessed: of"
         f" {quoted_few(silent.names)} no `processed` is recorded; record one whenever a message is done with"

@@ -25,12 +25,12 @@ from ackfsm.verify._queues import queue_of_messages
 from ackfsm.verify._verdict import EXAMPLES, Finding
 from ackfsm.verify._victims import TOLD, repaired_at, told_faults
 
-__all__ = ["SEEN_AT_REST", "Remark", "remarks_in", "stuck"]
+__all__ = ["Remark", "remarks_in", "stuck"]
 
-SEEN_AT_REST: Final = (Event.WAITING, Event.DEPTH)
+_SEEN_AT_REST: Final = (Event.WAITING, Event.DEPTH)
 """The events that a recorder sees when nothing happens any more."""
 
-_TELLING: Final = (*TOLD, *SEEN_AT_REST, Event.DRAINED)
+_TELLING: Final = (*TOLD, *_SEEN_AT_REST, Event.DRAINED)
 _SENDS: Final = (Event.SEND, Event.RESEND)
 
 _MADE_BY: Final[Mapping[Call, tuple[Event, ...]]] = MappingProxyType(
@@ -69,7 +69,7 @@ class Remark:
 def remarks_in(batch: pa.RecordBatch) -> Iterator[Remark]:
     """Those in a batch of events, in the order of its rows."""
     names = [field.name for field in dataclasses.fields(Remark)]
-    rows = pc.is_in(batch["event"], value_set=pa.array(SEEN_AT_REST, pa.string()))
+    rows = pc.is_in(batch["event"], value_set=pa.array(_SEEN_AT_REST, pa.string()))
     yield from (Remark(**row) for row in batch.select(names).filter(rows).to_pylist())
 
 

@@ -29,7 +29,6 @@ from ackfsm.verify._rest import Remark
 from ackfsm.verify._victims import TOLD, NamedVictim, outages_of, told_faults
 
 __all__ = [
-    "CUMULATIVE",
     "PREFETCH",
     "WINDOW",
     "Bounds",
@@ -61,7 +60,7 @@ WINDOW: Final = "window"
 PREFETCH: Final = "prefetch"
 
 SENDS: Final = (Event.SEND, Event.RESEND)
-CUMULATIVE: Final = (Event.ACKNOWLEDGE, Event.ACKNOWLEDGED, Event.ACK_IN_DOUBT)
+_CUMULATIVE: Final = (Event.ACKNOWLEDGE, Event.ACKNOWLEDGED, Event.ACK_IN_DOUBT)
 
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -231,7 +230,7 @@ def strange_acts(events: Events) -> Mask:
 
     So do those up to a message, and those in doubt, which may concern all that was ever delivered.
     """
-    acts = events.places(*CUMULATIVE)
+    acts = events.places(*_CUMULATIVE)
     scope, in_doubt = events.scope[acts], events.event[acts] == event_code(Event.ACK_IN_DOUBT)
     up_to, of_session = (scope == VOCABULARY["scope"].index(each) for each in (AckScope.UP_TO, AckScope.SESSION))
     acts = acts[up_to | of_session & in_doubt]
