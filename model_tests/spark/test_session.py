@@ -26,17 +26,25 @@ with _environment(local=True):
 assert 'connect' in type(session).__module__
 """
 SAME = """
-import dataclasses, pathlib
+import pathlib
 from ackfsm import verify, spark, tables
 from ackfsm.terms import InputError
+from ackfsm.verify import _chunks
+from model_tests.support.verify.comparable import comparable
 {start}
+spark.register(session)
+_chunks.LINES_AT_ONCE = 500  # so that there is something for the tasks
 specification, file = tables.load(), pathlib.Path({file!r})
 recorded = verify.read(file)
 configuration = specification.configure(None, recorded.header.config)
-found = spark.examine(file, specification, configuration, session)
-assert found == dataclasses.replace(verify.examine(recorded, specification, configuration), engine='spark')
+expected = comparable(verify.examine(recorded, specification, configuration))
+found = spark.examine(file, specification, lambda _: configuration, session)
+assert (comparable(found), found.engine) == (expected, 'spark')
+table = session.read.format('ackfsm').load(str(file))
+found = spark.verify(table, configuration, skew=0, rows=5).findings
+assert {{**comparable(found), 'history': None}} == {{**expected, 'history': None}}
 try:
-    spark.examine({torn!r}, specification, configuration, session)
+    spark.examine({torn!r}, specification, lambda _: configuration, session)
 except InputError as error:
     assert 'is a truncated gzip file' in str(error)
 else:
