@@ -160,9 +160,10 @@ def main() -> int:
             for side in sides:
                 for workers in _numbers_of_workers(side, arguments.workers):
                     found = _measured(side, path, arguments.messages, workers)
-                    rate, of_processor = (found["events"] / found[key] / 1e6 for key in ("clock", "processor"))
-                    memory = f"{found['memory'] / 1e6:.2f} GB"
-                    sys.stdout.write(f"| {form} | {side} | {workers} | {rate:.2f} | {of_processor:.2f} | {memory} |\n")
+                    rate = found["events"] / found["clock"] / 1e6
+                    own = f"{found['events'] / found['processor'] / 1e6:.2f} | {found['memory'] / 1e6:.2f} GB"
+                    own = " | " if "Spark" in side else own  # its workers are other processes
+                    sys.stdout.write(f"| {form} | {side} | {workers} | {rate:.2f} | {own} |\n")
                     sys.stdout.flush()
     return 0
 
