@@ -15,7 +15,7 @@ GENERATED := $(DRAWINGS) $(PAGES) $(INDEX) $(SEEDS)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help install run test defects mutants reductions searches applications fuzz bench lint draw pages fresh wheel clean
+.PHONY: help install run test defects mutants reductions searches applications histories fuzz bench lint draw pages fresh wheel clean
 
 help: ## list the targets
 	@awk -F ': .*## ' '/^[a-z]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -61,6 +61,9 @@ searches: $(INSTALLED) ## search drawn networks of every shape in every way, and
 
 applications: $(INSTALLED) ## run drawn application programs on the engine (APPLICATIONS_ARGS="--programs 100000 --jobs 2")
 	$(BIN)/python -m model_tests.applications $(APPLICATIONS_ARGS)
+
+histories: $(INSTALLED) ## verify a million legal histories and many damaged ones (HISTORIES_ARGS="--runs 1000000 --jobs 2")
+	$(BIN)/python -m model_tests.histories $(HISTORIES_ARGS)
 
 fuzz: $(INSTALLED) ## draw command lines, files and calls, and see what comes of them (FUZZ_ARGS="--minutes 60")
 	$(BIN)/python -m model_tests.fuzz $(FUZZ_ARGS)

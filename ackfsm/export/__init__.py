@@ -5,7 +5,7 @@ move; states, transitions and verdicts are the same in every tool that explores 
 """
 
 from ackfsm.export._files import Format, files
-from ackfsm.export._history import run_history, witness_history
+from ackfsm.export._history import run_history, run_lines, witness_history
 from ackfsm.export._itf import itf
 from ackfsm.export._json import network_json
 from ackfsm.export._promela import promela
@@ -21,6 +21,7 @@ __all__ = [
     "promela",
     "pytest_file",
     "run_history",
+    "run_lines",
     "scxml",
     "tla",
     "tla_configuration",

@@ -12,7 +12,7 @@ from ackfsm.network import Index, Instance
 from ackfsm.tables import Event, Lane, Specification
 from ackfsm.terms import Anomaly, Configuration, Fault, InputError
 
-__all__ = ["run_history", "witness_history"]
+__all__ = ["run_history", "run_lines", "witness_history"]
 
 _QUEUE = "q"
 _BETWEEN_LINES = 1_000_000
@@ -27,6 +27,14 @@ _PROCESS = {
     Lane.BROKER: "broker",
     Lane.JOURNAL: "broker",
 }
+_VICTIM = {
+    Fault.PRODUCER_CRASH: _PRODUCER,
+    Fault.PRODUCER_LINK_LOSS: _PRODUCER,
+    Fault.CONSUMER_CRASH: _CONSUMER,
+    Fault.CONSUMER_LINK_LOSS: _CONSUMER,
+}
+"""The processes that a fault hits; what hits the broker, or one message, is told by the nemesis."""
+
 _SESSION_OF = {"transaction": _PRODUCER, "consumer_transaction": _CONSUMER}
 """Whose transaction a machine follows."""
 
@@ -49,10 +57,13 @@ def witness_history(specification: Specification, witness: Witness) -> str:
     """``witness`` as a history; see :func:`run_history`.
 
     Raises :class:`InputError` for one of several subscriptions: a history has one name for a message, and would show
-    what each of them is delivered as deliveries of the same one.
+    what each of them is delivered as deliveries of the same one; and for one of several consumers in one session, which
+    its lines would not tell apart.
     """
     if witness.network.bounds.subscriptions > 1:
         raise InputError("a history is of one subscription; leave --subscriptions out")
+    if witness.network.bounds.one_session:
+        raise InputError("a history has one consumer in each session; leave --one-session out")
     return run_history(
         specification,
         witness.network.configuration,
@@ -78,15 +89,28 @@ def run_history(  # noqa: PLR0913 - what is written, and how it ends
     ends ``at_rest`` ends with ``drained``; where it is asked what is stuck, of so many messages, with the calls that
     wait and with how many are in flight for ever, which leaves open what became of these.
     """
+    lines = run_lines(specification, configuration, steps, at_rest=at_rest, stuck_of=stuck_of)
+    header = {"ackfsm_history": 1, "config": configuration.as_dict(), "note": note}
+    timed = [{"t": number * _BETWEEN_LINES, **line} for number, line in enumerate(lines, start=1)]
+    return "".join(f"{json.dumps(line, ensure_ascii=False)}\n" for line in (header, *timed))
+
+
+def run_lines(
+    specification: Specification,
+    configuration: Configuration,
+    steps: Iterable[Step],
+    *,
+    at_rest: bool,
+    stuck_of: int = 0,
+) -> list[dict[str, Any]]:
+    """The lines of :func:`run_history` after its header, without their times."""
     recorder = _Recorder(specification, configuration)
     lines = [line for step in steps for line in recorder.lines(step)]
     if at_rest and stuck_of:
         lines += recorder.stuck(stuck_of)
     elif at_rest:
         lines.append(_DRAINED)
-    header = {"ackfsm_history": 1, "config": configuration.as_dict(), "note": note}
-    timed = [{"t": number * _BETWEEN_LINES, **line} for number, line in enumerate(lines, start=1)]
-    return "".join(f"{json.dumps(line, ensure_ascii=False)}\n" for line in (header, *timed))
+    return lines
 
 
 class _Recorder:
@@ -110,10 +134,10 @@ class _Recorder:
         for fault in event.repairs:
             if (fault, consumer) in self._open_faults:
                 self._open_faults.remove((fault, consumer))
-                yield {"process": _NEMESIS, **event.line, "fault": fault}
+                yield {"process": _told_by(fault, consumer), **event.line, "fault": fault}
         if event.name in set(Fault):
             self._open_faults.add((event.name, consumer))
-            yield {"process": _NEMESIS, "event": "fault", "fault": event.name}
+            yield {"process": _told_by(event.name, consumer), "event": "fault", "fault": event.name}
         self._ended.update(_transactions_ended(step))
         self._stuck |= {
             change.instance.label: (change.instance, change.row.target)
@@ -152,9 +176,14 @@ class _Recorder:
         return line
 
 
+def _told_by(fault: str, consumer: int) -> str:
+    return _VICTIM.get(Fault(fault), _NEMESIS).format(consumer)
+
+
 def _transactions_ended(step: Step) -> Iterator[str]:
     """The processes whose transaction the step ends: its machine is idle again."""
     for change in step.moved():
         fsm = change.instance.fsm
         if fsm.name in _SESSION_OF and change.row.target == fsm.initial:
             yield _SESSION_OF[fsm.name].format(change.instance.consumer or 1)
+

@@ -43,6 +43,7 @@ class Circumstance:
         hit: the processes that it certainly hit; none if it is the broker's.
         suspected: the processes that it may have hit.
         queue: the only queue that it concerns, :data:`ABSENT` if it is any.
+        unheard: whether it may have hit a consumer of whom no line tells.
     """
 
     row: int
@@ -52,6 +53,7 @@ class Circumstance:
     hit: frozenset[int] = frozenset()
     suspected: frozenset[int] = frozenset()
     queue: int = ABSENT
+    unheard: bool = False
 
 
 def circumstances(events: Events, low: Ints, high: Ints) -> tuple[Circumstance, ...]:
@@ -98,6 +100,7 @@ def _faults(events: Events) -> Iterator[Circumstance]:
             hit=certain,
             suspected=suspected,
             queue=each.queue,
+            unheard=fault in OF_CONSUMERS and not each.victims and not clients.lost(fault, low, repaired),
         )
 
 
@@ -118,10 +121,17 @@ class _Clients:
 
         If some of them lost a session meanwhile, it hit those, or such as were never heard of again.
         """
-        everybody = self._consumers if fault in OF_CONSUMERS else self._producers
-        lost = {process for process, begin, end in self._changed if begin <= high and end >= low} & everybody
+        everybody, lost = self._everybody(fault), self.lost(fault, low, high)
         gone = {process for process, t in self._silent.items() if t <= high} & everybody
         return frozenset(lost | gone) if lost else everybody
+
+    def lost(self, fault: Fault, low: int, high: int) -> frozenset[int]:
+        """Those of the clients whom such a fault hits that lost a session meanwhile."""
+        lost = {process for process, begin, end in self._changed if begin <= high and end >= low}
+        return self._everybody(fault) & lost
+
+    def _everybody(self, fault: Fault) -> frozenset[int]:
+        return self._consumers if fault in OF_CONSUMERS else self._producers
 
     def _changes(self, order: Ints) -> tuple[tuple[int, int, int], ...]:
         """Processes that lost a session, each with the time between which it did: it broke, or was another one after.

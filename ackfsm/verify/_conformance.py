@@ -14,7 +14,7 @@ from typing import Final
 import numpy as np
 
 from ackfsm.tables import Specification
-from ackfsm.terms import AckMode, Configuration, DeliveryMode
+from ackfsm.terms import AckMode, Configuration, DeliveryMode, Destination
 from ackfsm.verify._arrays import Ints, Mask
 from ackfsm.verify._columns import ABSENT, Events
 from ackfsm.verify._format import VOCABULARY, Event
@@ -31,6 +31,9 @@ _MOST_CONSUMERS: Final = 4
 _MOST_TRIED: Final = 30
 _MOST_FOLLOWED: Final = 200
 """So many states are tried, and followed from one, to show that a life is settled."""
+
+_ENDS_WITH_THE_LAST: Final = frozenset({Destination.NON_DURABLE_SUBSCRIPTION})
+"""What is there as long as one of its consumers is, so that the others count although they have not had the message."""
 
 _BY_THE_LIBRARY: Final = ("acks_automatically", "acks_before_delivery", "acks_lazily", "settled_on_dispatch")
 """Conditions under which no call of the application acknowledges: what is written of it is near the moment only."""
@@ -352,11 +355,14 @@ class Judge:
 
     def _observer(self, lived: Lived) -> Observer:
         names = frozenset(heard.sign.name for heard in self.life(lived).heard)
-        configuration, consumers = self._of_message(lived, names), max(1, len(lived.consumers))
-        return self._observer_of(configuration, consumers, self._unheard(lived, names, configuration))
+        configuration = self._of_message(lived, names)
+        return self._observer_of(configuration, lived, self._unheard(lived, names, configuration))
 
-    def _observer_of(self, configuration: Configuration, consumers: int, *unheard: frozenset[str]) -> Observer:
+    def _observer_of(self, configuration: Configuration, lived: Lived, *unheard: frozenset[str]) -> Observer:
         """The observer with these signs ``unheard``: of one message, or of none, the first and the second."""
+        consumers = max(1, len(lived.consumers))
+        if consumers == 1 and Told.SHARED in lived.told and configuration.destination in _ENDS_WITH_THE_LAST:
+            consumers = 2
         key = configuration, consumers, unheard
         if key not in self._observers:
             network = self._networks.get(key[:2])

@@ -59,6 +59,8 @@ class Told(IntFlag):
     SENT_IN_TRANSACTION = 16
     HANDED_OVER = 32
     CONSUMED_IN_TRANSACTION = 64
+    SHARED = 128
+    """Several consumers were handed messages of its queue."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
@@ -116,6 +118,27 @@ _OF_SESSIONS: Final = (Event.RECOVER, Event.CLOSE)
 _ANSWERS: Final = (Event.ACKNOWLEDGED, Event.ACK_IN_DOUBT)
 
 
+class _Visits:
+    """When each consumer was handed a message of each queue, so that it was there."""
+
+    def __init__(self, events: Events, deliveries: Ints, queues: Ints) -> None:
+        """``queues`` are those of the messages."""
+        process, queue = events.process[deliveries].astype(np.int64), queues[events.message[deliveries]]
+        width = np.int64(events.count_of("queue") + 1)
+        pairs, pair = np.unique(process * width + queue + 1, return_inverse=True)
+        self.process, self.queue = pairs // width, pairs % width - 1
+        self._times, rank = np.unique(events.t[deliveries], return_inverse=True)
+        self._width = np.int64(len(self._times) + 1)
+        self._moments = np.unique(pair * self._width + rank)
+
+    def next_after(self, t: int) -> Ints:
+        """For each consumer and queue when the consumer was handed the next message after ``t``; else never."""
+        least = np.arange(len(self.process)) * self._width + np.searchsorted(self._times, t, side="right")
+        found = np.append(self._moments, NEVER)[np.searchsorted(self._moments, least)]
+        same = found // self._width == np.arange(len(self.process))
+        return np.where(same, np.append(self._times, NEVER)[np.where(same, found % self._width, -1)], NEVER)
+
+
 class _Lines:
     """What the rows of a history tell of its messages, and when."""
 
@@ -128,6 +151,7 @@ class _Lines:
         self.queues = _queues(events)
         self.modes = _modes(events)
         self.deliveries = events.places(Event.DELIVERED)
+        self._visits = _Visits(events, self.deliveries, self.queues)
         message, process, _ = distinct_pairs(events.message[self.deliveries], events.process[self.deliveries])
         self._width = np.int64(events.count_of("process") + 1)
         self.handed = message * self._width + process
@@ -162,6 +186,26 @@ class _Lines:
         this.circumstances, this.moments = _with_failures(self.events, self.circumstances, self.moments)
         return this
 
+    def away_until(self, each: Circumstance) -> Ints:
+        """For each queue, and for none, until when a consumer may have been away that ``each`` hit.
+
+        It is back when it is handed a message of the queue; who never is, may be away to the end.
+        """
+        events = self.events
+        found = np.full(events.count_of("queue") + 1, -NEVER, np.int64)
+        if each.kind not in _TAKING_AWAY:
+            return found
+        of_the_broker = each.kind in _OF_THE_BROKER
+        hit = each.hit | each.suspected
+        if of_the_broker or each.unheard or hit & self._idle:
+            found[:] = NEVER
+        chosen = slice(None) if of_the_broker else np.isin(self._visits.process, list(hit))
+        queue, back = self._visits.queue[chosen], self._visits.next_after(each.high)[chosen]
+        if of_the_broker:
+            found[queue] = -NEVER
+        np.maximum.at(found, queue, back)
+        return found
+
     def consumers_beside(self, message: int, known: Collection[int]) -> tuple[int, ...]:
         """The processes that consumed from the queue of ``message``, but those that are ``known``."""
         queue = int(self.queues[message])
@@ -169,10 +213,14 @@ class _Lines:
             process for process, its in sorted(self._queues_of.items()) if queue in its and process not in known
         )
 
+    def shared(self) -> Mask:
+        """Which queues, and whether none, have several consumers."""
+        consumers = np.bincount(self._visits.queue + 1, minlength=self.events.count_of("queue") + 1)
+        return np.roll(consumers > 1, -1)
+
     def compete(self) -> bool:
         """Whether some queue has several consumers."""
-        queues = [queue for its in self._queues_of.values() for queue in its]
-        return len(set(queues)) < len(queues)
+        return bool(self.shared().any())
 
     def of_messages(self) -> _Tokens:
         """The tokens of the lines that name a message, or cover it."""
@@ -580,6 +628,7 @@ class Telling:
         lines = _Lines(events, skew)
         tokens = lines.of_messages()
         told = _told(events, tokens, quiescence, silent)
+        told[lines.shared()[lines.queues]] |= int(Told.SHARED)
         return cls(lines, tokens, told, *_spans(events.count_of("message"), events, tokens, lines.moments))
 
     def only(self, messages: Mask) -> Telling:
@@ -625,24 +674,32 @@ class Telling:
     def lives(self, messages: Ints, *, to_the_end: bool = False) -> Lives:
         """The lives of ``messages`` (ascending) in every order that they allow, with what happened around them.
 
-        That is what happened while they lived, or to the end of the history.
+        That is what happened while they lived; or to the end of the history, and before them while a consumer that it
+        hit may have been away still.
         """
         tokens = self._tokens.where(np.isin(self._tokens.message, messages))
         end = np.full_like(self._end, NEVER) if to_the_end else self._end
-        tokens = _Tokens.joined([tokens, *self._around(np.unique(tokens.message), end)])
+        tokens = _Tokens.joined([tokens, *self._around(np.unique(tokens.message), end, with_absences=to_the_end)])
         high = self._lines.moments.high[tokens.row]
         sign = tokens.sign % len(SIGNS)
         keys = (tokens.process, sign, sign != _REJECTION, tokens.row, high, tokens.message)
         return _grouped(_merged(tokens.where(np.lexsort(keys))), self._lines, self.told, loosely=True)
 
-    def _around(self, messages: Ints, end: Ints) -> Iterator[_Tokens]:
-        """The circumstances of ``messages``, each of which ends as ``end`` says."""
+    def _around(self, messages: Ints, end: Ints, *, with_absences: bool = False) -> Iterator[_Tokens]:
+        """The circumstances of ``messages``, each of which ends as ``end`` says.
+
+        With ``with_absences`` also those of before, after which some consumer of their queue was not seen back.
+        """
         messages = messages[np.argsort(self._begin[messages], kind="stable")]
         begin = self._begin[messages]
         latest = np.maximum.accumulate(end[messages]) if len(messages) else end[messages]
         for each in self._lines.circumstances:
             lasting = slice(np.searchsorted(latest, each.low), np.searchsorted(begin, each.high, side="right"))
             alive = messages[lasting][end[messages[lasting]] >= each.low]
+            if with_absences:
+                sent_later = messages[lasting.stop :]
+                away = self._lines.away_until(each)[self._lines.queues[sent_later]]
+                alive = np.concatenate([alive, sent_later[self._begin[sent_later] <= away]])
             if each.queue != ABSENT:
                 alive = alive[self._lines.queues[alive] == each.queue]
             if len(alive):
@@ -665,6 +722,7 @@ class Telling:
                 certainty = _how_sure(each, process)
                 yield lines.tokens(alive[handed], each.row, _AT_CONSUMERS_TOO[each.kind], process, certainty)
                 elsewhere |= ~handed & lines.may_consume(process, lines.queues[alive])
+            elsewhere |= each.unheard
             sign = _AT_CONSUMERS_TOO[each.kind]
             yield lines.tokens(alive[elsewhere], each.row, sign, OTHERS, Certainty.PERHAPS)
 
@@ -677,6 +735,9 @@ def _how_sure(each: Circumstance, process: int) -> Certainty:
 
 _OF_THE_BROKER: Final = frozenset({Fault.BROKER_CRASH, Fault.BROKER_KILL, Fault.JOURNAL_FAILURE})
 _OF_PRODUCERS: Final = frozenset({*OF_PRODUCERS, BROKEN})
+_TAKING_AWAY: Final = frozenset({*_OF_THE_BROKER, *OF_CONSUMERS, BROKEN, Event.CLOSE.value})
+"""What a consumer has to come back after."""
+
 _AT_CONSUMERS_TOO: Final = MappingProxyType(
     {fault.value: fault.value for fault in OF_CONSUMERS}
     | {BROKEN: CONSUMER_BROKEN, Event.RECOVER.value: Event.RECOVER.value}

@@ -91,7 +91,7 @@ class PairJudge(Judge):
         common = _JOURNAL | {sign for its in names for sign in _unanswered(its)}
         if Event.COMMIT in unheard[0] | unheard[1]:
             common |= {Event.COMMIT.value}
-        return self._observer_of(configuration, max(1, len(lived.consumers)), common, *unheard)
+        return self._observer_of(configuration, lived, common, *unheard)
 
 
 def _late(names: frozenset[str]) -> frozenset[str]:

@@ -1,0 +1,209 @@
+"""Legal histories and damaged ones: ``python -m model_tests.histories --runs 1000000 --jobs 2``.
+
+Runs of drawn systems of all profiles, many in one history, are verified: none may be accused.  Some of them are
+damaged (``--damage 0.05``): each is accused, or left unknown, or shown by the oracle to be a run of the tables all the
+same.  What is neither is counted under the reason for which ``verify`` gives it up, and fails where there is none.
+
+System ``number`` of a seed is always the same: ``--seed 1 --only 17`` tries it again, and prints what it finds in full.
+Ends with 1 if anything fails.
+"""
+
+from __future__ import annotations
+
+import argparse
+import collections
+import concurrent.futures
+import dataclasses
+import functools
+import multiprocessing
+import random
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Final, TypeAlias
+
+from ackfsm.export import run_lines
+from ackfsm.network import Network, compose
+from ackfsm.terms import Fault, InputError, Verdict
+from model_tests.histories.composite import Line, kinds_of, laid_out, write
+from model_tests.histories.damage import DAMAGES, damaged
+from model_tests.histories.judgement import judged
+from model_tests.histories.oracle import Oracle, TooManyError
+from model_tests.histories.systems import system
+from model_tests.histories.walker import Walker
+from model_tests.support.tables import shipped
+
+__all__ = ["Tried", "main", "tried"]
+
+_IN_ONE_HISTORY: Final = 1_000
+_DAMAGED_IN_ONE: Final = 50
+"""Fewer than the examples that ``verify`` names."""
+
+Tally: TypeAlias = "collections.Counter[str]"
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Run:
+    """The labels of a run, the lines that it leaves, and what damaged them; empty if nothing did."""
+
+    labels: str
+    lines: Sequence[Line]
+    damage: str = ""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Tried:
+    """What came of one system: counts, and what failed."""
+
+    tally: Tally
+    failures: tuple[str, ...]
+
+
+def tried(seed: int, number: int, runs: int, damage: float) -> Tried:
+    """Draw so many ``runs`` of system ``number``, of which the part ``damage`` is damaged, and verify them."""
+    network, draw = system(seed, number), random.Random(f"runs {seed} {number}")
+    tally, failures = collections.Counter[str](), list[str]()
+    legal, spoiled = list[_Run](), list[_Run]()
+    for run in _runs(network, runs, draw):
+        legal.append(run)
+        if draw.random() < damage:
+            spoiled += _spoiled(run, draw)
+    tally["runs"], tally["different"] = len(legal), len({run.labels for run in legal})
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "history.jsonl"
+        failures += _accused(network, legal, file, draw)
+        for run, fate in _fates(network, spoiled, file, draw):
+            tally[f"{run.damage}: {fate}"] += 1
+            if fate == "missed":
+                failures.append(f"missed: {run.damage} in {_described(network, run)}")
+    return Tried(tally, tuple(f"system {number} of seed {seed}: {each}" for each in failures))
+
+
+def _runs(network: Network, count: int, draw: random.Random) -> Iterator[_Run]:
+    """Runs by chance, but those in which a consumer has no line that tells that it is there."""
+    walker, consumers = Walker(network), {f"consumer-{each + 1}" for each in range(network.bounds.consumers)}
+    for _ in range(count):
+        steps = walker.run(draw)
+        lines = run_lines(shipped(), network.configuration, steps, at_rest=True)
+        if len(consumers) == 1 or consumers <= {line["process"] for line in lines if line["event"] == "delivered"}:
+            yield _Run(" ".join(step.event.label for step in steps), lines)
+
+
+def _spoiled(run: _Run, draw: random.Random) -> list[_Run]:
+    kind = draw.choice([*DAMAGES])
+    lines = damaged(run.lines, kind, draw)
+    return [] if lines == run.lines else [_Run(run.labels, lines, kind)]
+
+
+def _grouped(runs: Sequence[_Run], most: int) -> Iterator[list[_Run]]:
+    """Runs that may excuse each other stand in different histories."""
+    groups = dict[frozenset[str], list[_Run]]()
+    for run in runs:
+        groups.setdefault(kinds_of(run.lines), []).append(run)
+    for group in groups.values():
+        yield from (group[begin : begin + most] for begin in range(0, len(group), most))
+
+
+def _accused(network: Network, legal: Sequence[_Run], file: Path, draw: random.Random) -> Iterator[str]:
+    """What is said against legal runs."""
+    for group in _grouped(legal, _IN_ONE_HISTORY):
+        write(file, network.configuration, laid_out([run.lines for run in group], draw))
+        for number, why in judged(file, network.configuration).accused.items():
+            yield f"accused: {why} in {_described(network, group[number]) if number >= 0 else network.configuration}"
+
+
+def _fates(network: Network, spoiled: Sequence[_Run], file: Path, draw: random.Random) -> Iterator[tuple[_Run, str]]:
+    oracle = functools.cache(lambda: Oracle(_with_any_fault(network)))
+    for group in _grouped(spoiled, _DAMAGED_IN_ONE):
+        caught = _caught(network, group, file, draw)
+        yield from ((run, "caught" if place in caught else _why_not(oracle(), run)) for place, run in enumerate(group))
+
+
+def _caught(network: Network, group: Sequence[_Run], file: Path, draw: random.Random) -> frozenset[int]:
+    """Which of these are accused or left unknown; one by one where all together leave it open which."""
+    try:
+        write(file, network.configuration, laid_out([run.lines for run in group], draw, strictly=True))
+        said = judged(file, network.configuration)
+    except InputError:
+        found = frozenset(range(len(group)))
+    else:
+        open_ = said.result.verdict is Verdict.UNKNOWN or said.doubts or -1 in said.accused
+        found = frozenset(range(len(group))) if open_ else frozenset(said.accused)
+        if not open_ or (len(group) == 1 and said.result.verdict is not Verdict.VALID):
+            return found
+        if len(group) == 1:
+            return frozenset()
+    if len(group) == 1:
+        return found
+    return frozenset(place for place, run in enumerate(group) if _caught(network, [run], file, draw))
+
+
+def _why_not(oracle: Oracle, run: _Run) -> str:
+    """Why damage was not noticed: it is a run of the tables, or ``verify`` does not look."""
+    try:
+        if oracle.is_run(run.lines):
+            return "a run of the tables"
+        if oracle.is_run(run.lines, flags=False):
+            return "given up, the flags of two messages do not go together"
+        if oracle.is_run(run.lines, one_at_a_time=False):
+            return "given up, a send began while another was blocked"
+    except TooManyError:
+        return "not decided by the oracle"
+    return "missed"
+
+
+def _with_any_fault(network: Network) -> Network:
+    bounds = dataclasses.replace(
+        network.bounds,
+        faults=frozenset(Fault),
+        max_faults=None,
+        actions=frozenset({"recover", "rollback", "consumer_close"}),
+    )
+    return compose(shipped(), network.configuration, bounds)
+
+
+def _described(network: Network, run: _Run) -> str:
+    configuration = network.configuration
+    usual = shipped().configure(configuration.profile).as_dict()
+    chosen = {name: value for name, value in configuration.as_dict().items() if usual[name] != value}
+    lines = "".join(f"\n    {' '.join(f'{value}' for value in line.values())}" for line in run.lines)
+    return f"{configuration.profile} {chosen} {network.bounds.as_dict()}\n  {run.labels}{lines}"
+
+
+def _task(asked: tuple[int, int, int, float]) -> Tried:
+    return tried(*asked)
+
+
+def _all(asked: argparse.Namespace) -> Iterator[Tried]:
+    numbers = [asked.only] if asked.only is not None else range(-(-asked.runs // asked.each))
+    tasks = [(asked.seed, number, asked.each, asked.damage) for number in numbers]
+    if asked.jobs == 1:
+        yield from map(_task, tasks)
+        return
+    context = multiprocessing.get_context("spawn")
+    with concurrent.futures.ProcessPoolExecutor(asked.jobs, context) as executor:
+        yield from executor.map(_task, tasks)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Try histories; returns 1 if any fails."""
+    parser = argparse.ArgumentParser(prog="python -m model_tests.histories", description=__doc__)
+    parser.add_argument("--runs", type=int, default=1_000_000)
+    parser.add_argument("--each", type=int, default=2_000, help="runs of one system")
+    parser.add_argument("--damage", type=float, default=0.05, help="the part of the runs that is damaged as well")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--only", type=int, help="this system alone")
+    parser.add_argument("--jobs", type=int, default=1)
+    asked = parser.parse_args(arguments)
+    tally, failures, begun = collections.Counter[str](), 0, time.monotonic()
+    for number, each in enumerate(_all(asked)):
+        tally.update(each.tally)
+        failures += len(each.failures)
+        told = [*each.failures[:5], f"{tally['runs']:,} runs, {failures} failures, {time.monotonic() - begun:.0f} s"]
+        sys.stdout.write("".join(f"{line}\n" for line in (told if number % 50 == 0 else told[:-1])))
+        sys.stdout.flush()
+    counts = (f"{count:>9,} {name}\n" for name, count in sorted(tally.items()))
+    sys.stdout.write(f"{''.join(counts)}{failures:>9,} failures\n")
+    return min(failures, 1)
