@@ -504,6 +504,8 @@ class _Judging:
         found = []
         ids = stuck_messages(self.result.findings, self.outcome.history, self.specification)
         for findings, names, kinds in zip(parts, ids, self.result.allowed_kinds, strict=True):
+            if not names:
+                continue
             allowed = kinds.get(Anomaly.STUCK)
             held = allowed is False and not (self._unread and findings.anomalies[Anomaly.STUCK].needs_every_line)
             codes = _codes_of(self.outcome.examined.events, sorted(names))
