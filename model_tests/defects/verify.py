@@ -549,7 +549,7 @@ _TABLES = (
         "verify/_decided.py",
         "if self.pairs is not None:\n            yield from",
         "if self.pairs is None:\n            yield from",
-        noticed_by="verify/tables",
+        noticed_by="verify/tables::test_named_histories_have_their_rows",
     ),
     Defect(
         "a-fault-explains-what-another-does",

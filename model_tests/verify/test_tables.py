@@ -140,10 +140,15 @@ def test_named_histories_have_their_rows(name: str, tmp_path: Path, monkeypatch:
             finding = found.findings.anomalies[Anomaly(anomaly)]
             its = [row for row in rows["anomalies"] if row["anomaly"] == anomaly]
             assert not finding.causes or any(cause in row["causes"] for row in its)
-    for message in this.run:
-        row = next(row for row in rows["messages"] if row["message"] == message)
-        assert row["verdict"] == "invalid"
-        assert row["explanation"]
+    by_id = {row["message"]: row for row in rows["messages"]}
+    accused = {row["message"] for row in rows["anomalies"] if row["unexplained"]}
+    for message in (*this.run, *accused):
+        assert by_id[message]["verdict"] == "invalid"
+        assert by_id[message]["explanation"]
+    for pair in this.pairs:
+        (one,) = (by_id[message] for message in pair if by_id[message]["explanation"])
+        assert one["verdict"] == "invalid"
+        assert all(repr(message) in one["explanation"] for message in pair)
 
 
 def _lines(path: Path, events: Sequence[Mapping[str, Any]], config: Mapping[str, Any]) -> Path:
