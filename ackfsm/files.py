@@ -222,10 +222,10 @@ def staged_folder(folder: Path, own: Collection[str], *, overwrite: bool = False
         place.parent.mkdir(parents=True, exist_ok=True)
         stage = Path(tempfile.mkdtemp(dir=place.parent, prefix=".ackfsm-"))
     try:
+        stage.chmod(0o777 & ~_umask())
         yield stage
         with _told(folder, "folder"):
             _sync(stage)
-            stage.chmod(0o777 & ~_umask())
             _refuse_full(folder, place, own, overwrite=overwrite)
             _take_place(stage, place)
     finally:
@@ -249,16 +249,15 @@ def _refuse_full(folder: Path, place: Path, own: Collection[str], *, overwrite: 
 
 def _take_place(stage: Path, place: Path) -> None:
     """``stage`` becomes ``place``; what was there is gone when the new one is there."""
-    old = Path(tempfile.mkdtemp(dir=place.parent, prefix=".ackfsm-"))
+    old, had = Path(tempfile.mkdtemp(dir=place.parent, prefix=".ackfsm-")), place.exists()
     try:
-        if place.exists():
+        if had:
             place.rename(old)
-        try:
-            stage.rename(place)
-        except OSError:
-            if any(old.iterdir()):
-                old.rename(place)
-            raise
+        stage.rename(place)
+    except BaseException:
+        if had and not place.exists():
+            old.rename(place)
+        raise
     finally:
         shutil.rmtree(old, ignore_errors=True)
 

@@ -137,9 +137,7 @@ class _Facts:
         first_sent, last = np.full(count, _LATEST), np.full(count, -_LATEST)
         np.minimum.at(first_sent, events.message[sends], events.t[sends])
         np.maximum.at(last, message, t)
-        return cls(
-            events, np.unique(message).astype(np.int64), sent, first_sent, first, last, queue_of_messages(events)
-        )
+        return cls(events, np.flatnonzero(first != NONE), sent, first_sent, first, last, queue_of_messages(events))
 
     def queues(self, messages: Ints) -> pa.Array:
         return _names(self.events, "queue", self.queue[messages])
@@ -200,7 +198,7 @@ class PlainRows:
     open: bool
 
     def __call__(self, chunk: Chunk, left: Hashes) -> pa.Table:
-        """The rows of the messages of ``chunk`` whose ids have the hashes ``left``, ascending.
+        """The rows of the messages of ``chunk`` whose ids have the hashes ``left``, ascending, at least one.
 
         Raises :class:`InputError` if the chunk is no longer what was folded.
         """
@@ -208,7 +206,8 @@ class PlainRows:
         messages = np.empty(0, np.int64)
         if facts is not None:
             hashes = hashes_of(facts.events.names["message"].take(pa.array(facts.messages)))
-            messages = facts.messages[np.isin(hashes, left)]
+            place = np.minimum(np.searchsorted(left, hashes), len(left) - 1)  # np.isin would not know that it is sorted
+            messages = facts.messages[left[place] == hashes]
         if facts is None or len(messages) != len(left):
             raise InputError(
                 f"{shown(self.history)} was changed while it was read; verify it when nothing writes to it"

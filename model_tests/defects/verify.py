@@ -571,9 +571,17 @@ _TABLES = (
         "half-a-folder-looks-whole",
         "tables that were interrupted stand where whole ones are expected",
         "files.py",
-        'stage = Path(tempfile.mkdtemp(dir=place.parent, prefix=".ackfsm-"))\n    try:\n        yield stage',
-        "stage = place\n        place.mkdir(exist_ok=True)\n    try:\n        yield stage",
+        'stage = Path(tempfile.mkdtemp(dir=place.parent, prefix=".ackfsm-"))\n',
+        "stage = place\n        place.mkdir(exist_ok=True)\n",
         noticed_by="verify/tables::test_what_is_interrupted_leaves_nothing_and_keeps_what_was_there",
+    ),
+    Defect(
+        "between-two-names-there-is-nothing",
+        "an interrupt as new tables take the place of old ones leaves neither",
+        "files.py",
+        "        if had and not place.exists():",
+        "        if not had:",
+        noticed_by="verify/tables::test_an_interrupt_between_two_names_keeps_what_was_there",
     ),
 )
 

@@ -349,6 +349,25 @@ def test_what_is_interrupted_leaves_nothing_and_keeps_what_was_there(
     assert sorted(each.name for each in tmp_path.iterdir()) == ["found", "h.jsonl"]
 
 
+def test_an_interrupt_between_two_names_keeps_what_was_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    found, result = _examined(_duplicates(tmp_path / "h.jsonl", 3))
+    folder, names = tmp_path / "found", []
+    verify.write_tables(result, found, folder)
+    rename = Path.rename
+
+    def interrupted(this: Path, target: Path) -> Path:
+        names.append(this)
+        if len(names) == 2:
+            raise KeyboardInterrupt
+        return rename(this, target)
+
+    monkeypatch.setattr(Path, "rename", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        verify.write_tables(result, found, folder, overwrite=True)
+    assert rows_of(read_tables(folder)) == rows_of(found.tables(result))
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["found", "h.jsonl"]
+
+
 def test_several_histories_share_their_tables(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     one, other = (
         _duplicates(tmp_path / "one.jsonl", 2),
