@@ -103,7 +103,7 @@ def test_of_recorded_histories_too(name: str, tmp_path: Path, monkeypatch: pytes
 
 @pytest.mark.parametrize("name", ["jms", "client", "transacted", "window", "none", "queues"])
 @settings(
-    deadline=None, max_examples=12, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture]
+    deadline=None, max_examples=6, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture]
 )
 @given(data=st.data())
 def test_of_random_histories_too(name: str, data: st.DataObject, tmp_path: Path) -> None:
