@@ -9,9 +9,10 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import shutil
 import stat
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import IO
 
@@ -25,6 +26,7 @@ __all__ = [
     "is_of_the_machine",
     "leads_out",
     "make_folder",
+    "staged_folder",
     "write_file",
     "write_files",
     "write_folder",
@@ -125,11 +127,11 @@ def write_files(files: Mapping[Path, bytes]) -> None:
 
 
 @contextlib.contextmanager
-def _told(path: Path) -> Iterator[None]:
+def _told(path: Path, kind: str = "file") -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise cannot_write(path, error) from None
+        raise cannot_write(path, error, kind) from None
 
 
 def leads_out(path: Path) -> bool:
@@ -168,9 +170,7 @@ def _mode_for(place: Path) -> int:
     try:
         return stat.S_IMODE(place.stat().st_mode)
     except FileNotFoundError:
-        mask = os.umask(0o077)
-        os.umask(mask)
-        return 0o666 & ~mask
+        return 0o666 & ~_umask()
 
 
 def write_folder(directory: Path, texts: Mapping[str, str], made: str) -> tuple[Path, ...]:
@@ -201,3 +201,75 @@ def _remove_if_made(path: Path, made: bytes) -> None:
             path.unlink()
     except OSError as error:
         raise cannot_write(path, error) from None
+
+
+@contextlib.contextmanager
+def staged_folder(folder: Path, own: Collection[str], *, overwrite: bool = False) -> Iterator[Path]:
+    """A new folder beside ``folder`` whose content takes its place at the end, unless something fails.
+
+    Args:
+        folder: is made, or is empty; with ``overwrite`` it may have something in it.
+        own: the names that an earlier call can have written into it; with any other it is not overwritten.
+        overwrite: whether what is there may be replaced.
+
+    Raises:
+        InputError: ``folder`` is not empty, or cannot be written.
+        HostError: the machine fails: its disk is full.
+    """
+    with _told(folder, "folder"):
+        place = folder.resolve()
+        _refuse_full(folder, place, own, overwrite=overwrite)
+        place.parent.mkdir(parents=True, exist_ok=True)
+        stage = Path(tempfile.mkdtemp(dir=place.parent, prefix=".ackfsm-"))
+    try:
+        stage.chmod(0o777 & ~_umask())
+        yield stage
+        with _told(folder, "folder"):
+            _sync(stage)
+            _refuse_full(folder, place, own, overwrite=overwrite)
+            _take_place(stage, place)
+    finally:
+        shutil.rmtree(stage, ignore_errors=True)
+
+
+def _refuse_full(folder: Path, place: Path, own: Collection[str], *, overwrite: bool) -> None:
+    """Raise :class:`InputError` if something is at ``place`` that must not be replaced."""
+    name = shown(str(folder))
+    if not place.exists():
+        return
+    if not place.is_dir():
+        raise InputError(f"{name} is no folder; name a folder that is empty, or that is not there")
+    there = sorted(each.name for each in place.iterdir())
+    if there and not overwrite:
+        raise InputError(f"{name} is not empty; name another folder, or say --overwrite to replace what is there")
+    foreign = [each for each in there if each not in own]
+    if foreign:
+        raise InputError(f"{name} has {shown(foreign[0])}, which was not written there by ackfsm; name another folder")
+
+
+def _take_place(stage: Path, place: Path) -> None:
+    """``stage`` becomes ``place``; what was there is gone when the new one is there."""
+    old, had = Path(tempfile.mkdtemp(dir=place.parent, prefix=".ackfsm-")), place.exists()
+    try:
+        if had:
+            place.rename(old)
+        stage.rename(place)
+    except BaseException:
+        if had and not place.exists():
+            old.rename(place)
+        raise
+    finally:
+        shutil.rmtree(old, ignore_errors=True)
+
+
+def _sync(folder: Path) -> None:
+    for path in folder.rglob("*"):
+        if path.is_file():
+            with path.open("rb") as file:
+                os.fsync(file.fileno())
+
+
+def _umask() -> int:
+    mask = os.umask(0o077)
+    os.umask(mask)
+    return mask

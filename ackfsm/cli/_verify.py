@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import dataclasses
 import functools
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from rich.console import Group
@@ -14,7 +16,7 @@ from ackfsm import tables, throughput
 from ackfsm.cli._backend import add_backend, spark_session
 from ackfsm.cli._exit_codes import error_code, result_code
 from ackfsm.cli._options import Commands, add_configuration, command, set_options, settings_of, tables_of
-from ackfsm.cli._output import emit, note, progress_line
+from ackfsm.cli._output import emit, note, progress_line, written_lines
 from ackfsm.terms import AckfsmError, Anomaly, Configuration, Fault, HostError, InputError, Verdict
 from ackfsm.text import in_words, quoted, shown
 
@@ -66,6 +68,15 @@ def add_verify(commands: Commands) -> None:
         help="what may have failed: what is recorded (default), beside it anything that nobody recorded, or only these"
         " kinds; says when they must have happened: ackfsm verify --faults any last-night.jsonl.gz",
     )
+    parser.add_argument(
+        "--output",
+        metavar="DIR",
+        type=Path,
+        help="write what was found of every message as tables into this folder: Parquet, partitioned by queue",
+    )
+    parser.add_argument(
+        "--overwrite", action="store_true", help="replace the tables that an earlier call wrote into --output"
+    )
     add_backend(parser)
 
 
@@ -89,21 +100,54 @@ def _faults(text: str) -> frozenset[Fault]:
 
 
 def _verify(arguments: argparse.Namespace) -> int:
-    from ackfsm.views.verify import verify_screen
-
     specification = tables_of(arguments)
     set_options(arguments)
+    if arguments.overwrite and arguments.output is None:
+        raise InputError("--overwrite is for --output; add it, or leave --overwrite out")
     never, skew = _never(arguments.never, specification), _skew(arguments.skew)
-    with _examiner(arguments, specification, skew, _faults(arguments.faults)) as examine:
-        answers = [_answer(arguments, specification, path, examine, never) for path in arguments.histories]
+    answers: list[verify.Result | InputError | HostError] = []
+    written = _Tables()
+    try:
+        with (
+            _staged(arguments) as written.folder,
+            _examiner(arguments, specification, skew, _faults(arguments.faults)) as examine,
+        ):
+            for number, path in enumerate(arguments.histories):
+                judge = functools.partial(_judged, arguments, specification, path, examine, never)
+                answers.append(_answer(arguments, judge, functools.partial(written.write, number)))
+            written.finish()
+    except _NotWrittenError:
+        pass
+    except (InputError, HostError) as error:
+        if len(answers) < len(arguments.histories):
+            raise
+        written.error = error
+    return _reported(arguments, specification, answers, written)
+
+
+def _reported(
+    arguments: argparse.Namespace,
+    specification: tables.Specification,
+    answers: Sequence[verify.Result | AckfsmError],
+    written: _Tables,
+) -> int:
+    """Tell what was found, then that the tables could not be written, if so; the exit code."""
+    from ackfsm.views.verify import verify_screen
+
     results = [each for each in answers if not isinstance(each, AckfsmError)]
     failed = [each for each in answers if isinstance(each, AckfsmError)]
-    answer = [_as_json(path, each) for path, each in zip(arguments.histories, answers, strict=True)]
+    answer = [_as_json(arguments, path, each) for path, each in zip(arguments.histories, answers, strict=True)]
+    there = [arguments.output] if written.complete else []
+    if arguments.output is not None:
+        answer = [{**each, "written": list(map(str, there))} for each in answer]
     screens = [verify_screen(result, specification, everything=arguments.all) for result in results]
     apart = [part for screen in screens for part in ("", screen)][1:]
+    apart += ["", *written_lines(there)] if there else []
     emit(arguments, answer[0] if len(answer) == 1 else answer, lambda: Group(*apart))
     for sentence in dict.fromkeys(map(str, failed)):
         note(f"ackfsm verify: {sentence}")
+    if written.error is not None:
+        raise written.error
     verdicts = {result.verdict for result in results}
     found = {found for result in results for found in result.never.values()}
     violated = Verdict.INVALID in verdicts or True in found
@@ -147,29 +191,81 @@ def _skew(text: str) -> int | None:
 
 def _answer(
     arguments: argparse.Namespace,
-    specification: tables.Specification,
-    path: str,
-    examine: _Examine,
-    never: Sequence[Anomaly],
+    judge: Callable[[], tuple[verify.Examination, verify.Result]],
+    write: Callable[[verify.Examination, verify.Result], None],
 ) -> verify.Result | InputError | HostError:
     """The verdict on one history, or why there is none: a bad one of several does not hide the others' answers."""
     try:
-        return _judged(arguments, specification, path, examine, never)
+        examination, result = judge()
     except (InputError, HostError) as error:
         if len(arguments.histories) == 1:
             raise
         return error
+    write(examination, result)
+    return result
 
 
-def _as_json(path: str, answer: verify.Result | AckfsmError) -> dict[str, Any]:
-    return {"history": path, "error": str(answer)} if isinstance(answer, AckfsmError) else answer.as_json()
+def _as_json(arguments: argparse.Namespace, path: str, answer: verify.Result | AckfsmError) -> dict[str, Any]:
+    """With ``--all`` also what no two runs have alike: the time that it took."""
+    if isinstance(answer, AckfsmError):
+        return {"history": path, "error": str(answer)}
+    found = answer.as_json()
+    if arguments.all and found["conformance"] is not None:
+        cost = answer.findings.cost
+        found["conformance"] |= {"seconds": round(cost.conformance, 3), "share_of_time": cost.share}
+    return found
+
+
+@dataclasses.dataclass(slots=True)
+class _Tables:
+    """Where the tables go: ``None`` for nowhere; the first failure to write them is told after what was found."""
+
+    folder: Path | None = None
+    error: InputError | HostError | None = None
+    histories: int = 0
+
+    @property
+    def complete(self) -> bool:
+        """Whether the tables are there."""
+        return self.histories > 0 and self.error is None
+
+    def write(self, number: int, examination: verify.Examination, result: verify.Result) -> None:
+        """Write those of the history of this ``number``, unless that has failed before."""
+        if self.folder is None or self.error is not None:
+            return
+        try:
+            examination.write(result, self.folder, number)
+            self.histories += 1
+        except (InputError, HostError) as error:
+            self.error = error
+
+    def finish(self) -> None:
+        """Raise :class:`_NotWrittenError` if there are no tables, or not all of them."""
+        if self.folder is not None and not self.complete:
+            raise _NotWrittenError
+
+
+class _NotWrittenError(Exception):
+    """No table takes its place."""
+
+
+def _staged(arguments: argparse.Namespace) -> contextlib.AbstractContextManager[Path | None]:
+    """Where the tables are written, which are in ``--output`` at the end: all of them, or none.
+
+    Whether they can be there is seen before anything is read.
+    """
+    if arguments.output is None:
+        return contextlib.nullcontext()
+    from ackfsm import verify
+
+    return verify.staged(arguments.output, overwrite=arguments.overwrite)
 
 
 _OVER: Final = ("--profile", "--url", "--set", "--api")
 """The options that go before a header."""
 
 _Configure: TypeAlias = "Callable[[verify.Header | None], verify.Configurations | Configuration | None]"
-_Examine: TypeAlias = "Callable[[str, _Configure], verify.Findings]"
+_Examine: TypeAlias = "Callable[[str, _Configure], verify.Examination]"
 
 
 @contextlib.contextmanager
@@ -186,7 +282,7 @@ def _examiner(
         else:
             from ackfsm import spark
 
-            yield lambda path, configure: spark.examine(
+            yield lambda path, configure: spark.examination(
                 path, specification, configure, session, skew=skew, assumed=assumed
             )
 
@@ -197,10 +293,10 @@ def _examine_here(
     assumed: Collection[Fault],
     path: str,
     configure: _Configure,
-) -> verify.Findings:
+) -> verify.Examination:
     from ackfsm import verify
 
-    return verify.examine_path(path, specification, configure, skew=skew, assumed=assumed)
+    return verify.examination(path, specification, configure, skew=skew, assumed=assumed)
 
 
 def _judged(
@@ -209,13 +305,13 @@ def _judged(
     path: str,
     examine: _Examine,
     never: Sequence[Anomaly],
-) -> verify.Result:
+) -> tuple[verify.Examination, verify.Result]:
     from ackfsm import verify
 
     with progress_line("reading"):
-        findings = examine(path, lambda header: _configuration(specification, arguments, header, path))
+        found = examine(path, lambda header: _configuration(specification, arguments, header, path))
     with progress_line("states found") as progress:
-        return verify.verdict(findings, specification, never=never, progress=progress)
+        return found, verify.verdict(found.findings, specification, never=never, progress=progress)
 
 
 def _configuration(

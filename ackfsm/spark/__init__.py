@@ -1,17 +1,20 @@
 """Verification of histories and exploration of state spaces on Spark, with the same results as in one process."""
 
-from ackfsm.spark._examine import examine
+from ackfsm.spark._examine import examination, examine
 from ackfsm.spark._explore import explore
 from ackfsm.spark._monitor import ALERT_SCHEMA, monitor, monitored
 from ackfsm.spark._session import session
 from ackfsm.spark._source import register
 from ackfsm.spark._spread import spread
-from ackfsm.spark._tables import EVENT_SCHEMA, HISTORY_SCHEMA, verify
+from ackfsm.spark._tables import EVENT_SCHEMA, HISTORY_SCHEMA, RESULT_SCHEMAS, Verified, verified, verify
 
 __all__ = [
     "ALERT_SCHEMA",
     "EVENT_SCHEMA",
     "HISTORY_SCHEMA",
+    "RESULT_SCHEMAS",
+    "Verified",
+    "examination",
     "examine",
     "explore",
     "monitor",
@@ -19,5 +22,6 @@ __all__ = [
     "register",
     "session",
     "spread",
+    "verified",
     "verify",
 ]

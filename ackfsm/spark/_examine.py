@@ -7,23 +7,24 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from pyspark.sql import SparkSession  # noqa: TC002 - Spark is there wherever this module is
 
 from ackfsm.spark._spread import spread
 from ackfsm.tables import Specification
 from ackfsm.terms import Configuration, Fault, InputError
-from ackfsm.verify import Configurations, Findings, Header
+from ackfsm.verify import Configurations, Examination, Findings, Header
 from ackfsm.verify._chunks import chunks_of
 from ackfsm.verify._observations import Plain
 from ackfsm.verify._passes import Asked, Fold, Folder
 from ackfsm.verify._source import source_of
 from ackfsm.verify._summary import Folding, Summary
 
-__all__ = ["Folded", "examine", "fold_some"]
+__all__ = ["Folded", "examination", "examine", "fold_some"]
 
 CHUNKS_A_TASK: Final = 4
 """How many chunks a task folds: it has to start, and to learn what is not known yet."""
@@ -56,14 +57,37 @@ def examine(  # noqa: PLR0913 - as :func:`ackfsm.verify.examine_path`
         InputError: the file as a whole is at fault; the sentence is that of :func:`ackfsm.verify.read`.
         AckfsmError: Spark gave up.
     """
+    return examination(path, specification, configure, session, skew=skew, assumed=assumed).findings
+
+
+def examination(  # noqa: PLR0913 - as :func:`examine`
+    path: str | Path,
+    specification: Specification,
+    configure: Callable[[Header | None], Configurations | Configuration | None],
+    session: SparkSession,
+    *,
+    skew: int | None = 0,
+    assumed: Collection[Fault] = (),
+) -> Examination:
+    """As :func:`examine`, with what was decided of each message beside the findings.
+
+    Its result tables are written by tasks where they are of messages that tasks have left out, so that the workers have
+    to see the folder under the same path; ``session`` is needed until then.
+    """
+    begun = time.process_time()
     chunks = chunks_of(path)
     if chunks is None:
         source = source_of(path)
         name = source.name_of(source.path)
         raise InputError(f"{name} is a pipe, and Spark reads files; write it to a file, or use --engine local")
     asked = Asked(specification=specification, configuration=configure(chunks.header), skew=skew, assumed=assumed)
-    fold = Fold(chunks.path, len(chunks), Folder(chunks.load, asked), _OnSpark(session))
-    return dataclasses.replace(fold.findings(), engine="spark")
+    outcome = Fold(chunks.path, len(chunks), Folder(chunks.load, asked), _OnSpark(session)).outcome()
+    each = functools.partial(_in_tasks, session)
+    return Examination.of(outcome, asked, chunks.load, each, begun=begun).on("spark")
+
+
+def _in_tasks(session: SparkSession, function: Callable[[Any], Any], arguments: Sequence[Any]) -> list[Any]:
+    return [result for _, result in spread(function, arguments, session=session)]
 
 
 Folded: TypeAlias = tuple[list[Summary], Mapping[int, Plain | None]]

@@ -5,30 +5,44 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import pickle
+import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
-from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 
 from ackfsm import tables
 from ackfsm.spark._errors import spark_errors_translated
 from ackfsm.spark._examine import Folded, fold_some
 from ackfsm.tables import Specification
 from ackfsm.terms import Configuration, Fault
-from ackfsm.verify import Configurations, ParseError, Result, verdict
+from ackfsm.verify import TABLES, Configurations, Examination, ParseError, Result, verdict
 from ackfsm.verify._chunks import ROWS_AT_ONCE, Told, chunk_of, told_by
 from ackfsm.verify._format import FIELDS, Kind
 from ackfsm.verify._lines import REPORTED, SCHEMA, Parsed
 from ackfsm.verify._parquet import columns_of
 from ackfsm.verify._passes import Asked, Fold, Folder
-from ackfsm.verify._summary import Chunk, Folding, Summary
+from ackfsm.verify._summary import Chunk, Folding, Hashes, Summary
+from ackfsm.verify._tables import MESSAGES, PlainRows
 
-__all__ = ["EVENT_SCHEMA", "HISTORY_SCHEMA", "OfTable", "chunked", "configured", "not_here", "verify"]
+__all__ = [
+    "EVENT_SCHEMA",
+    "HISTORY_SCHEMA",
+    "RESULT_SCHEMAS",
+    "OfTable",
+    "Verified",
+    "chunked",
+    "configured",
+    "not_here",
+    "verified",
+    "verify",
+]
 
 _TYPES: Final = {Kind.TEXT: "string", Kind.WHOLE: "bigint", Kind.FLAG: "boolean"}
 
@@ -42,6 +56,15 @@ and why the line is no event, where that is so: then nothing else stands in the 
 _OF_FILES: Final = ("part", "line", "unreadable")
 _NAME: Final = "the table"
 _RESULT: Final = pa.schema([("result", pa.binary())])
+_MESSAGES: Final = from_arrow_schema(TABLES[MESSAGES])
+
+RESULT_SCHEMAS: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        name: ", ".join(f"{each.name} {each.dataType.simpleString()}" for each in from_arrow_schema(schema))
+        for name, schema in TABLES.items()
+    }
+)
+"""The columns of each result table (:data:`ackfsm.verify.TABLES`), as Spark takes a schema."""
 
 
 def verify(  # noqa: PLR0913 - as :func:`ackfsm.verify.examine_path`
@@ -74,9 +97,76 @@ def verify(  # noqa: PLR0913 - as :func:`ackfsm.verify.examine_path`
     known = specification or tables.load()
     asked = Asked(specification=known, configuration=configured(config, known), skew=skew, assumed=assumed)
     with spark_errors_translated(_NAME), chunked(events, rows) as (count, table):
-        fold = Fold(Path(_NAME), count, Folder(not_here, asked), OfTable(table))
-        findings = dataclasses.replace(fold.findings(), engine="spark")
-    return verdict(findings, known)
+        return _judged(asked, count, table)[1]
+
+
+def _judged(asked: Asked, count: int, table: DataFrame) -> tuple[Examination, Result]:
+    begun = time.process_time()
+    outcome = Fold(Path(_NAME), count, Folder(not_here, asked), OfTable(table)).outcome()
+    found = Examination.of(outcome, asked, begun=begun).on("spark")
+    return found, verdict(found.findings, asked.specification)
+
+
+@dataclasses.dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Verified:
+    """The verdict on a table of events, and the result tables (:data:`ackfsm.verify.TABLES`) as tables of Spark.
+
+    ``messages`` is kept by Spark until :meth:`close`; the others are small but where much is wrong.
+    """
+
+    result: Result
+    messages: DataFrame
+    anomalies: DataFrame
+    summary: DataFrame
+    timeline: DataFrame
+
+    def close(self) -> None:
+        """Let Spark forget what it keeps."""
+        self.messages.unpersist()
+
+
+def verified(  # noqa: PLR0913 - as :func:`verify`
+    events: DataFrame,
+    config: Configurations | Configuration | Mapping[str, Any] | None = None,
+    *,
+    name: str = _NAME,
+    specification: Specification | None = None,
+    skew: int | None = None,
+    assumed: Collection[Fault] = (),
+    rows: int = ROWS_AT_ONCE,
+) -> Verified:
+    """As :func:`verify`, with the result tables; ``name`` is what the column ``history`` has in them."""
+    known = specification or tables.load()
+    asked = Asked(specification=known, configuration=configured(config, known), skew=skew, assumed=assumed)
+    session = events.sparkSession
+    with spark_errors_translated(_NAME), chunked(events, rows) as (count, table):
+        found, result = _judged(asked, count, table)
+        result = dataclasses.replace(result, findings=dataclasses.replace(result.findings, history=name))
+        kept = {name: _frame(session, rows) for name, rows in found.told(result).tables().items()}
+        left = dict(found.left())
+        plain = table.where(sf.col("chunk").isin([*left])).mapInArrow(_plain(found.plain(result), left), _MESSAGES)
+        messages = kept.pop(MESSAGES).unionByName(plain).persist()
+        messages.count()  # while the events are kept in the order in which they were folded
+    return Verified(result=result, messages=messages, **kept)
+
+
+def _frame(session: SparkSession, rows: pa.Table) -> DataFrame:
+    return session.createDataFrame(rows, from_arrow_schema(rows.schema))
+
+
+def _plain(
+    rows: PlainRows, left: Mapping[int, Hashes]
+) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """Of the rows of a chunk those of ``messages`` that were ``left`` out of it."""
+
+    def told(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        some = [batch for batch in batches if len(batch)]
+        if some:
+            table = pa.Table.from_batches(some)
+            place = table["chunk"][0].as_py()
+            yield from rows(_chunk(place, table), left[place]).to_batches()
+
+    return told
 
 
 def configured(

@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Collection, Iterator, Mapping
 from types import MappingProxyType
-from typing import Final
+from typing import Final, TypeAlias
 
 import numpy as np
 
@@ -23,7 +23,10 @@ from ackfsm.verify._lives import OTHERS, Lived, Lives, Telling, Told
 from ackfsm.verify._observer import Observer, States, TooManyStatesError
 from ackfsm.verify._signs import AT_REST, CIRCUMSTANCES, Sign, of_consumer
 
-__all__ = ["Conformance", "Decision", "Judge", "acknowledges_by_library", "conformance", "held", "untold"]
+__all__ = ["Conformance", "Decision", "Judge", "Needed", "acknowledges_by_library", "conformance", "held", "untold"]
+
+Needed: TypeAlias = tuple[tuple[int, str], ...]
+"""What a life needs to be a run of the model: the places and names of signs."""
 
 _MOST_CONSUMERS: Final = 4
 """More of them in one life make a network that no search ends in."""
@@ -105,6 +108,11 @@ class Conformance:
         return sum(len(part.decisions) for part in self._parts)
 
     @property
+    def searches(self) -> int:
+        """How many times a life was held to a network."""
+        return self._parts[0].judge.searches
+
+    @property
     def states(self) -> int:
         """How many states of networks were met."""
         return self._parts[0].judge.states
@@ -159,14 +167,21 @@ class Conformance:
         """A judge of the same history that has met no states yet."""
         return self._parts[0].judge.anew()
 
-    def same(self, messages: Ints) -> tuple[Ints, Ints]:
-        """One of ``messages`` for each different life among them, and how many have it."""
-        _, first, counts = np.unique(self.numbers()[messages], return_index=True, return_counts=True)
-        return messages[first], counts
+    def alike(self, messages: Ints) -> Iterator[Ints]:
+        """Those of ``messages`` that have the same life, ascending; for each different life once."""
+        numbers = self.numbers()[messages]
+        order = np.argsort(numbers, kind="stable")
+        bounds = np.flatnonzero(np.diff(numbers[order], prepend=ABSENT - 1))
+        yield from np.split(messages[order], bounds[1:]) if len(messages) else ()
 
-    def needed(self, lived: Lived, circumstances: Collection[str]) -> frozenset[str]:
+    def needed(self, lived: Lived, circumstances: Collection[str]) -> Needed:
         """Of these signs those without which ``lived``, a run of the model, would be none."""
         return self._parts[0].judge.needed(lived, circumstances)
+
+    def rows(self, messages: Ints, place: int) -> Ints:
+        """The row that tells the sign at ``place`` of each of ``messages``, which have the same life."""
+        lives = self._parts[int(self._part[messages[0]])].lives
+        return lives.rows(self._place[messages], np.full(len(messages), place))
 
     def settled(self, message: int, circumstances: Collection[Sign]) -> bool:
         """Whether ``message`` stays a run of the model, at rest, whatever of these signs follows in any number."""
@@ -241,6 +256,8 @@ class Judge:
         self._by_library = acknowledges_by_library(specification, configuration)
         self._transacted = specification.conditions["transacted"].holds(environment)
         self._forgotten = 0
+        self.searches = 0
+        """How many times a life was held to a network."""
         self._networks: dict[tuple[Configuration, int], States] = {}
         self._observers: dict[tuple[Configuration, int, tuple[frozenset[str], ...]], Observer] = {}
 
@@ -265,9 +282,14 @@ class Judge:
         if why is not None:
             return Decision(None, why)
         try:
-            return Decision(contradiction(*self.hearing(lived)))
+            return Decision(self.contradiction(*self.hearing(lived)))
         except TooManyStatesError:
             return Decision(None, "a message may be in too many states")
+
+    def contradiction(self, life: Life, observer: Observer) -> Contradiction | None:
+        """Why no run of the model looks like ``life``; ``None`` if one does."""
+        self.searches += 1
+        return contradiction(life, observer)
 
     @staticmethod
     def why_not(lived: Lived) -> str | None:
@@ -286,23 +308,25 @@ class Judge:
         """The same with no states."""
         return Judge(self._specification, self._configuration, self._untold)
 
-    def needed(self, lived: Lived, circumstances: Collection[str]) -> frozenset[str]:
-        """The names of a smallest part of the ``circumstances`` in ``lived`` that keeps it a run of the model.
+    def needed(self, lived: Lived, circumstances: Collection[str]) -> Needed:
+        """A smallest part of the ``circumstances`` in ``lived`` that keeps it a run of the model.
 
         Empty as well if finding it out takes too many states.
         """
         try:
-            return self._needed(*self.hearing(lived), circumstances)
+            return tuple(self._needed(*self.hearing(lived), circumstances))
         except TooManyStatesError:
-            return frozenset()
+            return ()
 
-    def _needed(self, life: Life, observer: Observer, circumstances: Collection[str]) -> frozenset[str]:
+    def _needed(self, life: Life, observer: Observer, circumstances: Collection[str]) -> Iterator[tuple[int, str]]:
         for place in reversed(range(len(life.heard))):
-            if life.heard[place].sign.name in circumstances:
+            name = life.heard[place].sign.name
+            if name in circumstances:
                 without = life.without(place)
-                if contradiction(without, observer) is None:
+                if self.contradiction(without, observer) is None:
                     life = without
-        return frozenset(heard.sign.name for heard in life.heard if heard.sign.name in circumstances)
+                else:
+                    yield place, name
 
     def settled(self, lived: Lived, circumstances: Collection[Sign]) -> bool:
         """Whether ``lived``, without what happened around it, is a run of the model whatever of these signs follows.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from types import MappingProxyType
 
@@ -20,6 +21,7 @@ from ackfsm.verify._columns import Events
 from ackfsm.verify._conformance import Conformance, acknowledges_by_library, conformance
 from ackfsm.verify._count import count_regressions, over_delivered, reordered, torn_transactions, window_overruns
 from ackfsm.verify._counters import COUNTERS, MESSAGES
+from ackfsm.verify._decided import Decided
 from ackfsm.verify._expand import Stream, expand
 from ackfsm.verify._explain import Explained, Explainer
 from ackfsm.verify._explain_pairs import PairExplainer
@@ -39,15 +41,25 @@ from ackfsm.verify._recording import (
     unless_unrecorded,
     unless_unrecorded_again,
 )
-from ackfsm.verify._rest import stuck
+from ackfsm.verify._rest import Stuck, stuck
 from ackfsm.verify._sends import Sends, sends_of
 from ackfsm.verify._signs import Sign
 from ackfsm.verify._spelled import spelled_out
+from ackfsm.verify._summary import Summary
 from ackfsm.verify._unrecorded import assumption_of
-from ackfsm.verify._verdict import EXAMPLES, UNCONFIGURED, Finding, Findings, Part, undrained
+from ackfsm.verify._verdict import EXAMPLES, UNCONFIGURED, Cost, Finding, Findings, Part, undrained
 from ackfsm.verify._watch import folded_properties, machines_of, needs_configuration, prefetch_of, window_of
 
-__all__ = ["Examined", "examine", "examined", "shown_anomalies", "with_stuck"]
+__all__ = [
+    "Examined",
+    "Outcome",
+    "examine",
+    "examined",
+    "outcome_of",
+    "shown_anomalies",
+    "stuck_messages",
+    "with_stuck",
+]
 
 _NOTHING: Ints = np.empty(0, np.int64)
 
@@ -121,12 +133,16 @@ class Examined:
         anomalies: of every anomaly of messages those that have it, by code.
         held: what was decided of the messages of each configuration; none where none was held to the model.
         explainers: for each of these what says what was impossible of a message.
+        events: the history as it was counted, every line spelled out.
+        decided: what was decided of each message, for each configuration.
     """
 
     findings: Findings
     anomalies: Mapping[Anomaly, Ints]
     held: Sequence[Conformance]
     explainers: Sequence[Explainer]
+    events: Events
+    decided: Sequence[Decided]
 
     def not_runs(self) -> Ints:
         """The messages that are no run of the model, or of which that is undecided."""
@@ -135,6 +151,25 @@ class Examined:
     def settled(self, message: int, circumstances: Collection[Sign]) -> bool:
         """Whether ``message`` stays a run of the model, at rest, whatever of these signs follows in any number."""
         return any(each.held[message] and each.settled(message, circumstances) for each in self.held)
+
+
+@dataclasses.dataclass(frozen=True, slots=True, eq=False)
+class Outcome:
+    """What examining a history came to.
+
+    Attributes:
+        findings: what was found.
+        examined: what was examined for it.
+        history: that, as it was told.
+        events: its events in the order of clocks put right, and not spelled out.
+        summaries: of the chunks; none if nothing was folded.
+    """
+
+    findings: Findings
+    examined: Examined
+    history: History
+    events: Events
+    summaries: Sequence[Summary]
 
 
 def _not_runs(conformance: Conformance) -> Ints:
@@ -163,8 +198,32 @@ def examine(  # noqa: PLR0913 - what is examined, and how
         hold: whether to hold each message to the model; not where sessions have modes that no header tells.
         assumed: the faults that may have happened although nobody recorded them.
     """
+    begun = time.process_time()
+    findings = outcome_of(
+        history,
+        specification,
+        configuration,
+        skew=skew,
+        tells_processed=tells_processed,
+        hold=hold,
+        assumed=assumed,
+    ).findings
+    return dataclasses.replace(findings, cost=dataclasses.replace(findings.cost, whole=time.process_time() - begun))
+
+
+def outcome_of(  # noqa: PLR0913 - as :func:`examine`
+    history: History,
+    specification: Specification,
+    configuration: Configurations | Configuration | None,
+    *,
+    skew: int | None = 0,
+    tells_processed: bool = False,
+    hold: bool = True,
+    assumed: Collection[Fault] = (),
+) -> Outcome:
+    """As :func:`examine`, with what the findings are of."""
     events, clocks = aligned(history.events, skew)
-    findings = examined(
+    found = examined(
         dataclasses.replace(history, events=events),
         specification,
         configuration,
@@ -173,8 +232,8 @@ def examine(  # noqa: PLR0913 - what is examined, and how
         tells_processed=tells_processed,
         hold=hold,
         assumed=assumed,
-    ).findings
-    return with_stuck(findings, history, specification)
+    )
+    return Outcome(with_stuck(found.findings, history, specification), found, history, events, ())
 
 
 def examined(  # noqa: PLR0913 - what is examined, and how
@@ -214,6 +273,8 @@ def examined(  # noqa: PLR0913 - what is examined, and how
         ),
         tuple(conformance for each in parts for conformance in each.held),
         tuple(explainer for each in parts for explainer in each.explainers),
+        events,
+        tuple(decided for each in parts for decided in each.decided),
     )
 
 
@@ -234,6 +295,7 @@ def _examined_share(this: _Examination, *, hold: bool, assumed: Collection[Fault
     counted = {anomaly: _finding(this, anomaly, anomalies[anomaly]) for anomaly in Anomaly if anomaly in anomalies}
     decided, explainer, explanation, unrecorded = None, None, None, None
     early = came_early(events, this.share.messages)
+    pairs, settled, begun = None, dict[Anomaly, Explained](), time.process_time()
     if configuration is not None and hold:
         decided = _conformance(this, configuration)
         held = {name: count.codes for name, count in anomalies.items() if name in {*machines.names, *_OF_MESSAGES}}
@@ -251,13 +313,15 @@ def _examined_share(this: _Examination, *, hold: bool, assumed: Collection[Fault
             explanation, by_anomaly = pairs.explained(explanation, by_anomaly)
         by_anomaly = {**by_anomaly, **_mixed(this, anomalies, by_anomaly)}
         open_ends = _open_ends(this, anomalies)
-        counted |= {
-            name: _with(counted[name], each, events) for name, each in by_anomaly.items() if name not in open_ends
-        }
+        settled = {name: each for name, each in by_anomaly.items() if name not in open_ends}
+        counted |= {name: _with(counted[name], each, events) for name, each in settled.items()}
+    cost = Cost(conformance=time.process_time() - begun)
     if early is not None and counted[Anomaly.PHANTOM].found:
         counted[Anomaly.PHANTOM] = unless_early(counted[Anomaly.PHANTOM], early, told.skew)
+    doubts = _Doubts(doubted={} if early is None else {Anomaly.PHANTOM: early.messages})
     if told.silent is not None:
         counted |= _unrecorded(this, told.silent, counted, anomalies)
+        doubts = _doubts_of_silence(this, told.silent, anomalies, doubts)
     ends = specification.guarantees.monitors
     counts = {
         name: int((machines.means(name, states, this.quiescence.judged) & this.share.messages).sum())
@@ -285,6 +349,7 @@ def _examined_share(this: _Examination, *, hold: bool, assumed: Collection[Fault
         given_back_beside=configuration is not None
         and given_back_beside(events, thrown=configuration.listener_exception is ListenerException.REDELIVER),
         unrecorded=unrecorded.summary if unrecorded else None,
+        cost=cost,
     )
     of_messages: dict[Anomaly, Ints] = {
         name: count.codes for name, count in anomalies.items() if name is not Anomaly.TORN_TRANSACTION
@@ -294,7 +359,66 @@ def _examined_share(this: _Examination, *, hold: bool, assumed: Collection[Fault
         MappingProxyType(of_messages),
         () if decided is None else (decided,),
         () if explainer is None else (explainer,),
+        events,
+        (
+            Decided(
+                messages=this.share.messages,
+                configured=configuration is not None,
+                found={name: _certainly(count, counted[name]) for name, count in anomalies.items()},
+                doubted=doubts.doubted,
+                unrested=functools.partial(_unrested, this, machines, states, anomalies),
+                unrecorded=doubts.unrecorded,
+                settled=settled,
+                by_anomaly={} if explainer is None else by_anomaly,
+                explainer=explainer,
+                pairs=pairs,
+            ),
+        ),
     )
+
+
+def _certainly(count: _Count, finding: Finding) -> Ints:
+    """Those that were found, unless nobody can tell whether they were."""
+    return count.codes if finding.found else _NOTHING
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Doubts:
+    """The messages of which an anomaly may be of the recording, and those that may have it for want of a record."""
+
+    doubted: Mapping[Anomaly, Ints] = dataclasses.field(default_factory=dict)
+    unrecorded: Mapping[Anomaly, Ints] = dataclasses.field(default_factory=dict)
+
+
+def _doubts_of_silence(
+    this: _Examination, found: tuple[Silent, Ints], counts: Mapping[Anomaly, _Count], before: _Doubts
+) -> _Doubts:
+    """Also those about whom the processes are silent that do not tell what they have processed."""
+    if Anomaly.UNPROCESSED not in counts or Anomaly.REPROCESSED not in counts:
+        return before
+    unprocessed, repeated = _of_silence(this, found, counts)
+    if found[0].told:
+        return _Doubts(
+            {**before.doubted, Anomaly.UNPROCESSED: unprocessed}, {**before.unrecorded, Anomaly.REPROCESSED: repeated}
+        )
+    open_ = counts[Anomaly.UNPROCESSED].codes if len(unprocessed) else unprocessed
+    return _Doubts(before.doubted, {**before.unrecorded, Anomaly.UNPROCESSED: open_, Anomaly.REPROCESSED: repeated})
+
+
+def _unrested(
+    this: _Examination, machines: Machines, states: States, counts: Mapping[Anomaly, _Count]
+) -> Mapping[Anomaly, Ints]:
+    """Of every anomaly those that would have it if they were at rest, which nobody saw."""
+    rested = np.ones(len(states), bool)
+    found = {
+        anomaly: np.setdiff1d(
+            np.flatnonzero(machines.means(anomaly, states, rested) & this.share.messages), counts[anomaly].codes
+        )
+        for anomaly, definition in folded_properties(this.specification).items()
+        if definition.rest == "drained" and counts[anomaly].unknown != UNCONFIGURED
+    }
+    torn = this.share.only(torn_transactions(this.events, this.quiescence.at_rest(), this.share.messages)[0])
+    return found | {Anomaly.TORN_TRANSACTION: np.setdiff1d(torn, counts[Anomaly.TORN_TRANSACTION].codes)}
 
 
 def _mixed(
@@ -309,10 +433,10 @@ def _mixed(
     if not len(mixed):
         return {}
     by_pairs = explained.get(
-        Anomaly.TORN_TRANSACTION, Explained(unexplained=_NOTHING, undecided=0, causes={}, by_kind=len(torn))
+        Anomaly.TORN_TRANSACTION, Explained(unexplained=_NOTHING, undecided=_NOTHING, causes={}, by_kind=torn)
     )
-    left = len(np.setdiff1d(mixed, by_pairs.unexplained))
-    its = dataclasses.replace(by_pairs, undecided=left, by_kind=by_pairs.by_kind - left)
+    left = np.setdiff1d(mixed, by_pairs.unexplained)
+    its = dataclasses.replace(by_pairs, undecided=left, by_kind=np.setdiff1d(by_pairs.by_kind, left))
     return {Anomaly.TORN_TRANSACTION: its}
 
 
@@ -345,17 +469,36 @@ def _with_stuck(
     concerns: Callable[[str | None], bool] = lambda _: True,
 ) -> Findings:
     """``concerns`` says of which queues."""
+    found = _stuck(findings, history, specification, concerns).finding
+    whole = {**findings.anomalies, Anomaly.STUCK: found}
+    return dataclasses.replace(
+        findings, anomalies=MappingProxyType({anomaly: whole[anomaly] for anomaly in Anomaly if anomaly in whole})
+    )
+
+
+def stuck_messages(findings: Findings, history: History, specification: Specification) -> Sequence[frozenset[str]]:
+    """For each part of ``findings`` (or for all, if there are none) the ids of the messages that are ``stuck``."""
+    if not history.remarks:
+        return [frozenset()] * max(1, len(findings.parts))
+    if not findings.queues:
+        return [_stuck(findings, history, specification, lambda _: True).messages]
+    parts = findings.parts
+    return [
+        _stuck(part.findings, history, specification, functools.partial(_concerns, parts, part)).messages
+        for part in parts
+    ]
+
+
+def _stuck(
+    findings: Findings, history: History, specification: Specification, concerns: Callable[[str | None], bool]
+) -> Stuck:
     configuration = findings.configuration
-    found = stuck(
+    return stuck(
         history.events,
         history.remarks,
         by_library=configuration is not None and acknowledges_by_library(specification, configuration),
         needs_every_line=specification.properties[Anomaly.STUCK].needs_every_line,
         concerns=concerns,
-    )
-    whole = {**findings.anomalies, Anomaly.STUCK: found}
-    return dataclasses.replace(
-        findings, anomalies=MappingProxyType({anomaly: whole[anomaly] for anomaly in Anomaly if anomaly in whole})
     )
 
 
@@ -399,8 +542,8 @@ def _with(finding: Finding, explained: Explained, events: Events) -> Finding:
     return dataclasses.replace(
         finding,
         unexplained=len(explained.unexplained),
-        undecided=explained.undecided,
-        by_kind=explained.by_kind,
+        undecided=len(explained.undecided),
+        by_kind=len(explained.by_kind),
         unexplained_examples=_examples(_names(events, finding.anomaly), explained.unexplained),
         causes=MappingProxyType(explained.causes),
     )
@@ -487,15 +630,19 @@ def _unrecorded(
     """What those who do not tell what they have processed may have to do with what was counted."""
     if Anomaly.UNPROCESSED not in findings or Anomaly.REPROCESSED not in findings:
         return {}
-    silent, taken = found[0], this.share.of(found[1])
-    unprocessed, reprocessed = counts[Anomaly.UNPROCESSED].codes, counts[Anomaly.REPROCESSED].codes
-    times = np.bincount(this.events.message[this.events.places(Event.DELIVERED)])
-    repeated = np.setdiff1d(taken[times[taken] > 1], reprocessed)
-    doubted = len(np.intersect1d(unprocessed, taken))
+    silent, (unprocessed, repeated) = found[0], _of_silence(this, found, counts)
     return {
-        Anomaly.UNPROCESSED: unless_unrecorded(findings[Anomaly.UNPROCESSED], silent, doubted),
+        Anomaly.UNPROCESSED: unless_unrecorded(findings[Anomaly.UNPROCESSED], silent, len(unprocessed)),
         Anomaly.REPROCESSED: unless_unrecorded_again(findings[Anomaly.REPROCESSED], silent, len(repeated)),
     }
+
+
+def _of_silence(this: _Examination, found: tuple[Silent, Ints], counts: Mapping[Anomaly, _Count]) -> tuple[Ints, Ints]:
+    """The unprocessed messages that were delivered to silent processes, and those that came to them again."""
+    taken = this.share.of(found[1])
+    unprocessed, reprocessed = counts[Anomaly.UNPROCESSED].codes, counts[Anomaly.REPROCESSED].codes
+    times = np.bincount(this.events.message[this.events.places(Event.DELIVERED)])
+    return np.intersect1d(unprocessed, taken), np.setdiff1d(taken[times[taken] > 1], reprocessed)
 
 
 def shown_anomalies(specification: Specification) -> tuple[Anomaly, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -13,14 +13,14 @@ from ackfsm.terms import Anomaly
 from ackfsm.text import quoted
 from ackfsm.verify._arrays import Ints
 from ackfsm.verify._columns import Events
-from ackfsm.verify._conformance import Conformance
+from ackfsm.verify._conformance import Conformance, Needed
 from ackfsm.verify._expand import Stream
 from ackfsm.verify._fold import Machines, fold
 from ackfsm.verify._joins import NONE
 from ackfsm.verify._life import Heard
 from ackfsm.verify._lives import OTHERS
 from ackfsm.verify._signs import AT_REST, CIRCUMSTANCES, Certainty
-from ackfsm.verify._unrecorded import Assumption
+from ackfsm.verify._unrecorded import Assumption, unrecorded_cause
 
 __all__ = [
     "SHOWN",
@@ -28,6 +28,7 @@ __all__ = [
     "Explained",
     "Explainer",
     "Explanation",
+    "Needs",
     "anomalies_before",
     "called",
     "in_words",
@@ -103,6 +104,7 @@ class Explanation:
         messages: how many messages were held to it.
         lives: how many different lives they have.
         states: how many states of the model were met.
+        searches: how many times a life was held to the model: in an order of its lines, or without what explains it.
         contradicted: how many are no run of the model, and without an anomaly that says so.
         examples: the first :data:`SHOWN` of those that are no run of the model.
         undecided: for each reason why nothing was decided, of how many messages.
@@ -112,6 +114,7 @@ class Explanation:
     messages: int
     lives: int
     states: int
+    searches: int
     contradicted: int
     unnamed: int
     examples: tuple[Contradicted, ...]
@@ -124,6 +127,7 @@ class Explanation:
             of: self.messages,
             "lives": self.lives,
             "states": self.states,
+            "searches": self.searches,
             "contradicted": self.contradicted,
             "unnamed": self.unnamed,
             "undecided": dict(self.undecided),
@@ -134,15 +138,42 @@ class Explanation:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Explained:
-    """Of one anomaly the messages that nothing explains, by code, what explains the others, how many are undecided.
+    """What was decided of those, by code, that have one anomaly.
 
-    ``by_kind`` is how many are judged by what their kind is allowed, since no pair of messages tells.
+    Attributes:
+        unexplained: those that nothing explains.
+        undecided: those of which nothing was decided.
+        causes: what explains the others, each with how many need it.
+        by_kind: those that are judged by what their kind is allowed, since no pair of messages tells.
     """
 
     unexplained: Ints
-    undecided: int
+    undecided: Ints
     causes: Mapping[str, int]
-    by_kind: int = 0
+    by_kind: Ints = dataclasses.field(default_factory=lambda: np.empty(0, np.int64))
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Needs:
+    """What explains messages or transactions: each with one cause, and the row that tells it (:data:`NONE`: no line).
+
+    One that needs several causes stands here with each of them.
+    """
+
+    of: Ints
+    cause: tuple[str, ...]
+    row: Ints
+
+    @classmethod
+    def joined(cls, parts: Iterable[tuple[Ints, str, Ints]]) -> Needs:
+        """All that ``parts`` say: of whom, the cause, and the row for each of them."""
+        told = list(parts)
+        nothing = np.empty(0, np.int64)
+        return cls(
+            of=np.concatenate([nothing, *(of for of, _, _ in told)]),
+            cause=tuple(cause for of, cause, _ in told for _ in range(len(of))),
+            row=np.concatenate([nothing, *(row for _, _, row in told)]),
+        )
 
 
 class Explainer:
@@ -165,27 +196,66 @@ class Explainer:
         self._events = events
         self._anomalies = anomalies
         self._assumption = assumption
-        self._contradicted = contradicted
+        self.contradicted = contradicted
+        """The messages that are no run of the model, ascending, but those that are assumed to be one."""
         self._assumed = np.empty(0, np.int64)
         if assumption is not None:
             self._assumed = np.concatenate([assumption.explained, *assumption.undecided.values()])
-            self._contradicted = np.setdiff1d(contradicted, self._assumed)
+            self.contradicted = np.setdiff1d(contradicted, self._assumed)
         self._before = anomalies_before(events, machines, stream, anomalies, conformance.stops())
+        self._needed: dict[int, Needed] = {}
+
+    def needs(self, messages: Ints) -> Needs:
+        """What explains these ``messages``; those that are no runs of the model, or undecided, are not among them."""
+        return Needs.joined(self._needs(messages))
+
+    def _needs(self, messages: Ints) -> Iterator[tuple[Ints, str, Ints]]:
+        if self._assumption is not None:
+            for message in np.intersect1d(messages, self._assumption.explained).tolist():
+                for fault in sorted(self._assumption.causes[message]):
+                    yield np.array([message]), unrecorded_cause(fault), np.array([NONE])
+        for alike in self._conformance.alike(self._runs(messages)):
+            if self._conformance.of(int(alike[0]))[0].undecided is None:
+                for place, cause in self._needed_by(int(alike[0])):
+                    yield alike, cause, self._conformance.rows(alike, place)
+
+    def _runs(self, messages: Ints) -> Ints:
+        return np.setdiff1d(messages, np.concatenate([self.contradicted, self._assumed]))
+
+    def _needed_by(self, message: int) -> Needed:
+        """What the life of ``message`` needs; messages of equal lives need the same, and the first was asked before."""
+        if message not in self._needed:
+            _, lived = self._conformance.of(message)
+            self._needed[message] = self._conformance.needed(lived, CIRCUMSTANCES)
+        return self._needed[message]
+
+    def undecided(self) -> Ints:
+        """The messages of which nothing was decided, ascending."""
+        found = [*self._conformance.undecided().values()]
+        if self._assumption is not None:
+            found += self._assumption.undecided.values()
+        return np.unique(np.concatenate([self.contradicted[:0], *found]))
 
     def explained(self) -> tuple[Explanation, Mapping[Anomaly, Explained]]:
         """What came of it for the history, and for each anomaly."""
         by_anomaly = {anomaly: self._of(anomaly, messages) for anomaly, messages in self._anomalies.items()}
-        named = np.concatenate([self._contradicted[:0], *(each.unexplained for each in by_anomaly.values())])
         explanation = Explanation(
             messages=self._conformance.messages,
             lives=self._conformance.lives,
             states=self._conformance.states,
-            contradicted=len(self._contradicted),
-            unnamed=len(np.setdiff1d(self._contradicted, named)),
+            searches=self._conformance.searches,
+            contradicted=len(self.contradicted),
+            unnamed=len(self.unnamed(by_anomaly.values())),
             examples=tuple(self._examples(by_anomaly)),
             undecided=dict(self._undecided()),
         )
         return explanation, by_anomaly
+
+    def unnamed(self, by_anomaly: Iterable[Explained]) -> Ints:
+        """The messages that are no run of the model although no anomaly says so that nothing explains."""
+        return np.setdiff1d(
+            self.contradicted, np.concatenate([self.contradicted[:0], *(each.unexplained for each in by_anomaly)])
+        )
 
     def _undecided(self) -> Mapping[str, int]:
         found = Counter({why: len(messages) for why, messages in self._conformance.undecided().items()})
@@ -194,22 +264,24 @@ class Explainer:
         return found
 
     def _of(self, anomaly: Anomaly, messages: Ints) -> Explained:
-        unexplained = np.setdiff1d(np.intersect1d(messages, self._contradicted), self._before.get(anomaly, []))
-        causes, undecided = Counter[str](), 0
+        unexplained = np.setdiff1d(np.intersect1d(messages, self.contradicted), self._before.get(anomaly, []))
+        causes, undecided = Counter[str](), [messages[:0]]
         if self._assumption is not None:
-            causes, undecided = self._assumption.count_causes(messages), self._assumption.undecided_among(messages)
-        runs = np.setdiff1d(messages, np.concatenate([self._contradicted, self._assumed]))
-        lives, counts = self._conformance.same(runs)
-        for number, (message, count) in enumerate(zip(lives.tolist(), counts.tolist(), strict=True)):
-            decision, lived = self._conformance.of(message)
-            undecided += count * (decision.undecided is not None)
-            if decision.undecided is None and number < _LIVES_EXPLAINED:
-                for cause in self._conformance.needed(lived, CIRCUMSTANCES):
-                    causes[cause] += count
-        return Explained(unexplained=unexplained, undecided=undecided, causes=dict(sorted(causes.items())))
+            causes = self._assumption.count_causes(messages)
+            undecided.append(self._assumption.undecided_among(messages))
+        for number, alike in enumerate(self._conformance.alike(self._runs(messages))):
+            message = int(alike[0])
+            if self._conformance.of(message)[0].undecided is not None:
+                undecided.append(alike)
+            elif number < _LIVES_EXPLAINED:
+                for cause in {name for _, name in self._needed_by(message)}:
+                    causes[cause] += len(alike)
+        return Explained(
+            unexplained=unexplained, undecided=np.concatenate(undecided), causes=dict(sorted(causes.items()))
+        )
 
     def _examples(self, by_anomaly: Mapping[Anomaly, Explained]) -> Iterable[Contradicted]:
-        for message in self._contradicted[:SHOWN].tolist():
+        for message in self.contradicted[:SHOWN].tolist():
             anomalies = tuple(anomaly.value for anomaly, each in by_anomaly.items() if message in each.unexplained)
             yield self.told(message, anomalies)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Final
@@ -14,13 +15,14 @@ from ackfsm.terms import Anomaly, Configuration
 from ackfsm.text import quoted
 from ackfsm.verify._arrays import Ints
 from ackfsm.verify._columns import ABSENT, Events
-from ackfsm.verify._conformance import Conformance, held, untold
+from ackfsm.verify._conformance import Conformance, Needed, held, untold
 from ackfsm.verify._expand import Stream
 from ackfsm.verify._explain import (
     SHOWN,
     Contradicted,
     Explained,
     Explanation,
+    Needs,
     anomalies_before,
     called,
     in_words,
@@ -70,6 +72,7 @@ class PairExplainer:
         self._decided = np.setdiff1d(np.arange(len(self._pairs)), np.concatenate([self._contradicted[:0], *undecided]))
         stops = self._stops()
         self._came_again = stops[0]
+        self._needed: dict[int, Needed] = {}
         self._before = anomalies_before(events, machines, stream, anomalies, stops)
 
     def explained(
@@ -87,6 +90,7 @@ class PairExplainer:
             messages=len(self._pairs),
             lives=self._held.lives,
             states=self._held.states,
+            searches=self._held.searches,
             contradicted=len(self._contradicted),
             unnamed=len(unnamed),
             examples=tuple(
@@ -138,17 +142,15 @@ class PairExplainer:
         where what is given back unseen is marked.
         """
         codes = self._anomalies[Anomaly.REORDER]
-        places = self._pairs.having(Why.OVERTAKEN)
-        of = self._pairs.first[places]
+        places, of = self._telling(Anomaly.REORDER)
         found = self._of(codes, places, of, np.unique(of[np.isin(places, self._decided)]))
-        return dataclasses.replace(found, by_kind=len(codes) - len(found.unexplained))
+        return dataclasses.replace(found, by_kind=np.setdiff1d(codes, found.unexplained))
 
     def _torn(self) -> Explained:
         """Of the torn transactions those of which two members are no run of the model."""
         return self._of(
             self._anomalies[Anomaly.TORN_TRANSACTION],
-            self._pairs.member,
-            self._pairs.transaction,
+            *self._telling(Anomaly.TORN_TRANSACTION),
             self._whole_transactions(),
         )
 
@@ -173,17 +175,64 @@ class PairExplainer:
         explained = np.setdiff1d(np.intersect1d(codes, decided), unexplained)
         causes: Counter[str] = Counter()
         used = places[np.isin(of, explained) & ~bad]
-        lives, counts = self._held.same(np.unique(used))
-        for pair, count in zip(lives[:_LIVES_EXPLAINED].tolist(), counts.tolist(), strict=False):
-            _, lived = self._held.of(pair)
-            for cause in self._held.needed(lived, CIRCUMSTANCES):
-                causes[cause] += count
+        for alike in itertools.islice(self._held.alike(np.unique(used)), _LIVES_EXPLAINED):
+            for cause in {name for _, name in self._needed_by(int(alike[0]))}:
+                causes[cause] += len(alike)
         return Explained(
             unexplained=unexplained.astype(np.int64),
-            undecided=0,
+            undecided=codes[:0],
             causes=dict(sorted(causes.items())),
-            by_kind=len(codes) - len(unexplained) - len(explained),
+            by_kind=np.setdiff1d(codes, np.concatenate([unexplained, explained])),
         )
+
+    def _needed_by(self, pair: int) -> Needed:
+        """What the life of ``pair`` needs; pairs of equal lives need the same, and the first was asked before."""
+        if pair not in self._needed:
+            _, lived = self._held.of(pair)
+            self._needed[pair] = self._held.needed(lived, CIRCUMSTANCES)
+        return self._needed[pair]
+
+    def needs(self, anomaly: Anomaly, codes: Ints) -> Needs:
+        """What explains those of ``codes`` that have an anomaly of which pairs tell."""
+        places, of = self._telling(anomaly)
+        usable = np.isin(of, codes) & np.isin(places, self._decided)
+        places, of = places[usable], of[usable]
+        return Needs.joined(
+            (of[its], cause, self._held.rows(places[its], place))
+            for alike in self._held.alike(np.unique(places))
+            for its in [np.isin(places, alike)]
+            for place, cause in self._needed_by(int(alike[0]))
+        )
+
+    def _telling(self, anomaly: Anomaly) -> tuple[Ints, Ints]:
+        """The pairs that tell of an anomaly between messages, each with the message or transaction of which it does."""
+        if anomaly is Anomaly.TORN_TRANSACTION:
+            return self._pairs.member, self._pairs.transaction
+        places = self._pairs.having(Why.OVERTAKEN)
+        return places, self._pairs.first[places]
+
+    def accusations(self, by_anomaly: Mapping[Anomaly, Explained]) -> Iterator[tuple[int, Contradicted, bool]]:
+        """Of each pair that is no run of the model the messages against whom that is held, and what is impossible.
+
+        The last says whether no anomaly that nothing explains says so.
+        """
+        accused = {anomaly: self._accused(anomaly, each) for anomaly, each in by_anomaly.items()}
+        unexplained = [each.unexplained for name, each in by_anomaly.items() if name is not Anomaly.TORN_TRANSACTION]
+        alone = np.unique(np.concatenate([self._contradicted[:0], *unexplained]))
+        torn = accused.get(Anomaly.TORN_TRANSACTION, self._contradicted[:0])
+        for pair in self._contradicted.tolist():
+            names = tuple(anomaly.value for anomaly, its in accused.items() if pair in its)
+            both = [int(self._pairs.first[pair]), int(self._pairs.second[pair])]
+            its = both if pair in torn else [message for message in both if message in alone]
+            told = self._told(pair, names)
+            for message in its or [both[self._impossible_of(pair) - 1]]:
+                yield message, told, not names
+
+    def _impossible_of(self, pair: int) -> int:
+        """Of which message of a contradicted pair the impossible line is: 1 or 2."""
+        decision, lived = self._held.of(pair)
+        place = len(lived.life.heard) if decision.contradiction is None else decision.contradiction.place
+        return 2 if place < len(lived.life.heard) and lived.life.heard[place].sign.of == BOTH - 1 else 1
 
     def _accused(self, anomaly: Anomaly, each: Explained) -> Ints:
         """The contradicted pairs of which an anomaly that nothing explains says so."""
@@ -202,7 +251,7 @@ class PairExplainer:
         names = [called(events, process) for process in lived.consumers]
         ids = [name_of(events, "message", self._message(pair, of)) for of in (1, 2)]
         row = lived.rows[stop.place] if stop.place < len(heard) else None
-        of = 2 if row is not None and heard[stop.place].sign.of == BOTH - 1 else 1
+        of = self._impossible_of(pair)
         return Contradicted(
             message=ids[of - 1],
             heard=tuple(self._heard(lived, stop.place, names, ids)),

@@ -20,9 +20,10 @@ from ackfsm.terms import Anomaly
 from ackfsm.verify import _kernel as kernel
 from ackfsm.verify._arrays import Ints, Mask
 from ackfsm.verify._columns import ABSENT, Encoded, concatenated
+from ackfsm.verify._examine import Outcome
 from ackfsm.verify._explain import Explainer
 from ackfsm.verify._format import EVENTS, Event, event_code
-from ackfsm.verify._passes import Fold, Folder, Outcome
+from ackfsm.verify._passes import Fold, Folder
 from ackfsm.verify._summary import Chunk, Folding, Hashes, Summary, hashes_of
 from ackfsm.verify._verdict import Result, verdict
 

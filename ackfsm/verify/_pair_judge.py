@@ -10,7 +10,7 @@ from ackfsm.tables import Specification
 from ackfsm.terms import Configuration
 from ackfsm.verify._conformance import Decision, Judge
 from ackfsm.verify._format import Event
-from ackfsm.verify._life import Heard, Life, contradiction
+from ackfsm.verify._life import Heard, Life
 from ackfsm.verify._lives import OTHERS, Lived
 from ackfsm.verify._observer import Observer, TooManyStatesError
 from ackfsm.verify._signs import Certainty, of_consumer
@@ -73,10 +73,10 @@ class PairJudge(Judge):
             return Decision(None, _TOO_MANY)
 
     def _decide(self, lived: Lived) -> Decision:
-        stop = contradiction(self.life(lived), self._observer(lived))
+        stop = self.contradiction(self.life(lived), self._observer(lived))
         if stop is not None and OTHERS in lived.consumers:
             two = _with_two_others(lived)
-            if contradiction(self.life(two), self._observer(two)) is None:
+            if self.contradiction(self.life(two), self._observer(two)) is None:
                 return Decision(None)
         return Decision(stop)
 

@@ -12,7 +12,7 @@ from ackfsm.terms import Anomaly, Fault
 from ackfsm.verify._explain import SHOWN, Explanation
 from ackfsm.verify._queues import Configurations
 from ackfsm.verify._timeline import together as timeline_together
-from ackfsm.verify._verdict import EXAMPLES, Finding, Findings, Part
+from ackfsm.verify._verdict import EXAMPLES, Cost, Finding, Findings, Part
 
 __all__ = ["together"]
 
@@ -35,6 +35,7 @@ def together(parts: Sequence[Part], configurations: Configurations) -> Findings:
         ends=_sum(one.ends for one in each),
         counters=_sum(one.counters for one in each),
         explanation=_merged([one.explanation for one in each], _explanation),
+        cost=Cost(sum(one.cost.whole for one in each), sum(one.cost.conformance for one in each)),
         broken=tuple(fault for fault in Fault if any(fault in one.broken for one in each)),
         given_back_beside=any(one.given_back_beside for one in each),
         unrecorded=_merged([one.unrecorded for one in each], timeline_together),
@@ -88,6 +89,7 @@ def _explanation(parts: Sequence[Explanation]) -> Explanation:
         messages=sum(part.messages for part in parts),
         lives=sum(part.lives for part in parts),
         states=sum(part.states for part in parts),
+        searches=sum(part.searches for part in parts),
         contradicted=sum(part.contradicted for part in parts),
         unnamed=sum(part.unnamed for part in parts),
         examples=tuple(example for part in parts for example in part.examples)[:SHOWN],

@@ -7,13 +7,11 @@ kept (docs/decisions/fold.md).  A chunk that is folded again keeps more, so this
 from __future__ import annotations
 
 import dataclasses
-import os
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Final, TypedDict
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
@@ -23,13 +21,11 @@ from ackfsm.terms import AckScope, Anomaly, Configuration, Fault
 from ackfsm.text import shown
 from ackfsm.verify import _kernel as kernel
 from ackfsm.verify._arrays import Ints
-from ackfsm.verify._chunks import chunks_of
 from ackfsm.verify._clocks import ESTIMATED, Clocks, by_clocks, clocks_of, demands_of
 from ackfsm.verify._columns import ABSENT, Encoded, Events, assemble, by_time
 from ackfsm.verify._counters import MESSAGES
-from ackfsm.verify._examine import Examined, examine, examined, with_stuck
+from ackfsm.verify._examine import Examined, Outcome, examined, with_stuck
 from ackfsm.verify._format import VOCABULARY, Event, event_code
-from ackfsm.verify._header import Header
 from ackfsm.verify._joins import NONE
 from ackfsm.verify._lines import REPORTED
 from ackfsm.verify._lives import placed, signs_around
@@ -37,7 +33,7 @@ from ackfsm.verify._observations import Observations
 from ackfsm.verify._parts import together
 from ackfsm.verify._prefetch import ends_of
 from ackfsm.verify._queues import Configurations, configurations_of
-from ackfsm.verify._read import History, no_event, read
+from ackfsm.verify._read import History, no_event
 from ackfsm.verify._sends import sends_of
 from ackfsm.verify._summary import (
     PREFETCH,
@@ -56,14 +52,11 @@ from ackfsm.verify._summary import (
     strange_acts,
     summary_of,
 )
-from ackfsm.verify._verdict import Findings
+from ackfsm.verify._verdict import Cost, Findings
 from ackfsm.verify._victims import refuse_impossible
 from ackfsm.verify._watch import prefetch_of, window_of
 
-__all__ = ["Asked", "Fold", "Folder", "Outcome", "examine_path"]
-
-FOLDED_FROM: Final = 2_000_000
-"""Histories of as many events are folded in chunks; fewer are examined at once."""
+__all__ = ["Asked", "Fold", "Folder"]
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,42 +69,6 @@ class Asked:
     tells_processed: bool = False
     hold: bool = True
     assumed: Collection[Fault] = ()
-
-
-def examine_path(  # noqa: PLR0913 - what is examined, and how
-    path: str | Path,
-    specification: Specification,
-    configure: Callable[[Header | None], Configurations | Configuration | None],
-    *,
-    skew: int | None = 0,
-    tells_processed: bool = False,
-    hold: bool = True,
-    assumed: Collection[Fault] = (),
-    folded_from: int = FOLDED_FROM,
-    workers: int | None = None,
-) -> Findings:
-    """Count every anomaly that the history at ``path`` can show, as :func:`ackfsm.verify.examine` does.
-
-    A history of ``folded_from`` events or more that can be read in pieces is folded in chunks, by so many ``workers``
-    (threads; ``None``: one for each processor); what was found is the same, and all of it is never in memory.
-    ``configure`` gives the configuration for the history's header, or those of its queues.  Raises what
-    :func:`ackfsm.verify.read` raises.
-    """
-    how = _How(skew=skew, tells_processed=tells_processed, hold=hold, assumed=assumed)
-    chunks = chunks_of(path)
-    if chunks is None or chunks.size < folded_from:
-        history = read(path)
-        return examine(history, specification, configure(history.header), **how)
-    folder = Folder(chunks.load, Asked(specification=specification, configuration=configure(chunks.header), **how))
-    with ThreadPoolExecutor(workers or os.cpu_count()) as executor:
-        return Fold(chunks.path, len(chunks), folder, executor.map).findings()
-
-
-class _How(TypedDict):
-    skew: int | None
-    tells_processed: bool
-    hold: bool
-    assumed: Collection[Fault]
 
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
@@ -127,16 +84,6 @@ class _Whole:
     events: Events
     marks: Ints
     chunk: Ints
-
-
-@dataclasses.dataclass(frozen=True, slots=True, eq=False)
-class Outcome:
-    """What a fold came to: what was found, what was examined for it, of which events, and the last summaries."""
-
-    findings: Findings
-    examined: Examined
-    events: Events
-    summaries: Sequence[Summary]
 
 
 class Folder:
@@ -186,6 +133,7 @@ class Fold:
         self._observations, self.bounds = folder.observations, folder.bounds
         self._pins = [Pins()] * chunks
         self._clocks, self._with_demands = Clocks(), False
+        self._held = 0.0
         self.count = 0
         """How many times a chunk was folded."""
         self.left = 0
@@ -204,7 +152,8 @@ class Fold:
         while True:
             whole, again = self._again(summaries)
             if whole is not None and not again:
-                return Outcome(self._total(whole, summaries), whole.examined, whole.events, summaries)
+                findings = self._total(whole, summaries)
+                return Outcome(findings, whole.examined, whole.history, whole.events, summaries)
             others = [each for each in summaries if each.place not in again]
             summaries = merged(others, self.folded(sorted(again)))
 
@@ -289,7 +238,7 @@ class Fold:
 
     def _examined(self, history: History) -> Examined:
         asked = self._asked
-        return examined(
+        found = examined(
             history,
             asked.specification,
             asked.configuration,
@@ -299,6 +248,8 @@ class Fold:
             hold=asked.hold,
             assumed=asked.assumed,
         )
+        self._held += found.findings.cost.conformance
+        return found
 
     def _unlike(self, pins: _Pinning, summaries: Sequence[Summary], whole: _Whole) -> None:
         """Pin the observations that are not plain in this history, and where messages were overtaken between chunks."""
@@ -339,7 +290,8 @@ class Fold:
         pins.observations(unsettled)
 
     def _total(self, whole: _Whole, summaries: Sequence[Summary]) -> Findings:
-        findings = with_stuck(whole.examined.findings, whole.history, self._asked.specification)
+        findings = dataclasses.replace(whole.examined.findings, cost=Cost(conformance=self._held))
+        findings = with_stuck(findings, whole.history, self._asked.specification)
         events = sum(each.events for each in summaries)
         added: dict[Configuration | None, Counter[str]] = {}
         for each in summaries:

@@ -32,6 +32,12 @@ class Quiescence:
     _queue: Codes
     _names: pa.Array
 
+    def at_rest(self) -> Quiescence:
+        """As if every queue had been seen drained after all else."""
+        return dataclasses.replace(
+            self, drained=np.full_like(self.drained, np.iinfo(np.int64).max), judged=np.ones_like(self.judged)
+        )
+
     def undrained(self, messages: Mask) -> tuple[str, ...]:
         """The queues of those of ``messages`` that are not judged, in the order of their names; "" is no queue."""
         left = np.unique(self._queue[messages & ~self.judged])

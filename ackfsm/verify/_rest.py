@@ -25,7 +25,7 @@ from ackfsm.verify._queues import queue_of_messages
 from ackfsm.verify._verdict import EXAMPLES, Finding
 from ackfsm.verify._victims import TOLD, repaired_at, told_faults
 
-__all__ = ["Remark", "remarks_in", "stuck"]
+__all__ = ["Remark", "Stuck", "remarks_in", "stuck"]
 
 _SEEN_AT_REST: Final = (Event.WAITING, Event.DEPTH)
 """The events that a recorder sees when nothing happens any more."""
@@ -74,6 +74,14 @@ def remarks_in(batch: pa.RecordBatch) -> Iterator[Remark]:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
+class Stuck:
+    """What is stuck: how much, and the ids of the messages, as far as they are known."""
+
+    finding: Finding
+    messages: frozenset[str]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
 class _Part:
     """Some that are stuck: the ids that are known, and how many there are without one; or why nobody can tell."""
 
@@ -89,8 +97,8 @@ def stuck(
     by_library: bool,
     needs_every_line: bool,
     concerns: Callable[[str | None], bool],
-) -> Finding:
-    """How many messages were stuck, as far as ``remarks`` tell, in the queues that ``concerns`` names.
+) -> Stuck:
+    """Which messages were stuck, as far as ``remarks`` tell, in the queues that ``concerns`` names.
 
     ``by_library`` says whether the library acknowledges by itself, so that no application owes an acknowledgement.
     """
@@ -105,13 +113,14 @@ def stuck(
     ]
     messages = frozenset[str]().union(*(part.messages for part in parts))
     reasons = dict.fromkeys(part.unknown for part in parts if part.unknown is not None)
-    return Finding(
+    finding = Finding(
         anomaly=Anomaly.STUCK,
         found=len(messages) + sum(part.others for part in parts),
         unknown="; ".join(reasons) or None,
         needs_every_line=needs_every_line,
         examples=tuple(sorted(messages)[:EXAMPLES]),
     )
+    return Stuck(finding, messages)
 
 
 class _Seen:

@@ -30,7 +30,7 @@ from ackfsm.verify._observer import Belief, Observer, TooManyStatesError
 from ackfsm.verify._signs import AT_REST, Sign
 from ackfsm.verify._timeline import Family, Moment, Option, Unrecorded, UnrecordedFault, joined
 
-__all__ = ["MOST_FAULTS", "Assumption", "Smallest", "assumption_of", "smallest", "with_fault"]
+__all__ = ["MOST_FAULTS", "Assumption", "Smallest", "assumption_of", "smallest", "unrecorded_cause", "with_fault"]
 
 MOST_FAULTS: Final = 3
 """So many unrecorded faults may explain one message; that it takes more is told, and leaves the verdict open."""
@@ -198,6 +198,11 @@ class _Detail:
     more: int
 
 
+def unrecorded_cause(fault: Fault) -> str:
+    """What an unrecorded ``fault`` is called among causes."""
+    return f"unrecorded {fault}"
+
+
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
 class Assumption:
     """What comes of assuming faults that nobody recorded.
@@ -217,11 +222,11 @@ class Assumption:
     def count_causes(self, messages: Ints) -> Counter[str]:
         """How many of ``messages`` each unrecorded fault explains, by what it is called among causes."""
         found = np.intersect1d(messages, self.explained).tolist()
-        return Counter(f"unrecorded {fault}" for message in found for fault in self.causes[message])
+        return Counter(unrecorded_cause(fault) for message in found for fault in self.causes[message])
 
-    def undecided_among(self, messages: Ints) -> int:
-        """Of how many of ``messages`` it is open whether faults explain them."""
-        return sum(len(np.intersect1d(messages, each)) for each in self.undecided.values())
+    def undecided_among(self, messages: Ints) -> Ints:
+        """Those of ``messages`` of which it is open whether faults explain them."""
+        return np.intersect1d(messages, np.concatenate([messages[:0], *self.undecided.values()]))
 
 
 def assumption_of(

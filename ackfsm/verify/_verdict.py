@@ -18,6 +18,7 @@ from ackfsm.verify._timeline import Unrecorded
 __all__ = [
     "EXAMPLES",
     "UNCONFIGURED",
+    "Cost",
     "Finding",
     "Findings",
     "Part",
@@ -111,6 +112,7 @@ class Findings:
         unrecorded: what faults that nobody recorded explain or would explain; ``None`` if that was not asked.
         queues: the configurations of the queues that have one of their own, by name.
         parts: if there are such queues, the findings of each configuration, of which the others are the sums.
+        cost: what it took to find them.
     """
 
     history: str
@@ -134,6 +136,7 @@ class Findings:
     unrecorded: Unrecorded | None = None
     queues: Mapping[str, Configuration] = dataclasses.field(default_factory=dict)
     parts: tuple[Part, ...] = ()
+    cost: Cost = dataclasses.field(default_factory=lambda: Cost(), compare=False)  # noqa: PLW0108 - it is defined below
 
     @property
     def assumed(self) -> tuple[Fault, ...]:
@@ -144,6 +147,19 @@ class Findings:
     def assumed_actions(self) -> tuple[str, ...]:
         """What these faults bring about."""
         return self.unrecorded.actions if self.unrecorded is not None and self.unrecorded.assumed else ()
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Cost:
+    """Seconds of the processors that this process used: to examine a history, and of these to hold it to the model."""
+
+    whole: float = 0.0
+    conformance: float = 0.0
+
+    @property
+    def share(self) -> float | None:
+        """What part holding messages to the model took; ``None`` if nothing was measured."""
+        return self.conformance / self.whole if self.whole else None
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -173,6 +189,8 @@ class Result:
     recorded; ``None`` where the tables cannot tell.  ``guarantees`` says of each whether it stood in this
     history, ``None`` where that is open; ``strongest`` are those with none above them that stood.
     ``never`` says of each anomaly that shall not be there, allowed or not, whether it is; ``None`` if nobody can tell.
+    ``allowed_kinds`` says for each part of the findings (or for all, if there are none) what its configuration allows
+    in any number, whatever befell a message.
     """
 
     findings: Findings
@@ -182,6 +200,7 @@ class Result:
     guarantees: Mapping[str, bool | None] = dataclasses.field(default_factory=dict)
     strongest: tuple[str, ...] = ()
     never: Mapping[Anomaly, bool | None] = dataclasses.field(default_factory=dict)
+    allowed_kinds: tuple[Mapping[Anomaly, bool | None], ...] = ()
 
     def as_json(self) -> dict[str, Any]:
         """The result as plain JSON values, with the keys of ``ackfsm verify --json``."""
@@ -288,6 +307,7 @@ class _Judged:
     """What is held against the messages of one configuration, and what is open of them."""
 
     findings: Findings
+    kinds: Mapping[Anomaly, bool | None]
     decided: Mapping[Anomaly, bool | None]
     violations: tuple[str, ...]
     doubts: tuple[str, ...]
@@ -321,6 +341,7 @@ def _judged(
     }
     return _Judged(
         findings,
+        allowed,
         decided,
         tuple(_violations(findings, decided)),
         tuple(_doubts(findings, decided, why_undecided, allowed)),
@@ -345,6 +366,7 @@ def _result(
         guarantees=evaluated,
         strongest=guarantees.strongest(evaluated) if guarantees else (),
         never={anomaly: happened.get(anomaly) for anomaly in never},
+        allowed_kinds=tuple(each.kinds for each in judged),
     )
 
 

@@ -49,7 +49,7 @@ def verify_screen(result: Result, specification: Specification, *, everything: b
         *(_meanings(result, specification) if everything else _found(result)),
         *_causes(result),
         *assumed_table(result.findings.unrecorded),
-        _heading(result),
+        _heading(result, everything=everything),
         "",
         guarantees,
         *([] if everything else _more()),
@@ -99,7 +99,7 @@ def _why_unknown(result: Result, finding: Finding) -> str:
     return "; ".join(reasons) or "lines could not be read"
 
 
-def _heading(result: Result) -> Table:
+def _heading(result: Result, *, everything: bool) -> Table:
     found = result.findings
     config = found.configuration
     setting = "unknown"
@@ -118,6 +118,7 @@ def _heading(result: Result) -> Table:
             ("faults", faults),
             *_clocks(found),
             *_model(found),
+            *(_cost(found) if everything else ()),
         ]
     )
 
@@ -147,6 +148,16 @@ def _model(found: Findings) -> Iterator[tuple[str, str]]:
     if held is not None and held.messages:
         wrong = f"; {held.contradicted:,} can be no run of it" if held.contradicted else ""
         yield "model", f"{held.messages:,} messages held to it, {held.lives:,} different lives{wrong}"
+
+
+def _cost(found: Findings) -> Iterator[tuple[str, str]]:
+    """What it took to hold messages, and pairs of them, to the model; the time is different each time."""
+    held = found.explanation
+    if held is not None and held.messages:
+        each = [held, *([] if held.pairs is None else [held.pairs])]
+        searches, states = sum(one.searches for one in each), sum(one.states for one in each)
+        share = "" if found.cost.share is None else f", {found.cost.share:.0%} of the processor time"
+        yield "cost", f"{searches:,} searches, {states:,} states{share}"
 
 
 def _causes(result: Result) -> Iterator[RenderableType]:

@@ -299,7 +299,7 @@ _UNRECORDED = (
         "assumed-and-held-against",
         "what assumed faults explain is held against the broker all the same",
         "verify/_explain.py",
-        "            self._contradicted = np.setdiff1d(contradicted, self._assumed)\n",
+        "            self.contradicted = np.setdiff1d(contradicted, self._assumed)\n",
         "",
         noticed_by="verify/unrecorded::test_what_recorded_faults_explain_is_explained_when_nobody_recorded_them",
     ),
@@ -502,4 +502,87 @@ _BATCHES = (
     ),
 )
 
-VERIFY = (*_AROUND, *_ONE_MESSAGE, *_ANOMALIES, *_UNRECORDED, *_FOLD, *_QUEUES, *_BATCHES)
+_TABLES = (
+    Defect(
+        "tables-stop-after-examples",
+        "of more than a hundred messages that are lost the tables have a hundred",
+        "verify/_decided.py",
+        "codes, its = self.found[anomaly], self.settled.get(anomaly)",
+        "codes, its = self.found[anomaly][:100], self.settled.get(anomaly)",
+        noticed_by="verify/tables::test_every_message_has_its_row_and_reason_however_many_there_are",
+    ),
+    Defect(
+        "what-was-left-out-is-left-out",
+        "the tables of a large history lack the messages of which nothing is to be said",
+        "verify/_examination.py",
+        "for _ in self._each(rows, self.left()):",
+        "for _ in self._each(rows, self.left()[1:]):",
+        noticed_by="verify/tables::test_rows_are_partitioned_by_queue",
+    ),
+    Defect(
+        "what-was-left-out-may-have-changed",
+        "a file that goes on while it is verified has tables in which messages are missing",
+        "verify/_tables.py",
+        "or len(messages) != len(left):",
+        "or len(messages) > len(left):",
+        noticed_by="verify/tables::test_a_chunk_that_has_changed_is_refused",
+    ),
+    Defect(
+        "unread-lines-pass",
+        "a message is called valid although the line that would refute that could not be read",
+        "verify/_tables.py",
+        "if self._unread or findings.configuration is None:",
+        "if findings.configuration is None:",
+        noticed_by="verify/tables::test_what_is_open_of_a_message_is_no_pass",
+    ),
+    Defect(
+        "what-is-not-at-rest-passes",
+        "a message that nobody saw arrive is called valid, as its queue was not drained",
+        "verify/_examine.py",
+        "rested = np.ones(len(states), bool)\n    found",
+        "rested = np.zeros(len(states), bool)\n    found",
+        noticed_by="verify/tables::test_what_is_open_of_a_message_is_no_pass",
+    ),
+    Defect(
+        "a-pair-accuses-nobody",
+        "a message that is impossible beside another one has no explanation in the tables",
+        "verify/_decided.py",
+        "if self.pairs is not None:\n            yield from",
+        "if self.pairs is None:\n            yield from",
+        noticed_by="verify/tables::test_named_histories_have_their_rows",
+    ),
+    Defect(
+        "a-fault-explains-what-another-does",
+        "the timeline counts the messages of one fault with another",
+        "verify/_conformance.py",
+        "np.full(len(messages), place))",
+        "np.full(len(messages), 0))",
+        noticed_by="verify/tables::test_what_a_fault_explains_is_told_of_the_fault",
+    ),
+    Defect(
+        "names-of-queues-are-folders",
+        "a queue whose name has a slash is written where nobody looks for it",
+        "verify/_written.py",
+        "'*/:=?",
+        "'*:=?",
+        noticed_by="verify/tables::test_what_a_folder_cannot_have_in_its_name_is_escaped",
+    ),
+    Defect(
+        "half-a-folder-looks-whole",
+        "tables that were interrupted stand where whole ones are expected",
+        "files.py",
+        'stage = Path(tempfile.mkdtemp(dir=place.parent, prefix=".ackfsm-"))\n',
+        "stage = place\n        place.mkdir(exist_ok=True)\n",
+        noticed_by="verify/tables::test_what_is_interrupted_leaves_nothing_and_keeps_what_was_there",
+    ),
+    Defect(
+        "between-two-names-there-is-nothing",
+        "an interrupt as new tables take the place of old ones leaves neither",
+        "files.py",
+        "        if had and not place.exists():",
+        "        if not had:",
+        noticed_by="verify/tables::test_an_interrupt_between_two_names_keeps_what_was_there",
+    ),
+)
+
+VERIFY = (*_AROUND, *_ONE_MESSAGE, *_ANOMALIES, *_UNRECORDED, *_FOLD, *_QUEUES, *_BATCHES, *_TABLES)

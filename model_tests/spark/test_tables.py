@@ -147,4 +147,5 @@ def test_the_python_of_the_page_of_histories_runs(tmp_path: Path, capsys: pytest
     shown = capsys.readouterr().out
     assert "unknown" in shown  # nobody said that the queue was drained
     assert "messages were counted or forgotten" in shown
+    assert "|orders|  valid|     100|" in shown, "of each message nothing is open"
     names["query"].stop()  # type: ignore[attr-defined] # the monitor of the last lines
