@@ -21,12 +21,14 @@ from ackfsm.spark._examine import Folded, fold_some
 from ackfsm.tables import Specification
 from ackfsm.terms import Configuration, Fault
 from ackfsm.verify import Configurations, ParseError, Result, verdict
-from ackfsm.verify._chunks import ROWS_AT_ONCE, Told, chunk_of, told_by
+from ackfsm.verify._chunks import ROWS_AT_ONCE, chunk_of
+from ackfsm.verify._coded import told_by
 from ackfsm.verify._format import FIELDS, Kind
 from ackfsm.verify._lines import REPORTED, SCHEMA, Parsed
 from ackfsm.verify._parquet import columns_of
 from ackfsm.verify._passes import Asked, Fold, Folder
 from ackfsm.verify._summary import Chunk, Folding, Summary
+from ackfsm.verify._told import Told
 
 __all__ = ["EVENT_SCHEMA", "HISTORY_SCHEMA", "OfTable", "chunked", "configured", "not_here", "verify"]
 
@@ -154,7 +156,7 @@ def _told(table: pa.Table, *, numbered: bool) -> Iterator[Told]:
     if "unreadable" in table.column_names:
         bad = np.asarray(table["unreadable"].is_valid())
         if bad.any():
-            yield Told(_unreadable(table.filter(pa.array(bad)), lines[bad]), int(bad.sum()))
+            yield Told(None, (_unreadable(table.filter(pa.array(bad)), lines[bad]),), int(bad.sum()))
             table, lines = table.filter(pa.array(~bad)), lines[~bad]
     events = table.select([name for name in FIELDS if name in table.column_names])
     yield from told_by(events, lines, None, lambda: events)
