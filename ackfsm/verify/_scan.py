@@ -109,7 +109,7 @@ def byte_at(raw: Any, place: Any) -> Any:
 def after_blanks(raw: Any, place: Any) -> Any:
     """The first place that has no blank."""
     byte = byte_at(raw, place)
-    while byte <= _SPACE and (byte == _SPACE or byte == _TAB or byte == _RETURN):
+    while byte <= _SPACE and byte in (_SPACE, _TAB, _RETURN):
         place += 1
         byte = byte_at(raw, place)
     return place
