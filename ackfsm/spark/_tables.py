@@ -30,7 +30,17 @@ from ackfsm.verify._passes import Asked, Fold, Folder
 from ackfsm.verify._summary import Chunk, Folding, Summary
 from ackfsm.verify._told import Told
 
-__all__ = ["EVENT_SCHEMA", "HISTORY_SCHEMA", "OfTable", "chunked", "configured", "not_here", "verify"]
+__all__ = [
+    "EVENT_SCHEMA",
+    "HISTORY_SCHEMA",
+    "OfTable",
+    "chunk_of_table",
+    "chunked",
+    "columns_read",
+    "configured",
+    "not_here",
+    "verify",
+]
 
 _TYPES: Final = {Kind.TEXT: "string", Kind.WHOLE: "bigint", Kind.FLAG: "boolean"}
 
@@ -94,8 +104,7 @@ def chunked(events: DataFrame, rows: int, first: int = 0) -> Iterator[tuple[int,
 
     Also gives how many chunks there are.
     """
-    present = [*columns_of(to_arrow_schema(events.schema), _NAME)]
-    present += [name for name in _OF_FILES if name in events.columns]
+    present = columns_read(events)
     chunks = max(1, -(-events.count() // rows))
     order = [sf.asc_nulls_last(name) for name in ("t", "part", "line") if name in present]
     ordered = events.select(*present).repartitionByRange(chunks, *order).sortWithinPartitions(*order)
@@ -104,6 +113,12 @@ def chunked(events: DataFrame, rows: int, first: int = 0) -> Iterator[tuple[int,
         yield chunks, kept
     finally:
         kept.unpersist()
+
+
+def columns_read(events: DataFrame) -> Sequence[str]:
+    """The columns that tell of events; raises :class:`InputError` if one is missing or of another type."""
+    of_files = [name for name in _OF_FILES if name in events.columns]
+    return (*columns_of(to_arrow_schema(events.schema), _NAME), *of_files)
 
 
 def not_here(place: int) -> Chunk:
@@ -138,13 +153,13 @@ def _folding(
         if rows:
             table = pa.Table.from_batches(rows)
             place = table["chunk"][0].as_py()
-            result: Folded = fold_some(folder.with_chunks(lambda _: _chunk(place, table)), [by_place[place]])
+            result: Folded = fold_some(folder.with_chunks(lambda _: chunk_of_table(place, table)), [by_place[place]])
             yield pa.RecordBatch.from_pylist([{"result": pickle.dumps(result)}], _RESULT)
 
     return folded
 
 
-def _chunk(place: int, table: pa.Table) -> Chunk:
+def chunk_of_table(place: int, table: pa.Table) -> Chunk:
     """The chunk in the rows of ``table``; without a column ``line`` they are numbered in the order of time."""
     numbered = "line" in table.column_names
     first = 1 if numbered else None

@@ -481,7 +481,7 @@ _BATCHES = (
         "what-is-over-is-new",
         "a message that comes again after it was counted is taken for one that was never sent",
         "verify/_monitor.py",
-        "late = np.isin(hashes, over)",
+        "late = among(hashes, over)",
         "late = np.zeros(len(hashes), bool)",
         noticed_by="verify/monitor::test_what_comes_after_a_life_was_over_is_late",
     ),
@@ -504,6 +504,14 @@ _BATCHES = (
 )
 
 _LINES = (
+    Defect(
+        "beyond-the-last-that-is-known",
+        "what is greater than all that is over is taken for the last of it, or is looked up where nothing is",
+        "verify/_arrays.py",
+        "np.minimum(np.searchsorted(known, values), len(known) - 1)",
+        "np.searchsorted(known, values)",
+        noticed_by="verify/monitor",
+    ),
     Defect(
         "a-field-stands-twice",
         "a line with two values of a field is read as one with the last, where many lines are read at once",
