@@ -17,7 +17,8 @@ import pyarrow.parquet as pq
 from pyspark.sql import DataFrame  # noqa: TC002 - Spark is there wherever this module is
 
 from ackfsm import files, tables, throughput
-from ackfsm.spark._tables import OfTable, chunked, configured, not_here
+from ackfsm.spark._batches import batched
+from ackfsm.spark._tables import configured, not_here
 from ackfsm.terms import Configuration, InputError
 from ackfsm.text import shown
 from ackfsm.verify import Configurations
@@ -138,12 +139,14 @@ class _Watch:
 
     def take(self, events: DataFrame, batch: int) -> None:
         """Take one batch: its alerts are written first, so that a batch is done when its state is there."""
-        if batch in _batches(self.state) or events.isEmpty():
+        if batch in _batches(self.state):
             return
         before = max((each for each in _batches(self.state) if each < batch), default=None)
         state = State() if before is None else _load(self.state, before)
-        with chunked(events, self.rows, first=1) as (count, table):
-            after, alerts = advanced(state, count, self.folder, OfTable(table), delay=self.delay, horizon=self.horizon)
+        with batched(events, self.rows) as (count, each):
+            if not count:
+                return
+            after, alerts = advanced(state, count, self.folder, each, delay=self.delay, horizon=self.horizon)
         if alerts:
             self._write(alerts, batch)
         files.write_files(

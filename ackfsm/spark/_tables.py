@@ -23,13 +23,15 @@ from ackfsm.spark._examine import Folded, fold_some
 from ackfsm.tables import Specification
 from ackfsm.terms import Configuration, Fault
 from ackfsm.verify import TABLES, Configurations, Examination, ParseError, Result, verdict
-from ackfsm.verify._chunks import ROWS_AT_ONCE, Told, chunk_of, told_by
+from ackfsm.verify._chunks import ROWS_AT_ONCE, chunk_of
+from ackfsm.verify._coded import told_by
 from ackfsm.verify._format import FIELDS, Kind
 from ackfsm.verify._lines import REPORTED, SCHEMA, Parsed
 from ackfsm.verify._parquet import columns_of
 from ackfsm.verify._passes import Asked, Fold, Folder
 from ackfsm.verify._summary import Chunk, Folding, Hashes, Summary
 from ackfsm.verify._tables import MESSAGES, PlainRows
+from ackfsm.verify._told import Told
 
 __all__ = [
     "EVENT_SCHEMA",
@@ -37,7 +39,9 @@ __all__ = [
     "RESULT_SCHEMAS",
     "OfTable",
     "Verified",
+    "chunk_of_table",
     "chunked",
+    "columns_read",
     "configured",
     "not_here",
     "verified",
@@ -164,7 +168,7 @@ def _plain(
         if some:
             table = pa.Table.from_batches(some)
             place = table["chunk"][0].as_py()
-            yield from rows(_chunk(place, table), left[place]).to_batches()
+            yield from rows(chunk_of_table(place, table), left[place]).to_batches()
 
     return told
 
@@ -182,8 +186,7 @@ def chunked(events: DataFrame, rows: int, first: int = 0) -> Iterator[tuple[int,
 
     Also gives how many chunks there are.
     """
-    present = [*columns_of(to_arrow_schema(events.schema), _NAME)]
-    present += [name for name in _OF_FILES if name in events.columns]
+    present = columns_read(events)
     chunks = max(1, -(-events.count() // rows))
     order = [sf.asc_nulls_last(name) for name in ("t", "part", "line") if name in present]
     ordered = events.select(*present).repartitionByRange(chunks, *order).sortWithinPartitions(*order)
@@ -192,6 +195,12 @@ def chunked(events: DataFrame, rows: int, first: int = 0) -> Iterator[tuple[int,
         yield chunks, kept
     finally:
         kept.unpersist()
+
+
+def columns_read(events: DataFrame) -> Sequence[str]:
+    """The columns that tell of events; raises :class:`InputError` if one is missing or of another type."""
+    of_files = [name for name in _OF_FILES if name in events.columns]
+    return (*columns_of(to_arrow_schema(events.schema), _NAME), *of_files)
 
 
 def not_here(place: int) -> Chunk:
@@ -226,13 +235,13 @@ def _folding(
         if rows:
             table = pa.Table.from_batches(rows)
             place = table["chunk"][0].as_py()
-            result: Folded = fold_some(folder.with_chunks(lambda _: _chunk(place, table)), [by_place[place]])
+            result: Folded = fold_some(folder.with_chunks(lambda _: chunk_of_table(place, table)), [by_place[place]])
             yield pa.RecordBatch.from_pylist([{"result": pickle.dumps(result)}], _RESULT)
 
     return folded
 
 
-def _chunk(place: int, table: pa.Table) -> Chunk:
+def chunk_of_table(place: int, table: pa.Table) -> Chunk:
     """The chunk in the rows of ``table``; without a column ``line`` they are numbered in the order of time."""
     numbered = "line" in table.column_names
     first = 1 if numbered else None
@@ -244,7 +253,7 @@ def _told(table: pa.Table, *, numbered: bool) -> Iterator[Told]:
     if "unreadable" in table.column_names:
         bad = np.asarray(table["unreadable"].is_valid())
         if bad.any():
-            yield Told(_unreadable(table.filter(pa.array(bad)), lines[bad]), int(bad.sum()))
+            yield Told(None, (_unreadable(table.filter(pa.array(bad)), lines[bad]),), int(bad.sum()))
             table, lines = table.filter(pa.array(~bad)), lines[~bad]
     events = table.select([name for name in FIELDS if name in table.column_names])
     yield from told_by(events, lines, None, lambda: events)

@@ -22,7 +22,7 @@ from ackfsm.verify._arrays import Ints
 from ackfsm.verify._check import check
 from ackfsm.verify._format import FIELDS, HEADER_KEY, Kind
 
-__all__ = ["REPORTED", "SCHEMA", "ParseError", "Parsed", "drop_invalid", "parse_block"]
+__all__ = ["REPORTED", "SCHEMA", "ParseError", "Parsed", "drop_invalid", "parse_block", "parse_lines"]
 
 REPORTED = 10
 """How many unreadable lines are described; the others are only counted."""
@@ -77,11 +77,22 @@ class Parsed:
 def parse_block(data: bytes, first: int = 1, part: str | None = None) -> Parsed:
     """Parse whole lines, separated by line feeds; ``first`` is the number of the first of them (in ``part``)."""
     starts, ends = _bounds(data)
-    filled = np.flatnonzero(ends > starts)
-    events = _at_once(data, starts[filled], ends[filled])
+    return _parsed(data, starts, ends, np.arange(first, first + len(starts)), part)
+
+
+def parse_lines(data: bytes, numbers: Ints, part: str | None = None) -> Parsed:
+    """The same of lines that need not be neighbours and have these ``numbers``."""
+    return _parsed(data, *_bounds(data), numbers, part)
+
+
+def _parsed(data: bytes, starts: Ints, ends: Ints, numbers: Ints, part: str | None) -> Parsed:
+    filled = ends > starts
+    starts, ends, numbers = starts[filled], ends[filled], numbers[filled]
+    events = _at_once(data, starts, ends)
     if events is not None:
-        return drop_invalid(events, filled + first, part=part)
-    return _one_by_one(((first + i, data[starts[i] : ends[i]]) for i in filled.tolist()), part)
+        return drop_invalid(events, numbers, part=part)
+    lines = zip(starts.tolist(), ends.tolist(), numbers.tolist(), strict=True)
+    return _one_by_one(((number, data[start:end]) for start, end, number in lines), part)
 
 
 def drop_invalid(

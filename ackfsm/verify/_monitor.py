@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from ackfsm.terms import Anomaly
 from ackfsm.verify import _kernel as kernel
-from ackfsm.verify._arrays import Ints, Mask
+from ackfsm.verify._arrays import Ints, Mask, among
 from ackfsm.verify._columns import ABSENT, Encoded, concatenated
 from ackfsm.verify._examine import Outcome
 from ackfsm.verify._explain import Explainer
@@ -171,14 +171,14 @@ class _Batch:
 
     def _without_late(self, summary: Summary) -> Summary:
         over = self._state.over
-        for each in summary.messages[np.isin(summary.messages, over)].tolist():
+        for each in summary.messages[among(summary.messages, over)].tolist():
             self.late.setdefault(each, (None, "a whole life"))
         residue = summary.residue
         if residue is None or not len(over):
             return summary
         message = residue.rows.named["message"]
         hashes = hashes_of(message.dictionary)
-        late = np.isin(hashes, over)
+        late = among(hashes, over)
         if not late.any():
             return summary
         codes = _codes(message)

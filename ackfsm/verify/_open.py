@@ -11,7 +11,7 @@ import zlib
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from types import MappingProxyType
-from typing import IO, Final
+from typing import IO, Final, TypeVar
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -21,7 +21,10 @@ from ackfsm.terms import AckfsmError, InputError
 from ackfsm.verify._header import Header, header_of_line
 from ackfsm.verify._lines import Parsed, parse_block
 from ackfsm.verify._parquet import parquet_header, parse_parquet
+from ackfsm.verify._plain_lines import told_lines
+from ackfsm.verify._scan import Text
 from ackfsm.verify._source import Form, Source
+from ackfsm.verify._told import Told
 
 __all__ = ["BLOCK", "LONGEST_LINE", "Part", "endless", "input_errors", "opened"]
 
@@ -30,6 +33,9 @@ BLOCK = 8 << 20
 
 LONGEST_LINE = 64 << 20
 """Bytes after which a line without end is given up."""
+
+_SCANNED_FROM: Final = 1 << 20
+"""Bytes from which on it is worth loading compiled code."""
 
 _GZIP: Final = b"\x1f\x8b"
 _PARQUET: Final = b"PAR1"
@@ -57,6 +63,8 @@ _FOREIGN: Mapping[bytes, str] = MappingProxyType(
 )
 """What a stream that is no JSONL begins with."""
 
+_Read = TypeVar("_Read")
+
 _HEAD: Final = max(map(len, _FOREIGN))
 
 
@@ -69,12 +77,14 @@ class Part:
         gzipped: whether it is packed.
         header: its own header, ``None`` if it has none.
         parsed: gives its events, once; raises :class:`InputError` where the file turns out to be at fault.
+        told: the same, encoded where they are plain.
     """
 
     form: Form
     gzipped: bool
     header: Header | None
     parsed: Callable[[], Iterator[Parsed]]
+    told: Callable[[], Iterator[Told]]
 
 
 @contextlib.contextmanager
@@ -129,12 +139,27 @@ def _form(source: Source, file: Path, head: bytes) -> Form:
 def _parquet(this: _Opened) -> Part:
     this.stream.seek(0)
     file = this.stack.enter_context(pq.ParquetFile(this.stream))
+
+    def parsed() -> Iterator[Parsed]:
+        return _telling(this.name, parse_parquet(file, this.name, this.part))
+
     return Part(
         form=Form.PARQUET,
         gzipped=False,
         header=parquet_header(file, this.name),
-        parsed=lambda: _telling(this.name, parse_parquet(file, this.name, this.part)),
+        parsed=parsed,
+        told=lambda: map(_as_parsed, parsed()),
     )
+
+
+def _told(block: bytes, first: int, part: str | None) -> Told:
+    if len(block) < _SCANNED_FROM:
+        return _as_parsed(parse_block(block, first, part))
+    return told_lines(Text.of(block), first, part)
+
+
+def _as_parsed(parsed: Parsed) -> Told:
+    return Told(None, (parsed,), len(parsed.lines) + parsed.unreadable_count)
 
 
 def _lines(this: _Opened, *, packed: bool) -> Part:
@@ -150,17 +175,23 @@ def _lines(this: _Opened, *, packed: bool) -> Part:
     header = header_of_line(first, f"{this.name}, line 1")
     size = os.fstat(this.stream.fileno()).st_size
 
-    def parsed() -> Iterator[Parsed]:
+    def blocks() -> Iterator[tuple[bytes, int]]:
         if header is None:
-            yield parse_block(first, 1, this.part)
+            yield first, 1
         line = 2
         for block in _blocks(text, this.name):
-            yield parse_block(block, line, this.part)
+            yield block, line
             line += block.count(b"\n")
         if os.fstat(this.stream.fileno()).st_size < size:
             raise InputError(f"{this.name} was cut while it was read; verify it when nothing writes to it")
 
-    return Part(form=Form.LINES, gzipped=gzipped, header=header, parsed=lambda: _telling(this.name, parsed()))
+    return Part(
+        form=Form.LINES,
+        gzipped=gzipped,
+        header=header,
+        parsed=lambda: _telling(this.name, (parse_block(block, line, this.part) for block, line in blocks())),
+        told=lambda: _telling(this.name, (_told(block, line, this.part) for block, line in blocks())),
+    )
 
 
 def _from_the_beginning(this: _Opened) -> IO[bytes]:
@@ -223,9 +254,9 @@ def endless(name: str) -> InputError:
     return InputError(f"{name} has a line of more than {LONGEST_LINE} bytes; a history has one event a line")
 
 
-def _telling(name: str, parsed: Iterator[Parsed]) -> Iterator[Parsed]:
+def _telling(name: str, parts: Iterator[_Read]) -> Iterator[_Read]:
     with input_errors(name):
-        yield from parsed
+        yield from parts
 
 
 @contextlib.contextmanager

@@ -8,13 +8,14 @@ from pathlib import Path
 
 from ackfsm.terms import InputError
 from ackfsm.text import shown
-from ackfsm.verify._columns import Events, assemble, encode
+from ackfsm.verify._columns import Events, assemble
 from ackfsm.verify._header import Header, Headers, header_beside
-from ackfsm.verify._lines import REPORTED, ParseError
+from ackfsm.verify._lines import ParseError
 from ackfsm.verify._open import opened
-from ackfsm.verify._rest import Remark, remarks_in
+from ackfsm.verify._rest import Remark
 from ackfsm.verify._source import Source, source_of
-from ackfsm.verify._victims import NamedVictim, named_victims, refuse_impossible
+from ackfsm.verify._told import Gathered
+from ackfsm.verify._victims import refuse_impossible
 
 __all__ = ["History", "headers_beside", "no_event", "read", "read_header"]
 
@@ -50,28 +51,23 @@ def read(path: str | Path) -> History:
     """
     source = source_of(path)
     headers = headers_beside(source)
-    columns, unreadable, count, victims = [], list[ParseError](), 0, list[NamedVictim]()
-    remarks = list[Remark]()
+    gathered = Gathered()
     for file in source.files:
         with opened(source, file) as part:
             headers.add(part.header, source.name_of(file))
-            for parsed in part.parsed():
-                columns.append(encode(parsed.events, parsed.lines))
-                remarks += remarks_in(parsed.events)
-                victims += named_victims(parsed.events, parsed.lines, source.name_of(file))
-                unreadable += parsed.unreadable[: REPORTED - len(unreadable)]
-                count += parsed.unreadable_count
-    if not any(len(each) for each in columns):
-        raise no_event(source.name_of(source.path), unreadable)
-    events = assemble(columns)
-    refuse_impossible(victims, events)
+            for told in part.told():
+                gathered.add(told, source.name_of(file))
+    if not any(len(each) for each in gathered.columns):
+        raise no_event(source.name_of(source.path), gathered.unreadable)
+    events = assemble(gathered.columns)
+    refuse_impossible(gathered.victims, events)
     return History(
         path=source.path,
         header=headers.merged(),
         events=events,
-        unreadable=tuple(unreadable),
-        unreadable_count=count,
-        remarks=tuple(remarks),
+        unreadable=tuple(gathered.unreadable),
+        unreadable_count=gathered.unreadable_count,
+        remarks=tuple(gathered.remarks),
     )
 
 

@@ -6,6 +6,8 @@ import runpy
 import sys
 
 ALL = ("engine", "explore", "journal", "verify")
+_MORE = {"verify": ("--lines", "--spark")}
+"""What is measured beside what each measures by itself."""
 
 
 def run() -> int:
@@ -17,7 +19,7 @@ def run() -> int:
     for name in chosen:
         sys.stdout.write(f"\n== {name}\n")
         sys.stdout.flush()
-        sys.argv = [name]
+        sys.argv = [name, *_MORE.get(name, ())]
         runpy.run_module(f"model_tests.benchmarks.{name}", run_name="__main__")
     return 0
 

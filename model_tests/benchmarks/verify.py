@@ -7,7 +7,9 @@ anomalies in known places; the benchmark fails if not exactly these are found.  
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
+import os
 import resource
 import subprocess
 import sys
@@ -23,7 +25,8 @@ from pyspark.sql import functions as sf
 
 from ackfsm import spark, tables, verify
 from ackfsm.terms import Configuration
-from model_tests.support.verify.large_history import Planted, write_lines, write_parquet
+from model_tests.benchmarks.plot import drawn, slope
+from model_tests.support.verify.large_history import Planted, blocks, write_lines, write_parquet
 
 __all__ = ["main"]
 
@@ -33,6 +36,12 @@ EACH: Final = 20
 
 _LINES: Final = 4
 """A message has so many lines."""
+
+BATCH: Final = 1 << 21
+"""Rows of a file of a stream."""
+
+_MOST_LINES: Final = 10_000_000
+_ON_SPARK: Final = ("Spark", "Spark's groupBy", "monitor")
 
 
 Side: TypeAlias = "Callable[[Path, int, int], Callable[[], int]]"
@@ -87,17 +96,64 @@ def _grouped(path: Path, messages: int, workers: int) -> Callable[[], int]:
     return grouped
 
 
+def _watched(path: Path, messages: int, workers: int) -> Callable[[], int]:
+    """A stream of files, each a batch of :data:`BATCH` rows."""
+    session = spark.session(f"local[{workers}]")
+
+    def watched() -> int:
+        reader = session.readStream.schema(spark.EVENT_SCHEMA).option("maxFilesPerTrigger", 1)
+        state, told = path / "_state", path / "_told"
+        stream = reader.parquet(f"file:{path}/*.parquet")
+        query = spark.monitor(stream, {"profile": "jms"}, state=state, alerts=told, delay="10ms", availableNow=True)
+        query.awaitTermination()
+        found: dict[str, set[str]] = {}
+        for row in pq.read_table(told).to_pylist():
+            found.setdefault(row["kind"], set()).add(row["message"])
+        _expect(found, messages)
+        return int(spark.monitored(state)["events"])
+
+    return watched
+
+
+def _write_stream(folder: Path, messages: int, planted: Planted) -> None:
+    folder.mkdir()
+    for place, block in enumerate(blocks(messages, planted, BATCH)):
+        file = folder / f"{place:05}.parquet"
+        pq.write_table(block, file, row_group_size=BATCH // 2)
+        os.utime(file, (1_000_000 + place,) * 2)  # Spark takes the oldest first
+
+
 def _jms(_: object) -> Configuration:
     return tables.load().configure("jms")
 
 
 def _checked(findings: verify.Findings, messages: int) -> int:
+    _expect({anomaly.value: set(each.examples) for anomaly, each in findings.anomalies.items() if each.found}, messages)
+    return findings.events
+
+
+def _expect(found: Mapping[str, set[str]], messages: int) -> None:
     planted = Planted.of(messages, EACH, SEED).as_mapping()
-    found = {anomaly.value: set(each.examples) for anomaly, each in findings.anomalies.items() if each.found}
     expected = {name: {f"order-{number}-7f3a" for number in numbers} for name, numbers in planted.items()}
     if found != expected:
         raise SystemExit(f"other anomalies were found than were planted: {found}")
-    return findings.events
+
+
+def _processor() -> float:
+    """Seconds of processor time of this process and of all below it, those of Spark too (Linux)."""
+    used, below = dict[int, float](), dict[int, list[int]]()
+    for file in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):  # it has ended
+            fields = file.read_text().rpartition(")")[2].split()
+            number = int(file.parent.name)
+            used[number] = sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
+            below.setdefault(int(fields[1]), []).append(number)
+    found, todo = 0.0, [os.getpid()]
+    while todo:
+        number = todo.pop()
+        found += used.get(number, 0.0)
+        todo += below.get(number, [])
+    return found
 
 
 SIDES: Final[Mapping[str, Side]] = {
@@ -106,17 +162,18 @@ SIDES: Final[Mapping[str, Side]] = {
     "at once": _at_once,
     "Spark": _on_spark,
     "Spark's groupBy": _grouped,
+    "monitor": _watched,
 }
 
 
 def _measure(side: str, path: Path, messages: int, workers: int) -> None:
     """Write what one side took, as JSON."""
     measured = SIDES[side](path, messages, workers)
-    began = time.perf_counter()
+    began, used_before = time.perf_counter(), _processor()
     events = measured()
-    taken, used = time.perf_counter() - began, resource.getrusage(resource.RUSAGE_SELF)
-    processor = used.ru_utime + used.ru_stime
-    json.dump({"events": events, "clock": taken, "processor": processor, "memory": used.ru_maxrss}, sys.stdout)
+    taken, processor = time.perf_counter() - began, _processor() - used_before
+    memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    json.dump({"events": events, "clock": taken, "processor": processor, "memory": memory}, sys.stdout)
 
 
 def _measured(side: str, path: Path, messages: int, workers: int) -> Mapping[str, float]:
@@ -126,7 +183,29 @@ def _measured(side: str, path: Path, messages: int, workers: int) -> Mapping[str
 
 
 def _numbers_of_workers(side: str, most: int) -> Sequence[int]:
-    return [1] if side == "at once" else [most] if "Spark" in side else sorted({1, most})
+    return [1] if side == "at once" else [most] if side in _ON_SPARK else sorted({1, most})
+
+
+def _over_sizes(sizes: Sequence[int], plot: Path | None, *, lines: bool) -> None:
+    """Measure one process over histories of so many events, and draw it."""
+    found: dict[str, list[tuple[float, float]]] = {}
+    for size in sizes:
+        with tempfile.TemporaryDirectory() as folder:
+            messages, path = size // _LINES, Path(folder) / "h.parquet"
+            write_parquet(path, messages, Planted.of(messages, EACH, SEED))
+            forms = {"read alone": ("read", path), "folded": ("folded", path)}
+            if lines and size <= _MOST_LINES:
+                forms["folded, JSONL"] = "folded", Path(folder) / "h.jsonl"
+                write_lines(forms["folded, JSONL"][1], messages, Planted.of(messages, EACH, SEED))
+            for name, (side, file) in forms.items():
+                processor = sorted(_measured(side, file, messages, 1)["processor"] for _ in range(3))[1]
+                found.setdefault(name, []).append((size, processor))
+                sys.stdout.write(f"| {name} | {size} | {processor:.2f} s | {size / processor / 1e6:.2f} |\n")
+                sys.stdout.flush()
+    for name, points in found.items():
+        sys.stdout.write(f"slope of {name}: {slope(points):.2f}\n")
+    if plot is not None:
+        plot.write_text(drawn(found, "events", "seconds of processor time"))
 
 
 def main() -> int:
@@ -135,8 +214,10 @@ def main() -> int:
     parser.add_argument("--messages", type=int, default=2_000_000, help="each has four lines")
     parser.add_argument("--at-once", action="store_true", help="also without chunks, which takes much memory")
     parser.add_argument(
-        "--spark", action="store_true", help="also on Spark, beside its own groupBy; clock alone tells of it"
+        "--spark", action="store_true", help="also on Spark, beside its own groupBy, and as a stream that is watched"
     )
+    parser.add_argument("--sizes", help="instead, how the time grows with the events: as 1000000,10000000")
+    parser.add_argument("--plot", type=Path, help="with --sizes: draw it into this SVG")
     parser.add_argument("--lines", action="store_true", help="also as JSONL")
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--measure", choices=SIDES, help=argparse.SUPPRESS)
@@ -145,6 +226,9 @@ def main() -> int:
     if arguments.measure:
         _measure(arguments.measure, arguments.path, arguments.messages, arguments.workers)
         return 0
+    if arguments.sizes:
+        _over_sizes([int(each) for each in arguments.sizes.split(",")], arguments.plot, lines=arguments.lines)
+        return 0
     planted = Planted.of(arguments.messages, EACH, SEED)
     with tempfile.TemporaryDirectory() as folder:
         files = {"Parquet": Path(folder) / "h.parquet"}
@@ -152,17 +236,21 @@ def main() -> int:
         if arguments.lines:
             files["JSONL"] = Path(folder) / "h.jsonl"
             write_lines(files["JSONL"], arguments.messages, planted)
+        if arguments.spark:
+            files["stream"] = Path(folder) / "stream"
+            _write_stream(files["stream"], arguments.messages, planted)
         sys.stdout.write("| file | side | threads | million events a second | a second of processor time | memory |\n")
         sys.stdout.write("|---|---|---|---|---|---|\n")
         for form, path in files.items():
             sides = [*(["read"] if form == "Parquet" else []), "folded", *(["at once"] if arguments.at_once else [])]
             sides += ["Spark", "Spark's groupBy"] if arguments.spark else []
+            sides = ["monitor"] if form == "stream" else sides
             for side in sides:
                 for workers in _numbers_of_workers(side, arguments.workers):
                     found = _measured(side, path, arguments.messages, workers)
                     rate = found["events"] / found["clock"] / 1e6
-                    own = f"{found['events'] / found['processor'] / 1e6:.2f} | {found['memory'] / 1e6:.2f} GB"
-                    own = " | " if "Spark" in side else own  # its workers are other processes
+                    memory = "" if side in _ON_SPARK else f"{found['memory'] / 1e6:.2f} GB"  # of one process
+                    own = f"{found['events'] / found['processor'] / 1e6:.2f} | {memory}"
                     sys.stdout.write(f"| {form} | {side} | {workers} | {rate:.2f} | {own} |\n")
                     sys.stdout.flush()
     return 0

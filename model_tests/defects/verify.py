@@ -8,6 +8,7 @@ __all__ = ["VERIFY"]
 
 _NAMED = "verify/conformance::test_what_nothing_explains_is_held_against_the_right_message"
 _CAUSES = "verify/conformance::test_what_is_explained_names_its_cause"
+_SCANNED = "verify/plain_lines::test_what_is_scanned_is_what_is_parsed"
 
 _AROUND = (
     Defect(
@@ -480,7 +481,7 @@ _BATCHES = (
         "what-is-over-is-new",
         "a message that comes again after it was counted is taken for one that was never sent",
         "verify/_monitor.py",
-        "late = np.isin(hashes, over)",
+        "late = among(hashes, over)",
         "late = np.zeros(len(hashes), bool)",
         noticed_by="verify/monitor::test_what_comes_after_a_life_was_over_is_late",
     ),
@@ -585,4 +586,79 @@ _TABLES = (
     ),
 )
 
-VERIFY = (*_AROUND, *_ONE_MESSAGE, *_ANOMALIES, *_UNRECORDED, *_FOLD, *_QUEUES, *_BATCHES, *_TABLES)
+_LINES = (
+    Defect(
+        "beyond-the-last-that-is-known",
+        "what is greater than all that is over is taken for the last of it, or is looked up where nothing is",
+        "verify/_arrays.py",
+        "np.minimum(np.searchsorted(known, values), len(known) - 1)",
+        "np.searchsorted(known, values)",
+        noticed_by="verify/monitor",
+    ),
+    Defect(
+        "a-field-stands-twice",
+        "a line with two values of a field is read as one with the last, where many lines are read at once",
+        "verify/_scan.py",
+        "if field < 0 or seen >> field & 1:",
+        "if field < 0:",
+        noticed_by=_SCANNED,
+    ),
+    Defect(
+        "a-number-overflows",
+        "a number of more than 64 bits is read as another",
+        "verify/_scan.py",
+        "length == 0 or number > _MOST or",
+        "length == 0 or",
+        noticed_by=_SCANNED,
+    ),
+    Defect(
+        "names-are-alike-that-begin-alike",
+        "two messages whose hashes are equal would be one: their bytes are not compared",
+        "verify/_scan.py",
+        "    return (word_at(words, one) ^ word_at(words, other)) & ((_U1 << np.uint64(8 * length)) - _U1) == _U0",
+        "    return True",
+        unnoticed_because="two texts with one hash of 64 bits would have to be known",
+    ),
+    Defect(
+        "bytes-that-are-no-text",
+        "a line with a name that is not UTF-8 is read as an event",
+        "verify/_plain_lines.py",
+        "bad = bad | (wide == 1)",
+        "bad = bad & (wide == 1)",
+        noticed_by=_SCANNED,
+    ),
+    Defect(
+        "what-follows-an-object",
+        "a line with something after its object is read as an event",
+        "verify/_scan.py",
+        "return (place if byte_at(raw, place) == _NEWLINE else -1), present, wide",
+        "return end_of_line(raw, place), present, wide",
+        noticed_by=_SCANNED,
+    ),
+    Defect(
+        "odd-lines-come-last",
+        "lines that are parsed one by one stand behind the others of their chunk",
+        "verify/_told.py",
+        'order = np.argsort(whole.numbers["line"], kind="stable")',
+        'order = np.arange(len(whole.numbers["line"]))',
+        noticed_by="verify/plain_lines::test_only_lines_that_are_not_plain_are_parsed",
+    ),
+    Defect(
+        "every-line-is-parsed",
+        "what is in one pass over the bytes is in none: it takes twice as long",
+        "verify/_plain_lines.py",
+        "bad = t == kernel.NOT_PLAIN",
+        "bad = t >= kernel.NOT_PLAIN",
+        noticed_by="verify/plain_lines::test_ordinary_lines_are_not_parsed",
+    ),
+    Defect(
+        "a-time-out-of-nobody",
+        "a time-out of an acknowledgement that names no session is read as an event, where many rows are read at once",
+        "verify/_coded.py",
+        "good[timeouts] &= ~(",
+        "good[timeouts] |= ~(",
+        noticed_by=_SCANNED,
+    ),
+)
+
+VERIFY = (*_AROUND, *_ONE_MESSAGE, *_ANOMALIES, *_UNRECORDED, *_FOLD, *_QUEUES, *_BATCHES, *_TABLES, *_LINES)

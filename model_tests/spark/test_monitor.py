@@ -14,7 +14,7 @@ from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession  # noqa: TC002 - pytest fixtures are looked at while it runs
 
 from ackfsm import spark
-from ackfsm.spark import _monitor
+from ackfsm.spark import _batches, _monitor, _tables
 from ackfsm.terms import InputError
 from model_tests.support.tables import shipped
 from model_tests.verify.test_fold_chunks import ordinary
@@ -82,10 +82,35 @@ def test_what_is_planted_is_told_once_and_the_rest_is_forgotten(watched: Watched
     assert str(known["unseen"]).startswith("300 messages were counted or forgotten")
 
 
+def test_a_batch_too_large_for_this_process_is_folded_where_it_is(
+    watched: Watched, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_batches, "ROWS_HERE", 100)
+    taken = list[bool]()
+
+    def chunked(*arguments: Any, **more: Any) -> Any:
+        taken.append(True)
+        return _tables.chunked(*arguments, **more)
+
+    monkeypatch.setattr(_batches, "chunked", chunked)
+    _in_files(watched, 500)
+    watched.run()
+    assert taken
+    assert watched.alerts() == EXPECTED
+    assert spark.monitored(watched.state)["events"] == len(EVENTS)
+
+
+def test_the_lines_of_a_batch_may_have_any_order(watched: Watched) -> None:
+    watched.add(EVENTS[::-1], "000")
+    watched.run()
+    assert watched.alerts() == EXPECTED
+    assert spark.monitored(watched.state)["messages"] == 300
+
+
 def test_a_monitor_that_dies_anywhere_tells_the_same(watched: Watched, monkeypatch: pytest.MonkeyPatch) -> None:
     """It dies before a batch, before its alerts, and between its alerts and its state, and is started again."""
     _in_files(watched, 100)
-    for step in ("chunked", "_parquet"):
+    for step in ("batched", "_parquet"):
         for call in (1, 2):
             _dying(watched, step, call, monkeypatch)
     watched.run()
