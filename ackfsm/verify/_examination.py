@@ -142,7 +142,9 @@ class Examination:
     def plain(self, result: Result) -> PlainRows:
         """What gives the rows of ``messages`` of those that were left out, chunk by chunk."""
         configurations = configurations_of(self._asked.configuration)
-        return PlainRows(result.findings.history, configurations, open=result.findings.parse_errors > 0)
+        held = result.findings.explanation
+        pairs = held is not None and held.pairs is not None and held.pairs.unnamed > 0
+        return PlainRows(result.findings.history, configurations, open=pairs or result.findings.parse_errors > 0)
 
     def left(self) -> list[tuple[int, Hashes]]:
         """The chunks from which messages were left out, each with the hashes of their ids."""

@@ -190,7 +190,8 @@ class PlainRows:
     Attributes:
         history: its name.
         configurations: what its messages are judged by.
-        open: whether lines could not be read, so that nothing is known of any message for certain.
+        open: whether nothing is known of any of them for certain: lines could not be read, or pairs of messages are no
+            runs of the model and no anomaly says so, of which a fold forms those of what it kept.
     """
 
     history: str

@@ -74,20 +74,20 @@ class Oracle:
         ]
         self._refused: list[dict[str, int]] = [{} for _ in network.instances]
         self._enabled: dict[_State, int] = {}
-        self._flags = self._one_at_a_time = True
+        self._flags = True
         self._mask = 0
         self._unheard: frozenset[_Kind] = frozenset()
         self._due_mask = sum(1 << number for number in self._due)
 
-    def is_run(self, lines: Sequence[Line], *, flags: bool = True, one_at_a_time: bool = True) -> bool:
+    def is_run(self, lines: Sequence[Line], *, flags: bool = True) -> bool:
         """Whether some run of the network leaves ``lines``, whichever of the messages is the first one.
 
-        Without ``flags`` it is not heard how deliveries are flagged.  If not ``one_at_a_time``, a call may end after
-        the next one of its process has begun.  Raises :class:`TooManyError` at the bound of the search.
+        Without ``flags`` it is not heard how deliveries are flagged.  Raises :class:`TooManyError` at the bound of the
+        search.
         """
         names = [f"m{number + 1}" for number in range(self._network.bounds.messages)]
         orders = [dict(zip(names, order, strict=True)) for order in itertools.permutations(names)]
-        self._flags, self._one_at_a_time = flags, one_at_a_time
+        self._flags = flags
         return any(self._is_run([_with_names(line, order) for line in _effective(lines)]) for order in orders)
 
     def _is_run(self, lines: Sequence[Line]) -> bool:
@@ -160,13 +160,7 @@ class Oracle:
             )
         if line["event"] in _CALLS:
             following = range(place + 1, len(lines))
-            same = (
-                n
-                for n in following
-                if lines[n]["process"] == line["process"]
-                and (self._one_at_a_time or lines[n].get("message") == line.get("message"))
-            )
-            return next(same, len(lines) + 1)
+            return next((n for n in following if lines[n]["process"] == line["process"]), len(lines) + 1)
         return place
 
     def _told(self, state: _State, line: Line) -> list[_State]:
