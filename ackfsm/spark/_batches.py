@@ -15,8 +15,8 @@ from pyspark.sql import DataFrame  # noqa: TC002 - Spark is there wherever this 
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from ackfsm.spark._tables import OfTable, chunk_of_table, chunked, columns_read
-from ackfsm.verify._passes import Folder
-from ackfsm.verify._summary import Folding, Summary
+from ackfsm.verify.folding.passes import Folder
+from ackfsm.verify.folding.summary import Folding, Summary
 
 __all__ = ["batched"]
 

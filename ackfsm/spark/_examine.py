@@ -18,11 +18,11 @@ from ackfsm.spark._spread import spread
 from ackfsm.tables import Specification
 from ackfsm.terms import Configuration, Fault, InputError
 from ackfsm.verify import Configurations, Examination, Findings, Header
-from ackfsm.verify._chunks import chunks_of
-from ackfsm.verify._observations import Plain
-from ackfsm.verify._passes import Asked, Fold, Folder
-from ackfsm.verify._source import source_of
-from ackfsm.verify._summary import Folding, Summary
+from ackfsm.verify.folding.chunks import chunks_of
+from ackfsm.verify.folding.observations import Plain
+from ackfsm.verify.folding.passes import Asked, Fold, Folder
+from ackfsm.verify.folding.summary import Folding, Summary
+from ackfsm.verify.reading.source import source_of
 
 __all__ = ["Folded", "examination", "examine", "fold_some"]
 

@@ -22,9 +22,9 @@ from ackfsm.spark._tables import configured, not_here
 from ackfsm.terms import Configuration, InputError
 from ackfsm.text import shown
 from ackfsm.verify import Configurations
-from ackfsm.verify._chunks import ROWS_AT_ONCE
-from ackfsm.verify._monitor import Alert, State, advanced
-from ackfsm.verify._passes import Asked, Folder
+from ackfsm.verify.folding.chunks import ROWS_AT_ONCE
+from ackfsm.verify.folding.monitor import Alert, State, advanced
+from ackfsm.verify.folding.passes import Asked, Folder
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
@@ -63,7 +63,7 @@ def monitor(  # noqa: PLR0913 - a stream, where to write, and what is asked
         config: what is recorded, as for :func:`ackfsm.spark.verify`.
         state: a folder of this process for what is remembered; a query that is started with it again goes on there.
         alerts: a folder of this process for the alerts: Parquet with the columns of :data:`ALERT_SCHEMA`, one file for
-            each batch that has some.  What they mean :class:`ackfsm.verify._monitor.Alert` says.
+            each batch that has some.  What they mean :class:`ackfsm.verify.monitor.Alert` says.
         delay: by how much a line may come later than others of its time; so long nothing is told of its message.
         horizon: when nothing was told of a message for so long it is forgotten.
         specification: the tables; ``None`` for those that come with the package.

@@ -13,8 +13,8 @@ from pyspark.sql.types import StructType  # noqa: TC002 - as above
 from ackfsm.spark._tables import HISTORY_SCHEMA
 from ackfsm.terms import InputError
 from ackfsm.text import shown
-from ackfsm.verify._chunks import chunks_of
-from ackfsm.verify._lines import SCHEMA, Parsed
+from ackfsm.verify.folding.chunks import chunks_of
+from ackfsm.verify.reading.lines import SCHEMA, Parsed
 
 __all__ = ["register"]
 

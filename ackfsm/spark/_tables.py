@@ -23,15 +23,15 @@ from ackfsm.spark._examine import Folded, fold_some
 from ackfsm.tables import Specification
 from ackfsm.terms import Configuration, Fault
 from ackfsm.verify import TABLES, Configurations, Examination, ParseError, Result, verdict
-from ackfsm.verify._chunks import ROWS_AT_ONCE, chunk_of
-from ackfsm.verify._coded import told_by
-from ackfsm.verify._format import FIELDS, Kind
-from ackfsm.verify._lines import REPORTED, SCHEMA, Parsed
-from ackfsm.verify._parquet import columns_of
-from ackfsm.verify._passes import Asked, Fold, Folder
-from ackfsm.verify._summary import Chunk, Folding, Hashes, Summary
-from ackfsm.verify._tables import MESSAGES, PlainRows
-from ackfsm.verify._told import Told
+from ackfsm.verify.events.format import FIELDS, Kind
+from ackfsm.verify.folding.chunks import ROWS_AT_ONCE, chunk_of
+from ackfsm.verify.folding.passes import Asked, Fold, Folder
+from ackfsm.verify.folding.summary import Chunk, Folding, Hashes, Summary
+from ackfsm.verify.reading.coded import told_by
+from ackfsm.verify.reading.lines import REPORTED, SCHEMA, Parsed
+from ackfsm.verify.reading.parquet import columns_of
+from ackfsm.verify.reading.told import Told
+from ackfsm.verify.results.tables import MESSAGES, PlainRows
 
 __all__ = [
     "EVENT_SCHEMA",

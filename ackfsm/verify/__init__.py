@@ -1,18 +1,19 @@
 """Recorded histories (format 1): read one, count its anomalies, hold each message to the model, and judge it."""
 
-from ackfsm.verify._columns import Events
-from ackfsm.verify._examination import Examination, examination, examine_path, write_tables
-from ackfsm.verify._examine import examine, shown_anomalies
-from ackfsm.verify._expand import Stream
-from ackfsm.verify._explain import Contradicted, Explanation
-from ackfsm.verify._header import Header
-from ackfsm.verify._lines import ParseError
-from ackfsm.verify._queues import Configurations
-from ackfsm.verify._read import History, read, read_header
-from ackfsm.verify._tables import TABLES
-from ackfsm.verify._timeline import Unrecorded, UnrecordedFault
-from ackfsm.verify._verdict import Cost, Finding, Findings, Part, Result, judge, verdict
-from ackfsm.verify._written import staged
+from ackfsm.verify.conformance.explain import Contradicted, Explanation
+from ackfsm.verify.conformance.timeline import Unrecorded, UnrecordedFault
+from ackfsm.verify.context.expand import Stream
+from ackfsm.verify.context.queues import Configurations
+from ackfsm.verify.events.columns import Events
+from ackfsm.verify.findings.examine import examine, shown_anomalies
+from ackfsm.verify.findings.findings import Cost, Finding, Findings, Part
+from ackfsm.verify.findings.verdict import Result, judge, verdict
+from ackfsm.verify.reading.header import Header
+from ackfsm.verify.reading.lines import ParseError
+from ackfsm.verify.reading.read import History, read, read_header
+from ackfsm.verify.results.examination import Examination, examination, examine_path, write_tables
+from ackfsm.verify.results.tables import TABLES
+from ackfsm.verify.results.written import staged
 
 __all__ = [
     "TABLES",

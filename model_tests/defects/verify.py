@@ -14,7 +14,7 @@ _AROUND = (
     Defect(
         "a-fault-of-clients-hits-everybody",
         "the link of one consumer broke, and what another consumer had is excused by it",
-        "verify/_circumstances.py",
+        "verify/context/circumstances.py",
         "return frozenset(lost | gone) if lost else everybody",
         "return everybody",
         noticed_by=_NAMED,
@@ -22,7 +22,7 @@ _AROUND = (
     Defect(
         "a-fault-names-nobody",
         "a fault that names its victim excuses what befell others",
-        "verify/_victims.py",
+        "verify/events/victims.py",
         "return victims if some is None else victims & some",
         "return frozenset()",
         noticed_by=_NAMED,
@@ -30,7 +30,7 @@ _AROUND = (
     Defect(
         "a-repair-is-of-everybody",
         "the repair of one consumer ends the fault of another, whose message is then held against the broker",
-        "verify/_victims.py",
+        "verify/events/victims.py",
         "return meets and",
         "return True and",
         noticed_by=_CAUSES,
@@ -38,7 +38,7 @@ _AROUND = (
     Defect(
         "a-time-out-is-a-broken-link",
         "a session that goes on after an acknowledgement timed out is held against the broker",
-        "verify/_circumstances.py",
+        "verify/context/circumstances.py",
         "if of_clients and not timed_out else",
         "if of_clients else",
         noticed_by="verify/spelled",
@@ -46,7 +46,7 @@ _AROUND = (
     Defect(
         "a-range-confirms-what-was-sent-later",
         "a message that was never confirmed is taken for lost",
-        "verify/_spelled.py",
+        "verify/context/spelled.py",
         "place[last] + 1",
         "ranges",
         noticed_by="verify/spelled",
@@ -54,7 +54,7 @@ _AROUND = (
     Defect(
         "applications-owe-nothing",
         "a broker is accused of what its application has not acknowledged",
-        "verify/_rest.py",
+        "verify/findings/rest.py",
         " - len(owed)",
         "",
         noticed_by="verify/rest",
@@ -62,7 +62,7 @@ _AROUND = (
     Defect(
         "a-fault-lasts-for-ever",
         "a loss an hour after the crash is excused by it",
-        "verify/_circumstances.py",
+        "verify/context/circumstances.py",
         "EFFECT: Final = 10**9",
         "EFFECT: Final = 10**13",
         noticed_by=_NAMED,
@@ -70,7 +70,7 @@ _AROUND = (
     Defect(
         "a-broken-connection-was-closed",
         "a connection that broke is taken for one that its application closed",
-        "verify/_circumstances.py",
+        "verify/context/circumstances.py",
         "kind=BROKEN if event is Event.CLOSE and events.errs[row] == 1 else event.value,",
         "kind=event.value,",
         noticed_by=_CAUSES,
@@ -78,7 +78,7 @@ _AROUND = (
     Defect(
         "given-back-to-itself",
         "a consumer that recovers its session is excused for another order, as if another one had given back",
-        "verify/_actions.py",
+        "verify/context/actions.py",
         " - ((first[own] < at) & (at < last[own]))",
         "",
         noticed_by="verify/actions::test_what_is_given_back_while_another_consumer_goes_on",
@@ -86,7 +86,7 @@ _AROUND = (
     Defect(
         "nothing-befalls-after-the-last-line",
         "a message that was lost in a crash while nobody had to do with it is held against the broker",
-        "verify/_conformance.py",
+        "verify/conformance/messages.py",
         "for to_the_end in (False, True):",
         "for to_the_end in (False,):",
         noticed_by=_CAUSES,
@@ -97,7 +97,7 @@ _ONE_MESSAGE = (
     Defect(
         "at-rest-whatever-is-due",
         "a message that was confirmed and never delivered is a run of the model",
-        "verify/_observer.py",
+        "verify/conformance/observer.py",
         "return frozenset(state for state in belief if not self._due & self._states.after[state].keys())",
         "return belief",
         noticed_by=_NAMED,
@@ -105,7 +105,7 @@ _ONE_MESSAGE = (
     Defect(
         "every-line-perhaps",
         "a line that is impossible is taken for one of another message",
-        "verify/_observer.py",
+        "verify/conformance/observer.py",
         "        if sign.certainty is Certainty.PERHAPS:\n",
         "        if sign.certainty is not Certainty.IF_POSSIBLE:\n",
         noticed_by=_NAMED,
@@ -113,7 +113,7 @@ _ONE_MESSAGE = (
     Defect(
         "a-process-writes-all-its-lines",
         "a process that died before its last line makes a correct broker guilty",
-        "verify/_observer.py",
+        "verify/conformance/observer.py",
         "self._with_last_words(belief, sign) if sign.name in _LANE_OF_CRASH else belief",
         "belief",
         noticed_by=_CAUSES,
@@ -121,7 +121,7 @@ _ONE_MESSAGE = (
     Defect(
         "one-consumer-is-as-good-as-another",
         "what one consumer had acknowledged may come again, since another lost its link",
-        "verify/_observer.py",
+        "verify/conformance/observer.py",
         "return not event.consumer or not consumer or event.consumer == consumer",
         "return True",
         noticed_by=_NAMED,
@@ -129,7 +129,7 @@ _ONE_MESSAGE = (
     Defect(
         "lanes-are-in-no-order",
         "the lines of one process may have happened in any order",
-        "verify/_life.py",
+        "verify/conformance/life.py",
         "if heard[other].lane == this.lane)",
         "if heard[other].lane is None)",
         noticed_by=_NAMED,
@@ -137,7 +137,7 @@ _ONE_MESSAGE = (
     Defect(
         "the-mode-of-the-header",
         "a NON_PERSISTENT message of a PERSISTENT run must not be lost, and the reverse may",
-        "verify/_conformance.py",
+        "verify/conformance/messages.py",
         "        if lived.mode != ABSENT:\n",
         "        if lived.mode == ABSENT - 1:\n",
         noticed_by=_NAMED,
@@ -145,7 +145,7 @@ _ONE_MESSAGE = (
     Defect(
         "order-is-no-part-of-a-life",
         "messages with the same lines in another order are decided once",
-        "verify/_lives.py",
+        "verify/conformance/lives.py",
         "mixed = _mixed(packed ^ _mixed(position + np.uint64(1)))",
         "mixed = _mixed(packed ^ _mixed(position * np.uint64(0)))",
         noticed_by=_NAMED,
@@ -156,7 +156,7 @@ _ANOMALIES = (
     Defect(
         "undecided-is-allowed",
         "an anomaly of messages of which nothing was decided passes",
-        "verify/_verdict.py",
+        "verify/findings/verdict.py",
         "return False if finding.unexplained else None if finding.undecided else True",
         "return not finding.unexplained",
         noticed_by="verify/verdict",
@@ -164,7 +164,7 @@ _ANOMALIES = (
     Defect(
         "unexplained-kinds-are-allowed",
         "what nothing explains is allowed, since the configuration can reach its kind",
-        "verify/_verdict.py",
+        "verify/findings/verdict.py",
         "    if _of_its_kind(finding) or not finding.found:\n",
         "    if _of_its_kind(finding) or not finding.found or allowed:\n",
         noticed_by=_NAMED,
@@ -172,7 +172,7 @@ _ANOMALIES = (
     Defect(
         "resent-messages-overtake",
         "a message that was sent again is called reordered",
-        "verify/_count.py",
+        "verify/counting/count.py",
         "eligible = (sent != NONE) & (delivered != NONE) & (_first(events, count, Event.RESEND) == NONE)",
         "eligible = (sent != NONE) & (delivered != NONE)",
         noticed_by="verify/counts",
@@ -180,7 +180,7 @@ _ANOMALIES = (
     Defect(
         "one-more-than-the-window",
         "a producer may have one message more outstanding than its window",
-        "verify/_count.py",
+        "verify/counting/count.py",
         "opened - gone >= window",
         "opened - gone > window",
         noticed_by="verify/counts",
@@ -188,7 +188,7 @@ _ANOMALIES = (
     Defect(
         "in-doubt-and-committed",
         "a transaction that was committed after all is judged as one in doubt",
-        "verify/_count.py",
+        "verify/counting/count.py",
         "    doubt[events.transaction[events.places(Event.COMMITTED)]] = NONE\n",
         "",
         noticed_by="verify/counts",
@@ -196,7 +196,7 @@ _ANOMALIES = (
     Defect(
         "drained-before-it-was-sent",
         "a queue that was seen empty before a message was sent shows that it is lost",
-        "verify/_quiescence.py",
+        "verify/context/quiescence.py",
         "drained > anchor, queue",
         "drained != NONE, queue",
         noticed_by="verify/counts",
@@ -211,7 +211,7 @@ _UNRECORDED = (
     Defect(
         "a-fault-for-each-of-ten",
         "the moment that explains the fewest messages is told first",
-        "verify/_timeline.py",
+        "verify/conformance/timeline.py",
         "key=lambda each: (-each[0], each[2].likely)",
         "key=lambda each: (each[0], each[2].likely)",
         noticed_by="verify/timeline::test_one_crash_explains_what_ten_broken_connections_would",
@@ -219,7 +219,7 @@ _UNRECORDED = (
     Defect(
         "stabbed-by-their-beginnings",
         "the moments of a victim are more than its intervals take",
-        "verify/_timeline.py",
+        "verify/conformance/timeline.py",
         "sorted(taken, key=lambda each: each[1].high)",
         "sorted(taken, key=lambda each: -each[1].low)",
         noticed_by="verify/timeline::test_faults_of_one_victim_are_the_fewest",
@@ -227,7 +227,7 @@ _UNRECORDED = (
     Defect(
         "two-faults-are-one",
         "a message that takes two faults is explained by one of them twice",
-        "verify/_timeline.py",
+        "verify/conformance/timeline.py",
         "if message not in other.messages and each.low <= other.high",
         "if each.low <= other.high",
         noticed_by="verify/timeline::test_one_fault_is_not_taken_for_two",
@@ -235,7 +235,7 @@ _UNRECORDED = (
     Defect(
         "intervals-that-touch-are-apart",
         "what one moment explains takes two faults",
-        "verify/_timeline.py",
+        "verify/conformance/timeline.py",
         'depth = np.searchsorted(low, high, side="right")',
         'depth = np.searchsorted(low, high, side="left")',
         noticed_by=_TOUCH,
@@ -243,7 +243,7 @@ _UNRECORDED = (
     Defect(
         "one-exception-for-all",
         "the listener's exceptions on three messages are told as one",
-        "verify/_unrecorded.py",
+        "verify/conformance/unrecorded.py",
         "message = lived.message if kind in OF_MESSAGES else None",
         "message = None",
         noticed_by="verify/unrecorded::test_each_message_has_an_exception_of_its_own",
@@ -251,7 +251,7 @@ _UNRECORDED = (
     Defect(
         "a-fault-anywhere-is-enough",
         "the interval of a fault is the whole life of the message",
-        "verify/_unrecorded.py",
+        "verify/conformance/unrecorded.py",
         "self._fewest[key] = self.fewest({gap: belief}, most) is not None",
         "self._fewest[key] = True",
         noticed_by=_BRUTE_FORCE,
@@ -259,7 +259,7 @@ _UNRECORDED = (
     Defect(
         "any-kind-is-assumed",
         "--faults producer_crash explains a redelivery",
-        "verify/_unrecorded.py",
+        "verify/conformance/unrecorded.py",
         "return _explained(conformance, events, messages, assumed, assumed=True)",
         "return _explained(conformance, events, messages, frozenset(Fault), assumed=True)",
         noticed_by="verify/unrecorded::test_only_the_kinds_that_are_named_explain",
@@ -267,7 +267,7 @@ _UNRECORDED = (
     Defect(
         "any-number-of-faults",
         "a message that takes ten unrecorded faults is explained by them",
-        "verify/_unrecorded.py",
+        "verify/conformance/unrecorded.py",
         "if best[0] > MOST_FAULTS:",
         "if best[0] > 99:",
         noticed_by="verify/unrecorded::test_more_faults_than_the_bound_leave_it_open",
@@ -275,7 +275,7 @@ _UNRECORDED = (
     Defect(
         "nobody-else-had-it",
         "a message that a dead consumer had not seen is explained by another fault than what it had seen",
-        "verify/_unrecorded.py",
+        "verify/conformance/unrecorded.py",
         "return dataclasses.replace(lived, consumers=(*lived.consumers, OTHERS))",
         "return lived",
         noticed_by=_SEEN_BY_NOBODY,
@@ -283,7 +283,7 @@ _UNRECORDED = (
     Defect(
         "rest-explains-itself",
         "a loss needs no fault",
-        "verify/_unrecorded.py",
+        "verify/conformance/unrecorded.py",
         "if belief and self._at_rest else belief",
         "if False else belief",
         noticed_by="verify/unrecorded",
@@ -291,7 +291,7 @@ _UNRECORDED = (
     Defect(
         "what-is-told-may-come-before",
         "signs that certainly came before a fault may come after it",
-        "verify/_unrecorded.py",
+        "verify/conformance/unrecorded.py",
         "reach=sum(place - this.reach <= other < place for other in others)",
         "reach=this.reach",
         noticed_by=_BRUTE_FORCE,
@@ -299,7 +299,7 @@ _UNRECORDED = (
     Defect(
         "assumed-and-held-against",
         "what assumed faults explain is held against the broker all the same",
-        "verify/_explain.py",
+        "verify/conformance/explain.py",
         "            self.contradicted = np.setdiff1d(contradicted, self._assumed)\n",
         "",
         noticed_by="verify/unrecorded::test_what_recorded_faults_explain_is_explained_when_nobody_recorded_them",
@@ -307,7 +307,7 @@ _UNRECORDED = (
     Defect(
         "kinds-without-the-assumed",
         "a kind of anomaly is not allowed although an assumed fault causes it",
-        "verify/_verdict.py",
+        "verify/findings/verdict.py",
         "{*findings.faults, *findings.broken, *findings.assumed}",
         "{*findings.faults, *findings.broken}",
         noticed_by="verify/unrecorded::test_what_was_not_found_is_allowed_by_kind",
@@ -322,7 +322,7 @@ _FOLD = (
     Defect(
         "a-duplicate-in-a-later-chunk",
         "a message that was left out of one chunk and is delivered again in another is taken for two",
-        "verify/_passes.py",
+        "verify/folding/passes.py",
         "        _suspects(pins, summaries)\n",
         "",
         noticed_by="verify/fold_chunks::test_of_ordinary_messages_few_rows_are_kept_and_a_late_duplicate_is_found",
@@ -330,7 +330,7 @@ _FOLD = (
     Defect(
         "overtaken-and-left-out",
         "a message that was overtaken within a chunk is only counted",
-        "verify/_kernel.py",
+        "verify/events/kernel.py",
         "        if best[lane] > sent:\n            plain[m] = 0\n",
         "        if best[lane] > sent:\n            pass\n",
         noticed_by=_CHUNKS,
@@ -338,7 +338,7 @@ _FOLD = (
     Defect(
         "no-bounds-of-lanes",
         "a message that is delivered a chunk later than sent is not compared with those that overtook it",
-        "verify/_kernel.py",
+        "verify/events/kernel.py",
         "            plain[first[lane]] = STANDS\n            plain[last[lane]] = STANDS\n",
         "            pass\n",
         noticed_by=_CHUNKS,
@@ -346,7 +346,7 @@ _FOLD = (
     Defect(
         "chunks-of-the-same-time",
         "two parts of a history that tell of the same time are taken as if one came after the other",
-        "verify/_passes.py",
+        "verify/folding/passes.py",
         "for ask in (_touched, _entangled, _covering, _unnamed, _opened):",
         "for ask in (_touched, _covering, _unnamed, _opened):",
         noticed_by=_CHUNKS,
@@ -354,7 +354,7 @@ _FOLD = (
     Defect(
         "open-in-another-chunk",
         "sends that were open since an earlier chunk are not counted against the window",
-        "verify/_passes.py",
+        "verify/folding/passes.py",
         "if (its[:, 2] + open_ >= bound).any():",
         "if (its[:, 2] >= bound).any():",
         noticed_by=_CHUNKS,
@@ -362,7 +362,7 @@ _FOLD = (
     Defect(
         "plain-by-itself-alone",
         "what is plain in a history of its own stays so, whatever else the whole history tells",
-        "verify/_passes.py",
+        "verify/folding/passes.py",
         "strange[whole.examined.not_runs()] = True",
         "pass",
         noticed_by=_CHUNKS,
@@ -370,7 +370,7 @@ _FOLD = (
     Defect(
         "a-part-of-a-transaction",
         "of a transaction that took effect in part only the lost message is looked at, so that it is not torn",
-        "verify/_summary.py",
+        "verify/folding/summary.py",
         "plain[whole[self._inside].any(axis=1)] = 0",
         "pass",
         noticed_by=_TRANSACTIONS,
@@ -378,7 +378,7 @@ _FOLD = (
     Defect(
         "a-transaction-without-its-commit",
         "the messages that stand for others lose the commit of their transaction",
-        "verify/_summary.py",
+        "verify/folding/summary.py",
         "self._with_members(plain != 1)",
         "self._with_members(plain == 0)",
         noticed_by=_TRANSACTIONS,
@@ -386,7 +386,7 @@ _FOLD = (
     Defect(
         "transactions-that-go-on",
         "every chunk is folded twice, as a transaction goes on from the one before",
-        "verify/_kernel.py",
+        "verify/events/kernel.py",
         "            clean[its] &= seen[session[row]]\n",
         "",
         noticed_by=_TRANSACTIONS,
@@ -394,7 +394,7 @@ _FOLD = (
     Defect(
         "a-range-of-another-chunk",
         "a message that a range of outcomes in a later chunk confirms counts as one without outcome",
-        "verify/_passes.py",
+        "verify/folding/passes.py",
         "for ask in (_touched, _entangled, _covering, _unnamed, _opened):",
         "for ask in (_touched, _entangled, _covering, _opened):",
         noticed_by="verify/fold_chunks::test_what_a_line_of_another_chunk_is_of_without_naming_it_is_kept",
@@ -402,7 +402,7 @@ _FOLD = (
     Defect(
         "a-queue-that-was-left-out",
         "a fault is refused, as no line that was kept names its queue",
-        "verify/_passes.py",
+        "verify/folding/passes.py",
         "refuse_impossible(victims, events, queues)",
         "refuse_impossible(victims, events)",
         noticed_by="verify/fold_chunks::test_a_queue_that_only_lines_name_that_were_left_out_may_be_a_victim",
@@ -410,7 +410,7 @@ _FOLD = (
     Defect(
         "a-transaction-in-two-chunks",
         "that a part of a transaction in another chunk did not come is not held against its rest",
-        "verify/_passes.py",
+        "verify/folding/passes.py",
         "            pins.transactions(each.place, its)\n",
         "            pass\n",
         noticed_by="verify/fold_chunks::test_a_transaction_of_which_another_chunk_tells_is_kept",
@@ -421,7 +421,7 @@ _QUEUES = (
     Defect(
         "one-configuration-for-all-queues",
         "what only one queue may lose is lost in another without a word",
-        "verify/_queues.py",
+        "verify/context/queues.py",
         "place[self.of_queues.get(name, self.general)]",
         "place[self.general]",
         noticed_by=_NAMED,
@@ -429,7 +429,7 @@ _QUEUES = (
     Defect(
         "lives-of-all-queues-are-one",
         "messages of a queue that the fold leaves out are counted as those of another one",
-        "verify/_kernel.py",
+        "verify/events/kernel.py",
         "np.uint64(judged_by[queue[row]] + 1) << np.uint64(34)",
         "np.uint64(1) << np.uint64(34)",
         noticed_by="verify/queues::test_the_fold_knows_which_queue_is_judged_by_what",
@@ -437,7 +437,7 @@ _QUEUES = (
     Defect(
         "unanswered-sends-fill-the-window",
         "sends to a queue that nobody answers are open for ever, and every later one exceeds the window",
-        "verify/_count.py",
+        "verify/counting/count.py",
         "    sends = sends.of(within[events.message[sends.place]])\n",
         "",
         noticed_by="verify/queues::test_a_window_counts_all_sends_of_its_session_but_those_that_nobody_answers",
@@ -445,7 +445,7 @@ _QUEUES = (
     Defect(
         "one-queue-decides-of-a-transaction",
         "a transaction over two queues is held against the broker, though one of them may lose its part",
-        "verify/_examine.py",
+        "verify/findings/examine.py",
         "mixed = np.intersect1d(torn, this.told.mixed)",
         "mixed = torn[:0]",
         noticed_by="verify/queues::test_a_transaction_over_two_configurations_is_held_to_neither",
@@ -453,7 +453,7 @@ _QUEUES = (
     Defect(
         "one-queue-clears-the-others",
         "an anomaly that one queue allows is told as allowed where it was found in another, too",
-        "verify/_verdict.py",
+        "verify/findings/verdict.py",
         "return False if False in answers else None if None in answers else True",
         "return True if True in answers else None if None in answers else False",
         noticed_by="verify/queues::test_the_reason_names_the_queue_of_the_message",
@@ -464,7 +464,7 @@ _BATCHES = (
     Defect(
         "lines-have-no-time-to-come",
         "a message whose send is told a little later than its delivery is called a phantom by a monitor",
-        "verify/_monitor.py",
+        "verify/folding/monitor.py",
         "ripe = self._last <= self._until",
         "ripe = self._last <= self._latest",
         noticed_by="verify/monitor::test_nothing_is_told_of_a_message_until_its_lines_had_time_to_come",
@@ -472,7 +472,7 @@ _BATCHES = (
     Defect(
         "told-with-every-batch",
         "a monitor tells an anomaly again with each batch, as long as its message is kept",
-        "verify/_monitor.py",
+        "verify/folding/monitor.py",
         "if (self._name(message), anomaly.value) not in self._state.told:",
         "if True:",
         noticed_by="verify/monitor::test_a_loss_is_told_once_and_as_what_it_is",
@@ -480,7 +480,7 @@ _BATCHES = (
     Defect(
         "what-is-over-is-new",
         "a message that comes again after it was counted is taken for one that was never sent",
-        "verify/_monitor.py",
+        "verify/folding/monitor.py",
         "late = among(hashes, over)",
         "late = np.zeros(len(hashes), bool)",
         noticed_by="verify/monitor::test_what_comes_after_a_life_was_over_is_late",
@@ -488,7 +488,7 @@ _BATCHES = (
     Defect(
         "lines-are-counted-in-their-chunk",
         "the numbers of unreadable lines are those in a chunk and not in the file",
-        "verify/_passes.py",
+        "verify/folding/passes.py",
         "moved = first - (each.first_line or 1)",
         "moved = 0 * first",
         noticed_by="verify/fold_chunks::test_a_file_in_chunks_has_the_findings_of_the_file",
@@ -496,7 +496,7 @@ _BATCHES = (
     Defect(
         "a-line-is-lost-between-chunks",
         "a line that begins where a chunk does is passed over",
-        "verify/_chunks.py",
+        "verify/folding/chunks.py",
         "stream.seek(piece.begin - piece.cut)",
         "stream.seek(piece.begin)",
         noticed_by="verify/fold_chunks::test_lines_that_begin_where_a_chunk_does_are_read_once",
@@ -507,7 +507,7 @@ _TABLES = (
     Defect(
         "tables-stop-after-examples",
         "of more than a hundred messages that are lost the tables have a hundred",
-        "verify/_decided.py",
+        "verify/findings/decided.py",
         "codes, its = self.found[anomaly], self.settled.get(anomaly)",
         "codes, its = self.found[anomaly][:100], self.settled.get(anomaly)",
         noticed_by="verify/tables::test_every_message_has_its_row_and_reason_however_many_there_are",
@@ -515,7 +515,7 @@ _TABLES = (
     Defect(
         "what-was-left-out-is-left-out",
         "the tables of a large history lack the messages of which nothing is to be said",
-        "verify/_examination.py",
+        "verify/results/examination.py",
         "for _ in self._each(rows, self.left()):",
         "for _ in self._each(rows, self.left()[1:]):",
         noticed_by="verify/tables::test_rows_are_partitioned_by_queue",
@@ -523,7 +523,7 @@ _TABLES = (
     Defect(
         "what-was-left-out-may-have-changed",
         "a file that goes on while it is verified has tables in which messages are missing",
-        "verify/_tables.py",
+        "verify/results/tables.py",
         "or len(messages) != len(left):",
         "or len(messages) > len(left):",
         noticed_by="verify/tables::test_a_chunk_that_has_changed_is_refused",
@@ -531,7 +531,7 @@ _TABLES = (
     Defect(
         "unread-lines-pass",
         "a message is called valid although the line that would refute that could not be read",
-        "verify/_tables.py",
+        "verify/results/tables.py",
         "if self._unread or findings.configuration is None:",
         "if findings.configuration is None:",
         noticed_by="verify/tables::test_what_is_open_of_a_message_is_no_pass",
@@ -539,7 +539,7 @@ _TABLES = (
     Defect(
         "what-is-not-at-rest-passes",
         "a message that nobody saw arrive is called valid, as its queue was not drained",
-        "verify/_examine.py",
+        "verify/findings/examine.py",
         "rested = np.ones(len(states), bool)\n    found",
         "rested = np.zeros(len(states), bool)\n    found",
         noticed_by="verify/tables::test_what_is_open_of_a_message_is_no_pass",
@@ -547,7 +547,7 @@ _TABLES = (
     Defect(
         "a-pair-accuses-nobody",
         "a message that is impossible beside another one has no explanation in the tables",
-        "verify/_decided.py",
+        "verify/findings/decided.py",
         "if self.pairs is not None:\n            yield from",
         "if self.pairs is None:\n            yield from",
         noticed_by="verify/tables::test_named_histories_have_their_rows",
@@ -555,7 +555,7 @@ _TABLES = (
     Defect(
         "a-fault-explains-what-another-does",
         "the timeline counts the messages of one fault with another",
-        "verify/_conformance.py",
+        "verify/conformance/messages.py",
         "np.full(len(messages), place))",
         "np.full(len(messages), 0))",
         noticed_by="verify/tables::test_what_a_fault_explains_is_told_of_the_fault",
@@ -563,7 +563,7 @@ _TABLES = (
     Defect(
         "names-of-queues-are-folders",
         "a queue whose name has a slash is written where nobody looks for it",
-        "verify/_written.py",
+        "verify/results/written.py",
         "'*/:=?",
         "'*:=?",
         noticed_by="verify/tables::test_what_a_folder_cannot_have_in_its_name_is_escaped",
@@ -590,7 +590,7 @@ _LINES = (
     Defect(
         "beyond-the-last-that-is-known",
         "what is greater than all that is over is taken for the last of it, or is looked up where nothing is",
-        "verify/_arrays.py",
+        "verify/events/arrays.py",
         "np.minimum(np.searchsorted(known, values), len(known) - 1)",
         "np.searchsorted(known, values)",
         noticed_by="verify/monitor",
@@ -598,7 +598,7 @@ _LINES = (
     Defect(
         "a-field-stands-twice",
         "a line with two values of a field is read as one with the last, where many lines are read at once",
-        "verify/_scan.py",
+        "verify/reading/scan.py",
         "if field < 0 or seen >> field & 1:",
         "if field < 0:",
         noticed_by=_SCANNED,
@@ -606,7 +606,7 @@ _LINES = (
     Defect(
         "a-number-overflows",
         "a number of more than 64 bits is read as another",
-        "verify/_scan.py",
+        "verify/reading/scan.py",
         "length == 0 or number > _MOST or",
         "length == 0 or",
         noticed_by=_SCANNED,
@@ -614,7 +614,7 @@ _LINES = (
     Defect(
         "names-are-alike-that-begin-alike",
         "two messages whose hashes are equal would be one: their bytes are not compared",
-        "verify/_scan.py",
+        "verify/reading/scan.py",
         "    return (word_at(words, one) ^ word_at(words, other)) & ((_U1 << np.uint64(8 * length)) - _U1) == _U0",
         "    return True",
         unnoticed_because="two texts with one hash of 64 bits would have to be known",
@@ -622,7 +622,7 @@ _LINES = (
     Defect(
         "bytes-that-are-no-text",
         "a line with a name that is not UTF-8 is read as an event",
-        "verify/_plain_lines.py",
+        "verify/reading/plain_lines.py",
         "bad = bad | (wide == 1)",
         "bad = bad & (wide == 1)",
         noticed_by=_SCANNED,
@@ -630,7 +630,7 @@ _LINES = (
     Defect(
         "what-follows-an-object",
         "a line with something after its object is read as an event",
-        "verify/_scan.py",
+        "verify/reading/scan.py",
         "return (place if byte_at(raw, place) == _NEWLINE else -1), present, wide",
         "return end_of_line(raw, place), present, wide",
         noticed_by=_SCANNED,
@@ -638,7 +638,7 @@ _LINES = (
     Defect(
         "odd-lines-come-last",
         "lines that are parsed one by one stand behind the others of their chunk",
-        "verify/_told.py",
+        "verify/reading/told.py",
         'order = np.argsort(whole.numbers["line"], kind="stable")',
         'order = np.arange(len(whole.numbers["line"]))',
         noticed_by="verify/plain_lines::test_only_lines_that_are_not_plain_are_parsed",
@@ -646,7 +646,7 @@ _LINES = (
     Defect(
         "every-line-is-parsed",
         "what is in one pass over the bytes is in none: it takes twice as long",
-        "verify/_plain_lines.py",
+        "verify/reading/plain_lines.py",
         "bad = t == kernel.NOT_PLAIN",
         "bad = t >= kernel.NOT_PLAIN",
         noticed_by="verify/plain_lines::test_ordinary_lines_are_not_parsed",
@@ -654,7 +654,7 @@ _LINES = (
     Defect(
         "a-time-out-of-nobody",
         "a time-out of an acknowledgement that names no session is read as an event, where many rows are read at once",
-        "verify/_coded.py",
+        "verify/reading/coded.py",
         "good[timeouts] &= ~(",
         "good[timeouts] |= ~(",
         noticed_by=_SCANNED,

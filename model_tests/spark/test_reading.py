@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession  # noqa: TC002 - pytest fixtures are looked
 
 from ackfsm import spark, verify
 from ackfsm.terms import Anomaly, InputError
-from ackfsm.verify import _chunks
+from ackfsm.verify.folding import chunks as _chunks
 from model_tests.support.places import DATA
 from model_tests.support.tables import shipped
 from model_tests.support.verify.comparable import comparable

@@ -14,7 +14,7 @@ from pyspark.sql import functions as sf
 from ackfsm import spark, verify
 from ackfsm.spark import _examine
 from ackfsm.terms import Configuration
-from ackfsm.verify import _chunks
+from ackfsm.verify.folding import chunks as _chunks
 from model_tests.support.places import DATA
 from model_tests.support.tables import shipped
 from model_tests.support.verify.large_history import Planted, write_parquet

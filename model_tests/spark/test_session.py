@@ -29,7 +29,7 @@ SAME = """
 import pathlib
 from ackfsm import verify, spark, tables
 from ackfsm.terms import InputError
-from ackfsm.verify import _chunks
+from ackfsm.verify.folding import chunks as _chunks
 from model_tests.support.verify.comparable import comparable
 {start}
 spark.register(session)

@@ -15,8 +15,8 @@ from pyspark.sql import functions as sf
 
 from ackfsm import spark, verify
 from ackfsm.terms import Anomaly, InputError, Verdict
-from ackfsm.verify import _chunks
-from ackfsm.verify._lines import SCHEMA
+from ackfsm.verify.folding import chunks as _chunks
+from ackfsm.verify.reading.lines import SCHEMA
 from model_tests import documents
 from model_tests.support.places import DATA, PROJECT
 from model_tests.support.tables import shipped

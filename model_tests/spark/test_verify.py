@@ -12,7 +12,8 @@ from pyspark.sql import SparkSession  # noqa: TC002 - pytest fixtures are looked
 from ackfsm import spark, verify
 from ackfsm.spark import _examine
 from ackfsm.terms import Anomaly, Configuration, Fault, InputError, Verdict
-from ackfsm.verify import Findings, _chunks
+from ackfsm.verify import Findings
+from ackfsm.verify.folding import chunks as _chunks
 from model_tests.support.places import DATA
 from model_tests.support.tables import shipped
 from model_tests.support.verify.comparable import comparable

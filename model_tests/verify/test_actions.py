@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from ackfsm import verify
-from ackfsm.verify._actions import RECOVER, TAKEN_ELSEWHERE
+from ackfsm.verify.context.actions import RECOVER, TAKEN_ELSEWHERE
 from model_tests.support.tables import shipped
 from model_tests.support.verify.notation import events_of, write
 

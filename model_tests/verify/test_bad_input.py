@@ -17,7 +17,7 @@ import pytest
 
 from ackfsm import verify
 from ackfsm.terms import Anomaly, InputError, Verdict
-from ackfsm.verify._format import NEEDS
+from ackfsm.verify.events.format import NEEDS
 from model_tests.support.places import PROJECT
 from model_tests.support.tables import shipped
 

@@ -15,9 +15,10 @@ from ackfsm import verify
 from ackfsm.cli import main
 from ackfsm.terms import Anomaly, InputError, Verdict
 from ackfsm.throughput import parse_duration
-from ackfsm.verify import Findings, _clocks, judge
-from ackfsm.verify._clocks import clocks_of
-from ackfsm.verify._recording import span
+from ackfsm.verify import Findings, judge
+from ackfsm.verify.context import clocks as _clocks
+from ackfsm.verify.context.clocks import clocks_of
+from ackfsm.verify.findings.recording import span
 from model_tests.support.tables import shipped
 from model_tests.support.verify.counting import as_counted
 from model_tests.support.verify.notation import events_of

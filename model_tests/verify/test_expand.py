@@ -9,7 +9,11 @@ import numpy as np
 import pyarrow as pa
 from hypothesis import given
 
-from ackfsm.verify import _columns, _expand, _format, _lines, _sends
+from ackfsm.verify.context import expand as _expand
+from ackfsm.verify.context import sends as _sends
+from ackfsm.verify.events import columns as _columns
+from ackfsm.verify.events import format as _format
+from ackfsm.verify.reading import lines as _lines
 from model_tests.support.verify.labeller import Covering, in_order, outages
 from model_tests.support.verify.random_histories import histories
 

@@ -10,8 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ackfsm.terms import Anomaly, SpecError
-from ackfsm.verify import _fold, _format, _watch
-from ackfsm.verify._fold import Watcher, compile_watchers, fold
+from ackfsm.verify.counting import machines as _fold
+from ackfsm.verify.counting import watch as _watch
+from ackfsm.verify.counting.machines import Watcher, compile_watchers, fold
+from ackfsm.verify.events import format as _format
 from model_tests.support.tables import shipped
 
 EVENTS = _format.OBSERVABLES

@@ -18,13 +18,14 @@ from hypothesis import strategies as st
 
 from ackfsm import tables
 from ackfsm.terms import Anomaly, InputError
-from ackfsm.verify import Configurations, Events, Findings, History, _chunks, examine, examine_path, read
-from ackfsm.verify._columns import ABSENT, assemble, encode
-from ackfsm.verify._kernel import times_after
-from ackfsm.verify._lines import SCHEMA, parse_block
-from ackfsm.verify._passes import Asked, Fold, Folder
-from ackfsm.verify._summary import Chunk, merged
-from ackfsm.verify._victims import NamedVictim
+from ackfsm.verify import Configurations, Events, Findings, History, examine, examine_path, read
+from ackfsm.verify.events.columns import ABSENT, assemble, encode
+from ackfsm.verify.events.kernel import times_after
+from ackfsm.verify.events.victims import NamedVictim
+from ackfsm.verify.folding import chunks as _chunks
+from ackfsm.verify.folding.passes import Asked, Fold, Folder
+from ackfsm.verify.folding.summary import Chunk, merged
+from ackfsm.verify.reading.lines import SCHEMA, parse_block
 from model_tests.support.verify.comparable import comparable
 from model_tests.support.verify.large_history import Planted, write_parquet
 from model_tests.support.verify.random_histories import Event, histories, shuffled

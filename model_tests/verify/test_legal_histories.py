@@ -8,7 +8,7 @@ import pytest
 
 from ackfsm.export import run_lines
 from ackfsm.network import Bounds, Network, compose
-from ackfsm.verify import _conformance
+from ackfsm.verify.conformance import messages as _conformance
 from model_tests.histories.campaign import tried
 from model_tests.histories.damage import DAMAGES, damaged
 from model_tests.histories.oracle import Line, Oracle

@@ -12,11 +12,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from ackfsm import tables
-from ackfsm.verify._columns import encode
-from ackfsm.verify._lines import parse_block
-from ackfsm.verify._monitor import Alert, State, advanced
-from ackfsm.verify._passes import Asked, Folder
-from ackfsm.verify._summary import Chunk, Folding, Summary
+from ackfsm.verify.events.columns import encode
+from ackfsm.verify.folding.monitor import Alert, State, advanced
+from ackfsm.verify.folding.passes import Asked, Folder
+from ackfsm.verify.folding.summary import Chunk, Folding, Summary
+from ackfsm.verify.reading.lines import parse_block
 from model_tests.verify.test_fold_chunks import ordinary, whole
 
 SPEC = tables.load()

@@ -11,13 +11,13 @@ import pytest  # noqa: TC002 - fixtures are looked at while it runs
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from ackfsm.verify import _plain_lines
-from ackfsm.verify._columns import ABSENT
-from ackfsm.verify._format import FIELDS, VOCABULARY, Event, Kind
-from ackfsm.verify._lines import parse_block
-from ackfsm.verify._plain_lines import told_lines
-from ackfsm.verify._scan import Text
-from ackfsm.verify._told import Gathered, Told, numbered_again
+from ackfsm.verify.events.columns import ABSENT
+from ackfsm.verify.events.format import FIELDS, VOCABULARY, Event, Kind
+from ackfsm.verify.reading import plain_lines as _plain_lines
+from ackfsm.verify.reading.lines import parse_block
+from ackfsm.verify.reading.plain_lines import told_lines
+from ackfsm.verify.reading.scan import Text
+from ackfsm.verify.reading.told import Gathered, Told, numbered_again
 
 COMPLETE: dict[str, Any] = {
     "t": 1,

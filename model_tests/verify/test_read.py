@@ -17,7 +17,9 @@ from hypothesis import strategies as st
 
 from ackfsm import verify
 from ackfsm.terms import InputError
-from ackfsm.verify import _lines, _open, _parquet
+from ackfsm.verify.reading import lines as _lines
+from ackfsm.verify.reading import open as _open
+from ackfsm.verify.reading import parquet as _parquet
 from model_tests.support.tables import shipped
 from model_tests.support.verify.random_histories import histories
 

@@ -24,7 +24,9 @@ from hypothesis import strategies as st
 
 from ackfsm import verify
 from ackfsm.terms import HostError, InputError
-from ackfsm.verify import _lines, _open, _source
+from ackfsm.verify.reading import lines as _lines
+from ackfsm.verify.reading import open as _open
+from ackfsm.verify.reading import source as _source
 
 HEADER = '{"ackfsm_history": 1, "config": {"profile": "ems"}}\n'
 SENDS = [{"t": t, "process": "p", "event": "send", "queue": "q", "message": f"m{t}"} for t in range(6)]

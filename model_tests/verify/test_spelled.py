@@ -12,10 +12,10 @@ from hypothesis import given
 
 from ackfsm import verify
 from ackfsm.terms import Anomaly
-from ackfsm.verify._columns import assemble, encode
-from ackfsm.verify._format import EVENTS
-from ackfsm.verify._lines import SCHEMA
-from ackfsm.verify._spelled import spelled_out
+from ackfsm.verify.context.spelled import spelled_out
+from ackfsm.verify.events.columns import assemble, encode
+from ackfsm.verify.events.format import EVENTS
+from ackfsm.verify.reading.lines import SCHEMA
 from model_tests.support.tables import shipped
 from model_tests.support.verify.labeller import in_order, spelt_out
 from model_tests.support.verify.notation import events_of, write

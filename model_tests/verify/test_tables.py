@@ -18,8 +18,9 @@ from hypothesis import strategies as st
 from ackfsm import files, verify
 from ackfsm.cli import main
 from ackfsm.terms import Anomaly, Configuration, Fault, HostError, InputError, Verdict
-from ackfsm.verify import Examination, Result, _chunks
-from ackfsm.verify._written import NO_QUEUE, escaped
+from ackfsm.verify import Examination, Result
+from ackfsm.verify.folding import chunks as _chunks
+from ackfsm.verify.results.written import NO_QUEUE, escaped
 from model_tests.support.places import DATA
 from model_tests.support.tables import shipped
 from model_tests.support.verify.named_histories import named_histories

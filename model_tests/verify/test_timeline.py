@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ackfsm.terms import Fault
-from ackfsm.verify._timeline import Family, Moment, Option, joined
+from ackfsm.verify.conformance.timeline import Family, Moment, Option, joined
 
 KILL, CUT = (Family(Fault.BROKER_KILL, -1), Family(Fault.CONSUMER_LINK_LOSS, 7))
 OTHER_CUT = Family(Fault.CONSUMER_LINK_LOSS, 8)

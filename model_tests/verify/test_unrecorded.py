@@ -13,13 +13,13 @@ import pytest
 
 from ackfsm import explore, export, verify
 from ackfsm.terms import Anomaly, Configuration, Fault, Verdict
-from ackfsm.verify._circumstances import EFFECT, OF_CONSUMERS
-from ackfsm.verify._conformance import Conformance, conformance
-from ackfsm.verify._life import contradiction
-from ackfsm.verify._lives import Telling
-from ackfsm.verify._quiescence import quiescence_of
-from ackfsm.verify._signs import Sign
-from ackfsm.verify._unrecorded import MOST_FAULTS, smallest, with_fault
+from ackfsm.verify.conformance.life import contradiction
+from ackfsm.verify.conformance.lives import Telling
+from ackfsm.verify.conformance.messages import Conformance, conformance
+from ackfsm.verify.conformance.unrecorded import MOST_FAULTS, smallest, with_fault
+from ackfsm.verify.context.circumstances import EFFECT, OF_CONSUMERS
+from ackfsm.verify.context.quiescence import quiescence_of
+from ackfsm.verify.context.signs import Sign
 from model_tests.support.places import DATA
 from model_tests.support.tables import shipped
 from model_tests.support.verify.model_runs import Run, systems, witnesses

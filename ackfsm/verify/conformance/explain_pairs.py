@@ -1,0 +1,290 @@
+"""What holding pairs of messages to the model says of the anomalies of a history."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+import numpy as np
+
+from ackfsm.tables import Specification
+from ackfsm.terms import Anomaly, Configuration
+from ackfsm.text import quoted
+from ackfsm.verify.conformance.explain import (
+    SHOWN,
+    Contradicted,
+    Explained,
+    Explanation,
+    Needs,
+    anomalies_before,
+    called,
+    in_words,
+    name_of,
+    with_names,
+)
+from ackfsm.verify.conformance.lives import Lived
+from ackfsm.verify.conformance.messages import Conformance, Needed, held, untold
+from ackfsm.verify.conformance.pair_judge import PairJudge
+from ackfsm.verify.conformance.pairs import Why, pairs_of
+from ackfsm.verify.context.expand import Stream
+from ackfsm.verify.context.signs import AT_REST, BOTH, CIRCUMSTANCES, DELIVERED_SOMEHOW
+from ackfsm.verify.counting.machines import Machines
+from ackfsm.verify.events.arrays import Ints
+from ackfsm.verify.events.columns import ABSENT, Events
+from ackfsm.verify.events.format import Event
+from ackfsm.verify.events.joins import distinct_pairs
+
+__all__ = ["PairExplainer"]
+
+_NAMED: Final = 64
+"""How many characters of an id a sentence has."""
+
+_LIVES_EXPLAINED: Final = 50
+"""Different lives of pairs of which the cause is searched."""
+
+
+class PairExplainer:
+    """Says what pairs explain of the ``anomalies``, given as the messages or transactions that have them."""
+
+    def __init__(  # noqa: PLR0913, PLR0917 - what was counted, from what, and what it is held to
+        self,
+        conformance: Conformance,
+        events: Events,
+        machines: Machines,
+        stream: Stream,
+        anomalies: Mapping[Anomaly, Ints],
+        doubted: Ints,
+        specification: Specification,
+        configuration: Configuration,
+    ) -> None:
+        self._events = events
+        self._anomalies = anomalies
+        overtaken, torn = anomalies[Anomaly.REORDER], anomalies[Anomaly.TORN_TRANSACTION]
+        self._pairs = pairs_of(events, conformance, configuration, overtaken, torn, doubted)
+        telling = conformance.telling.of_pairs(self._pairs.first, self._pairs.second)
+        judge = PairJudge(specification, configuration, untold(events), self._pairs.urgent)
+        self._held = held(telling, judge, len(self._pairs))
+        self._contradicted = self._held.contradicted()
+        undecided = self._held.undecided().values()
+        self._decided = np.setdiff1d(np.arange(len(self._pairs)), np.concatenate([self._contradicted[:0], *undecided]))
+        stops = self._stops()
+        self._came_again = stops[0]
+        self._needed: dict[int, Needed] = {}
+        self._before = anomalies_before(events, machines, stream, anomalies, stops)
+
+    def explained(
+        self, explanation: Explanation, by_message: Mapping[Anomaly, Explained]
+    ) -> tuple[Explanation, Mapping[Anomaly, Explained]]:
+        """What came of messages alone, with what came of pairs."""
+        found = {anomaly: self._with_pairs(anomaly, each) for anomaly, each in by_message.items()}
+        found[Anomaly.REORDER] = self._reordered()
+        found[Anomaly.TORN_TRANSACTION] = self._torn()
+        accused = {anomaly: self._accused(anomaly, each) for anomaly, each in found.items()}
+        named = np.concatenate([self._contradicted[:0], *accused.values()])
+        unnamed = np.setdiff1d(self._contradicted, named)
+        shown = self._contradicted[:SHOWN]
+        pairs = Explanation(
+            messages=len(self._pairs),
+            lives=self._held.lives,
+            states=self._held.states,
+            searches=self._held.searches,
+            contradicted=len(self._contradicted),
+            unnamed=len(unnamed),
+            examples=tuple(
+                self._told(pair, tuple(anomaly.value for anomaly, its in accused.items() if pair in its))
+                for pair in shown.tolist()
+            ),
+            undecided={why: len(pairs) for why, pairs in self._held.undecided().items()},
+        )
+        return dataclasses.replace(explanation, pairs=pairs), found
+
+    def _stops(self) -> tuple[Ints, Ints]:
+        """The messages that cannot have come again with another one as it was, and the row where each did."""
+        pairs, rows = self._held.stops()
+        found: dict[int, int] = {}
+        for pair, row in zip(pairs.tolist(), rows.tolist(), strict=True):
+            message = self._came_again_in(pair)
+            if message is not None:
+                found[message] = min(row, found.get(message, row))
+        messages = np.array(sorted(found), np.int64)
+        return messages, np.array([found[message] for message in messages.tolist()], np.int64)
+
+    def _came_again_in(self, pair: int) -> int | None:
+        """The message of a contradicted pair of which a repeated delivery is impossible; ``None`` if that is not it."""
+        decision, lived = self._held.of(pair)
+        stop, heard = decision.contradiction, lived.life.heard
+        if stop is None or stop.place >= len(heard) or heard[stop.place].sign.name != DELIVERED_SOMEHOW:
+            return None
+        of = heard[stop.place].sign.of
+        times = sum(each.sign.name == DELIVERED_SOMEHOW and each.sign.of == of for each in heard[: stop.place])
+        return self._message(pair, of) if times else None
+
+    def _message(self, pair: int, of: int) -> int:
+        return int((self._pairs.second if of == BOTH - 1 else self._pairs.first)[pair])
+
+    def _with_pairs(self, anomaly: Anomaly, alone: Explained) -> Explained:
+        """Also those of messages that came again although another message says that they could not."""
+        again = np.setdiff1d(np.intersect1d(self._anomalies[anomaly], self._came_again), self._before.get(anomaly, []))
+        if anomaly not in self._before or not len(again):
+            return alone
+        unexplained = np.union1d(alone.unexplained, again).astype(np.int64)
+        left = len(self._anomalies[anomaly]) - len(unexplained)  # a cause explains no more than are left
+        causes = {cause: min(count, left) for cause, count in alone.causes.items() if left}
+        return dataclasses.replace(alone, unexplained=unexplained, causes=causes)
+
+    def _reordered(self) -> Explained:
+        """Of the messages that came after a later-sent one those that no pair explains.
+
+        The others are judged by their kind as well: pairs are not told whether the delivery was flagged, which decides
+        where what is given back unseen is marked.
+        """
+        codes = self._anomalies[Anomaly.REORDER]
+        places, of = self._telling(Anomaly.REORDER)
+        found = self._of(codes, places, of, np.unique(of[np.isin(places, self._decided)]))
+        return dataclasses.replace(found, by_kind=np.setdiff1d(codes, found.unexplained))
+
+    def _torn(self) -> Explained:
+        """Of the torn transactions those of which two members are no run of the model."""
+        return self._of(
+            self._anomalies[Anomaly.TORN_TRANSACTION],
+            *self._telling(Anomaly.TORN_TRANSACTION),
+            self._whole_transactions(),
+        )
+
+    def _whole_transactions(self) -> Ints:
+        """The transactions of which every two members that follow each other were decided."""
+        count, members = self._events.count_of("transaction"), self._pairs.member
+        expected = np.zeros(count, np.int64)
+        for rows in (self._events.places(Event.SEND, Event.RESEND), self._events.places(Event.DELIVERED)):
+            inside = rows[self._events.transaction[rows] != ABSENT]
+            transaction, _, _ = distinct_pairs(self._events.transaction[inside], self._events.message[inside])
+            each = np.bincount(transaction, minlength=count)
+            expected += np.maximum(0, each - 1)
+        decided = np.isin(members, self._decided)
+        return np.flatnonzero(
+            (np.bincount(self._pairs.transaction[decided], minlength=count) >= expected) & (expected > 0)
+        )
+
+    def _of(self, codes: Ints, places: Ints, of: Ints, decided: Ints) -> Explained:
+        """What the pairs at ``places``, each ``of`` a message or transaction, say of those that have an anomaly."""
+        bad = np.isin(places, self._contradicted)
+        unexplained = np.intersect1d(codes, of[bad])
+        explained = np.setdiff1d(np.intersect1d(codes, decided), unexplained)
+        causes: Counter[str] = Counter()
+        used = places[np.isin(of, explained) & ~bad]
+        for alike in itertools.islice(self._held.alike(np.unique(used)), _LIVES_EXPLAINED):
+            for cause in {name for _, name in self._needed_by(int(alike[0]))}:
+                causes[cause] += len(alike)
+        return Explained(
+            unexplained=unexplained.astype(np.int64),
+            undecided=codes[:0],
+            causes=dict(sorted(causes.items())),
+            by_kind=np.setdiff1d(codes, np.concatenate([unexplained, explained])),
+        )
+
+    def _needed_by(self, pair: int) -> Needed:
+        """What the life of ``pair`` needs; pairs of equal lives need the same, and the first was asked before."""
+        if pair not in self._needed:
+            _, lived = self._held.of(pair)
+            self._needed[pair] = self._held.needed(lived, CIRCUMSTANCES)
+        return self._needed[pair]
+
+    def needs(self, anomaly: Anomaly, codes: Ints) -> Needs:
+        """What explains those of ``codes`` that have an anomaly of which pairs tell."""
+        places, of = self._telling(anomaly)
+        usable = np.isin(of, codes) & np.isin(places, self._decided)
+        places, of = places[usable], of[usable]
+        return Needs.joined(
+            (of[its], cause, self._held.rows(places[its], place))
+            for alike in self._held.alike(np.unique(places))
+            for its in [np.isin(places, alike)]
+            for place, cause in self._needed_by(int(alike[0]))
+        )
+
+    def _telling(self, anomaly: Anomaly) -> tuple[Ints, Ints]:
+        """The pairs that tell of an anomaly between messages, each with the message or transaction of which it does."""
+        if anomaly is Anomaly.TORN_TRANSACTION:
+            return self._pairs.member, self._pairs.transaction
+        places = self._pairs.having(Why.OVERTAKEN)
+        return places, self._pairs.first[places]
+
+    def accusations(self, by_anomaly: Mapping[Anomaly, Explained]) -> Iterator[tuple[int, Contradicted, bool]]:
+        """Of each pair that is no run of the model the messages against whom that is held, and what is impossible.
+
+        The last says whether no anomaly that nothing explains says so.
+        """
+        accused = {anomaly: self._accused(anomaly, each) for anomaly, each in by_anomaly.items()}
+        unexplained = [each.unexplained for name, each in by_anomaly.items() if name is not Anomaly.TORN_TRANSACTION]
+        alone = np.unique(np.concatenate([self._contradicted[:0], *unexplained]))
+        torn = accused.get(Anomaly.TORN_TRANSACTION, self._contradicted[:0])
+        for pair in self._contradicted.tolist():
+            names = tuple(anomaly.value for anomaly, its in accused.items() if pair in its)
+            both = [int(self._pairs.first[pair]), int(self._pairs.second[pair])]
+            its = both if pair in torn else [message for message in both if message in alone]
+            told = self._told(pair, names)
+            for message in its or [both[self._impossible_of(pair) - 1]]:
+                yield message, told, not names
+
+    def _impossible_of(self, pair: int) -> int:
+        """Of which message of a contradicted pair the impossible line is: 1 or 2."""
+        decision, lived = self._held.of(pair)
+        place = len(lived.life.heard) if decision.contradiction is None else decision.contradiction.place
+        return 2 if place < len(lived.life.heard) and lived.life.heard[place].sign.of == BOTH - 1 else 1
+
+    def _accused(self, anomaly: Anomaly, each: Explained) -> Ints:
+        """The contradicted pairs of which an anomaly that nothing explains says so."""
+        if anomaly is Anomaly.TORN_TRANSACTION:
+            its = self._pairs.member[np.isin(self._pairs.transaction, each.unexplained)]
+            return np.intersect1d(its, self._contradicted)
+        pairs = self._contradicted
+        first, second = (np.isin(side[pairs], each.unexplained) for side in (self._pairs.first, self._pairs.second))
+        return pairs[first | second]
+
+    def _told(self, pair: int, anomalies: tuple[str, ...]) -> Contradicted:
+        decision, lived = self._held.of(pair)
+        stop, events, heard = decision.contradiction, self._events, lived.life.heard
+        if stop is None:
+            raise ValueError(f"pair {pair} is a run of the model")
+        names = [called(events, process) for process in lived.consumers]
+        ids = [name_of(events, "message", self._message(pair, of)) for of in (1, 2)]
+        row = lived.rows[stop.place] if stop.place < len(heard) else None
+        of = self._impossible_of(pair)
+        return Contradicted(
+            message=ids[of - 1],
+            heard=tuple(self._heard(lived, stop.place, names, ids)),
+            impossible=AT_REST if row is None else in_words(heard[stop.place], names),
+            possible=tuple(_of_message(label, with_names(label, names), ids) for label in stop.possible),
+            t=None if row is None else int(events.t[row]),
+            line=None if row is None else int(events.line[row]),
+            process=None if row is None else name_of(events, "process", int(events.process[row])),
+            session=None if row is None else name_of(events, "session", int(events.session[row])),
+            anomalies=anomalies,
+            beside=ids[BOTH - of - 1],
+            after=next(
+                (
+                    in_words(each, names)
+                    for each in reversed(heard[: stop.place])
+                    if each.sign.of & (BOTH - of) and each.sign.name not in CIRCUMSTANCES
+                ),
+                "",
+            ),
+        )
+
+    @staticmethod
+    def _heard(lived: Lived, until: int, names: list[str], ids: list[str]) -> Iterator[str]:
+        for each in lived.life.heard[:until]:
+            whose = [quoted(name, _NAMED) for of, name in enumerate(ids, start=1) if each.sign.of & of]
+            yield in_words(each, names) + (f" of {' and '.join(whose)}" if whose else "")
+
+
+def _of_message(label: str, told: str, ids: list[str]) -> str:
+    """``told`` with the id of the message that the ``label`` of its event numbers."""
+    _, _, index = label.partition("(")
+    if not index.startswith("m"):
+        return told
+    name = quoted(ids[int(index[1]) - 1], _NAMED)
+    event, at, consumer = told.partition(" at ")
+    return f"{event} of {name}{at}{consumer}"

@@ -1,0 +1,133 @@
+"""The life of one message as the observer hears it: signs in an order that is known in part.
+
+What one process wrote is in order.  Between processes the moment of an event is an interval: a call takes effect after
+its line and before the next one of its process, a fault between its line and its repair.  Of two events one certainly
+came first only if its interval ends before that of the other begins.  With the signs in the order of the ends of their
+intervals, those that certainly came before one of them are the first so many; so a life is a sequence of signs, each
+with a lane and a *reach*: how many of the signs just before it may have come after it.
+"""
+
+from __future__ import annotations
+
+import bisect
+import dataclasses
+from collections.abc import Mapping, Sequence
+from typing import TypeAlias
+
+from ackfsm.verify.conformance.observer import Belief, Observer
+from ackfsm.verify.context.signs import AT_REST, CIRCUMSTANCES, Sign
+
+__all__ = ["Contradiction", "Heard", "Life", "contradiction", "predecessors"]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Heard:
+    """One sign of a life.
+
+    Attributes:
+        sign: what was heard.
+        lane: a number for whoever wrote it; signs of one lane are in order.
+        reach: how many of the signs before it, in other lanes, may have come after it.
+    """
+
+    sign: Sign
+    lane: int
+    reach: int = 0
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Life:
+    """All that was heard of one message, and whether it is certain that nothing followed."""
+
+    heard: tuple[Heard, ...]
+    at_rest: bool = False
+
+    def renamed(self, names: Mapping[str, str]) -> Life:
+        """The same with other ``names`` of signs."""
+        signs = (dataclasses.replace(each.sign, name=names.get(each.sign.name, each.sign.name)) for each in self.heard)
+        heard = (dataclasses.replace(each, sign=sign) for each, sign in zip(self.heard, signs, strict=True))
+        return Life(tuple(heard), self.at_rest)
+
+    def without(self, place: int) -> Life:
+        """The same but for the sign at ``place``."""
+        later = (
+            dataclasses.replace(each, reach=each.reach - 1) if nth - each.reach <= place else each
+            for nth, each in enumerate(self.heard[place + 1 :], start=place + 1)
+        )
+        return Life((*self.heard[:place], *later), self.at_rest)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Contradiction:
+    """Where a life stops to be a run of the model.
+
+    Attributes:
+        place: of the first sign that is impossible, however the signs before it are ordered; the length of the life if
+            it is impossible that nothing followed.
+        possible: what might have been heard instead, as labels of events.
+    """
+
+    place: int
+    possible: tuple[str, ...]
+
+
+_Cut: TypeAlias = int
+"""Which signs were heard, as bits."""
+
+
+def contradiction(life: Life, observer: Observer) -> Contradiction | None:
+    """Why no run of the model looks like ``life``; ``None`` if one does.
+
+    The place is that of the first sign with which nothing that was heard until then can go together.
+    """
+    belief = _belief(life.heard, observer)
+    if belief:
+        stays = not life.at_rest or observer.hear(belief, Sign(AT_REST))
+        return None if stays else Contradiction(len(life.heard), observer.possible(belief))
+    told = [place for place, each in enumerate(life.heard) if each.sign.name not in CIRCUMSTANCES]
+    fits = bisect.bisect_left(
+        range(len(told)), 1, key=lambda last: int(not _belief(_until(life, told, last), observer))
+    )
+    before = _belief(_until(life, told, fits - 1), observer)
+    return Contradiction(told[fits] if fits < len(told) else len(life.heard), observer.possible(before))
+
+
+def _until(life: Life, told: Sequence[int], last: int) -> tuple[Heard, ...]:
+    """What was heard without what was ``told`` after the one of that number; circumstances are kept."""
+    for place in reversed(told[last + 1 :]):
+        life = life.without(place)
+    return life.heard
+
+
+def _belief(heard: Sequence[Heard], observer: Observer) -> Belief:
+    """What is believed when all of ``heard`` was heard, in any order that it allows; empty if there is none."""
+    before = predecessors(heard)
+    beliefs: dict[_Cut, Belief] = {0: observer.first()}
+    for _ in heard:
+        beliefs = _next(heard, before, beliefs, observer)
+    return next(iter(beliefs.values()), frozenset())
+
+
+def predecessors(heard: Sequence[Heard]) -> list[_Cut]:
+    """For each sign the set of those that certainly came before it."""
+    found = []
+    for place, this in enumerate(heard):
+        certain = max(0, place - this.reach)
+        same = sum(1 << other for other in range(certain, place) if heard[other].lane == this.lane)
+        found.append((1 << certain) - 1 | same)
+    return found
+
+
+def _next(
+    heard: Sequence[Heard], before: Sequence[_Cut], beliefs: Mapping[_Cut, Belief], observer: Observer
+) -> dict[_Cut, Belief]:
+    """What is believed after one more sign, by the cut that it leads to."""
+    found: dict[_Cut, list[Belief]] = {}
+    for cut, belief in beliefs.items():
+        for place, this in enumerate(heard):
+            if cut >> place & 1 or before[place] & ~cut:
+                continue
+            after = observer.hear(belief, this.sign)
+            if after:
+                found.setdefault(cut | 1 << place, []).append(after)
+    return {cut: frozenset[int]().union(*each) for cut, each in found.items()}

@@ -1,0 +1,444 @@
+"""Conformance: whether each message of a history can be a run of the model, and where it stops to be one.
+
+A message conforms if some order of what was recorded of it, with hidden events between, is a run of the network of one
+message in the history's configuration (docs/decisions/conformance.md).  Equal lives are decided once.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Collection, Iterator, Mapping
+from types import MappingProxyType
+from typing import Final, TypeAlias
+
+import numpy as np
+
+from ackfsm.tables import Specification
+from ackfsm.terms import AckMode, Configuration, DeliveryMode, Destination
+from ackfsm.verify.conformance.life import Contradiction, Heard, Life, contradiction
+from ackfsm.verify.conformance.lives import OTHERS, Lived, Lives, Telling, Told
+from ackfsm.verify.conformance.observer import Observer, States, TooManyStatesError
+from ackfsm.verify.context.signs import AT_REST, CIRCUMSTANCES, Sign, of_consumer
+from ackfsm.verify.events.arrays import Ints, Mask
+from ackfsm.verify.events.columns import ABSENT, Events
+from ackfsm.verify.events.format import VOCABULARY, Event
+
+__all__ = ["Conformance", "Decision", "Judge", "Needed", "acknowledges_by_library", "conformance", "held", "untold"]
+
+Needed: TypeAlias = tuple[tuple[int, str], ...]
+"""What a life needs to be a run of the model: the places and names of signs."""
+
+_MOST_CONSUMERS: Final = 4
+"""More of them in one life make a network that no search ends in."""
+
+_MOST_TRIED: Final = 30
+_MOST_FOLLOWED: Final = 200
+"""So many states are tried, and followed from one, to show that a life is settled."""
+
+_ENDS_WITH_THE_LAST: Final = frozenset({Destination.NON_DURABLE_SUBSCRIPTION})
+"""What is there as long as one of its consumers is, so that the others count although they have not had the message."""
+
+_BY_THE_LIBRARY: Final = ("acks_automatically", "acks_before_delivery", "acks_lazily", "settled_on_dispatch")
+"""Conditions under which no call of the application acknowledges: what is written of it is near the moment only."""
+
+
+def acknowledges_by_library(specification: Specification, configuration: Configuration) -> bool:
+    """Whether no call of the application acknowledges."""
+    environment = specification.environment(configuration)
+    return any(specification.conditions[name].holds(environment) for name in _BY_THE_LIBRARY)
+
+
+_JOURNAL: Final = (Event.JOURNAL_WRITTEN, Event.JOURNAL_SYNCED)
+
+
+@dataclasses.dataclass(frozen=True, slots=True, eq=False)
+class Decision:
+    """What was decided of one life: where it stops to be a run of the model, or why nothing was decided, a clause."""
+
+    contradiction: Contradiction | None
+    undecided: str | None = None
+
+
+class _Part:
+    """Some lives of one history, decided."""
+
+    def __init__(self, lives: Lives, judge: Judge) -> None:
+        self.lives = lives
+        self.judge = judge
+        different = [lives.lived(place) for place in lives.first.tolist()]
+        decided = {lived.message: judge.decide(lived) for lived in sorted(different, key=judge.turn)}
+        self.decisions = tuple(decided[lived.message] for lived in different)
+
+    def contradicted(self) -> Ints:
+        """The messages that are no run of the model, ascending."""
+        return self._having(lambda decision: decision.contradiction is not None)
+
+    def undecided(self) -> Ints:
+        """The messages of which nothing was decided, ascending."""
+        return self._having(lambda decision: decision.undecided is not None)
+
+    def _having(self, chosen: Callable[[Decision], bool]) -> Ints:
+        has = np.array([*map(chosen, self.decisions), False])
+        found: Ints = self.lives.message[has[self.lives.number]]
+        return found
+
+
+@dataclasses.dataclass(frozen=True, slots=True, eq=False)
+class Conformance:
+    """What was decided of all messages of a history; those that were looked at twice count as the second time."""
+
+    telling: Telling
+    _parts: tuple[_Part, ...]
+    _part: Ints
+    _place: Ints
+
+    @property
+    def messages(self) -> int:
+        """How many messages were held to the model."""
+        return len(self._parts[0].lives.message)
+
+    @property
+    def held(self) -> Mask:
+        """For each message whether it was held to the model."""
+        return np.asarray(self._part != ABSENT)
+
+    @property
+    def lives(self) -> int:
+        """How many different lives were decided."""
+        return sum(len(part.decisions) for part in self._parts)
+
+    @property
+    def searches(self) -> int:
+        """How many times a life was held to a network."""
+        return self._parts[0].judge.searches
+
+    @property
+    def states(self) -> int:
+        """How many states of networks were met."""
+        return self._parts[0].judge.states
+
+    def contradicted(self) -> Ints:
+        """The messages that are no run of the model, ascending."""
+        return self._parts[-1].contradicted()
+
+    def stops(self) -> tuple[Ints, Ints]:
+        """The messages that are no run of the model, and the row where each stops to be one; -1 where it is the end."""
+        part = self._parts[-1]
+        messages = part.contradicted()
+        place = self._place[messages]
+        signs = np.array(
+            [0 if each.contradiction is None else each.contradiction.place for each in part.decisions], int
+        )
+        return messages, part.lives.rows(place, signs[part.lives.number[place]])
+
+    def undecided(self) -> Mapping[str, Ints]:
+        """The messages of which nothing was decided, ascending, by the reason."""
+        found: dict[str, list[Ints]] = {}
+        for number, part in enumerate(self._parts):
+            its = np.flatnonzero(self._part[part.lives.message] == number)
+            for why in {each.undecided for each in part.decisions if each.undecided is not None}:
+                has = np.array([each.undecided == why for each in part.decisions])
+                found.setdefault(why, []).append(part.lives.message[its[has[part.lives.number[its]]]])
+        messages = {why: np.unique(np.concatenate(each)) for why, each in sorted(found.items())}
+        return {why: its for why, its in messages.items() if len(its)}
+
+    def of(self, message: int) -> tuple[Decision, Lived]:
+        """What was decided of ``message``, and its life."""
+        part, place = self._parts[self._part[message]], int(self._place[message])
+        return part.decisions[int(part.lives.number[place])], part.lives.lived(place)
+
+    def numbers(self) -> Ints:
+        """For each message a number of its life, the same for equal ones; -1 where nothing is told of it."""
+        width = np.int64(max((len(part.decisions) for part in self._parts), default=0) + 1)
+        found = np.full(len(self._part), ABSENT, np.int64)
+        for number, part in enumerate(self._parts):
+            its = np.flatnonzero(self._part == number)
+            found[its] = number * width + part.lives.number[self._place[its]]
+        return found
+
+    def forms(self, message: int) -> Iterator[Lived]:
+        """The lives of ``message`` that were decided: in the order of its lines, then as loose as they are."""
+        for part in self._parts:
+            place = int(np.searchsorted(part.lives.message, message))
+            if place < len(part.lives.message) and part.lives.message[place] == message:
+                yield part.lives.lived(place)
+
+    def judge(self) -> Judge:
+        """A judge of the same history that has met no states yet."""
+        return self._parts[0].judge.anew()
+
+    def alike(self, messages: Ints) -> Iterator[Ints]:
+        """Those of ``messages`` that have the same life, ascending; for each different life once."""
+        numbers = self.numbers()[messages]
+        order = np.argsort(numbers, kind="stable")
+        bounds = np.flatnonzero(np.diff(numbers[order], prepend=ABSENT - 1))
+        yield from np.split(messages[order], bounds[1:]) if len(messages) else ()
+
+    def needed(self, lived: Lived, circumstances: Collection[str]) -> Needed:
+        """Of these signs those without which ``lived``, a run of the model, would be none."""
+        return self._parts[0].judge.needed(lived, circumstances)
+
+    def rows(self, messages: Ints, place: int) -> Ints:
+        """The row that tells the sign at ``place`` of each of ``messages``, which have the same life."""
+        lives = self._parts[int(self._part[messages[0]])].lives
+        return lives.rows(self._place[messages], np.full(len(messages), place))
+
+    def settled(self, message: int, circumstances: Collection[Sign]) -> bool:
+        """Whether ``message`` stays a run of the model, at rest, whatever of these signs follows in any number."""
+        return self._parts[0].judge.settled(self.of(message)[1], circumstances)
+
+
+def conformance(
+    telling: Telling, events: Events, specification: Specification, configuration: Configuration
+) -> Conformance:
+    """Hold every message of ``events`` that is told of to the model.
+
+    A life that is no run of the model in the order of its lines is looked at in all orders that it allows, and then
+    with all that happened after its last line too, since a message may be lost when nobody has to do with it.
+    """
+    judge = Judge(specification, configuration, untold(events))
+    return held(telling, judge, events.count_of("message"))
+
+
+def held(telling: Telling, judge: Judge, count: int) -> Conformance:
+    """Hold all that is told, the ``count`` messages of a history or pairs of them, to the model."""
+    parts = [_Part(telling.in_order(), judge)]
+    for to_the_end in (False, True):
+        again = parts[-1].contradicted()
+        if len(again):
+            parts.append(_Part(telling.lives(again, to_the_end=to_the_end), judge))
+    part, place = (np.full(count, ABSENT, np.int64) for _ in range(2))
+    for number, each in enumerate(parts):
+        part[each.lives.message], place[each.lives.message] = number, np.arange(len(each.lives.message))
+    return Conformance(telling, tuple(parts), part, place)
+
+
+def untold(events: Events) -> frozenset[str]:
+    """What this history never tells."""
+    return frozenset(event.value for event in _JOURNAL if not len(events.places(event)))
+
+
+_CONSUMED_PLAINLY: Final = MappingProxyType(
+    {
+        Event.ACKNOWLEDGE.value: of_consumer(Event.COMMIT),
+        Event.ACKNOWLEDGED.value: of_consumer(Event.COMMITTED),
+        Event.ACK_IN_DOUBT.value: of_consumer(Event.COMMIT_IN_DOUBT),
+        Event.RECOVER.value: of_consumer(Event.ROLLBACK),
+    }
+)
+_SENT_PLAINLY: Final = MappingProxyType(
+    {
+        Event.CONFIRMED.value: Event.COMMITTED.value,
+        Event.IN_DOUBT.value: Event.COMMIT_IN_DOUBT.value,
+        Event.REJECTED.value: Event.ROLLED_BACK.value,
+    }
+)
+"""The tables have transactions on both sides or on neither: a side without one has transactions of one message."""
+
+
+_ANSWERS_TO_COMMIT: Final = (Event.COMMITTED.value, Event.COMMIT_IN_DOUBT.value)
+_ANSWERS: Final = (
+    (Event.ACKNOWLEDGED.value, Event.ACK_IN_DOUBT.value),
+    _ANSWERS_TO_COMMIT,
+    (of_consumer(Event.COMMITTED), of_consumer(Event.COMMIT_IN_DOUBT)),
+)
+"""Answers that nobody may have written down: then the outcome is unknown, which contradicts nothing."""
+
+
+class Judge:
+    """Decides lives, with one observer for each kind."""
+
+    def __init__(self, specification: Specification, configuration: Configuration, untold: frozenset[str]) -> None:
+        self._specification = specification
+        self._configuration = configuration
+        self._untold = untold
+        environment = specification.environment(configuration)
+        self._by_library = acknowledges_by_library(specification, configuration)
+        self._transacted = specification.conditions["transacted"].holds(environment)
+        self._forgotten = 0
+        self.searches = 0
+        """How many times a life was held to a network."""
+        self._networks: dict[tuple[Configuration, int], States] = {}
+        self._observers: dict[tuple[Configuration, int, tuple[frozenset[str], ...]], Observer] = {}
+
+    @property
+    def states(self) -> int:
+        """How many states of networks were met."""
+        return self._forgotten + sum(len(states) for states in self._networks.values())
+
+    def forget(self) -> None:
+        """Keep no network, to have memory for others."""
+        self._forgotten = self.states
+        self._networks.clear()
+        self._observers.clear()
+
+    def turn(self, lived: Lived) -> tuple[int, ...]:
+        """Lives are decided in this order."""
+        return (lived.message,)
+
+    def decide(self, lived: Lived) -> Decision:
+        """Whether ``lived`` is a run of the model."""
+        why = self.why_not(lived)
+        if why is not None:
+            return Decision(None, why)
+        try:
+            return Decision(self.contradiction(*self.hearing(lived)))
+        except TooManyStatesError:
+            return Decision(None, "a message may be in too many states")
+
+    def contradiction(self, life: Life, observer: Observer) -> Contradiction | None:
+        """Why no run of the model looks like ``life``; ``None`` if one does."""
+        self.searches += 1
+        return contradiction(life, observer)
+
+    @staticmethod
+    def why_not(lived: Lived) -> str | None:
+        """Why the model decides nothing of ``lived``, a clause; ``None`` if it does."""
+        if len(lived.consumers) > _MOST_CONSUMERS:
+            return f"more than {_MOST_CONSUMERS} consumers had to do with one message"
+        if sum(heard.sign.name == Event.RESEND for heard in lived.life.heard) > 1:
+            return "a message was sent more than twice, and the model has two copies"
+        return None
+
+    def hearing(self, lived: Lived) -> tuple[Life, Observer]:
+        """What is heard of ``lived``, and who hears it."""
+        return self.life(lived), self._observer(lived)
+
+    def anew(self) -> Judge:
+        """The same with no states."""
+        return Judge(self._specification, self._configuration, self._untold)
+
+    def needed(self, lived: Lived, circumstances: Collection[str]) -> Needed:
+        """A smallest part of the ``circumstances`` in ``lived`` that keeps it a run of the model.
+
+        Empty as well if finding it out takes too many states.
+        """
+        try:
+            return tuple(self._needed(*self.hearing(lived), circumstances))
+        except TooManyStatesError:
+            return ()
+
+    def _needed(self, life: Life, observer: Observer, circumstances: Collection[str]) -> Iterator[tuple[int, str]]:
+        for place in reversed(range(len(life.heard))):
+            name = life.heard[place].sign.name
+            if name in circumstances:
+                without = life.without(place)
+                if self.contradiction(without, observer) is None:
+                    life = without
+                else:
+                    yield place, name
+
+    def settled(self, lived: Lived, circumstances: Collection[Sign]) -> bool:
+        """Whether ``lived``, without what happened around it, is a run of the model whatever of these signs follows.
+
+        That is asked of its own consumer alone, and with others of whom nobody knows whether they had the message.
+        """
+        own = tuple(heard for heard in lived.life.heard if heard.sign.name not in CIRCUMSTANCES)
+        followed = dataclasses.replace(lived.life, heard=(*own, *(Heard(sign, 0) for sign in circumstances)))
+        consumers = tuple(each for each in lived.consumers if each != OTHERS)
+        try:
+            return all(
+                self._settled(dataclasses.replace(lived, life=followed, consumers=its), len(own))
+                for its in (consumers, (*consumers, OTHERS))
+            )
+        except TooManyStatesError:
+            return False
+
+    def _settled(self, lived: Lived, own: int) -> bool:
+        """Whether one of the states in which the message may be is left at rest by every sign, again and again.
+
+        What is believed after a sign is what is believed after it of each state: so one state is enough.
+        """
+        observer, heard = self._observer(lived), self.life(lived).heard
+        belief = observer.first()
+        for each in heard[:own]:
+            belief = observer.hear(belief, each.sign)
+        signs = [each.sign for each in heard[own:]]
+        rested = sorted(observer.hear(belief, Sign(AT_REST)))
+        return any(_stays(observer, state, signs) for state in rested[:_MOST_TRIED])
+
+    def life(self, lived: Lived) -> Life:
+        """The life of a message as a network hears it that has transactions on both sides, or on neither."""
+        names = {old: new for plain in self._plainly(lived) for old, new in plain.items()}
+        if not names:
+            return lived.life
+        return lived.life.renamed(names)
+
+    def _plainly(self, lived: Lived) -> Iterator[Mapping[str, str]]:
+        """What is to be read as a transaction of one message."""
+        told = lived.told
+        if not self._in_transactions(told):
+            return
+        if Told.SENT in told and Told.SENT_IN_TRANSACTION not in told:
+            yield _SENT_PLAINLY
+        if Told.HANDED_OVER in told and Told.CONSUMED_IN_TRANSACTION not in told:
+            yield _CONSUMED_PLAINLY
+
+    def _in_transactions(self, told: Told) -> bool:
+        return self._transacted or bool(told & (Told.SENT_IN_TRANSACTION | Told.CONSUMED_IN_TRANSACTION))
+
+    def _observer(self, lived: Lived) -> Observer:
+        names = frozenset(heard.sign.name for heard in self.life(lived).heard)
+        configuration = self._of_message(lived, names)
+        return self._observer_of(configuration, lived, self._unheard(lived, names, configuration))
+
+    def _observer_of(self, configuration: Configuration, lived: Lived, *unheard: frozenset[str]) -> Observer:
+        """The observer with these signs ``unheard``: of one message, or of none, the first and the second."""
+        consumers = max(1, len(lived.consumers))
+        if consumers == 1 and Told.SHARED in lived.told and configuration.destination in _ENDS_WITH_THE_LAST:
+            consumers = 2
+        key = configuration, consumers, unheard
+        if key not in self._observers:
+            network = self._networks.get(key[:2])
+            if network is None:
+                messages = max(1, len(unheard) - 1)
+                network = self._networks[key[:2]] = States(self._specification, configuration, consumers, messages)
+            self._observers[key] = Observer(network, self._specification, *unheard)
+        return self._observers[key]
+
+    def _of_message(self, lived: Lived, names: frozenset[str]) -> Configuration:
+        """The configuration with the settings that are the message's own."""
+        own: dict[str, object] = {}
+        if Event.RESEND in names:
+            own["resend_in_doubt"] = True  # whoever sends again, the application or its library, the copy is there
+        if Event.EXPIRED in names:
+            own["time_to_live"] = True
+        if self._in_transactions(lived.told):
+            own["ack_mode"] = AckMode.SESSION_TRANSACTED
+        if lived.mode != ABSENT:
+            own["delivery_mode"] = DeliveryMode(VOCABULARY["delivery_mode"][lived.mode])
+        return dataclasses.replace(self._configuration, **own)  # type: ignore[arg-type]
+
+    def _unheard(self, lived: Lived, names: frozenset[str], configuration: Configuration) -> frozenset[str]:
+        """What may have happened to a message although no sign of its life, which has these ``names``, tells so."""
+        plain = {old: new for each in self._plainly(lived) for old, new in each.items()}
+        found = {*self._untold}
+        found |= {sign for answers in _ANSWERS if not names.intersection(answers) for sign in answers}
+        if Event.CONFIRMED.value in plain:  # its outcome is one of a send, which has to be there, and nobody commits
+            found = found - set(_ANSWERS_TO_COMMIT) | {Event.COMMIT.value}
+        if self._by_library:
+            found |= {plain.get(sign, sign) for sign in (Event.ACKNOWLEDGE.value, *_ANSWERS[0])}
+        if self._in_transactions(lived.told):
+            found.add(Event.ACKNOWLEDGE.value)  # what a transaction consumes is acknowledged with it
+        if Event.RESEND not in names:
+            found.add(Event.RESEND.value)
+            if configuration.resend_in_doubt and Event.IN_DOUBT not in names:
+                found.add(Event.IN_DOUBT.value)
+        if lived.told & (Told.NOT_PROCESSED | Told.ACKNOWLEDGED_FIRST):
+            found.add(Event.PROCESSED.value)
+        return frozenset(found)
+
+
+def _stays(observer: Observer, state: int, signs: Collection[Sign]) -> bool:
+    """Whether every sign leads from ``state`` to a state at rest, and from that one too."""
+    found, front = {state}, [state]
+    while front:
+        state = front.pop()
+        for sign in signs:
+            rested = observer.hear(observer.hear(frozenset({state}), sign), Sign(AT_REST))
+            if not rested or len(found) > _MOST_FOLLOWED:
+                return False
+            if not rested & found:
+                front.append(min(rested))
+                found.add(min(rested))
+    return True

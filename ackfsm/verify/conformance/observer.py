@@ -1,0 +1,278 @@
+"""The observer of one message: its network, with all hidden that no line tells, made deterministic step by step.
+
+A *belief* is the set of the states in which the message may be after what was heard of it.  The observer begins with
+the first state; each sign leads to the belief of those states that an event of the sign leads to, and of all that
+hidden events lead to from there.  An empty belief says that no run of the model looks like what was heard.
+
+Beliefs and the successors of states are found when they are first asked for, and kept: a history shows few different
+lives, and each of them meets few states of a network that may have millions.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Collection, Iterable, Mapping
+from typing import Final, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from ackfsm.explore import pack
+from ackfsm.network import Bounds, Network, NetworkEvent, compose
+from ackfsm.tables import Lane, Specification
+from ackfsm.terms import Configuration, Fault
+from ackfsm.verify.context.signs import (
+    AT_REST,
+    BOTH,
+    BROKEN,
+    CONSUMER_BROKEN,
+    FAULTS,
+    SESSION_ENDS,
+    Certainty,
+    Sign,
+    events_of_signs,
+)
+
+__all__ = ["Belief", "Observer", "States", "TooManyStatesError"]
+
+Belief: TypeAlias = frozenset[int]
+
+_ACTIONS: Final = frozenset({"recover", "rollback", "consumer_close"})
+"""What an application may do and a line of the history tells; an optional event without a line never happens."""
+
+_BETWEEN_MESSAGES: Final = frozenset({"postpone"})
+"""What no line tells and an application does with the second of two messages: it sends it in a later transaction."""
+
+_CALLS_OF_APPLICATIONS: Final = frozenset(
+    {"send", "send_in_transaction", "commit_called", "acknowledge", "consumer_commit_called"}
+)
+"""What waits for an application's decision, so that a message to which it can still happen may be at rest."""
+
+_REPORTS: Final = frozenset(
+    {"ack_in_doubt", "commit_failed", "consumer_commit_failed", "rollback_returned", "transaction_lost"}
+)
+"""What only tells an application that something is over or has failed: a process may end without writing it down."""
+
+_LANE_OF_CRASH: Final = {Fault.PRODUCER_CRASH.value: Lane.PRODUCER, Fault.CONSUMER_CRASH.value: Lane.CONSUMER}
+
+_AFTER_A_BREAK: Final = frozenset({"consumer_rollback", "consumer_recover"})
+"""What a client does with its transaction or session when it closes a connection that it found broken."""
+
+_DONE: Final = frozenset({"processed"})
+
+_CALL_FOR_BOTH: Final = "acknowledge"
+_ANSWERED_FOR_EACH: Final = frozenset({_CALL_FOR_BOTH, "acknowledged"})
+"""What one line tells of all messages that it covers, and is an event of each of them."""
+
+_MOST_STATES: Final = 30_000
+_MOST_BELIEVED: Final = 2_000_000
+"""States of one network that are kept with their successors, and in all beliefs: about 200 megabytes each."""
+
+
+class TooManyStatesError(Exception):
+    """A message may be in more states than this search keeps."""
+
+
+class States:
+    """The states of the network of one message, or two, that were met, with their successors; observers share them."""
+
+    def __init__(
+        self, specification: Specification, configuration: Configuration, consumers: int, messages: int = 1
+    ) -> None:
+        """The network of so many messages and consumers, in which any fault may happen any number of times."""
+        bounds = Bounds(
+            messages=messages,
+            faults=frozenset(Fault),
+            max_faults=None,
+            consumers=consumers,
+            actions=_ACTIONS | (_BETWEEN_MESSAGES if messages > 1 else frozenset()),
+            exact_limits=True,
+        )
+        self.network: Network = compose(specification, configuration, bounds, observers=())
+        self.lanes: Mapping[str, Lane] = {name: event.lane for name, event in specification.events.items()}
+        packed = pack(self.network)
+        self._table: npt.NDArray[np.int32] = np.asarray(packed.table, np.int32)
+        self._participants = [
+            (np.asarray(packed.instance[begin:end]), np.asarray(packed.offset[begin:end])[None, :])
+            for begin, end in zip(packed.first, packed.first[1:], strict=False)
+        ]
+        self._vectors = [np.asarray(packed.initial, np.int32).tobytes()]
+        self._numbers = {self._vectors[0]: 0}
+        self._expanded: dict[frozenset[int], set[int]] = {}
+        self.after: dict[int, dict[int, int]] = {}
+        """For each state that was expanded the next state by event, both as numbers, of the events asked for so far."""
+        self.believed = 0
+        """How many states are kept in the beliefs of all observers."""
+
+    def __len__(self) -> int:
+        return len(self._vectors)
+
+    def expand(self, states: Iterable[int], events: frozenset[int]) -> None:
+        """Find what ``events`` lead to from ``states``; what others lead to is not looked at, and mostly never met.
+
+        Raises :class:`TooManyStatesError` when there are too many states by now.
+        """
+        expanded = self._expanded.setdefault(events, set())
+        new = [state for state in states if state not in expanded]
+        if not new:
+            return
+        if len(self._vectors) > _MOST_STATES:
+            raise TooManyStatesError
+        vectors = np.frombuffer(b"".join(self._vectors[state] for state in new), np.int32).reshape(len(new), -1)
+        expanded.update(new)
+        for state in new:
+            self.after.setdefault(state, {})
+        for event in events:
+            instances, offsets = self._participants[event]
+            targets = self._table[offsets + vectors[:, instances]]
+            enabled = np.flatnonzero((targets >= 0).all(axis=1))
+            if len(enabled):
+                moved = vectors[enabled]
+                moved[:, instances] = targets[enabled]
+                for row, vector in zip(enabled.tolist(), moved, strict=True):
+                    self.after[new[row]][event] = self._number(vector.tobytes())
+
+    def _number(self, vector: bytes) -> int:
+        number = self._numbers.setdefault(vector, len(self._vectors))
+        if number == len(self._vectors):
+            self._vectors.append(vector)
+        return number
+
+
+class Observer:
+    """Hears the signs of one message or two, but those that are unheard: what they tell of may have happened unseen."""
+
+    def __init__(self, states: States, specification: Specification, *unheard: Collection[str]) -> None:
+        """``unheard`` are signs of the one message; or of what is of no message, and then of the first and second."""
+        self._states = states
+        self._unheard = tuple(map(frozenset, unheard)) or (frozenset[str](),)
+        signs = events_of_signs(specification)
+        heard = [
+            frozenset[str]().union(*(events for sign, events in signs.items() if sign not in its))
+            for its in self._unheard
+        ]
+        events = states.network.events
+        self._of_sign = {
+            sign: tuple(number for number, event in enumerate(events) if event.name in names)
+            for sign, names in signs.items()
+        }
+        self._hidden = frozenset(
+            number
+            for number, event in enumerate(events)
+            if event.name in _BETWEEN_MESSAGES
+            or (event.name not in heard[self._whose(event)] and not event.may_never_happen)
+        )
+        calls = _CALLS_OF_APPLICATIONS if len(heard) == 1 else _CALLS_OF_APPLICATIONS | {"resend"}
+        self._due = frozenset(
+            number
+            for number, event in enumerate(events)
+            if not event.may_never_happen
+            and event.name not in calls & heard[self._whose(event)] | _REPORTS  # what is not heard the library does
+        )
+        self._steps: dict[tuple[Belief, Sign], Belief] = {}
+        self._closures: dict[Belief, Belief] = {}
+
+    def _whose(self, event: NetworkEvent) -> int:
+        """Of which message of a pair ``event`` is: 1 or 2, and 0 where it is of no message, or there is one."""
+        return event.index[0] if event.index and len(self._unheard) > 1 else 0
+
+    def _is_of(self, event: NetworkEvent, of: int) -> bool:
+        return of in {0, BOTH} or self._whose(event) in {0, of}
+
+    def first(self) -> Belief:
+        """What is believed before anything was heard."""
+        return self._closure(frozenset({0}))
+
+    def hear(self, belief: Belief, sign: Sign) -> Belief:
+        """What is believed after ``sign``; empty if it is impossible."""
+        key = belief, sign
+        if key not in self._steps:
+            self._steps[key] = self._heard(belief, sign)
+        return self._steps[key]
+
+    def possible(self, belief: Belief) -> tuple[str, ...]:
+        """What might have been heard instead, as labels of events, without faults and what applications choose."""
+        events = self._states.network.events
+        self._states.expand(belief, frozenset(range(len(events))))
+        numbers = {event for state in belief for event in self._states.after[state]} - self._hidden
+        return tuple(sorted(events[number].label for number in numbers if not events[number].may_never_happen))
+
+    def _heard(self, belief: Belief, sign: Sign) -> Belief:
+        if sign.of == BOTH and sign.name in _ANSWERED_FOR_EACH:
+            return self._in_either_order(belief, sign)
+        if sign.name in self._unheard[0 if sign.of == BOTH else sign.of]:
+            return belief
+        if sign.name == AT_REST:
+            return self._at_rest(belief)
+        before = self._with_last_words(belief, sign) if sign.name in _LANE_OF_CRASH else belief
+        if sign.name in SESSION_ENDS:  # what the application was doing it has given up
+            before = self._closure(before | self._fired(before, self._named(_DONE, sign.consumer)))
+        events = self._events(sign)
+        after = self._fired(before, events)
+        if sign.certainty is Certainty.PERHAPS:
+            after |= belief
+        elif sign.certainty is Certainty.IF_POSSIBLE or sign.name in FAULTS or sign.name in {BROKEN, CONSUMER_BROKEN}:
+            after |= {state for state in before if not events & self._states.after[state].keys()}
+        if sign.name == CONSUMER_BROKEN:
+            broken = self._closure(frozenset(after))
+            after = self._fired(broken, self._named(_AFTER_A_BREAK, sign.consumer)) | broken
+        return self._closure(frozenset(after))
+
+    def _in_either_order(self, belief: Belief, sign: Sign) -> Belief:
+        """One call, or its answer, is an event of each of two messages, unless that of one covers the other."""
+        covers = sign.name == _CALL_FOR_BOTH and sign.certainty is Certainty.CERTAIN
+        found: set[int] = set()
+        for one in (1, BOTH - 1):
+            other = dataclasses.replace(sign, of=BOTH - one)
+            if covers:
+                other = dataclasses.replace(other, certainty=Certainty.IF_POSSIBLE)
+            found |= self.hear(self.hear(belief, dataclasses.replace(sign, of=one)), other)
+        return frozenset(found)
+
+    def _at_rest(self, belief: Belief) -> Belief:
+        self._states.expand(belief, self._due)
+        return frozenset(state for state in belief if not self._due & self._states.after[state].keys())
+
+    def _with_last_words(self, belief: Belief, sign: Sign) -> Belief:
+        """A process may die between what it did last and the line that would tell of it."""
+        lane, events = _LANE_OF_CRASH[sign.name], self._states.network.events
+        last = frozenset(
+            number
+            for number, event in enumerate(events)
+            if self._states.lanes[event.name] is lane and not event.may_never_happen and _concerns(event, sign.consumer)
+        )
+        return self._closure(belief | self._fired(belief, last))
+
+    def _events(self, sign: Sign) -> frozenset[int]:
+        events = self._states.network.events
+        return frozenset(
+            number
+            for number in self._of_sign[sign.name]
+            if _concerns(events[number], sign.consumer) and self._is_of(events[number], sign.of)
+        )
+
+    def _named(self, names: Collection[str], consumer: int) -> frozenset[int]:
+        events = enumerate(self._states.network.events)
+        return frozenset(number for number, event in events if event.name in names and _concerns(event, consumer))
+
+    def _fired(self, belief: Collection[int], events: frozenset[int]) -> set[int]:
+        self._states.expand(belief, events)
+        after = self._states.after
+        return {after[state][event] for state in belief for event in events & after[state].keys()}
+
+    def _closure(self, belief: Belief) -> Belief:
+        """``belief`` and all that hidden events lead to."""
+        if belief not in self._closures:
+            found, front = set(belief), set(belief)
+            while front:
+                front = self._fired(front, self._hidden) - found
+                found |= front
+            self._states.believed += len(belief) + len(found)
+            if self._states.believed > _MOST_BELIEVED:
+                raise TooManyStatesError
+            self._closures[belief] = frozenset(found)
+        return self._closures[belief]
+
+
+def _concerns(event: NetworkEvent, consumer: int) -> bool:
+    return not event.consumer or not consumer or event.consumer == consumer

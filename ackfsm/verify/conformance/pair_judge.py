@@ -1,0 +1,126 @@
+"""Decides the lives of pairs of messages, with observers of the network of two."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+from typing import Final
+
+from ackfsm.tables import Specification
+from ackfsm.terms import Configuration
+from ackfsm.verify.conformance.life import Heard, Life
+from ackfsm.verify.conformance.lives import OTHERS, Lived
+from ackfsm.verify.conformance.messages import Decision, Judge
+from ackfsm.verify.conformance.observer import Observer, TooManyStatesError
+from ackfsm.verify.context.signs import Certainty, of_consumer
+from ackfsm.verify.events.format import Event
+
+__all__ = ["PairJudge"]
+
+_MOST_CONSUMERS: Final = 3
+"""More of them in the life of a pair make a network that no search ends in."""
+
+_MOST_STATES: Final = 250_000
+"""States that the search for all pairs of a history may meet: some seconds.  What was searched for one pair is not kept
+when memory is full."""
+
+_MOST_OF_THE_URGENT: Final = 150_000
+
+_TOO_MANY: Final = "two messages may be in too many states"
+
+_JOURNAL: Final = frozenset({Event.JOURNAL_WRITTEN.value, Event.JOURNAL_SYNCED.value})
+
+_COMMITS: Final = tuple(
+    (name(Event.COMMIT), frozenset({name(Event.COMMITTED), name(Event.COMMIT_IN_DOUBT)})) for name in (str, of_consumer)
+)
+"""A call of commit, as the producer's and as the consumer's, and the answers to it."""
+
+
+class PairJudge(Judge):
+    """Decides lives of pairs: each sign says of which of the two it is, or of both."""
+
+    def __init__(
+        self, specification: Specification, configuration: Configuration, untold: frozenset[str], urgent: int
+    ) -> None:
+        """The first pairs, as many as are ``urgent``, leave something of what is affordable for the others."""
+        super().__init__(specification, configuration, untold)
+        self._urgent = urgent
+
+    def turn(self, lived: Lived) -> tuple[int, ...]:
+        """Urgent ones first, then short ones, of which the most are affordable."""
+        return (lived.message,) if lived.message < self._urgent else (self._urgent, len(lived.life.heard))
+
+    def decide(self, lived: Lived) -> Decision:
+        """Whether ``lived`` is a run of the model of two messages."""
+        if len(lived.consumers) > _MOST_CONSUMERS:
+            return Decision(None, f"more than {_MOST_CONSUMERS} consumers had to do with two messages")
+        if any(_times(lived.life, Event.RESEND, of) > 1 for of in (1, 2)):
+            return Decision(None, "a message was sent more than twice, and the model has two copies")
+        if self.states > (_MOST_OF_THE_URGENT if lived.message < self._urgent else _MOST_STATES):
+            return Decision(None, _TOO_MANY)
+        try:
+            return self._decide(lived)
+        except TooManyStatesError:
+            return self._decide_alone(lived)
+
+    def _decide_alone(self, lived: Lived) -> Decision:
+        """The same with all memory for this pair."""
+        self.forget()
+        try:
+            return self._decide(lived)
+        except TooManyStatesError:
+            self.forget()
+            return Decision(None, _TOO_MANY)
+
+    def _decide(self, lived: Lived) -> Decision:
+        stop = self.contradiction(self.life(lived), self._observer(lived))
+        if stop is not None and OTHERS in lived.consumers:
+            two = _with_two_others(lived)
+            if self.contradiction(self.life(two), self._observer(two)) is None:
+                return Decision(None)
+        return Decision(stop)
+
+    def _observer(self, lived: Lived) -> Observer:
+        life = self.life(lived)
+        names = [frozenset(each.sign.name for each in life.heard if each.sign.of & of) for of in (1, 2)]
+        configuration = self._of_message(lived, names[0] | names[1])
+        unheard = [_JOURNAL | self._unheard(lived, its, configuration) for its in names]
+        if any(Event.RESEND in its for its in names):  # who writes one down writes all of them
+            unheard = [each - {Event.RESEND.value} for each in unheard]
+        unheard = [each | _late(its) for each, its in zip(unheard, names, strict=True)]
+        common = _JOURNAL | {sign for its in names for sign in _unanswered(its)}
+        if Event.COMMIT in unheard[0] | unheard[1]:
+            common |= {Event.COMMIT.value}
+        return self._observer_of(configuration, lived, common, *unheard)
+
+
+def _late(names: frozenset[str]) -> frozenset[str]:
+    """The answer that may have come when the call had failed already, while its session went on."""
+    failed, answered = Event.ACK_IN_DOUBT.value, Event.ACKNOWLEDGED.value
+    return frozenset({answered}) if failed in names and answered not in names else frozenset()
+
+
+def _times(life: Life, event: Event, of: int) -> int:
+    return sum(each.sign.name == event and bool(each.sign.of & of) for each in life.heard)
+
+
+def _unanswered(names: frozenset[str]) -> Iterator[str]:
+    """The answers to commits of which one was not written down."""
+    for call, answers in _COMMITS:
+        if call in names and not names & answers:
+            yield from answers
+
+
+def _with_two_others(lived: Lived) -> Lived:
+    """The same with two consumers for those that no message was handed to: each may have been at another one."""
+    number = len(lived.consumers)
+    heard, places = list[Heard](), list[int]()
+    for place, each in enumerate(lived.life.heard):
+        places.append(len(heard))
+        certain = places[place - each.reach]
+        heard.append(dataclasses.replace(each, reach=len(heard) - certain))
+        if each.sign.consumer == number:
+            other = dataclasses.replace(each.sign, consumer=number + 1, certainty=Certainty.PERHAPS)
+            heard.append(Heard(other, each.lane, len(heard) - certain))
+    life = Life(tuple(heard), lived.life.at_rest)
+    return dataclasses.replace(lived, life=life, consumers=(*lived.consumers, OTHERS))

@@ -1,0 +1,274 @@
+"""Which pairs of messages of a history are held to the network of two messages.
+
+A pair is of two messages that one producer sent to one queue, one after the other, and that have something to do with
+each other: both were first delivered in one session, both belong to one transaction, or one overtook the other.  What
+the network of two messages is not exact for makes no pair (docs/decisions/pairs.md).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Sequence
+from enum import IntFlag
+from typing import Final
+
+import numpy as np
+
+from ackfsm.terms import Configuration, SendMode
+from ackfsm.verify.conformance.lives import Told
+from ackfsm.verify.conformance.messages import Conformance
+from ackfsm.verify.events.arrays import Ints, Mask
+from ackfsm.verify.events.columns import ABSENT, Events
+from ackfsm.verify.events.format import Event
+from ackfsm.verify.events.joins import NONE, number_pairs
+
+__all__ = ["Pairs", "Why", "pairs_of"]
+
+_MOST_PLAIN: Final = 200_000
+"""Neighbours that are held, of those that nothing else makes a pair: so many fit into memory beside the messages."""
+
+_OF_EACH_KIND: Final = 1_000
+"""Of neighbours with the same two lives so many are taken before others."""
+
+
+class Why(IntFlag):
+    """What makes two messages a pair."""
+
+    NEIGHBOURS = 1
+    """One was sent after the other, and both were first delivered in one session."""
+    REPEATED = 2
+    """The same, of those messages that were delivered more than once."""
+    OVERTAKEN = 4
+    """The second was delivered before the first."""
+    TRANSACTION = 8
+    """They are members of one transaction, one after the other."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True, eq=False)
+class Pairs:
+    """Pairs of messages, each once; the ``first`` was sent before the ``second``.
+
+    Those that may tell of an anomaly come first, mere neighbours last.
+
+    Attributes:
+        first, second: the messages, by code.
+        why: the bits of :class:`Why`.
+        member, transaction: the places of pairs that are members of one transaction, and that transaction.
+        urgent: how many may tell of an anomaly; they come first.
+        beside: how many neighbours there are that were not taken.
+    """
+
+    first: Ints
+    second: Ints
+    why: Ints
+    member: Ints
+    transaction: Ints
+    urgent: int
+    beside: int
+
+    def __len__(self) -> int:
+        return len(self.first)
+
+    def having(self, why: Why) -> Ints:
+        """The places of those that ``why`` made pairs."""
+        found: Ints = np.flatnonzero(self.why & int(why))
+        return found
+
+
+def pairs_of(  # noqa: PLR0913, PLR0917 - of what, and what is looked for
+    events: Events, conformance: Conformance, configuration: Configuration, overtaken: Ints, torn: Ints, doubted: Ints
+) -> Pairs:
+    """The pairs of ``events``, whose messages are runs of the model by themselves, without those that are ``doubted``.
+
+    ``overtaken`` are the messages that came after a later-sent one, ``torn`` the transactions with an effect in part.
+    """
+    return _Pairing(events, conformance, configuration, overtaken, doubted).pairs(torn)
+
+
+@dataclasses.dataclass(frozen=True, slots=True, eq=False)
+class _Candidates:
+    """Pairs that ``why`` makes, each with its transaction if it is one of members."""
+
+    why: Why
+    first: Ints
+    second: Ints
+    transaction: Ints
+
+
+class _Pairing:
+    def __init__(
+        self, events: Events, conformance: Conformance, configuration: Configuration, overtaken: Ints, doubted: Ints
+    ) -> None:
+        count = events.count_of("message")
+        self._events = events
+        self._conformance = conformance
+        self._overtaken = overtaken
+        self._blocking = configuration.send_mode is SendMode.BLOCKING
+        self._told = conformance.telling.told
+        sends, resends = events.places(Event.SEND), events.places(Event.RESEND)
+        self._deliveries = events.places(Event.DELIVERED)
+        self._sent = _first(events, sends, count)
+        self._delivered = _first(events, self._deliveries, count)
+        self._outcome = _first(events, events.places(Event.CONFIRMED, Event.REJECTED, Event.IN_DOUBT), count)
+        self._resent = np.bincount(events.message[resends], minlength=count) > 0
+        self._times = np.bincount(events.message[self._deliveries], minlength=count)
+        self._usable = np.bincount(events.message[sends], minlength=count) == 1
+        self._usable &= conformance.held
+        self._usable[np.union1d(conformance.contradicted(), doubted)] = False
+        for messages in conformance.undecided().values():
+            self._usable[messages] = False
+        acting = np.concatenate([sends, resends, self._deliveries])
+        mixed = np.isin(events.process[acting], _with_mixed_sessions(events, acting))
+        self._usable[events.message[acting[mixed]]] = False
+        sent = events.places(Event.SEND, Event.RESEND)
+        self._lane = np.zeros(count, np.int64)
+        self._lane[events.message[sent]] = number_pairs(
+            number_pairs(events.process[sent], events.queue[sent]), events.delivery_mode[sent]
+        )
+
+    def pairs(self, torn: Ints) -> Pairs:
+        """Those that the network of two messages may be held to, each once, the members of ``torn`` ones early."""
+        return self._chosen([self._ordered(each) for each in self._candidates()], torn)
+
+    def _ordered(self, found: _Candidates) -> _Candidates:
+        """Those of messages that are alike, the first sent first."""
+        swapped = self._sent[found.first] > self._sent[found.second]
+        first, second = np.where(swapped, found.second, found.first), np.where(swapped, found.first, found.second)
+        kept = self._usable[first] & self._usable[second] & (first != second)
+        kept[kept] = self._exact(first[kept], second[kept])
+        return _Candidates(found.why, first[kept], second[kept], found.transaction[kept])
+
+    def _candidates(self) -> Iterator[_Candidates]:
+        once = np.flatnonzero(self._usable & ~self._resent & (self._delivered != NONE))
+        again = once[self._times[once] > 1]
+        for why, pairs in (
+            (Why.NEIGHBOURS, self._neighbours(once)),
+            (Why.REPEATED, self._neighbours(again)),
+            (Why.OVERTAKEN, self._overtaking(once)),
+        ):
+            yield _Candidates(why, *pairs, np.full(len(pairs[0]), ABSENT, np.int64))
+        yield from self._members()
+
+    def _neighbours(self, messages: Ints) -> tuple[Ints, Ints]:
+        """Messages sent one after the other in one lane, of those first delivered in one session."""
+        lane = number_pairs(self._lane[messages], self._events.session[self._delivered[messages]])
+        return _adjacent(messages, lane, self._sent[messages])
+
+    def _overtaking(self, messages: Ints) -> tuple[Ints, Ints]:
+        """Each overtaken message with the latest sent that overtook it, and with the one just before if that did."""
+        messages = messages[self._events.redelivered[self._delivered[messages]] == 0]
+        delivered = self._delivered[messages]
+        lane = number_pairs(self._lane[messages], self._events.session[delivered])
+        order = np.lexsort((delivered, lane))
+        message, lane = messages[order], lane[order]
+        key = lane * len(self._events) + self._sent[message]
+        latest = np.maximum.accumulate(key)
+        holder = np.maximum.accumulate(np.where(key == latest, np.arange(len(key)), 0))
+        late = np.flatnonzero((key < latest) & np.isin(message, self._overtaken))
+        near = late[key[late - 1] > key[late]]
+        places = np.concatenate([late, near])
+        others = np.concatenate([holder[late], near - 1])
+        return message[places], message[others]
+
+    def _members(self) -> Iterator[_Candidates]:
+        """Members of one transaction and one lane: what it sent, in order, and what it received."""
+        events = self._events
+        for rows in (events.places(Event.SEND, Event.RESEND), self._deliveries):
+            inside = rows[events.transaction[rows] != ABSENT]
+            message, transaction = events.message[inside].astype(np.int64), events.transaction[inside].astype(np.int64)
+            place = np.arange(len(inside))
+            before, after = _adjacent(place, number_pairs(transaction, self._lane[message]), inside)
+            yield _Candidates(Why.TRANSACTION, message[before], message[after], transaction[before])
+
+    def _exact(self, first: Ints, second: Ints) -> Mask:
+        """Whether the network of two messages may be held to each pair."""
+        told = self._told
+        either = told[first] | told[second]
+        transacted = either & int(Told.SENT_IN_TRANSACTION | Told.CONSUMED_IN_TRANSACTION) != 0
+        same = _alike(told, first, second, Told.SENT, Told.SENT_IN_TRANSACTION)
+        same &= _alike(told, first, second, Told.HANDED_OVER, Told.CONSUMED_IN_TRANSACTION)
+        plainly_consumed = (either & int(Told.HANDED_OVER) != 0) & (either & int(Told.CONSUMED_IN_TRANSACTION) == 0)
+        plainly_sent = either & int(Told.SENT_IN_TRANSACTION) == 0
+        returned = (self._outcome[first] == NONE) | (self._outcome[first] < self._sent[second])
+        waits = plainly_sent & (transacted | self._blocking)
+        return np.asarray(
+            (self._lane[first] == self._lane[second]) & same & ~(transacted & plainly_consumed) & (returned | ~waits)
+        )
+
+    def _chosen(self, found: Sequence[_Candidates], torn: Ints) -> Pairs:
+        """Each pair once; of mere neighbours no more than are affordable, the rare ones first."""
+        first, second, transaction = (
+            np.concatenate([getattr(each, name) for each in found]) for name in ("first", "second", "transaction")
+        )
+        bits = np.repeat([int(each.why) for each in found], [len(each.first) for each in found])
+        width = np.int64(len(self._usable) + 1)
+        keys, number = np.unique(first * width + second, return_inverse=True)
+        why = np.zeros(len(keys), np.int64)
+        np.bitwise_or.at(why, number, bits)
+        first, second = np.divmod(keys, width)
+        plain = np.flatnonzero(why == int(Why.NEIGHBOURS))
+        if len(plain) > _MOST_PLAIN:
+            plain = plain[self._rare_first(first[plain], second[plain])[:_MOST_PLAIN]]
+        member = bits == int(Why.TRANSACTION)
+        early = np.zeros(len(keys), bool)
+        early[number[member][np.isin(transaction[member], torn)]] = True
+        early |= why & int(Why.OVERTAKEN) != 0
+        again = why & int(Why.REPEATED) != 0
+        order = np.concatenate([np.flatnonzero(why != int(Why.NEIGHBOURS)), np.sort(plain)])
+        order = order[np.lexsort((~again[order], ~early[order]))]
+        place = np.full(len(keys), NONE)
+        place[order] = np.arange(len(order))
+        return Pairs(
+            first=first[order],
+            second=second[order],
+            why=why[order],
+            member=place[number[member]],
+            transaction=transaction[member],
+            urgent=int((early | again).sum()),
+            beside=len(keys) - len(order),
+        )
+
+    def _rare_first(self, first: Ints, second: Ints) -> Ints:
+        """The places of pairs, with the first so many of each two lives before the others."""
+        number = self._conformance.numbers()
+        kind = number_pairs(number[first], number[second])
+        order = np.argsort(kind, kind="stable")
+        starts = np.flatnonzero(np.diff(kind[order], prepend=NONE))
+        rank = np.arange(len(kind)) - np.repeat(starts, np.diff(starts, append=len(kind)))
+        return np.concatenate([np.sort(order[rank < _OF_EACH_KIND]), np.sort(order[rank >= _OF_EACH_KIND])])
+
+
+def _first(events: Events, rows: Ints, count: int) -> Ints:
+    """The first of ``rows`` of each message, :data:`NONE` where there is none."""
+    first = np.full(count, NONE, np.int64)
+    first[events.message[rows[::-1]]] = rows[::-1]  # the last assignment wins
+    return first
+
+
+def _adjacent(messages: Ints, lane: Ints, moment: Ints) -> tuple[Ints, Ints]:
+    """Those of ``messages`` that follow each other in one lane, by their moments."""
+    order = np.lexsort((moment, lane))
+    same = lane[order][1:] == lane[order][:-1]
+    return messages[order][:-1][same].astype(np.int64), messages[order][1:][same].astype(np.int64)
+
+
+def _alike(told: Ints, first: Ints, second: Ints, fact: Told, how: Told) -> Mask:
+    """Whether two messages of which ``fact`` is told are told to be so in the same way."""
+    both = told[first] & told[second] & int(fact) != 0
+    return np.asarray(~both | ((told[first] ^ told[second]) & int(how) == 0))
+
+
+def _with_mixed_sessions(events: Events, rows: Ints) -> Ints:
+    """The processes that began to act in one session before they had done with another; one consumer is one session."""
+    session = number_pairs(events.process[rows], events.session[rows])
+    begin, end = np.full(len(rows), len(events)), np.full(len(rows), NONE)
+    process = np.full(len(rows), NONE)
+    np.minimum.at(begin, session, rows)
+    np.maximum.at(end, session, rows)
+    process[session] = events.process[rows]
+    order = np.lexsort((begin, process))
+    order = order[process[order] != NONE]
+    key = process[order] * np.int64(len(events) + 1)
+    overlaps = np.maximum.accumulate(key + end[order])[:-1] > (key + begin[order])[1:]
+    overlaps &= process[order][1:] == process[order][:-1]
+    return np.unique(process[order][1:][overlaps])

@@ -1,0 +1,483 @@
+"""The smallest explanation of a message by faults that nobody recorded, and those of all messages joined.
+
+A life that is no run of the model may be one if a fault happened that no line tells.  Such a fault is heard as a
+recorded one would be, at some moment between two signs, and costs 1; the states that so many of them lead to are found
+level by level, so that the first level at which the life is a run has the fewest (a 0-1 breadth-first search).  Where
+no level has anything new, no faults explain the life, however many.
+
+A *gap* is a moment between signs: the set of those that came before it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from types import MappingProxyType
+from typing import Final, TypeAlias
+
+import numpy as np
+
+from ackfsm.terms import Fault
+from ackfsm.verify.conformance.life import Heard, Life, predecessors
+from ackfsm.verify.conformance.lives import NOBODY, OTHERS, Lived
+from ackfsm.verify.conformance.messages import Conformance, Judge
+from ackfsm.verify.conformance.observer import Belief, Observer, TooManyStatesError
+from ackfsm.verify.conformance.timeline import Family, Moment, Option, Unrecorded, UnrecordedFault, joined
+from ackfsm.verify.context.actions import TAKEN_ELSEWHERE
+from ackfsm.verify.context.circumstances import EFFECT, OF_CONSUMERS, OF_MESSAGES, OF_PRODUCERS
+from ackfsm.verify.context.signs import AT_REST, Sign
+from ackfsm.verify.events.arrays import Ints
+from ackfsm.verify.events.columns import Events
+
+__all__ = ["MOST_FAULTS", "Assumption", "Smallest", "assumption_of", "smallest", "unrecorded_cause", "with_fault"]
+
+MOST_FAULTS: Final = 3
+"""So many unrecorded faults may explain one message; that it takes more is told, and leaves the verdict open."""
+
+_MOST_LARGE: Final = 20
+"""Lives of a history that are searched with each kind of fault alone if all of them take too many states."""
+
+_MOST_IN_VAIN: Final = 50
+"""Different lives that no faults explain; once there are so many, the others are tried with a single fault."""
+
+_AT_CONSUMERS: Final = OF_CONSUMERS | {Fault.LISTENER_EXCEPTION}
+
+_Gap: TypeAlias = int
+"""The signs before it, as bits."""
+
+_NONE: Final[Belief] = frozenset()
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Smallest:
+    """The fewest unrecorded faults with which a life is a run of the model.
+
+    Attributes:
+        faults: how many.
+        first: what may be the first of them, and in which gap.
+    """
+
+    faults: int
+    first: tuple[tuple[Sign, _Gap], ...]
+
+
+def smallest(life: Life, observer: Observer, faults: Sequence[Sign], most: int | None = None) -> Smallest | None:
+    """The fewest of ``faults`` (each may happen several times) that make ``life`` a run.
+
+    ``None`` if no number of them does, or not ``most`` of them.
+
+    Raises :class:`TooManyStatesError` as the observer does.
+    """
+    walk = _Walk(life, observer, faults)
+    start = {0: observer.first()}
+    fewest = walk.fewest(start, most)
+    if not fewest:
+        return None if fewest is None else Smallest(0, ())
+    if fewest > MOST_FAULTS:
+        return Smallest(fewest, ())
+    return Smallest(fewest, tuple(walk.first_faults(start, fewest)))
+
+
+class _Walk:
+    """The beliefs of an observer at the gaps of one life."""
+
+    def __init__(self, life: Life, observer: Observer, faults: Sequence[Sign]) -> None:
+        self._signs = [each.sign for each in life.heard]
+        self._before = predecessors(life.heard)
+        self._at_rest = life.at_rest
+        self._observer = observer
+        self._faults = faults
+        self._all = (1 << len(self._signs)) - 1
+        self._fewest: dict[tuple[_Gap, Belief, int], bool] = {}
+
+    def fewest(self, start: Mapping[_Gap, Belief], most: int | None = None) -> int | None:
+        """How many faults a run needs from ``start``; ``None`` if none is one, with any number or ``most``."""
+        seen: dict[_Gap, Belief] = {}
+        level, count = self._spread(start, seen), 0
+        while level and not self._is_run(level):
+            if count == most:
+                return None
+            level, count = self._spread(self._after_a_fault(level), seen), count + 1
+        return count if level else None
+
+    def first_faults(self, start: Mapping[_Gap, Belief], fewest: int) -> Iterator[tuple[Sign, _Gap]]:
+        """What may be the first of so many faults, and where."""
+        for gap, belief in self._spread(start, {}).items():
+            for fault in self._faults:
+                after = self._observer.hear(belief, fault) - belief
+                if after and self._suffices(gap, after, fewest - 1):
+                    yield fault, gap
+
+    def _suffices(self, gap: _Gap, belief: Belief, most: int) -> bool:
+        key = gap, belief, most
+        if key not in self._fewest:
+            self._fewest[key] = self.fewest({gap: belief}, most) is not None
+        return self._fewest[key]
+
+    def _after_a_fault(self, level: Mapping[_Gap, Belief]) -> Mapping[_Gap, Belief]:
+        return {
+            gap: _NONE.union(*(self._observer.hear(belief, fault) for fault in self._faults))
+            for gap, belief in level.items()
+        }
+
+    def _spread(self, start: Mapping[_Gap, Belief], seen: dict[_Gap, Belief]) -> dict[_Gap, Belief]:
+        """What ``start`` and the signs lead to, but what was ``seen``; it is seen then."""
+        found: dict[_Gap, Belief] = {}
+        sizes: list[dict[_Gap, Belief]] = [{} for _ in range(len(self._signs) + 1)]
+        for gap, belief in start.items():
+            sizes[gap.bit_count()][gap] = belief
+        for gaps in sizes:
+            for gap, belief in gaps.items():
+                known = seen.get(gap, _NONE)
+                new = belief - known
+                if new:
+                    found[gap], seen[gap] = new, known | new
+                    self._hear_on(gap, new, sizes)
+        return found
+
+    def _hear_on(self, gap: _Gap, belief: Belief, sizes: Sequence[dict[_Gap, Belief]]) -> None:
+        for place, sign in enumerate(self._signs):
+            if gap >> place & 1 or self._before[place] & ~gap:
+                continue
+            after = self._observer.hear(belief, sign)
+            if after:
+                gaps, following = sizes[gap.bit_count() + 1], gap | 1 << place
+                gaps[following] = gaps.get(following, _NONE) | after
+
+    def _is_run(self, level: Mapping[_Gap, Belief]) -> bool:
+        belief = level.get(self._all, _NONE)
+        return bool(self._observer.hear(belief, Sign(AT_REST)) if belief and self._at_rest else belief)
+
+
+def with_fault(lived: Lived, fault: Sign, gap: _Gap) -> Lived:
+    """``lived`` with one more sign, a ``fault`` in ``gap``; its row is -1."""
+    heard = lived.life.heard
+    before = [place for place in range(len(heard)) if gap >> place & 1]
+    after = [place for place in range(len(heard)) if not gap >> place & 1]
+    told = Heard(fault, max((each.lane for each in heard), default=0) + 1)
+    parts = [[_among(heard, place, its) for place in its] for its in (before, after)]
+    order = [*before, None, *after]
+    return dataclasses.replace(
+        lived,
+        life=Life((*parts[0], told, *parts[1]), lived.life.at_rest),
+        rows=tuple(_UNTOLD if place is None else lived.rows[place] for place in order),
+    )
+
+
+_UNTOLD: Final = -1
+"""The row of what no line tells."""
+
+
+def _among(heard: Sequence[Heard], place: int, others: Sequence[int]) -> Heard:
+    """The sign at ``place`` where only ``others`` are beside it: of those before it so many may have come after it."""
+    this = heard[place]
+    return dataclasses.replace(this, reach=sum(place - this.reach <= other < place for other in others))
+
+
+@dataclasses.dataclass(frozen=True, slots=True, eq=False)
+class _Case:
+    """A message that unrecorded faults may explain, with those that are chosen by now.
+
+    Attributes:
+        lived: its life.
+        chosen: from when to when the chosen faults happened, in the order of their signs.
+    """
+
+    lived: Lived
+    chosen: tuple[tuple[int, int], ...] = ()
+
+
+@dataclasses.dataclass(frozen=True, slots=True, eq=False)
+class _Detail:
+    """Of an option: the fault, the gaps that it may be in, each with its times, and how many more are needed."""
+
+    case: _Case
+    fault: Sign
+    gaps: tuple[tuple[_Gap, int, int], ...]
+    more: int
+
+
+def unrecorded_cause(fault: Fault) -> str:
+    """What an unrecorded ``fault`` is called among causes."""
+    return f"unrecorded {fault}"
+
+
+@dataclasses.dataclass(frozen=True, slots=True, eq=False)
+class Assumption:
+    """What comes of assuming faults that nobody recorded.
+
+    Attributes:
+        summary: for people, with the time line.
+        explained: the messages that are runs of the model with some of them, ascending.
+        undecided: for each reason the messages of which that is open, ascending.
+        causes: for each of the explained messages the kinds of the faults that explain it.
+    """
+
+    summary: Unrecorded
+    explained: Ints
+    undecided: Mapping[str, Ints]
+    causes: Mapping[int, frozenset[Fault]]
+
+    def count_causes(self, messages: Ints) -> Counter[str]:
+        """How many of ``messages`` each unrecorded fault explains, by what it is called among causes."""
+        found = np.intersect1d(messages, self.explained).tolist()
+        return Counter(unrecorded_cause(fault) for message in found for fault in self.causes[message])
+
+    def undecided_among(self, messages: Ints) -> Ints:
+        """Those of ``messages`` of which it is open whether faults explain them."""
+        return np.intersect1d(messages, np.concatenate([messages[:0], *self.undecided.values()]))
+
+
+def assumption_of(
+    conformance: Conformance, events: Events, messages: Ints, assumed: Collection[Fault]
+) -> Assumption | None:
+    """Explain ``messages``, none of which is a run of the model, by as few of the ``assumed`` faults as may be.
+
+    If none are assumed and the history records none either, what any single fault would explain is a hint; there is
+    none (``None``) if the history records faults, or nothing is to be explained, or too many messages.
+    """
+    if assumed:
+        return _explained(conformance, events, messages, assumed, assumed=True)
+    if events.faults() or not 0 < len(messages) <= _MOST_FOR_A_HINT:
+        return None
+    return _explained(conformance, events, messages, frozenset(Fault), assumed=False)
+
+
+_MOST_FOR_A_HINT: Final = 2_000
+"""Messages that are looked at although nobody has asked which faults would explain them."""
+
+
+def _explained(
+    conformance: Conformance, events: Events, messages: Ints, faults: Collection[Fault], *, assumed: bool
+) -> Assumption:
+    search = _Search(conformance, events, faults, thoroughly=assumed)
+    options, undecided, none = dict[int, Sequence[Option[_Detail]]](), dict[str, list[int]](), 0
+    for message in messages.tolist():
+        found = search.explain(message)
+        if isinstance(found, str):
+            undecided.setdefault(found, []).append(message)
+        elif found:
+            options[message] = found
+        else:
+            none += 1
+    moments = joined(options, search.further)
+    causes: dict[int, set[Fault]] = {}
+    for moment in moments:
+        for message in moment.messages:
+            causes.setdefault(message, set()).add(moment.family.fault)
+    summary = Unrecorded(
+        kinds=tuple(fault for fault in Fault if fault in faults),
+        assumed=assumed,
+        messages=len(options),
+        unexplained=none,
+        undecided=sum(map(len, undecided.values())),
+        timeline=tuple(_told(moments, events)),
+        actions=(TAKEN_ELSEWHERE,) if not OF_CONSUMERS.isdisjoint(faults) and conformance.telling.compete() else (),
+    )
+    return Assumption(
+        summary=summary,
+        explained=np.array(sorted(options), np.int64),
+        undecided=MappingProxyType({why: np.array(each, np.int64) for why, each in undecided.items()}),
+        causes=MappingProxyType({message: frozenset(each) for message, each in causes.items()}),
+    )
+
+
+def _told(moments: Sequence[Moment], events: Events) -> Iterator[UnrecordedFault]:
+    """The moments for people: faults of single messages are counted for each victim."""
+    groups: dict[object, list[Moment]] = {}
+    for number, moment in enumerate(moments):
+        family = moment.family
+        groups.setdefault(number if family.message is None else (family.fault, family.victim), []).append(moment)
+    names = events.names["process"]
+    for its in groups.values():
+        victim = its[0].family.victim
+        yield UnrecordedFault(
+            fault=its[0].family.fault,
+            victim=None if victim < 0 else str(names[victim].as_py()),
+            begin=min(moment.low for moment in its),
+            end=max(moment.high for moment in its),
+            messages=sum(len(moment.messages) for moment in its),
+            times=len(its),
+        )
+
+
+class _Search:
+    """Finds the smallest explanations of the messages of one history; equal lives are searched once."""
+
+    def __init__(
+        self, conformance: Conformance, events: Events, faults: Collection[Fault], *, thoroughly: bool
+    ) -> None:
+        """``thoroughly`` is with more than a single fault for each message, however many states that takes."""
+        self._most_in_vain = _MOST_IN_VAIN if thoroughly else 0
+        self._in_vain = 0
+        self._conformance = conformance
+        self._telling = conformance.telling
+        self._faults = tuple(fault for fault in Fault if fault in faults)
+        self._span = (int(events.t.min()), int(events.t.max())) if len(events) else (0, 0)
+        self._judge: Judge = conformance.judge()
+        self._large = 0 if thoroughly else _MOST_LARGE
+        self._known: dict[tuple[Life, int, int, int], Smallest | str | None] = {}
+
+    def explain(self, message: int) -> Sequence[Option[_Detail]] | str:
+        """What may be the first fault of a smallest explanation; none if no faults explain it, or why that is open.
+
+        The signs in the order of their lines are tried first, then every order that they allow.
+        """
+        best: tuple[int, _Case, Smallest] | None = None
+        why = None
+        for form in self._conformance.forms(message):
+            lived, found = self._smallest_with_others(form)
+            if isinstance(found, str):
+                why = found
+            elif found is not None and (best is None or found.faults < best[0]):
+                best = found.faults, _Case(lived), found
+            if best is not None and best[0] <= 1:
+                break
+        if best is None:
+            return () if why is None else why
+        if best[0] > MOST_FAULTS:
+            return f"it takes more than {MOST_FAULTS} unrecorded faults to explain"
+        return tuple(self._options(best[1], best[2]))
+
+    def further(self, _: int, option: Option[_Detail], moment: Moment) -> Sequence[Option[_Detail]]:
+        """What may be the next fault of a message when ``option`` was chosen, in the last gap that ``moment`` allows.
+
+        The states of this search are among those of the search before, so that it ends as that one did.
+        """
+        detail = option.detail
+        if not detail.more:
+            return ()
+        lived = detail.case.lived
+        gap = max(gap for gap, low, high in detail.gaps if low <= moment.high and moment.low <= high)
+        earlier = sum(row == _UNTOLD for place, row in enumerate(lived.rows) if gap >> place & 1)
+        chosen = (*detail.case.chosen[:earlier], (moment.low, moment.high), *detail.case.chosen[earlier:])
+        case = _Case(with_fault(lived, detail.fault, gap), chosen)
+        found = self._held(case.lived, self._faults, most=detail.more)
+        if not isinstance(found, Smallest):
+            found = self._held(case.lived, (Fault(detail.fault.name),), most=detail.more)
+        return tuple(self._options(case, found)) if isinstance(found, Smallest) else ()
+
+    def _smallest_with_others(self, form: Lived) -> tuple[Lived, Smallest | str | None]:
+        """Among consumers that the message was never handed to as well, unless that takes too many states."""
+        more = self._with_others(form)
+        if more is not form:
+            found = self._smallest(more)
+            if found is None or (isinstance(found, Smallest) and found.faults):
+                return more, found
+        return form, self._smallest(form)
+
+    def _with_others(self, lived: Lived) -> Lived:
+        if _AT_CONSUMERS.isdisjoint(self._faults):
+            return lived
+        if lived.consumers and (OTHERS in lived.consumers or not self._telling.others(lived)):
+            return lived
+        return dataclasses.replace(lived, consumers=(*lived.consumers, OTHERS))
+
+    def _smallest(self, lived: Lived) -> Smallest | str | None:
+        key = lived.life, int(lived.told), lived.mode, len(lived.consumers)
+        if key not in self._known:
+            self._known[key] = self._searched(lived)
+        return self._known[key]
+
+    def _searched(self, lived: Lived) -> Smallest | str | None:
+        """With all faults; if that takes too many states, with each kind alone: these may not be the fewest."""
+        why = self._judge.why_not(lived)
+        if why is not None:
+            return why
+        alone = self._in_vain >= self._most_in_vain
+        found = self._held(lived, self._faults, most=1 if alone else None)
+        if found is None and alone:
+            return "no single unrecorded fault explains it, and no more were tried"
+        self._in_vain += found is None
+        if not isinstance(found, str) or len(self._faults) == 1 or self._large >= _MOST_LARGE:
+            return found
+        self._large += 1
+        return self._of_one_kind(lived, 1) or (None if alone else self._of_one_kind(lived, MOST_FAULTS)) or found
+
+    def _of_one_kind(self, lived: Lived, most: int) -> Smallest | None:
+        """The fewest faults that explain ``lived`` among those of one kind, ``most`` of them; ``None`` if none do."""
+        by_kind = [self._held(lived, (fault,), most) for fault in self._faults]
+        found = [each for each in by_kind if isinstance(each, Smallest)]
+        fewest = min((each.faults for each in found), default=0)
+        first = tuple(first for each in found if each.faults == fewest for first in each.first)
+        return Smallest(fewest, first) if first else None
+
+    def _held(self, lived: Lived, faults: Sequence[Fault], most: int | None = None) -> Smallest | str | None:
+        """A search that runs out of states may have had them from others: then it begins anew, once."""
+        for _ in range(1 + (self._judge.states > 0)):
+            try:
+                return smallest(*self._judge.hearing(lived), self._signs(lived, faults), most)
+            except TooManyStatesError:
+                self._judge = self._conformance.judge()
+        return "a message may be in too many states"
+
+    @staticmethod
+    def _signs(lived: Lived, faults: Sequence[Fault]) -> Sequence[Sign]:
+        """The ``faults`` that may have happened unseen, at each consumer."""
+        consumers = range(1, max(1, len(lived.consumers)) + 1)
+        return [
+            Sign(fault.value, consumer)
+            for fault in faults
+            for consumer in (consumers if fault in _AT_CONSUMERS else (0,))
+        ]
+
+    def _options(self, case: _Case, found: Smallest) -> Iterator[Option[_Detail]]:
+        """Each fault with its victim and its interval; gaps whose times meet make one interval."""
+        low, high = self._moments(case)
+        by_family: dict[Family, list[Option[_Detail]]] = {}
+        for fault, gap in found.first:
+            begin, end = self._between(low, high, gap)
+            for family in self._families(case.lived, fault):
+                detail = _Detail(case, fault, ((gap, begin, end),), found.faults - 1)
+                option = Option(family, begin, end, detail)
+                by_family.setdefault(family, []).append(option)
+        for options in by_family.values():
+            yield from _merged(options)
+
+    def _moments(self, case: _Case) -> tuple[Sequence[int], Sequence[int]]:
+        """From when to when each sign of the life may have happened."""
+        chosen = iter(case.chosen)
+        low, high = self._telling.when(case.lived.rows)
+        spans = [
+            next(chosen) if row == _UNTOLD else (begin, end)
+            for row, begin, end in zip(case.lived.rows, low.tolist(), high.tolist(), strict=True)
+        ]
+        return [begin for begin, _ in spans], [end for _, end in spans]
+
+    def _between(self, low: Sequence[int], high: Sequence[int], gap: _Gap) -> tuple[int, int]:
+        """When a fault in ``gap`` happened: like a recorded one, up to :data:`EFFECT` before clients notice it."""
+        first, last = self._span
+        begin = max((each for place, each in enumerate(low) if gap >> place & 1), default=first)
+        end = min((each for place, each in enumerate(high) if not gap >> place & 1), default=last)
+        end = max(first, min(end, last))
+        return min(max(begin - EFFECT, first), end), end
+
+    def _families(self, lived: Lived, fault: Sign) -> Iterator[Family]:
+        kind = Fault(fault.name)
+        message = lived.message if kind in OF_MESSAGES else None
+        for victim in self._victims(lived, kind, fault.consumer):
+            yield Family(kind, victim, message)
+
+    def _victims(self, lived: Lived, kind: Fault, consumer: int) -> Sequence[int]:
+        if kind in OF_PRODUCERS:
+            return (self._telling.producer(lived.message),)
+        if not consumer:
+            return (NOBODY,)
+        process = lived.consumers[consumer - 1] if lived.consumers else OTHERS
+        return (process,) if process != OTHERS else self._telling.others(lived) or (NOBODY,)
+
+
+def _merged(options: Sequence[Option[_Detail]]) -> Iterator[Option[_Detail]]:
+    """``options`` of one family, those that overlap as one."""
+    this: Option[_Detail] | None = None
+    for each in sorted(options, key=lambda option: (option.low, option.high)):
+        if this is None or each.low > this.high:
+            if this is not None:
+                yield this
+            this = each
+        else:
+            detail = dataclasses.replace(this.detail, gaps=this.detail.gaps + each.detail.gaps)
+            this = dataclasses.replace(this, high=max(this.high, each.high), detail=detail)
+    if this is not None:
+        yield this

@@ -1,0 +1,191 @@
+"""Clock skew: the order that events demand, and the corrections of process clocks that it needs.
+
+Every process has a clock of its own.  With a tolerance (``--skew``) each process may be shifted by one constant, such
+that no two clocks differ by more than the tolerance: as little as it takes for causes to come before their effects.
+Without one the differences are estimated: nothing is delivered before it was sent, and up to :data:`ESTIMATED` that
+tells of clocks alone.  The order within a process stays as it is.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import defaultdict, deque
+from collections.abc import Mapping, Sequence
+from typing import Final, TypeAlias
+
+import numpy as np
+
+from ackfsm.terms import InputError
+from ackfsm.verify.events.arrays import Codes, Ints
+from ackfsm.verify.events.columns import ABSENT, Events
+from ackfsm.verify.events.format import Event
+from ackfsm.verify.events.joins import NONE, number_pairs
+
+__all__ = [
+    "COMMITTED",
+    "ESTIMATED",
+    "MOST_RANKS",
+    "SENT",
+    "Clocks",
+    "Demands",
+    "aligned",
+    "by_clocks",
+    "clocks_of",
+    "demands_of",
+]
+
+Demands: TypeAlias = Mapping[tuple[str, str], int]
+"""By how much the clock of the second process has to be shifted against that of the first, at least.
+
+Twice the nanoseconds, plus one if at the same moment it would still have to come later.
+"""
+
+SENT: Final = (
+    *(Event.DELIVERED, Event.CONFIRMED, Event.REJECTED, Event.IN_DOUBT),
+    *(Event.EXPIRED, Event.DEAD_LETTERED),
+)
+"""What comes after the first send of its message."""
+
+COMMITTED: Final = (Event.DELIVERED,)
+"""What also comes after the first call of commit, if its message was sent once, in that transaction."""
+
+ESTIMATED: Final = 10**8
+"""Nanoseconds.  Up to so much a delivery before its send is taken for a difference of clocks, if nobody says more."""
+
+MOST_RANKS: Final = 1 << 15
+"""So many different shifts can be told apart at one moment."""
+
+_STRICT: Final = 1 << 32
+"""A nanosecond, beside the steps that are infinitely small."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Clocks:
+    """How the clocks of a history are put right.
+
+    Attributes:
+        offsets: nanoseconds to be added to the times of a process; of those that are shifted, by name.
+        ranks: which comes first at the same moment; 0 for those that are not in it.
+    """
+
+    offsets: Mapping[str, int] = dataclasses.field(default_factory=dict)
+    ranks: Mapping[str, int] = dataclasses.field(default_factory=dict)
+
+    @property
+    def latest(self) -> int:
+        """The greatest offset: what is shifted *back* by what it lacks of that stays a number of 64 bits."""
+        return max(self.offsets.values(), default=0)
+
+
+def clocks_of(demands: Demands, skew: int) -> Clocks:
+    """The least shifts, at most ``skew`` nanoseconds, for as many of the ``demands`` as possible, small ones first.
+
+    Raises :class:`InputError` if these are :data:`MOST_RANKS` different shifts or more.
+    """
+    weights = {pair: (demand >> 1) * _STRICT + (demand & 1) for pair, demand in demands.items()}
+    followers: dict[str, dict[str, int]] = defaultdict(dict)
+    for (before, after), weight in weights.items():
+        if weight <= 0:
+            followers[before][after] = weight
+    shifts: dict[str, int] = {}
+    for weight, before, after in sorted((weight, *pair) for pair, weight in weights.items() if weight > 0):
+        followers[before][after] = weight
+        raised = _raised(followers, shifts, before, skew * _STRICT + _STRICT - 1)
+        if raised is None:
+            del followers[before][after]
+        else:
+            shifts |= raised
+    return _clocks(shifts)
+
+
+def _raised(
+    followers: Mapping[str, Mapping[str, int]], shifts: Mapping[str, int], begin: str, most: int
+) -> dict[str, int] | None:
+    """The shifts that a new demand on what follows ``begin`` raises, at their least; ``None`` if it cannot be met.
+
+    It cannot if a shift exceeds ``most``, or if ``begin`` itself would have to be raised: ``shifts`` met all other
+    demands, so the new one closes a circle that no shifts satisfy.
+    """
+    found, waiting = dict[str, int](), deque([begin])
+    while waiting:
+        before = waiting.popleft()
+        shift = found.get(before, shifts.get(before, 0))
+        for after, weight in followers.get(before, {}).items():
+            needed = shift + weight
+            if needed <= found.get(after, shifts.get(after, 0)):
+                continue
+            if needed > most or after == begin:
+                return None
+            found[after] = needed
+            waiting.append(after)
+    return found
+
+
+def _clocks(shifts: Mapping[str, int]) -> Clocks:
+    split = {process: divmod(shift, _STRICT) for process, shift in sorted(shifts.items()) if shift > 0}
+    ranks = {each: i for i, each in enumerate(sorted({(step, ns) for ns, step in split.values()}), start=1)}
+    if len(ranks) >= MOST_RANKS:
+        raise InputError(f"--skew would take {len(ranks):,} different shifts, more than can be told apart; lower it")
+    return Clocks(
+        {process: ns for process, (ns, _) in split.items()},
+        {process: ranks[step, ns] for process, (ns, step) in split.items()},
+    )
+
+
+def aligned(events: Events, skew: int | None) -> tuple[Events, Clocks]:
+    """``events`` in the order of clocks that are put right by at most ``skew`` nanoseconds, and how they are.
+
+    ``None`` estimates the differences.  The ``t`` of the events stays as it was recorded.
+    """
+    clocks = Clocks() if skew == 0 else clocks_of(demands_of(events, skew), ESTIMATED if skew is None else skew)
+    return by_clocks(events, clocks)[0], clocks
+
+
+def by_clocks(events: Events, clocks: Clocks) -> tuple[Events, Ints | slice]:
+    """``events``, which are in the order of time, in that of clocks that were put right, and how they are taken."""
+    if not clocks.offsets:
+        return events, slice(None)
+    names = events.names["process"].to_pylist()
+    shifts = np.array([clocks.offsets.get(name, 0) - clocks.latest for name in names], np.int64)
+    ranks = np.array([clocks.ranks.get(name, 0) for name in names], np.int64)
+    order = np.lexsort((ranks[events.process], events.t + shifts[events.process]))
+    columns = [field.name for field in dataclasses.fields(events) if field.name != "names"]
+    return dataclasses.replace(events, **{name: getattr(events, name)[order] for name in columns}), order
+
+
+def demands_of(events: Events, skew: int | None) -> Demands:
+    """What the events demand within ``skew``; for an estimate, that nothing is delivered before it is sent."""
+    sends = events.places(Event.SEND, Event.RESEND)
+    count = events.count_of("message")
+    first = np.full(count, NONE, np.int64)
+    first[events.message[sends[::-1]]] = sends[::-1]  # the last assignment wins
+    effects = events.places(*(COMMITTED if skew is None else SENT))
+    committed = events.places(*(() if skew is None else COMMITTED))
+    commits = _commits(events, first, np.bincount(events.message[sends], minlength=count) == 1)
+    causes = np.concatenate([first[events.message[effects]], commits[events.message[committed]]])
+    effects = np.concatenate([effects, committed])
+    told = causes != NONE
+    causes, effects = causes[told], effects[told]
+    late = events.t[causes] - events.t[effects]
+    seen = (events.process[causes] != events.process[effects]) & (np.abs(late) <= (ESTIMATED if skew is None else skew))
+    causes, effects, late = causes[seen], effects[seen], late[seen]
+    needed = 2 * late + ((late != 0) | (causes > effects))
+    return _greatest(events.names["process"].to_pylist(), events.process[causes], events.process[effects], needed)
+
+
+def _commits(events: Events, first: Ints, once: Ints) -> Ints:
+    """The row of the first call of commit of the transaction in which each message was sent, if it was sent once."""
+    calls = events.places(Event.COMMIT)
+    commit = np.full(events.count_of("transaction") + 1, NONE, np.int64)
+    commit[events.transaction[calls[::-1]]] = calls[::-1]
+    transaction = np.where(once & (first != NONE), events.transaction[first], ABSENT)
+    found: Ints = commit[transaction]
+    return found
+
+
+def _greatest(told: Sequence[str], before: Codes, after: Codes, needed: Ints) -> Demands:
+    """The greatest of ``needed`` for each pair of processes."""
+    pair = number_pairs(before, after)
+    order = np.lexsort((needed, pair))
+    last = order[np.append(pair[order][1:] != pair[order][:-1], np.ones(min(1, len(order)), bool))]
+    return {(told[p], told[q]): int(n) for p, q, n in zip(before[last], after[last], needed[last], strict=True)}

@@ -1,0 +1,121 @@
+"""Which messages of a history are judged by which configuration, where a queue has another one than the others.
+
+A message belongs to the queue of its last send, or if no send of it names one, of the last line of it that does.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import pyarrow as pa  # noqa: TC002 - it is there wherever this module is
+
+from ackfsm.terms import Configuration
+from ackfsm.verify.events.arrays import Ints, Mask
+from ackfsm.verify.events.columns import ABSENT, Events
+from ackfsm.verify.events.format import Event
+from ackfsm.verify.events.joins import NONE
+
+__all__ = ["Configurations", "Share", "configurations_of", "in_several_shares", "queue_of_messages", "shares_of"]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Configurations:
+    """What the messages of a history are judged by.
+
+    Attributes:
+        general: the configuration of all queues but those that have one of their own; ``None`` without one.
+        of_queues: those, by the name of the queue.
+    """
+
+    general: Configuration | None
+    of_queues: Mapping[str, Configuration] = dataclasses.field(default_factory=dict)
+
+    def distinct(self) -> tuple[Configuration | None, ...]:
+        """All of them, each once, the general one first."""
+        return tuple(dict.fromkeys((self.general, *self.of_queues.values())))
+
+    def known(self) -> tuple[Configuration, ...]:
+        """Those that there are."""
+        return tuple(each for each in self.distinct() if each is not None)
+
+    def numbers(self, queues: pa.Array) -> Ints:
+        """For each of these queues the place of its configuration in :meth:`distinct`; last, for no queue, 0."""
+        place = {configuration: number for number, configuration in enumerate(self.distinct())}
+        its = [place[self.of_queues.get(name, self.general)] for name in queues.to_pylist()]
+        return np.array([*its, 0], np.int64)
+
+
+def configurations_of(given: Configurations | Configuration | None) -> Configurations:
+    """One configuration, or none, is that of all queues."""
+    return given if isinstance(given, Configurations) else Configurations(given)
+
+
+@dataclasses.dataclass(frozen=True, slots=True, eq=False)
+class Share:
+    """The messages of a history that are judged by one configuration.
+
+    Attributes:
+        configuration: that one.
+        queues: the queues of these messages, in the order of their names; "" is no queue.
+        messages: for each message whether it is one of them.
+        transactions: for each transaction whether it counts as theirs: its first message is one of them.
+    """
+
+    configuration: Configuration | None
+    queues: tuple[str, ...]
+    messages: Mask
+    transactions: Mask
+
+    def of(self, messages: Ints) -> Ints:
+        """Those of ``messages`` that are among them."""
+        return np.asarray(messages[self.messages[messages]])
+
+    def only(self, transactions: Ints) -> Ints:
+        """Those of ``transactions`` that count as theirs."""
+        return np.asarray(transactions[self.transactions[transactions]])
+
+
+def shares_of(configurations: Configurations, events: Events) -> Sequence[Share]:
+    """Those of ``events`` that have a message, at least one: the first is that of the general configuration."""
+    queue, names = queue_of_messages(events), events.names["queue"]
+    number = configurations.numbers(names)[queue]
+    of_transactions = np.zeros(events.count_of("transaction"), np.int64)
+    members = _members(events)[::-1]
+    of_transactions[events.transaction[members]] = number[events.message[members]]  # the last assignment wins
+    return [
+        Share(configuration, _names(names, queue[number == place]), number == place, of_transactions == place)
+        for place, configuration in enumerate(configurations.distinct())
+        if (number == place).any() or (place == 0 and not len(number))
+    ]
+
+
+def _names(names: pa.Array, queues: Ints) -> tuple[str, ...]:
+    return tuple(sorted("" if code == ABSENT else str(names[code]) for code in np.unique(queues).tolist()))
+
+
+def in_several_shares(shares: Sequence[Share], events: Events) -> Ints:
+    """The transactions with messages of several of ``shares``."""
+    members = _members(events)
+    transaction, message = events.transaction[members], events.message[members]
+    return np.unique(
+        np.concatenate(
+            [transaction[each.transactions[transaction] & ~each.messages[message]].astype(np.int64) for each in shares]
+        )
+    )
+
+
+def _members(events: Events) -> Ints:
+    """The rows that make a message one of a transaction."""
+    rows = events.places(Event.SEND, Event.RESEND, Event.DELIVERED)
+    return np.asarray(rows[events.transaction[rows] != ABSENT])
+
+
+def queue_of_messages(events: Events) -> Ints:
+    """The code of the queue of each message, :data:`ABSENT` where no line names one."""
+    anchor = np.full(events.count_of("message"), NONE, np.int64)
+    for rows in (np.flatnonzero(events.message != ABSENT), events.places(Event.SEND, Event.RESEND)):
+        named = rows[events.queue[rows] != ABSENT]
+        anchor[events.message[named]] = named  # the last assignment wins
+    return np.where(anchor == NONE, ABSENT, events.queue[anchor])

@@ -1,0 +1,78 @@
+"""Sends outside transactions, with what ended each: an outcome, or the crash of its producer."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+
+import numpy as np
+
+from ackfsm.terms import Fault
+from ackfsm.verify.events.arrays import Ints, Mask
+from ackfsm.verify.events.columns import ABSENT, Events
+from ackfsm.verify.events.format import VOCABULARY, Event
+from ackfsm.verify.events.joins import NONE, at, first_covering, number_pairs
+from ackfsm.verify.events.victims import Told, hits, outages_of, told_faults
+
+__all__ = ["Sends", "sends_of"]
+
+
+@dataclasses.dataclass(frozen=True, slots=True, eq=False)
+class Sends:
+    """The sends and resends outside transactions, in the order of time.
+
+    Attributes:
+        place: the row of each.
+        outcome: the row of the first outcome of its message after it, :data:`NONE` if there is none.
+        crash: the moment from which a crash leaves it without outcome, :data:`NONE` if none does: the row of
+            the fault, or the send's own row if it was made between fault and recovery.
+    """
+
+    place: Ints
+    outcome: Ints
+    crash: Ints
+
+    def of(self, chosen: Mask) -> Sends:
+        """Those that are chosen."""
+        return Sends(self.place[chosen], self.outcome[chosen], self.crash[chosen])
+
+
+def sends_of(events: Events) -> Sends:
+    """Find the sends outside transactions of ``events``.
+
+    An outcome closes every open send of its message.
+    """
+    place = events.places(Event.SEND, Event.RESEND)
+    place = place[events.transaction[place] == ABSENT]
+    outcomes = events.places(Event.CONFIRMED, Event.REJECTED, Event.IN_DOUBT)
+    outcome = at(outcomes, first_covering(events.message[place], place, events.message[outcomes], outcomes), NONE)
+    return Sends(place, outcome, np.where(outcome == NONE, _crashes(events, place), NONE))
+
+
+def _crashes(events: Events, place: Ints) -> Ints:
+    kind = VOCABULARY["fault"].index(Fault.PRODUCER_CRASH)
+    rows = events.places(Event.FAULT, Event.RECOVERED)
+    told = told_faults(events, rows[events.fault[rows] == kind], place)
+    found = np.full(len(place), NONE, np.int64)
+    if all(each.repairs for each in told):
+        return found
+    outages = outages_of(told)
+    if not any(each.victims or each.queue != ABSENT for each in told):
+        return _left(outages, place, len(events))
+    whose = number_pairs(events.process[place], events.queue[place])
+    _, first, group = np.unique(whose, return_index=True, return_inverse=True)
+    for number, sample in enumerate(place[first].tolist()):
+        its = np.flatnonzero(group == number)
+        process, queue = int(events.process[sample]), int(events.queue[sample])
+        mine = [outage for outage in outages if hits(outage[0], process, queue)]
+        found[its] = _left(mine, place[its], len(events))
+    return found
+
+
+def _left(outages: Sequence[tuple[Told, Told | None]], place: Ints, end: int) -> Ints:
+    """For each send the moment from which one of the ``outages`` leaves it, :data:`NONE` if none does."""
+    starts = np.array([crash.moment[0] for crash, _ in outages], np.int64)
+    until = np.array([end if repair is None else repair.moment[0] for _, repair in outages], np.int64)
+    following = np.searchsorted(starts, place)
+    during = np.append(np.maximum.accumulate(until), NONE)[following - 1] > place  # before the first crash it is NONE
+    return np.where(during, place, np.append(starts, NONE)[following])

@@ -1,0 +1,140 @@
+"""What a line of a history says of one message, and which events of the tables it may be.
+
+A *sign* is what the observer of a message hears.  Which events of the network leave it is read from the column ``line``
+of ``spec/events.yaml``; how sure it is that the event happened to the message is said by whoever makes the sign.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from enum import IntEnum
+from types import MappingProxyType
+
+from ackfsm.tables import Specification
+from ackfsm.terms import Fault
+from ackfsm.verify.events.format import Event
+
+__all__ = [
+    "AT_REST",
+    "BOTH",
+    "BROKEN",
+    "CALLS",
+    "CIRCUMSTANCES",
+    "CONSUMER_BROKEN",
+    "DELIVERED_FLAGGED",
+    "DELIVERED_SOMEHOW",
+    "FAULTS",
+    "SESSION_ENDS",
+    "SIGNS",
+    "Certainty",
+    "Sign",
+    "events_of_signs",
+    "of_consumer",
+]
+
+
+class Certainty(IntEnum):
+    """How sure it is that the event of a sign happened to the message."""
+
+    CERTAIN = 0
+    """It happened."""
+    IF_POSSIBLE = 1
+    """It happened if it was possible: the line is written whether there was anything to do or not."""
+    PERHAPS = 2
+    """It may have happened to this message, or to others only."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True, order=True)
+class Sign:
+    """One thing that the observer hears.
+
+    Attributes:
+        name: one of :data:`SIGNS`.
+        consumer: the number of the consumer, from 1 on in the order in which the message met them; 0: of no consumer.
+        certainty: how sure it is that it happened to the message.
+        of: the messages of a pair that it is of, as bits (1, 2, :data:`BOTH`); 0: of none more than of another.
+    """
+
+    name: str
+    consumer: int = 0
+    certainty: Certainty = Certainty.CERTAIN
+    of: int = 0
+
+    def __str__(self) -> str:
+        at = f"({self.consumer})" if self.consumer else ""
+        return f"{self.name}{at}{'?' if self.certainty is Certainty.PERHAPS else ''}"
+
+
+BOTH = 3
+"""Of the first message of a pair and of the second."""
+
+
+CALLS = frozenset({Event.SEND, Event.RESEND, Event.ACKNOWLEDGE, Event.COMMIT, Event.ROLLBACK, Event.RECOVER})
+"""What is written before it takes effect; every other line is written after what it tells of."""
+
+FAULTS = tuple(fault.value for fault in Fault)
+
+AT_REST = "at rest"
+"""Nothing more happened to the message: its queue was seen drained after its last send."""
+
+DELIVERED_FLAGGED = "delivered, flagged"
+
+DELIVERED_SOMEHOW = "delivered, flagged or not"
+"""A delivery of one of two messages: its flag is a matter of that message alone."""
+
+BROKEN = "broken connection"
+"""``close`` with an ``error``: a connection was found broken."""
+
+_TOLD_BY_BOTH = frozenset(
+    {Event.COMMIT, Event.COMMITTED, Event.COMMIT_IN_DOUBT, Event.ROLLBACK, Event.ROLLED_BACK, Event.CLOSE}
+)
+"""Lines of producers and of consumers alike, which are different events of the tables."""
+
+_NO_SIGNS = frozenset({Event.FAULT, Event.RECOVERED, Event.DRAINED, Event.BEGIN, Event.WAITING, Event.DEPTH})
+
+
+def of_consumer(line: str) -> str:
+    """The sign of a ``line`` that both sides write, as a consumer's."""
+    return f"consumer's {line}"
+
+
+CONSUMER_BROKEN = of_consumer(BROKEN)
+
+SIGNS = (
+    *(event.value for event in Event if event not in _NO_SIGNS),
+    DELIVERED_FLAGGED,
+    DELIVERED_SOMEHOW,
+    *(of_consumer(event.value) for event in Event if event in _TOLD_BY_BOTH),
+    BROKEN,
+    CONSUMER_BROKEN,
+    *FAULTS,
+    AT_REST,
+)
+"""The names of all signs; the place of a name is its code."""
+
+SESSION_ENDS = frozenset(
+    {Event.RECOVER.value, *(of_consumer(event) for event in (Event.ROLLBACK, Event.ROLLED_BACK, Event.CLOSE))}
+)
+"""What gives back the messages of a session."""
+
+CIRCUMSTANCES = frozenset({*FAULTS, BROKEN, CONSUMER_BROKEN}) | SESSION_ENDS
+"""What happens around a message and may explain what became of it: faults, and sessions that end or start over."""
+
+_BREAKS = MappingProxyType({BROKEN: Fault.PRODUCER_LINK_LOSS, CONSUMER_BROKEN: Fault.CONSUMER_LINK_LOSS})
+
+
+def events_of_signs(specification: Specification) -> Mapping[str, frozenset[str]]:
+    """For each sign the names of the events that it may be, as ``spec/events.yaml`` says."""
+    found: dict[str, set[str]] = {name: set() for name in SIGNS}
+    for event in specification.events.values():
+        lines = [str(event.line["event"])] if event.line and not event.repairs else []
+        for line in (*lines, *event.also):
+            name = DELIVERED_FLAGGED if event.line.get("redelivered") else line
+            found[of_consumer(name) if name in _TOLD_BY_BOTH and event.per.of_consumer else name].add(event.name)
+    found[DELIVERED_SOMEHOW] = found[Event.DELIVERED.value] | found[DELIVERED_FLAGGED]
+    for fault in FAULTS:
+        found[fault].add(fault)
+    for sign, fault in _BREAKS.items():
+        found[sign].add(fault)
+    return MappingProxyType({name: frozenset(events) for name, events in found.items()})

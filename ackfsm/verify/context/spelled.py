@@ -1,0 +1,93 @@
+"""One line for one thing: what is said of several messages, or of a call that is not named, as lines of their own.
+
+Everything that is counted, folded or held to the model is taken from the result, so that none of it knows of ranges.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+
+from ackfsm.terms import AckScope
+from ackfsm.verify.context.sends import sends_of
+from ackfsm.verify.events.arrays import Ints, Mask
+from ackfsm.verify.events.columns import Events
+from ackfsm.verify.events.format import ACKNOWLEDGE_TIMEOUT, TELLERS, VOCABULARY, Event, event_code
+from ackfsm.verify.events.joins import NONE, at, first_covering, last_before
+
+__all__ = ["spelled_out"]
+
+
+@dataclasses.dataclass(frozen=True, slots=True, eq=False)
+class _Added:
+    """Rows to be added: after which row each comes, and of which row it is a copy but for what is told there."""
+
+    after: Ints
+    like: Ints
+    message: Ints
+    event: Event
+
+
+def spelled_out(events: Events) -> Events:
+    """``events`` with a ``confirmed`` for each message of a range, and an ``ack_in_doubt`` for each call timed out."""
+    for added in (_ranges(events), _timeouts(events)):
+        if len(added.after):
+            events = _with(events, added)
+    return events
+
+
+def _with(events: Events, added: _Added) -> Events:
+    count = len(events)
+    order = np.argsort(np.concatenate([2 * np.arange(count), 2 * added.after + 1]), kind="stable")
+    source = np.concatenate([np.arange(count), added.like])[order]
+    new = np.flatnonzero(order >= count)
+    its = order[new] - count
+    columns = {
+        field.name: getattr(events, field.name)[source] for field in dataclasses.fields(events) if field.name != "names"
+    }
+    columns["message"][new] = added.message[its]
+    columns["event"][new] = event_code(added.event)
+    for told in ("t", "line"):
+        columns[told][new] = getattr(events, told)[added.after[its]]
+    return dataclasses.replace(events, **columns)
+
+
+def _ranges(events: Events) -> _Added:
+    """Each open send up to the one that a range names, in the session of that one, in the order of sending.
+
+    A send is open until an outcome of its message, the close of its session or the crash that leaves it without.
+    """
+    confirmed = events.places(Event.CONFIRMED)
+    ranges = confirmed[events.scope[confirmed] == VOCABULARY["scope"].index(AckScope.UP_TO)]
+    if not len(ranges):
+        return _Added(ranges, ranges, ranges, Event.CONFIRMED)
+    sends = sends_of(events)
+    place, session = sends.place, events.session[sends.place]
+    last = last_before(events.message[ranges], ranges, events.message[place], place)
+    ranges, last = ranges[last != NONE], last[last != NONE]
+    cover = at(ranges, first_covering(session, place, session[last], place[last] + 1), NONE)
+    covered = (cover != NONE) & (events.message[cover] != events.message[place]) & _open_at(events, cover)
+    pairs = np.unique(np.stack([cover[covered], events.message[place[covered]]]), axis=1)
+    return _Added(pairs[0], pairs[0], pairs[1], Event.CONFIRMED)
+
+
+def _open_at(events: Events, cover: Ints) -> Mask:
+    """Whether each send outside transactions was open still when the range of it was confirmed."""
+    sends, closes = sends_of(events), events.places(Event.CLOSE)
+    closed = first_covering(events.session[sends.place], sends.place, events.session[closes], closes)
+    ends = (sends.outcome, sends.crash, at(closes, closed, NONE))
+    return np.asarray(np.logical_and.reduce([(end == NONE) | (end > cover) for end in ends]), np.bool_)
+
+
+def _timeouts(events: Events) -> _Added:
+    """The latest call of acknowledge in the session, or of the process, whose time-out is told."""
+    faults = events.places(Event.FAULT)
+    rows = faults[events.fault[faults] == VOCABULARY["fault"].index(ACKNOWLEDGE_TIMEOUT)]
+    calls = events.places(Event.ACKNOWLEDGE)
+    tellers = [number for number, name in enumerate(events.names["process"].to_pylist()) if name in TELLERS]
+    mine = np.where(np.isin(events.process[rows], tellers), NONE, events.process[rows])
+    in_session = last_before(events.session[rows], rows, events.session[calls], calls)
+    call = np.where(in_session == NONE, last_before(mine, rows, events.process[calls], calls), in_session)
+    rows, call = rows[call != NONE], calls[call[call != NONE]]
+    return _Added(rows, call, events.message[call].astype(np.int64), Event.ACK_IN_DOUBT)

@@ -1,0 +1,110 @@
+"""Validate rows against history format 1, and describe what is wrong with the others.
+
+The rules are vectorised: each gives a mask over the rows of a batch, and a sentence for one row.
+They hold for every source of rows alike: JSON lines, Parquet, text that Spark hands over.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ackfsm.terms import AckScope
+from ackfsm.text import quoted
+from ackfsm.verify.events.arrays import Ints, Mask
+from ackfsm.verify.events.format import (
+    ACKNOWLEDGE_TIMEOUT,
+    ALWAYS,
+    EVENTS,
+    NAMED_MESSAGE_SCOPES,
+    NEEDS,
+    NOT_NEGATIVE,
+    TELLERS,
+    VOCABULARY,
+    Call,
+    Event,
+)
+
+__all__ = ["Found", "check", "codes"]
+
+
+@dataclasses.dataclass(frozen=True, slots=True, eq=False)
+class Rule:
+    """What is wrong with some rows, and the sentence that says it, with the row's fields to be filled in."""
+
+    broken: Mask
+    sentence: str
+
+
+@dataclasses.dataclass(frozen=True, slots=True, eq=False)
+class Found:
+    """The rows that break a rule, ascending, and the rules."""
+
+    events: pa.RecordBatch
+    bad: Ints
+    rules: tuple[Rule, ...]
+
+    def describe(self, limit: int) -> Iterator[tuple[int, str]]:
+        """The first ``limit`` bad rows, each with the first rule that it breaks, in words."""
+        for row in self.bad[:limit].tolist():
+            sentence = next(rule.sentence for rule in self.rules if rule.broken[row])
+            fields = self.events.slice(row, 1).to_pylist()[0]
+            yield row, sentence.format(**{k: _Quoted(v) if isinstance(v, str) else v for k, v in fields.items()})
+
+
+class _Quoted(str):
+    """Text of a row, which ``!r`` shows in quotation marks, escaped and short."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return quoted(self)
+
+
+def check(events: pa.RecordBatch) -> Found:
+    """Find the rows of ``events`` (columns of the format, well typed) that are no events of format 1."""
+    rules = tuple(rule for rule in _rules(events) if rule.broken.any())
+    broken = np.zeros(events.num_rows, bool)
+    for rule in rules:
+        broken |= rule.broken
+    return Found(events, np.flatnonzero(broken), rules)
+
+
+def codes(events: pa.RecordBatch, field: str) -> npt.NDArray[np.int8]:
+    """The values of a field with a vocabulary as their places in it; -1 for null and for what is not in it."""
+    found = pc.index_in(events[field], value_set=pa.array(VOCABULARY[field], pa.string()))
+    return np.asarray(found.fill_null(-1).cast(pa.int8()))
+
+
+def _rules(events: pa.RecordBatch) -> Iterator[Rule]:
+    for field in ALWAYS:
+        yield Rule(_absent(events, field), f"`{field}` is missing")
+    for field, legal in VOCABULARY.items():
+        unknown = (codes(events, field) < 0) & ~_absent(events, field)
+        yield Rule(unknown, f"there is no {field} {{{field}!r}}; it is one of {', '.join(legal)}")
+    for field in NOT_NEGATIVE:
+        yield Rule(np.asarray(events[field].fill_null(0)) < 0, f"`{field}` is negative ({{{field}}})")
+    event = codes(events, "event")
+    for field, needing in NEEDS.items():
+        needed = np.isin(event, [EVENTS.index(each) for each in needing])
+        yield Rule(needed & _absent(events, field), f"{{event}} needs `{field}`")
+    named = np.isin(codes(events, "scope"), [VOCABULARY["scope"].index(scope) for scope in NAMED_MESSAGE_SCOPES])
+    yield Rule(named & _absent(events, "message"), "the scope {scope} needs `message`")
+    whole = codes(events, "scope") == VOCABULARY["scope"].index(AckScope.SESSION)
+    yield Rule(whole & (event == EVENTS.index(Event.CONFIRMED)), "confirmed has the scope message or up_to")
+    waiting, depth = (event == EVENTS.index(each) for each in (Event.WAITING, Event.DEPTH))
+    called = np.asarray(pc.is_in(events["error"], value_set=pa.array([*Call], pa.string())))
+    yield Rule(waiting & ~called, f"there is no call {{error!r}}; it is one of {', '.join(Call)}")
+    yield Rule(depth & (np.asarray(events["position"].fill_null(0)) < 0), "`position` is negative ({position})")
+    told = np.asarray(pc.is_in(events["process"], value_set=pa.array(TELLERS, pa.string())))
+    timeout = codes(events, "fault") == VOCABULARY["fault"].index(ACKNOWLEDGE_TIMEOUT)
+    yield Rule(timeout & told & _absent(events, "session"), "acknowledge_timeout needs the `session` that called")
+
+
+def _absent(events: pa.RecordBatch, field: str) -> Mask:
+    return np.asarray(events[field].is_null().to_numpy(zero_copy_only=False))

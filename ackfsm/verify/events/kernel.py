@@ -1,0 +1,716 @@
+"""Which rows of a chunk a summary has to keep: one pass over its columns for each question, compiled by Numba.
+
+The functions are plain Python over arrays, so that they can be read and tested as such.  A *row* is a place in the
+chunk's events in the order of time, a *message* a number from 0.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+
+from ackfsm.explore.search.distributed import compiled_function as compiled
+from ackfsm.terms import AckScope
+from ackfsm.verify.events.format import VOCABULARY, Event, event_code
+
+__all__ = [
+    "HEARD",
+    "KEPT",
+    "LEFT",
+    "PINNED",
+    "STANDS",
+    "follow_messages",
+    "follow_transactions",
+    "hash_names",
+    "mark_acts",
+    "mark_bounds",
+    "mark_neighbours",
+    "mark_order",
+    "mark_rows",
+    "mark_transactions",
+    "number_by_appearance",
+    "steps_of_prefetch",
+    "steps_of_windows",
+    "times_after",
+]
+
+LEFT: Final = 0
+"""A row that is not kept."""
+HEARD: Final = 1
+"""A row of which only time, process and session are kept: it stands beside one that is kept, or at a bound."""
+PINNED: Final = 2
+"""A row of a message that stands for those of its observation that are not kept."""
+KEPT: Final = 3
+
+_SEND: Final = event_code(Event.SEND)
+_CONFIRMED: Final = event_code(Event.CONFIRMED)
+_DELIVERED: Final = event_code(Event.DELIVERED)
+_PROCESSED: Final = event_code(Event.PROCESSED)
+_ACKNOWLEDGE: Final = event_code(Event.ACKNOWLEDGE)
+_ACKNOWLEDGED: Final = event_code(Event.ACKNOWLEDGED)
+_ACK_IN_DOUBT: Final = event_code(Event.ACK_IN_DOUBT)
+_WRITTEN: Final = event_code(Event.JOURNAL_WRITTEN)
+_SYNCED: Final = event_code(Event.JOURNAL_SYNCED)
+_REJECTED: Final = event_code(Event.REJECTED)
+_IN_DOUBT: Final = event_code(Event.IN_DOUBT)
+_RESEND: Final = event_code(Event.RESEND)
+_OF_MESSAGE: Final = VOCABULARY["scope"].index(AckScope.MESSAGE)
+_OF_SESSION: Final = VOCABULARY["scope"].index(AckScope.SESSION)
+_FAILED: Final = event_code(Event.FAILED)
+_EXPIRED: Final = event_code(Event.EXPIRED)
+_DEAD_LETTERED: Final = event_code(Event.DEAD_LETTERED)
+_BEGIN: Final = event_code(Event.BEGIN)
+_COMMIT: Final = event_code(Event.COMMIT)
+_COMMITTED: Final = event_code(Event.COMMITTED)
+_ROLLBACK: Final = event_code(Event.ROLLBACK)
+_RECOVER: Final = event_code(Event.RECOVER)
+_CLOSE: Final = event_code(Event.CLOSE)
+
+_WORD: Final = 8
+_RESENT: Final = 2
+STANDS: Final = 2
+"""Of a plain message: it stands for others of its observation."""
+
+NEVER: Final = np.iinfo(np.int64).max
+
+_M1: Final = np.uint64(0xBF58476D1CE4E5B9)
+_M2: Final = np.uint64(0x94D049BB133111EB)
+_S30, _S27, _S31 = np.uint64(30), np.uint64(27), np.uint64(31)
+
+
+@compiled
+def mix(number: Any) -> Any:
+    """The finaliser of splitmix64."""
+    number = (number ^ (number >> _S30)) * _M1
+    number = (number ^ (number >> _S27)) * _M2
+    return number ^ (number >> _S31)
+
+
+@compiled
+def hash_names(offsets: Any, data: Any, hashes: Any) -> None:
+    """A number of 64 bits for each name, whose bytes are ``data[offsets[i]:offsets[i + 1]]``."""
+    for name in range(len(hashes)):
+        begin, end = offsets[name], offsets[name + 1]
+        found = mix(np.uint64(end - begin) + np.uint64(0x9E3779B97F4A7C15))
+        word, filled = np.uint64(0), 0
+        for place in range(begin, end):
+            word |= np.uint64(data[place]) << np.uint64(8 * filled)
+            filled += 1
+            if filled == _WORD:
+                found = mix(found ^ word)
+                word, filled = np.uint64(0), 0
+        hashes[name] = mix(found ^ word)
+
+
+@compiled
+def number_by_appearance(codes: Any, order: Any, into: Any) -> Any:
+    """``codes`` (-1 for none) numbered as they come first, ``into``; returns how many, the old ones in ``order``."""
+    number = np.full(len(order), -1, np.int32)
+    count = 0
+    for row in range(len(codes)):
+        code = codes[row]
+        if code >= 0 and number[code] < 0:
+            number[code] = count
+            order[count] = code
+            count += 1
+        into[row] = number[code] if code >= 0 else -1
+    return count
+
+
+@compiled
+def times_after(t: Any, process: Any, processes: Any, after: Any) -> None:
+    """For each row the time of the next one of its process, :data:`NEVER` without one."""
+    following = np.full(processes, NEVER, np.int64)
+    for row in range(len(t) - 1, -1, -1):
+        after[row] = following[process[row]]
+        following[process[row]] = t[row]
+
+
+@compiled
+def mark_all(first: Any, other: Any, odd: Any) -> None:
+    """Mark as odd the messages of a list: ``first``, and after each the one in ``other``."""
+    while first >= 0:
+        odd[first] = max(odd[first], 1)
+        first = other[first]
+
+
+@compiled
+def called_in(session: Any, waiting: Any, other: Any) -> Any:
+    """A call covers what was delivered in its session: the list of that, which waits for the answer now.
+
+    The columns of ``waiting`` are the lists of the delivered messages of each session that no call covers, that the
+    last call covers, and that an earlier one covers that nobody answered.
+    """
+    its = waiting[session, 1]
+    while its >= 0:
+        following = other[its]
+        other[its], waiting[session, 2] = waiting[session, 2], its
+        its = following
+    waiting[session, 1], waiting[session, 0] = waiting[session, 0], -1
+    return waiting[session, 1]
+
+
+@compiled
+def answered_in(session: Any, waiting: Any, other: Any, odd: Any, strange: Any) -> Any:
+    """An answer to the last call: the list of what that covers; a ``strange`` one is to an earlier call, or to none.
+
+    What may be covered in another way than by the last call and its answer is odd.
+    """
+    its = waiting[session, 1]
+    mark_all(waiting[session, 2], other, odd)
+    waiting[session, 1] = waiting[session, 2] = -1
+    if strange:
+        mark_all(waiting[session, 0], other, odd)
+        mark_all(its, other, odd)
+        waiting[session, 0] = -1
+        return -1
+    return its
+
+
+_OPEN: Final = 0
+_CALLED: Final = 1
+_DONE: Final = 2
+"""How far a transaction is: nobody has called its commit, somebody has, and that was answered."""
+
+
+@compiled
+def goes_on(kind: Any, names: Any, stage: Any, members: Any) -> Any:
+    """The stage of a clean transaction after a row of it, which may name a message; -1 if it is not clean."""
+    if names:
+        return _OPEN if stage == _OPEN and kind in (_SEND, _DELIVERED, _PROCESSED) else -1
+    if kind == _BEGIN:
+        return _OPEN if stage == _OPEN and not members else -1
+    if kind == _COMMIT:
+        return _CALLED if stage == _OPEN else -1
+    return _DONE if kind == _COMMITTED and stage == _CALLED else -1
+
+
+@compiled
+def follow_transactions(  # noqa: PLR0913, PLR0917 - the columns of a chunk
+    event: Any,
+    process: Any,
+    session: Any,
+    message: Any,
+    transaction: Any,
+    errs: Any,
+    sessions: Any,
+    clean: Any,
+    of: Any,
+) -> None:
+    """Which transactions are *clean*: some messages in one session, a call of commit after them, and its answer.
+
+    The first of a session in the chunk may go on from another chunk, and is not.  ``clean`` says beforehand which may
+    be; ``of`` is set to the process of each.
+    """
+    stage = np.zeros(len(clean), np.int8)
+    members = np.zeros(len(clean), np.uint8)
+    where = np.full(len(clean), -1, np.int32)
+    seen = np.zeros(sessions, np.uint8)
+    for row in range(len(event)):
+        its = transaction[row]
+        if its < 0:
+            continue
+        if where[its] < 0:
+            where[its], of[its] = session[row], process[row]
+            clean[its] &= seen[session[row]]
+            seen[session[row]] = 1
+        following = goes_on(event[row], message[row] >= 0, stage[its], members[its])
+        if following < 0 or errs[row] or where[its] != session[row]:
+            clean[its] = 0
+        else:
+            stage[its] = following
+        members[its] |= message[row] >= 0
+    for each in range(len(clean)):
+        clean[each] &= stage[each] == _DONE and members[each]
+
+
+@compiled
+def enters(  # noqa: PLR0913, PLR0917 - a row, and what is known of messages and transactions
+    kind: Any, m: Any, its: Any, clean: Any, inside: Any, lists: Any, following: Any
+) -> Any:
+    """Whether a row of the message ``m`` in the transaction ``its`` leaves that clean, of which ``m`` is one then.
+
+    A message is sent in one transaction at most and delivered in another.  The members of a transaction are a list from
+    ``lists`` on: twice the message, plus 1 if it was delivered; the next one stands in ``following``.
+    """
+    way = 0 if kind == _SEND else 1
+    if clean[its] and kind == _PROCESSED:
+        clean[its] = inside[m, 1] == its
+    elif clean[its]:
+        clean[its] = inside[m, way] < 0 and inside[m, 0] != its
+        if clean[its]:
+            inside[m, way] = its
+            following[2 * m + way], lists[its] = lists[its], 2 * m + way
+    return clean[its]
+
+
+@compiled
+def commits(  # noqa: PLR0913, PLR0917 - a row, and what is known of messages
+    kind: Any, row: Any, t: Any, its: Any, following: Any, seen: Any, where: Any, span: Any
+) -> None:
+    """A commit, or the answer to it: what the members of the list from ``its`` on went through."""
+    while its >= 0:
+        m = its >> 1
+        where[m, 3] = row
+        seen[m] = mix(seen[m] ^ np.uint64(kind + 128 * (1 + (its & 1)))) | np.uint64(1)
+        span[m, 1] = max(span[m, 1], t)
+        its = following[its]
+
+
+@compiled
+def follow_messages(  # noqa: C901, PLR0912, PLR0913, PLR0915, PLR0917 - the columns of a chunk, and of its messages
+    event: Any,
+    process: Any,
+    session: Any,
+    queue: Any,
+    message: Any,
+    transaction: Any,
+    mode: Any,
+    scope: Any,
+    redelivered: Any,
+    delivery_count: Any,
+    errs: Any,
+    t: Any,
+    after: Any,
+    judged_by: Any,
+    strange_process: Any,
+    strange_session: Any,
+    clean: Any,
+    seen: Any,
+    odd: Any,
+    where: Any,
+    span: Any,
+    inside: Any,
+    continued: Any,
+    times: Any,
+) -> None:
+    """What each message went through, as a number that equal ones share.
+
+    The first arguments are the columns of the events, and the time of the next row of the process.  Besides:
+
+    * ``judged_by``: for each queue the number of its configuration;
+    * ``strange_process``, ``strange_session``: whose messages are kept; a session is added where an answer is to an
+      earlier call than the last;
+    * ``clean``: the transactions as :func:`follow_transactions` found them; those that have something else to do with a
+      message than that it was first sent or first delivered in them are taken out;
+    * ``seen``: for each message the number of its observation; 0 before its first row;
+    * ``odd``: set to 1 for messages with rows of any but the common kinds, or of other processes than the first, and
+      to 2 for those that were sent again;
+    * ``where``: for each message the rows of its first send and first delivery, of its first and its last row, and of
+      the acknowledgement of its session that covers it and the answer to that; -1 for none;
+    * ``span``: for each message when its first row was written and when the last of them took effect, :data:`NEVER`
+      where that is not known;
+    * ``inside``: for each message the clean transactions in which it was first sent and first delivered; -1 for none;
+    * ``continued``, ``times``: a table of observations that went on, of 2**k entries, 0 where empty, and how often.
+    """
+    mask = np.uint64(len(continued) - 1)
+    sessions = len(strange_session)
+    waiting = np.full((sessions, 3), -1, np.int32)
+    tally = np.zeros((sessions, 2), np.int64)  # calls and answers
+    named = np.full(sessions, -1, np.int32)
+    other = np.full(len(seen), -1, np.int32)
+    acknowledged = np.zeros(len(seen), np.uint8)
+    lists = np.full(len(clean), -1, np.int32)
+    following = np.full(2 * len(seen) if len(clean) else 0, -1, np.int32)
+    for row in range(len(event)):
+        m = message[row]
+        kind = event[row]
+        s = session[row]
+        if scope[row] == _OF_SESSION and kind in (_ACKNOWLEDGE, _ACKNOWLEDGED) and not strange_session[s]:
+            if kind == _ACKNOWLEDGE:
+                its = called_in(s, waiting, other)
+                tally[s, 0] += 1
+                named[s] = m
+            else:
+                tally[s, 1] += 1
+                its = answered_in(s, waiting, other, odd, tally[s, 0] == 0 or named[s] != m)
+                strange_session[s] = tally[s, 0] > 0 and named[s] != m
+            while its >= 0:
+                where[its, 3] = row
+                where[its, 4 if kind == _ACKNOWLEDGE else 5] = row
+                if process[row] != process[where[its, 1]] or errs[row]:
+                    odd[its] = max(odd[its], 1)
+                seen[its] = mix(seen[its] ^ np.uint64(kind + 64)) | np.uint64(1)
+                span[its, 1] = max(span[its, 1], after[row] if kind == _ACKNOWLEDGE else t[row])
+                its = other[its]
+            if m >= 0 and queue[row] >= 0 and (where[m, 0] < 0 or queue[row] != queue[where[m, 0]]):
+                odd[m] = max(odd[m], 1)
+            continue
+        if m < 0:
+            if kind in (_COMMIT, _COMMITTED) and clean[transaction[row]]:
+                commits(kind, row, t[row], lists[transaction[row]], following, seen, where, span)
+            continue
+        before = seen[m]
+        if before == 0:
+            where[m, 2] = row
+            before = np.uint64(0x9E3779B97F4A7C15)
+        elif not odd[m]:
+            place = mix(before) & mask
+            for _ in range(64):
+                if continued[place] == 0:
+                    continued[place] = before
+                if continued[place] == before:
+                    times[place] += 1
+                    break
+                place = (place + np.uint64(1)) & mask
+        where[m, 3] = row
+        token = (
+            np.uint64(kind) | np.uint64(redelivered[row] + 1) << np.uint64(8) | np.uint64(errs[row]) << np.uint64(10)
+        )
+        token |= np.uint64(mode[row] + 1) << np.uint64(16) | np.uint64(scope[row] + 1) << np.uint64(24)
+        token ^= mix(np.uint64(delivery_count[row] + 2))
+        if kind == _SEND:
+            if where[m, 0] >= 0:
+                odd[m] = max(odd[m], 1)
+            else:
+                where[m, 0] = row
+        elif kind == _DELIVERED:
+            if where[m, 1] >= 0:
+                odd[m] = max(odd[m], 1)
+            else:
+                where[m, 1] = row
+                other[m], waiting[s, 0] = waiting[s, 0], m
+        elif kind == _RESEND:
+            odd[m] = _RESENT
+        first = where[m, 0]
+        delivery = where[m, 1]
+        outside = transaction[row] < 0
+        if not outside and not enters(kind, m, transaction[row], clean, inside, lists, following):
+            odd[m] = max(odd[m], 1)
+        token |= np.uint64(outside) << np.uint64(35)
+        if first < 0 or strange_process[process[row]] or strange_session[session[row]]:
+            odd[m] = max(odd[m], 1)
+        elif kind in (_SEND, _CONFIRMED):
+            if process[row] != process[first] or session[row] != session[first]:
+                odd[m] = max(odd[m], 1)
+        elif kind in (_DELIVERED, _PROCESSED, _ACKNOWLEDGE, _ACKNOWLEDGED):
+            if delivery < 0 or process[row] != process[delivery] or session[row] != session[delivery]:
+                odd[m] = max(odd[m], 1)
+            elif kind == _DELIVERED:
+                token ^= np.uint64(process[row] == process[first]) << np.uint64(32)
+                token ^= np.uint64(session[row] == session[first]) << np.uint64(33)
+            elif kind >= _ACKNOWLEDGE and (scope[row] != _OF_MESSAGE or tally[s, 0] or tally[s, 1]):
+                odd[m] = max(odd[m], 1)
+            elif kind >= _ACKNOWLEDGE:
+                acknowledged[m] = 1
+        elif kind not in (_WRITTEN, _SYNCED):
+            odd[m] = max(odd[m], 1)
+        if queue[row] >= 0:
+            token ^= np.uint64(judged_by[queue[row]] + 1) << np.uint64(34)
+            if first >= 0 and queue[row] != queue[first]:
+                odd[m] = max(odd[m], 1)
+        seen[m] = mix(before ^ token) | np.uint64(1)
+        happened = after[row] if kind in (_SEND, _ACKNOWLEDGE) else t[row]
+        span[m, 0] = min(span[m, 0], t[row])
+        span[m, 1] = max(span[m, 1], happened)
+    for m in range(len(seen)):
+        if where[m, 1] < 0:
+            continue
+        s = session[where[m, 1]]
+        if acknowledged[m] and (tally[s, 0] or tally[s, 1]):
+            odd[m] = max(odd[m], 1)  # by itself and with others
+        elif (tally[s, 0] and where[m, 4] < 0) or (tally[s, 1] and where[m, 5] < 0):
+            odd[m] = max(odd[m], 1)  # the next may cover it
+
+
+@compiled
+def lane_of(table: Any, key: Any) -> Any:
+    """The place of ``key``, which is not 0, in an open table of 2**k entries with free ones; it is added."""
+    mask = np.uint64(len(table) - 1)
+    place = mix(key) & mask
+    while table[place] != 0 and table[place] != key:
+        place = (place + np.uint64(1)) & mask
+    table[place] = key
+    return place
+
+
+@compiled
+def lane_key(session: Any, process: Any, queue: Any, mode: Any) -> Any:
+    """A number for a lane: who is delivered, who sent, where, how."""
+    key = mix(np.uint64(session + 1) << np.uint64(32) | np.uint64(process + 1))
+    return mix(key ^ (np.uint64(queue + 1) << np.uint64(8) | np.uint64(mode + 1))) | np.uint64(1)
+
+
+@compiled
+def mark_order(  # noqa: PLR0913, PLR0917 - the columns of a chunk, and of its messages
+    event: Any,
+    process: Any,
+    session: Any,
+    queue: Any,
+    message: Any,
+    mode: Any,
+    redelivered: Any,
+    odd: Any,
+    where: Any,
+    plain: Any,
+    table: Any,
+) -> Any:
+    """Take out of the ``plain`` messages those that were overtaken, and those that show of others that they were.
+
+    ``table`` is an empty one of 2**k entries; false is returned if it is too small for the lanes.
+    """
+    used = 0
+    best = np.full(len(table), -1, np.int64)  # the latest send in the lane of what was delivered, of all messages
+    best_plain = np.full(len(table), -1, np.int64)
+    holder = np.full(len(table), -1, np.int64)
+    for row in range(len(event)):
+        if event[row] != _DELIVERED:
+            continue
+        m = message[row]
+        sent = where[m, 0]
+        if where[m, 1] != row or sent < 0 or redelivered[row] != 0 or odd[m] == _RESENT:
+            continue
+        lane = lane_of(table, lane_key(session[row], process[sent], queue[sent], mode[sent]))
+        used += best[lane] < 0
+        if 2 * used > len(table):
+            return False
+        if best_plain[lane] > sent:
+            plain[holder[lane]] = 0
+        if best[lane] > sent:
+            plain[m] = 0
+        else:
+            best[lane] = sent
+        if plain[m] and sent > best_plain[lane]:
+            best_plain[lane] = sent
+            holder[lane] = m
+    return True
+
+
+@compiled
+def mark_bounds(  # noqa: PLR0913, PLR0917 - the columns of a chunk, and of its messages
+    process: Any,
+    session: Any,
+    queue: Any,
+    mode: Any,
+    where: Any,
+    seen: Any,
+    plain: Any,
+    first: Any,
+    last: Any,
+    table: Any,
+) -> Any:
+    """Of the ``plain`` messages of each lane and observation, mark with 2 the first and the last to be delivered.
+
+    ``first`` and ``last`` are as long as ``table``, which is empty; false is returned if it is too small for the lanes.
+    """
+    used = 0
+    for m in range(len(plain)):
+        if not plain[m]:
+            continue
+        sent, row = where[m, 0], where[m, 1]
+        key = lane_key(session[row], process[sent], queue[sent], mode[sent])
+        key = mix(key ^ mix(np.uint64(session[sent] + 1) << np.uint64(32) | np.uint64(process[row] + 1)))
+        lane = lane_of(table, mix(key ^ mix(seen[m] ^ np.uint64(queue[row] + 1))) | np.uint64(1))
+        used += first[lane] < 0
+        if 2 * used > len(table):
+            return False
+        if first[lane] < 0 or row < where[first[lane], 1]:
+            first[lane] = m
+        if last[lane] < 0 or row > where[last[lane], 1]:
+            last[lane] = m
+    for lane in range(len(table)):
+        if first[lane] >= 0:
+            plain[first[lane]] = STANDS
+            plain[last[lane]] = STANDS
+    return True
+
+
+@compiled
+def mark_rows(message: Any, plain: Any, marks: Any) -> None:
+    """The mark of each row: whether its message is ``plain`` (0: no, 2: it stands for others)."""
+    for row in range(len(message)):
+        m = message[row]
+        marks[row] = KEPT if m < 0 or plain[m] == 0 else PINNED if plain[m] == STANDS else LEFT
+
+
+@compiled
+def mark_acts(  # noqa: C901, PLR0913, PLR0917 - the columns of a chunk
+    event: Any, session: Any, message: Any, scope: Any, strange_session: Any, plain: Any, marks: Any
+) -> Any:
+    """Leave out the acknowledgements of sessions that cover nothing that is kept, with the answers to them.
+
+    The first and the last of a session in the chunk are kept, which other chunks may have to do with, and of several
+    without an answer all until one has one.  What one that is kept names has to be kept as well: returns of how many
+    messages that was not so, which are no longer ``plain``; the marks are right once there are none.
+    """
+    sessions = len(strange_session)
+    called = np.zeros(sessions, np.uint8)
+    kept = np.zeros(sessions, np.uint8)
+    answered = np.zeros(sessions, np.uint8)
+    wanted = np.zeros(sessions, np.uint8)
+    for row in range(len(event)):
+        s, m = session[row], message[row]
+        if strange_session[s]:
+            if scope[row] == _OF_SESSION and _ACKNOWLEDGE <= event[row] <= _ACK_IN_DOUBT:
+                marks[row] = KEPT
+        elif event[row] == _DELIVERED and marks[row] >= PINNED:
+            wanted[s] = 1
+        elif event[row] == _ACKNOWLEDGE and scope[row] == _OF_SESSION:
+            named = m >= 0 and plain[m] != 1
+            kept[s] = not called[s] or wanted[s] or named or (kept[s] and not answered[s])
+            called[s], wanted[s], answered[s] = 1, 0, 0
+            marks[row] = KEPT if kept[s] else LEFT
+        elif event[row] == _ACKNOWLEDGED and scope[row] == _OF_SESSION:
+            answered[s] = 1
+            marks[row] = KEPT if kept[s] or not called[s] else LEFT
+    last = np.ones(sessions, np.uint8)
+    for row in range(len(event) - 1, -1, -1):
+        s = session[row]
+        if last[s] and scope[row] == _OF_SESSION and event[row] in (_ACKNOWLEDGE, _ACKNOWLEDGED):
+            marks[row] = KEPT
+            last[s] = event[row] != _ACKNOWLEDGE
+    found = 0
+    for row in range(len(event)):
+        m = message[row]
+        if m >= 0 and marks[row] == KEPT and plain[m] == 1:
+            plain[m] = 0
+            found += 1
+    return found
+
+
+@compiled
+def mark_transactions(  # noqa: PLR0913, PLR0917 - the columns of a chunk
+    event: Any, session: Any, message: Any, transaction: Any, clean: Any, needed: Any, sessions: Any, marks: Any
+) -> None:
+    """Leave out begin, commit and answer of the ``clean`` transactions that no message that is kept has ``needed``.
+
+    A call of commit also ends the deliveries of its session, as far as a prefetch bound counts them: the first after
+    one that is kept stays, and the first of all, as another chunk may have kept one.
+    """
+    wanted = np.ones(sessions, np.uint8)
+    for row in range(len(event)):
+        its = transaction[row]
+        if event[row] == _DELIVERED and marks[row] >= PINNED:
+            wanted[session[row]] = 1
+        elif event[row] == _COMMIT and (not clean[its] or needed[its] or wanted[session[row]]):
+            wanted[session[row]] = 0
+        elif its >= 0 and message[row] < 0 and clean[its] and not needed[its]:
+            marks[row] = LEFT
+
+
+@compiled
+def mark_neighbours(process: Any, session: Any, processes: Any, sessions: Any, marks: Any) -> None:
+    """Mark the rows that are not kept but stand in their process beside one that is, or where its session changes.
+
+    So are the first and last rows of processes and sessions.
+    """
+    last = np.full(processes, -1, np.int64)
+    of_session = np.full(sessions, -1, np.int64)
+    for row in range(len(process)):
+        before = last[process[row]]
+        if before < 0:
+            marks[row] = max(marks[row], HEARD)
+        elif marks[before] >= PINNED or marks[row] >= PINNED or session[before] != session[row]:
+            marks[row] = max(marks[row], HEARD)
+            marks[before] = max(marks[before], HEARD)
+        if of_session[session[row]] < 0:
+            marks[row] = max(marks[row], HEARD)
+        last[process[row]] = row
+        of_session[session[row]] = row
+    for each in range(processes):
+        if last[each] >= 0:
+            marks[last[each]] = max(marks[last[each]], HEARD)
+    for each in range(sessions):
+        if of_session[each] >= 0:
+            marks[of_session[each]] = max(marks[of_session[each]], HEARD)
+
+
+@compiled
+def steps_of_windows(  # noqa: PLR0913, PLR0917 - the columns of a chunk
+    event: Any,
+    session: Any,
+    message: Any,
+    transaction: Any,
+    t: Any,
+    sessions: Any,
+    window: Any,
+    still_open: Any,
+    steps: Any,
+) -> Any:
+    """How many sends of a session were open before one, each time that this was more than before.
+
+    Only an outcome ends a send here, so that it is never too few.  Writes session, time and number into ``steps`` up to
+    the number ``window``, and returns how many there are; ``still_open`` tells of each message whether a send is.
+    """
+    depth = np.zeros(sessions, np.int64)
+    most = np.full(sessions, -1, np.int64)
+    of = np.full(len(still_open), -1, np.int64)
+    found = 0
+    for row in range(len(event)):
+        kind, m = event[row], message[row]
+        if kind in (_SEND, _RESEND) and transaction[row] < 0:
+            s = session[row]
+            if depth[s] > most[s]:
+                most[s] = depth[s]
+                if depth[s] <= window:
+                    steps[found, 0], steps[found, 1], steps[found, 2] = s, t[row], depth[s]
+                    found += 1
+            depth[s] += 1
+            if of[m] != s:
+                still_open[m] = 0  # those of the other session are never ended
+            of[m] = s
+            still_open[m] += 1
+        elif kind in (_CONFIRMED, _REJECTED, _IN_DOUBT):
+            depth[of[m]] -= still_open[m]
+            still_open[m] = 0
+    return found
+
+
+@compiled
+def steps_of_prefetch(  # noqa: C901, PLR0913, PLR0917 - the columns of a chunk
+    event: Any,
+    session: Any,
+    queue: Any,
+    message: Any,
+    scope: Any,
+    t: Any,
+    sessions: Any,
+    bound: Any,
+    still_open: Any,
+    steps: Any,
+) -> Any:
+    """How many deliveries of a session and queue were open before one, each time that this was more than before.
+
+    What ends a delivery for certain ends it here, so that it is never too few.  As :func:`steps_of_windows` otherwise.
+    """
+    depth = np.zeros(1 << 10, np.int64)
+    lanes = np.zeros(1 << 10, np.uint64)
+    since = np.zeros(1 << 10, np.int64)
+    era = np.zeros(sessions, np.int64)
+    most = np.full(sessions, -1, np.int64)
+    of = np.full(len(still_open), -1, np.int64)
+    begun = np.zeros(len(still_open), np.int64)
+    of_session = np.full(len(still_open), -1, np.int64)
+    found, used = 0, 0
+    for row in range(len(event)):
+        kind, m, s = event[row], message[row], session[row]
+        its_end = kind in (_DELIVERED, _FAILED, _EXPIRED, _DEAD_LETTERED)
+        its_end = its_end or (kind == _ACKNOWLEDGE and scope[row] == _OF_MESSAGE)
+        if its_end and m >= 0 and still_open[m]:
+            if begun[m] == era[of_session[m]]:
+                depth[of[m]] -= 1
+            still_open[m] = 0
+        if kind in (_COMMIT, _ROLLBACK, _RECOVER, _CLOSE) or (kind == _ACKNOWLEDGE and scope[row] == _OF_SESSION):
+            era[s] += 1
+        if kind != _DELIVERED:
+            continue
+        if 2 * used >= len(lanes):
+            return -1
+        key = mix(np.uint64(s + 1) << np.uint64(32) | np.uint64(queue[row] + 1)) | np.uint64(1)
+        lane = lane_of(lanes, key)
+        if since[lane] != era[s] + 1:
+            used += since[lane] == 0
+            since[lane] = era[s] + 1
+            depth[lane] = 0
+        if depth[lane] > most[s]:
+            most[s] = depth[lane]
+            if depth[lane] <= bound:
+                steps[found, 0], steps[found, 1], steps[found, 2] = s, t[row], depth[lane]
+                found += 1
+        depth[lane] += 1
+        of[m], begun[m], of_session[m], still_open[m] = lane, era[s], s, 1
+    for m in range(len(still_open)):
+        if still_open[m] and begun[m] != era[of_session[m]]:
+            still_open[m] = 0
+    return found

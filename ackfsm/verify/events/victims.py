@@ -1,0 +1,210 @@
+"""Whom a fault hit, which repair ends it, and which lines name somebody whom it cannot have hit.
+
+A ``fault`` or ``recovered`` names its victim by ``session``, or by its own ``process`` unless that only tells of
+others, and what it concerns there by ``queue``.  One that names nobody is of anybody, and so is its repair.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Collection, Iterator, Sequence
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ackfsm.terms import Fault, InputError
+from ackfsm.text import quoted
+from ackfsm.verify.events.arrays import Ints
+from ackfsm.verify.events.columns import ABSENT, Events
+from ackfsm.verify.events.format import EVENTS, TELLERS, VOCABULARY, Event
+from ackfsm.verify.events.joins import distinct_pairs
+
+__all__ = [
+    "OF_THE_BROKER",
+    "TOLD",
+    "NamedVictim",
+    "Told",
+    "hits",
+    "named_victims",
+    "outages_of",
+    "refuse_impossible",
+    "repaired_at",
+    "told_faults",
+]
+
+TOLD: Final = (Event.FAULT, Event.RECOVERED)
+
+OF_THE_BROKER: Final = (Fault.BROKER_CRASH, Fault.BROKER_KILL, Fault.JOURNAL_FAILURE)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Told:
+    """A line that tells of a fault, or of its repair.
+
+    Attributes:
+        moment: where it stands among the others.
+        fault: the kind.
+        repairs: whether it is the repair.
+        victims: the processes that it names; none if it names nobody.
+        queue: the only queue that it concerns, :data:`ABSENT` if it is any.
+    """
+
+    moment: tuple[int, ...]
+    fault: str
+    repairs: bool
+    victims: frozenset[int]
+    queue: int = ABSENT
+
+
+def told_faults(events: Events, rows: Ints, acts: Ints | None = None) -> tuple[Told, ...]:
+    """What ``rows`` of the events, faults and repairs, tell, in their order; a moment is a row.
+
+    With ``acts`` only those who did one of them are victims; who tells of others, whatever its name is, did none.
+    """
+    tellers, sessions = _victims_of(events, rows)
+    among = None if acts is None else frozenset(np.unique(events.process[acts]).tolist())
+    return tuple(
+        Told(
+            moment=(row,),
+            fault=VOCABULARY["fault"][events.fault[row]],
+            repairs=EVENTS[events.event[row]] is Event.RECOVERED,
+            victims=_among(
+                among, sessions.get(int(events.session[row])) or frozenset({int(events.process[row])}) - tellers
+            ),
+            queue=int(events.queue[row]),
+        )
+        for row in rows.tolist()
+    )
+
+
+def _victims_of(events: Events, rows: Ints) -> tuple[frozenset[int], dict[int, frozenset[int]]]:
+    """The processes that tell of others, and for each session that ``rows`` have the processes that had it."""
+    names = events.names["process"].to_pylist()
+    tellers = frozenset(number for number, name in enumerate(names) if name in TELLERS)
+    found: dict[int, frozenset[int]] = {}
+    if len(rows):
+        acts = np.flatnonzero(~_tells(events) & np.isin(events.session, events.session[rows]))
+        session, process, _ = distinct_pairs(events.session[acts], events.process[acts])
+        for each, its in zip(session.tolist(), process.tolist(), strict=True):
+            found[each] = found.get(each, frozenset()) | ({its} - tellers)
+    return tellers, found
+
+
+def _tells(events: Events) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+    return np.array([event in TOLD for event in EVENTS])[events.event]
+
+
+def _among(some: frozenset[int] | None, victims: frozenset[int]) -> frozenset[int]:
+    return victims if some is None else victims & some
+
+
+def hits(told: Told, process: int, queue: int) -> bool:
+    """Whether ``told`` may be of what ``process`` does with ``queue``."""
+    return (not told.victims or process in told.victims) and told.queue in {ABSENT, queue}
+
+
+def repaired_at(told: Sequence[Told]) -> dict[Told, Told]:
+    """For each fault in ``told`` (in the order of their moments) the repair that ends it, if there is one.
+
+    That is the first later one of its kind, if it is of the same victim or of nobody.  What hit nobody by name is over
+    when that is said without a name, else with the last repair of somebody before the next such fault.
+    """
+    found: dict[Told, Told] = {}
+    for kind in dict.fromkeys(each.fault for each in told):
+        same = [each for each in told if each.fault == kind]
+        for place, fault in enumerate(same):
+            repair = None if fault.repairs else _repair(fault, same, place + 1)
+            if repair is not None:
+                found[fault] = repair
+    return found
+
+
+def _repair(fault: Told, same: Sequence[Told], begin: int) -> Told | None:
+    later = (each for each in _from(same, begin) if each.repairs and _is_of(each, fault))
+    if fault.victims:
+        return next(later, None)
+    last: Told | None = None
+    for each in _from(same, begin):
+        if each.repairs and not each.victims and _is_of(each, fault):
+            return each
+        if not each.repairs and last is not None:
+            break
+        if each.repairs and _is_of(each, fault):
+            last = each
+    return last
+
+
+def _from(told: Sequence[Told], begin: int) -> Iterator[Told]:
+    return (told[place] for place in range(begin, len(told)))
+
+
+def _is_of(repair: Told, fault: Told) -> bool:
+    meets = not repair.victims or not fault.victims or bool(repair.victims & fault.victims)
+    return meets and (ABSENT in {repair.queue, fault.queue} or repair.queue == fault.queue)
+
+
+def outages_of(told: Sequence[Told]) -> list[tuple[Told, Told | None]]:
+    """Each fault in ``told`` with its repair."""
+    repairs = repaired_at(told)
+    return [(each, repairs.get(each)) for each in told if not each.repairs]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class NamedVictim:
+    """A line of a fault or repair that names a session or a queue: its number, and the file in which it stands."""
+
+    file: str
+    line: int
+    process: str
+    fault: str
+    session: str | None
+    queue: str | None
+
+
+def named_victims(batch: pa.RecordBatch, lines: Ints, name: str) -> Iterator[NamedVictim]:
+    """Those in a batch of the file ``name``, whose rows are the ``lines`` of it."""
+    tells = pc.is_in(batch["event"], value_set=pa.array(TOLD, pa.string()))
+    named = pc.and_(tells, pc.or_(batch["session"].is_valid(), batch["queue"].is_valid()))
+    for row in np.flatnonzero(np.asarray(named)).tolist():
+        fields = {key: batch[key][row].as_py() for key in ("process", "fault", "session", "queue")}
+        yield NamedVictim(file=name, line=int(lines[row]), **fields)
+
+
+def refuse_impossible(named: Sequence[NamedVictim], events: Events, queues_left_out: Collection[str] = ()) -> None:
+    """Raise :class:`InputError` for the first of the lines that names what no fault of its kind can have hit.
+
+    That is a session of a broker's fault, a session or a queue that no other line has, a session of another process
+    than the one that tells of its own.  Lines that ``events`` do not have may have named some queues.
+    """
+    if not named:
+        return
+    others = np.flatnonzero(~_tells(events))
+    process, session, queue = ([*events.names[name].to_pylist(), None] for name in ("process", "session", "queue"))
+    pairs = distinct_pairs(events.session[others], events.process[others])
+    used = {(session[one], process[other]) for one, other in zip(pairs[0].tolist(), pairs[1].tolist(), strict=True)}
+    queues = {*queues_left_out, *(queue[code] for code in np.unique(events.queue[others]).tolist())}
+    for each in named:
+        why = _impossible(each, used, queues)
+        if why is not None:
+            raise InputError(f"{each.file}, line {each.line}: {why}")
+
+
+def _impossible(line: NamedVictim, used: set[tuple[str, str]], queues: set[str]) -> str | None:
+    if line.queue is not None and line.queue not in queues:
+        return f"{line.fault} names the queue {quoted(line.queue)}, which no other line has; correct it or leave it out"
+    if line.session in {None, line.process}:
+        return None
+    session = quoted(str(line.session))
+    if line.fault in OF_THE_BROKER:
+        return f"{line.fault} hits the broker and not the session {session}; leave `session` out"
+    whose = {process for one, process in used if one == line.session}
+    if not whose:
+        return f"{line.fault} names the session {session}, which no other line has; correct it or leave it out"
+    if line.process not in {*whose, *TELLERS} and any(process == line.process for _, process in used):
+        return (
+            f"{line.fault} names {quoted(line.process)}, whose session {session} is not; name one of them,"
+            " or let 'nemesis' tell of it"
+        )
+    return None

@@ -1,0 +1,1 @@
+"""What was found in events that are in memory, and the verdict on it."""

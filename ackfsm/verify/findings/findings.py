@@ -1,0 +1,194 @@
+"""What was found in a history, before it is judged: of each anomaly how often, and of what nothing explains it."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+
+from ackfsm.terms import Anomaly, Configuration, Fault
+from ackfsm.text import quoted
+from ackfsm.verify.conformance.explain import Explanation
+from ackfsm.verify.conformance.timeline import Unrecorded
+from ackfsm.verify.reading.lines import ParseError
+
+__all__ = [
+    "EXAMPLES",
+    "SHOWN",
+    "UNCONFIGURED",
+    "Cost",
+    "Finding",
+    "Findings",
+    "Part",
+    "quoted_few",
+    "undrained",
+]
+
+SHOWN = 3
+"""How many ids, or queues, a sentence names."""
+
+NAMED = 64
+"""How many characters of an id or a name a sentence has: too few for it to look like a sentence of its own."""
+
+EXAMPLES = 100
+"""How many ids an anomaly is reported with."""
+
+UNCONFIGURED = "it depends on the configuration, and none is known"
+"""Why an anomaly cannot be counted without a configuration."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """How often one anomaly is in a history.
+
+    Attributes:
+        anomaly: which.
+        found: how many messages (of ``torn_transaction``: transactions) certainly have it.
+        unknown: why there may be more, a clause; ``None`` if ``found`` is all.
+        needs_every_line: whether it is concluded from the absence of an event, so that an unread line may refute it.
+        examples: the first :data:`EXAMPLES` ids, by code point.
+        unrecorded: whether it is unknown for want of what nobody recorded: nothing hangs on it where it is allowed.
+        doubted: how many of ``found`` may be of the recording and not of the system (clocks, what is not told).
+        doubt: why, a sentence with the remedy; without any ``doubted``, why there may be more than were found.
+        unexplained: how many of ``found`` nothing explains that happened to their message; ``None`` if no message was
+            held to the model for it.
+        unexplained_examples: the first :data:`EXAMPLES` of those, by code point.
+        undecided: how many of ``found`` are of messages of which the model decided nothing.
+        by_kind: how many of ``found`` are judged by what their kind is allowed, as no pair of messages tells of them.
+        causes: what explains the others, each with how many it explains, by name of the fault or action.
+    """
+
+    anomaly: Anomaly
+    found: int
+    unknown: str | None
+    needs_every_line: bool
+    examples: tuple[str, ...]
+    unrecorded: bool = False
+    doubted: int = 0
+    doubt: str | None = None
+    unexplained: int | None = None
+    undecided: int = 0
+    by_kind: int = 0
+    unexplained_examples: tuple[str, ...] = ()
+    causes: Mapping[str, int] = dataclasses.field(default_factory=dict)
+
+    @property
+    def certain(self) -> int:
+        """How many nothing but the system explains."""
+        return self.found - self.doubted
+
+    @property
+    def count(self) -> int | None:
+        """How often it is there; ``None`` where that is unknown."""
+        return self.found if self.unknown is None else None
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Findings:
+    """What was counted in a history, not yet judged.
+
+    Attributes:
+        history: where it was read from.
+        engine: what counted: ``local`` or ``spark``.
+        configuration: what it was counted for; ``None`` if no configuration is known.
+        events, messages: readable events; distinct messages that were sent.
+        parse_errors, unreadable: the lines that are no events: how many, and the first few.
+        faults: the kinds that were recorded, in the order of :class:`Fault`.
+        of_calls: the kinds of faults of one call that were recorded; to the tables they are outcomes of it.
+        broken: the faults that nobody recorded and clients saw: connections that broke; with a configuration alone.
+        actions: what applications did of their own will that makes a broker deliver again (optional events).
+        anomalies: every anomaly that a history can show, in the order of :class:`Anomaly`.
+        ends: how many messages have each of the ends that exclude guarantees, by the name of its monitor.
+        counters: what else a person may want to know, by name.
+        skew: by how many nanoseconds the clocks of two processes may differ.
+        offsets: nanoseconds that were added to the times of a process for that; of those that were shifted, by name.
+        explanation: what came of holding each message to the model; ``None`` without a configuration.
+        given_back_beside: whether a consumer may have given back what it had while another one of its queue went on.
+        unrecorded: what faults that nobody recorded explain or would explain; ``None`` if that was not asked.
+        queues: the configurations of the queues that have one of their own, by name.
+        parts: if there are such queues, the findings of each configuration, of which the others are the sums.
+        cost: what it took to find them.
+    """
+
+    history: str
+    engine: str
+    configuration: Configuration | None
+    events: int
+    messages: int
+    parse_errors: int
+    unreadable: tuple[ParseError, ...]
+    faults: tuple[Fault, ...]
+    actions: tuple[str, ...]
+    anomalies: Mapping[Anomaly, Finding]
+    counters: Mapping[str, int]
+    ends: Mapping[str, int] = dataclasses.field(default_factory=dict)
+    skew: int = 0
+    offsets: Mapping[str, int] = dataclasses.field(default_factory=dict)
+    explanation: Explanation | None = None
+    broken: tuple[Fault, ...] = ()
+    given_back_beside: bool = False
+    of_calls: tuple[str, ...] = ()
+    unrecorded: Unrecorded | None = None
+    queues: Mapping[str, Configuration] = dataclasses.field(default_factory=dict)
+    parts: tuple[Part, ...] = ()
+    cost: Cost = dataclasses.field(default_factory=lambda: Cost(), compare=False)  # noqa: PLW0108 - it is defined below
+
+    @property
+    def assumed(self) -> tuple[Fault, ...]:
+        """The faults that may have happened although nobody recorded them."""
+        return self.unrecorded.kinds if self.unrecorded is not None and self.unrecorded.assumed else ()
+
+    @property
+    def assumed_actions(self) -> tuple[str, ...]:
+        """What these faults bring about."""
+        return self.unrecorded.actions if self.unrecorded is not None and self.unrecorded.assumed else ()
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Cost:
+    """Seconds of the processors that this process used: to examine a history, and of these to hold it to the model."""
+
+    whole: float = 0.0
+    conformance: float = 0.0
+
+    @property
+    def share(self) -> float | None:
+        """What part holding messages to the model took; ``None`` if nothing was measured."""
+        return self.conformance / self.whole if self.whole else None
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Part:
+    """The findings of the messages of a history that are judged by one configuration.
+
+    Attributes:
+        queues: the queues that they are of, in the order of their names; "" is no queue.
+        findings: what was found of them.
+    """
+
+    queues: tuple[str, ...]
+    findings: Findings
+
+    def __str__(self) -> str:
+        if self.queues == ("",):
+            return "without a queue"
+        names = _few([_called(queue) for queue in self.queues], len(self.queues))
+        return f"queue {names}" if len(self.queues) == 1 else f"queues {names}"
+
+
+def undrained(queues: Sequence[str]) -> str:
+    """Why an anomaly that shows at rest cannot be counted: ``queues`` were not drained (``""``: none was named)."""
+    return f"no `drained` follows the last send to {_few([_called(queue) for queue in queues], len(queues))}"
+
+
+def _called(queue: str) -> str:
+    return quoted(queue, NAMED) if queue else "a queue without a name"
+
+
+def quoted_few(names: Sequence[str], total: int | None = None) -> str:
+    """The first few of ``names`` as a sentence names them, with dots if they are not all, or not ``total``."""
+    return _few([quoted(name, NAMED) for name in names[:SHOWN]], len(names) if total is None else total)
+
+
+def _few(names: Sequence[str], total: int) -> str:
+    """The first few of ``names``, with dots if they are not ``total``."""
+    return ", ".join([*names[:SHOWN], *(["..."] if total > SHOWN else [])])

@@ -1,0 +1,172 @@
+"""Anomalies that the recording may explain as well as the broker: clocks that differ, what is not recorded."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+
+from ackfsm.verify.events.arrays import Ints, Mask
+from ackfsm.verify.events.columns import Events
+from ackfsm.verify.events.format import Event
+from ackfsm.verify.events.joins import NONE
+from ackfsm.verify.findings.findings import Finding, quoted_few
+
+__all__ = [
+    "Early",
+    "Silent",
+    "came_early",
+    "silent_of",
+    "span",
+    "unless_early",
+    "unless_unrecorded",
+    "unless_unrecorded_again",
+]
+
+_UNRECORDED: Final = "no `processed` is recorded; record one whenever a message is done with"
+"""Why nobody can tell what was processed."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Early:
+    """Messages that were delivered before they were sent, as the clocks of two different processes have it.
+
+    Attributes:
+        count: how many.
+        gap: by how many nanoseconds at most.
+        consumer, producer: the names of the processes of one that was so early.
+        messages: their codes, ascending.
+    """
+
+    count: int
+    gap: int
+    consumer: str
+    producer: str
+    messages: Ints = dataclasses.field(default_factory=lambda: np.empty(0, np.int64), compare=False)
+
+    def clause(self, skew: int) -> str:
+        """What is said of them where clocks may differ by ``skew``."""
+        before = f"delivered up to {span(self.gap)} before" if self.gap else "delivered at the moment of"
+        told = f"{self.count:,} of the phantoms {_is(self.count)} {before} {_their(self.count)} send"
+        if 0 < self.gap <= skew:
+            return (
+                f"{told}, which no constant differences of the clocks within --skew {span(skew)} explain all together"
+            )
+        names = quoted_few((self.consumer, self.producer)).replace(", ", " and ")
+        return f"{told}: if the clocks of {names} may differ by that much, say --skew {span(max(self.gap, 1))}"
+
+
+def came_early(events: Events, among: Mask) -> Early | None:
+    """The messages ``among`` these that were delivered before another process sent them, if there are any."""
+    count = events.count_of("message")
+    delivered, sent = (_first(events, count, *kinds) for kinds in ((Event.DELIVERED,), (Event.SEND, Event.RESEND)))
+    early = among & (delivered != NONE) & (delivered < sent) & (events.process[delivered] != events.process[sent])
+    messages = np.flatnonzero(early)
+    delivered, sent = delivered[early], sent[early]
+    if not len(delivered):
+        return None
+    gaps, names = events.t[sent] - events.t[delivered], events.names["process"]
+    widest = gaps == gaps.max()
+    ends = (names.take(pa.array(events.process[rows[widest]])).to_pylist() for rows in (delivered, sent))
+    consumer, producer = min(zip(*ends, strict=True))
+    return Early(len(delivered), int(gaps.max()), consumer, producer, messages)
+
+
+def _first(events: Events, count: int, *kinds: Event) -> Ints:
+    first = np.full(count, NONE, np.int64)
+    places = events.places(*kinds)[::-1]
+    first[events.message[places]] = places  # the last assignment wins
+    return first
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Silent:
+    """The processes that were delivered messages and do not tell what they have processed.
+
+    If nobody tells, these are all.  Beside others that tell, one is silent that was delivered two messages or more and
+    told of none: who has gone on to a second message was done with the first.  One that was delivered a single message
+    may have died with it.  A ``processed`` of somebody who was not delivered the message tells for those who were.
+
+    Attributes:
+        told: whether any process tells.
+        names: the names of the silent ones, sorted.
+        processes: their codes.
+    """
+
+    told: bool
+    names: tuple[str, ...]
+    processes: tuple[int, ...] = ()
+
+
+def silent_of(events: Events) -> tuple[Silent, Ints] | None:
+    """Those of ``events`` and the messages that were delivered to them; ``None`` if there are none."""
+    count, width = events.count_of("process"), np.int64(max(1, events.count_of("message")))
+    delivered, processed = events.places(Event.DELIVERED), events.places(Event.PROCESSED)
+    process, message = events.process[delivered], events.message[delivered]
+    own = np.isin(events.process[processed] * width + events.message[processed], process * width + message)
+    least, most = np.full(count, width, np.int64), np.full(count, NONE, np.int64)
+    np.minimum.at(least, process, message)
+    np.maximum.at(most, process, message)
+    silent = (most > least) if len(processed) else (most != NONE)
+    silent[events.process[processed[own]]] = False
+    silent[process[np.isin(message, events.message[processed[~own]])]] = False
+    if not silent.any():
+        return None
+    codes = np.flatnonzero(silent)
+    names = events.names["process"].take(pa.array(codes)).to_pylist()
+    return Silent(bool(len(processed)), tuple(sorted(names)), tuple(codes.tolist())), np.unique(
+        message[silent[process]]
+    )
+
+
+def unless_early(finding: Finding, early: Early | None, skew: int) -> Finding:
+    """The ``finding`` about phantoms, where clocks may differ by ``skew``."""
+    return finding if early is None else dataclasses.replace(finding, doubted=early.count, doubt=early.clause(skew))
+
+
+def unless_unrecorded(finding: Finding, silent: Silent, doubted: int) -> Finding:
+    """The ``finding`` about unprocessed messages, of which so many were delivered to those who are ``silent``."""
+    if not doubted:
+        return finding
+    if not silent.told:
+        why = f"{finding.unknown}, and {_UNRECORDED}" if finding.unknown else _UNRECORDED
+        return dataclasses.replace(finding, found=0, examples=(), unknown=why, unrecorded=finding.unknown is None)
+    doubt = (
+        f"{doubted:,} of the unprocessed {_is(doubted, 'were', 'was')} delivered to {quoted_few(silent.names)}, of whom"
+        " no `processed` is recorded; record one whenever a message is done with"
+    )
+    return dataclasses.replace(finding, doubted=doubted, doubt=doubt)
+
+
+def unless_unrecorded_again(finding: Finding, silent: Silent, repeated: int) -> Finding:
+    """The ``finding`` about reprocessed messages; so many others came again, also to those who are ``silent``."""
+    if not repeated:
+        return finding
+    if not silent.told:
+        return dataclasses.replace(finding, unknown=_UNRECORDED, unrecorded=True)
+    doubt = (
+        f"{repeated:,} repeated {'message' if repeated == 1 else 'messages'} may be reprocessed: of"
+        f" {quoted_few(silent.names)} no `processed` is recorded; record one whenever a message is done with"
+    )
+    return dataclasses.replace(finding, doubt=doubt)
+
+
+def span(nanoseconds: int) -> str:
+    """So many nanoseconds, or up to a hundredth more, as ``--skew`` takes it: ``100us``."""
+    step = 10 ** max(0, len(str(nanoseconds)) - 3)
+    rounded = -(-nanoseconds // step) * step
+    size, unit = next((size, unit) for size, unit in _UNITS if rounded >= size)
+    return f"{rounded // size}{f'.{rounded % size:0{len(str(size)) - 1}}'.rstrip('0') if rounded % size else ''}{unit}"
+
+
+_UNITS: Final = ((10**9, "s"), (10**6, "ms"), (10**3, "us"), (1, "ns"))
+
+
+def _is(count: int, several: str = "are", one: str = "is") -> str:
+    return one if count == 1 else several
+
+
+def _their(count: int) -> str:
+    return "its" if count == 1 else "their"

@@ -1,0 +1,236 @@
+"""What was seen at rest: calls that had not returned by then, and how many messages a queue still held.
+
+A call that waits although nothing else happens any more is ``stuck``, and so is a message that the broker holds for a
+consumer that was done with it, or for one that waits for a message.  The applications themselves are not: a ``receive``
+may wait, and who never acknowledges keeps its messages in flight.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
+from typing import Final
+
+import numpy as np
+
+from ackfsm.terms import Anomaly, Fault
+from ackfsm.verify.context.expand import NEVER, covering, first_covering_ack
+from ackfsm.verify.context.queues import queue_of_messages
+from ackfsm.verify.events.arrays import Ints
+from ackfsm.verify.events.columns import ABSENT, Events
+from ackfsm.verify.events.format import Call, Event, event_code
+from ackfsm.verify.events.victims import TOLD, repaired_at, told_faults
+from ackfsm.verify.findings.findings import EXAMPLES, Finding
+from ackfsm.verify.reading.remarks import SEEN_AT_REST, Remark
+
+__all__ = ["Stuck", "stuck"]
+
+_TELLING: Final = (*TOLD, *SEEN_AT_REST, Event.DRAINED)
+_SENDS: Final = (Event.SEND, Event.RESEND)
+
+_MADE_BY: Final[Mapping[Call, tuple[Event, ...]]] = MappingProxyType(
+    {
+        Call.SEND: _SENDS,
+        Call.ACKNOWLEDGE: (Event.ACKNOWLEDGE,),
+        Call.COMMIT: (Event.COMMIT,),
+        Call.ROLLBACK: (Event.ROLLBACK,),
+        Call.RECOVER: (Event.RECOVER,),
+        Call.CLOSE: (),
+    }
+)
+"""The lines that tell of each call that may be stuck."""
+
+_OF_MESSAGES: Final = frozenset({Fault.REJECTION, Fault.LISTENER_EXCEPTION})
+
+_UNREPAIRED: Final = "a fault was not repaired before the calls and queues were looked at, so that they may go on"
+_NOT_SEEN: Final = "no `drained` or `depth` follows the last line before a call that waits"
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Stuck:
+    """What is stuck: how much, and the ids of the messages, as far as they are known."""
+
+    finding: Finding
+    messages: frozenset[str]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Part:
+    """Some that are stuck: the ids that are known, and how many there are without one; or why nobody can tell."""
+
+    messages: frozenset[str] = frozenset()
+    others: int = 0
+    unknown: str | None = None
+
+
+def stuck(
+    events: Events,
+    remarks: Sequence[Remark],
+    *,
+    by_library: bool,
+    needs_every_line: bool,
+    concerns: Callable[[str | None], bool],
+) -> Stuck:
+    """Which messages were stuck, as far as ``remarks`` tell, in the queues that ``concerns`` names.
+
+    ``by_library`` says whether the library acknowledges by itself, so that no application owes an acknowledgement.
+    """
+    seen = _Seen(events, remarks)
+    waiting = [each for each in remarks if each.event == Event.WAITING and not seen.returned(each)]
+    calls = [(each, seen.call(each)) for each in waiting if each.error != Call.RECEIVE]
+    known = frozenset[str]().union(*(part.messages for _, part in calls))
+    receivers = [each for each in waiting if each.error == Call.RECEIVE]
+    parts = [part for each, part in calls if concerns(each.queue or seen.queue_of(part.messages))]
+    parts += [
+        seen.depth(each, known, receivers, by_library=by_library) for each in seen.last_depths() if concerns(each.queue)
+    ]
+    messages = frozenset[str]().union(*(part.messages for part in parts))
+    reasons = dict.fromkeys(part.unknown for part in parts if part.unknown is not None)
+    finding = Finding(
+        anomaly=Anomaly.STUCK,
+        found=len(messages) + sum(part.others for part in parts),
+        unknown="; ".join(reasons) or None,
+        needs_every_line=needs_every_line,
+        examples=tuple(sorted(messages)[:EXAMPLES]),
+    )
+    return Stuck(finding, messages)
+
+
+class _Seen:
+    """The history around what was seen at rest."""
+
+    def __init__(self, events: Events, remarks: Sequence[Remark]) -> None:
+        self._events, self._remarks = events, remarks
+        self._codes = {name: _numbered(events, name) for name in ("process", "session", "queue", "message")}
+        self._acts = ~np.isin(events.event, [event_code(event) for event in _TELLING])
+        self._rests = events.places(Event.DRAINED, Event.DEPTH)
+        told = told_faults(events, events.places(*TOLD))
+        repairs = repaired_at(told)
+        tables = set(Fault) - _OF_MESSAGES
+        faults = [each for each in told if not each.repairs and each.fault in tables]
+        self._outages = [
+            (int(events.t[each.moment[0]]), int(events.t[repairs[each].moment[0]]) if each in repairs else NEVER)
+            for each in faults
+        ]
+
+    def _of(self, remark: Remark) -> Ints:
+        """The rows of what the process of ``remark`` did."""
+        process = self._codes["process"].get(remark.process, NEVER)
+        mine = self._acts & (self._events.process == process)
+        if remark.session is not None:
+            mine &= self._events.session == self._codes["session"].get(remark.session, NEVER)
+        return np.flatnonzero(mine)
+
+    def returned(self, waiting: Remark) -> bool:
+        """Whether its process went on, so that the call returned."""
+        rows = self._of(waiting)
+        return bool((self._events.t[rows] > waiting.t).any())
+
+    def call(self, waiting: Remark) -> _Part:
+        """The messages of a call that waits for ever."""
+        rows = self._of(waiting)
+        since = int(self._events.t[rows[-1]]) if len(rows) else -1
+        why = self._why_not_at_rest(since, waiting.queue)
+        if why is not None:
+            return _Part(unknown=why)
+        if waiting.message is not None:
+            return _Part(frozenset({waiting.message}))
+        made = _MADE_BY[Call(waiting.error or "")]
+        calls = rows[np.isin(self._events.event[rows], [event_code(event) for event in made])][-1:]
+        messages = self._messages_of(calls)
+        return _Part(messages, others=int(not messages))
+
+    def queue_of(self, messages: Collection[str]) -> str | None:
+        """The queue of the first of them by code point; ``None`` where no line of it names one."""
+        codes = sorted((name, self._codes["message"][name]) for name in messages if name in self._codes["message"])
+        queue = int(queue_of_messages(self._events)[codes[0][1]]) if codes else ABSENT
+        return None if queue == ABSENT else str(self._events.names["queue"][queue])
+
+    def _messages_of(self, calls: Ints) -> frozenset[str]:
+        events = self._events
+        named = events.message[calls]
+        inside = events.transaction[calls]
+        if len(calls) and named[0] == ABSENT and inside[0] != ABSENT:
+            named = events.message[events.transaction == inside[0]]
+        return self._names(named[named != ABSENT].tolist())
+
+    def _names(self, codes: Iterable[int]) -> frozenset[str]:
+        return frozenset(str(self._events.names["message"][code].as_py()) for code in set(codes))
+
+    def _why_not_at_rest(self, since: int, queue: str | None) -> str | None:
+        """Why nothing was seen at rest after ``since``, of that queue or of any; ``None`` if something was."""
+        events, rests = self._events, self._rests
+        rests = rests[events.t[rests] > since]
+        if queue is not None:
+            rests = rests[np.isin(events.queue[rests], [ABSENT, self._codes["queue"].get(queue, NEVER)])]
+        if not len(rests):
+            return _NOT_SEEN
+        times = events.t[rests].tolist()
+        quiet = any(all(not begin <= t < end for begin, end in self._outages) for t in times)
+        return None if quiet else _UNREPAIRED
+
+    def last_depths(self) -> Iterator[Remark]:
+        """Those that nothing in their queue follows."""
+        events = self._events
+        for each in self._remarks:
+            if each.event != Event.DEPTH or not (each.position or each.delivery_count):
+                continue
+            queue = self._codes["queue"].get(each.queue or "", ABSENT)
+            later = events.t > each.t
+            here = (events.queue == queue) if each.queue is not None else np.ones(len(events), bool)
+            if not (later & here & ~np.isin(events.event, [event_code(one) for one in (*TOLD, Event.WAITING)])).any():
+                yield each
+
+    def depth(self, depth: Remark, known: frozenset[str], receivers: Sequence[Remark], *, by_library: bool) -> _Part:
+        """What of a queue is in flight although nobody has it, or ready although somebody waits for it."""
+        if any(begin <= depth.t < end for begin, end in self._outages):
+            return _Part(unknown=_UNREPAIRED)
+        owed, candidates = self._held(depth, by_library=by_library)
+        candidates -= known
+        flying = max(0, (depth.delivery_count or 0) - len(owed) - len(known & self._in_queue(depth.queue)))
+        ready = (depth.position or 0) if any(each.queue in {None, depth.queue} for each in receivers) else 0
+        if flying + ready == len(candidates):
+            return _Part(candidates)
+        return _Part(others=flying + ready)
+
+    def _in_queue(self, queue: str | None) -> frozenset[str]:
+        named = self._events.message != ABSENT
+        if queue is not None:
+            named &= self._events.queue == self._codes["queue"].get(queue, NEVER)
+        return self._names(self._events.message[named].tolist())
+
+    def _held(self, depth: Remark, *, by_library: bool) -> tuple[frozenset[str], frozenset[str]]:
+        """The messages of a queue that applications did not acknowledge, and those that the broker may hold beside."""
+        events = self._events
+        here = self._in_queue(depth.queue)
+        deliveries = events.places(Event.DELIVERED)
+        last = np.full(events.count_of("message"), -1, np.int64)
+        last[events.message[deliveries]] = np.arange(len(deliveries))
+        last = last[last >= 0]
+        done = _first_done(events, deliveries)[last] != NEVER
+        answered = covering(events, events.places(Event.ACKNOWLEDGED))[last] != NEVER
+        message = events.message[deliveries[last]]
+        gone = self._names(events.message[events.places(Event.EXPIRED, Event.DEAD_LETTERED, Event.REJECTED)].tolist())
+        owed = frozenset() if by_library else self._names(message[~done].tolist()) & here - gone
+        return owed, here - gone - owed - self._names(message[answered].tolist())
+
+
+def _first_done(events: Events, deliveries: Ints) -> Ints:
+    """For each delivery the first row after which its application owes nothing for it."""
+    ends = events.places(Event.COMMIT, Event.ROLLBACK)
+    failed = events.places(Event.FAILED)
+    given_up = events.places(Event.RECOVER, Event.CLOSE)
+    first: Ints = np.minimum.reduce(
+        [
+            covering(events, events.places(Event.ACKNOWLEDGE)),
+            first_covering_ack(events.transaction, deliveries, ends, ends),
+            first_covering_ack(events.message, deliveries, failed, failed),
+            first_covering_ack(events.session, deliveries, given_up, given_up),
+        ]
+    )
+    return first
+
+
+def _numbered(events: Events, name: str) -> Mapping[str, int]:
+    return {label: code for code, label in enumerate(events.names[name].to_pylist())}

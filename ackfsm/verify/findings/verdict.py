@@ -1,0 +1,355 @@
+"""The verdict on the findings of a history, and the sentences that give its reasons."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any
+
+from ackfsm import explore
+from ackfsm.tables import Guarantees, Specification
+from ackfsm.terms import Anomaly, Fault, Verdict
+from ackfsm.text import in_words
+from ackfsm.verify.conformance.explain import Contradicted, Explanation
+from ackfsm.verify.findings.findings import SHOWN, Finding, Findings, quoted_few
+
+__all__ = ["Result", "judge", "verdict"]
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Result:
+    """The verdict on a history, the sentences that give its reasons, and what it stands on.
+
+    ``allowed`` says of every anomaly whether the configuration allows it under the faults that were
+    recorded; ``None`` where the tables cannot tell.  ``guarantees`` says of each whether it stood in this
+    history, ``None`` where that is open; ``strongest`` are those with none above them that stood.
+    ``never`` says of each anomaly that shall not be there, allowed or not, whether it is; ``None`` if nobody can tell.
+    ``allowed_kinds`` says for each part of the findings (or for all, if there are none) what its configuration allows
+    in any number, whatever befell a message.
+    """
+
+    findings: Findings
+    allowed: Mapping[Anomaly, bool | None]
+    verdict: Verdict
+    reasons: tuple[str, ...]
+    guarantees: Mapping[str, bool | None] = dataclasses.field(default_factory=dict)
+    strongest: tuple[str, ...] = ()
+    never: Mapping[Anomaly, bool | None] = dataclasses.field(default_factory=dict)
+    allowed_kinds: tuple[Mapping[Anomaly, bool | None], ...] = ()
+
+    def as_json(self) -> dict[str, Any]:
+        """The result as plain JSON values, with the keys of ``ackfsm verify --json``."""
+        found = self.findings
+        return {
+            "history": found.history,
+            "config": None if found.configuration is None else found.configuration.as_dict(),
+            **({"queues": {name: each.as_dict() for name, each in found.queues.items()}} if found.queues else {}),
+            "engine": found.engine,
+            "events": found.events,
+            "messages": found.messages,
+            "parse_errors": found.parse_errors,
+            "unreadable": [dataclasses.asdict(each) for each in found.unreadable],
+            "faults": [*(fault.value for fault in found.faults), *found.of_calls],
+            "actions": list(found.actions),
+            "verdict": self.verdict.value,
+            "reasons": list(self.reasons),
+            "anomalies": {
+                anomaly.value: {
+                    "count": finding.count,
+                    "allowed": self.allowed[anomaly],
+                    "messages": list(finding.examples),
+                    **_explanation(finding),
+                }
+                for anomaly, finding in found.anomalies.items()
+            },
+            "conformance": None if found.explanation is None else found.explanation.as_json(),
+            **({} if found.unrecorded is None else {"unrecorded_faults": found.unrecorded.as_json()}),
+            "ends": dict(found.ends),
+            "counters": dict(found.counters),
+            "guarantees": dict(self.guarantees),
+            "strongest": list(self.strongest),
+            **({"skew": found.skew, "offsets": dict(found.offsets)} if found.skew else {}),
+            **({"never": {anomaly.value: self._never(anomaly) for anomaly in self.never}} if self.never else {}),
+        }
+
+    def _never(self, anomaly: Anomaly) -> dict[str, Any]:
+        finding = self.findings.anomalies.get(anomaly)
+        if finding is None:
+            return {"count": None, "found": None, "messages": []}
+        return {"count": finding.count, "found": self.never[anomaly], "messages": list(finding.examples)}
+
+
+def _explanation(finding: Finding) -> dict[str, Any]:
+    if finding.unexplained is None:
+        return {}
+    return {
+        "unexplained": finding.unexplained,
+        "unexplained_messages": list(finding.unexplained_examples),
+        "causes": dict(finding.causes),
+        **({"by_kind": finding.by_kind} if finding.by_kind else {}),
+    }
+
+
+def verdict(
+    findings: Findings,
+    specification: Specification,
+    *,
+    never: Collection[Anomaly] = (),
+    progress: Callable[[int], None] | None = None,
+) -> Result:
+    """Judge ``findings`` by the tables.
+
+    What no message or pair of messages of the history decides (windows, counts), and what was not found, is allowed
+    if the exhaustive search reaches it under the faults and actions that the history has.  ``never`` are anomalies that
+    shall not be there, allowed or not; ``progress`` is told how many states were found.
+    """
+    why = {anomaly: explore.why_undecided(specification, anomaly) for anomaly in Anomaly}
+    judged = [_judged(part, _allowed(part, specification, progress), why) for part in _judged_apart(findings)]
+    return _result(findings, judged, specification.guarantees, never)
+
+
+def judge(
+    findings: Findings,
+    allowed: Mapping[Anomaly, bool | None],
+    why_undecided: Mapping[Anomaly, str | None] = MappingProxyType({}),
+    guarantees: Guarantees | None = None,
+    never: Collection[Anomaly] = (),
+) -> Result:
+    """Judge ``findings`` by what all configurations of the history allow.
+
+    An anomaly that was found and is not allowed makes the history invalid, unless unread lines could
+    explain it.  Whatever could not be read, counted or decided leaves the verdict unknown.  Only
+    what was read, counted and decided in full is valid.  An anomaly that ``allowed`` lacks is undecided;
+    ``why_undecided`` may have a clause that says why.
+    Of the ``guarantees``, if they are given, the result says which stood in this history, and of the anomalies that
+    shall ``never`` be there whether they are, which changes nothing of the verdict.
+    """
+    judged = [_judged(part, allowed, why_undecided) for part in _judged_apart(findings)]
+    return _result(findings, judged, guarantees, never)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Judged:
+    """What is held against the messages of one configuration, and what is open of them."""
+
+    findings: Findings
+    kinds: Mapping[Anomaly, bool | None]
+    decided: Mapping[Anomaly, bool | None]
+    violations: tuple[str, ...]
+    doubts: tuple[str, ...]
+
+
+def _judged_apart(findings: Findings) -> Sequence[Findings]:
+    return [part.findings for part in findings.parts] or [findings]
+
+
+def _allowed(
+    findings: Findings, specification: Specification, progress: Callable[[int], None] | None
+) -> Mapping[Anomaly, bool | None]:
+    if findings.configuration is None:
+        return {}
+    return explore.allowed(
+        specification,
+        findings.configuration,
+        {*findings.faults, *findings.broken, *findings.assumed},
+        actions=tuple(dict.fromkeys((*findings.actions, *findings.assumed_actions))),
+        found=[anomaly for anomaly, finding in findings.anomalies.items() if _of_its_kind(finding)],
+        given_back_beside=findings.given_back_beside,
+        progress=progress,
+    )
+
+
+def _judged(
+    findings: Findings, allowed: Mapping[Anomaly, bool | None], why_undecided: Mapping[Anomaly, str | None]
+) -> _Judged:
+    decided = {
+        anomaly: _decided(finding, allowed=allowed.get(anomaly)) for anomaly, finding in findings.anomalies.items()
+    }
+    return _Judged(
+        findings,
+        allowed,
+        decided,
+        tuple(_violations(findings, decided)),
+        tuple(_doubts(findings, decided, why_undecided, allowed)),
+    )
+
+
+def _result(
+    findings: Findings, judged: Sequence[_Judged], guarantees: Guarantees | None, never: Collection[Anomaly]
+) -> Result:
+    """What comes of all that was ``judged``: a history is valid if every part of it is."""
+    where = [f"{part}: " for part in findings.parts] or [""]
+    violations = [f"{name}{why}" for name, each in zip(where, judged, strict=True) for why in each.violations]
+    doubts = [f"{name}{why}" for name, each in zip(where, judged, strict=True) for why in each.doubts]
+    doubts = [*_doubts_of_all(findings), *doubts]
+    happened = _happened(findings)
+    evaluated = guarantees.evaluate(happened) if guarantees else {}
+    return Result(
+        findings=findings,
+        allowed={anomaly: _all_decided(anomaly, judged) for anomaly in findings.anomalies},
+        verdict=Verdict.INVALID if violations else Verdict.UNKNOWN if doubts else Verdict.VALID,
+        reasons=(*violations, *doubts),
+        guarantees=evaluated,
+        strongest=guarantees.strongest(evaluated) if guarantees else (),
+        never={anomaly: happened.get(anomaly) for anomaly in never},
+        allowed_kinds=tuple(each.kinds for each in judged),
+    )
+
+
+def _all_decided(anomaly: Anomaly, judged: Sequence[_Judged]) -> bool | None:
+    """Whether it is allowed wherever it was found; if it was not, whether it is everywhere."""
+    there = [each for each in judged if anomaly in each.decided]
+    found = [each for each in there if each.findings.anomalies[anomaly].found]
+    answers = {each.decided[anomaly] for each in found or there}
+    return False if False in answers else None if None in answers else True
+
+
+def _of_its_kind(finding: Finding) -> bool:
+    """Whether some that were found are judged by what their kind is allowed."""
+    return finding.found > 0 and (finding.unexplained is None or (finding.by_kind > 0 and not finding.unexplained))
+
+
+def _decided(finding: Finding, *, allowed: bool | None) -> bool | None:
+    """Whether all that was found is explained by what happened to its message; else what its kind is allowed."""
+    if _of_its_kind(finding) or not finding.found:
+        return None if finding.undecided and allowed else allowed
+    return False if finding.unexplained else None if finding.undecided else True
+
+
+def _happened(findings: Findings) -> dict[str, bool | None]:
+    """Which anomalies and ends the history certainly has, and certainly has not.
+
+    That takes that every line was read and something was sent, and of the ends that it is known what was processed.
+    """
+    whole = findings.parse_errors == 0 and findings.messages > 0
+    unprocessed = findings.anomalies.get(Anomaly.UNPROCESSED)
+    told = whole and unprocessed is not None and unprocessed.unknown is None
+    ends: dict[str, bool | None] = {name: count > 0 if told else None for name, count in findings.ends.items()}
+    return ends | {
+        finding.anomaly: True
+        if finding.certain and not _may_be_unread(findings, finding)
+        else (False if whole and finding.count == 0 and finding.doubt is None else None)
+        for finding in findings.anomalies.values()
+    }
+
+
+def _violations(findings: Findings, allowed: Mapping[Anomaly, bool | None]) -> Iterator[str]:
+    for finding in findings.anomalies.values():
+        if finding.certain and allowed[finding.anomaly] is False and not _may_be_unread(findings, finding):
+            yield f"{_seen(finding)}, which {_not_allowed(findings, finding)}"
+    explanation = findings.explanation
+    if explanation is not None and not findings.parse_errors:
+        yield from (f"{each} can be no run of the model: {told}" for each, told in _unnamed(explanation))
+
+
+def _doubts(
+    findings: Findings,
+    allowed: Mapping[Anomaly, bool | None],
+    why_undecided: Mapping[Anomaly, str | None],
+    allowed_kinds: Mapping[Anomaly, bool | None],
+) -> Iterator[str]:
+    """Why the verdict is open; what is of the recording hangs on whether the anomaly is allowed in any number."""
+    if findings.configuration is None:
+        yield "no configuration is known to judge it by; name one (--profile, --set) or add a header"
+    if findings.explanation is not None:
+        yield from _open_lives(findings, findings.explanation)
+    for why, names in _grouped(findings, allowed_kinds):
+        yield f"{in_words(names)} {'is' if len(names) == 1 else 'are'} unknown: {why}"
+    for finding in findings.anomalies.values():
+        if finding.doubt is not None and not allowed_kinds.get(finding.anomaly):
+            yield finding.doubt
+        if finding.certain and allowed[finding.anomaly] is None and findings.configuration is not None:
+            yield f"{_seen(finding)}, {_open(finding, why_undecided.get(finding.anomaly))}"
+        if finding.certain and allowed[finding.anomaly] is False and _may_be_unread(findings, finding):
+            yield f"{_seen(finding)}, which is not allowed, but the lines that could not be read may explain it"
+
+
+def _doubts_of_all(findings: Findings) -> Iterator[str]:
+    """Why the verdict on a history is open, whatever it is judged by."""
+    if findings.parse_errors:
+        yield _unread(findings)
+    if not findings.messages:
+        yield "no message was sent, so nothing was shown"
+
+
+def _open(finding: Finding, why: str | None) -> str:
+    if finding.undecided:
+        of_several = finding.anomaly is Anomaly.TORN_TRANSACTION
+        because = ", whose messages are judged by different configurations" if of_several else ""
+        return f"and nothing was decided of {finding.undecided} of them{because}"
+    return f"and the tables cannot tell whether the configuration allows it{f': {why}' if why else ''}"
+
+
+def _open_lives(findings: Findings, explanation: Explanation) -> Iterator[str]:
+    for why, count in explanation.undecided.items():
+        yield f"{_messages(count)} could not be held to the model: {why}"
+    if findings.parse_errors:
+        for each, told in _unnamed(explanation):
+            yield f"{each} can be no run of the model unless a line is missing: {told}"
+
+
+def _may_be_unread(findings: Findings, finding: Finding) -> bool:
+    return finding.needs_every_line and findings.parse_errors > 0
+
+
+def _unread(findings: Findings) -> str:
+    total = findings.events + findings.parse_errors
+    described = "; ".join([*map(str, findings.unreadable[:SHOWN]), *(["..."] if findings.parse_errors > SHOWN else [])])
+    first = f" ({described})" if findings.unreadable else ""
+    return f"{findings.parse_errors} of {total} lines could not be read{first}, so every count may lack something"
+
+
+def _seen(finding: Finding) -> str:
+    kind = "transaction" if finding.anomaly is Anomaly.TORN_TRANSACTION else "message"
+    plural = "" if finding.found == 1 else "s"
+    return f"{finding.anomaly} of {finding.found} {kind}{plural} ({quoted_few(finding.examples, finding.found)})"
+
+
+def _not_allowed(findings: Findings, finding: Finding) -> str:
+    if finding.unexplained is None or _of_its_kind(finding):
+        return f"the configuration does not allow{_under(findings.faults, findings.assumed)}"
+    its = [each for each in _contradicted(findings) if finding.anomaly.value in each.anomalies]
+    example = f" ({its[0]})" if its else ""
+    nothing = f"nothing that happened before{' and no unrecorded fault' if findings.assumed else ''} explains"
+    if finding.unexplained == finding.found:
+        return f"{nothing}{example}"
+    return f"{nothing} in {_messages(finding.unexplained)}{example}"
+
+
+def _contradicted(findings: Findings) -> Sequence[Contradicted]:
+    if findings.explanation is None:
+        return ()
+    pairs = findings.explanation.pairs
+    return (*findings.explanation.examples, *(pairs.examples if pairs else ()))
+
+
+def _first_unnamed(explanation: Explanation) -> str:
+    return next((str(each) for each in explanation.examples if not each.anomalies), "...")
+
+
+def _unnamed(explanation: Explanation) -> Iterator[tuple[str, str]]:
+    """How many messages, and pairs, are no run of the model though no anomaly says so, and the first of them."""
+    if explanation.unnamed:
+        yield _messages(explanation.unnamed), _first_unnamed(explanation)
+    pairs = explanation.pairs
+    if pairs is not None and pairs.unnamed:
+        number = f"{pairs.unnamed:,} pair{'' if pairs.unnamed == 1 else 's'} of messages"
+        yield number, _first_unnamed(pairs)
+
+
+def _messages(count: int) -> str:
+    return f"{count:,} message{'' if count == 1 else 's'}"
+
+
+def _under(faults: Sequence[Fault], assumed: Sequence[Fault]) -> str:
+    told = [*faults, *(f"unrecorded {fault}" for fault in assumed if fault not in faults)]
+    return f" under {in_words(told)}" if told else " without a fault"
+
+
+def _grouped(findings: Findings, allowed: Mapping[Anomaly, bool | None]) -> Iterator[tuple[str, list[str]]]:
+    groups: dict[str, list[str]] = {}
+    for finding in findings.anomalies.values():
+        if finding.unknown is not None and not (finding.unrecorded and allowed.get(finding.anomaly)):
+            groups.setdefault(finding.unknown, []).append(finding.anomaly)
+    yield from groups.items()

@@ -1,0 +1,141 @@
+"""Which observations are plain: lives without an anomaly, of which nothing is owed, so that they need only be counted.
+
+No anomaly is defined here: one message of each observation is examined as a history of its own.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import threading
+from collections.abc import Mapping
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+
+from ackfsm.tables import Specification
+from ackfsm.terms import AckScope, Configuration
+from ackfsm.verify.context.clocks import Clocks
+from ackfsm.verify.context.queues import Configurations, configurations_of
+from ackfsm.verify.counting.counters import MESSAGES
+from ackfsm.verify.events.arrays import Ints
+from ackfsm.verify.events.columns import ABSENT, Events
+from ackfsm.verify.events.format import VOCABULARY, Event, event_code
+from ackfsm.verify.findings.examine import examined
+from ackfsm.verify.findings.findings import UNCONFIGURED, Findings
+from ackfsm.verify.reading.read import History
+
+__all__ = ["Observations", "Plain"]
+
+_NAMED: Final = ("process", "queue", "message", "session", "transaction")
+
+_MOST: Final = 1_000
+"""So many different observations are examined; messages that have others are kept."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Plain:
+    """What one message with a plain observation adds to the counters and ends, and what it is judged by."""
+
+    configuration: Configuration | None
+    counts: Mapping[str, int]
+
+
+class Observations:
+    """What is known of observations; it may be asked by several threads, and taken to another process."""
+
+    def __init__(
+        self, specification: Specification, configuration: Configurations | Configuration | None, *, hold: bool
+    ) -> None:
+        self._specification = specification
+        self._configurations = configurations_of(configuration)
+        self._hold = hold
+        self._lock = threading.Lock()
+        self._known: dict[int, Plain | None] = {}
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name != "_lock"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state, _lock=threading.Lock())
+
+    @property
+    def known(self) -> Mapping[int, Plain | None]:
+        """All observations that were met; ``None`` if one is not plain."""
+        return self._known
+
+    def learn(self, known: Mapping[int, Plain | None]) -> None:
+        """Take over what another has found."""
+        with self._lock:
+            self._known |= known
+
+    def judged_by(self, queues: pa.Array) -> Ints:
+        """For each of ``queues`` the number of what its messages are judged by, a part of their observations."""
+        return self._configurations.numbers(queues)
+
+    def is_plain(self, observation: int, events: Events, rows: Ints) -> bool:
+        """Whether an ``observation`` is plain, which the message has of which these ``rows`` of ``events`` tell."""
+        with self._lock:
+            if observation not in self._known:
+                self._known[observation] = self._examined(events, rows) if len(self._known) < _MOST else None
+            return self._known[observation] is not None
+
+    def plain(self, observation: int) -> Plain:
+        """What is known of an ``observation`` that is plain."""
+        found = self._known[observation]
+        if found is None:
+            raise ValueError(f"observation {observation} is not plain")
+        return found
+
+    def _examined(self, events: Events, rows: Ints) -> Plain | None:
+        """What it adds; ``None`` if it is not plain."""
+        rested, restless = (self._findings(_alone(events, rows, drained=drained)) for drained in (True, False))
+        counts = _counts(rested)
+        if not (_is_clean(rested, at_rest=True) and _is_clean(restless) and counts == _counts(restless)):
+            return None
+        its = rested.parts[0].findings if rested.parts else rested
+        return Plain(its.configuration, counts)
+
+    def _findings(self, events: Events) -> Findings:
+        history = History(path=Path(), header=None, events=events, unreadable=(), unreadable_count=0)
+        return examined(history, self._specification, self._configurations, Clocks(), skew=0, hold=self._hold).findings
+
+
+def _counts(findings: Findings) -> Mapping[str, int]:
+    return {MESSAGES: findings.messages, **findings.counters, **findings.ends}
+
+
+def _is_clean(findings: Findings, *, at_rest: bool = False) -> bool:
+    """Whether nothing was found; ``at_rest`` says that nothing may be open either."""
+    for finding in findings.anomalies.values():
+        if finding.found or finding.doubt or (at_rest and finding.unknown not in {None, UNCONFIGURED}):
+            return False
+    held = findings.explanation
+    return held is None or (held.lives == 1 and not held.contradicted and not held.undecided)
+
+
+def _alone(events: Events, rows: Ints, *, drained: bool) -> Events:
+    """A history of these rows alone; if ``drained``, with a line at the end that says so."""
+    columns = {
+        field.name: np.append(getattr(events, field.name)[rows], ABSENT)
+        for field in dataclasses.fields(events)
+        if field.name != "names"
+    }
+    columns["t"][-1], columns["event"][-1], columns["errs"][-1] = columns["t"][-2] + 1, event_code(Event.DRAINED), 0
+    of_session = columns["scope"] == VOCABULARY["scope"].index(AckScope.SESSION)
+    columns["message"][of_session] = ABSENT  # whatever it names, it covers the session
+    names = {}
+    for name in _NAMED:
+        used = np.unique(columns[name][:-1])
+        used = used[used != ABSENT]
+        own = np.searchsorted(used, columns[name])
+        columns[name] = np.where(columns[name] == ABSENT, ABSENT, own).astype(np.int32)
+        names[name] = events.names[name].take(pa.array(used))
+    for name in ("process", "session"):
+        columns[name][-1] = len(names[name])
+        names[name] = pa.concat_arrays([names[name].cast(pa.string()), pa.array(["nemesis"], pa.string())])
+    if not drained:
+        columns = {name: column[:-1] for name, column in columns.items()}
+    return Events(**columns, names=MappingProxyType(names))

@@ -1,0 +1,545 @@
+"""Examine a history chunk by chunk: fold each, examine what was kept of all, fold again what could not know enough.
+
+What a chunk leaves out is right unless another chunk says otherwise; each way in which it may is looked for in what was
+kept (docs/decisions/fold.md).  A chunk that is folded again keeps more, so this ends, at worst with all that was read.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+
+from ackfsm.tables import Specification
+from ackfsm.terms import AckScope, Anomaly, Configuration, Fault
+from ackfsm.text import shown
+from ackfsm.verify.conformance.lives import placed, signs_around
+from ackfsm.verify.context.clocks import ESTIMATED, Clocks, by_clocks, clocks_of, demands_of
+from ackfsm.verify.context.queues import Configurations, configurations_of
+from ackfsm.verify.context.sends import sends_of
+from ackfsm.verify.counting.counters import MESSAGES
+from ackfsm.verify.counting.prefetch import ends_of
+from ackfsm.verify.counting.watch import prefetch_of, window_of
+from ackfsm.verify.events import kernel
+from ackfsm.verify.events.arrays import Ints
+from ackfsm.verify.events.columns import ABSENT, Encoded, Events, assemble, by_time
+from ackfsm.verify.events.format import VOCABULARY, Event, event_code
+from ackfsm.verify.events.joins import NONE
+from ackfsm.verify.events.victims import refuse_impossible
+from ackfsm.verify.findings.examine import Examined, Outcome, examined, with_stuck
+from ackfsm.verify.findings.findings import Cost, Findings
+from ackfsm.verify.findings.parts import together
+from ackfsm.verify.folding.observations import Observations
+from ackfsm.verify.folding.summary import (
+    PREFETCH,
+    WINDOW,
+    Bounds,
+    Chunk,
+    Folding,
+    Hashes,
+    Pins,
+    Summary,
+    hashes_of,
+    hashes_of_transactions,
+    intervals,
+    merged,
+    of_unnamed,
+    strange_acts,
+    summary_of,
+)
+from ackfsm.verify.reading.lines import REPORTED
+from ackfsm.verify.reading.read import History, no_event
+
+__all__ = ["Asked", "Fold", "Folder"]
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """What is asked of a history: see :func:`ackfsm.verify.examine`."""
+
+    specification: Specification
+    configuration: Configurations | Configuration | None
+    skew: int | None = 0
+    tells_processed: bool = False
+    hold: bool = True
+    assumed: Collection[Fault] = ()
+
+
+@dataclasses.dataclass(frozen=True, slots=True, eq=False)
+class _Whole:
+    """What was kept of all chunks: examined, and as the history tells it; of each row its mark and its chunk.
+
+    Attributes:
+        events: in the order of clocks put right, and not spelled out, as ``marks`` and ``chunk`` have them.
+    """
+
+    examined: Examined
+    history: History
+    events: Events
+    marks: Ints
+    chunk: Ints
+
+
+class Folder:
+    """What folds the chunks of a history, here or in other processes."""
+
+    def __init__(self, load: Callable[[int], Chunk], asked: Asked, observations: Observations | None = None) -> None:
+        self._load, self.asked = load, asked
+        self.observations = observations or Observations(asked.specification, asked.configuration, hold=asked.hold)
+        self.bounds = _bounds(asked.specification, configurations_of(asked.configuration).known())
+        """How many sends and deliveries may be open: of several bounds the narrowest."""
+
+    def with_chunks(self, load: Callable[[int], Chunk]) -> Folder:
+        """The same for chunks that come from elsewhere."""
+        return Folder(load, self.asked, self.observations)
+
+    def __call__(self, folding: Folding) -> Summary:
+        """The summary of one chunk."""
+        return summary_of(self._load(folding.place), folding, self.observations, self.bounds)
+
+
+def _bounds(specification: Specification, configurations: Collection[Configuration]) -> Bounds:
+    windows = [window_of(specification, each) for each in configurations]
+    prefetches = [prefetch_of(specification, each) for each in configurations]
+    return Bounds(
+        window=min((each for each in windows if each is not None), default=None),
+        prefetch=min((each.bound for each in prefetches if each is not None), default=None),
+    )
+
+
+@dataclasses.dataclass(frozen=True, slots=True, eq=False)
+class Folded(Outcome):
+    """What examining a history came to that was folded, and the ``summaries`` of its chunks."""
+
+    summaries: Sequence[Summary]
+
+
+class Fold:
+    """One history, being folded.
+
+    Args:
+        path: where it is, as messages call it.
+        chunks: how many it has.
+        folder: what folds them.
+        each: has the folder fold chunks, in any order.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        chunks: int,
+        folder: Folder,
+        each: Callable[[Folder, Sequence[Folding]], Iterable[Summary]],
+    ) -> None:
+        self._path, self._folder, self._asked, self._each = path, folder, folder.asked, each
+        self._observations, self.bounds = folder.observations, folder.bounds
+        self._pins = [Pins()] * chunks
+        self._clocks, self._with_demands = Clocks(), False
+        self._held = 0.0
+        self.count = 0
+        """How many times a chunk was folded."""
+        self.left = 0
+        """Of how many messages nothing was kept, in the end."""
+
+    def findings(self) -> Findings:
+        """What is found in the end."""
+        return self.outcome().findings
+
+    def outcome(self) -> Folded:
+        """What is found in the end, and what was kept for it."""
+        summaries = self.folded(range(len(self._pins)))
+        if any(each.chunk.beyond for each in summaries):
+            self._pins = [Pins(everything=True)] * len(self._pins)
+            summaries = self.folded(range(len(self._pins)))
+        while True:
+            whole, again = self._again(summaries)
+            if whole is not None and not again:
+                findings = self._total(whole, summaries)
+                return Folded(findings, whole.examined, whole.history, whole.events, summaries)
+            others = [each for each in summaries if each.place not in again]
+            summaries = merged(others, self.folded(sorted(again)))
+
+    @property
+    def _skew(self) -> int:
+        return self._clocks.latest if self._asked.skew is None else self._asked.skew
+
+    def folded(self, places: Sequence[int]) -> tuple[Summary, ...]:
+        """The summary of the chunks of these numbers."""
+        self.count += len(places)
+        estimated = self._asked.skew if self._with_demands else 0
+        foldings = [
+            Folding(place=place, pins=self._pins[place], clocks=self._clocks, skew=self._skew, estimated=estimated)
+            for place in places
+        ]
+        return merged(tuple(self._each(self._folder, foldings)))
+
+    def _again(self, summaries: Sequence[Summary]) -> tuple[_Whole | None, set[int]]:
+        """What was kept, examined, and which chunks have to be folded again, with other pins than before."""
+        told = tuple(_in_lines_of_files([each.chunk for each in summaries]))
+        kept = [each for each in summaries if each.residue is not None]
+        if not kept:
+            raise no_event(shown(str(self._path)), [error for each in told for error in each.unreadable])
+        residues = [_rows_in_file(each, in_file) for each, in_file in zip(summaries, told, strict=True) if each.residue]
+        events = assemble(residues)
+        marks, chunk = (np.concatenate(column) for column in zip(*map(_columns, kept), strict=True))
+        order = by_time(np.concatenate([each.numbers["t"] for each in residues]))
+        pins = _Pinning(self._pins)
+        _suspects(pins, summaries)
+        if pins.changed:
+            return None, self._repinned(pins)
+        again = self._other_clocks(events, summaries)
+        if again:
+            return None, again
+        told_at, (events, by_clock) = events, by_clocks(events, self._clocks)
+        marks, chunk = marks[order][by_clock], chunk[order][by_clock]
+        for ask in (_touched, _entangled, _covering, _unnamed, _opened):
+            ask(self, pins, summaries, events, chunk)
+        if pins.changed:
+            return None, self._repinned(pins)
+        history = self._history(told_at, told, summaries)
+        whole = _Whole(self._examined(dataclasses.replace(history, events=events)), history, events, marks, chunk)
+        self._unlike(pins, summaries, whole)
+        return whole, self._repinned(pins)
+
+    def _repinned(self, pins: _Pinning) -> set[int]:
+        self._pins = pins.pins
+        return pins.changed
+
+    def _other_clocks(self, events: Events, summaries: Sequence[Summary]) -> set[int]:
+        """All chunks, if the demands of the whole history put the clocks right in another way than they are."""
+        skew = self._asked.skew
+        if skew == 0 or self._clocks.offsets:
+            return set()
+        demands = dict(demands_of(events, skew))
+        if not any(demand > 0 for demand in demands.values()):
+            return set()
+        everything = set(range(len(self._pins)))
+        if not self._with_demands:
+            self._with_demands = True
+            return everything
+        for each in summaries:
+            for pair, demand in each.demands.items():
+                demands[pair] = max(demand, demands.get(pair, demand))
+        self._clocks = clocks_of(demands, ESTIMATED if skew is None else skew)
+        self._with_demands = True
+        return everything if self._clocks.offsets else set()
+
+    def _history(self, events: Events, told: Sequence[Chunk], summaries: Sequence[Summary]) -> History:
+        victims = [victim for each in told for victim in each.victims]
+        queues = {name for each in summaries for name in each.queues.to_pylist()} if victims else set[str]()
+        refuse_impossible(victims, events, queues)
+        unreadable = [error for each in told for error in each.unreadable]
+        return History(
+            path=self._path,
+            header=None,
+            events=events,
+            unreadable=tuple(unreadable[:REPORTED]),
+            unreadable_count=sum(each.unreadable_count for each in told),
+            remarks=tuple(remark for each in told for remark in each.remarks),
+        )
+
+    def _examined(self, history: History) -> Examined:
+        asked = self._asked
+        found = examined(
+            history,
+            asked.specification,
+            asked.configuration,
+            self._clocks,
+            skew=self._skew,
+            tells_processed=asked.tells_processed,
+            hold=asked.hold,
+            assumed=asked.assumed,
+        )
+        self._held += found.findings.cost.conformance
+        return found
+
+    def _unlike(self, pins: _Pinning, summaries: Sequence[Summary], whole: _Whole) -> None:
+        """Pin the observations that are not plain in this history, and where messages were overtaken between chunks."""
+        if not (whole.marks == kernel.PINNED).any():
+            return
+        events = whole.events
+        rows = np.flatnonzero((whole.marks == kernel.PINNED) & (events.event != ABSENT))
+        stands, first = np.unique(events.message[rows], return_index=True)
+        chunk = whole.chunk[rows[first]]
+        observation = _observations_of(hashes_of(events.names["message"].take(stands)), summaries)
+        order = np.zeros(events.count_of("message"), bool)
+        strange = order.copy()
+        for anomaly, messages in whole.examined.anomalies.items():
+            (order if anomaly in _BETWEEN else strange)[messages] = True
+        strange[whole.examined.not_runs()] = True
+        for message, place in zip(stands[order[stands]].tolist(), chunk[order[stands]].tolist(), strict=True):
+            its = np.flatnonzero(events.message == message)
+            pins.name(place, "session", [str(events.names["session"][int(s)]) for s in np.unique(events.session[its])])
+        pins.observations(set(observation[strange[stands]].tolist()))
+        if whole.examined.held:
+            self._settled(pins, stands, observation, whole, summaries)
+
+    def _settled(
+        self, pins: _Pinning, stands: Ints, observation: Hashes, whole: _Whole, summaries: Sequence[Summary]
+    ) -> None:
+        """Pin the observations that what happens later might make strange."""
+        kinds = {each.kind for each in placed(whole.events, self._skew)[0]}
+        if not kinds:
+            return
+        signs = signs_around(sorted(kinds))
+        found, first = np.unique(observation, return_index=True)
+        counted = {each for some in summaries for each in some.observations.tolist()}
+        unsettled = {
+            each
+            for each, place in zip(found.tolist(), first.tolist(), strict=True)
+            if each in counted and not whole.examined.settled(int(stands[place]), signs)
+        }
+        pins.observations(unsettled)
+
+    def _total(self, whole: _Whole, summaries: Sequence[Summary]) -> Findings:
+        findings = dataclasses.replace(whole.examined.findings, cost=Cost(conformance=self._held))
+        findings = with_stuck(findings, whole.history, self._asked.specification)
+        events = sum(each.events for each in summaries)
+        added: dict[Configuration | None, Counter[str]] = {}
+        for each in summaries:
+            for observation, count in zip(each.observations.tolist(), each.counts.tolist(), strict=True):
+                plain = self._observations.plain(observation)
+                its = added.setdefault(plain.configuration, Counter())
+                its.update({name: count * one for name, one in plain.counts.items()})
+        self.left = sum(its[MESSAGES] for its in added.values())
+        if not findings.queues:
+            return _with_plain(findings, events, added)
+        parts = [
+            dataclasses.replace(part, findings=_with_plain(part.findings, events, added)) for part in findings.parts
+        ]
+        return together(parts, Configurations(findings.configuration, findings.queues))
+
+
+def _with_plain(findings: Findings, events: int, added: Mapping[Configuration | None, Counter[str]]) -> Findings:
+    """``findings`` also of the messages that were left out, which are ``added`` by what they are judged by."""
+    more = added.get(findings.configuration, Counter())
+    explanation = findings.explanation
+    if explanation is not None:
+        explanation = dataclasses.replace(explanation, messages=explanation.messages + more[MESSAGES])
+    return dataclasses.replace(
+        findings,
+        events=events,
+        messages=findings.messages + more[MESSAGES],
+        counters=_added(findings.counters, more),
+        ends=_added(findings.ends, more),
+        explanation=explanation,
+    )
+
+
+def _in_lines_of_files(chunks: Sequence[Chunk]) -> Iterator[Chunk]:
+    """The ``chunks``, all of a history, with the numbers that their lines have in their files."""
+    following = 1
+    for each in chunks:
+        first = following if each.first_line is None else each.first_line
+        following = first + each.lines
+        moved = first - (each.first_line or 1)
+        yield dataclasses.replace(
+            each,
+            first_line=first,
+            unreadable=tuple(dataclasses.replace(error, line=error.line + moved) for error in each.unreadable),
+            victims=tuple(dataclasses.replace(victim, line=victim.line + moved) for victim in each.victims),
+        )
+
+
+def _rows_in_file(summary: Summary, chunk: Chunk) -> Encoded:
+    """What was kept, with the numbers of lines that it has in its file; ``chunk`` has them."""
+    rows = summary.residue.rows if summary.residue else Encoded({}, {})
+    moved = (chunk.first_line or 1) - (summary.chunk.first_line or 1)
+    return Encoded({**rows.numbers, "line": rows.numbers["line"] + moved}, rows.named) if moved else rows
+
+
+_BETWEEN: Final = (Anomaly.REORDER, Anomaly.WINDOW_OVERRUN, Anomaly.PREFETCH_OVERRUN)
+
+
+def _added(counts: Mapping[str, int], more: Mapping[str, int]) -> Mapping[str, int]:
+    return MappingProxyType({name: count + more.get(name, 0) for name, count in counts.items()})
+
+
+def _columns(summary: Summary) -> tuple[Any, Any]:
+    marks = summary.residue.marks if summary.residue else np.empty(0, np.uint8)
+    return marks, np.full(len(marks), summary.place)
+
+
+def _observations_of(messages: Hashes, summaries: Sequence[Summary]) -> Hashes:
+    """The observation of each of ``messages``, which stand for others."""
+    pinned, observation = (np.concatenate([getattr(s, name) for s in summaries]) for name in ("pinned", "pinned_as"))
+    order = np.argsort(pinned)
+    found: Hashes = observation[order[np.searchsorted(pinned[order], messages)]]
+    return found
+
+
+class _Pinning:
+    """Pins of all chunks, being added to."""
+
+    def __init__(self, pins: Sequence[Pins]) -> None:
+        self.pins = list(pins)
+        self.changed = set[int]()
+
+    def _set(self, place: int, pins: Pins) -> None:
+        self.pins[place] = pins
+        self.changed.add(place)
+
+    def messages(self, place: int, hashes: Hashes) -> None:
+        """Keep the messages with these hashes."""
+        pins = self.pins[place]
+        self._set(place, dataclasses.replace(pins, messages=np.union1d(pins.messages, hashes)))
+
+    def transactions(self, place: int, hashes: Hashes) -> None:
+        """Keep the messages of the transactions with these hashes."""
+        pins = self.pins[place]
+        self._set(place, dataclasses.replace(pins, transactions=np.union1d(pins.transactions, hashes)))
+
+    def name(self, place: int, column: str, names: Sequence[str]) -> None:
+        """Keep the messages of processes or sessions of these names."""
+        pins = self.pins[place]
+        more = pins.names[column] | set(names)
+        if more != pins.names[column]:
+            self._set(place, dataclasses.replace(pins, names={**pins.names, column: more}))
+
+    def observations(self, observations: set[int]) -> None:
+        """Keep all messages with these observations."""
+        for place, pins in enumerate(self.pins):
+            more = pins.observations | observations
+            if more != pins.observations:
+                self._set(place, dataclasses.replace(pins, observations=more))
+
+    def intervals(self, place: int, found: Sequence[tuple[int, int]]) -> None:
+        """Keep the messages that lived in these times."""
+        pins = self.pins[place]
+        self._set(place, dataclasses.replace(pins, intervals=tuple(sorted({*pins.intervals, *found}))))
+
+
+def _suspects(pins: _Pinning, summaries: Sequence[Summary]) -> None:
+    """Messages that were left out, or stand for such, of which another chunk tells too; and transactions."""
+    transactions = _repeated([_told_transactions(each) for each in summaries])
+    for each in summaries:
+        its = each.transactions[np.isin(each.transactions, transactions)]
+        if len(its):
+            pins.transactions(each.place, its)
+    twice = _repeated([_told(each) for each in summaries])
+    for each in summaries:
+        for hashes in (each.messages, each.pinned):
+            its = hashes[np.isin(hashes, twice)]
+            if len(its):
+                pins.messages(each.place, its)
+
+
+def _repeated(told: Sequence[Hashes]) -> Hashes:
+    """What several of ``told`` have, of which each has everything once."""
+    everything = np.sort(np.concatenate(told))
+    return np.unique(everything[1:][everything[1:] == everything[:-1]])
+
+
+def _told_transactions(summary: Summary) -> Hashes:
+    """Hashes of all transactions of the chunk, each once."""
+    if summary.residue is None:
+        return summary.transactions
+    process, transaction = (summary.residue.rows.named[name] for name in ("process", "transaction"))
+    width = np.int64(len(transaction.dictionary) + 1)
+    inside = np.flatnonzero(transaction.is_valid())
+    codes = np.asarray(process.indices)[inside] * width + np.asarray(transaction.indices.fill_null(0))[inside]
+    its, what = np.divmod(np.unique(codes), width)
+    names = process.dictionary.take(pa.array(its)), transaction.dictionary.take(pa.array(what))
+    return np.union1d(summary.transactions, hashes_of_transactions(*names))
+
+
+def _told(summary: Summary) -> Hashes:
+    """Hashes of the ids of all messages of the chunk, each once."""
+    if summary.residue is None:
+        return summary.messages
+    return np.concatenate([summary.messages, hashes_of(summary.residue.rows.named["message"].dictionary)])
+
+
+def _touched(fold: Fold, pins: _Pinning, summaries: Sequence[Summary], events: Events, *_: object) -> None:
+    """Chunks with messages left out that lived when something befell somebody, as another chunk tells."""
+    found = intervals(events, fold._skew)  # noqa: SLF001 - a part of it
+    for each in summaries:
+        if each.hull is None or not len(found):
+            continue
+        near = found[(found[:, 0] <= each.hull[1]) & (found[:, 1] >= each.hull[0])]
+        unknown = [
+            (low, high)
+            for low, high in near.tolist()
+            if not ((each.avoided[:, 0] <= low) & (each.avoided[:, 1] >= high)).any()
+        ]
+        if unknown:
+            pins.intervals(each.place, unknown)
+
+
+def _entangled(_: Fold, pins: _Pinning, summaries: Sequence[Summary], events: Events, chunk: Ints) -> None:
+    """Processes and sessions of which the rows of two chunks are not one after the other."""
+    width = np.int64(len(pins.pins) + 1)
+    for column in ("process", "session"):
+        codes = getattr(events, column).astype(np.int64)
+        order = np.argsort(codes, kind="stable")
+        key = codes[order] * width + chunk[order]
+        runs = key[np.append(True, key[1:] != key[:-1])]
+        repeated, counts = np.unique(runs, return_counts=True)
+        mixed = np.unique(repeated[counts > 1] // width)
+        names = set(events.names[column].take(mixed).to_pylist())
+        for each in summaries:
+            if each.hull is not None:
+                pins.name(each.place, column, sorted(names.intersection(each.names(column))))
+
+
+def _covering(_: Fold, pins: _Pinning, summaries: Sequence[Summary], events: Events, chunk: Ints) -> None:
+    """Sessions in which an acknowledgement may cover what another chunk left out."""
+    labels = events.names["session"]
+    names = set(labels.take(np.flatnonzero(strange_acts(events))).to_pylist())
+    of_session = events.scope == VOCABULARY["scope"].index(AckScope.SESSION)
+    for each in summaries:
+        if each.hull is None:
+            continue
+        found, own = set(names), np.array(each.names("session"))
+        for event, codes in each.uncovered.items():
+            rows = np.flatnonzero((events.event == event_code(event)) & of_session & (chunk != each.place))
+            acted = set(labels.take(np.unique(events.session[rows])).to_pylist())
+            found |= acted.intersection(own[codes].tolist())
+        if found:
+            pins.name(each.place, "session", sorted(found.intersection(own.tolist())))
+
+
+def _unnamed(_: Fold, pins: _Pinning, summaries: Sequence[Summary], events: Events, __: Ints) -> None:
+    """Processes and sessions of which a line of another chunk may be, though it names none of what was left out."""
+    for column, found in of_unnamed(events).items():
+        names = set(events.names[column].take(pa.array(np.flatnonzero(found))).to_pylist())
+        for each in summaries if names else ():
+            if each.hull is not None:
+                pins.name(each.place, column, sorted(names.intersection(each.names(column))))
+
+
+def _opened(fold: Fold, pins: _Pinning, summaries: Sequence[Summary], events: Events, chunk: Ints) -> None:
+    """Sessions in which sends or deliveries of other chunks may be open beside what a chunk left out."""
+    number = {name: code for code, name in enumerate(events.names["session"].to_pylist())}
+    for kind, bound, (begin, end) in _open_rows(fold, events):
+        session, of = events.session[begin], chunk[begin]
+        begins = events.t[begin]
+        ends = np.where(end < len(events), events.t[np.minimum(end, len(events) - 1)], kernel.NEVER)
+        for each in summaries:
+            if each.hull is None:
+                continue
+            names, rises = each.names("session"), each.rises[kind]
+            near = (of != each.place) & (begins <= each.hull[1]) & (ends >= each.hull[0])
+            for code in np.unique(rises[:, 0]).tolist():
+                others = np.sort(ends[near & (session == number[names[code]])])
+                its = rises[rises[:, 0] == code]
+                open_ = len(others) - np.searchsorted(others, its[:, 1], side="left")
+                if (its[:, 2] + open_ >= bound).any():
+                    pins.name(each.place, "session", [names[code]])
+
+
+def _open_rows(fold: Fold, events: Events) -> Iterator[tuple[str, int, tuple[Ints, Ints]]]:
+    """For each bound the rows where something is open from, and until, the number of all rows where it stays open."""
+    bounds = fold.bounds
+    if bounds.window is not None:
+        sends = sends_of(events)
+        yield WINDOW, bounds.window, (sends.place, np.where(sends.outcome == NONE, len(events), sends.outcome))
+    if bounds.prefetch is not None:
+        deliveries = events.places(Event.DELIVERED)
+        yield PREFETCH, bounds.prefetch, (deliveries, np.minimum(ends_of(events, deliveries), len(events)))

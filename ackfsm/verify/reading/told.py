@@ -1,0 +1,103 @@
+"""What was read of some lines, encoded where they are plain and parsed where they are not, and what it comes to."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+
+from ackfsm.terms import AckScope
+from ackfsm.verify.events import kernel
+from ackfsm.verify.events.arrays import Codes, Mask
+from ackfsm.verify.events.columns import ABSENT, Encoded, concatenated, encode
+from ackfsm.verify.events.format import VOCABULARY, Event, event_code
+from ackfsm.verify.events.victims import NamedVictim, named_victims
+from ackfsm.verify.reading.lines import REPORTED, Parsed, ParseError
+from ackfsm.verify.reading.remarks import Remark, remarks_in
+
+__all__ = ["Gathered", "Told", "beyond", "dictionary", "numbered_again"]
+
+_FOLDED: Final = tuple(
+    event_code(event)
+    for event in (
+        *(Event.SEND, Event.RESEND, Event.CONFIRMED, Event.REJECTED, Event.IN_DOUBT),
+        *(Event.DELIVERED, Event.PROCESSED, Event.FAILED, Event.ACKNOWLEDGE, Event.ACKNOWLEDGED, Event.ACK_IN_DOUBT),
+        *(Event.BEGIN, Event.COMMIT, Event.COMMITTED, Event.COMMIT_IN_DOUBT, Event.ROLLBACK, Event.ROLLED_BACK),
+        *(Event.RECOVER, Event.CLOSE, Event.FAULT, Event.RECOVERED, Event.EXPIRED, Event.DEAD_LETTERED),
+        *(Event.DRAINED, Event.JOURNAL_WRITTEN, Event.JOURNAL_SYNCED),
+    )
+)
+_SCOPED: Final = (Event.ACKNOWLEDGE, Event.ACKNOWLEDGED, Event.ACK_IN_DOUBT)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Told:
+    """What stands in some lines or rows.
+
+    Attributes:
+        plain: those that are encoded at once; ``None`` if there is none.
+        parsed: the others, in their order.
+        lines: how many they all are.
+    """
+
+    plain: Encoded | None
+    parsed: tuple[Parsed, ...]
+    lines: int
+
+
+class Gathered:
+    """All that is told by some lines."""
+
+    def __init__(self) -> None:
+        self.columns: list[Encoded] = []
+        self.unreadable: list[ParseError] = []
+        self.unreadable_count = 0
+        self.remarks: list[Remark] = []
+        self.victims: list[NamedVictim] = []
+        self.lines = 0
+
+    def add(self, told: Told, file: str) -> None:
+        """Add what stands in the next lines of ``file``, as messages call it."""
+        columns = [] if told.plain is None else [told.plain]
+        for parsed in told.parsed:
+            columns.append(encode(parsed.events, parsed.lines))
+            self.remarks += remarks_in(parsed.events)
+            self.victims += named_victims(parsed.events, parsed.lines, file)
+            self.unreadable += parsed.unreadable[: REPORTED - len(self.unreadable)]
+            self.unreadable_count += parsed.unreadable_count
+        self.lines += told.lines
+        self.columns += columns if told.plain is None else [_in_order_of_lines(columns)]
+
+
+def beyond(event: Codes, scope: Codes) -> Mask:
+    """Which rows are of other kinds than the fold knows: other events, or a scope where there is none."""
+    scoped = (scope >= 0) & ~np.isin(event, [event_code(each) for each in _SCOPED])
+    scoped &= (event != event_code(Event.CONFIRMED)) | (scope == VOCABULARY["scope"].index(AckScope.SESSION))
+    return np.asarray(scoped | ~np.isin(event, _FOLDED))
+
+
+def numbered_again(codes: Any, values: pa.Array) -> pa.DictionaryArray:
+    """Names (-1: none) numbered as they first appear; those that do not are dropped."""
+    order = np.full(len(values), ABSENT, np.int32)
+    count = kernel.number_by_appearance(codes, order, codes := np.empty_like(codes)) if len(codes) else 0
+    return dictionary(codes, values.take(pa.array(order[:count])))
+
+
+def dictionary(codes: Any, values: pa.Array) -> pa.DictionaryArray:
+    """Names (-1: none) numbered as they are."""
+    return pa.DictionaryArray.from_arrays(pa.array(codes, mask=codes < 0 if (codes < 0).any() else None), values)
+
+
+def _in_order_of_lines(parts: Sequence[Encoded]) -> Encoded:
+    whole = concatenated(parts)
+    if len(parts) == 1:
+        return whole
+    order = np.argsort(whole.numbers["line"], kind="stable")
+    named = {
+        name: numbered_again(np.asarray(column.indices.fill_null(ABSENT))[order], column.dictionary)
+        for name, column in whole.named.items()
+    }
+    return Encoded({name: column[order] for name, column in whole.numbers.items()}, named)

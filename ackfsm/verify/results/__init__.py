@@ -1,0 +1,1 @@
+"""The examination of a file, and its results as tables."""
