@@ -61,7 +61,7 @@ _OF_VERIFY = """
     verify/clocks verify/recording verify/read verify/headers verify/sources verify/bad_input verify/rest verify/spelled
     verify/labels verify/given_back verify/model_runs verify/timeline verify/unrecorded verify/queues
     verify/monitor
-    verify/tables verify/fold_chunks verify/plain_lines
+    verify/tables verify/fold_chunks verify/plain_lines verify/legal_histories
 """
 _OF_PLUGIN = """
     plugin/text plugin/quiescence plugin/refusals plugin/plugin plugin/endless
