@@ -63,7 +63,7 @@ def monitor(  # noqa: PLR0913 - a stream, where to write, and what is asked
         config: what is recorded, as for :func:`ackfsm.spark.verify`.
         state: a folder of this process for what is remembered; a query that is started with it again goes on there.
         alerts: a folder of this process for the alerts: Parquet with the columns of :data:`ALERT_SCHEMA`, one file for
-            each batch that has some.  What they mean :class:`ackfsm.verify.monitor.Alert` says.
+            each batch that has some.  What they mean :class:`ackfsm.verify.folding.monitor.Alert` says.
         delay: by how much a line may come later than others of its time; so long nothing is told of its message.
         horizon: when nothing was told of a message for so long it is forgotten.
         specification: the tables; ``None`` for those that come with the package.
