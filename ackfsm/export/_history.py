@@ -186,4 +186,3 @@ def _transactions_ended(step: Step) -> Iterator[str]:
         fsm = change.instance.fsm
         if fsm.name in _SESSION_OF and change.row.target == fsm.initial:
             yield _SESSION_OF[fsm.name].format(change.instance.consumer or 1)
-
