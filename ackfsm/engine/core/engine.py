@@ -141,7 +141,7 @@ class Engine:
         ]
 
     def lost_in_flight(self, queue: Queue) -> list[Copy]:
-        """The copies of ``queue``, oldest first, that are dispatched to a consumer whose library has nothing of them."""
+        """The copies of ``queue``, oldest first, that are dispatched to a consumer whose library has none of them."""
         dispatched = (copy for copy in self.copies_in(queue) if copy.state_of(Machine.ENTRY) == Entry.DISPATCHED)
         return [copy for copy in dispatched if not copy.is_with_consumer()]
 
