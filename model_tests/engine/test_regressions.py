@@ -366,7 +366,8 @@ def test_without_the_bug_the_same_program_is_valid(scenario: Scenario, tmp_path:
     assert violations(result) == {}
     assert (result.verdict, result.reasons) == (Verdict.VALID, ())
     for anomaly in scenario.flagged:
-        assert not result.findings.anomalies[anomaly].unexplained
+        finding = result.findings.anomalies.get(anomaly)  # of what is stuck a history says nothing that is drained
+        assert finding is None or not finding.unexplained
 
 
 @pytest.mark.parametrize("scenario", [s for s in SCENARIOS if s.row in {"B17", "B33"}], ids=str)

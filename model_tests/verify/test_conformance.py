@@ -114,7 +114,7 @@ def test_a_send_that_nobody_answers_has_no_answer_where_transactions_consume(
     config = {"profile": "qpid", "ack_mode": "SESSION_TRANSACTED", "send_mode": send_mode}
     of_message = {"process": "c", "session": "c", "queue": "q", "message": "m"}
     first, second = ({"process": "c", "session": "c", "transaction": number} for number in "12")
-    told = [
+    told: list[dict[str, object]] = [
         {"process": "p", "event": "send", "session": "p", "queue": "q", "message": "m"},
         {**first, **of_message, "event": "delivered", "redelivered": False},
         {**first, **of_message, "event": "processed"},
