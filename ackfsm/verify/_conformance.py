@@ -416,9 +416,8 @@ class Judge:
         found |= {sign for answers in _ANSWERS if not names.intersection(answers) for sign in answers}
         if Event.CONFIRMED.value in plain:  # nobody commits it
             found.add(Event.COMMIT.value)
-            if (
-                configuration.send_mode is not SendMode.UNCONFIRMED
-            ):  # its outcome is one of a send, which has to be there
+            # its outcome is one of a send, which has to be there
+            if configuration.send_mode is not SendMode.UNCONFIRMED:
                 found -= set(_ANSWERS_TO_COMMIT)
         if self._by_library:
             found |= {plain.get(sign, sign) for sign in (Event.ACKNOWLEDGE.value, *_ANSWERS[0])}
