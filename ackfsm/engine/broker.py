@@ -15,6 +15,7 @@ from ackfsm.engine.consumer import Consumer, Message
 from ackfsm.engine.context import CLOSED, BrokerContext
 from ackfsm.engine.core.engine import Engine
 from ackfsm.engine.core.errors import BrokerStopped, IllegalStateException, OutcomeUnknown, Stuck
+from ackfsm.engine.core.host import BROKER
 from ackfsm.engine.core.instances import Queue, Sent
 from ackfsm.engine.core.model import EngineModel
 from ackfsm.engine.core.names import Event
@@ -220,18 +221,26 @@ class Broker(BrokerContext, Closing):
     def drained(self) -> None:
         """Record in the history that every queue but the dead-letter queue was seen empty with nothing in flight.
 
-        Raises :class:`IllegalStateException` if one is not, :class:`Stuck` if one never will be.
+        Raises :class:`IllegalStateException` if one is not, :class:`Stuck` if one never will be; then the history has
+        which queues were, and how much each other one held, if no client may still do something with that.
         """
         self.check_use()
-        queues = [queue for queue in self.queues.values() if queue.name != self.engine.dead_letters.name]
+        queues = self.engine.queues_of_applications()
         self.loop.wait(lambda: not any(queue.length for queue in queues))
         for queue in queues:
             if queue.length:
-                lost = self.engine.lost_in_flight(queue)
-                if lost is not None:
-                    raise Stuck(f"{lost.message.id} is in flight for ever: the consumer it went to has nothing of it")
-                raise IllegalStateException(f"queue {queue.name!r} holds {queue.length} messages; consume them first")
-            self.log("broker", "drained", queue=queue.name)
+                self.log_depth(queue)
+            else:
+                self.log(BROKER, "drained", queue=queue.name)
+        for queue in queues:
+            self._check_empty(queue)
+
+    def _check_empty(self, queue: Queue) -> None:
+        if not queue.length:
+            return
+        for lost in self.engine.lost_in_flight(queue):
+            raise Stuck(f"{lost.message.id} is in flight for ever: the consumer it went to has nothing of it")
+        raise IllegalStateException(f"queue {queue.name!r} holds {queue.length} messages; consume them first")
 
     @property
     def dead_letters(self) -> list[Sent]:

@@ -120,6 +120,8 @@ class Connection(Closing):
         self._open_connections.pop(self, None)
 
     def _fail(self, what: str) -> None:
-        for session in self.sessions:
-            if not session.closed:
-                session.fault(what)
+        struck = [session for session in self.sessions if not session.closed]
+        with self.broker.engine.outages.together(struck):
+            for session in struck:
+                if not session.closed:
+                    session.fault(what)

@@ -50,6 +50,7 @@ class _Session(Protocol):
     """The session of a consumer."""
 
     process: str
+    name: str
     transaction: int
     closed: bool
     stopped: bool
@@ -400,7 +401,13 @@ class Consumer(Closing):
         """Wait if the tables say that the call does."""
         facts = copy.facts
         if facts.ack_pending and facts.delivery_event is None:
-            self._broker.wait(lambda: not (_ack_pending(copy) or self._covered_pending()), "an acknowledgement")
+            self._broker.wait(
+                lambda: not (_ack_pending(copy) or self._covered_pending()),
+                "an acknowledgement",
+                "acknowledge",
+                self.session,
+                copy.message,
+            )
         else:
             self._broker.loop.run_to_quiescence()
 

@@ -9,14 +9,15 @@ from typing import Protocol
 from ackfsm.engine.arguments import api_of, flag_of, length_of, name_of, time_of
 from ackfsm.engine.core.engine import Engine
 from ackfsm.engine.core.errors import BrokerStopped, IllegalStateException, Stuck
-from ackfsm.engine.core.instances import Queue
+from ackfsm.engine.core.host import BROKER
+from ackfsm.engine.core.instances import Queue, Sent
 from ackfsm.engine.core.names import Condition
 from ackfsm.engine.history import History
 from ackfsm.tables import Specification
 from ackfsm.terms import Configuration, InputError
 from ackfsm.text import quoted
 
-__all__ = ["CLOSED", "BrokerContext"]
+__all__ = ["CLOSED", "BrokerContext", "Caller"]
 
 CLOSED = 0
 """No thread has this number."""
@@ -26,6 +27,18 @@ _ACK_SCOPES = {Condition.ACK_COVERS_LATER: "session", Condition.ACK_COVERS_EARLI
 
 class _LazyConsumer(Protocol):
     def flush_lazy_acks(self) -> bool: ...
+
+
+class Caller(Protocol):
+    """The session of a call."""
+
+    @property
+    def process(self) -> str:
+        """Its client's name in the history."""
+
+    @property
+    def name(self) -> str:
+        """Its own."""
 
 
 class BrokerContext:
@@ -152,6 +165,23 @@ class BrokerContext:
         if self.history is not None:
             self.history.add(self.now, process, event, **fields)
 
+    def log_waiting(self, call: str, caller: Caller, message: Sent | None = None) -> None:
+        """Add to the history that a call can never return, and what the queues hold at that time.
+
+        Nothing is added while a fault is not repaired, for then it only waits.
+        """
+        if self.engine.at_rest:
+            queue, ident = (None, None) if message is None else (message.queue.name, message.id)
+            self.log(caller.process, "waiting", session=caller.name, error=call, queue=queue, message=ident)
+            for each in self.engine.queues_of_applications():
+                self.log_depth(each)
+
+    def log_depth(self, queue: Queue) -> None:
+        """Add to the history how much ``queue`` holds, if it holds something and that is how it stays."""
+        depth = self.engine.depth(queue) if queue.length else None
+        if depth is not None:
+            self.log(BROKER, "depth", queue=queue.name, position=depth[0], delivery_count=depth[1])
+
     def ack_scope(self, configuration: Configuration) -> str:
         """What an acknowledgement covers, in the words of a history."""
         environment = self.specification.environment(configuration)
@@ -161,8 +191,15 @@ class BrokerContext:
 
     # Waiting
 
-    def wait(self, until: Callable[[], bool], doing: str) -> None:
-        """Go on until a call may return.
+    def wait(
+        self,
+        until: Callable[[], bool],
+        doing: str,
+        call: str | None = None,
+        caller: Caller | None = None,
+        message: Sent | None = None,
+    ) -> None:
+        """Go on until a call may return: in the words of a history ``call``, of the session ``caller``.
 
         Raises :class:`BrokerStopped` or :class:`Stuck` if it never will.
         """
@@ -170,6 +207,8 @@ class BrokerContext:
             if not self.running:
                 why = self.journal.open_error or "nobody starts it"
                 raise BrokerStopped(f"{doing}: the broker is down, and {why}; call restart()")
+            if call is not None and caller is not None:
+                self.log_waiting(call, caller, message)
             raise Stuck(f"{doing} would wait for ever: nothing is left that could happen")
 
     def wait_until_running(self, doing: str) -> None:

@@ -228,7 +228,7 @@ class Producer(Closing):
                 raise JMSException(f"{call} of {message.id}: {row.because} ({row.place})")
         if copy.facts.send_pending:
             message.blocking = True
-            broker.wait(lambda: not copy.facts.send_pending, f"{call} of {message.id}")
+            broker.wait(lambda: not copy.facts.send_pending, f"{call} of {message.id}", "send", self.session, message)
         else:
             loop.run_to_quiescence(store=message.blocking)
 

@@ -255,7 +255,7 @@ class Session(Closing):
         for consumer in tuple(self._closed_consumers):
             if not self.closed and consumer in self._closed_consumers and not self._has_unsettled(consumer.receiver):
                 self._closed_consumers.remove(consumer)
-                self._requeue_unacked(consumer.receiver)
+                self._requeue_unacked(consumer.receiver, "close")
                 self._detach(consumer)
 
     def _has_unsettled(self, receiver: ReceiverLink) -> bool:
@@ -314,12 +314,12 @@ class Session(Closing):
         if self._outcome != "committed" or not all(
             stepper.is_link_enabled(stepper.events[event], link) for link, event in calls
         ):
-            self._roll_back()  # a part of the work is lost, so that all of it is
+            self._roll_back("commit")  # a part of the work is lost, so that all of it is
             self._finish_transaction(asked="committed")
         for link, event in calls:
             if not self.broker.loop.perform_link_event(event, link):
                 self.record_outcome("rolled_back")
-        self.broker.wait(lambda: not self._outcome_pending(), f"commit() of {self.name}")
+        self.broker.wait(lambda: not self._outcome_pending(), f"commit() of {self.name}", "commit", self)
         self._finish_transaction(asked="committed")
 
     def rollback(self) -> None:
@@ -331,13 +331,13 @@ class Session(Closing):
             self._await_completions("rollback")
             self.ensure_open()
             self.broker.log(self.process, "rollback", session=self.name, transaction=self.transaction)
-            self._roll_back()
+            self._roll_back("rollback")
             self._finish_transaction(asked="rolled_back")
 
     def _await_completions(self, call: str) -> None:
         """Wait until the callbacks of what was sent in the transaction have returned (JMS 3.1, 7.3.4)."""
         if self._completes_sends:
-            self.broker.wait(self._all_complete, f"{call}() of {self.name}, which waits for its sends,")
+            self.broker.wait(self._all_complete, f"{call}() of {self.name}, which waits for its sends,", call, self)
 
     def _all_complete(self) -> bool:
         copies = (copy for sender in self.senders.values() for copy in self.broker.stepper.copies_of(sender))
@@ -356,17 +356,19 @@ class Session(Closing):
         frames = (sender.groups[Role.PRODUCER].state_of(Machine.COMMIT_FRAME) for sender in senders)
         return CommitFrame.DOOMED in frames
 
-    def _roll_back(self) -> None:
+    def _roll_back(self, call: str) -> None:
         self.record_outcome("rolled_back")
         for sender in self.senders.values():
             self.broker.loop.perform_link_event(Event.ROLLBACK, sender)
         for consumer in self.consumers:
-            self._requeue_unacked(consumer.receiver)
+            self._requeue_unacked(consumer.receiver, call)
             consumer.abandon()
-        self.broker.wait(lambda: not any(map(_has_sent, self.senders.values())), f"rollback() of {self.name}")
+        self.broker.wait(
+            lambda: not any(map(_has_sent, self.senders.values())), f"rollback() of {self.name}", call, self
+        )
 
-    def _requeue_unacked(self, receiver: ReceiverLink) -> None:
-        """Have what is not acknowledged sent again, as soon as the frames before have been read.
+    def _requeue_unacked(self, receiver: ReceiverLink, call: str) -> None:
+        """Have what is not acknowledged sent again, as soon as the frames before have been read; ``call`` is to do it.
 
         A transaction that failed is rolled back before; not every broker gives back by that what was delivered.
         """
@@ -378,6 +380,7 @@ class Session(Closing):
             if row.error is not None:
                 return  # the connection is down, and so the broker has it all back
             if not loop.step():
+                self.broker.log_waiting(call, self)
                 raise Stuck(f"session {self.name} cannot give back what it has: {row.because} ({row.place})")
 
     def recover(self) -> None:
@@ -392,7 +395,7 @@ class Session(Closing):
             self.finish_processing()
             self.broker.log(self.process, "recover", session=self.name)
             for consumer in self.consumers:
-                self._requeue_unacked(consumer.receiver)
+                self._requeue_unacked(consumer.receiver, "recover")
             self.release_closed_consumers()
         self.broker.loop.run_to_quiescence()
 
@@ -456,7 +459,7 @@ class Session(Closing):
         for sender in self.senders.values():
             self.broker.loop.perform_link_event(Event.ROLLBACK, sender)
         for consumer in self.consumers:
-            self._requeue_unacked(consumer.receiver)
+            self._requeue_unacked(consumer.receiver, "close")
         self.broker.loop.wait(lambda: not any(map(_has_sent, self.senders.values())))
         self.broker.log(self.process, "close", session=self.name, transaction=open_)
         self._detach_all()

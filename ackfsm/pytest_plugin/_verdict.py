@@ -159,15 +159,25 @@ def _folder() -> Iterator[Path]:
 
 
 def _lines(trial: Trial) -> Iterator[str]:
-    """The lines of the history, without those of dead processes and, if the application reports, implied processing."""
+    """The lines of the history, without those of dead processes and, if the application reports, implied processing.
+
+    What befell a process is no line of its own.  A call that could never return ended with the process that made it.
+    """
     log = trial.history
     yield json.dumps(log.header)
     for line in log.lines:
         implied = line["event"] == "processed" and line["process"] in trial.clients
         unreported = implied and trial.fault_run.by_application and line["t"] not in trial.processed_times
-        dead = any(line["process"] in clients and died < line["t"] <= gone for clients, died, gone in trial.crashes)
+        dead = line["event"] not in _BEFELL and any(
+            line["process"] in clients and (died < line["t"] <= gone or line["event"] == _WAITS)
+            for clients, died, gone in trial.crashes
+        )
         if not unreported and not dead:
             yield json.dumps(line)
+
+
+_BEFELL = frozenset({"fault", "recovered"})
+_WAITS = "waiting"
 
 
 def _not_the_same(fault_run: FaultRun) -> str:

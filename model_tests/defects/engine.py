@@ -27,6 +27,7 @@ _LETTERS = "engine/core/dead_letters.py"
 _LINKS = "engine/core/links.py"
 _LOOP = "engine/core/loop.py"
 _MACRO_STEPS = "engine/core/macrosteps.py"
+_OUTAGES = "engine/core/outages.py"
 _PRODUCER = "engine/producer.py"
 _QUEUES = "engine/core/queues.py"
 _SCHEDULER = "engine/core/scheduler.py"
@@ -810,6 +811,86 @@ _WORDS = (
         "self._last = max(self._last + 1, now)",
         "self._last = max(self._last, now)",
         noticed_by="engine/history::test_no_two_events_of_the_history_have_the_same_time",
+    ),
+    Defect(
+        "fault-of-nobody",
+        "the history does not name the client whose connection broke",
+        _OUTAGES,
+        "teller = NEMESIS if any(self._holds(other, link) for other in self._links) else link.process",
+        "teller = NEMESIS",
+        noticed_by="engine/history::test_a_broken_connection_names_its_client_until_it_is_back",
+    ),
+    Defect(
+        "fault-of-the-whole-client",
+        "one session of a client breaks, and the history says that the client did",
+        _OUTAGES,
+        "teller = NEMESIS if any(self._holds(other, link) for other in self._links) else link.process",
+        "teller = link.process",
+        noticed_by="engine/history::test_one_of_two_sessions_that_breaks_does_not_speak_for_the_client",
+    ),
+    Defect(
+        "sessions-break-apart",
+        "a connection with several sessions breaks, and the first of them is taken to break alone",
+        _CONNECTION,
+        "self.broker.engine.outages.together(struck)",
+        "self.broker.engine.outages.together([])",
+        noticed_by="engine/history::test_a_connection_that_breaks_names_its_client_with_all_its_sessions",
+    ),
+    Defect(
+        "repaired-too-early",
+        "the history tells a repair when the first session of a client is back",
+        _OUTAGES,
+        "if not any(other.process == link.process for other in still):",
+        "if not any(other is link for other in still):",
+        noticed_by="engine/history::test_a_connection_that_breaks_names_its_client_with_all_its_sessions",
+    ),
+    Defect(
+        "crash-never-over",
+        "the history never tells that the crash of a client is over, so that nothing is at rest after it",
+        _ENGINE,
+        "        self.outages.over(link)\n",
+        "",
+        noticed_by="engine/history::test_the_crash_of_a_client_is_over_when_its_sessions_are_gone",
+    ),
+    Defect(
+        "queue-of-a-dead-letter",
+        "a listener that throws at a dead letter names a queue of which nothing else is told, and verify refuses that",
+        _EFFECTS,
+        "queue = None if self._dead_letters.is_letter(copy) else copy.message.queue.name",
+        "queue = copy.message.queue.name",
+        noticed_by="engine/history::test_a_listener_that_throws_at_a_dead_letter_names_no_queue_of_which_nothing_else_is_told",
+    ),
+    Defect(
+        "depth-of-what-a-client-has",
+        "what a library or an application has is told as in flight at rest",
+        _ENGINE,
+        "if self.at_rest and ready + lost == queue.length else None",
+        "if self.at_rest else None",
+        noticed_by="engine/history::test_what_a_client_has_is_not_at_rest",
+    ),
+    Defect(
+        "rest-before-repair",
+        "a call that waits for a repair is told as one that never returns",
+        _ENGINE,
+        "return self.running and self.outages.are_over",
+        "return self.running",
+        noticed_by="engine/history::test_nothing_is_at_rest_while_a_connection_is_broken",
+    ),
+    Defect(
+        "stuck-send-untold",
+        "a send that never returns leaves no line in the history",
+        _CONTEXT,
+        "                self.log_waiting(call, caller, message)\n",
+        "                pass\n",
+        noticed_by="engine/history::test_a_call_that_can_never_return_is_stuck",
+    ),
+    Defect(
+        "plugin-forgets-the-crash",
+        "the plugin leaves out who crashed, and holds a send without an outcome against the broker",
+        "pytest_plugin/_verdict.py",
+        'dead = line["event"] not in _BEFELL and any(',
+        "dead = any(",
+        noticed_by="plugin/quiescence::test_the_crash_that_leaves_a_send_without_an_outcome_is_known_to_be_of_the_application",
     ),
     Defect(
         "acknowledged-not-logged",

@@ -132,6 +132,14 @@ _AROUND = (
         noticed_by="verify/actions::test_what_is_given_back_while_another_consumer_goes_on",
     ),
     Defect(
+        "answer-to-an-unconfirmed-send",
+        "a message that was sent unconfirmed and consumed in a transaction is held against the broker",
+        "verify/conformance/messages.py",
+        "if configuration.send_mode is not SendMode.UNCONFIRMED:",
+        "if configuration.send_mode is not None:",
+        noticed_by="verify/conformance::test_a_send_that_nobody_answers_has_no_answer_where_transactions_consume",
+    ),
+    Defect(
         "nothing-befalls-after-the-last-line",
         "a message that was lost in a crash while nobody had to do with it is held against the broker",
         "verify/conformance/messages.py",

@@ -212,3 +212,17 @@ def test_work_is_known_by_word_on_whatever_connection_it_came(run: Run) -> None:
     )
     result.assert_outcomes(failed=1)
     result.stdout.fnmatch_lines(["unprocessed of outside.1-1: *"])
+
+
+def test_the_crash_that_leaves_a_send_without_an_outcome_is_known_to_be_of_the_application(run: Run) -> None:
+    result = run(
+        _BRIDGE
+        + """
+        @SETTINGS
+        @pytest.mark.ackfsm_faults("producer_crash", never=["missing_outcome"])
+        def test(ackfsm):
+            ackfsm.send("in", "tea")
+            ackfsm.run(bridge("in", "out"), leaving=["out"])
+        """.replace("\n        ", "\n")
+    )
+    result.assert_outcomes(passed=1)

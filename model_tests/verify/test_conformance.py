@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 from pathlib import Path
 
 import pytest
@@ -103,3 +104,31 @@ def test_what_no_pair_tells_is_judged_by_its_kind(tmp_path: Path) -> None:
     torn = found.anomalies[Anomaly.TORN_TRANSACTION]
     assert (torn.found, torn.unexplained, torn.by_kind) == (1, 0, 1)
     assert verify.verdict(found, SPEC).allowed[Anomaly.TORN_TRANSACTION] is False
+
+
+@pytest.mark.parametrize(("send_mode", "expected"), [("unconfirmed", Verdict.VALID), ("blocking", Verdict.INVALID)])
+def test_a_send_that_nobody_answers_has_no_answer_where_transactions_consume(
+    send_mode: str, expected: Verdict, tmp_path: Path
+) -> None:
+    """Whose `commit` is in doubt because its link broke: the producer has no fault, and no outcome to be told."""
+    config = {"profile": "qpid", "ack_mode": "SESSION_TRANSACTED", "send_mode": send_mode}
+    of_message = {"process": "c", "session": "c", "queue": "q", "message": "m"}
+    first, second = ({"process": "c", "session": "c", "transaction": number} for number in "12")
+    told: list[dict[str, object]] = [
+        {"process": "p", "event": "send", "session": "p", "queue": "q", "message": "m"},
+        {**first, **of_message, "event": "delivered", "redelivered": False},
+        {**first, **of_message, "event": "processed"},
+        {**first, "event": "commit"},
+        {"process": "c", "event": "fault", "fault": "consumer_link_loss"},
+        {**first, "event": "commit_in_doubt"},
+        {**second, **of_message, "event": "delivered", "redelivered": True},
+        {**second, **of_message, "event": "processed"},
+        {**second, "event": "commit"},
+        {**second, "event": "committed"},
+        {"process": "broker", "event": "drained", "queue": "q"},
+    ]
+    file = tmp_path / "history.jsonl"
+    lines = [{"ackfsm_history": 1, "config": config}, *({"t": t, **line} for t, line in enumerate(told, start=1))]
+    file.write_text("".join(f"{json.dumps(line)}\n" for line in lines), encoding="utf-8")
+    found = verify.examine(verify.read(file), SPEC, SPEC.configure("qpid", config), tells_processed=True)
+    assert verify.verdict(found, SPEC).verdict is expected

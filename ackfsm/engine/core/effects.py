@@ -20,6 +20,7 @@ from ackfsm.engine.core.names import (
     Machine,
     Record,
 )
+from ackfsm.engine.core.outages import Outages
 from ackfsm.engine.core.queues import Queues
 from ackfsm.engine.core.stepper import Effect
 from ackfsm.engine.core.table import SendOutcome
@@ -36,8 +37,9 @@ _LOST_WITH_LINK = frozenset({ConsumerTransaction.OPEN, ConsumerTransaction.FAILE
 class EventEffects:
     """Registers what is done after events, and when a machine comes to a state."""
 
-    def __init__(self, loop: RunLoop, queues: Queues, dead_letters: DeadLetters, host: Host) -> None:
+    def __init__(self, loop: RunLoop, queues: Queues, dead_letters: DeadLetters, outages: Outages, host: Host) -> None:
         self._loop = loop
+        self._outages = outages
         self._stepper = loop.stepper
         self._dispatcher = loop.dispatcher
         self._dead_letters = dead_letters
@@ -79,6 +81,8 @@ class EventEffects:
         yield Event.REQUEUE, self._settled
         yield Event.RECOVER, self._deliveries_requeued
         yield Event.CONSUMER_ROLLBACK, self._deliveries_requeued
+        yield Event.PRODUCER_LINK_UP, self._outages.over
+        yield Event.PRODUCER_REATTACHED, self._outages.over
         yield Event.CONSUMER_LINK_UP, self._reconnected
         yield Event.CONSUMER_REATTACHED, self._reattached
         yield Event.ACKNOWLEDGED, self._acknowledged
@@ -132,7 +136,7 @@ class EventEffects:
 
     def _rejected(self, copy: Copy) -> None:
         copy.message.queue.rejected += 1
-        self._host.log("nemesis", "fault", fault=Event.REJECTION.value)
+        self._host.log(_sender_of(copy).process, "fault", fault=Event.REJECTION.value, queue=copy.message.queue.name)
 
     # Deliveries
 
@@ -169,8 +173,9 @@ class EventEffects:
         if queue.ready.members:
             self._dispatcher.notify(queue)
 
-    def _listener_exception(self, _: Copy) -> None:
-        self._host.log("nemesis", "fault", fault=Event.LISTENER_EXCEPTION.value)
+    def _listener_exception(self, copy: Copy) -> None:
+        queue = None if self._dead_letters.is_letter(copy) else copy.message.queue.name  # of which no line may tell
+        self._host.log(_receiver_of(copy).process, "fault", fault=Event.LISTENER_EXCEPTION.value, queue=queue)
 
     def _acknowledged(self, copy: Copy) -> None:
         if self._host.history is not None:
@@ -213,11 +218,13 @@ class EventEffects:
 
     def _reconnected(self, link: Link) -> None:
         """A receiver is connected again: what it had of a transaction that is over is not of the next."""
+        self._outages.over(link)
         self._deliveries_requeued(link)
         self._loop.callbacks.append(lambda: self._roll_back_unless_open(link))
 
     def _reattached(self, link: Link) -> None:
         """A receiver has its session again: the queue may go on to dispatch to it."""
+        self._outages.over(link)
         if isinstance(link, ReceiverLink):
             self._dispatcher.notify(link.queue)
 
@@ -228,7 +235,7 @@ class EventEffects:
     def _link_fault(self, fault: Event) -> Callable[[Link], None]:
         def gone(link: Link) -> None:
             if not link.is_closed:  # to close is no fault, connected or not
-                self._host.log("nemesis", "fault", fault=fault.value)
+                self._outages.began(fault, link)
             self._work_lost(link)
 
         return gone

@@ -6,13 +6,14 @@ import random
 
 from ackfsm.engine.core.dead_letters import DeadLetters
 from ackfsm.engine.core.effects import EventEffects
-from ackfsm.engine.core.host import Host
+from ackfsm.engine.core.host import NEMESIS, Host
 from ackfsm.engine.core.instances import Copy, Link, Queue
 from ackfsm.engine.core.journal import JournalAdapter
 from ackfsm.engine.core.links import Links
 from ackfsm.engine.core.loop import RunLoop
 from ackfsm.engine.core.model import EngineModel, Role
 from ackfsm.engine.core.names import IN_QUEUE, Agent, Entry, Event, Machine, Process
+from ackfsm.engine.core.outages import Outages
 from ackfsm.engine.core.queues import Queues
 from ackfsm.engine.core.scheduler import Scheduler
 from ackfsm.engine.core.stepper import Stepper
@@ -40,6 +41,7 @@ class Engine:
         journal: the journal, as the tables use it.
         queues: the queues, and the copies that come into them.
         dead_letters: the dead-letter queue.
+        outages: the faults of connections and clients that are not over.
         effects: the side effects of events.
     """
 
@@ -61,7 +63,8 @@ class Engine:
         self.dispatcher = self.loop.dispatcher
         self.queues = Queues(configuration, self.loop, self.links)
         self.dead_letters = DeadLetters(dead_letter_queue, self.queues, self.journal)
-        self.effects = EventEffects(self.loop, self.queues, self.dead_letters, host)
+        self.outages = Outages(self.stepper.links, host)
+        self.effects = EventEffects(self.loop, self.queues, self.dead_letters, self.outages, host)
         self._broker = self.stepper.broker
         self._detached: list[Link] = []
         self._fault = ""
@@ -80,7 +83,7 @@ class Engine:
         """
         self.journal.crashable()
         self.loop.finish_sync_notifications()
-        host.log("nemesis", "fault", fault=fault.value)
+        host.log(NEMESIS, "fault", fault=fault.value)
         self.journal.crash(chance, power=power)
         self.loop.perform_link_event(fault, self._broker)
         self._fault = fault.value
@@ -100,7 +103,7 @@ class Engine:
         self.stepper.moved = dict.fromkeys(copies) | self.stepper.moved
         while self._detached:
             self.stepper.links.pop(self._detached.pop(), None)
-        host.log("nemesis", "recovered", fault=self._fault)
+        host.log(NEMESIS, "recovered", fault=self._fault)
         self.loop.run_to_quiescence()
 
     def reconnect(self) -> bool:
@@ -117,6 +120,7 @@ class Engine:
 
     def detach(self, link: Link) -> None:
         """A link is closed; the journal may still have to say what became of its commit."""
+        self.outages.over(link)
         enabled = [event for group in link.groups.values() for event in group.facts.enabled]
         if any(event.agent == Agent.DISK for event in enabled):
             self.loop.flush_all()
@@ -136,9 +140,25 @@ class Engine:
             if copy.message.queue is queue and copy.in_queue and copy.state_of(Machine.ENTRY) in IN_QUEUE
         ]
 
-    def lost_in_flight(self, queue: Queue) -> Copy | None:
-        """A copy of ``queue`` that is dispatched to a consumer whose library has nothing of it."""
-        for copy in self.copies_in(queue):
-            if copy.state_of(Machine.ENTRY) == Entry.DISPATCHED and not copy.is_with_consumer():
-                return copy
-        return None
+    def lost_in_flight(self, queue: Queue) -> list[Copy]:
+        """The copies of ``queue``, oldest first, that are dispatched to a consumer whose library has none of them."""
+        dispatched = (copy for copy in self.copies_in(queue) if copy.state_of(Machine.ENTRY) == Entry.DISPATCHED)
+        return [copy for copy in dispatched if not copy.is_with_consumer()]
+
+    def queues_of_applications(self) -> list[Queue]:
+        """All queues but the dead-letter queue, of which a history does not tell."""
+        return [queue for queue in self.queues.by_name.values() if queue.name != self.dead_letters.name]
+
+    def depth(self, queue: Queue) -> tuple[int, int] | None:
+        """How many messages of ``queue`` are ready, and how many in flight, if that is how it stays.
+
+        ``None``: something is repaired first, or a client has some of it and may do something with that.
+        """
+        ready = sum(copy.state_of(Machine.ENTRY) == Entry.READY for copy in self.copies_in(queue))
+        lost = len(self.lost_in_flight(queue))
+        return (ready, lost) if self.at_rest and ready + lost == queue.length else None
+
+    @property
+    def at_rest(self) -> bool:
+        """Whether every fault is repaired."""
+        return self.running and self.outages.are_over

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Final, Protocol
 
-__all__ = ["ConsumerHost", "Host", "SessionHost"]
+__all__ = ["BROKER", "NEMESIS", "ConsumerHost", "Host", "SessionHost"]
+
+BROKER: Final = "broker"
+NEMESIS: Final = "nemesis"
+"""Those in a history who are no clients: faults of the broker, and of whom nobody knows whom they hit, are told by the
+second."""
 
 
 class SessionHost(Protocol):

@@ -14,7 +14,7 @@ from typing import Final, TypeAlias
 import numpy as np
 
 from ackfsm.tables import Specification
-from ackfsm.terms import AckMode, Configuration, DeliveryMode, Destination
+from ackfsm.terms import AckMode, Configuration, DeliveryMode, Destination, SendMode
 from ackfsm.verify.conformance.life import Contradiction, Heard, Life, contradiction
 from ackfsm.verify.conformance.lives import OTHERS, Lived, Lives, Telling, Told
 from ackfsm.verify.conformance.observer import Observer, States, TooManyStatesError
@@ -414,8 +414,11 @@ class Judge:
         plain = {old: new for each in self._plainly(lived) for old, new in each.items()}
         found = {*self._untold}
         found |= {sign for answers in _ANSWERS if not names.intersection(answers) for sign in answers}
-        if Event.CONFIRMED.value in plain:  # its outcome is one of a send, which has to be there, and nobody commits
-            found = found - set(_ANSWERS_TO_COMMIT) | {Event.COMMIT.value}
+        if Event.CONFIRMED.value in plain:  # nobody commits it
+            found.add(Event.COMMIT.value)
+            # its outcome is one of a send, which has to be there
+            if configuration.send_mode is not SendMode.UNCONFIRMED:
+                found -= set(_ANSWERS_TO_COMMIT)
         if self._by_library:
             found |= {plain.get(sign, sign) for sign in (Event.ACKNOWLEDGE.value, *_ANSWERS[0])}
         if self._in_transactions(lived.told):

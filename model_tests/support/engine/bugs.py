@@ -13,7 +13,7 @@ from typing import Any
 
 from ackfsm.engine import Broker, Outcome
 from ackfsm.engine.core.dispatcher import Dispatcher
-from ackfsm.engine.core.instances import Copy, Link, Queue
+from ackfsm.engine.core.instances import Copy, Link, Queue, ReceiverLink
 from ackfsm.engine.core.model import BoundEvent
 from ackfsm.journal import Journal, Kind, MemoryJournal
 from ackfsm.tables import Row, RowKind, Specification
@@ -22,6 +22,7 @@ __all__ = [
     "Auditing",
     "Bug",
     "Change",
+    "Contagious",
     "Drifting",
     "Dropping",
     "Evicting",
@@ -237,6 +238,26 @@ class Drifting(_Watched):
             self.ahead = False
             subject.state = subject.automaton.with_states(subject.state, publication="resolved")
             self.stepper.event_effects["confirmed"](subject)
+
+
+class Contagious(_Watched):
+    """A consumer's connection that breaks takes those of all other consumers with it, and nobody is told of these."""
+
+    spreading = False
+
+    def heard(self, event: BoundEvent, subject: Copy | Link) -> None:
+        """Break the others too."""
+        if event.name == "consumer_link_loss" and not self.spreading:
+            self.spreading = True
+            for link in list(self.stepper.links):
+                if isinstance(link, ReceiverLink) and link is not subject and link.owner is not None:
+                    link.owner.lose_connection()
+            self.spreading = False
+
+    def log(self, process: str, event: str, **fields: object) -> None:
+        """As it is, without what is spread."""
+        if not self.spreading:
+            super().log(process, event, **fields)
 
 
 class HeadFirst(Broker):
