@@ -502,9 +502,10 @@ def concerns(relation: Relation, mine: Place, its: Place, *, one_session: bool =
     if mine.subscription and its.subscription and mine.subscription != its.subscription:
         return relation is Relation.OTHER_SUBSCRIPTION and here == there
     elsewhere = bool(mine.consumer and its.consumer and mine.consumer != its.consumer)
+    if relation is Relation.OWN:  # nearly all are
+        return here == there and not elsewhere
     in_session = one_session or not elsewhere
     holds: Mapping[Relation, bool] = {
-        Relation.OWN: here == there and not elsewhere,
         Relation.OTHER: here != there and in_session,
         Relation.EARLIER: there < here and in_session,
         Relation.LATER: there > here and in_session,

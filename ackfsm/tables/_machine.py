@@ -192,6 +192,9 @@ class Fsm:
     _columns: dict[EventRef, tuple[int, ...]] = dataclasses.field(
         init=False, compare=False, repr=False, default_factory=dict
     )
+    _held: dict[tuple[object, ...], Fsm] = dataclasses.field(
+        init=False, compare=False, repr=False, default_factory=dict
+    )
 
     def __post_init__(self) -> None:
         reactive: dict[str, tuple[EventRef, ...]] = {}
@@ -352,6 +355,23 @@ def hold(  # noqa: PLR0913 - what tells consumers apart
     held = {state for state in fsm.states if state in machine.held or (undone and state.endswith(undone))}
     if consumers == 1 or not held:
         return fsm
+    told = tuple((kinds[event.name], event.name in local) for event in fsm.alphabet)
+    key = (frozenset(held), consumers, one_session, told)
+    if key not in fsm._held:  # noqa: SLF001 - of this module
+        fsm._held[key] = _with_holders(fsm, held, consumers, kinds, local, one_session=one_session)  # noqa: SLF001
+    return fsm._held[key]  # noqa: SLF001
+
+
+def _with_holders(  # noqa: PLR0913 - what tells consumers apart
+    fsm: Fsm,
+    held: set[str],
+    consumers: int,
+    kinds: Mapping[str, IndexKind],
+    local: Collection[str],
+    *,
+    one_session: bool,
+) -> Fsm:
+    """``fsm`` with a state for each consumer in the place of each of the ``held`` ones (:func:`hold`)."""
     numbers = range(1, consumers + 1)
 
     def told_apart(kind: IndexKind) -> bool:

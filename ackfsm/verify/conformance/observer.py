@@ -11,16 +11,18 @@ lives, and each of them meets few states of a network that may have millions.
 from __future__ import annotations
 
 import dataclasses
+import functools
+import itertools
 from collections.abc import Collection, Iterable, Mapping
 from typing import Final, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
 from ackfsm.explore import pack
 from ackfsm.network import Bounds, Network, NetworkEvent, compose
 from ackfsm.tables import Lane, Specification
 from ackfsm.terms import Configuration, Fault
+from ackfsm.verify.conformance.successors import Successors, Vectors
 from ackfsm.verify.context.signs import (
     AT_REST,
     BOTH,
@@ -32,6 +34,7 @@ from ackfsm.verify.context.signs import (
     Sign,
     events_of_signs,
 )
+from ackfsm.verify.events.arrays import Ints
 
 __all__ = ["Belief", "Observer", "States", "TooManyStatesError"]
 
@@ -69,8 +72,42 @@ _MOST_BELIEVED: Final = 2_000_000
 """States of one network that are kept with their successors, and in all beliefs: about 200 megabytes each."""
 
 
+_MOST_NETWORKS: Final = 64
+"""Networks that are kept for the next history, or the next part of one: of some hundred kilobytes each."""
+
+
 class TooManyStatesError(Exception):
     """A message may be in more states than this search keeps."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Tables:
+    """The tables, which are the same if they are the same object."""
+
+    specification: Specification
+
+    def __hash__(self) -> int:
+        return id(self.specification)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Tables) and other.specification is self.specification
+
+
+@functools.lru_cache(maxsize=_MOST_NETWORKS)
+def _network(
+    tables: _Tables, configuration: Configuration, consumers: int, messages: int
+) -> tuple[Network, Successors]:
+    """The network of so many messages and consumers, with any fault any number of times, and where its events lead."""
+    bounds = Bounds(
+        messages=messages,
+        faults=frozenset(Fault),
+        max_faults=None,
+        consumers=consumers,
+        actions=_ACTIONS | (_BETWEEN_MESSAGES if messages > 1 else frozenset()),
+        exact_limits=True,
+    )
+    network = compose(tables.specification, configuration, bounds, observers=())
+    return network, Successors(pack(network))
 
 
 class States:
@@ -80,63 +117,58 @@ class States:
         self, specification: Specification, configuration: Configuration, consumers: int, messages: int = 1
     ) -> None:
         """The network of so many messages and consumers, in which any fault may happen any number of times."""
-        bounds = Bounds(
-            messages=messages,
-            faults=frozenset(Fault),
-            max_faults=None,
-            consumers=consumers,
-            actions=_ACTIONS | (_BETWEEN_MESSAGES if messages > 1 else frozenset()),
-            exact_limits=True,
-        )
-        self.network: Network = compose(specification, configuration, bounds, observers=())
+        self.network, self._successors = _network(_Tables(specification), configuration, consumers, messages)
         self.lanes: Mapping[str, Lane] = {name: event.lane for name, event in specification.events.items()}
-        packed = pack(self.network)
-        self._table: npt.NDArray[np.int32] = np.asarray(packed.table, np.int32)
-        self._participants = [
-            (np.asarray(packed.instance[begin:end]), np.asarray(packed.offset[begin:end])[None, :])
-            for begin, end in zip(packed.first, packed.first[1:], strict=False)
-        ]
-        self._vectors = [np.asarray(packed.initial, np.int32).tobytes()]
+        self._vectors = [self._successors.initial.tobytes()]
         self._numbers = {self._vectors[0]: 0}
-        self._expanded: dict[frozenset[int], set[int]] = {}
-        self.after: dict[int, dict[int, int]] = {}
-        """For each state that was expanded the next state by event, both as numbers, of the events asked for so far."""
+        self._after: dict[frozenset[int], dict[int, tuple[int, ...]]] = {}
         self.believed = 0
         """How many states are kept in the beliefs of all observers."""
 
     def __len__(self) -> int:
         return len(self._vectors)
 
-    def expand(self, states: Iterable[int], events: frozenset[int]) -> None:
-        """Find what ``events`` lead to from ``states``; what others lead to is not looked at, and mostly never met.
+    def after(self, states: Iterable[int], events: frozenset[int]) -> Mapping[int, tuple[int, ...]]:
+        """For each of ``states`` the states that ``events`` lead to: none if none of them is enabled.
 
+        What other events lead to is not looked at, and mostly never met.  The answer may have other states too.
         Raises :class:`TooManyStatesError` when there are too many states by now.
         """
-        expanded = self._expanded.setdefault(events, set())
-        new = [state for state in states if state not in expanded]
-        if not new:
-            return
-        if len(self._vectors) > _MOST_STATES:
-            raise TooManyStatesError
-        vectors = np.frombuffer(b"".join(self._vectors[state] for state in new), np.int32).reshape(len(new), -1)
-        expanded.update(new)
-        for state in new:
-            self.after.setdefault(state, {})
-        for event in events:
-            instances, offsets = self._participants[event]
-            targets = self._table[offsets + vectors[:, instances]]
-            enabled = np.flatnonzero((targets >= 0).all(axis=1))
-            if len(enabled):
-                moved = vectors[enabled]
-                moved[:, instances] = targets[enabled]
-                for row, vector in zip(enabled.tolist(), moved, strict=True):
-                    self.after[new[row]][event] = self._number(vector.tobytes())
+        after = self._after.setdefault(events, {})
+        new = [state for state in states if state not in after]
+        if new:
+            if len(self._vectors) > _MOST_STATES:
+                raise TooManyStatesError
+            begin = 0
+            for counts, moved in self._successors.of(self._rows(new), events):
+                self._keep(after, new[begin : begin + len(counts)], counts, self._numbered(moved))
+                begin += len(counts)
+        return after
 
-    def _number(self, vector: bytes) -> int:
-        number = self._numbers.setdefault(vector, len(self._vectors))
-        if number == len(self._vectors):
-            self._vectors.append(vector)
-        return number
+    def enabled(self, states: Collection[int]) -> frozenset[int]:
+        """The events that are enabled in one of ``states``, of which there is one."""
+        enabled = self._successors.enabled(self._rows(states), range(len(self.network.events)))
+        return frozenset(np.flatnonzero(enabled.any(axis=0)).tolist())
+
+    def _rows(self, states: Iterable[int]) -> Vectors:
+        data = b"".join(self._vectors[state] for state in states)
+        initial = self._successors.initial
+        return np.frombuffer(data, initial.dtype).reshape(-1, initial.shape[1])
+
+    def _numbered(self, vectors: Vectors) -> list[int]:
+        """The number of each row; of a new one, the next."""
+        keys = vectors.view(f"V{vectors.strides[0]}").ravel().tolist()
+        new = [key for key in dict.fromkeys(keys) if key not in self._numbers]
+        self._numbers.update(zip(new, itertools.count(len(self._vectors))))
+        self._vectors += new
+        return list(map(self._numbers.__getitem__, keys))
+
+    @staticmethod
+    def _keep(after: dict[int, tuple[int, ...]], states: list[int], counts: Ints, targets: list[int]) -> None:
+        """Of each of ``states`` its part of the ``targets``, which are so many."""
+        ends = np.cumsum(counts).tolist()
+        for state, begin, end in zip(states, [0, *ends], ends, strict=False):
+            after[state] = tuple(targets[begin:end])
 
 
 class Observer:
@@ -193,8 +225,7 @@ class Observer:
     def possible(self, belief: Belief) -> tuple[str, ...]:
         """What might have been heard instead, as labels of events, without faults and what applications choose."""
         events = self._states.network.events
-        self._states.expand(belief, frozenset(range(len(events))))
-        numbers = {event for state in belief for event in self._states.after[state]} - self._hidden
+        numbers = self._states.enabled(belief) - self._hidden
         return tuple(sorted(events[number].label for number in numbers if not events[number].may_never_happen))
 
     def _heard(self, belief: Belief, sign: Sign) -> Belief:
@@ -212,7 +243,8 @@ class Observer:
         if sign.certainty is Certainty.PERHAPS:
             after |= belief
         elif sign.certainty is Certainty.IF_POSSIBLE or sign.name in FAULTS or sign.name in {BROKEN, CONSUMER_BROKEN}:
-            after |= {state for state in before if not events & self._states.after[state].keys()}
+            possible = self._states.after(before, events)
+            after |= {state for state in before if not possible[state]}
         if sign.name == CONSUMER_BROKEN:
             broken = self._closure(frozenset(after))
             after = self._fired(broken, self._named(_AFTER_A_BREAK, sign.consumer)) | broken
@@ -230,8 +262,8 @@ class Observer:
         return frozenset(found)
 
     def _at_rest(self, belief: Belief) -> Belief:
-        self._states.expand(belief, self._due)
-        return frozenset(state for state in belief if not self._due & self._states.after[state].keys())
+        due = self._states.after(belief, self._due)
+        return frozenset(state for state in belief if not due[state])
 
     def _with_last_words(self, belief: Belief, sign: Sign) -> Belief:
         """A process may die between what it did last and the line that would tell of it."""
@@ -256,9 +288,8 @@ class Observer:
         return frozenset(number for number, event in events if event.name in names and _concerns(event, consumer))
 
     def _fired(self, belief: Collection[int], events: frozenset[int]) -> set[int]:
-        self._states.expand(belief, events)
-        after = self._states.after
-        return {after[state][event] for state in belief for event in events & after[state].keys()}
+        after = self._states.after(belief, events)
+        return set(itertools.chain.from_iterable(map(after.__getitem__, belief)))
 
     def _closure(self, belief: Belief) -> Belief:
         """``belief`` and all that hidden events lead to."""

@@ -455,11 +455,8 @@ class _Log:
     def over_delivered(self, attempts: int) -> Ids:
         found = set()
         for m in self.ids:
-            resent = any(event["event"] == "resend" and event.get("message") == m for event in self.log)
-            expired = [
-                i for i, event in enumerate(self.log) if event["event"] == "expired" and event.get("message") == m
-            ]
-            often = bool(attempts) and len(self.delivered(m)) > attempts and not resent
+            expired = self.of(m, "expired")
+            often = bool(attempts) and len(self.delivered(m)) > attempts and not self.of(m, "resend")
             if often or any(i > expired[0] for i in self.delivered(m) if expired):
                 found.add(m)
         return found
