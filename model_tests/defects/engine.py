@@ -129,9 +129,9 @@ _REVIEWED = (
         "rollback-first-consumer-only",
         "rollback() gives back what the session's first consumer had, and not what the others had",
         _SESSION,
-        "            self._requeue_unacked(consumer.receiver)\n            consumer.abandon()",
+        "            self._requeue_unacked(consumer.receiver, call)\n            consumer.abandon()",
         "            if consumer is self.consumers[0]:\n                "
-        "self._requeue_unacked(consumer.receiver)\n            consumer.abandon()",
+        "self._requeue_unacked(consumer.receiver, call)\n            consumer.abandon()",
         noticed_by="engine/several_consumers::test_what_every_consumer_has_had_is_delivered_again_flagged",
     ),
     Defect(  # E11
@@ -329,15 +329,15 @@ _SESSIONS = (
         "recover-first-consumer-only",
         "recover() has only the messages of the session's first consumer delivered again",
         _SESSION,
-        "            for consumer in self.consumers:\n                self._requeue_unacked(consumer.receiver)",
-        "            for consumer in self.consumers[:1]:\n                self._requeue_unacked(consumer.receiver)",
+        'for consumer in self.consumers:\n                self._requeue_unacked(consumer.receiver, "recover")',
+        'for consumer in self.consumers[:1]:\n                self._requeue_unacked(consumer.receiver, "recover")',
         noticed_by="engine/several_consumers::test_what_every_consumer_has_had_is_delivered_again_flagged",
     ),
     Defect(
         "close-gives-nothing-back",
         "what a session has not acknowledged when it closes is delivered to nobody any more",
         _SESSION,
-        "            self._requeue_unacked(consumer.receiver)\n        self.broker.loop.wait(",
+        '            self._requeue_unacked(consumer.receiver, "close")\n        self.broker.loop.wait(',
         "            consumer.abandon()\n        self.broker.loop.wait(",
         noticed_by="engine/several_consumers::test_what_every_consumer_has_had_goes_to_the_next_session_flagged",
     ),
@@ -355,10 +355,10 @@ _SESSIONS = (
         _SESSION,
         "        for sender in self.senders.values():\n"
         "            self.broker.loop.perform_link_event(Event.ROLLBACK, sender)\n"
-        "        for consumer in self.consumers:\n            self._requeue_unacked(consumer.receiver)\n"
+        '        for consumer in self.consumers:\n            self._requeue_unacked(consumer.receiver, "close")\n'
         "        self.broker.loop.wait",
-        "        for consumer in self.consumers:\n            self._requeue_unacked(consumer.receiver)\n     "
-        "   self.broker.loop.wait",
+        '        for consumer in self.consumers:\n            self._requeue_unacked(consumer.receiver, "close")\n'
+        "        self.broker.loop.wait",
         noticed_by="engine/closing::test_a_closed_session_leaves_nothing_of_its_transaction",
     ),
     Defect(
@@ -722,16 +722,16 @@ _FAILURES = (
         "drained-with-messages",
         "drained() says that all queues are empty while one holds messages",
         _BROKER,
-        "            if queue.length:\n                lost",
-        "            if queue.ready.members:\n                lost",
+        "        if not queue.length:\n            return",
+        "        if not queue.ready.members:\n            return",
         noticed_by="engine/connections::test_drained_refuses_while_a_session_that_lost_its_link_holds_a_message",
     ),
     Defect(
         "drained-refuses-dead-letters",
         "drained() refuses where there are dead letters",
-        _BROKER,
-        "for queue in self.queues.values() if queue.name != self.engine.dead_letters.name]",
-        "for queue in self.queues.values()]",
+        _ENGINE,
+        "for queue in self.queues.by_name.values() if queue.name != self.dead_letters.name]",
+        "for queue in self.queues.by_name.values()]",
         noticed_by="engine/dead_letters::test_a_broker_with_dead_letters_counts_as_drained",
     ),
 )
