@@ -75,6 +75,7 @@ class Lookup:
         self.specification = specification
         self._documents = {name: read_form(f"{name}.yaml", name, directory) for name in _FILES}
         self._directory = directory
+        self._spaces: dict[Profile, Space] = {}
         self.machines = tuple(cell for machine in specification.machines.values() for cell in cells_of(machine))
         self.calls = tuple(calls_of(self._documents["execution"], specification.conditions))
         self.watching = tuple(cell for machine in self._watching() for cell in cells_of(machine))
@@ -94,7 +95,7 @@ class Lookup:
         Raises :class:`InputError` for a word that the tables do not have, with those that are spelled like it, and
         for a mode that the system does not have.
         """
-        space = Space(self.specification, profile)
+        space = self._space(profile)
         found = tuple(self._exactly(word.strip(), space)) or tuple(self._loosely(word.strip(), space))
         if not found:
             raise InputError(self._unknown(word.strip()))
@@ -192,6 +193,11 @@ class Lookup:
                 f"no table has the word {quoted(word)}; did you mean {', '.join(spelled[each] for each in near[:6])}?"
             )
         return f"no table has the word {quoted(word)}; ask for a setting, an event, a mode or a machine (spec/INDEX.md)"
+
+    def _space(self, profile: Profile) -> Space:
+        if profile not in self._spaces:
+            self._spaces[profile] = Space(self.specification, profile)
+        return self._spaces[profile]
 
     def _living(self, cells: Iterable[Cell], space: Space) -> tuple[Cell, ...]:
         return tuple(dataclasses.replace(cell, rows=space.living(cell)) for cell in cells)
@@ -320,7 +326,7 @@ class Lookup:
         name, _, rest = word.partition(".")
         machine = self.specification.machines[name]
         state, _, event = rest.partition(".")
-        cells = [cell for cell in self._living(self.machines, space) if cell.table == name]
+        cells = list(self._living((cell for cell in self.machines if cell.table == name), space))
         if state and state not in machine.states and state != "otherwise" and not event:
             state, event = "", state
         if state == "otherwise":
@@ -360,7 +366,7 @@ class Lookup:
 
     def baseline(self, key: str, space: Space | None = None) -> Value:
         """What a value of ``key`` is compared with, in ``jms`` unless it is asked for another profile."""
-        space = space or Space(self.specification, Profile.JMS)
+        space = space or self._space(Profile.JMS)
         stated = BASELINES.get(key)
         value = None if stated is None else parse_value(key, stated)
         if value is not None and space.configuration({key: value}) is not None:
@@ -423,7 +429,7 @@ class Lookup:
         self, key: str, value: Value, space: Space | None = None, other: Value | None = None
     ) -> tuple[Difference, ...]:
         """Where ``key`` at ``value`` has another row than its baseline: who calls, the machines of the system."""
-        space = space or Space(self.specification, Profile.JMS)
+        space = space or self._space(Profile.JMS)
         other = self.baseline(key, space) if other is None else other
         return tuple(space.differences((*self.calls, *self.machines), key, value, other))
 

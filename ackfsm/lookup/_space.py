@@ -48,6 +48,7 @@ class Space:
         self.specification = specification
         self.profile = profile
         self._known: dict[tuple[tuple[str, Value], ...], Configuration | None] = {}
+        self._living: dict[tuple[TableRow, ...], tuple[TableRow, ...]] = {}
 
     def configuration(self, settings: Mapping[str, Value]) -> Configuration | None:
         """The profile with these settings; ``None`` where the system does not have them."""
@@ -65,6 +66,11 @@ class Space:
         """The rows that decide in some configuration of the profile, in their order."""
         if len(cell.rows) == 1:
             return cell.rows
+        if cell.rows not in self._living:
+            self._living[cell.rows] = self._deciding(cell)
+        return self._living[cell.rows]
+
+    def _deciding(self, cell: Cell) -> tuple[TableRow, ...]:
         found = set[TableRow]()
         for environment in self._environments(sorted(cell.settings() - {"profile"})):
             found.add(cell.decide(environment))
@@ -79,8 +85,9 @@ class Space:
             configuration = self.configuration(dict(zip(keys, values, strict=True)))
             if configuration is None:
                 continue
+            environment = self.environment(configuration)
             for chosen in itertools.product(*(_FREE[name] for name in free)):
-                yield self.environment(configuration) | dict(zip(free, chosen, strict=True))
+                yield environment | dict(zip(free, chosen, strict=True))
 
     def environment(self, configuration: Configuration) -> dict[str, Any]:
         """What conditions read, where nothing but the configuration restricts a check."""
