@@ -23,6 +23,7 @@ from ackfsm.verify.events.columns import ABSENT, assemble, encode
 from ackfsm.verify.events.kernel import times_after
 from ackfsm.verify.events.victims import NamedVictim
 from ackfsm.verify.folding import chunks as _chunks
+from ackfsm.verify.folding.observations import Observations, Plain
 from ackfsm.verify.folding.passes import Asked, Fold, Folder
 from ackfsm.verify.folding.summary import Chunk, merged
 from ackfsm.verify.reading.lines import SCHEMA, parse_block
@@ -118,6 +119,17 @@ def ordinary(messages: int) -> list[Event]:
             {"t": t + 3, "process": "c", "event": "processed", **fields},
         ]
     return events
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_what_a_task_has_found_plain_stays_so(order: int) -> None:
+    """A task that has met too many observations says of another one only that it did not examine it."""
+    observations = Observations(SPEC, None, hold=True)
+    plain = Plain(None, {"messages": 1})
+    for known in ({1: plain, 2: None}, {1: None, 2: None})[::order]:
+        observations.learn(known)
+    assert observations.plain(1) == plain
+    assert observations.known[2] is None
 
 
 def test_of_ordinary_messages_few_rows_are_kept_and_a_late_duplicate_is_found() -> None:

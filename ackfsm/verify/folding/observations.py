@@ -67,9 +67,9 @@ class Observations:
         return self._known
 
     def learn(self, known: Mapping[int, Plain | None]) -> None:
-        """Take over what another has found."""
+        """Take over what another has found; who had met too many to examine one more takes nothing back."""
         with self._lock:
-            self._known |= known
+            self._known |= {each: its for each, its in known.items() if its is not None or each not in self._known}
 
     def judged_by(self, queues: pa.Array) -> Ints:
         """For each of ``queues`` the number of what its messages are judged by, a part of their observations."""
