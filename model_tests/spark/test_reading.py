@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession  # noqa: TC002 - pytest fixtures are looked
 
 from ackfsm import spark, verify
 from ackfsm.terms import Anomaly, InputError
-from ackfsm.verify.folding import chunks as _chunks
+from ackfsm.verify.folding import chunks
 from model_tests.support.places import DATA
 from model_tests.support.tables import shipped
 from model_tests.support.verify.comparable import comparable
@@ -53,7 +53,7 @@ def test_lines_of_several_parts_are_those_of_one_history(
     assert recorded.header is not None
     configuration = SPEC.configure(None, recorded.header.config)
     local = verify.examine(recorded, SPEC, configuration)
-    monkeypatch.setattr(_chunks, "LINES_AT_ONCE", 300)
+    monkeypatch.setattr(chunks, "LINES_AT_ONCE", 300)
     found = spark.examine(tmp_path, SPEC, lambda _: configuration, session)
     assert comparable(found) == comparable(local)
     assert [(each.part, each.line) for each in found.unreadable] == [

@@ -14,7 +14,7 @@ from pyspark.sql import functions as sf
 from ackfsm import spark, verify
 from ackfsm.spark import _examine
 from ackfsm.terms import Configuration
-from ackfsm.verify.folding import chunks as _chunks
+from ackfsm.verify.folding import chunks
 from model_tests.support.places import DATA
 from model_tests.support.tables import shipped
 from model_tests.support.verify.large_history import Planted, write_parquet
@@ -50,8 +50,8 @@ def _of_table(events: DataFrame, configuration: Any, rows: int) -> Mapping[str, 
 
 @pytest.fixture
 def session(spark_session: SparkSession, monkeypatch: pytest.MonkeyPatch) -> SparkSession:
-    monkeypatch.setattr(_chunks, "LINES_AT_ONCE", 1_000)
-    monkeypatch.setattr(_chunks, "ROWS_AT_ONCE", 2_000)
+    monkeypatch.setattr(chunks, "LINES_AT_ONCE", 1_000)
+    monkeypatch.setattr(chunks, "ROWS_AT_ONCE", 2_000)
     monkeypatch.setattr(_examine, "CHUNKS_A_TASK", 3)
     spark.register(spark_session)
     return spark_session

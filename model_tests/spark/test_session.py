@@ -29,11 +29,11 @@ SAME = """
 import pathlib
 from ackfsm import verify, spark, tables
 from ackfsm.terms import InputError
-from ackfsm.verify.folding import chunks as _chunks
+from ackfsm.verify.folding import chunks
 from model_tests.support.verify.comparable import comparable
 {start}
 spark.register(session)
-_chunks.LINES_AT_ONCE = 500  # so that there is something for the tasks
+chunks.LINES_AT_ONCE = 500  # so that there is something for the tasks
 specification, file = tables.load(), pathlib.Path({file!r})
 recorded = verify.read(file)
 configuration = specification.configure(None, recorded.header.config)

@@ -15,7 +15,7 @@ from pyspark.sql import functions as sf
 
 from ackfsm import spark, verify
 from ackfsm.terms import Anomaly, InputError, Verdict
-from ackfsm.verify.folding import chunks as _chunks
+from ackfsm.verify.folding import chunks
 from ackfsm.verify.reading.lines import SCHEMA
 from model_tests import documents
 from model_tests.support.places import DATA, PROJECT
@@ -83,7 +83,7 @@ def test_the_source_gives_every_line_its_number(
     length: int, session: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Plain and packed parts, with headers and without, cut into blocks that end anywhere."""
-    monkeypatch.setattr(_chunks, "LINES_AT_ONCE", length)
+    monkeypatch.setattr(chunks, "LINES_AT_ONCE", length)
     whole = (DATA / "synthetic" / "loss.jsonl").read_text().splitlines(keepends=True)
     parts = {
         "a.jsonl": [*whole[:4], "\n", "oops\n", *whole[4:]],

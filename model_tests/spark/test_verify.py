@@ -13,7 +13,7 @@ from ackfsm import spark, verify
 from ackfsm.spark import _examine
 from ackfsm.terms import Anomaly, Configuration, Fault, InputError, Verdict
 from ackfsm.verify import Findings
-from ackfsm.verify.folding import chunks as _chunks
+from ackfsm.verify.folding import chunks
 from model_tests.support.places import DATA
 from model_tests.support.tables import shipped
 from model_tests.support.verify.comparable import comparable
@@ -39,8 +39,8 @@ def session(
     spark_session: SparkSession, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
 ) -> SparkSession:
     if request.param > 1:
-        monkeypatch.setattr(_chunks, "LINES_AT_ONCE", request.param)
-        monkeypatch.setattr(_chunks, "ROWS_AT_ONCE", 3)
+        monkeypatch.setattr(chunks, "LINES_AT_ONCE", request.param)
+        monkeypatch.setattr(chunks, "ROWS_AT_ONCE", 3)
         monkeypatch.setattr(_examine, "CHUNKS_A_TASK", 3)
     spark.register(spark_session)
     return spark_session

@@ -16,7 +16,7 @@ from ackfsm.cli import main
 from ackfsm.terms import Anomaly, InputError, Verdict
 from ackfsm.throughput import parse_duration
 from ackfsm.verify import Findings, judge
-from ackfsm.verify.context import clocks as _clocks
+from ackfsm.verify.context import clocks as clocks_
 from ackfsm.verify.context.clocks import clocks_of
 from ackfsm.verify.findings.recording import span
 from model_tests.support.tables import shipped
@@ -267,7 +267,7 @@ def test_a_demand_that_many_processes_follow_is_not_given_up() -> None:
 
 
 def test_more_shifts_than_can_be_told_apart_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_clocks, "MOST_RANKS", 3)
+    monkeypatch.setattr(clocks_, "MOST_RANKS", 3)
     demands = {("p", f"c{i}"): 2 * i for i in range(1, 4)}
     assert len(clocks_of(dict(list(demands.items())[:2]), 5).offsets) == 2
     with pytest.raises(InputError, match="3 different shifts"):

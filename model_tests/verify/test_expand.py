@@ -9,11 +9,10 @@ import numpy as np
 import pyarrow as pa
 from hypothesis import given
 
-from ackfsm.verify.context import expand as _expand
-from ackfsm.verify.context import sends as _sends
-from ackfsm.verify.events import columns as _columns
-from ackfsm.verify.events import format as _format
-from ackfsm.verify.reading import lines as _lines
+from ackfsm.verify.context import expand, sends
+from ackfsm.verify.events import columns
+from ackfsm.verify.events import format as format_
+from ackfsm.verify.reading import lines
 from model_tests.support.verify.labeller import Covering, in_order, outages
 from model_tests.support.verify.random_histories import histories
 
@@ -31,11 +30,11 @@ PLAIN = {"confirmed", "rejected", "in_doubt", "processed", "failed", "expired", 
 
 
 def _expanded(log: list[dict[str, Any]]) -> list[Row]:
-    events = _columns.assemble([_columns.encode(pa.RecordBatch.from_pylist(log, _lines.SCHEMA), np.arange(len(log)))])
-    stream = _expand.expand(events, _sends.sends_of(events))
+    events = columns.assemble([columns.encode(pa.RecordBatch.from_pylist(log, lines.SCHEMA), np.arange(len(log)))])
+    stream = expand.expand(events, sends.sends_of(events))
     names = events.names["message"].to_pylist()
     return [
-        (names[message], place, _format.OBSERVABLES[observable])
+        (names[message], place, format_.OBSERVABLES[observable])
         for message, place, observable in zip(stream.message, stream.place, stream.observable, strict=True)
     ]
 
@@ -108,9 +107,9 @@ def test_the_stream_is_ordered_by_message_place_and_observable(events: list[dict
     assert len(set(messages)) == sum(a != b for a, b in zip(messages, [None, *messages], strict=False))
     for before, after in itertools.pairwise(rows):
         if before[0] == after[0]:
-            assert (before[1], _format.OBSERVABLES.index(_format.Observable(before[2]))) < (
+            assert (before[1], format_.OBSERVABLES.index(format_.Observable(before[2]))) < (
                 after[1],
-                _format.OBSERVABLES.index(_format.Observable(after[2])),
+                format_.OBSERVABLES.index(format_.Observable(after[2])),
             )
 
 

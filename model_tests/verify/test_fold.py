@@ -10,13 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ackfsm.terms import Anomaly, SpecError
-from ackfsm.verify.counting import machines as _fold
-from ackfsm.verify.counting import watch as _watch
+from ackfsm.verify.counting import machines as machines_
+from ackfsm.verify.counting import watch
 from ackfsm.verify.counting.machines import Watcher, compile_watchers, fold
-from ackfsm.verify.events import format as _format
+from ackfsm.verify.events import format as format_
 from model_tests.support.tables import shipped
 
-EVENTS = _format.OBSERVABLES
+EVENTS = format_.OBSERVABLES
 STATES = ("a", "b", "c")
 
 
@@ -43,7 +43,7 @@ _watchers = st.lists(
 _streams = st.lists(st.lists(st.sampled_from(EVENTS), min_size=1, max_size=12), max_size=8)
 
 
-def _end(machine: _fold.StateMachine, events: list[_format.Observable]) -> str:
+def _end(machine: machines_.StateMachine, events: list[format_.Observable]) -> str:
     state: str | None = machine.initial
     for event in events:
         assert state is not None
@@ -52,13 +52,13 @@ def _end(machine: _fold.StateMachine, events: list[_format.Observable]) -> str:
     return state
 
 
-def _codes(stream: list[list[_format.Observable]]) -> np.ndarray[tuple[int], np.dtype[np.uint8]]:
+def _codes(stream: list[list[format_.Observable]]) -> np.ndarray[tuple[int], np.dtype[np.uint8]]:
     return np.array([EVENTS.index(event) for events in stream for event in events], np.uint8)
 
 
 @given(watchers=_watchers, stream=_streams, drained=st.booleans())
 def test_a_fold_ends_where_stepping_by_hand_ends(
-    watchers: list[Watcher], stream: list[list[_format.Observable]], *, drained: bool
+    watchers: list[Watcher], stream: list[list[format_.Observable]], *, drained: bool
 ) -> None:
     machines = compile_watchers(watchers)
     starts = np.cumsum([0, *map(len, stream)])[:-1]
@@ -83,7 +83,7 @@ def test_a_machine_that_refuses_is_refused() -> None:
 
 
 def test_every_property_of_single_messages_is_folded_and_no_other() -> None:
-    folded = _watch.folded_properties(shipped())
+    folded = watch.folded_properties(shipped())
     assert Anomaly.LOSS in folded
     assert {Anomaly.WINDOW_OVERRUN, Anomaly.STUCK}.isdisjoint(folded)
 
@@ -99,4 +99,4 @@ def test_a_property_that_waits_for_what_no_message_shows_is_an_error() -> None:
     with pytest.raises(
         SpecError, match=r"loss\.yaml:\d+: .* reacts to send_returned, which is no observable of one message"
     ):
-        _watch.machines_of(changed, None)
+        watch.machines_of(changed, None)

@@ -22,7 +22,7 @@ from ackfsm.verify import Configurations, Events, Findings, History, examine, ex
 from ackfsm.verify.events.columns import ABSENT, assemble, encode
 from ackfsm.verify.events.kernel import times_after
 from ackfsm.verify.events.victims import NamedVictim
-from ackfsm.verify.folding import chunks as _chunks
+from ackfsm.verify.folding import chunks as chunks_
 from ackfsm.verify.folding.observations import Observations, Plain
 from ackfsm.verify.folding.passes import Asked, Fold, Folder
 from ackfsm.verify.folding.summary import Chunk, merged
@@ -381,13 +381,13 @@ BAD = {
 def test_a_file_in_chunks_has_the_findings_of_the_file(
     which: str, form: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(_chunks, "LINES_AT_ONCE", 20_000)
-    monkeypatch.setattr(_chunks, "LINES_PARSED_AT_ONCE", 3_000)
-    monkeypatch.setattr(_chunks, "ROWS_AT_ONCE", 300)
+    monkeypatch.setattr(chunks_, "LINES_AT_ONCE", 20_000)
+    monkeypatch.setattr(chunks_, "LINES_PARSED_AT_ONCE", 3_000)
+    monkeypatch.setattr(chunks_, "ROWS_AT_ONCE", 300)
     path = _written([BAD[which].get(number, line) for number, line in enumerate(LINES)], form, tmp_path)
     recorded = read(path)
     configuration = SPEC.configure("jms")
-    chunks = _chunks.chunks_of(path)
+    chunks = chunks_.chunks_of(path)
     assert chunks is not None
     assert len(chunks) > 3
     assert chunks.header == recorded.header
@@ -425,7 +425,7 @@ def _written(lines: Sequence[str], form: str, folder: Path) -> Path:
 def test_a_history_that_tells_more_than_the_fold_knows_is_kept_whole(
     more: Event, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(_chunks, "LINES_AT_ONCE", 20_000)
+    monkeypatch.setattr(chunks_, "LINES_AT_ONCE", 20_000)
     path = _written([*LINES, json.dumps({"t": 3_000, "process": "c", **more})], "jsonl", tmp_path)
     found = examine_path(path, SPEC, lambda _: None, folded_from=0)
     assert found == examine(read(path), SPEC, None)
@@ -444,8 +444,8 @@ def test_a_fault_that_names_its_victim_is_folded(
     named: str, form: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The repair of another one does not end it; what came again before its own did is explained by it."""
-    monkeypatch.setattr(_chunks, "LINES_AT_ONCE", 20_000)
-    monkeypatch.setattr(_chunks, "ROWS_AT_ONCE", 300)
+    monkeypatch.setattr(chunks_, "LINES_AT_ONCE", 20_000)
+    monkeypatch.setattr(chunks_, "ROWS_AT_ONCE", 300)
     of, other, second = VICTIMS[named], {"process": "another", "fault": VICTIMS[named]["fault"]}, 10**9
     events: list[Event] = [{**event, "t": event["t"] * second // 20} for event in ordinary(400)]
     again = {"process": "c", "message": "m120", "queue": "q", "redelivered": True}
@@ -458,7 +458,7 @@ def test_a_fault_that_names_its_victim_is_folded(
     ]
     lines = [LINES[0], *map(json.dumps, sorted(events, key=lambda event: int(event["t"])))]
     path = _written(lines, form, tmp_path)
-    configuration, chunks = SPEC.configure("jms"), _chunks.chunks_of(path)
+    configuration, chunks = SPEC.configure("jms"), chunks_.chunks_of(path)
     assert chunks is not None
     fold = Fold(path, len(chunks), Folder(chunks.load, Asked(specification=SPEC, configuration=configuration)), map)
     found = fold.findings()
@@ -479,7 +479,7 @@ def test_a_fault_that_names_its_victim_is_folded(
 def test_a_victim_that_cannot_be_one_is_refused_in_the_same_sentence(
     victim: Event, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(_chunks, "LINES_AT_ONCE", 20_000)
+    monkeypatch.setattr(chunks_, "LINES_AT_ONCE", 20_000)
     lines = [*LINES, json.dumps({"t": 3_000, "process": "nemesis", "event": "fault", **victim})]
     path = _written(lines, "jsonl", tmp_path)
     with pytest.raises(InputError) as once:
@@ -505,10 +505,10 @@ def test_lines_that_begin_where_a_chunk_does_are_read_once(
     size: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each chunk is the lines that begin in its bytes, and it knows their numbers once all are known."""
-    monkeypatch.setattr(_chunks, "LINES_AT_ONCE", size)
+    monkeypatch.setattr(chunks_, "LINES_AT_ONCE", size)
     path = tmp_path / "h.jsonl"
     path.write_text("\n".join(LINES[:40]))
-    chunks = _chunks.chunks_of(path)
+    chunks = chunks_.chunks_of(path)
     assert chunks is not None
     numbered = chunks.numbered()
     read_ = [json.loads(line) for line in LINES[1:40]]

@@ -8,7 +8,7 @@ import pytest
 
 from ackfsm.export import run_lines
 from ackfsm.network import Bounds, Network, compose
-from ackfsm.verify.conformance import messages as _conformance
+from ackfsm.verify.conformance import messages as messages_
 from model_tests.histories.campaign import tried
 from model_tests.histories.damage import DAMAGES, damaged
 from model_tests.histories.oracle import Line, Oracle
@@ -29,7 +29,7 @@ def test_legal_histories_pass_and_damaged_ones_do_not(number: int) -> None:
 
 
 def test_who_hears_nothing_misses_damage(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_conformance, "contradiction", lambda *_: None)
+    monkeypatch.setattr(messages_, "contradiction", lambda *_: None)
     failures = tried(SEED, 4, RUNS, damage=1.0).failures
     assert any(WHATEVER_IS_HEARD in each for each in failures)
 

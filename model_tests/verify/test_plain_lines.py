@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from ackfsm.verify.events.columns import ABSENT
 from ackfsm.verify.events.format import FIELDS, VOCABULARY, Event, Kind
-from ackfsm.verify.reading import plain_lines as _plain_lines
+from ackfsm.verify.reading import plain_lines
 from ackfsm.verify.reading.lines import parse_block
 from ackfsm.verify.reading.plain_lines import told_lines
 from ackfsm.verify.reading.scan import Text
@@ -147,7 +147,7 @@ def test_ordinary_lines_are_not_parsed() -> None:
 
 def test_only_lines_that_are_not_plain_are_parsed(monkeypatch: pytest.MonkeyPatch) -> None:
     """They stand where they stood, a block of some of them at a time."""
-    monkeypatch.setattr(_plain_lines, "LINES_PARSED_AT_ONCE", 200)
+    monkeypatch.setattr(plain_lines, "LINES_PARSED_AT_ONCE", 200)
     lines = [
         json.dumps({**COMPLETE, "t": t, "message": f"{t}", **({"note": t} if t % 7 == 3 else {})}) for t in range(99)
     ]

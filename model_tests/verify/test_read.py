@@ -17,16 +17,16 @@ from hypothesis import strategies as st
 
 from ackfsm import verify
 from ackfsm.terms import InputError
-from ackfsm.verify.reading import lines as _lines
-from ackfsm.verify.reading import open as _open
-from ackfsm.verify.reading import parquet as _parquet
+from ackfsm.verify.reading import lines as lines_
+from ackfsm.verify.reading import open as open_
+from ackfsm.verify.reading import parquet
 from model_tests.support.tables import shipped
 from model_tests.support.verify.random_histories import histories
 
 CONFIG = {"profile": "rabbitmq", "publish_window": 2}
 HEADER = {"ackfsm_history": 1, "config": CONFIG, "note": "a note"}
 SPEC = shipped()
-TEXT = {name for name, field in zip(_lines.SCHEMA.names, _lines.SCHEMA, strict=True) if field.type == pa.string()}
+TEXT = {name for name, field in zip(lines_.SCHEMA.names, lines_.SCHEMA, strict=True) if field.type == pa.string()}
 
 GOOD = (
     b'{"t":1,"process":"p","event":"send","message":"m1","queue":"q"}',
@@ -62,13 +62,13 @@ def _alone(lines: Sequence[bytes]) -> tuple[list[tuple[int, Any]], list[tuple[in
     """The events and the unreadable lines, each line parsed by itself."""
     events, unreadable = [], []
     for number, line in enumerate(lines, 1):
-        parsed = _lines.parse_block(line, number)
+        parsed = lines_.parse_block(line, number)
         events += list(zip(parsed.lines.tolist(), parsed.events.to_pylist(), strict=True))
         unreadable += [(each.line, each.why) for each in parsed.unreadable]
     return events, unreadable
 
 
-def _together(parsed: _lines.Parsed) -> tuple[list[tuple[int, Any]], list[tuple[int, str]]]:
+def _together(parsed: lines_.Parsed) -> tuple[list[tuple[int, Any]], list[tuple[int, str]]]:
     assert parsed.unreadable_count >= len(parsed.unreadable)
     events = list(zip(parsed.lines.tolist(), parsed.events.to_pylist(), strict=True))
     return events, [(each.line, each.why) for each in parsed.unreadable]
@@ -78,25 +78,25 @@ def _together(parsed: _lines.Parsed) -> tuple[list[tuple[int, Any]], list[tuple[
 def test_a_line_means_the_same_alone_and_among_others(lines: list[bytes]) -> None:
     """Good lines among bad ones are parsed one by one, and good blocks at once: both must agree."""
     events, unreadable = _alone(lines)
-    parsed = _lines.parse_block(b"\n".join(lines))
-    assert _together(parsed) == (events, unreadable[: _lines.REPORTED])
+    parsed = lines_.parse_block(b"\n".join(lines))
+    assert _together(parsed) == (events, unreadable[: lines_.REPORTED])
     assert parsed.unreadable_count == len(unreadable)
-    assert parsed.events.schema == _lines.SCHEMA
+    assert parsed.events.schema == lines_.SCHEMA
 
 
 @pytest.mark.parametrize("line", GOOD)
 def test_the_good_lines_of_this_test_are_good(line: bytes) -> None:
-    assert _lines.parse_block(line).unreadable_count == 0
+    assert lines_.parse_block(line).unreadable_count == 0
 
 
 @pytest.mark.parametrize("line", [line for line in BAD if line.strip()])
 def test_the_bad_lines_of_this_test_are_bad(line: bytes) -> None:
-    assert _lines.parse_block(line).unreadable_count == 1
+    assert lines_.parse_block(line).unreadable_count == 1
 
 
 @given(data=st.binary(max_size=80))
 def test_no_bytes_at_all_upset_the_parser(data: bytes) -> None:
-    parsed = _lines.parse_block(data)
+    parsed = lines_.parse_block(data)
     assert len(parsed.events) == 0
     assert parsed.unreadable_count == sum(bool(line.strip(b" \t\r")) for line in data.split(b"\n"))
 
@@ -129,8 +129,8 @@ def _write_gzip(events: list[dict[str, Any]], folder: Path) -> Path:
 
 
 def _table(events: list[dict[str, Any]]) -> pa.Table:
-    present = [name for name in _lines.SCHEMA.names if any(name in event for event in events) or name == "message"]
-    return pa.Table.from_pylist(events, pa.schema([_lines.SCHEMA.field(name) for name in present]))
+    present = [name for name in lines_.SCHEMA.names if any(name in event for event in events) or name == "message"]
+    return pa.Table.from_pylist(events, pa.schema([lines_.SCHEMA.field(name) for name in present]))
 
 
 def _write_parquet(events: list[dict[str, Any]], folder: Path) -> Path:
@@ -189,7 +189,7 @@ def test_the_size_of_a_block_does_not_matter(size: int, tmp_path: Path, monkeypa
     lines = [json.dumps(HEADER).encode(), *GOOD, *BAD, *GOOD]
     (tmp_path / "h.jsonl").write_bytes(b"\n".join(lines))
     whole = verify.read(tmp_path / "h.jsonl")
-    monkeypatch.setattr(_open, "BLOCK", size)
+    monkeypatch.setattr(open_, "BLOCK", size)
     cut = verify.read(tmp_path / "h.jsonl")
     assert _shown(cut) == _shown(whole)
     assert cut.unreadable == whole.unreadable
@@ -200,15 +200,15 @@ def test_the_number_of_rows_in_a_batch_does_not_matter(tmp_path: Path, monkeypat
     rows = [{"t": t, "process": "p", "event": "send", "message": f"m{t % 5}"} for t in range(-2, 30)]
     path = _write_parquet(rows, tmp_path)
     whole = verify.read(path)
-    monkeypatch.setattr(_parquet, "ROWS", 4)
+    monkeypatch.setattr(parquet, "ROWS", 4)
     assert _shown(verify.read(path)) == _shown(whole)
     assert [each.line for each in whole.unreadable] == [1, 2]
 
 
 @pytest.mark.parametrize("before", [b"", b"{}\n"])
 def test_a_line_without_an_end_is_given_up(before: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_open, "BLOCK", 1 << 10)
-    monkeypatch.setattr(_open, "LONGEST_LINE", 1 << 12)
+    monkeypatch.setattr(open_, "BLOCK", 1 << 10)
+    monkeypatch.setattr(open_, "LONGEST_LINE", 1 << 12)
     (tmp_path / "h.jsonl").write_bytes(before + b"x" * 10_000)
     with pytest.raises(InputError, match="has a line of more than 4096 bytes; a history has one event a line"):
         verify.read(tmp_path / "h.jsonl")

@@ -24,9 +24,9 @@ from hypothesis import strategies as st
 
 from ackfsm import verify
 from ackfsm.terms import HostError, InputError
-from ackfsm.verify.reading import lines as _lines
-from ackfsm.verify.reading import open as _open
-from ackfsm.verify.reading import source as _source
+from ackfsm.verify.reading import lines as lines_
+from ackfsm.verify.reading import open as open_
+from ackfsm.verify.reading import source
 
 HEADER = '{"ackfsm_history": 1, "config": {"profile": "ems"}}\n'
 SENDS = [{"t": t, "process": "p", "event": "send", "queue": "q", "message": f"m{t}"} for t in range(6)]
@@ -51,7 +51,7 @@ NAMES = (
 def test_every_entry_of_a_folder_is_read_or_harmless_or_refused_by_name(entries: dict[str, int]) -> None:
     said, parts = "", tuple[str, ...]()
     try:
-        parts, _ = _source.parts_among(Path("folder"), entries)
+        parts, _ = source.parts_among(Path("folder"), entries)
     except InputError as error:
         said = str(error)
     if not parts:
@@ -295,14 +295,14 @@ def test_a_file_that_is_cut_while_it_is_read_is_refused(tmp_path: Path, monkeypa
     """Also where it is cut between two lines, so that every line that is left can be read."""
     path = tmp_path / "h.jsonl"
     path.write_text(LINES * 1000)
-    monkeypatch.setattr(_open, "BLOCK", 1 << 10)
-    original = _lines.parse_block
+    monkeypatch.setattr(open_, "BLOCK", 1 << 10)
+    original = lines_.parse_block
 
     def cutting(data: bytes, first: int = 1, part: str | None = None) -> Any:
         os.truncate(path, len(LINES) * 500)
         return original(data, first, part)
 
-    monkeypatch.setattr(_open, "parse_block", cutting)
+    monkeypatch.setattr(open_, "parse_block", cutting)
     with pytest.raises(InputError, match="was cut while it was read; verify it when nothing writes to it"):
         verify.read(path)
 
@@ -310,13 +310,13 @@ def test_a_file_that_is_cut_while_it_is_read_is_refused(tmp_path: Path, monkeypa
 def test_a_part_that_vanishes_is_missed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("a.jsonl", "b.jsonl"):
         (tmp_path / name).write_text(LINES)
-    original = _lines.parse_block
+    original = lines_.parse_block
 
     def removing(data: bytes, first: int = 1, part: str | None = None) -> Any:
         (tmp_path / "b.jsonl").unlink(missing_ok=True)
         return original(data, first, part)
 
-    monkeypatch.setattr(_open, "parse_block", removing)
+    monkeypatch.setattr(open_, "parse_block", removing)
     with pytest.raises(InputError) as caught:
         verify.read(tmp_path)
     assert str(caught.value) == f"there is no file {tmp_path}/b.jsonl; name a history"
@@ -331,7 +331,7 @@ def test_a_machine_that_fails_is_not_the_fault_of_the_file(
     def failing(*_: object) -> Any:
         raise OSError(code, os.strerror(code))
 
-    monkeypatch.setattr(_open, "_stream", failing)
+    monkeypatch.setattr(open_, "_stream", failing)
     with pytest.raises(HostError) as caught:
         verify.read(path)
     assert str(caught.value).startswith(f"{path} cannot be read ({os.strerror(code)}); ")

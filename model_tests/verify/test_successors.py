@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from ackfsm.explore import pack
 from ackfsm.network import Bounds, Instance, Network, NetworkEvent, Participant
 from ackfsm.tables import EventRef, Fsm
-from ackfsm.verify.conformance import successors as _successors
+from ackfsm.verify.conformance import successors as successors_
 from ackfsm.verify.conformance.successors import Successors
 from model_tests.support.tables import networks, row, shipped
 
@@ -47,11 +47,11 @@ def _after(network: Network, its: tuple[int, ...], event: int) -> tuple[int, ...
 def test_many_rows_are_looked_at_in_parts_that_join_without_a_seam() -> None:
     network = _counting()
     successors = Successors(pack(network))
-    count = 2 * _successors._AT_ONCE + 3  # noqa: SLF001 - the seam
+    count = 2 * successors_._AT_ONCE + 3  # noqa: SLF001 - the seam
     rows = np.repeat(successors.initial, count, axis=0)
     rows[:, 0] = np.arange(count) % 3
     parts = list(successors.of(rows, {0}))
-    assert [len(counts) for counts, _ in parts] == [_successors._AT_ONCE, _successors._AT_ONCE, 3]  # noqa: SLF001
+    assert [len(counts) for counts, _ in parts] == [successors_._AT_ONCE, successors_._AT_ONCE, 3]  # noqa: SLF001
     moved = np.concatenate([moved for _, moved in parts])[:, 0]
     assert np.array_equal(moved, rows[rows[:, 0] < 2, 0] + 1), "the last state refuses"
 

@@ -19,7 +19,7 @@ from ackfsm import files, verify
 from ackfsm.cli import main
 from ackfsm.terms import Anomaly, Configuration, Fault, HostError, InputError, Verdict
 from ackfsm.verify import Examination, Result
-from ackfsm.verify.folding import chunks as _chunks
+from ackfsm.verify.folding import chunks
 from ackfsm.verify.results.written import NO_QUEUE, escaped
 from model_tests.support.places import DATA
 from model_tests.support.tables import shipped
@@ -50,7 +50,7 @@ def _rows(path: Path, configure: Any = _header_of, **how: Any) -> Mapping[str, l
 
 def _folded(monkeypatch: pytest.MonkeyPatch, size: int) -> dict[str, Any]:
     """What makes :func:`ackfsm.verify.examination` fold in chunks of so many bytes."""
-    monkeypatch.setattr(_chunks, "LINES_AT_ONCE", size)
+    monkeypatch.setattr(chunks, "LINES_AT_ONCE", size)
     return {"folded_from": 0, "workers": 1}
 
 
