@@ -127,6 +127,19 @@ def test_of_random_histories_too(name: str, data: st.DataObject, tmp_path: Path)
     assert passed[1] <= passed[0], "of plain neighbours a fold forms few pairs, and says so where some are no runs"
 
 
+def test_where_pairs_are_no_runs_a_fold_calls_nothing_valid() -> None:
+    """It forms no pair of two that it left out, nor of one of them and one that it kept."""
+    path = DATA / "pairs-that-are-no-runs.jsonl"
+    found, result = _examined(path, lambda _: configuration_of("client"))
+    with pytest.MonkeyPatch.context() as patch:
+        again, folded = _examined(path, lambda _: configuration_of("client"), **_folded(patch, 8_000))
+    assert 0 < _unnamed_pairs(folded) < _unnamed_pairs(result)
+    verdicts = [
+        {row["verdict"] for row in rows_of(each)["messages"]} for each in (found.tables(result), again.tables(folded))
+    ]
+    assert verdicts == [{"valid", "invalid"}, {"unknown", "invalid"}]
+
+
 def _unnamed_pairs(result: Result) -> int:
     held = result.findings.explanation
     return 0 if held is None or held.pairs is None else held.pairs.unnamed

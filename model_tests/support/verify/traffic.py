@@ -278,6 +278,13 @@ class _Traffic:
 _TRANSACTED = st.fixed_dictionaries({"sent_at_once": st.integers(2, 3), "begins": st.booleans()})
 
 
+def _of_somebody(events: list[Event]) -> list[Event]:
+    """Without the faults of sessions in which nothing is done, which a file must not have."""
+    told = {"fault", "recovered"}
+    sessions = {event.get("session", event["process"]) for event in events if event["event"] not in told}
+    return [event for event in events if event["event"] not in told or event.get("session") in {None, *sessions}]
+
+
 @st.composite
 def traffic(draw: st.DrawFn, *, transacted: bool = False) -> list[Event]:
     """The events of a history in the order of its lines, mostly that of time; if ``transacted``, of more messages."""
@@ -299,7 +306,7 @@ def traffic(draw: st.DrawFn, *, transacted: bool = False) -> list[Event]:
         this.write(count + 30, "nemesis", "drained")
     if draw(st.booleans()):
         this.write(count + 31, "c0", "close")
-    ordered = [event for _, _, event in sorted(this.lines, key=lambda each: each[:2])]
+    ordered = _of_somebody([event for _, _, event in sorted(this.lines, key=lambda each: each[:2])])
     return list(draw(st.permutations(ordered))) if draw(st.sampled_from([False, False, False, True])) else ordered
 
 
