@@ -67,14 +67,14 @@ def _check(rows: Mapping[str, list[Any]], result: Result) -> None:
         assert (verdicts["invalid"] > 0) == (result.verdict is Verdict.INVALID)
     of_anomaly: dict[str, set[Any]] = {}
     for row in rows["anomalies"]:
-        of_anomaly.setdefault(row["anomaly"], set()).add(row["transaction"] or row["message"])
+        of_anomaly.setdefault(row["anomaly"], set()).add((row["process"], row["transaction"] or row["message"]))
         if row["message"] in messages:
             assert row["anomaly"] in messages[row["message"]]["anomalies"]
             assert set(row["causes"]) <= set(messages[row["message"]]["causes"])
     for anomaly, finding in result.findings.anomalies.items():
         if anomaly is not Anomaly.STUCK:
             assert len(of_anomaly.get(anomaly.value, ())) == finding.found
-        assert set(finding.examples) <= of_anomaly.get(anomaly.value, set())
+        assert set(finding.examples) <= {name for _, name in of_anomaly.get(anomaly.value, ())}
 
 
 @pytest.mark.parametrize("file", SYNTHETIC, ids=lambda file: file.stem)
@@ -127,12 +127,33 @@ def test_of_random_histories_too(name: str, data: st.DataObject, tmp_path: Path)
     assert passed[1] <= passed[0], "of plain neighbours a fold forms few pairs, and says so where some are no runs"
 
 
+def test_transactions_of_two_processes_that_share_a_name_are_told_apart(tmp_path: Path) -> None:
+    path = tmp_path / "h.jsonl"
+    lines = []
+    for process in ("a", "b"):
+        of = {"t": 0, "process": process, "transaction": "t1"}
+        sent = {"queue": "q", "delivery_mode": "PERSISTENT"}
+        lines += [{**of, "event": "begin"}]
+        lines += [{**of, **sent, "event": "send", "message": f"{process}{number}"} for number in (1, 2)]
+        lines += [{**of, "event": event} for event in ("commit", "committed")]
+        of = {"t": 1, "process": "c", "session": "c.1", "message": f"{process}1", "queue": "q"}
+        lines += [{**of, "event": "delivered", "redelivered": False}, {**of, "event": "processed"}]
+        lines += [{**of, "event": "acknowledge"}, {**of, "event": "acknowledged"}]
+    lines += [{"t": 2, "process": "nemesis", "event": "drained"}]
+    path.write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+    found, result = _examined(path, lambda _: configuration_of("client"))
+    rows = rows_of(found.tables(result))
+    _check(rows, result)
+    torn = {(row["process"], row["message"]) for row in rows["anomalies"] if row["transaction"] == "t1"}
+    assert torn == {("a", "a1"), ("a", "a2"), ("b", "b1"), ("b", "b2")}
+
+
 def test_where_pairs_are_no_runs_a_fold_calls_nothing_valid() -> None:
     """It forms no pair of two that it left out, nor of one of them and one that it kept."""
     path = DATA / "pairs-that-are-no-runs.jsonl"
-    found, result = _examined(path, lambda _: configuration_of("client"))
+    found, result = _examined(path)
     with pytest.MonkeyPatch.context() as patch:
-        again, folded = _examined(path, lambda _: configuration_of("client"), **_folded(patch, 8_000))
+        again, folded = _examined(path, **_folded(patch, 8_000))
     assert 0 < _unnamed_pairs(folded) < _unnamed_pairs(result)
     verdicts = [
         {row["verdict"] for row in rows_of(each)["messages"]} for each in (found.tables(result), again.tables(folded))

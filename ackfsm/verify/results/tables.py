@@ -70,6 +70,7 @@ TABLES: Final[Mapping[str, pa.Schema]] = MappingProxyType(
             message=_TEXT,
             anomaly=_TEXT,
             transaction=_TEXT,
+            process=_TEXT,
             allowed=_FLAG,
             unexplained=_FLAG,
             undecided=_FLAG,
@@ -163,6 +164,14 @@ _LATEST: Final = np.iinfo(np.int64).max
 def _names(events: Events, column: str, codes: Ints) -> pa.Array:
     taken = events.names[column].take(pa.array(codes, mask=codes == ABSENT))
     return taken.cast(_TEXT)
+
+
+def _processes_of_transactions(events: Events) -> Ints:
+    """The process of each transaction; last, for :data:`ABSENT`, none."""
+    found = np.full(events.count_of("transaction") + 1, ABSENT, np.int64)
+    rows = np.flatnonzero(events.transaction != ABSENT)
+    found[events.transaction[rows]] = events.process[rows]
+    return found
 
 
 def _lists(count: int, owner: Sequence[int] | Ints, values: Sequence[str]) -> pa.Array:
@@ -306,6 +315,7 @@ class Told:
             "message": _names(events, "message", row.message),
             "anomaly": pa.repeat(pa.scalar(row.anomaly.value), count),
             "transaction": _names(events, "transaction", row.transaction),
+            "process": _names(events, "process", _processes_of_transactions(events)[row.transaction]),
             "allowed": _flags(having.allowed[place]),
             "unexplained": _flags(having.unexplained[place]),
             "undecided": having.undecided[place],
