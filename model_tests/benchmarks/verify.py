@@ -10,7 +10,7 @@ import argparse
 import contextlib
 import json
 import os
-import resource
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -24,7 +24,6 @@ import pyarrow.parquet as pq
 from pyspark.sql import functions as sf
 
 from ackfsm import spark, tables, verify
-from ackfsm.terms import Configuration
 from model_tests.benchmarks.plot import drawn, slope
 from model_tests.support.verify.large_history import Planted, blocks, write_lines, write_parquet
 
@@ -63,9 +62,10 @@ def _reading(path: Path, _: int, workers: int) -> Callable[[], int]:
 
 def _folded(path: Path, messages: int, workers: int) -> Callable[[], int]:
     specification = tables.load()
+    jms = specification.configure("jms")
 
     def folded() -> int:
-        findings = verify.examine_path(path, specification, _jms, skew=None, workers=workers, folded_from=0)
+        findings = verify.examine_path(path, specification, lambda _: jms, skew=None, workers=workers, folded_from=0)
         return _checked(findings, messages)
 
     return folded
@@ -79,7 +79,8 @@ def _at_once(path: Path, messages: int, _: int) -> Callable[[], int]:
 
 def _on_spark(path: Path, messages: int, workers: int) -> Callable[[], int]:
     session, specification = spark.session(f"local[{workers}]"), tables.load()
-    return lambda: _checked(spark.examine(path, specification, _jms, session, skew=None), messages)
+    jms = specification.configure("jms")
+    return lambda: _checked(spark.examine(path, specification, lambda _: jms, session, skew=None), messages)
 
 
 def _grouped(path: Path, messages: int, workers: int) -> Callable[[], int]:
@@ -102,15 +103,16 @@ def _watched(path: Path, messages: int, workers: int) -> Callable[[], int]:
 
     def watched() -> int:
         reader = session.readStream.schema(spark.EVENT_SCHEMA).option("maxFilesPerTrigger", 1)
-        state, told = path / "_state", path / "_told"
         stream = reader.parquet(f"file:{path}/*.parquet")
-        query = spark.monitor(stream, {"profile": "jms"}, state=state, alerts=told, delay="10ms", availableNow=True)
-        query.awaitTermination()
-        found: dict[str, set[str]] = {}
-        for row in pq.read_table(told).to_pylist():
-            found.setdefault(row["kind"], set()).add(row["message"])
-        _expect(found, messages)
-        return int(spark.monitored(state)["events"])
+        with tempfile.TemporaryDirectory() as folder:
+            state, told = Path(folder) / "state", Path(folder) / "told"
+            query = spark.monitor(stream, {"profile": "jms"}, state=state, alerts=told, delay="10ms", availableNow=True)
+            query.awaitTermination()
+            found: dict[str, set[str]] = {}
+            for row in pq.read_table(told).to_pylist():
+                found.setdefault(row["kind"], set()).add(row["message"])
+            _expect(found, messages)
+            return int(spark.monitored(state)["events"])
 
     return watched
 
@@ -121,10 +123,6 @@ def _write_stream(folder: Path, messages: int, planted: Planted) -> None:
         file = folder / f"{place:05}.parquet"
         pq.write_table(block, file, row_group_size=BATCH // 2)
         os.utime(file, (1_000_000 + place,) * 2)  # Spark takes the oldest first
-
-
-def _jms(_: object) -> Configuration:
-    return tables.load().configure("jms")
 
 
 def _checked(findings: verify.Findings, messages: int) -> int:
@@ -172,11 +170,23 @@ def _measure(side: str, path: Path, messages: int, workers: int) -> None:
     began, used_before = time.perf_counter(), _processor()
     events = measured()
     taken, processor = time.perf_counter() - began, _processor() - used_before
-    memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    json.dump({"events": events, "clock": taken, "processor": processor, "memory": memory}, sys.stdout)
+    json.dump({"events": events, "clock": taken, "processor": processor, "memory": _most_memory()}, sys.stdout)
+
+
+def _most_memory() -> int:
+    """Bytes (Linux).  ``getrusage`` would tell of the process that started this one, if that had more."""
+    status = Path("/proc/self/status").read_text()
+    return 1024 * next(int(line.split()[1]) for line in status.splitlines() if line.startswith("VmHWM"))
+
+
+def _median(repeat: int, side: str, path: Path, messages: int, workers: int) -> Mapping[str, float]:
+    """Of so many measurements the medians."""
+    found = [_measured(side, path, messages, workers) for _ in range(repeat)]
+    return {name: statistics.median(each[name] for each in found) for name in found[0]}
 
 
 def _measured(side: str, path: Path, messages: int, workers: int) -> Mapping[str, float]:
+    """What one run in a process of its own took."""
     arguments = ["--measure", side, "--path", str(path), "--messages", str(messages), "--workers", str(workers)]
     command = [sys.executable, "-m", "model_tests.benchmarks.verify", *arguments]
     return dict(json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout))
@@ -186,7 +196,7 @@ def _numbers_of_workers(side: str, most: int) -> Sequence[int]:
     return [1] if side == "at once" else [most] if side in _ON_SPARK else sorted({1, most})
 
 
-def _over_sizes(sizes: Sequence[int], plot: Path | None, *, lines: bool) -> None:
+def _over_sizes(sizes: Sequence[int], repeat: int, plot: Path | None, *, lines: bool) -> None:
     """Measure one process over histories of so many events, and draw it."""
     found: dict[str, list[tuple[float, float]]] = {}
     for size in sizes:
@@ -198,7 +208,7 @@ def _over_sizes(sizes: Sequence[int], plot: Path | None, *, lines: bool) -> None
                 forms["folded, JSONL"] = "folded", Path(folder) / "h.jsonl"
                 write_lines(forms["folded, JSONL"][1], messages, Planted.of(messages, EACH, SEED))
             for name, (side, file) in forms.items():
-                processor = sorted(_measured(side, file, messages, 1)["processor"] for _ in range(3))[1]
+                processor = _median(repeat, side, file, messages, 1)["processor"]
                 found.setdefault(name, []).append((size, processor))
                 sys.stdout.write(f"| {name} | {size} | {processor:.2f} s | {size / processor / 1e6:.2f} |\n")
                 sys.stdout.flush()
@@ -220,6 +230,7 @@ def main() -> int:
     parser.add_argument("--plot", type=Path, help="with --sizes: draw it into this SVG")
     parser.add_argument("--lines", action="store_true", help="also as JSONL")
     parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--repeat", type=int, default=3, help="of so many runs the median")
     parser.add_argument("--measure", choices=SIDES, help=argparse.SUPPRESS)
     parser.add_argument("--path", type=Path, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
@@ -227,7 +238,8 @@ def main() -> int:
         _measure(arguments.measure, arguments.path, arguments.messages, arguments.workers)
         return 0
     if arguments.sizes:
-        _over_sizes([int(each) for each in arguments.sizes.split(",")], arguments.plot, lines=arguments.lines)
+        sizes = [int(each) for each in arguments.sizes.split(",")]
+        _over_sizes(sizes, arguments.repeat, arguments.plot, lines=arguments.lines)
         return 0
     planted = Planted.of(arguments.messages, EACH, SEED)
     with tempfile.TemporaryDirectory() as folder:
@@ -247,9 +259,9 @@ def main() -> int:
             sides = ["monitor"] if form == "stream" else sides
             for side in sides:
                 for workers in _numbers_of_workers(side, arguments.workers):
-                    found = _measured(side, path, arguments.messages, workers)
+                    found = _median(arguments.repeat, side, path, arguments.messages, workers)
                     rate = found["events"] / found["clock"] / 1e6
-                    memory = "" if side in _ON_SPARK else f"{found['memory'] / 1e6:.2f} GB"  # of one process
+                    memory = "" if side in _ON_SPARK else f"{found['memory'] / 1e9:.2f} GB"  # of one process
                     own = f"{found['events'] / found['processor'] / 1e6:.2f} | {memory}"
                     sys.stdout.write(f"| {form} | {side} | {workers} | {rate:.2f} | {own} |\n")
                     sys.stdout.flush()
