@@ -42,7 +42,10 @@ def drawn(sides: Mapping[str, Points], x_label: str, y_label: str) -> str:
         path = " ".join(f"{x:.1f},{y:.1f}" for x, y in places)
         parts.append(f'<polyline points="{path}" fill="none" stroke="{colour}" stroke-width="2"/>')
         parts += [f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3" fill="{colour}"/>' for x, y in places]
-        parts.append(_text(places[-1], f"{name} ({slope(points):.2f})", 8, 4, f'fill="{colour}" text-anchor="start"'))
+        ends_early = places[-1][0] < _WIDTH - _RIGHT  # then other lines go on to the right of it
+        right, down, anchor = (-6, -8, "end") if ends_early else (8, 4, "start")
+        label = f"{name} ({slope(points):.2f})"
+        parts.append(_text(places[-1], label, right, down, f'fill="{colour}" text-anchor="{anchor}"'))
     size = f'width="{_WIDTH}" height="{_HEIGHT}" viewBox="0 0 {_WIDTH} {_HEIGHT}"'
     head = f'<svg xmlns="http://www.w3.org/2000/svg" {size} font-family="sans-serif" font-size="12">'
     return "\n".join([head, '<rect width="100%" height="100%" fill="white"/>', *parts, "</svg>", ""])
