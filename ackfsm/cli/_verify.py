@@ -16,7 +16,8 @@ from ackfsm import tables, throughput
 from ackfsm.cli._backend import add_backend, spark_session
 from ackfsm.cli._exit_codes import error_code, result_code
 from ackfsm.cli._options import Commands, add_configuration, command, set_options, settings_of, tables_of
-from ackfsm.cli._output import emit, note, progress_line, written_lines
+from ackfsm.cli._output import emit, note, print_file, progress_line, written_lines
+from ackfsm.cli._reports import Reports, reports_of
 from ackfsm.terms import AckfsmError, Anomaly, Configuration, Fault, HostError, InputError, Verdict
 from ackfsm.text import in_words, quoted, shown
 
@@ -77,6 +78,14 @@ def add_verify(commands: Commands) -> None:
     parser.add_argument(
         "--overwrite", action="store_true", help="replace the tables that an earlier call wrote into --output"
     )
+    parser.add_argument(
+        "--report",
+        metavar="FORMAT[=FILE]",
+        action="append",
+        default=[],
+        help="write a report for other programs: junit, sarif, github (annotations), prometheus; without FILE, or with"
+        " -, it is printed instead of the screen; may be repeated: --report junit=ackfsm.xml",
+    )
     add_backend(parser)
 
 
@@ -107,6 +116,7 @@ def _verify(arguments: argparse.Namespace) -> int:
     never, skew = _never(arguments.never, specification), _skew(arguments.skew)
     answers: list[verify.Result | InputError | HostError] = []
     written = _Tables()
+    reports = reports_of(arguments.report, specification, json=arguments.json)
     try:
         with (
             _staged(arguments) as written.folder,
@@ -114,15 +124,17 @@ def _verify(arguments: argparse.Namespace) -> int:
         ):
             for number, path in enumerate(arguments.histories):
                 judge = functools.partial(_judged, arguments, specification, path, examine, never)
-                answers.append(_answer(arguments, judge, functools.partial(written.write, number)))
+                examined = (functools.partial(written.write, number), functools.partial(reports.take, number, path))
+                answers.append(_answer(arguments, judge, examined))
             written.finish()
     except _NotWrittenError:
         pass
     except (InputError, HostError) as error:
         if len(answers) < len(arguments.histories):
+            reports.finish(arguments.histories, [*answers, error])
             raise
         written.error = error
-    return _reported(arguments, specification, answers, written)
+    return _reported(arguments, specification, answers, written, reports)
 
 
 def _reported(
@@ -130,20 +142,29 @@ def _reported(
     specification: tables.Specification,
     answers: Sequence[verify.Result | AckfsmError],
     written: _Tables,
+    reports: Reports,
 ) -> int:
-    """Tell what was found, then that the tables could not be written, if so; the exit code."""
+    """Tell what was found, then that the tables or reports could not be written, if so; the exit code."""
     from ackfsm.views.verify import verify_screen
 
     results = [each for each in answers if not isinstance(each, AckfsmError)]
     failed = [each for each in answers if isinstance(each, AckfsmError)]
     answer = [_as_json(arguments, path, each) for path, each in zip(arguments.histories, answers, strict=True)]
-    there = [arguments.output] if written.complete else []
-    if arguments.output is not None:
+    there, printed = ([arguments.output] if written.complete else []), None
+    try:
+        printed = reports.finish(arguments.histories, answers)
+        there += reports.files
+    except (InputError, HostError) as error:
+        written.error = written.error or error
+    if arguments.output is not None or reports.files:
         answer = [{**each, "written": list(map(str, there))} for each in answer]
     screens = [verify_screen(result, specification, everything=arguments.all) for result in results]
     apart = [part for screen in screens for part in ("", screen)][1:]
     apart += ["", *written_lines(there)] if there else []
-    emit(arguments, answer[0] if len(answer) == 1 else answer, lambda: Group(*apart))
+    if printed is None:
+        emit(arguments, answer[0] if len(answer) == 1 else answer, lambda: Group(*apart))
+    else:
+        print_file(printed)
     for sentence in dict.fromkeys(map(str, failed)):
         note(f"ackfsm verify: {sentence}")
     if written.error is not None:
@@ -192,7 +213,7 @@ def _skew(text: str) -> int | None:
 def _answer(
     arguments: argparse.Namespace,
     judge: Callable[[], tuple[verify.Examination, verify.Result]],
-    write: Callable[[verify.Examination, verify.Result], None],
+    write: Sequence[Callable[[verify.Examination, verify.Result], None]],
 ) -> verify.Result | InputError | HostError:
     """The verdict on one history, or why there is none: a bad one of several does not hide the others' answers."""
     try:
@@ -201,7 +222,8 @@ def _answer(
         if len(arguments.histories) == 1:
             raise
         return error
-    write(examination, result)
+    for each in write:
+        each(examination, result)
     return result
 
 

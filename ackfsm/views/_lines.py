@@ -13,8 +13,18 @@ from ackfsm.explore import LivenessFinding
 from ackfsm.network import Network, NetworkEvent
 from ackfsm.tables import Guarantees
 from ackfsm.terms import Anomaly, Fault
+from ackfsm.text import quoted
 
-__all__ = ["guarantee_lines", "hanging", "listed", "liveness_lines", "occurrence", "query_lines", "titled"]
+__all__ = [
+    "guarantee_lines",
+    "hanging",
+    "listed",
+    "liveness_lines",
+    "occurrence",
+    "occurrence_to",
+    "query_lines",
+    "titled",
+]
 
 
 def query_lines(network: Network) -> Text:
@@ -129,8 +139,21 @@ _OCCURRENCES: Mapping[Anomaly, str] = MappingProxyType(
 
 def occurrence(anomaly: Anomaly, number: int | None) -> str:
     """``2 messages were lost``; ``no message was lost`` for 0, ``a message was lost`` for ``None``."""
-    kind = "transaction" if anomaly is Anomaly.TORN_TRANSACTION else "message"
+    kind = _kind(anomaly)
     if number is None or number < 2:  # noqa: PLR2004 - several
         count = {None: "a", 0: "no", 1: "1"}[number]
         return f"{count} {kind} was {_OCCURRENCES[anomaly]}"
     return f"{number:,} {kind}s were {_OCCURRENCES[anomaly]}"
+
+
+def occurrence_to(anomaly: Anomaly, name: str) -> str:
+    """``message 'm1' was lost``; of a torn transaction ``name`` is its own."""
+    return f"{_kind(anomaly)} {quoted(name, _NAMED)} was {_OCCURRENCES[anomaly]}"
+
+
+_NAMED = 64
+"""How many characters of an id a sentence has."""
+
+
+def _kind(anomaly: Anomaly) -> str:
+    return "transaction" if anomaly is Anomaly.TORN_TRANSACTION else "message"

@@ -749,4 +749,31 @@ _LINES = (
     ),
 )
 
-VERIFY = (*_AROUND, *_ONE_MESSAGE, *_ANOMALIES, *_UNRECORDED, *_FOLD, *_QUEUES, *_BATCHES, *_TABLES, *_LINES)
+_REPORTS = (
+    Defect(
+        "what-is-open-is-skipped",
+        "a verdict that is unknown is a skipped test, which a pipeline takes for a pass",
+        "views/reports/junit.py",
+        '(Outcome.OPEN, True): "error"',
+        '(Outcome.OPEN, True): "skipped"',
+        noticed_by="cli/reports::test_a_report_is_as_strict_as_the_exit_code",
+    ),
+    Defect(
+        "a-violation-is-open",
+        "an anomaly that makes the history invalid is no error of its own",
+        "views/reports/checks.py",
+        "Outcome.FAILED if violated else",
+        "Outcome.OPEN if violated else",
+        noticed_by="cli/reports::test_what_failed_is_told_at_the_line_that_is_impossible",
+    ),
+    Defect(
+        "a-name-ends-a-property",
+        "a comma in the name of a file begins another property of an annotation",
+        "views/reports/github.py",
+        '.replace(",", "%2C")',
+        "",
+        noticed_by="cli/reports::test_what_a_history_says_forges_nothing",
+    ),
+)
+
+VERIFY = (*_AROUND, *_ONE_MESSAGE, *_ANOMALIES, *_UNRECORDED, *_FOLD, *_QUEUES, *_BATCHES, *_TABLES, *_LINES, *_REPORTS)

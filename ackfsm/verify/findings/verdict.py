@@ -27,6 +27,7 @@ class Result:
     ``never`` says of each anomaly that shall not be there, allowed or not, whether it is; ``None`` if nobody can tell.
     ``allowed_kinds`` says for each part of the findings (or for all, if there are none) what its configuration allows
     in any number, whatever befell a message.
+    ``violated`` are the anomalies that make the history invalid.
     """
 
     findings: Findings
@@ -37,6 +38,7 @@ class Result:
     strongest: tuple[str, ...] = ()
     never: Mapping[Anomaly, bool | None] = dataclasses.field(default_factory=dict)
     allowed_kinds: tuple[Mapping[Anomaly, bool | None], ...] = ()
+    violated: tuple[Anomaly, ...] = ()
 
     def as_json(self) -> dict[str, Any]:
         """The result as plain JSON values, with the keys of ``ackfsm verify --json``."""
@@ -194,6 +196,9 @@ def _result(
         strongest=guarantees.strongest(evaluated) if guarantees else (),
         never={anomaly: happened.get(anomaly) for anomaly in never},
         allowed_kinds=tuple(each.kinds for each in judged),
+        violated=tuple(
+            dict.fromkeys(each.anomaly for part in judged for each in _violated(part.findings, part.decided))
+        ),
     )
 
 
@@ -235,12 +240,18 @@ def _happened(findings: Findings) -> dict[str, bool | None]:
 
 
 def _violations(findings: Findings, allowed: Mapping[Anomaly, bool | None]) -> Iterator[str]:
-    for finding in findings.anomalies.values():
-        if finding.certain and allowed[finding.anomaly] is False and not _may_be_unread(findings, finding):
-            yield f"{_seen(finding)}, which {_not_allowed(findings, finding)}"
+    for finding in _violated(findings, allowed):
+        yield f"{_seen(finding)}, which {_not_allowed(findings, finding)}"
     explanation = findings.explanation
     if explanation is not None and not findings.parse_errors:
         yield from (f"{each} can be no run of the model: {told}" for each, told in _unnamed(explanation))
+
+
+def _violated(findings: Findings, allowed: Mapping[Anomaly, bool | None]) -> Iterator[Finding]:
+    """What was found, is not allowed, and would be there whatever the unread lines say."""
+    for finding in findings.anomalies.values():
+        if finding.certain and allowed[finding.anomaly] is False and not _may_be_unread(findings, finding):
+            yield finding
 
 
 def _doubts(

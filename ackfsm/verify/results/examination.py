@@ -152,6 +152,10 @@ class Examination:
         summaries = self._outcome.summaries if isinstance(self._outcome, Folded) else ()
         return [(each.place, each.messages) for each in summaries if len(each.messages)]
 
+    def anomalies(self, result: Result) -> pa.Table:
+        """The table ``anomalies`` alone, for which nothing is read again."""
+        return self.told(result).anomalies()
+
     def tables(self, result: Result) -> Mapping[str, pa.Table]:
         """All result tables (:data:`ackfsm.verify.TABLES`) in memory; ``result`` is the verdict on :attr:`findings`."""
         kept, load = self.told(result).tables(), self._load

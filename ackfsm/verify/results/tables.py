@@ -266,7 +266,7 @@ class Told:
         """All tables; of ``messages`` the rows of those that were kept."""
         return {
             MESSAGES: self._messages(),
-            ANOMALIES: self._anomalies(),
+            ANOMALIES: self.anomalies(),
             SUMMARY: _summary(self._result),
             TIMELINE: self._timeline(),
         }
@@ -299,7 +299,8 @@ class Told:
         }
         return _table(MESSAGES, self._history, columns, len(messages))
 
-    def _anomalies(self) -> pa.Table:
+    def anomalies(self) -> pa.Table:
+        """A row for each anomaly of each message; who was left out has none."""
         parts = [self._of_anomaly(row) for row in self._rows]
         return pa.concat_tables([self._of_stuck(), *parts])
 

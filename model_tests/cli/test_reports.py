@@ -1,0 +1,214 @@
+"""``ackfsm verify --report``: read by the readers of others, and as strict as the exit code."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import shlex
+from pathlib import Path
+from typing import Any
+
+import junitparser
+import pytest
+import yaml
+from prometheus_client.parser import text_string_to_metric_families
+from sarif_pydantic import Sarif
+
+from ackfsm import verify
+from ackfsm.cli import main
+from ackfsm.terms import Configuration
+from ackfsm.verify.folding import chunks
+from ackfsm.views.reports import WRITERS, report_of
+from model_tests.support.places import DATA, PROJECT
+from model_tests.support.tables import shipped
+
+SYNTHETIC = sorted((DATA / "synthetic").glob("*.jsonl"))
+RESURRECTION = DATA / "synthetic" / "resurrection.jsonl"
+ANYTHING = ",".join(verify.shown_anomalies(shipped()))
+COMMAND = re.compile(r"::(error|warning|notice) file=([^,:]+)(?:,line=(\d+))?,title=([^,:]+)::(.*)")
+
+
+@pytest.fixture
+def reported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Any:
+    """Verify, and give the exit code, the JSON, and what each report says, as others read it."""
+
+    def verified(*arguments: str | Path) -> tuple[int, Any, dict[str, Any]]:
+        files = {str(form): tmp_path / f"report.{form}" for form in WRITERS}
+        code = main(
+            ["verify", "--json", *(f"--report={form}={file}" for form, file in files.items()), *map(str, arguments)]
+        )
+        out = capsys.readouterr().out
+        text = {str(form): file.read_text() for form, file in files.items()}
+        samples = [each for family in text_string_to_metric_families(text["prometheus"]) for each in family.samples]
+        return (
+            code,
+            json.loads(out) if out else None,
+            {
+                "junit": junitparser.JUnitXml.fromfile(str(files["junit"])),
+                "sarif": Sarif.model_validate_json(text["sarif"]).runs[0],
+                "github": [COMMAND.fullmatch(line) for line in text["github"].splitlines()],
+                "prometheus": samples,
+            },
+        )
+
+    return verified
+
+
+@pytest.mark.parametrize("never", [(), ("--never", ANYTHING)], ids=["", "never anything"])
+@pytest.mark.parametrize("path", SYNTHETIC, ids=lambda path: path.stem)
+def test_a_report_is_as_strict_as_the_exit_code(path: Path, never: tuple[str, ...], reported: Any) -> None:
+    code, found, reports = reported(path, *never)
+    (suite,) = reports["junit"]
+    told = {case.name: type(each) for case in suite for each in case.result}
+    bad = {name: kind for name, kind in told.items() if kind is not junitparser.Skipped}
+    assert bool(bad) == (code != 0)
+    assert (junitparser.Failure in bad.values()) == (code == 1)
+    assert (suite.failures + suite.errors, suite.tests) == (len(bad), len(list(suite)))
+    levels = {each.level.value for each in reports["sarif"].results if each.kind in {None, "fail"}}
+    assert levels & {"error", "warning"} == ({"error"} if junitparser.Failure in bad.values() else set()) | (
+        {"warning"} if junitparser.Error in bad.values() else set()
+    )
+    commands = {command[1] for command in reports["github"]}
+    assert commands == (levels & {"error", "warning"} or {"notice"})
+    values = {
+        (each.name, each.labels.get("anomaly") or each.labels.get("verdict")): each for each in reports["prometheus"]
+    }
+    assert values["ackfsm_verdict", found["verdict"]].value == 1
+    for name, anomaly in found["anomalies"].items():
+        sample = values["ackfsm_anomalies", name]
+        assert sample.labels["allowed"] == {True: "yes", False: "no", None: "open"}[anomaly["allowed"]]
+        assert sample.value == anomaly["count"] or values["ackfsm_unknown", name].value == 1
+    for name, anomaly in found.get("never", {}).items():
+        value = values["ackfsm_never", name].value
+        assert math.isnan(value) if anomaly["found"] is None else value == anomaly["found"]
+
+
+def test_what_failed_is_told_at_the_line_that_is_impossible(reported: Any) -> None:
+    code, _, reports = reported(RESURRECTION, "--never", "reprocessed")
+    assert code == 1
+    told = [command for command in reports["github"] if command[4] == "resurrection"]
+    assert [(command[1], command[2], command[3]) for command in told] == [("error", str(RESURRECTION), "15")]
+    assert told[0][5].startswith("1 message was delivered again after an acknowledgement was confirmed, which the")
+    of_it = [each for each in reports["sarif"].results if each.rule_id == "resurrection"]
+    assert [each.locations[0].physical_location.region.start_line for each in of_it] == [15]
+    assert "where the model has nothing more" in of_it[0].message.text
+    (case,) = [case for case in next(iter(reports["junit"])) if case.name == "resurrection"]
+    assert case.result[0].text.splitlines()[1].startswith("line 15: message 'm2' was delivered again after")
+
+
+def test_several_histories_have_a_suite_each_and_one_that_cannot_be_read_is_an_error(
+    tmp_path: Path, reported: Any
+) -> None:
+    legal = DATA / "synthetic" / "legal_lines_in_any_order.jsonl"
+    code, _, reports = reported(legal, tmp_path / "none.jsonl", RESURRECTION)
+    assert code == 1
+    assert [(suite.name, suite.errors, suite.failures > 0) for suite in reports["junit"]] == [
+        (str(legal), 0, False),
+        (str(tmp_path / "none.jsonl"), 1, False),
+        (str(RESURRECTION), 0, True),
+    ]
+    invocation = reports["sarif"].invocations[0]
+    assert not invocation.execution_successful
+    assert "there is no file" in invocation.model_extra["toolExecutionNotifications"][0]["message"]["text"]
+    readable = [each.value for each in reports["prometheus"] if each.name == "ackfsm_read"]
+    assert readable == [1, 0, 1]
+
+
+def test_of_a_history_that_cannot_be_read_there_is_a_report_too(tmp_path: Path, reported: Any) -> None:
+    code, found, reports = reported(tmp_path / "none.jsonl")
+    assert (code, found) == (2, None)
+    assert [suite.errors for suite in reports["junit"]] == [1]
+    assert [command[1] for command in reports["github"]] == ["error"]
+
+
+def test_what_a_history_says_forges_nothing(tmp_path: Path, reported: Any) -> None:
+    evil = 'm\n::error::forged\x1b[2J"%0A</failure>]]>\\'
+    path = tmp_path / 'a,b: "c"%.jsonl'
+    path.write_text(RESURRECTION.read_text().replace('"m2"', json.dumps(evil)))
+    code, _, reports = reported(path)
+    assert code == 1
+    lines = (tmp_path / "report.github").read_text().splitlines()
+    assert all(line.startswith("::error file=") and "a%2Cb%3A" in line.split("::")[1] for line in lines)
+    assert "\x1b" not in "".join((tmp_path / f"report.{form}").read_text() for form in WRITERS)
+    assert next(iter(reports["junit"])).name == str(path)
+    assert {each.labels["history"] for each in reports["prometheus"]} == {str(path)}
+    uris = {each.locations[0].physical_location.artifact_location.uri for each in reports["sarif"].results}
+    assert uris == {
+        str(path).replace(",", "%2C").replace(":", "%3A").replace(" ", "%20").replace('"', "%22").replace("%.", "%25.")
+    }
+
+
+def test_a_folded_history_has_the_same_reports(monkeypatch: pytest.MonkeyPatch) -> None:
+    specification = shipped()
+
+    def configured(header: verify.Header | None) -> Configuration:
+        assert header is not None
+        return specification.configure(None, header.config or {})
+
+    def made(**how: Any) -> list[str]:
+        found = verify.examination(RESURRECTION, specification, configured, **how)
+        result = verify.verdict(found.findings, specification)
+        report = report_of("h.jsonl", result, found.anomalies(result), specification)
+        return [write([report]) for write in WRITERS.values()]
+
+    at_once = made()
+    monkeypatch.setattr(chunks, "LINES_AT_ONCE", 300)
+    assert made(folded_from=0, workers=1) == at_once
+
+
+@pytest.mark.parametrize(
+    ("arguments", "why"),
+    [
+        (["--report", "xunit=a.xml"], "there is no format 'xunit'; it is one of junit, sarif, github, prometheus"),
+        (["--report", "junit=a", "--report", "junit=b"], "junit is given more than once"),
+        (["--report", "junit=a", "--report", "sarif=a"], "two reports would go to one place"),
+        (["--report", "junit", "--report", "sarif=-"], "two reports would go to one place"),
+        (["--report", "junit", "--json"], "--json and a report without a FILE are both printed"),
+        (["--report", "junit=none/a.xml"], "none/a.xml"),
+    ],
+)
+def test_what_cannot_be_written_is_refused(
+    arguments: list[str], why: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(["verify", str(RESURRECTION), *arguments]) == 2
+    assert why in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())
+
+
+def test_the_workflow_of_the_documents_does_what_it_says(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    page = (PROJECT / "docs" / "ci.md").read_text(encoding="utf-8")
+    (block,) = re.findall(r"```yaml\n(.*?)```", page, flags=re.DOTALL)
+    steps = [step.get("run", "") for step in yaml.safe_load(block)["jobs"]["soak"]["steps"]]
+    (command,) = [step for step in steps if step.startswith("ackfsm ")]
+    monkeypatch.chdir(tmp_path)
+    Path("soak.jsonl").write_bytes(RESURRECTION.read_bytes())
+    assert main(shlex.split(command)[1:]) == 1
+    assert capsys.readouterr().out.startswith("::error file=soak.jsonl,")
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["ackfsm.sarif", "ackfsm.xml", "soak.jsonl"]
+
+
+def test_the_metrics_of_the_documents_are_those_that_there_are(reported: Any) -> None:
+    page = (PROJECT / "docs" / "ci.md").read_text(encoding="utf-8")
+    rows = {
+        name: set(re.findall("`([a-z]+)`", labels)) for name, labels in re.findall(r"\| `(ackfsm_\w+)` \|(.*?)\|", page)
+    }
+    _, _, reports = reported(RESURRECTION, "--never", "loss")
+    there = {each.name: {*each.labels} - {"history"} for each in reports["prometheus"]}
+    assert there.keys() == rows.keys()
+    assert all(labels <= rows[name] for name, labels in there.items())
+
+
+def test_a_report_without_a_file_is_printed_and_the_others_are_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "a.xml"
+    assert main(["verify", "--report", "github", str(RESURRECTION)]) == 1
+    assert COMMAND.match(capsys.readouterr().out)
+    assert main(["verify", "--report", f"junit={file}", str(RESURRECTION)]) == 1
+    assert capsys.readouterr().out.splitlines()[-1].strip() == f"{file} written"
+    assert main(["verify", "--json", "--report", f"junit={file}", str(RESURRECTION)]) == 1
+    assert json.loads(capsys.readouterr().out)["written"] == [str(file)]
