@@ -2,10 +2,38 @@
 
 from __future__ import annotations
 
-from ackfsm.explore import Answer, Interpreter, Refused
-from ackfsm.terms import Anomaly
+from collections.abc import Collection, Mapping
 
-__all__ = ["can", "reached"]
+from ackfsm import explore
+from ackfsm.explore import Answer, Interpreter, Refused
+from ackfsm.network import Bounds
+from ackfsm.terms import Anomaly, Fault
+from model_tests.support.tables import shipped
+
+__all__ = ["asked", "can", "reached"]
+
+
+def asked(  # noqa: PLR0913 - what a check is bounded by
+    settings: Mapping[str, object],
+    faults: Collection[Fault],
+    *,
+    profile: str = "artemis",
+    messages: int = 1,
+    max_faults: int | None = None,
+    consumers: int = 1,
+    actions: Collection[str] = (),
+) -> Answer:
+    """What ``check`` says; a search that ends at a limit is no answer."""
+    bounds = Bounds(
+        messages=messages,
+        faults=frozenset(faults),
+        max_faults=max_faults,
+        consumers=consumers,
+        actions=frozenset(actions),
+    )
+    answer = explore.check(shipped(), shipped().configure(profile, dict(settings)), bounds, max_states=1_000_000)
+    assert answer.exploration.complete
+    return answer
 
 
 def can(system: Interpreter, *steps: str) -> bool:
