@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, TextIO, TypeAlias
 
+from ackfsm.history_format import HEADER_KEY, VERSION
 from ackfsm.terms import Configuration
 
 __all__ = ["History", "Line"]
@@ -26,7 +27,7 @@ class History:
         self, configuration: Configuration, sink: Callable[[Line], None] | None = None, *, api: str | None = None
     ) -> None:
         """``configuration`` and ``api``, if one is named, go into the header; ``sink`` is called with each line."""
-        self.header = {"ackfsm_history": 1, "config": configuration.as_dict(), **({} if api is None else {"api": api})}
+        self.header = {HEADER_KEY: VERSION, "config": configuration.as_dict(), **({} if api is None else {"api": api})}
         self.lines: list[Line] = []
         self._sink = sink or self.lines.append
         self._last = 0

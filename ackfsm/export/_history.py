@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from ackfsm.explore import Step, Witness
+from ackfsm.history_format import HEADER_KEY, VERSION
 from ackfsm.network import Index, Instance
 from ackfsm.tables import Event, Lane, Specification
 from ackfsm.terms import Anomaly, Configuration, Fault, InputError
@@ -90,7 +91,7 @@ def run_history(  # noqa: PLR0913 - what is written, and how it ends
     wait and with how many are in flight for ever, which leaves open what became of these.
     """
     lines = run_lines(specification, configuration, steps, at_rest=at_rest, stuck_of=stuck_of)
-    header = {"ackfsm_history": 1, "config": configuration.as_dict(), "note": note}
+    header = {HEADER_KEY: VERSION, "config": configuration.as_dict(), "note": note}
     timed = [{"t": number * _BETWEEN_LINES, **line} for number, line in enumerate(lines, start=1)]
     return "".join(f"{json.dumps(line, ensure_ascii=False)}\n" for line in (header, *timed))
 

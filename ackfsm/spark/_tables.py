@@ -18,12 +18,12 @@ from pyspark.sql import functions as sf
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 
 from ackfsm import tables
+from ackfsm.history_format import FIELDS, Kind
 from ackfsm.spark._errors import spark_errors_translated
 from ackfsm.spark._examine import Folded, fold_some
 from ackfsm.tables import Specification
 from ackfsm.terms import Configuration, Fault
 from ackfsm.verify import TABLES, Configurations, Examination, ParseError, Result, verdict
-from ackfsm.verify.events.format import FIELDS, Kind
 from ackfsm.verify.folding.chunks import ROWS_AT_ONCE, chunk_of
 from ackfsm.verify.folding.passes import Asked, Fold, Folder
 from ackfsm.verify.folding.summary import Chunk, Folding, Hashes, Summary

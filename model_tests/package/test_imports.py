@@ -22,7 +22,6 @@ CIRCULAR: Mapping[str, str] = {}
 OPEN = {
     "ackfsm.explore": {"ackfsm.explore.search.distributed"},
     "ackfsm.verify": {  # Spark is another driver of the fold
-        "ackfsm.verify.events.format",
         *(f"ackfsm.verify.folding.{name}" for name in ("chunks", "monitor", "observations", "passes", "summary")),
         *(f"ackfsm.verify.reading.{name}" for name in ("coded", "lines", "parquet", "source", "told")),
         "ackfsm.verify.results.tables",

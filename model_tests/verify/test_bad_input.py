@@ -16,8 +16,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from ackfsm import verify
+from ackfsm.history_format import NEEDS
 from ackfsm.terms import Anomaly, InputError, Verdict
-from ackfsm.verify.events.format import NEEDS
 from model_tests.support.places import PROJECT
 from model_tests.support.tables import shipped
 

@@ -11,7 +11,7 @@ from hypothesis import given
 
 from ackfsm.verify.context import expand, sends
 from ackfsm.verify.events import columns
-from ackfsm.verify.events import format as format_
+from ackfsm.verify.events.observables import OBSERVABLES, Observable
 from ackfsm.verify.reading import lines
 from model_tests.support.verify.labeller import Covering, in_order, outages
 from model_tests.support.verify.random_histories import histories
@@ -34,7 +34,7 @@ def _expanded(log: list[dict[str, Any]]) -> list[Row]:
     stream = expand.expand(events, sends.sends_of(events))
     names = events.names["message"].to_pylist()
     return [
-        (names[message], place, format_.OBSERVABLES[observable])
+        (names[message], place, OBSERVABLES[observable])
         for message, place, observable in zip(stream.message, stream.place, stream.observable, strict=True)
     ]
 
@@ -107,9 +107,9 @@ def test_the_stream_is_ordered_by_message_place_and_observable(events: list[dict
     assert len(set(messages)) == sum(a != b for a, b in zip(messages, [None, *messages], strict=False))
     for before, after in itertools.pairwise(rows):
         if before[0] == after[0]:
-            assert (before[1], format_.OBSERVABLES.index(format_.Observable(before[2]))) < (
+            assert (before[1], OBSERVABLES.index(Observable(before[2]))) < (
                 after[1],
-                format_.OBSERVABLES.index(format_.Observable(after[2])),
+                OBSERVABLES.index(Observable(after[2])),
             )
 
 

@@ -13,10 +13,10 @@ from ackfsm.terms import Anomaly, SpecError
 from ackfsm.verify.counting import machines as machines_
 from ackfsm.verify.counting import watch
 from ackfsm.verify.counting.machines import Watcher, compile_watchers, fold
-from ackfsm.verify.events import format as format_
+from ackfsm.verify.events.observables import OBSERVABLES, Observable
 from model_tests.support.tables import shipped
 
-EVENTS = format_.OBSERVABLES
+EVENTS = OBSERVABLES
 STATES = ("a", "b", "c")
 
 
@@ -43,7 +43,7 @@ _watchers = st.lists(
 _streams = st.lists(st.lists(st.sampled_from(EVENTS), min_size=1, max_size=12), max_size=8)
 
 
-def _end(machine: machines_.StateMachine, events: list[format_.Observable]) -> str:
+def _end(machine: machines_.StateMachine, events: list[Observable]) -> str:
     state: str | None = machine.initial
     for event in events:
         assert state is not None
@@ -52,13 +52,13 @@ def _end(machine: machines_.StateMachine, events: list[format_.Observable]) -> s
     return state
 
 
-def _codes(stream: list[list[format_.Observable]]) -> np.ndarray[tuple[int], np.dtype[np.uint8]]:
+def _codes(stream: list[list[Observable]]) -> np.ndarray[tuple[int], np.dtype[np.uint8]]:
     return np.array([EVENTS.index(event) for events in stream for event in events], np.uint8)
 
 
 @given(watchers=_watchers, stream=_streams, drained=st.booleans())
 def test_a_fold_ends_where_stepping_by_hand_ends(
-    watchers: list[Watcher], stream: list[list[format_.Observable]], *, drained: bool
+    watchers: list[Watcher], stream: list[list[Observable]], *, drained: bool
 ) -> None:
     machines = compile_watchers(watchers)
     starts = np.cumsum([0, *map(len, stream)])[:-1]

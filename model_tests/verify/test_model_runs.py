@@ -9,9 +9,9 @@ import pytest
 
 from ackfsm import explore, tables, verify
 from ackfsm.explore import Interpreter
+from ackfsm.history_format import Event
 from ackfsm.network import Bounds, compose
 from ackfsm.terms import Anomaly, Fault
-from ackfsm.verify.events.format import Event
 from model_tests.support.tables import copy_of_spec, replace, shipped
 from model_tests.support.verify.model_runs import Run, judged, random_run, systems, witnesses
 

@@ -11,8 +11,8 @@ import pytest  # noqa: TC002 - fixtures are looked at while it runs
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from ackfsm.history_format import FIELDS, VOCABULARY, Event, Kind
 from ackfsm.verify.events.columns import ABSENT
-from ackfsm.verify.events.format import FIELDS, VOCABULARY, Event, Kind
 from ackfsm.verify.reading import plain_lines
 from ackfsm.verify.reading.lines import parse_block
 from ackfsm.verify.reading.plain_lines import told_lines

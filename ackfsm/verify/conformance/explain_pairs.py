@@ -10,6 +10,7 @@ from typing import Final
 
 import numpy as np
 
+from ackfsm.history_format import Event
 from ackfsm.tables import Specification
 from ackfsm.terms import Anomaly, Configuration
 from ackfsm.text import quoted
@@ -34,7 +35,6 @@ from ackfsm.verify.context.signs import AT_REST, BOTH, CIRCUMSTANCES, DELIVERED_
 from ackfsm.verify.counting.machines import Machines
 from ackfsm.verify.events.arrays import Ints
 from ackfsm.verify.events.columns import ABSENT, Events
-from ackfsm.verify.events.format import Event
 from ackfsm.verify.events.joins import distinct_pairs
 
 __all__ = ["PairExplainer"]

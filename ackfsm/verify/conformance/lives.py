@@ -17,6 +17,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
+from ackfsm.history_format import VOCABULARY, Event
 from ackfsm.terms import Fault
 from ackfsm.verify.conformance.life import Heard, Life
 from ackfsm.verify.context.circumstances import (
@@ -42,8 +43,8 @@ from ackfsm.verify.context.signs import (
 )
 from ackfsm.verify.events.arrays import Codes, Ints, Mask
 from ackfsm.verify.events.columns import ABSENT, Events
-from ackfsm.verify.events.format import VOCABULARY, Event, event_code
 from ackfsm.verify.events.joins import NONE, distinct_pairs
+from ackfsm.verify.events.observables import event_code
 
 __all__ = ["NOBODY", "OTHERS", "Lived", "Lives", "Telling", "Told", "placed", "signs_around"]
 

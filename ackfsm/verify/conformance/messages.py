@@ -13,6 +13,7 @@ from typing import Final, TypeAlias
 
 import numpy as np
 
+from ackfsm.history_format import VOCABULARY, Event
 from ackfsm.tables import Specification
 from ackfsm.terms import AckMode, Configuration, DeliveryMode, Destination, SendMode
 from ackfsm.verify.conformance.life import Contradiction, Heard, Life, contradiction
@@ -21,7 +22,6 @@ from ackfsm.verify.conformance.observer import Observer, States, TooManyStatesEr
 from ackfsm.verify.context.signs import AT_REST, CIRCUMSTANCES, Sign, of_consumer
 from ackfsm.verify.events.arrays import Ints, Mask
 from ackfsm.verify.events.columns import ABSENT, Events
-from ackfsm.verify.events.format import VOCABULARY, Event
 
 __all__ = ["Conformance", "Decision", "Judge", "Needed", "acknowledges_by_library", "conformance", "held", "untold"]
 

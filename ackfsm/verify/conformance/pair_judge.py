@@ -6,6 +6,7 @@ import dataclasses
 from collections.abc import Iterator
 from typing import Final
 
+from ackfsm.history_format import Event
 from ackfsm.tables import Specification
 from ackfsm.terms import Configuration
 from ackfsm.verify.conformance.life import Heard, Life
@@ -13,7 +14,6 @@ from ackfsm.verify.conformance.lives import OTHERS, Lived
 from ackfsm.verify.conformance.messages import Decision, Judge
 from ackfsm.verify.conformance.observer import Observer, TooManyStatesError
 from ackfsm.verify.context.signs import Certainty, of_consumer
-from ackfsm.verify.events.format import Event
 
 __all__ = ["PairJudge"]
 

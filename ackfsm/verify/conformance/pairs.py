@@ -14,12 +14,12 @@ from typing import Final
 
 import numpy as np
 
+from ackfsm.history_format import Event
 from ackfsm.terms import Configuration, SendMode
 from ackfsm.verify.conformance.lives import Told
 from ackfsm.verify.conformance.messages import Conformance
 from ackfsm.verify.events.arrays import Ints, Mask
 from ackfsm.verify.events.columns import ABSENT, Events
-from ackfsm.verify.events.format import Event
 from ackfsm.verify.events.joins import NONE, number_pairs
 
 __all__ = ["Pairs", "Why", "pairs_of"]

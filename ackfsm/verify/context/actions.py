@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from ackfsm.history_format import VOCABULARY, Event
 from ackfsm.terms import Fault
 from ackfsm.verify.events.arrays import Ints
 from ackfsm.verify.events.columns import Events
-from ackfsm.verify.events.format import VOCABULARY, Event
 from ackfsm.verify.events.joins import NONE, distinct_pairs, last_before
 from ackfsm.verify.events.victims import told_faults
 

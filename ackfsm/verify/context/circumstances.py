@@ -8,11 +8,11 @@ from typing import Final
 
 import numpy as np
 
+from ackfsm.history_format import ACKNOWLEDGE_TIMEOUT, EVENTS, Event
 from ackfsm.terms import Fault
 from ackfsm.verify.context.signs import BROKEN
 from ackfsm.verify.events.arrays import Ints
 from ackfsm.verify.events.columns import ABSENT, Events
-from ackfsm.verify.events.format import ACKNOWLEDGE_TIMEOUT, EVENTS, Event
 from ackfsm.verify.events.joins import distinct_pairs
 from ackfsm.verify.events.victims import repaired_at, told_faults
 

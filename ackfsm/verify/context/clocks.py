@@ -15,10 +15,10 @@ from typing import Final, TypeAlias
 
 import numpy as np
 
+from ackfsm.history_format import Event
 from ackfsm.terms import InputError
 from ackfsm.verify.events.arrays import Codes, Ints
 from ackfsm.verify.events.columns import ABSENT, Events
-from ackfsm.verify.events.format import Event
 from ackfsm.verify.events.joins import NONE, number_pairs
 
 __all__ = [

@@ -7,9 +7,9 @@ import dataclasses
 import numpy as np
 import pyarrow as pa
 
+from ackfsm.history_format import Event
 from ackfsm.verify.events.arrays import Codes, Ints, Mask
 from ackfsm.verify.events.columns import ABSENT, Events
-from ackfsm.verify.events.format import Event
 from ackfsm.verify.events.joins import NONE
 
 __all__ = ["Quiescence", "quiescence_of"]

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from ackfsm.history_format import VOCABULARY, Event
 from ackfsm.terms import Fault
 from ackfsm.verify.events.arrays import Ints, Mask
 from ackfsm.verify.events.columns import ABSENT, Events
-from ackfsm.verify.events.format import VOCABULARY, Event
 from ackfsm.verify.events.joins import NONE, at, first_covering, number_pairs
 from ackfsm.verify.events.victims import Told, hits, outages_of, told_faults
 

@@ -11,9 +11,9 @@ from collections.abc import Mapping
 from enum import IntEnum
 from types import MappingProxyType
 
+from ackfsm.history_format import Event
 from ackfsm.tables import Specification
 from ackfsm.terms import Fault
-from ackfsm.verify.events.format import Event
 
 __all__ = [
     "AT_REST",

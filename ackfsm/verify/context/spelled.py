@@ -9,12 +9,13 @@ import dataclasses
 
 import numpy as np
 
+from ackfsm.history_format import ACKNOWLEDGE_TIMEOUT, TELLERS, VOCABULARY, Event
 from ackfsm.terms import AckScope
 from ackfsm.verify.context.sends import sends_of
 from ackfsm.verify.events.arrays import Ints, Mask
 from ackfsm.verify.events.columns import Events
-from ackfsm.verify.events.format import ACKNOWLEDGE_TIMEOUT, TELLERS, VOCABULARY, Event, event_code
 from ackfsm.verify.events.joins import NONE, at, first_covering, last_before
+from ackfsm.verify.events.observables import event_code
 
 __all__ = ["spelled_out"]
 

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from ackfsm.history_format import Event
 from ackfsm.verify.context.quiescence import Quiescence
 from ackfsm.verify.context.sends import Sends
 from ackfsm.verify.events.arrays import Ints, Mask
 from ackfsm.verify.events.columns import ABSENT, Events
-from ackfsm.verify.events.format import Event
 from ackfsm.verify.events.joins import NONE, at, distinct_pairs, first_covering, number_pairs
 
 __all__ = ["count_regressions", "over_delivered", "reordered", "torn_transactions", "window_overruns"]

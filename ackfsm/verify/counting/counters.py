@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from ackfsm.verify.counting.machines import Watcher
-from ackfsm.verify.events.format import Observable
+from ackfsm.verify.events.observables import Observable
 
 __all__ = ["COUNTERS", "MESSAGES"]
 

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from ackfsm.terms import SpecError
 from ackfsm.verify.events.arrays import Ints, Mask, States
-from ackfsm.verify.events.format import OBSERVABLES
+from ackfsm.verify.events.observables import OBSERVABLES
 
 __all__ = ["Machines", "StateMachine", "Watcher", "compile_watchers", "fold"]
 

@@ -12,11 +12,11 @@ import dataclasses
 
 import numpy as np
 
+from ackfsm.history_format import VOCABULARY, Event
 from ackfsm.terms import Fault
 from ackfsm.verify.context.expand import covering_acks, first_covering_ack
 from ackfsm.verify.events.arrays import Ints, Mask
 from ackfsm.verify.events.columns import Events
-from ackfsm.verify.events.format import VOCABULARY, Event
 from ackfsm.verify.events.joins import number_pairs
 
 __all__ = ["Prefetch", "ends_of", "prefetch_overruns"]

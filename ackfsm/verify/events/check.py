@@ -14,10 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ackfsm.terms import AckScope
-from ackfsm.text import quoted
-from ackfsm.verify.events.arrays import Ints, Mask
-from ackfsm.verify.events.format import (
+from ackfsm.history_format import (
     ACKNOWLEDGE_TIMEOUT,
     ALWAYS,
     EVENTS,
@@ -29,6 +26,9 @@ from ackfsm.verify.events.format import (
     Call,
     Event,
 )
+from ackfsm.terms import AckScope
+from ackfsm.text import quoted
+from ackfsm.verify.events.arrays import Ints, Mask
 
 __all__ = ["Found", "check", "codes"]
 

@@ -11,8 +11,9 @@ from typing import Any, Final
 import numpy as np
 
 from ackfsm.explore.search.distributed import compiled_function as compiled
+from ackfsm.history_format import VOCABULARY, Event
 from ackfsm.terms import AckScope
-from ackfsm.verify.events.format import VOCABULARY, Event, event_code
+from ackfsm.verify.events.observables import event_code
 
 __all__ = [
     "HEARD",

@@ -14,11 +14,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ackfsm.history_format import EVENTS, TELLERS, VOCABULARY, Event
 from ackfsm.terms import Fault, InputError
 from ackfsm.text import quoted
 from ackfsm.verify.events.arrays import Ints
 from ackfsm.verify.events.columns import ABSENT, Events
-from ackfsm.verify.events.format import EVENTS, TELLERS, VOCABULARY, Event
 from ackfsm.verify.events.joins import distinct_pairs
 
 __all__ = [

@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ackfsm.history_format import ACKNOWLEDGE_TIMEOUT, Event
 from ackfsm.tables import Specification
 from ackfsm.terms import Anomaly, Configuration, Fault, ListenerException
 from ackfsm.verify.conformance.explain import Explained, Explainer
@@ -40,7 +41,6 @@ from ackfsm.verify.counting.prefetch import prefetch_overruns
 from ackfsm.verify.counting.watch import folded_properties, machines_of, needs_configuration, prefetch_of, window_of
 from ackfsm.verify.events.arrays import Ints, Mask, States
 from ackfsm.verify.events.columns import Events
-from ackfsm.verify.events.format import ACKNOWLEDGE_TIMEOUT, Event
 from ackfsm.verify.findings.decided import Decided
 from ackfsm.verify.findings.findings import EXAMPLES, UNCONFIGURED, Cost, Finding, Findings, Part, undrained
 from ackfsm.verify.findings.parts import together

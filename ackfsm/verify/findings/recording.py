@@ -8,9 +8,9 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
+from ackfsm.history_format import Event
 from ackfsm.verify.events.arrays import Ints, Mask
 from ackfsm.verify.events.columns import Events
-from ackfsm.verify.events.format import Event
 from ackfsm.verify.events.joins import NONE
 from ackfsm.verify.findings.findings import Finding, quoted_few
 

@@ -14,12 +14,13 @@ from typing import Final
 
 import numpy as np
 
+from ackfsm.history_format import Call, Event
 from ackfsm.terms import Anomaly, Fault
 from ackfsm.verify.context.expand import NEVER, covering, first_covering_ack
 from ackfsm.verify.context.queues import queue_of_messages
 from ackfsm.verify.events.arrays import Ints
 from ackfsm.verify.events.columns import ABSENT, Events
-from ackfsm.verify.events.format import Call, Event, event_code
+from ackfsm.verify.events.observables import event_code
 from ackfsm.verify.events.victims import TOLD, repaired_at, told_faults
 from ackfsm.verify.findings.findings import EXAMPLES, Finding
 from ackfsm.verify.reading.remarks import SEEN_AT_REST, Remark

@@ -16,12 +16,13 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
+from ackfsm.history_format import EVENTS, Event
 from ackfsm.terms import Anomaly
 from ackfsm.verify.conformance.explain import Explainer
 from ackfsm.verify.events import kernel
 from ackfsm.verify.events.arrays import Ints, Mask, among
 from ackfsm.verify.events.columns import ABSENT, Encoded, concatenated
-from ackfsm.verify.events.format import EVENTS, Event, event_code
+from ackfsm.verify.events.observables import event_code
 from ackfsm.verify.findings.verdict import Result, verdict
 from ackfsm.verify.folding.passes import Fold, Folded, Folder
 from ackfsm.verify.folding.summary import Chunk, Folding, Hashes, Summary, hashes_of

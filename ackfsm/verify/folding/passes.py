@@ -16,6 +16,7 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
+from ackfsm.history_format import VOCABULARY, Event
 from ackfsm.tables import Specification
 from ackfsm.terms import AckScope, Anomaly, Configuration, Fault
 from ackfsm.text import shown
@@ -29,8 +30,8 @@ from ackfsm.verify.counting.watch import prefetch_of, window_of
 from ackfsm.verify.events import kernel
 from ackfsm.verify.events.arrays import Ints
 from ackfsm.verify.events.columns import ABSENT, Encoded, Events, assemble, by_time
-from ackfsm.verify.events.format import VOCABULARY, Event, event_code
 from ackfsm.verify.events.joins import NONE
+from ackfsm.verify.events.observables import event_code
 from ackfsm.verify.events.victims import refuse_impossible
 from ackfsm.verify.findings.examine import Examined, Outcome, examined, with_stuck
 from ackfsm.verify.findings.findings import Cost, Findings

@@ -16,14 +16,15 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ackfsm.history_format import ACKNOWLEDGE_TIMEOUT, TELLERS, VOCABULARY, Event
 from ackfsm.terms import AckScope
 from ackfsm.verify.context.circumstances import EFFECT, GIVING_BACK, OF_MESSAGES
 from ackfsm.verify.context.clocks import Clocks, Demands, by_clocks, demands_of
 from ackfsm.verify.events import kernel
 from ackfsm.verify.events.arrays import Ints, Mask
 from ackfsm.verify.events.columns import ABSENT, Encoded, Events, assemble, by_time
-from ackfsm.verify.events.format import ACKNOWLEDGE_TIMEOUT, TELLERS, VOCABULARY, Event, event_code
 from ackfsm.verify.events.joins import NONE
+from ackfsm.verify.events.observables import event_code
 from ackfsm.verify.events.victims import TOLD, NamedVictim, outages_of, told_faults
 from ackfsm.verify.reading.lines import ParseError
 from ackfsm.verify.reading.remarks import Remark

@@ -10,17 +10,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ackfsm.history_format import ACKNOWLEDGE_TIMEOUT, EVENTS, NAMED_MESSAGE_SCOPES, NEEDS, TELLERS, VOCABULARY
 from ackfsm.verify.events.arrays import Ints, Mask
 from ackfsm.verify.events.columns import ABSENT, Encoded
-from ackfsm.verify.events.format import (
-    ACKNOWLEDGE_TIMEOUT,
-    EVENTS,
-    NAMED_MESSAGE_SCOPES,
-    NEEDS,
-    TELLERS,
-    VOCABULARY,
-    event_code,
-)
+from ackfsm.verify.events.observables import event_code
 from ackfsm.verify.events.victims import TOLD
 from ackfsm.verify.reading.parquet import whole_rows
 from ackfsm.verify.reading.told import Told, beyond, dictionary, numbered_again

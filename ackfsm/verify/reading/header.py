@@ -12,9 +12,9 @@ from types import MappingProxyType
 from typing import Any, Final, TypeAlias
 
 from ackfsm.files import cannot_read
+from ackfsm.history_format import HEADER_KEY, VERSION
 from ackfsm.terms import InputError, parse_value
 from ackfsm.text import quoted, shown
-from ackfsm.verify.events.format import HEADER_KEY, VERSION
 
 __all__ = ["Header", "Headers", "header_beside", "header_of_line", "header_of_metadata"]
 

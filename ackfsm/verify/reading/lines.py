@@ -17,10 +17,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.json
 
+from ackfsm.history_format import FIELDS, HEADER_KEY, Kind
 from ackfsm.text import shown
 from ackfsm.verify.events.arrays import Ints
 from ackfsm.verify.events.check import check
-from ackfsm.verify.events.format import FIELDS, HEADER_KEY, Kind
 
 __all__ = ["REPORTED", "SCHEMA", "ParseError", "Parsed", "drop_invalid", "parse_block", "parse_lines"]
 

@@ -10,9 +10,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pyarrow.types as pt
 
+from ackfsm.history_format import ALWAYS, FIELDS, Kind
 from ackfsm.terms import InputError
 from ackfsm.verify.events.arrays import Ints
-from ackfsm.verify.events.format import ALWAYS, FIELDS, Kind
 from ackfsm.verify.reading.header import Header, header_of_metadata
 from ackfsm.verify.reading.lines import SCHEMA, Parsed, drop_invalid
 

@@ -9,7 +9,7 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ackfsm.verify.events.format import Event
+from ackfsm.history_format import Event
 
 __all__ = ["SEEN_AT_REST", "Remark", "remarks_in"]
 

@@ -16,6 +16,7 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 import pyarrow as pa
 
+from ackfsm.history_format import Event
 from ackfsm.tables import Specification
 from ackfsm.terms import Anomaly, Fault, InputError, Verdict
 from ackfsm.text import shown
@@ -23,7 +24,6 @@ from ackfsm.verify.context.queues import Configurations, queue_of_messages
 from ackfsm.verify.context.signs import BROKEN, CONSUMER_BROKEN
 from ackfsm.verify.events.arrays import Ints, Mask
 from ackfsm.verify.events.columns import ABSENT, Events, assemble
-from ackfsm.verify.events.format import Event
 from ackfsm.verify.events.joins import NONE, distinct_pairs
 from ackfsm.verify.events.victims import TOLD, outages_of, told_faults
 from ackfsm.verify.findings.decided import NO, OPEN, YES, Accusation, Having

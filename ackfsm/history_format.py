@@ -1,7 +1,7 @@
-"""History format 1 as data: fields, events, the fields that each event needs, and its observable.
+"""History format 1 as data: fields, events, and the fields that each event needs.
 
-Nothing here acts.  The reader checks lines by these tables, the expansion turns the events
-into :class:`Observable` rows by them, and their order is the order of the integer codes.
+Nothing here acts.  Readers check lines by these tables, and whoever writes a history takes its names from here.  The
+order of events and values is that of their integer codes in :mod:`ackfsm.verify`.
 """
 
 from __future__ import annotations
@@ -21,17 +21,12 @@ __all__ = [
     "NAMED_MESSAGE_SCOPES",
     "NEEDS",
     "NOT_NEGATIVE",
-    "OBSERVABLES",
-    "OBSERVED_AS",
     "TELLERS",
     "VERSION",
     "VOCABULARY",
     "Call",
     "Event",
     "Kind",
-    "Observable",
-    "event_code",
-    "observable_code",
 ]
 
 VERSION = 1
@@ -168,63 +163,3 @@ VOCABULARY: Mapping[str, tuple[str, ...]] = MappingProxyType(
     }
 )
 """The fields with a fixed set of values; the place of a value is its code."""
-
-
-class Observable(StrEnum):
-    """What the property machines see of one message.
-
-    Rows of one moment stand in this order, so that a ``resend`` comes before the
-    ``send_in_transaction`` that it also is, and a ``producer_crash`` after the send that it leaves open.
-    """
-
-    SEND = "send"
-    RESEND = "resend"
-    SEND_IN_TRANSACTION = "send_in_transaction"
-    CONFIRMED = "confirmed"
-    REJECTED = "rejected"
-    IN_DOUBT = "in_doubt"
-    COMMIT_CALLED = "commit_called"
-    COMMITTED = "committed"
-    COMMIT_IN_DOUBT = "commit_in_doubt"
-    ROLLED_BACK = "rolled_back"
-    DELIVERED_CLEAR = "delivered_clear"
-    DELIVERED_FLAGGED = "delivered_flagged"
-    PROCESSED = "processed"
-    FAILED = "failed"
-    ACKNOWLEDGE = "acknowledge"
-    ACKNOWLEDGED = "acknowledged"
-    ACK_IN_DOUBT = "ack_in_doubt"
-    EXPIRED = "expired"
-    DEAD_LETTERED = "dead_lettered"
-    PRODUCER_CRASH = "producer_crash"
-    SYNC_RECORD = "sync_record"
-
-
-OBSERVABLES = tuple(Observable)
-
-OBSERVED_AS: Mapping[Event, Observable] = MappingProxyType(
-    {
-        Event.SEND: Observable.SEND,
-        Event.RESEND: Observable.RESEND,
-        Event.CONFIRMED: Observable.CONFIRMED,
-        Event.REJECTED: Observable.REJECTED,
-        Event.IN_DOUBT: Observable.IN_DOUBT,
-        Event.DELIVERED: Observable.DELIVERED_CLEAR,
-        Event.PROCESSED: Observable.PROCESSED,
-        Event.FAILED: Observable.FAILED,
-        Event.EXPIRED: Observable.EXPIRED,
-        Event.DEAD_LETTERED: Observable.DEAD_LETTERED,
-        Event.JOURNAL_SYNCED: Observable.SYNC_RECORD,
-    }
-)
-"""The events that are one observable of the message that they name; the expansion gives the others."""
-
-
-def event_code(event: Event) -> int:
-    """The integer that stands for ``event`` in :class:`ackfsm.verify.Events`."""
-    return EVENTS.index(event)
-
-
-def observable_code(observable: Observable) -> int:
-    """The integer that stands for ``observable`` in a :class:`ackfsm.verify.Stream`."""
-    return OBSERVABLES.index(observable)
