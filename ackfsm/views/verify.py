@@ -180,9 +180,15 @@ def _clocks(found: Findings) -> Iterator[tuple[str, str]]:
     if not found.skew:
         return
     shifts = sorted(found.offsets.items(), key=lambda shift: (-shift[1], shift[0]))
-    corrections = [f"{quoted(name, 64)} +{_exactly(offset)}" for name, offset in shifts[:_SHIFTS]]
+    corrections = [
+        f"{quoted(name, 64)} +{_exactly(offset)}{_drift(found.drifts.get(name))}" for name, offset in shifts[:_SHIFTS]
+    ]
     corrections += [f"{len(shifts) - _SHIFTS:,} more"] * (len(shifts) > _SHIFTS)
     yield "clocks", f"may differ by {_exactly(found.skew)}; put right: {', '.join(corrections) or 'none'}"
+
+
+def _drift(parts: float | None) -> str:
+    return "" if parts is None else f" {parts:+.3g} ppm"
 
 
 def _exactly(nanoseconds: int) -> str:

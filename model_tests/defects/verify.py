@@ -749,6 +749,33 @@ _LINES = (
     ),
 )
 
+_CLOCKS = (
+    Defect(
+        "a-hull-of-one-chunk",
+        "of what several chunks demand over time the demands of the first alone are met",
+        "verify/context/clocks.py",
+        "united(each.hulls for each in demands)",
+        "united(each.hulls for each in demands[:1])",
+        noticed_by="verify/drift::test_chunks_demand_what_the_whole_demands",
+    ),
+    Defect(
+        "any-rate-is-a-clock",
+        "whatever rate it takes is taken for that of a clock, so that a delivery long before its send is right",
+        "verify/context/drift.py",
+        "abs(rate) <= FASTEST and",
+        "abs(rate) <= 1 and",
+        noticed_by="verify/drift::test_a_drift_that_no_clock_has_is_none",
+    ),
+    Defect(
+        "a-producer-does-not-drift",
+        "the correction of the clock of a cause is not added to what is demanded of its effect",
+        "verify/context/drift.py",
+        "late + start + rate * (t + late - since) + _ROUNDED",
+        "late + _ROUNDED",
+        noticed_by="verify/drift::test_clocks_that_drift_apart_are_put_right",
+    ),
+)
+
 _REPORTS = (
     Defect(
         "what-is-open-is-skipped",
@@ -776,4 +803,16 @@ _REPORTS = (
     ),
 )
 
-VERIFY = (*_AROUND, *_ONE_MESSAGE, *_ANOMALIES, *_UNRECORDED, *_FOLD, *_QUEUES, *_BATCHES, *_TABLES, *_LINES, *_REPORTS)
+VERIFY = (
+    *_AROUND,
+    *_ONE_MESSAGE,
+    *_ANOMALIES,
+    *_UNRECORDED,
+    *_FOLD,
+    *_QUEUES,
+    *_BATCHES,
+    *_TABLES,
+    *_LINES,
+    *_CLOCKS,
+    *_REPORTS,
+)

@@ -17,7 +17,7 @@ from ackfsm.terms import Anomaly, InputError, Verdict
 from ackfsm.throughput import parse_duration
 from ackfsm.verify import Findings, judge
 from ackfsm.verify.context import clocks as clocks_
-from ackfsm.verify.context.clocks import clocks_of
+from ackfsm.verify.context.clocks import constants_of
 from ackfsm.verify.findings.recording import span
 from model_tests.support.tables import shipped
 from model_tests.support.verify.counting import as_counted
@@ -242,7 +242,7 @@ _DEMANDS = st.dictionaries(
 def test_shifts_are_within_the_tolerance_and_break_nothing_that_was_right(
     demands: dict[tuple[str, str], int], skew: int
 ) -> None:
-    clocks = clocks_of(demands, skew)
+    clocks = constants_of(demands, skew)
     assert all(0 <= offset <= skew for offset in clocks.offsets.values())
 
     def met(pair: tuple[str, str], offsets: Mapping[str, int], ranks: Mapping[str, int]) -> bool:
@@ -263,15 +263,15 @@ def test_a_demand_that_many_processes_follow_is_not_given_up() -> None:
     together = [f"p{i:03}" for i in range(320)]
     demands = {(p, q): 0 for p in together for q in together if p != q}
     demands |= {("late", together[0]): 10, (together[-1], "last"): 0}
-    assert clocks_of(demands, 5).offsets == dict.fromkeys([*together, "last"], 5)
+    assert constants_of(demands, 5).offsets == dict.fromkeys([*together, "last"], 5)
 
 
 def test_more_shifts_than_can_be_told_apart_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(clocks_, "MOST_RANKS", 3)
     demands = {("p", f"c{i}"): 2 * i for i in range(1, 4)}
-    assert len(clocks_of(dict(list(demands.items())[:2]), 5).offsets) == 2
+    assert len(constants_of(dict(list(demands.items())[:2]), 5).offsets) == 2
     with pytest.raises(InputError, match="3 different shifts"):
-        clocks_of(demands, 5)
+        constants_of(demands, 5)
 
 
 @pytest.mark.parametrize(

@@ -3,12 +3,14 @@
 Every process has a clock of its own.  With a tolerance (``--skew``) each process may be shifted by one constant, such
 that no two clocks differ by more than the tolerance: as little as it takes for causes to come before their effects.
 Without one the differences are estimated: nothing is delivered before it was sent, and up to :data:`ESTIMATED` that
-tells of clocks alone.  The order within a process stays as it is.
+tells of clocks alone.  Where constants do not suffice, clocks may also run at different rates
+(:mod:`ackfsm.verify.context.drift`).  The order within a process stays as it is.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections import defaultdict, deque
 from collections.abc import Mapping, Sequence
 from typing import Final, TypeAlias
@@ -17,6 +19,7 @@ import numpy as np
 
 from ackfsm.history_format import Event
 from ackfsm.terms import InputError
+from ackfsm.verify.context.drift import FAR, Hulls, hulls_of, lines_of, united
 from ackfsm.verify.events.arrays import Codes, Ints
 from ackfsm.verify.events.columns import ABSENT, Events
 from ackfsm.verify.events.joins import NONE, number_pairs
@@ -31,10 +34,12 @@ __all__ = [
     "aligned",
     "by_clocks",
     "clocks_of",
+    "constants_of",
+    "contradict",
     "demands_of",
 ]
 
-Demands: TypeAlias = Mapping[tuple[str, str], int]
+Shifts: TypeAlias = Mapping[tuple[str, str], int]
 """By how much the clock of the second process has to be shifted against that of the first, at least.
 
 Twice the nanoseconds, plus one if at the same moment it would still have to come later.
@@ -60,24 +65,92 @@ _STRICT: Final = 1 << 32
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
+class Demands:
+    """What events demand of the clocks.
+
+    Attributes:
+        shifts: the greatest demand of each pair of processes on constant shifts.
+        hulls: the demands of each pair over time; empty unless clocks are estimated.
+    """
+
+    shifts: Shifts = dataclasses.field(default_factory=dict)
+    hulls: Hulls = dataclasses.field(default_factory=dict)
+
+    @classmethod
+    def merged(cls, demands: Sequence[Demands]) -> Demands:
+        """All of several ``demands``: associative and commutative, and of none there are none."""
+        shifts = dict[tuple[str, str], int]()
+        for each in demands:
+            for pair, demand in each.shifts.items():
+                shifts[pair] = max(demand, shifts.get(pair, demand))
+        return cls(shifts, united(each.hulls for each in demands))
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
 class Clocks:
     """How the clocks of a history are put right.
 
     Attributes:
-        offsets: nanoseconds to be added to the times of a process; of those that are shifted, by name.
+        offsets: nanoseconds to be added to the times of a process, at ``since``; of those that are shifted, by name.
         ranks: which comes first at the same moment; 0 for those that are not in it.
+        drifts: how many nanoseconds more for each nanosecond after ``since``, of those that drift.
+        since, until: the time for which drifts are known; before and after it shifts stay as they are there.
     """
 
     offsets: Mapping[str, int] = dataclasses.field(default_factory=dict)
     ranks: Mapping[str, int] = dataclasses.field(default_factory=dict)
+    drifts: Mapping[str, float] = dataclasses.field(default_factory=dict)
+    since: int = 0
+    until: int = 0
 
     @property
     def latest(self) -> int:
-        """The greatest offset: what is shifted *back* by what it lacks of that stays a number of 64 bits."""
-        return max(self.offsets.values(), default=0)
+        """The greatest shift: what is shifted *back* by what it lacks of that stays a number of 64 bits."""
+        ends = np.array([self.since, self.until])
+        return max((int(self._shifts(name, ends).max()) for name in self.offsets), default=0)
+
+    def shifts(self, names: Sequence[str], process: Codes, t: Ints) -> Ints:
+        """What is to be added to each ``t`` of a ``process``, a code of ``names``."""
+        offsets = np.array([self.offsets.get(name, 0) for name in names], np.int64)
+        found: Ints = offsets[process]
+        for code, name in enumerate(names):
+            if name in self.drifts:
+                its = process == code
+                found[its] = self._shifts(name, t[its])
+        return found
+
+    def _shifts(self, name: str, t: Ints) -> Ints:
+        passed = np.clip(t, self.since, self.until) - self.since
+        found: Ints = self.offsets[name] + np.ceil(self.drifts.get(name, 0.0) * passed).astype(np.int64)
+        return found
 
 
-def clocks_of(demands: Demands, skew: int) -> Clocks:
+def clocks_of(demands: Demands, skew: int | None) -> Clocks:
+    """The clocks that meet ``demands``: shifted by at most ``skew`` nanoseconds, or as is estimated (``None``).
+
+    An estimate has clocks drift only if that meets all demands over time, and constants do not.
+    """
+    if skew is not None:
+        return constants_of(demands.shifts, skew)
+    constants = constants_of(demands.shifts, ESTIMATED)
+    apart = {pair: constants.offsets.get(pair[1], 0) - constants.offsets.get(pair[0], 0) for pair in demands.hulls}
+    if all(late <= apart[pair] for pair, hull in demands.hulls.items() for _, late in hull):
+        return constants
+    return _drifting(demands.hulls) or constants
+
+
+def _drifting(hulls: Hulls) -> Clocks | None:
+    """The clocks that meet ``hulls``, if straight corrections do."""
+    times = [t for hull in hulls.values() for t, _ in hull]
+    since, until = min(times) - FAR, max(times) + FAR
+    lines = lines_of(hulls, since, until, ESTIMATED)
+    if not lines:
+        return None
+    offsets, drifts = ({name: line[part] for name, line in sorted(lines.items())} for part in (0, 1))
+    return Clocks({name: math.ceil(offset) for name, offset in offsets.items()}, {}, drifts, since, until)
+
+
+def constants_of(demands: Shifts, skew: int) -> Clocks:
     """The least shifts, at most ``skew`` nanoseconds, for as many of the ``demands`` as possible, small ones first.
 
     Raises :class:`InputError` if these are :data:`MOST_RANKS` different shifts or more.
@@ -137,8 +210,14 @@ def aligned(events: Events, skew: int | None) -> tuple[Events, Clocks]:
 
     ``None`` estimates the differences.  The ``t`` of the events stays as it was recorded.
     """
-    clocks = Clocks() if skew == 0 else clocks_of(demands_of(events, skew), ESTIMATED if skew is None else skew)
+    clocks = clocks_of(demands_of(events, skew), skew) if contradict(events, skew) else Clocks()
     return by_clocks(events, clocks)[0], clocks
+
+
+def contradict(events: Events, skew: int | None) -> bool:
+    """Whether ``events``, as they were recorded, have an effect before its cause, by no more than clocks may differ."""
+    causes, effects, _ = _caused(events, skew)
+    return bool((causes > effects).any())
 
 
 def by_clocks(events: Events, clocks: Clocks) -> tuple[Events, Ints | slice]:
@@ -146,15 +225,28 @@ def by_clocks(events: Events, clocks: Clocks) -> tuple[Events, Ints | slice]:
     if not clocks.offsets:
         return events, slice(None)
     names = events.names["process"].to_pylist()
-    shifts = np.array([clocks.offsets.get(name, 0) - clocks.latest for name in names], np.int64)
     ranks = np.array([clocks.ranks.get(name, 0) for name in names], np.int64)
-    order = np.lexsort((ranks[events.process], events.t + shifts[events.process]))
+    shifts = clocks.shifts(names, events.process, events.t) - clocks.latest
+    order = np.lexsort((ranks[events.process], events.t + shifts))
     columns = [field.name for field in dataclasses.fields(events) if field.name != "names"]
     return dataclasses.replace(events, **{name: getattr(events, name)[order] for name in columns}), order
 
 
 def demands_of(events: Events, skew: int | None) -> Demands:
     """What the events demand within ``skew``; for an estimate, that nothing is delivered before it is sent."""
+    causes, effects, late = _caused(events, skew)
+    names = events.names["process"].to_pylist()
+    before, after = events.process[causes], events.process[effects]
+    near = np.abs(late) <= (ESTIMATED if skew is None else skew)
+    needed = 2 * late + ((late != 0) | (causes > effects))
+    shifts = _greatest(names, before[near], after[near], needed[near])
+    return Demands(shifts, hulls_of(names, before, after, events.t[effects], late) if skew is None else {})
+
+
+def _caused(events: Events, skew: int | None) -> tuple[Ints, Ints, Ints]:
+    """Rows of causes and of their effects in other processes, and how long after its effect a cause was recorded."""
+    if skew == 0:
+        return (np.empty(0, np.int64),) * 3
     sends = events.places(Event.SEND, Event.RESEND)
     count = events.count_of("message")
     first = np.full(count, NONE, np.int64)
@@ -167,10 +259,8 @@ def demands_of(events: Events, skew: int | None) -> Demands:
     told = causes != NONE
     causes, effects = causes[told], effects[told]
     late = events.t[causes] - events.t[effects]
-    seen = (events.process[causes] != events.process[effects]) & (np.abs(late) <= (ESTIMATED if skew is None else skew))
-    causes, effects, late = causes[seen], effects[seen], late[seen]
-    needed = 2 * late + ((late != 0) | (causes > effects))
-    return _greatest(events.names["process"].to_pylist(), events.process[causes], events.process[effects], needed)
+    seen = (events.process[causes] != events.process[effects]) & (np.abs(late) <= (FAR if skew is None else skew))
+    return causes[seen], effects[seen], late[seen]
 
 
 def _commits(events: Events, first: Ints, once: Ints) -> Ints:
@@ -183,7 +273,7 @@ def _commits(events: Events, first: Ints, once: Ints) -> Ints:
     return found
 
 
-def _greatest(told: Sequence[str], before: Codes, after: Codes, needed: Ints) -> Demands:
+def _greatest(told: Sequence[str], before: Codes, after: Codes, needed: Ints) -> Shifts:
     """The greatest of ``needed`` for each pair of processes."""
     pair = number_pairs(before, after)
     order = np.lexsort((needed, pair))

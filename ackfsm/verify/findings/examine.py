@@ -347,6 +347,7 @@ def _examined_share(this: _Examination, *, hold: bool, assumed: Collection[Fault
         counters=MappingProxyType(counts),
         skew=told.skew,
         offsets=told.clocks.offsets,
+        drifts={name: round(drift * 1e6, 3) for name, drift in told.clocks.drifts.items()},
         explanation=explanation,
         broken=_broken_connections(events) if configuration else (),
         given_back_beside=configuration is not None

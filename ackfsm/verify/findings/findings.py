@@ -101,6 +101,7 @@ class Findings:
         counters: what else a person may want to know, by name.
         skew: by how many nanoseconds the clocks of two processes may differ.
         offsets: nanoseconds that were added to the times of a process for that; of those that were shifted, by name.
+        drifts: how many parts in a million its clock gained or lost beside; of those that drift, by name.
         explanation: what came of holding each message to the model; ``None`` without a configuration.
         given_back_beside: whether a consumer may have given back what it had while another one of its queue went on.
         unrecorded: what faults that nobody recorded explain or would explain; ``None`` if that was not asked.
@@ -123,6 +124,7 @@ class Findings:
     ends: Mapping[str, int] = dataclasses.field(default_factory=dict)
     skew: int = 0
     offsets: Mapping[str, int] = dataclasses.field(default_factory=dict)
+    drifts: Mapping[str, float] = dataclasses.field(default_factory=dict)
     explanation: Explanation | None = None
     broken: tuple[Fault, ...] = ()
     given_back_beside: bool = False

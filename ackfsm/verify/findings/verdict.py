@@ -72,6 +72,7 @@ class Result:
             "guarantees": dict(self.guarantees),
             "strongest": list(self.strongest),
             **({"skew": found.skew, "offsets": dict(found.offsets)} if found.skew else {}),
+            **({"drifts": dict(found.drifts)} if found.drifts else {}),
             **({"never": {anomaly.value: self._never(anomaly) for anomaly in self.never}} if self.never else {}),
         }
 

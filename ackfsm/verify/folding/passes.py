@@ -21,7 +21,7 @@ from ackfsm.tables import Specification
 from ackfsm.terms import AckScope, Anomaly, Configuration, Fault
 from ackfsm.text import shown
 from ackfsm.verify.conformance.lives import placed, signs_around
-from ackfsm.verify.context.clocks import ESTIMATED, Clocks, by_clocks, clocks_of, demands_of
+from ackfsm.verify.context.clocks import Clocks, Demands, by_clocks, clocks_of, contradict, demands_of
 from ackfsm.verify.context.queues import Configurations, configurations_of
 from ackfsm.verify.context.sends import sends_of
 from ackfsm.verify.counting.counters import MESSAGES
@@ -215,20 +215,14 @@ class Fold:
     def _other_clocks(self, events: Events, summaries: Sequence[Summary]) -> set[int]:
         """All chunks, if the demands of the whole history put the clocks right in another way than they are."""
         skew = self._asked.skew
-        if skew == 0 or self._clocks.offsets:
-            return set()
-        demands = dict(demands_of(events, skew))
-        if not any(demand > 0 for demand in demands.values()):
+        if self._clocks.offsets or not contradict(events, skew):
             return set()
         everything = set(range(len(self._pins)))
         if not self._with_demands:
             self._with_demands = True
             return everything
-        for each in summaries:
-            for pair, demand in each.demands.items():
-                demands[pair] = max(demand, demands.get(pair, demand))
-        self._clocks = clocks_of(demands, ESTIMATED if skew is None else skew)
-        self._with_demands = True
+        demands = Demands.merged([demands_of(events, skew), *(each.demands for each in summaries)])
+        self._clocks = clocks_of(demands, skew)
         return everything if self._clocks.offsets else set()
 
     def _history(self, events: Events, told: Sequence[Chunk], summaries: Sequence[Summary]) -> History:

@@ -318,7 +318,7 @@ def _empty(chunk: Chunk) -> Summary:
         avoided=np.empty((0, 2), np.int64),
         uncovered={},
         rises={},
-        demands={},
+        demands=Demands(),
         queues=pa.array([], pa.string()),
     )
 
@@ -568,7 +568,7 @@ class _Fold:
 
     def _demands(self, left: Mask, estimated: int | None) -> Demands:
         if estimated == 0 or not left.any():
-            return {}
+            return Demands()
         events = self._events
         of_left = (events.message != ABSENT) & left[events.message]
         rows = np.flatnonzero(of_left | (events.event == event_code(Event.COMMIT)))
