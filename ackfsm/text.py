@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Final
 
-__all__ = ["in_words", "parse_size", "printable", "quoted", "shown"]
+__all__ = ["in_words", "moment", "parse_size", "printable", "quoted", "shown"]
 
 _MOST = 200
 """Characters of a text that are shown, by default; of a longer one the beginning and how long it is."""
@@ -53,6 +55,19 @@ def _escaped(character: str) -> str:
 def in_words(names: Sequence[str], word: str = "and") -> str:
     """At least one name, as a sentence lists them: ``a, b and c``."""
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} {word} {names[-1]}"
+
+
+_EPOCH: Final = 10**18
+"""Nanoseconds.  Later times are counted from 1970 on, earlier ones from when some machine was started."""
+
+
+def moment(nanoseconds: int, digits: int = 3) -> str:
+    """A time of a history, rounded down: ``2026-03-01 03:12:04.250Z``, or ``12.250s`` if it is none of the calendar."""
+    seconds, rest = divmod(nanoseconds, 10**9)
+    fraction = f".{rest:09d}"[: digits + 1] if digits else ""
+    if nanoseconds < _EPOCH:
+        return f"{seconds}{fraction}s"
+    return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%d %H:%M:%S}{fraction}Z"
 
 
 _SIZE = re.compile(r"(\d{1,18}) *(?:([KMGT])i?)?B?", re.IGNORECASE | re.ASCII)

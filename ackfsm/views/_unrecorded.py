@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import UTC, datetime
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
@@ -11,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from ackfsm.terms import Fault
-from ackfsm.text import in_words, quoted
+from ackfsm.text import in_words, moment, quoted
 from ackfsm.verify import Unrecorded, UnrecordedFault
 from ackfsm.views._lines import hanging
 
@@ -39,9 +38,6 @@ _OF_THE_BROKER: Final = frozenset({Fault.BROKER_CRASH, Fault.BROKER_KILL, Fault.
 
 _NUMBERS: Final = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
 
-_EPOCH: Final = 10**18
-"""Nanoseconds: later times are counted from 1970 on, earlier ones from when some machine was started."""
-
 _ROWS: Final = 20
 """Rows of the time line that a screen shows."""
 
@@ -64,7 +60,7 @@ def _answer(unrecorded: Unrecorded) -> str:
     if unrecorded.unexplained:
         told.append(f"{_messages(unrecorded.unexplained)} explained by no unrecorded fault, however many")
     if unrecorded.undecided:
-        told.append(f"of {unrecorded.undecided:,} it is open which unrecorded faults explain them")
+        told.append(f"{unrecorded.undecided:,} could not be decided")
     return "; ".join(told) or "no unrecorded fault is needed to explain what was recorded"
 
 
@@ -128,12 +124,4 @@ def _span(begin: int, end: int) -> tuple[str, str]:
     """Two times, no more exact than tells them apart: the first rounded down, the second up."""
     digits = next((digits for digits in (0, 1, 3, 6) if end - begin >= 2 * 10 ** (9 - digits)), 9)
     unit = 10 ** (9 - digits)
-    return _time(begin // unit * unit, digits), _time(-(-end // unit) * unit, digits)
-
-
-def _time(nanoseconds: int, digits: int) -> str:
-    seconds, rest = divmod(nanoseconds, 10**9)
-    fraction = f".{rest:09d}"[: digits + 1] if digits else ""
-    if nanoseconds < _EPOCH:
-        return f"{seconds}{fraction}s"
-    return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%d %H:%M:%S}{fraction}Z"
+    return moment(begin, digits), moment(-(-end // unit) * unit, digits)

@@ -146,8 +146,12 @@ def _model(found: Findings) -> Iterator[tuple[str, str]]:
     """How many messages were held to the model, and how many are no run of it."""
     held = found.explanation
     if held is not None and held.messages:
-        wrong = f"; {held.contradicted:,} can be no run of it" if held.contradicted else ""
-        yield "model", f"{held.messages:,} messages held to it, {held.lives:,} different lives{wrong}"
+        wrong = (
+            f"; {held.contradicted:,} {'does' if held.contradicted == 1 else 'do'} not conform"
+            if held.contradicted
+            else ""
+        )
+        yield "model", f"{held.messages:,} messages checked, {held.lives:,} different courses of events{wrong}"
 
 
 def _cost(found: Findings) -> Iterator[tuple[str, str]]:
@@ -184,7 +188,7 @@ def _clocks(found: Findings) -> Iterator[tuple[str, str]]:
         f"{quoted(name, 64)} +{_exactly(offset)}{_drift(found.drifts.get(name))}" for name, offset in shifts[:_SHIFTS]
     ]
     corrections += [f"{len(shifts) - _SHIFTS:,} more"] * (len(shifts) > _SHIFTS)
-    yield "clocks", f"may differ by {_exactly(found.skew)}; put right: {', '.join(corrections) or 'none'}"
+    yield "clocks", f"may differ by {_exactly(found.skew)}; corrected: {', '.join(corrections) or 'none'}"
 
 
 def _drift(parts: float | None) -> str:

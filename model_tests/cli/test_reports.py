@@ -92,7 +92,7 @@ def test_what_failed_is_told_at_the_line_that_is_impossible(reported: Any) -> No
     assert told[0][5].startswith("1 message was delivered again after an acknowledgement was confirmed, which the")
     of_it = [each for each in reports["sarif"].results if each.rule_id == "resurrection"]
     assert [each.locations[0].physical_location.region.start_line for each in of_it] == [15]
-    assert "where the model has nothing more" in of_it[0].message.text
+    assert "where the model allows nothing more" in of_it[0].message.text
     (case,) = [case for case in next(iter(reports["junit"])) if case.name == "resurrection"]
     assert case.result[0].text.splitlines()[1].startswith("line 15: message 'm2' was delivered again after")
 

@@ -109,7 +109,7 @@ def test_clocks_that_drift_apart_are_put_right(rates: dict[str, float], start: d
 def test_the_command_tells_the_drift_and_judges(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = str(_file(tmp_path, _drifted({"p": 0, "c": 50})))
     assert main(["verify", file]) == 0
-    assert "put right: 'c' +" in (shown := " ".join(capsys.readouterr().out.split()))
+    assert "corrected: 'c' +" in (shown := " ".join(capsys.readouterr().out.split()))
     assert " ppm" in shown
     assert main(["verify", file, "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["drifts"]["c"] == pytest.approx(50, abs=1)

@@ -83,7 +83,7 @@ def test_a_loss_is_told_once_and_as_what_it_is() -> None:
     for batch in in_batches([*events, drained(2_001), *_later(ordinary(100), 3_000)], 90):
         watched.take(batch)
     assert watched.kinds == [("m50", "loss", "invalid")]
-    assert "'m50' was at rest, where the model still has delivered_clear" in watched.alerts[0].why
+    assert "'m50' was at rest, where the model still allows delivered_clear" in watched.alerts[0].why
 
 
 def _later(events: Sequence[Event], t: int) -> list[Event]:

@@ -223,7 +223,7 @@ def test_every_message_has_its_row_and_reason_however_many_there_are(tmp_path: P
     tables = found.tables(result)
     bad = {row["message"]: row for row in tables["messages"].to_pylist() if row["verdict"] == "invalid"}
     assert set(bad) == {f"m{number}" for number in range(250)}
-    assert all("where the model has" in row["explanation"] for row in bad.values())
+    assert all("where the model allows" in row["explanation"] for row in bad.values())
     assert {(row["line"], row["t"]) for row in bad.values()} == {(2002 + n, 10**6 + n) for n in range(250)}
     rows = [row for row in tables["anomalies"].to_pylist() if row["anomaly"] == "unflagged_duplicate"]
     assert len(rows) == 250

@@ -10,7 +10,7 @@ from typing import Any, Final
 import numpy as np
 
 from ackfsm.terms import Anomaly
-from ackfsm.text import quoted
+from ackfsm.text import moment, quoted
 from ackfsm.verify.conformance.life import Heard
 from ackfsm.verify.conformance.lives import OTHERS
 from ackfsm.verify.conformance.messages import Conformance, Needed
@@ -87,13 +87,18 @@ class Contradicted:
         other = "" if self.beside is None else quoted(self.beside, _NAMED)
         if self.line is None:
             its = f"{name} and {other} were" if other else f"{name} was"
-            return f"{its} at rest, where the model still has {instead}"
+            return f"{its} at rest, where the model still allows {instead}"
         after = f" after {self.after} of {other}" if self.after else f" beside {other}" if other else ""
-        return f"line {self.line}: {self.impossible} of {name}{after}, where the model has {instead}"
+        return f"{self._where()}: {self.impossible} of {name}{after}, where the model allows {instead}"
+
+    def _where(self) -> str:
+        at = "" if self.t is None else f", {moment(self.t, 6)}"
+        of = "" if self.session in {None, self.process} else f", session {quoted(str(self.session), _NAMED)}"
+        return f"line {self.line}{at}{of}"
 
 
 def _or(possible: Sequence[str]) -> str:
-    return " or ".join(possible[:4]) or "nothing more"
+    return " or ".join(possible[:4]) or "nothing more of it"
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)

@@ -245,7 +245,7 @@ def _violations(findings: Findings, allowed: Mapping[Anomaly, bool | None]) -> I
         yield f"{_seen(finding)}, which {_not_allowed(findings, finding)}"
     explanation = findings.explanation
     if explanation is not None and not findings.parse_errors:
-        yield from (f"{each} can be no run of the model: {told}" for each, told in _unnamed(explanation))
+        yield from (f"{each} not conform to the model: {told}" for each, told in _unnamed(explanation))
 
 
 def _violated(findings: Findings, allowed: Mapping[Anomaly, bool | None]) -> Iterator[Finding]:
@@ -289,16 +289,16 @@ def _open(finding: Finding, why: str | None) -> str:
     if finding.undecided:
         of_several = finding.anomaly is Anomaly.TORN_TRANSACTION
         because = ", whose messages are judged by different configurations" if of_several else ""
-        return f"and nothing was decided of {finding.undecided} of them{because}"
+        return f"and {finding.undecided} of them could not be decided{because}"
     return f"and the tables cannot tell whether the configuration allows it{f': {why}' if why else ''}"
 
 
 def _open_lives(findings: Findings, explanation: Explanation) -> Iterator[str]:
     for why, count in explanation.undecided.items():
-        yield f"{_messages(count)} could not be held to the model: {why}"
+        yield f"{_messages(count)} could not be checked against the model: {why}"
     if findings.parse_errors:
         for each, told in _unnamed(explanation):
-            yield f"{each} can be no run of the model unless a line is missing: {told}"
+            yield f"{each} not conform to the model unless a line is missing: {told}"
 
 
 def _may_be_unread(findings: Findings, finding: Finding) -> bool:
@@ -323,7 +323,7 @@ def _not_allowed(findings: Findings, finding: Finding) -> str:
         return f"the configuration does not allow{_under(findings.faults, findings.assumed)}"
     its = [each for each in _contradicted(findings) if finding.anomaly.value in each.anomalies]
     example = f" ({its[0]})" if its else ""
-    nothing = f"nothing that happened before{' and no unrecorded fault' if findings.assumed else ''} explains"
+    nothing = f"nothing recorded before{' and no unrecorded fault' if findings.assumed else ''} explains"
     if finding.unexplained == finding.found:
         return f"{nothing}{example}"
     return f"{nothing} in {_messages(finding.unexplained)}{example}"
@@ -343,11 +343,15 @@ def _first_unnamed(explanation: Explanation) -> str:
 def _unnamed(explanation: Explanation) -> Iterator[tuple[str, str]]:
     """How many messages, and pairs, are no run of the model though no anomaly says so, and the first of them."""
     if explanation.unnamed:
-        yield _messages(explanation.unnamed), _first_unnamed(explanation)
+        yield f"{_messages(explanation.unnamed)} {_do(explanation.unnamed)}", _first_unnamed(explanation)
     pairs = explanation.pairs
     if pairs is not None and pairs.unnamed:
         number = f"{pairs.unnamed:,} pair{'' if pairs.unnamed == 1 else 's'} of messages"
-        yield number, _first_unnamed(pairs)
+        yield f"{number} {_do(pairs.unnamed)}", _first_unnamed(pairs)
+
+
+def _do(count: int) -> str:
+    return "does" if count == 1 else "do"
 
 
 def _messages(count: int) -> str:

@@ -334,7 +334,7 @@ class _After:
         """What is decided of one whose own life accuses it of nothing, and why."""
         finding = self._outcome.findings.anomalies[anomaly]
         if name in finding.unexplained_examples:
-            return "invalid", "with another message it is no run of the model"
+            return "invalid", "together with another message it does not conform to the model"
         if finding.unexplained is not None and not finding.by_kind:
             return "allowed", ""
         allowed = self._result.allowed.get(anomaly)

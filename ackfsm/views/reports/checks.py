@@ -136,7 +136,7 @@ class _Asked:
             meaning="every message without an anomaly is a run of the model",
             outcome=Outcome.PASSED if not unnamed else Outcome.OPEN if unread else Outcome.FAILED,
             decides=False,
-            told=f"{unnamed:,} {'message is' if unnamed == 1 else 'messages are'} no run of the model"
+            told=f"{unnamed:,} {'message does' if unnamed == 1 else 'messages do'} not conform to the model"
             + (" unless a line is missing" if unnamed and unread else ""),
             places=tuple(
                 Place(message=each.message, line=each.line, told=str(each))
