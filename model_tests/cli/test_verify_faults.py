@@ -56,7 +56,7 @@ def test_what_no_fault_explains_is_a_violation(tmp_path: Path, capsys: pytest.Ca
     assert main(["verify", "--faults", "any", _file("B43 a confirmation before the sync", tmp_path)]) == 1
     screen = _screen(capsys)
     assert screen.startswith("1 message is explained by no unrecorded fault, however many")
-    assert "nothing that happened before and no unrecorded fault explains ('m1' was at rest" in screen
+    assert "nothing recorded before and no unrecorded fault explains ('m1' was at rest" in screen
 
 
 def test_json_has_the_time_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
