@@ -92,7 +92,8 @@ class State:
         """The state as tables, of which :meth:`loaded` makes it again."""
         over = pa.table({"hash": self.over, "since": self.over_since})
         numbers = {name: getattr(self, name) for name in _COUNTED}
-        text = json.dumps({**numbers, "told": sorted(self.told)})
+        kept = None if self.rows is None else len(self.rows)
+        text = json.dumps({**numbers, "told": sorted(self.told), "rows": kept})
         tables = {"over": over.replace_schema_metadata({"state": text})}
         if self.rows is not None:
             tables["rows"] = pa.table({**self.rows.numbers, **self.rows.named})
@@ -100,9 +101,11 @@ class State:
 
     @staticmethod
     def loaded(tables: Mapping[str, pa.Table]) -> State:
-        """The state that was saved."""
+        """The state that was saved.  Raises :class:`ValueError` if lines that were kept are not there."""
         over, rows = tables["over"], tables.get("rows")
         values = json.loads(over.schema.metadata[b"state"])
+        if values.pop("rows") != (None if rows is None else len(rows)):
+            raise ValueError("lines that were kept are missing")
         return State(
             rows=None if rows is None else _encoded(rows.combine_chunks()),
             over=over["hash"].to_numpy(),
