@@ -213,7 +213,8 @@ def staged_folder(folder: Path, own: Collection[str], *, overwrite: bool = False
         overwrite: whether what is there may be replaced.
 
     Raises:
-        InputError: ``folder`` is not empty, or cannot be written.
+        InputError: ``folder`` is not empty, cannot be written, or cannot be replaced: a file system begins there, or
+            this process is in it, and who started it would be left in a folder that is gone.
         HostError: the machine fails: its disk is full.
     """
     with _told(folder, "folder"):
@@ -239,6 +240,10 @@ def _refuse_full(folder: Path, place: Path, own: Collection[str], *, overwrite: 
         return
     if not place.is_dir():
         raise InputError(f"{name} is no folder; name a folder that is empty, or that is not there")
+    if place.is_mount():
+        raise InputError(f"{name} is where a file system begins, which cannot be replaced; name a folder in it")
+    if Path.cwd().is_relative_to(place):
+        raise InputError(f"{name} has the folder that you are in, which cannot be replaced; name a folder in it")
     there = sorted(each.name for each in place.iterdir())
     if there and not overwrite:
         raise InputError(f"{name} is not empty; name another folder, or say --overwrite to replace what is there")

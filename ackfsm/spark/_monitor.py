@@ -18,7 +18,7 @@ from pyspark.sql import DataFrame  # noqa: TC002 - Spark is there wherever this 
 
 from ackfsm import files, tables, throughput
 from ackfsm.spark._batches import batched
-from ackfsm.spark._tables import configured, not_here
+from ackfsm.spark._tables import columns_read, configured, not_here
 from ackfsm.terms import Configuration, InputError
 from ackfsm.text import shown
 from ackfsm.verify import Configurations
@@ -75,8 +75,13 @@ def monitor(  # noqa: PLR0913 - a stream, where to write, and what is asked
         the query, which runs; stop it, or wait for it.
 
     Raises:
-        InputError: a duration is none, ``config`` is not one, or ``horizon`` is shorter than ``delay``.
+        InputError: a duration is none, ``config`` is not one, ``horizon`` is shorter than ``delay``, ``events`` is no
+            stream, or a column is missing or has another type.  The query ends with one if ``state`` is damaged or not
+            that of its checkpoint.
     """
+    if not events.isStreaming:
+        raise InputError("the table is no stream; read it with spark.readStream, or judge it with ackfsm.spark.verify")
+    columns_read(events)
     known = specification or tables.load()
     lag, memory = _nanoseconds("delay", delay), _nanoseconds("horizon", horizon)
     if memory < lag:
@@ -139,14 +144,16 @@ class _Watch:
 
     def take(self, events: DataFrame, batch: int) -> None:
         """Take one batch: its alerts are written first, so that a batch is done when its state is there."""
-        if batch in _batches(self.state):
+        done = _batches(self.state)
+        if batch == max(done, default=None):
             return
-        before = max((each for each in _batches(self.state) if each < batch), default=None)
-        state = State() if before is None else _load(self.state, before)
+        if batch != max(done, default=-1) + 1:
+            raise _not_that_of_its_checkpoint(self.state, batch, done)
+        state = _load(self.state, batch - 1) if done else State()
         with batched(events, self.rows) as (count, each):
-            if not count:
-                return
-            after, alerts = advanced(state, count, self.folder, each, delay=self.delay, horizon=self.horizon)
+            after, alerts = state, tuple[Alert, ...]()
+            if count:
+                after, alerts = advanced(state, count, self.folder, each, delay=self.delay, horizon=self.horizon)
         if alerts:
             self._write(alerts, batch)
         files.write_files(
@@ -170,9 +177,24 @@ def _batches(state: Path) -> set[int]:
     return {int(match[1]) for match in found if match}
 
 
+_RESTORE: Final = "restore the whole folder, or start with a new one"
+
+
+def _not_that_of_its_checkpoint(state: Path, batch: int, done: set[int]) -> InputError:
+    known = f"is that after batch {max(done)}" if done else "is gone"
+    return InputError(f"{shown(str(state))}: Spark goes on with batch {batch}, and the state {known}; {_RESTORE}")
+
+
 def _load(state: Path, batch: int) -> State:
+    """The state after a ``batch``.  Raises :class:`InputError` if it is damaged."""
     read = {name: state / f"{name}-{batch:09}.parquet" for name in ("over", "rows")}
-    return State.loaded({name: pq.read_table(path) for name, path in read.items() if path.exists()})
+    try:
+        return State.loaded({name: pq.read_table(path) for name, path in read.items() if path.exists()})
+    except (pa.ArrowException, KeyError, TypeError, ValueError) as error:
+        why = " ".join(str(error).split())
+        raise InputError(f"{shown(str(state))}: the state after batch {batch} is damaged ({why}); {_RESTORE}") from None
+    except OSError as error:
+        raise files.cannot_read(shown(str(state)), error, "a folder that can be read") from None
 
 
 def _parquet(table: pa.Table) -> bytes:

@@ -57,7 +57,9 @@ HISTORY_SCHEMA: Final = f"{EVENT_SCHEMA}, part string, line bigint, unreadable s
 """Those of ``spark.read.format("ackfsm")``: also the file where a history has several, the number of the line in it,
 and why the line is no event, where that is so: then nothing else stands in the row."""
 
-_OF_FILES: Final = ("part", "line", "unreadable")
+_OF_FILES: Final = MappingProxyType({"part": Kind.TEXT, "line": Kind.WHOLE, "unreadable": Kind.TEXT})
+"""The columns beside those of events, and what they hold."""
+
 _NAME: Final = "the table"
 _RESULT: Final = pa.schema([("result", pa.binary())])
 _MESSAGES: Final = from_arrow_schema(TABLES[MESSAGES])
@@ -199,8 +201,8 @@ def chunked(events: DataFrame, rows: int, first: int = 0) -> Iterator[tuple[int,
 
 def columns_read(events: DataFrame) -> Sequence[str]:
     """The columns that tell of events; raises :class:`InputError` if one is missing or of another type."""
-    of_files = [name for name in _OF_FILES if name in events.columns]
-    return (*columns_of(to_arrow_schema(events.schema), _NAME), *of_files)
+    schema = to_arrow_schema(events.schema, timezone="UTC")
+    return (*columns_of(schema, _NAME), *columns_of(schema, _NAME, fields=_OF_FILES, required=()))
 
 
 def not_here(place: int) -> Chunk:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -142,6 +144,49 @@ def _dying(watched: Watched, step: str, call: int, monkeypatch: pytest.MonkeyPat
 def test_a_duration_that_cannot_be_is_refused(more: dict[str, str], sentence: str, watched: Watched) -> None:
     with pytest.raises(InputError, match=sentence):
         watched.run(**more)
+
+
+def test_a_table_that_cannot_be_watched_is_refused_at_once(watched: Watched, spark_session: SparkSession) -> None:
+    how: dict[str, Any] = {"state": watched.state, "alerts": watched.told, "specification": shipped()}
+    with pytest.raises(InputError, match="the table is no stream"):
+        spark.monitor(spark_session.createDataFrame([], spark.EVENT_SCHEMA), None, **how)
+    stream = spark_session.readStream.schema("t bigint, process string, event string").json(f"file:{watched.lines}")
+    with pytest.raises(InputError, match="the table has no column 'message'"):
+        spark.monitor(stream, None, **how)
+
+
+def test_a_state_that_is_damaged_or_incomplete_is_refused(watched: Watched) -> None:
+    """Nothing is told of what comes then: it would be told of lines that are not there any more."""
+    names = _in_files(watched, 500)
+    watched.run()
+    last = f"{len(names) - 1:09}.parquet"
+    kept = {name: (watched.state / f"{name}-{last}").read_bytes() for name in ("rows", "over")}
+    more = [{**each, "t": each["t"] + 10**13, "message": f"later-{each['message']}"} for each in ordinary(3)]
+    watched.add(more, "900")
+    (watched.state / f"rows-{last}").unlink()
+    _refused(watched, "is damaged (lines that were kept are missing)")
+    (watched.state / f"rows-{last}").write_bytes(kept["rows"])
+    (watched.state / f"over-{last}").write_bytes(kept["over"][:-9])
+    _refused(watched, "is damaged (")
+    for file in watched.state.glob("*.parquet"):
+        file.unlink()
+    with pytest.raises(StreamingQueryException, match=f"Spark goes on with batch {len(names)}, and the state is gone"):
+        watched.run()
+    for name, data in kept.items():
+        (watched.state / f"{name}-{last}").write_bytes(data)
+    watched.run()
+    assert watched.alerts() == EXPECTED
+    shutil.rmtree(watched.state / "checkpoint")
+    with pytest.raises(StreamingQueryException, match="Spark goes on with batch 0, and the state is that after batch"):
+        watched.run()
+    assert watched.alerts() == EXPECTED
+
+
+def _refused(watched: Watched, sentence: str) -> None:
+    with pytest.raises(InputError, match=re.escape(sentence)):
+        spark.monitored(watched.state)
+    with pytest.raises(StreamingQueryException, match=re.escape(sentence)):
+        watched.run()
 
 
 def test_a_folder_that_no_monitor_wrote_is_refused(tmp_path: Path) -> None:

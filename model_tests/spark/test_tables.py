@@ -112,6 +112,13 @@ def test_what_is_no_table_of_events_is_refused(session: SparkSession, tmp_path: 
         spark.verify(
             session.createDataFrame([("1", "p", "send", "m")], "t string, process string, event string, message string")
         )
+    whole = session.createDataFrame([], spark.EVENT_SCHEMA)
+    with pytest.raises(InputError, match=r"the column 't' is timestamp.*write it as int64"):
+        spark.verify(whole.withColumn("t", sf.current_timestamp()))
+    with pytest.raises(InputError, match="the column 'line' is string; write it as int64"):
+        spark.verify(whole.withColumn("line", sf.lit("7")))
+    with pytest.raises(InputError, match="the column 'unreadable' is bool; write it as string"):
+        spark.verify(whole.withColumn("unreadable", sf.lit("t").isNull()))
     with pytest.raises(InputError, match="the table has no event"):
         spark.verify(session.createDataFrame([], spark.EVENT_SCHEMA))
     with pytest.raises(AnalysisException, match=r"there is no file .*none\.jsonl; name a history"):

@@ -12,11 +12,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from ackfsm import tables
-from ackfsm.verify.events.columns import encode
+from ackfsm.verify.folding.chunks import chunk_of as chunk_told
 from ackfsm.verify.folding.monitor import Alert, State, advanced
 from ackfsm.verify.folding.passes import Asked, Folder
 from ackfsm.verify.folding.summary import Chunk, Folding, Summary
 from ackfsm.verify.reading.lines import parse_block
+from ackfsm.verify.reading.told import Told
 from model_tests.verify.test_fold_chunks import ordinary, whole
 
 SPEC = tables.load()
@@ -25,9 +26,11 @@ LONG = 10**12
 Event = Mapping[str, Any]
 
 
-def chunk_of(place: int, events: Sequence[Event]) -> Chunk:
-    parsed = parse_block("\n".join(map(json.dumps, events)).encode())
-    return Chunk(place=place, events=encode(parsed.events, parsed.lines))
+def chunk_of(place: int, lines: Sequence[Event | str]) -> Chunk:
+    """Events, and lines that are none."""
+    text = "\n".join(each if isinstance(each, str) else json.dumps(each) for each in lines)
+    parsed = parse_block(text.encode())
+    return chunk_told(place, 1, [Told(None, (parsed,), len(lines))], "the stream")
 
 
 class Watched:
@@ -40,7 +43,7 @@ class Watched:
         self.state = State()
         self.alerts: list[Alert] = []
 
-    def take(self, events: Sequence[Event], pieces: int = 1) -> None:
+    def take(self, events: Sequence[Event | str], pieces: int = 1) -> None:
         """One batch, in so many chunks."""
         size = -(-len(events) // pieces)
         chunks = {i + 1: chunk_of(i + 1, events[i * size : (i + 1) * size]) for i in range(pieces)}
@@ -143,6 +146,133 @@ def test_what_never_comes_to_rest_is_overdue_and_forgotten() -> None:
     assert watched.state.overdue == 1
     assert len(watched.state.rows or ()) < 300
     assert len(watched.state.over) < 1_000
+
+
+def _shifted(events: Sequence[Event], message: str, process: str, by: int) -> list[Event]:
+    its = [
+        {**each, "t": each["t"] + by * (each["message"] == message and each["process"] == process)} for each in events
+    ]
+    return sorted(its, key=lambda each: int(each["t"]))
+
+
+def test_what_two_messages_show_is_told() -> None:
+    watched = Watched()
+    for batch in in_batches([*_shifted(ordinary(40), "m10", "c", 11), drained(2_000)], 30):
+        watched.take(batch)
+    assert watched.kinds == [("m10", "reorder", "invalid")]
+    assert watched.alerts[0].why == "with another message it is no run of the model"
+
+
+def test_of_more_than_are_shown_none_is_taken_for_allowed() -> None:
+    events: list[Event] = [*ordinary(500)]
+    for number in range(0, 500, 4):
+        events = _shifted(events, f"m{number}", "c", 11)
+    watched = Watched()
+    watched.take([*events, drained(10_000)])
+    assert len(watched.kinds) == 125
+    assert {each[1:] for each in watched.kinds} == {("reorder", "invalid")}
+
+
+def test_what_no_message_decides_by_itself_is_told() -> None:
+    config = {"profile": "solace", "publish_window": 1, "send_mode": "asynchronous"}
+    watched = Watched(config)
+    watched.take([*_shifted(ordinary(20), "m5", "p", 0), drained(2_000)])
+    assert watched.kinds == []
+    late = [{**each, "t": each["t"] + 12 * (each["event"] == "confirmed")} for each in ordinary(20)]
+    watched = Watched(config)
+    watched.take([*sorted(late, key=lambda each: int(each["t"])), drained(2_000)])
+    assert {each[1:] for each in watched.kinds} == {("window_overrun", "invalid")}
+    assert len(watched.kinds) == 19
+
+
+def test_what_is_allowed_is_told_as_allowed_before_any_drained() -> None:
+    lost = {"t": 1_500, "process": "c", "event": "fault", "fault": "consumer_link_loss"}
+    again = {"t": 2_000, "process": "c", "event": "delivered", "redelivered": True, "message": "m99", "queue": "q"}
+    watched = Watched()
+    watched.take([*ordinary(100), lost, again])
+    assert watched.kinds == [("m99", "duplicate", "allowed")]
+
+
+def test_what_no_anomaly_says_is_told_beside_one_that_is_allowed() -> None:
+    """It came again after the link was lost, which is allowed, and was never processed, which is not."""
+    lost = {"t": 1_500, "process": "c", "event": "fault", "fault": "consumer_link_loss"}
+    again = {"t": 2_000, "process": "c", "event": "delivered", "redelivered": True, "message": "m99", "queue": "q"}
+    watched = Watched()
+    watched.take([*ordinary(100), lost, again])
+    watched.take([drained(3_000)])
+    assert watched.kinds == [("m99", "duplicate", "allowed"), ("m99", "contradiction", "invalid")]
+
+
+def test_what_nobody_records_is_not_told() -> None:
+    watched = Watched()
+    watched.take([each for each in ordinary(30) if each["event"] != "processed"])
+    watched.take([drained(1_000)])
+    assert watched.alerts == []
+
+
+def test_a_difference_of_clocks_is_not_held_against_the_broker() -> None:
+    watched = Watched()
+    watched.take([*_shifted(ordinary(30), "m5", "p", 4), drained(1_000)])
+    assert {(message, verdict) for message, _, verdict in watched.kinds} == {("m5", "unknown")}
+
+
+def test_a_transaction_is_told_when_the_lines_of_its_members_had_time_to_come() -> None:
+    of = {"process": "p", "transaction": "t"}
+    sent = [{"t": n, "event": "send", "message": f"m{n}", "queue": "q", **of} for n in range(3)]
+    ended = [{"t": 10 + n, "event": event, **of} for n, event in enumerate(("commit", "committed"))]
+    taken = [
+        {"t": 20 + n, "process": "c", "event": event, "message": f"m{n}", "queue": "q", "redelivered": False}
+        for n in range(3)
+        for event in ("delivered", "processed")
+    ]
+    watched = Watched(delay=1_000)
+    watched.take([*sent, *ended, *taken[:2], drained(100)])
+    assert watched.alerts == []
+    watched.take([*taken[2:], drained(5_000)])
+    assert watched.alerts == []
+    watched = Watched(delay=1_000)
+    watched.take([*sent, *ended, *taken[:2], drained(100)])
+    watched.take([drained(5_000)])
+    assert ("t", "torn_transaction", "invalid") in watched.kinds
+
+
+def test_a_stream_may_begin_with_lines_that_are_no_events() -> None:
+    watched = Watched()
+    watched.take(["oops", "{}"])
+    assert (watched.state.parse_errors, watched.state.events) == (2, 0)
+    watched.take(["oops", *ordinary(3), drained(100)])
+    assert (watched.state.parse_errors, watched.state.events) == (3, 13)
+    assert watched.alerts == []
+
+
+@pytest.mark.parametrize(("whose", "verdict"), [("s", "allowed"), ("another", "invalid")])
+def test_a_fault_may_name_whom_no_line_names_yet(whose: str, verdict: str) -> None:
+    """It explains nothing unless somebody turns out to have had that session."""
+    lost = {"t": 1_500, "process": "nemesis", "event": "fault", "fault": "consumer_link_loss", "session": "s"}
+    again = {"t": 2_000, "process": "c", "event": "delivered", "redelivered": True, "message": "m99", "queue": "q"}
+    watched = Watched(delay=100)
+    watched.take([lost])
+    watched.take([{**each, "session": whose} for each in (*ordinary(100), again)])
+    watched.take([drained(5_000) | {"queue": "another"}])
+    assert watched.kinds == [("m99", "duplicate", verdict)]
+
+
+def test_a_fault_may_name_whom_no_line_names_any_more() -> None:
+    lost = {"t": 90_000, "process": "nemesis", "event": "fault", "fault": "consumer_link_loss", "session": "s"}
+    again = {
+        "t": 95_000,
+        "process": "c",
+        "event": "delivered",
+        "redelivered": True,
+        "message": "later m99",
+        "queue": "q",
+    }
+    watched = Watched(horizon=2_000)
+    watched.take([{**each, "session": "s"} for each in ordinary(100)])
+    for batch in in_batches(_later(ordinary(100), 92_000), 150):
+        watched.take(batch)
+    watched.take([lost, again])
+    assert watched.kinds == [("later m99", "duplicate", "invalid")]
 
 
 @settings(deadline=None, max_examples=30, suppress_health_check=[HealthCheck.too_slow])

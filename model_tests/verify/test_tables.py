@@ -370,6 +370,23 @@ def test_what_is_there_is_not_replaced_unasked(tmp_path: Path) -> None:
         verify.write_tables(result, found, folder / "notes.txt")
 
 
+def test_a_folder_that_cannot_be_replaced_is_refused_before_anything_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    here = tmp_path / "here"
+    here.mkdir()
+    monkeypatch.chdir(here)
+    for folder in (".", str(here)):
+        assert main(["verify", str(tmp_path / "none"), "--output", folder]) == 2
+        assert (
+            "has the folder that you are in, which cannot be replaced; name a folder in it" in capsys.readouterr().err
+        )
+    (here / "below").mkdir()
+    monkeypatch.setattr(Path, "is_mount", lambda path: path.name == "below")
+    assert main(["verify", str(tmp_path / "none"), "--output", "below"]) == 2
+    assert "below is where a file system begins, which cannot be replaced" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("error", [KeyboardInterrupt(), OSError(28, "No space left on device")])
 def test_what_is_interrupted_leaves_nothing_and_keeps_what_was_there(
     error: BaseException, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -7,7 +7,7 @@ others, and what it concerns there by ``queue``.  One that names nobody is of an
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Final
 
 import numpy as np
@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from ackfsm.history_format import EVENTS, TELLERS, VOCABULARY, Event
 from ackfsm.terms import Fault, InputError
 from ackfsm.text import quoted
-from ackfsm.verify.events.arrays import Ints
+from ackfsm.verify.events.arrays import Ints, Mask
 from ackfsm.verify.events.columns import ABSENT, Events
 from ackfsm.verify.events.joins import distinct_pairs
 
@@ -62,8 +62,10 @@ def told_faults(events: Events, rows: Ints, acts: Ints | None = None) -> tuple[T
     """What ``rows`` of the events, faults and repairs, tell, in their order; a moment is a row.
 
     With ``acts`` only those who did one of them are victims; who tells of others, whatever its name is, did none.
+    A line that names a session that no other line has is left out: nobody knows whom it hit.
     """
     tellers, sessions = _victims_of(events, rows)
+    rows = rows[~_hits_strangers(events, rows, sessions)]
     among = None if acts is None else frozenset(np.unique(events.process[acts]).tolist())
     return tuple(
         Told(
@@ -90,6 +92,14 @@ def _victims_of(events: Events, rows: Ints) -> tuple[frozenset[int], dict[int, f
         for each, its in zip(session.tolist(), process.tolist(), strict=True):
             found[each] = found.get(each, frozenset()) | ({its} - tellers)
     return tellers, found
+
+
+def _hits_strangers(events: Events, rows: Ints, sessions: Mapping[int, frozenset[int]]) -> Mask:
+    """Which of ``rows`` name a session, another than the one that its process has without a name, that nobody had."""
+    names, processes = (events.names[name].to_pylist() for name in ("session", "process"))
+    each = zip(events.session[rows].tolist(), events.process[rows].tolist(), strict=True)
+    strange = [session not in sessions and names[session] != processes[process] for session, process in each]
+    return np.array(strange, bool)
 
 
 def _tells(events: Events) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:

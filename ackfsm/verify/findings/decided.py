@@ -14,7 +14,7 @@ from ackfsm.verify.conformance.explain import Contradicted, Explained, Explainer
 from ackfsm.verify.conformance.explain_pairs import PairExplainer
 from ackfsm.verify.events.arrays import Ints, Mask
 
-__all__ = ["NO", "OPEN", "YES", "Accusation", "Decided", "Having"]
+__all__ = ["NO", "OPEN", "YES", "Accusation", "Decided", "Having", "Judged"]
 
 YES, NO, OPEN = 1, 0, -1
 """An answer in a column of numbers; :data:`OPEN` stands for ``None``."""
@@ -23,7 +23,7 @@ _NOTHING: Ints = np.empty(0, np.int64)
 
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False, kw_only=True)
-class Having:
+class Judged:
     """Those that have one anomaly, messages or of ``torn_transaction`` transactions: a column for each thing decided.
 
     Attributes:
@@ -33,7 +33,6 @@ class Having:
         undecided: whether the model decided nothing.
         by_kind: whether what the kind of the anomaly is allowed decides.
         doubted: whether it may be of the recording.
-        needs: what explains the others.
     """
 
     codes: Ints
@@ -42,6 +41,12 @@ class Having:
     undecided: Mask
     by_kind: Mask
     doubted: Mask
+
+
+@dataclasses.dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Having(Judged):
+    """The same, and what explains those that are not ``unexplained``."""
+
     needs: Needs
 
 
@@ -82,6 +87,12 @@ class Decided:
     pairs: PairExplainer | None
 
     def having(self, anomaly: Anomaly, kind: bool | None) -> Having:  # noqa: FBT001 - an answer of three values
+        """As :meth:`judged`, with what explains them, which is searched for."""
+        its = self.judged(anomaly, kind)
+        columns = {field.name: getattr(its, field.name) for field in dataclasses.fields(its)}
+        return Having(**columns, needs=self._needs(anomaly, its.codes[its.unexplained != YES]))
+
+    def judged(self, anomaly: Anomaly, kind: bool | None) -> Judged:  # noqa: FBT001 - an answer of three values
         """Those that have an ``anomaly`` of which ``kind`` is what the configuration allows in any number."""
         codes, its = self.found[anomaly], self.settled.get(anomaly)
         of_kind = _answer(kind)
@@ -94,14 +105,13 @@ class Decided:
             allowed = np.select([bad, undecided, by_kind], [NO, OPEN, of_kind], YES).astype(np.int8)
             unexplained = bad.astype(np.int8)
         allowed[doubted] = YES if kind else OPEN
-        return Having(
+        return Judged(
             codes=codes,
             allowed=allowed,
             unexplained=unexplained,
             undecided=undecided,
             by_kind=by_kind,
             doubted=doubted,
-            needs=self._needs(anomaly, codes[unexplained != YES]),
         )
 
     def _needs(self, anomaly: Anomaly, codes: Ints) -> Needs:
@@ -115,14 +125,18 @@ class Decided:
         """Why messages are no runs of the model, by themselves and then with another one."""
         if self.explainer is None:
             return
-        unnamed = set(self.explainer.unnamed(self._of_messages()).tolist())
+        unnamed = set(self.unnamed().tolist())
         for message in self.explainer.contradicted.tolist():
             yield Accusation(message, self.explainer.told(message), message in unnamed)
         if self.pairs is not None:
             yield from (Accusation(*each) for each in self.pairs.accusations(self.by_anomaly))
 
-    def _of_messages(self) -> Iterator[Explained]:
-        return (each for name, each in self.by_anomaly.items() if name is not Anomaly.TORN_TRANSACTION)
+    def unnamed(self) -> Ints:
+        """The messages that are no runs of the model by themselves, and have no anomaly that nothing explains."""
+        if self.explainer is None:
+            return _NOTHING
+        of_messages = (each for name, each in self.by_anomaly.items() if name is not Anomaly.TORN_TRANSACTION)
+        return self.explainer.unnamed(of_messages)
 
     def undecided(self) -> Ints:
         """The messages of which the model decided nothing."""

@@ -18,14 +18,17 @@ import pyarrow as pa
 
 from ackfsm.history_format import EVENTS, Event
 from ackfsm.terms import Anomaly
-from ackfsm.verify.conformance.explain import Explainer
+from ackfsm.verify.conformance.messages import Conformance
 from ackfsm.verify.events import kernel
 from ackfsm.verify.events.arrays import Ints, Mask, among
 from ackfsm.verify.events.columns import ABSENT, Encoded, concatenated
 from ackfsm.verify.events.observables import event_code
+from ackfsm.verify.findings.decided import NO, YES, Decided, Judged
+from ackfsm.verify.findings.findings import Findings
 from ackfsm.verify.findings.verdict import Result, verdict
 from ackfsm.verify.folding.passes import Fold, Folded, Folder
 from ackfsm.verify.folding.summary import Chunk, Folding, Hashes, Summary, hashes_of
+from ackfsm.verify.reading.read import NoEventError
 
 __all__ = ["Alert", "State", "advanced"]
 
@@ -89,7 +92,8 @@ class State:
         """The state as tables, of which :meth:`loaded` makes it again."""
         over = pa.table({"hash": self.over, "since": self.over_since})
         numbers = {name: getattr(self, name) for name in _COUNTED}
-        text = json.dumps({**numbers, "told": sorted(self.told)})
+        kept = None if self.rows is None else len(self.rows)
+        text = json.dumps({**numbers, "told": sorted(self.told), "rows": kept})
         tables = {"over": over.replace_schema_metadata({"state": text})}
         if self.rows is not None:
             tables["rows"] = pa.table({**self.rows.numbers, **self.rows.named})
@@ -97,9 +101,11 @@ class State:
 
     @staticmethod
     def loaded(tables: Mapping[str, pa.Table]) -> State:
-        """The state that was saved."""
+        """The state that was saved.  Raises :class:`ValueError` if lines that were kept are not there."""
         over, rows = tables["over"], tables.get("rows")
         values = json.loads(over.schema.metadata[b"state"])
+        if values.pop("rows") != (None if rows is None else len(rows)):
+            raise ValueError("lines that were kept are missing")
         return State(
             rows=None if rows is None else _encoded(rows.combine_chunks()),
             over=over["hash"].to_numpy(),
@@ -144,11 +150,14 @@ def advanced(  # noqa: PLR0913 - a batch, how it is folded, and how long a line 
         delay: nanoseconds by which a line may come later than others that were written at its time.
         horizon: nanoseconds after which a message is forgotten of which nothing more was told.
 
-    Raises:
-        InputError: there is no event yet, or a fault names what it cannot have hit.
+    Lines that are no events are counted.  A fault may name a session or a queue of which no line tells, since the lines
+    may come later or have been forgotten: it explains nothing until they come.
     """
     batch = _Batch(state, folder, each)
-    outcome = Fold(_NAME, chunks + 1, folder, batch).outcome()
+    try:
+        outcome = Fold(_NAME, chunks + 1, folder, batch).outcome()
+    except NoEventError:
+        return dataclasses.replace(state, parse_errors=state.parse_errors + sum(batch.unreadable.values())), ()
     return _After(state, outcome, folder, delay, horizon).told(batch.late)
 
 
@@ -162,6 +171,8 @@ class _Batch:
         self._own = folder.with_chunks(lambda _: Chunk(place=0, events=state.rows))
         self.late: dict[int, tuple[str | None, str]] = {}
         """Messages that were over, by their hashes: the id, and what was told of it; of a second plain life neither."""
+        self.unreadable: dict[int, int] = {}
+        """How many lines are no events, by the number of their chunk."""
 
     def __call__(self, folder: Folder, foldings: Sequence[Folding]) -> Iterator[Summary]:
         yield from (self._own(each) for each in foldings if each.place == 0)
@@ -171,6 +182,8 @@ class _Batch:
 
     def _without_late(self, summary: Summary) -> Summary:
         over = self._state.over
+        self.unreadable[summary.place] = summary.chunk.unreadable_count
+        summary = dataclasses.replace(summary, chunk=dataclasses.replace(summary.chunk, victims=()))
         for each in summary.messages[among(summary.messages, over)].tolist():
             self.late.setdefault(each, (None, "a whole life"))
         residue = summary.residue
@@ -239,7 +252,7 @@ class _After:
         """The state after it, and what is new; ``late`` as :class:`_Batch` has it."""
         state, summaries = self._state, self._outcome.summaries
         forgotten = np.flatnonzero((self._last >= 0) & (self._last < self._since))
-        news = [*self._new(), *self._torn()]
+        news = [*self._new()]
         overdue = self._open(forgotten, {*self._state.told, *((each.message, each.kind) for each in news)})
         alerts = [
             *news,
@@ -270,8 +283,10 @@ class _After:
             tuple(alerts),
         )
 
-    def _name(self, message: int) -> str:
-        return str(self._events.names["message"][message].as_py())
+    def _name(self, code: int, kind: str = "") -> str:
+        """The id of a message, or the name of a transaction, that may have what is of this ``kind``."""
+        column = "transaction" if kind == Anomaly.TORN_TRANSACTION else "message"
+        return str(self._events.names[column][code].as_py())
 
     def _open(self, messages: Ints, told: Collection[tuple[str | None, str]]) -> Ints:
         """Those of ``messages`` of which nothing was told and whose life was not over: nothing ended them."""
@@ -281,66 +296,66 @@ class _After:
         return np.array([message for message in its.tolist() if self._name(message) not in named], np.int64)
 
     def _new(self) -> Iterator[Alert]:
-        """The anomalies and contradictions that were not told yet, of messages that had time for all their lines.
+        """What was not told yet, of messages and transactions that had time for all their lines."""
+        for part in self._parts():
+            for anomaly in part.decided.found:
+                yield from self._alerts(part, anomaly)
+            for message in self._not_told(part.decided.unnamed(), CONTRADICTION):
+                yield self._alert(message, CONTRADICTION, ("invalid", part.impossible(message)))
 
-        What is concluded from the end alone is told where the model excludes it.
-        """
-        examined, definitions = self._outcome.examined, self._specification.properties
-        ripe = self._last <= self._until
-        excluded = np.zeros(len(self._last), bool)
-        contradicted = np.concatenate([np.empty(0, np.int64), *(each.contradicted() for each in examined.held)])
-        undecided = {
-            message: why for each in examined.held for why, its in each.undecided().items() for message in its.tolist()
-        }
-        accused, named = set(contradicted.tolist()), set[int]()
-        excluded[contradicted] = ripe[contradicted]
-        for anomaly, messages in examined.anomalies.items():
-            at_end = anomaly in definitions and definitions[anomaly].rest == "end"
-            for message in messages[(excluded if at_end else ripe)[messages]].tolist():
-                named.add(message)
-                if (self._name(message), anomaly.value) not in self._state.told:
-                    yield self._alert(message, anomaly.value, accused, undecided)
-        for message in contradicted[ripe[contradicted]].tolist():
-            if message not in named and (self._name(message), CONTRADICTION) not in self._state.told:
-                yield self._alert(message, CONTRADICTION, accused, undecided)
+    def _parts(self) -> Iterator[_Part]:
+        """What each configuration judges."""
+        examined, findings = self._outcome.examined, self._outcome.findings
+        held, parts = iter(examined.held), [part.findings for part in findings.parts] or [findings]
+        for place, (decided, part) in enumerate(zip(examined.decided, parts, strict=True)):
+            yield _Part(place, decided, None if decided.explainer is None else next(held), part)
 
-    def _torn(self) -> Iterator[Alert]:
-        """The transactions that took effect in part, under their own names."""
-        for name in self._outcome.findings.anomalies[Anomaly.TORN_TRANSACTION].examples:
-            if (name, Anomaly.TORN_TRANSACTION) not in self._state.told:
-                verdict_, why = self._by_kind(Anomaly.TORN_TRANSACTION, name)
-                yield Alert(t=self._latest, message=name, kind=Anomaly.TORN_TRANSACTION, verdict=verdict_, why=why)
+    def _not_told(self, codes: Ints, kind: str) -> Sequence[int]:
+        """Those of ``codes`` that had time for all their lines and of which that ``kind`` was not told yet."""
+        ripe = codes[self._last_of(kind)[codes] <= self._until].tolist()
+        return [code for code in ripe if (self._name(code, kind), str(kind)) not in self._state.told]
 
-    def _alert(self, message: int, kind: str, accused: set[int], undecided: dict[int, str]) -> Alert:
-        name, explainer = self._name(message), self._explainer(message)
-        if explainer is None:
-            told = "unknown", "no configuration is known"
-        elif message in accused:
-            told = "invalid", str(explainer.told(message))
-        elif message in undecided:
-            told = "unknown", undecided[message]
-        else:
-            told = self._by_kind(Anomaly(kind), name)
-        return Alert(t=int(self._last[message]), message=name, kind=kind, verdict=told[0], why=told[1])
+    def _is_of_the_end(self, anomaly: Anomaly) -> bool:
+        """Whether it is concluded from the end of a history alone: then it is told where the model excludes it."""
+        definition = self._specification.properties.get(anomaly)
+        if definition is None or definition.rest != "end":
+            return False
+        return any(monitor.marked_at_rest for monitor in definition.monitors)
 
-    def _explainer(self, message: int) -> Explainer | None:
-        examined = self._outcome.examined
-        its = (
-            explainer for held, explainer in zip(examined.held, examined.explainers, strict=True) if held.held[message]
-        )
-        return next(its, None)
+    def _alerts(self, part: _Part, anomaly: Anomaly) -> Iterator[Alert]:
+        new = self._not_told(part.decided.found[anomaly], anomaly)
+        if self._is_of_the_end(anomaly):
+            for message in new:
+                if message in part.accused:
+                    yield self._alert(message, anomaly, ("invalid", part.impossible(message)))
+            return
+        if not new:
+            return
+        judged = part.decided.judged(anomaly, None)
+        rows = np.searchsorted(judged.codes, new)
+        if part.decided.configured and (judged.by_kind | judged.doubted)[rows].any():
+            judged = part.decided.judged(anomaly, self._result.allowed_kinds[part.place].get(anomaly))
+        for code, row in zip(new, rows.tolist(), strict=True):
+            yield self._alert(code, anomaly, part.verdict(anomaly, judged, row))
 
-    def _by_kind(self, anomaly: Anomaly, name: str) -> tuple[str, str]:
-        """What is decided of one whose own life accuses it of nothing, and why."""
-        finding = self._outcome.findings.anomalies[anomaly]
-        if name in finding.unexplained_examples:
-            return "invalid", "together with another message it does not conform to the model"
-        if finding.unexplained is not None and not finding.by_kind:
-            return "allowed", ""
-        allowed = self._result.allowed.get(anomaly)
-        if allowed is None:
-            return "unknown", "the tables cannot decide it"
-        return ("allowed", "") if allowed else ("invalid", "no fault that is known allows it")
+    def _alert(self, code: int, kind: str, told: tuple[str, str]) -> Alert:
+        t, (verdict_, why) = int(self._last_of(kind)[code]), told
+        return Alert(t=t, message=self._name(code, kind), kind=str(kind), verdict=verdict_, why=why)
+
+    def _last_of(self, kind: str) -> Ints:
+        """When the last line was written of each message, or transaction, that may have it."""
+        return self._last_of_transactions if kind == Anomaly.TORN_TRANSACTION else self._last
+
+    @functools.cached_property
+    def _last_of_transactions(self) -> Ints:
+        """When something was told last of each transaction, or of a message in it."""
+        events = self._events
+        found = np.full(events.count_of("transaction"), -1, np.int64)
+        rows = np.flatnonzero(events.transaction != ABSENT)
+        np.maximum.at(found, events.transaction[rows], events.t[rows])
+        rows = rows[events.message[rows] != ABSENT]
+        np.maximum.at(found, events.transaction[rows], self._last[events.message[rows]])
+        return found
 
     @functools.cached_property
     def _result(self) -> Result:
@@ -379,8 +394,47 @@ class _After:
         return frozenset((name, kind) for name, kind in self._state.told | told if name not in gone)
 
 
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Part:
+    """What one configuration judges: the number of the part, what was decided of its messages, and what was found."""
+
+    place: int
+    decided: Decided
+    conformance: Conformance | None
+    findings: Findings
+
+    @property
+    def accused(self) -> Ints:
+        """The messages that are no runs of the model by themselves."""
+        explainer = self.decided.explainer
+        return np.empty(0, np.int64) if explainer is None else explainer.contradicted
+
+    def impossible(self, message: int) -> str:
+        """Why one of the :attr:`accused` is no run of the model; empty of another."""
+        explainer = self.decided.explainer
+        return "" if explainer is None or message not in self.accused else str(explainer.told(message))
+
+    def verdict(self, anomaly: Anomaly, judged: Judged, row: int) -> tuple[str, str]:
+        """The verdict on what has an ``anomaly``, the ``row`` of ``judged``, and why."""
+        code, allowed = int(judged.codes[row]), judged.allowed[row]
+        if not self.decided.configured:
+            return "unknown", "no configuration is known"
+        if allowed == YES:
+            return "allowed", ""
+        if allowed == NO:
+            by_kind = "no fault that is known allows it" if judged.by_kind[row] else _WITH_ANOTHER
+            return "invalid", ("" if anomaly is Anomaly.TORN_TRANSACTION else self.impossible(code)) or by_kind
+        doubt = self.findings.anomalies[anomaly].doubt if judged.doubted[row] else None
+        return "unknown", doubt or self._undecided(code) or "the tables cannot decide it"
+
+    def _undecided(self, code: int) -> str | None:
+        reasons = {} if self.conformance is None else self.conformance.undecided()
+        return next((why for why, its in reasons.items() if code in its), None)
+
+
 CONTRADICTION: Final = "contradiction"
 
 _ENDS: Final = (Event.PROCESSED, Event.REJECTED, Event.EXPIRED, Event.DEAD_LETTERED, Event.ROLLED_BACK)
+_WITH_ANOTHER: Final = "together with another message it does not conform to the model"
 _LATE: Final = "after its life was over and it had been forgotten"
 _OVERDUE: Final = "it had not come to rest when nothing had been told of it for so long that it was forgotten"

@@ -22,13 +22,15 @@ from ackfsm.text import shown
 from ackfsm.verify.events.arrays import Ints
 from ackfsm.verify.events.check import check
 
-__all__ = ["REPORTED", "SCHEMA", "ParseError", "Parsed", "drop_invalid", "parse_block", "parse_lines"]
+__all__ = ["ARROW", "REPORTED", "SCHEMA", "ParseError", "Parsed", "drop_invalid", "parse_block", "parse_lines"]
 
 REPORTED = 10
 """How many unreadable lines are described; the others are only counted."""
 
-_ARROW = {Kind.TEXT: pa.string(), Kind.WHOLE: pa.int64(), Kind.FLAG: pa.bool_()}
-SCHEMA = pa.schema([(name, _ARROW[kind]) for name, kind in FIELDS.items()])
+ARROW = {Kind.TEXT: pa.string(), Kind.WHOLE: pa.int64(), Kind.FLAG: pa.bool_()}
+"""The type in Arrow of what a field holds."""
+
+SCHEMA = pa.schema([(name, ARROW[kind]) for name, kind in FIELDS.items()])
 """The columns of a history, in Arrow."""
 _WITH_HEADERS = SCHEMA.append(pa.field(HEADER_KEY, pa.int64()))
 

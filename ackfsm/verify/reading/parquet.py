@@ -14,7 +14,7 @@ from ackfsm.history_format import ALWAYS, FIELDS, Kind
 from ackfsm.terms import InputError
 from ackfsm.verify.events.arrays import Ints
 from ackfsm.verify.reading.header import Header, header_of_metadata
-from ackfsm.verify.reading.lines import SCHEMA, Parsed, drop_invalid
+from ackfsm.verify.reading.lines import ARROW, SCHEMA, Parsed, drop_invalid
 
 __all__ = ["columns_of", "parquet_header", "parse_parquet", "whole_rows"]
 
@@ -61,18 +61,23 @@ def whole_rows(batch: pa.RecordBatch, lines: Ints, part: str | None) -> Parsed:
     return drop_invalid(_whole_batch(batch), lines, part=part)
 
 
-def columns_of(schema: pa.Schema, part: str) -> Sequence[str]:
-    """The columns of the format that the file, which messages call ``part``, has, each once and of the right type."""
-    for name in _REQUIRED:
+def columns_of(
+    schema: pa.Schema, part: str, *, fields: Mapping[str, Kind] = FIELDS, required: Sequence[str] = _REQUIRED
+) -> Sequence[str]:
+    """The columns of the format that the file, which messages call ``part``, has, each once and of the right type.
+
+    Raises :class:`InputError` if one is ``required`` and missing, or is not what ``fields`` say.
+    """
+    for name in required:
         if name not in schema.names:
-            raise InputError(f"{part} has no column {name!r}; every history has {', '.join(_REQUIRED)}")
-    present = [name for name in FIELDS if name in schema.names]
+            raise InputError(f"{part} has no column {name!r}; every history has {', '.join(required)}")
+    present = [name for name in fields if name in schema.names]
     for name in present:
         if len(schema.get_all_field_indices(name)) > 1:
             raise InputError(f"{part} has two columns {name!r}; keep one of them")
-        kind, right = schema.field(name).type, FIELDS[name]
+        kind, right = schema.field(name).type, fields[name]
         if not (pt.is_null(kind) or _IS[right](kind)):
-            raise InputError(f"{part}: the column {name!r} is {kind}; write it as {SCHEMA.field(name).type} ({right})")
+            raise InputError(f"{part}: the column {name!r} is {kind}; write it as {ARROW[right]} ({right})")
     return present
 
 

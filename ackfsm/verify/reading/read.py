@@ -17,7 +17,11 @@ from ackfsm.verify.reading.remarks import Remark
 from ackfsm.verify.reading.source import Source, source_of
 from ackfsm.verify.reading.told import Gathered
 
-__all__ = ["History", "headers_beside", "no_event", "read", "read_header"]
+__all__ = ["History", "NoEventError", "headers_beside", "no_event", "read", "read_header"]
+
+
+class NoEventError(InputError):
+    """A history of which no line can be read as an event."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -93,9 +97,9 @@ def headers_beside(source: Source) -> Headers:
     return headers
 
 
-def no_event(name: str, unreadable: Sequence[ParseError]) -> InputError:
+def no_event(name: str, unreadable: Sequence[ParseError]) -> NoEventError:
     """What is raised for a history, called ``name``, of which no line can be read as an event."""
-    return InputError(f"{name} has no event{_first_of(unreadable)}; a history has one a line (history format 1)")
+    return NoEventError(f"{name} has no event{_first_of(unreadable)}; a history has one a line (history format 1)")
 
 
 def _first_of(unreadable: Sequence[ParseError]) -> str:
