@@ -17,6 +17,7 @@ import numpy as np
 
 from ackfsm.history_format import Event
 from ackfsm.terms import InputError
+from ackfsm.verify.context.transactions import transactions_told_apart
 from ackfsm.verify.events.arrays import Codes, Ints
 from ackfsm.verify.events.columns import ABSENT, Events
 from ackfsm.verify.events.joins import NONE, number_pairs
@@ -155,6 +156,7 @@ def by_clocks(events: Events, clocks: Clocks) -> tuple[Events, Ints | slice]:
 
 def demands_of(events: Events, skew: int | None) -> Demands:
     """What the events demand within ``skew``; for an estimate, that nothing is delivered before it is sent."""
+    events = events if skew is None else transactions_told_apart(events)
     sends = events.places(Event.SEND, Event.RESEND)
     count = events.count_of("message")
     first = np.full(count, NONE, np.int64)
