@@ -32,6 +32,7 @@ from ackfsm.verify.conformance.pair_judge import PairJudge
 from ackfsm.verify.conformance.pairs import Why, pairs_of
 from ackfsm.verify.context.expand import Stream
 from ackfsm.verify.context.signs import AT_REST, BOTH, CIRCUMSTANCES, DELIVERED_SOMEHOW
+from ackfsm.verify.counting.count import reordered
 from ackfsm.verify.counting.machines import Machines
 from ackfsm.verify.events.arrays import Ints
 from ackfsm.verify.events.columns import ABSENT, Events
@@ -41,6 +42,9 @@ __all__ = ["PairExplainer"]
 
 _NAMED: Final = 64
 """How many characters of an id a sentence has."""
+
+_OTHER_SESSION: Final = "another session of its producer"
+"""What explains that a message was overtaken by those that its own session did not send."""
 
 _LIVES_EXPLAINED: Final = 50
 """Different lives of pairs of which the cause is searched."""
@@ -139,12 +143,15 @@ class PairExplainer:
         """Of the messages that came after a later-sent one those that no pair explains.
 
         The others are judged by their kind as well: pairs are not told whether the delivery was flagged, which decides
-        where what is given back unseen is marked.
+        where what is given back unseen is marked.  What two sessions of a producer send has no order (JMS 6.2.9).
         """
         codes = self._anomalies[Anomaly.REORDER]
         places, of = self._telling(Anomaly.REORDER)
         found = self._of(codes, places, of, np.unique(of[np.isin(places, self._decided)]))
-        return dataclasses.replace(found, by_kind=np.setdiff1d(codes, found.unexplained))
+        across = np.setdiff1d(codes, reordered(self._events, in_one_session=True))
+        causes = {**found.causes, **({_OTHER_SESSION: len(across)} if len(across) else {})}
+        left = np.setdiff1d(codes, np.concatenate([found.unexplained, across]))
+        return dataclasses.replace(found, causes=causes, by_kind=left)
 
     def _torn(self) -> Explained:
         """Of the torn transactions those of which two members are no run of the model."""

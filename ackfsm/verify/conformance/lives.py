@@ -69,6 +69,10 @@ class Told(IntFlag):
     CONSUMED_IN_TRANSACTION = 64
     SHARED = 128
     """Several consumers were handed messages of its queue."""
+    OF_SEVERAL_SENDERS = 256
+    """Of a pair: several sessions sent its messages, so that these have no order (JMS 6.2.9)."""
+    SENT_TOGETHER = 512
+    """Of a pair: each was sent once, and in the same transaction."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
@@ -185,9 +189,13 @@ class _Lines:
         return np.isin(queues, self._queues_of.get(process, []))
 
     def of_pairs(self, first: Ints, second: Ints) -> _Lines:
-        """The same with pairs of messages for messages; both are of one producer, one queue and one mode."""
+        """The same with pairs of messages for messages; both are of one queue and one mode.
+
+        What befell one of two producers is left out: such a pair has no send that was still open then.
+        """
         this = copy.copy(self)
-        this.producers, this.queues, this.modes = self.producers[first], self.queues[first], self.modes[first]
+        this.producers = np.where(self.producers[first] == self.producers[second], self.producers[first], NOBODY)
+        this.queues, this.modes = self.queues[first], self.modes[first]
         message, process = np.divmod(self.handed, self._width)
         handed = [_members(message, its) for its in (first, second)]
         this.handed = np.concatenate([pair * self._width + process[place] for pair, place in handed])
@@ -649,6 +657,7 @@ class Telling:
         tokens = _until_the_last(_of_pairs(self._tokens, first, second), len(first))
         both, either = self.told[first] & self.told[second], self.told[first] | self.told[second]
         told = np.where(both & int(Told.AT_REST), either, either & ~int(Told.AT_REST))
+        told |= _sent_how(lines.events, first, second)
         return Telling(lines, tokens, told, *_spans(len(first), lines.events, tokens, lines.moments))
 
     def when(self, rows: Sequence[int]) -> tuple[Ints, Ints]:
@@ -782,6 +791,20 @@ def _told(events: Events, tokens: _Tokens, quiescence: Quiescence, silent: Colle
     told[quiescence.judged] |= int(Told.AT_REST)
     told[_acknowledged_first(tokens, len(told))] |= int(Told.ACKNOWLEDGED_FIRST)
     return told
+
+
+def _sent_how(events: Events, first: Ints, second: Ints) -> Ints:
+    """For each pair what its sends tell, as the bits of :class:`Told`."""
+    sends = events.places(Event.SEND, Event.RESEND)
+    times = np.bincount(events.message[sends], minlength=events.count_of("message"))
+    row = np.full(len(times), NONE, np.int64)
+    row[events.message[sends]] = sends
+    one, other = row[first], row[second]
+    alike = (events.session[one] == events.session[other]) & (events.process[one] == events.process[other])
+    transaction = events.transaction[one]
+    together = (times[first] == 1) & (times[second] == 1)
+    together &= (transaction != ABSENT) & (transaction == events.transaction[other])
+    return np.asarray(~alike * int(Told.OF_SEVERAL_SENDERS) + together * int(Told.SENT_TOGETHER), np.int64)
 
 
 _SENT: Final = (Event.SEND.value, Event.RESEND.value)

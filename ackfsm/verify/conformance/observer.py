@@ -174,8 +174,13 @@ class States:
 class Observer:
     """Hears the signs of one message or two, but those that are unheard: what they tell of may have happened unseen."""
 
-    def __init__(self, states: States, specification: Specification, *unheard: Collection[str]) -> None:
-        """``unheard`` are signs of the one message; or of what is of no message, and then of the first and second."""
+    def __init__(
+        self, states: States, specification: Specification, *unheard: Collection[str], together: bool = False
+    ) -> None:
+        """``unheard`` are signs of the one message; or of what is of no message, and then of the first and second.
+
+        Two messages that were sent ``together`` were so in one transaction.
+        """
         self._states = states
         self._unheard = tuple(map(frozenset, unheard)) or (frozenset[str](),)
         signs = events_of_signs(specification)
@@ -191,7 +196,7 @@ class Observer:
         self._hidden = frozenset(
             number
             for number, event in enumerate(events)
-            if event.name in _BETWEEN_MESSAGES
+            if (event.name in _BETWEEN_MESSAGES and not together)
             or (event.name not in heard[self._whose(event)] and not event.may_never_happen)
         )
         calls = _CALLS_OF_APPLICATIONS if len(heard) == 1 else _CALLS_OF_APPLICATIONS | {"resend"}

@@ -17,11 +17,12 @@ from ackfsm.verify.events.joins import NONE, at, distinct_pairs, first_covering,
 __all__ = ["count_regressions", "over_delivered", "reordered", "torn_transactions", "window_overruns"]
 
 
-def reordered(events: Events) -> Ints:
+def reordered(events: Events, *, in_one_session: bool = False) -> Ints:
     """The messages that came after a later-sent one, neither a repetition.
 
     Of messages that were never resent and whose first delivery is unflagged: those that were first
-    delivered in a session after a later-sent one of the same producer, queue and delivery mode.
+    delivered in a session after a later-sent one of the same producer, queue and delivery mode; with ``in_one_session``
+    those of which one was sent in the same session, which alone has an order.
     """
     count = events.count_of("message")
     sent = _first(events, count, Event.SEND, Event.RESEND)
@@ -32,6 +33,8 @@ def reordered(events: Events) -> Ints:
     message = message[np.argsort(delivered[message], kind="stable")]
     send, delivery = sent[message], delivered[message]
     lane = number_pairs(events.session[delivery], events.process[send])
+    if in_one_session:
+        lane = number_pairs(lane, events.session[send])
     lane = number_pairs(number_pairs(lane, events.queue[send]), events.delivery_mode[send])
     order = np.argsort(lane, kind="stable")
     keys = lane[order] * len(events) + send[order]
