@@ -32,11 +32,11 @@ from ackfsm.verify.conformance.pair_judge import PairJudge
 from ackfsm.verify.conformance.pairs import Why, pairs_of
 from ackfsm.verify.context.expand import Stream
 from ackfsm.verify.context.signs import AT_REST, BOTH, CIRCUMSTANCES, DELIVERED_SOMEHOW
-from ackfsm.verify.counting.count import reordered
+from ackfsm.verify.counting.count import Halved, reordered
 from ackfsm.verify.counting.machines import Machines
 from ackfsm.verify.events.arrays import Ints
 from ackfsm.verify.events.columns import ABSENT, Events
-from ackfsm.verify.events.joins import distinct_pairs
+from ackfsm.verify.events.joins import NONE, distinct_pairs
 
 __all__ = ["PairExplainer"]
 
@@ -63,8 +63,11 @@ class PairExplainer:
         doubted: Ints,
         specification: Specification,
         configuration: Configuration,
+        halved: Halved | None = None,
     ) -> None:
+        """``halved`` are transactions that no pair tells of, and that no run of the model has."""
         self._events = events
+        self._halved = halved
         self._anomalies = anomalies
         overtaken, torn = anomalies[Anomaly.REORDER], anomalies[Anomaly.TORN_TRANSACTION]
         self._pairs = pairs_of(events, conformance, configuration, overtaken, torn, doubted)
@@ -90,20 +93,48 @@ class PairExplainer:
         named = np.concatenate([self._contradicted[:0], *accused.values()])
         unnamed = np.setdiff1d(self._contradicted, named)
         shown = self._contradicted[:SHOWN]
+        halves = tuple(told for _, told in self._halves())
         pairs = Explanation(
             messages=len(self._pairs),
             lives=self._held.lives,
             states=self._held.states,
             searches=self._held.searches,
-            contradicted=len(self._contradicted),
-            unnamed=len(unnamed),
-            examples=tuple(
-                self._told(pair, tuple(anomaly.value for anomaly, its in accused.items() if pair in its))
-                for pair in shown.tolist()
-            ),
+            contradicted=len(self._contradicted) + len(halves),
+            unnamed=len(unnamed) + len(halves),
+            examples=(
+                *(
+                    self._told(pair, tuple(anomaly.value for anomaly, its in accused.items() if pair in its))
+                    for pair in shown.tolist()
+                ),
+                *halves,
+            )[:SHOWN],
             undecided={why: len(pairs) for why, pairs in self._held.undecided().items()},
         )
         return dataclasses.replace(explanation, pairs=pairs), found
+
+    def _halves(self) -> Iterator[tuple[int, Contradicted]]:
+        """What was consumed in each halved transaction, and what is impossible of it beside what was sent in it."""
+        if self._halved is None:
+            return
+        for consumed, sent, row in zip(*map(np.ndarray.tolist, dataclasses.astuple(self._halved)), strict=True):
+            yield consumed, self._half(consumed, sent, row)
+
+    def _half(self, consumed: int, sent: int, row: int) -> Contradicted:
+        """``row`` is :data:`NONE` if that nothing followed is impossible."""
+        events, told = self._events, row != NONE
+        return Contradicted(
+            message=name_of(events, "message", consumed),
+            heard=(),
+            impossible=f"delivered again at {called(events, int(events.process[row]))}" if told else AT_REST,
+            possible=("what one transaction consumed and sent as a whole or not at all",),
+            t=int(events.t[row]) if told else None,
+            line=int(events.line[row]) if told else None,
+            process=name_of(events, "process", int(events.process[row])) if told else None,
+            session=name_of(events, "session", int(events.session[row])) if told else None,
+            anomalies=(),
+            beside=name_of(events, "message", sent),
+            after="delivered" if told else "",
+        )
 
     def _stops(self) -> tuple[Ints, Ints]:
         """The messages that cannot have come again with another one as it was, and the row where each did."""
@@ -234,6 +265,7 @@ class PairExplainer:
             told = self._told(pair, names)
             for message in its or [both[self._impossible_of(pair) - 1]]:
                 yield message, told, not names
+        yield from ((message, told, True) for message, told in self._halves())
 
     def _impossible_of(self, pair: int) -> int:
         """Of which message of a contradicted pair the impossible line is: 1 or 2."""
