@@ -173,16 +173,37 @@ class PairExplainer:
     def _reordered(self) -> Explained:
         """Of the messages that came after a later-sent one those that no pair explains.
 
-        The others are judged by their kind as well: pairs are not told whether the delivery was flagged, which decides
-        where what is given back unseen is marked.  What two sessions of a producer send has no order (JMS 6.2.9).
+        What another consumer had and gave back unseen comes late, marked or not: no application has seen it.  Neither
+        has what two sessions of a producer send an order (JMS 6.2.9).  The others are judged by their kind as well:
+        pairs are not told whether the delivery was flagged.
         """
         codes = self._anomalies[Anomaly.REORDER]
         places, of = self._telling(Anomaly.REORDER)
         found = self._of(codes, places, of, np.unique(of[np.isin(places, self._decided)]))
-        across = np.setdiff1d(codes, reordered(self._events, in_one_session=True))
+        across = self._across_sessions()
         causes = {**found.causes, **({_OTHER_SESSION: len(across)} if len(across) else {})}
-        left = np.setdiff1d(codes, np.concatenate([found.unexplained, across]))
-        return dataclasses.replace(found, causes=causes, by_kind=left)
+        settled = np.concatenate([found.unexplained, across, self._given_back_elsewhere(places, of)])
+        return dataclasses.replace(found, causes=causes, by_kind=np.setdiff1d(codes, settled))
+
+    def _across_sessions(self) -> Ints:
+        """The overtaken messages that nothing of their own session overtook."""
+        its: Ints = np.setdiff1d(self._anomalies[Anomaly.REORDER], reordered(self._events, in_one_session=True))
+        return its
+
+    def _given_back_elsewhere(self, places: Ints, of: Ints) -> Ints:
+        """The overtaken messages, of those that pairs at ``places`` are ``of``, that another consumer must have had."""
+        usable = np.isin(places, self._decided) & ~np.isin(places, self._contradicted)
+        lives = itertools.islice(self._held.alike(np.unique(places[usable])), _LIVES_EXPLAINED)
+        needing = [alike for alike in lives if self._needs_another_consumer(int(alike[0]))]
+        found = [of[usable & np.isin(places, alike)] for alike in (self._contradicted[:0], *needing)]
+        return np.setdiff1d(np.concatenate(found), of[~usable])
+
+    def _needs_another_consumer(self, pair: int) -> bool:
+        """Whether the life of ``pair`` needs what befell another consumer than the first that had the overtaken one."""
+        _, lived = self._held.of(pair)
+        heard = [each.sign for each in lived.life.heard]
+        own = next((sign.consumer for sign in heard if sign.name == DELIVERED_SOMEHOW and sign.of == 1), 0)
+        return any(heard[place].consumer not in {0, own} for place, _ in self._needed_by(pair))
 
     def _torn(self) -> Explained:
         """Of the torn transactions those of which two members are no run of the model."""
@@ -235,12 +256,16 @@ class PairExplainer:
         places, of = self._telling(anomaly)
         usable = np.isin(of, codes) & np.isin(places, self._decided)
         places, of = places[usable], of[usable]
-        return Needs.joined(
+        found = [
             (of[its], cause, self._held.rows(places[its], place))
             for alike in self._held.alike(np.unique(places))
             for its in [np.isin(places, alike)]
             for place, cause in self._needed_by(int(alike[0]))
-        )
+        ]
+        if anomaly is Anomaly.REORDER:
+            across = np.intersect1d(codes, self._across_sessions())
+            found.append((across, _OTHER_SESSION, np.full(len(across), NONE)))
+        return Needs.joined(found)
 
     def _telling(self, anomaly: Anomaly) -> tuple[Ints, Ints]:
         """The pairs that tell of an anomaly between messages, each with the message or transaction of which it does."""

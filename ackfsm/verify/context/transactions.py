@@ -27,9 +27,9 @@ _BEGINS: Final = (Event.BEGIN, Event.SEND, Event.RESEND, Event.DELIVERED)
 def transactions_told_apart(events: Events) -> Events:
     """``events``, in order, with a number for each transaction, where they have one for each name of a process.
 
-    A name that takes something after its end, or begins once more, is that of a new transaction.  Where several
-    sessions of a process begin or end transactions of one name, each has its own, unless a line of that name tells of
-    no session.
+    A name that takes something after its end and ends again, or begins once more, is that of a new transaction.  Where
+    several sessions of a process begin or end transactions of one name, each has its own, unless a line of that name
+    tells of no session.
     """
     rows = np.flatnonzero(events.transaction != ABSENT)
     if not len(rows):
@@ -58,7 +58,9 @@ def _begun(events: Events, rows: Ints, named: Ints) -> Mask:
     last_begin = np.maximum.accumulate(np.where(begins, place, -1))
     before = np.append(-1, last_begin[:-1])
     start = np.maximum.accumulate(np.where(np.diff(named, prepend=-1) != 0, place, 0))
-    after_its_end = begins & (last_end >= start) & (last_end > before)
+    final = np.full(named.max() + 1, -1)
+    np.maximum.at(final, named[ends], place[ends])
+    after_its_end = begins & (last_end >= start) & (last_end > before) & (final[named] > place)
     return np.asarray(after_its_end | (np.isin(rows, events.places(Event.BEGIN)) & (place > start)))
 
 
