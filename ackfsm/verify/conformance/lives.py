@@ -355,7 +355,8 @@ class _Lines:
         An answer that belongs to no call covers as a call would.
         """
         calls = covering(self.events, self.events.places(Event.ACKNOWLEDGE))
-        yield self._covered(self.deliveries, calls, Event.ACKNOWLEDGE.value)
+        elsewhere = self._went_elsewhere()
+        yield self._called(calls, Event.ACKNOWLEDGE, elsewhere)
         answers = self.events.places(*_ANSWERS)
         answered = calls_of(self.events, answers)
         first = np.full(len(self.events) + 1, NEVER)
@@ -365,7 +366,29 @@ class _Lines:
         for event in _ANSWERS:
             its = rows != NEVER
             its[its] = self.events.event[rows[its]] == event_code(event)
-            yield self._covered(self.deliveries, np.where(its, rows, NEVER), event.value)
+            yield self._called(np.where(its, rows, NEVER), event, elsewhere)
+
+    def _called(self, rows: Ints, event: Event, elsewhere: Ints) -> _Tokens:
+        """What the calls at ``rows``, or their answers, cover.
+
+        That is uncertain of a message which the call does not name and which went ``elsewhere`` before: the session
+        that had it may have broken, and another one have its name.
+        """
+        found = self._covered(self.deliveries, rows, event.value)
+        covered = rows != NEVER
+        stale = (elsewhere[covered] < rows[covered]) & (self.events.message[found.row] != found.message)
+        certainty = np.where(stale, int(Certainty.IF_POSSIBLE), found.certainty)
+        return dataclasses.replace(found, certainty=certainty.astype(np.int64))
+
+    def _went_elsewhere(self) -> Ints:
+        """For each delivery the next one of its message, if that is to another process; else never."""
+        message, process = self.events.message[self.deliveries], self.events.process[self.deliveries]
+        order = np.argsort(message, kind="stable")
+        this, following = order[:-1], order[1:]
+        moved = (message[this] == message[following]) & (process[this] != process[following])
+        found = np.full(len(self.deliveries), NEVER)
+        found[this[moved]] = self.deliveries[following[moved]]
+        return found
 
     def _covered(
         self,
