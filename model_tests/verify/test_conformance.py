@@ -55,6 +55,7 @@ def test_what_is_explained_names_its_cause(name: str, tmp_path: Path) -> None:
     assert _pairs(found).undecided == {}
     causes = {anomaly.value: finding.causes for anomaly, finding in found.anomalies.items() if finding.found}
     assert {anomaly: " and ".join(each) for anomaly, each in causes.items()} == history.valid
+    assert verify.verdict(found, SPEC).verdict is Verdict.VALID
 
 
 def test_the_first_impossible_line_of_a_pair_is_told_with_what_the_other_message_did(tmp_path: Path) -> None:

@@ -32,15 +32,19 @@ from ackfsm.verify.conformance.pair_judge import PairJudge
 from ackfsm.verify.conformance.pairs import Why, pairs_of
 from ackfsm.verify.context.expand import Stream
 from ackfsm.verify.context.signs import AT_REST, BOTH, CIRCUMSTANCES, DELIVERED_SOMEHOW
+from ackfsm.verify.counting.count import Halved, reordered
 from ackfsm.verify.counting.machines import Machines
 from ackfsm.verify.events.arrays import Ints
 from ackfsm.verify.events.columns import ABSENT, Events
-from ackfsm.verify.events.joins import distinct_pairs
+from ackfsm.verify.events.joins import NONE, distinct_pairs
 
 __all__ = ["PairExplainer"]
 
 _NAMED: Final = 64
 """How many characters of an id a sentence has."""
+
+_OTHER_SESSION: Final = "another session of its producer"
+"""What explains that a message was overtaken by those that its own session did not send."""
 
 _LIVES_EXPLAINED: Final = 50
 """Different lives of pairs of which the cause is searched."""
@@ -59,8 +63,11 @@ class PairExplainer:
         doubted: Ints,
         specification: Specification,
         configuration: Configuration,
+        halved: Halved | None = None,
     ) -> None:
+        """``halved`` are transactions that no pair tells of, and that no run of the model has."""
         self._events = events
+        self._halved = halved
         self._anomalies = anomalies
         overtaken, torn = anomalies[Anomaly.REORDER], anomalies[Anomaly.TORN_TRANSACTION]
         self._pairs = pairs_of(events, conformance, configuration, overtaken, torn, doubted)
@@ -86,20 +93,48 @@ class PairExplainer:
         named = np.concatenate([self._contradicted[:0], *accused.values()])
         unnamed = np.setdiff1d(self._contradicted, named)
         shown = self._contradicted[:SHOWN]
+        halves = tuple(told for _, told in self._halves())
         pairs = Explanation(
             messages=len(self._pairs),
             lives=self._held.lives,
             states=self._held.states,
             searches=self._held.searches,
-            contradicted=len(self._contradicted),
-            unnamed=len(unnamed),
-            examples=tuple(
-                self._told(pair, tuple(anomaly.value for anomaly, its in accused.items() if pair in its))
-                for pair in shown.tolist()
-            ),
+            contradicted=len(self._contradicted) + len(halves),
+            unnamed=len(unnamed) + len(halves),
+            examples=(
+                *(
+                    self._told(pair, tuple(anomaly.value for anomaly, its in accused.items() if pair in its))
+                    for pair in shown.tolist()
+                ),
+                *halves,
+            )[:SHOWN],
             undecided={why: len(pairs) for why, pairs in self._held.undecided().items()},
         )
         return dataclasses.replace(explanation, pairs=pairs), found
+
+    def _halves(self) -> Iterator[tuple[int, Contradicted]]:
+        """What was consumed in each halved transaction, and what is impossible of it beside what was sent in it."""
+        if self._halved is None:
+            return
+        for consumed, sent, row in zip(*map(np.ndarray.tolist, dataclasses.astuple(self._halved)), strict=True):
+            yield consumed, self._half(consumed, sent, row)
+
+    def _half(self, consumed: int, sent: int, row: int) -> Contradicted:
+        """``row`` is :data:`NONE` if that nothing followed is impossible."""
+        events, told = self._events, row != NONE
+        return Contradicted(
+            message=name_of(events, "message", consumed),
+            heard=(),
+            impossible=f"delivered again at {called(events, int(events.process[row]))}" if told else AT_REST,
+            possible=("what one transaction consumed and sent as a whole or not at all",),
+            t=int(events.t[row]) if told else None,
+            line=int(events.line[row]) if told else None,
+            process=name_of(events, "process", int(events.process[row])) if told else None,
+            session=name_of(events, "session", int(events.session[row])) if told else None,
+            anomalies=(),
+            beside=name_of(events, "message", sent),
+            after="delivered" if told else "",
+        )
 
     def _stops(self) -> tuple[Ints, Ints]:
         """The messages that cannot have come again with another one as it was, and the row where each did."""
@@ -138,13 +173,37 @@ class PairExplainer:
     def _reordered(self) -> Explained:
         """Of the messages that came after a later-sent one those that no pair explains.
 
-        The others are judged by their kind as well: pairs are not told whether the delivery was flagged, which decides
-        where what is given back unseen is marked.
+        What another consumer had and gave back unseen comes late, marked or not: no application has seen it.  Neither
+        has what two sessions of a producer send an order (JMS 6.2.9).  The others are judged by their kind as well:
+        pairs are not told whether the delivery was flagged.
         """
         codes = self._anomalies[Anomaly.REORDER]
         places, of = self._telling(Anomaly.REORDER)
         found = self._of(codes, places, of, np.unique(of[np.isin(places, self._decided)]))
-        return dataclasses.replace(found, by_kind=np.setdiff1d(codes, found.unexplained))
+        across = self._across_sessions()
+        causes = {**found.causes, **({_OTHER_SESSION: len(across)} if len(across) else {})}
+        settled = np.concatenate([found.unexplained, across, self._given_back_elsewhere(places, of)])
+        return dataclasses.replace(found, causes=causes, by_kind=np.setdiff1d(codes, settled))
+
+    def _across_sessions(self) -> Ints:
+        """The overtaken messages that nothing of their own session overtook."""
+        its: Ints = np.setdiff1d(self._anomalies[Anomaly.REORDER], reordered(self._events, in_one_session=True))
+        return its
+
+    def _given_back_elsewhere(self, places: Ints, of: Ints) -> Ints:
+        """The overtaken messages, of those that pairs at ``places`` are ``of``, that another consumer must have had."""
+        usable = np.isin(places, self._decided) & ~np.isin(places, self._contradicted)
+        lives = itertools.islice(self._held.alike(np.unique(places[usable])), _LIVES_EXPLAINED)
+        needing = [alike for alike in lives if self._needs_another_consumer(int(alike[0]))]
+        found = [of[usable & np.isin(places, alike)] for alike in (self._contradicted[:0], *needing)]
+        return np.setdiff1d(np.concatenate(found), of[~usable])
+
+    def _needs_another_consumer(self, pair: int) -> bool:
+        """Whether the life of ``pair`` needs what befell another consumer than the first that had the overtaken one."""
+        _, lived = self._held.of(pair)
+        heard = [each.sign for each in lived.life.heard]
+        own = next((sign.consumer for sign in heard if sign.name == DELIVERED_SOMEHOW and sign.of == 1), 0)
+        return any(heard[place].consumer not in {0, own} for place, _ in self._needed_by(pair))
 
     def _torn(self) -> Explained:
         """Of the torn transactions those of which two members are no run of the model."""
@@ -197,12 +256,16 @@ class PairExplainer:
         places, of = self._telling(anomaly)
         usable = np.isin(of, codes) & np.isin(places, self._decided)
         places, of = places[usable], of[usable]
-        return Needs.joined(
+        found = [
             (of[its], cause, self._held.rows(places[its], place))
             for alike in self._held.alike(np.unique(places))
             for its in [np.isin(places, alike)]
             for place, cause in self._needed_by(int(alike[0]))
-        )
+        ]
+        if anomaly is Anomaly.REORDER:
+            across = np.intersect1d(codes, self._across_sessions())
+            found.append((across, _OTHER_SESSION, np.full(len(across), NONE)))
+        return Needs.joined(found)
 
     def _telling(self, anomaly: Anomaly) -> tuple[Ints, Ints]:
         """The pairs that tell of an anomaly between messages, each with the message or transaction of which it does."""
@@ -227,6 +290,7 @@ class PairExplainer:
             told = self._told(pair, names)
             for message in its or [both[self._impossible_of(pair) - 1]]:
                 yield message, told, not names
+        yield from ((message, told, True) for message, told in self._halves())
 
     def _impossible_of(self, pair: int) -> int:
         """Of which message of a contradicted pair the impossible line is: 1 or 2."""

@@ -69,6 +69,10 @@ class Told(IntFlag):
     CONSUMED_IN_TRANSACTION = 64
     SHARED = 128
     """Several consumers were handed messages of its queue."""
+    OF_SEVERAL_SENDERS = 256
+    """Of a pair: several sessions sent its messages, so that these have no order (JMS 6.2.9)."""
+    SENT_TOGETHER = 512
+    """Of a pair: each was sent once, and in the same transaction."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
@@ -185,9 +189,13 @@ class _Lines:
         return np.isin(queues, self._queues_of.get(process, []))
 
     def of_pairs(self, first: Ints, second: Ints) -> _Lines:
-        """The same with pairs of messages for messages; both are of one producer, one queue and one mode."""
+        """The same with pairs of messages for messages; both are of one queue and one mode.
+
+        What befell one of two producers is left out: such a pair has no send that was still open then.
+        """
         this = copy.copy(self)
-        this.producers, this.queues, this.modes = self.producers[first], self.queues[first], self.modes[first]
+        this.producers = np.where(self.producers[first] == self.producers[second], self.producers[first], NOBODY)
+        this.queues, this.modes = self.queues[first], self.modes[first]
         message, process = np.divmod(self.handed, self._width)
         handed = [_members(message, its) for its in (first, second)]
         this.handed = np.concatenate([pair * self._width + process[place] for pair, place in handed])
@@ -347,7 +355,8 @@ class _Lines:
         An answer that belongs to no call covers as a call would.
         """
         calls = covering(self.events, self.events.places(Event.ACKNOWLEDGE))
-        yield self._covered(self.deliveries, calls, Event.ACKNOWLEDGE.value)
+        elsewhere = self._went_elsewhere()
+        yield self._called(calls, Event.ACKNOWLEDGE, elsewhere)
         answers = self.events.places(*_ANSWERS)
         answered = calls_of(self.events, answers)
         first = np.full(len(self.events) + 1, NEVER)
@@ -357,7 +366,29 @@ class _Lines:
         for event in _ANSWERS:
             its = rows != NEVER
             its[its] = self.events.event[rows[its]] == event_code(event)
-            yield self._covered(self.deliveries, np.where(its, rows, NEVER), event.value)
+            yield self._called(np.where(its, rows, NEVER), event, elsewhere)
+
+    def _called(self, rows: Ints, event: Event, elsewhere: Ints) -> _Tokens:
+        """What the calls at ``rows``, or their answers, cover.
+
+        That is uncertain of a message which the call does not name and which went ``elsewhere`` before: the session
+        that had it may have broken, and another one have its name.
+        """
+        found = self._covered(self.deliveries, rows, event.value)
+        covered = rows != NEVER
+        stale = (elsewhere[covered] < rows[covered]) & (self.events.message[found.row] != found.message)
+        certainty = np.where(stale, int(Certainty.IF_POSSIBLE), found.certainty)
+        return dataclasses.replace(found, certainty=certainty.astype(np.int64))
+
+    def _went_elsewhere(self) -> Ints:
+        """For each delivery the next one of its message, if that is to another process; else never."""
+        message, process = self.events.message[self.deliveries], self.events.process[self.deliveries]
+        order = np.argsort(message, kind="stable")
+        this, following = order[:-1], order[1:]
+        moved = (message[this] == message[following]) & (process[this] != process[following])
+        found = np.full(len(self.deliveries), NEVER)
+        found[this[moved]] = self.deliveries[following[moved]]
+        return found
 
     def _covered(
         self,
@@ -649,6 +680,7 @@ class Telling:
         tokens = _until_the_last(_of_pairs(self._tokens, first, second), len(first))
         both, either = self.told[first] & self.told[second], self.told[first] | self.told[second]
         told = np.where(both & int(Told.AT_REST), either, either & ~int(Told.AT_REST))
+        told |= _sent_how(lines.events, first, second)
         return Telling(lines, tokens, told, *_spans(len(first), lines.events, tokens, lines.moments))
 
     def when(self, rows: Sequence[int]) -> tuple[Ints, Ints]:
@@ -782,6 +814,20 @@ def _told(events: Events, tokens: _Tokens, quiescence: Quiescence, silent: Colle
     told[quiescence.judged] |= int(Told.AT_REST)
     told[_acknowledged_first(tokens, len(told))] |= int(Told.ACKNOWLEDGED_FIRST)
     return told
+
+
+def _sent_how(events: Events, first: Ints, second: Ints) -> Ints:
+    """For each pair what its sends tell, as the bits of :class:`Told`."""
+    sends = events.places(Event.SEND, Event.RESEND)
+    times = np.bincount(events.message[sends], minlength=events.count_of("message"))
+    row = np.full(len(times), NONE, np.int64)
+    row[events.message[sends]] = sends
+    one, other = row[first], row[second]
+    alike = (events.session[one] == events.session[other]) & (events.process[one] == events.process[other])
+    transaction = events.transaction[one]
+    together = (times[first] == 1) & (times[second] == 1)
+    together &= (transaction != ABSENT) & (transaction == events.transaction[other])
+    return np.asarray(~alike * int(Told.OF_SEVERAL_SENDERS) + together * int(Told.SENT_TOGETHER), np.int64)
 
 
 _SENT: Final = (Event.SEND.value, Event.RESEND.value)

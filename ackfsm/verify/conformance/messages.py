@@ -259,7 +259,7 @@ class Judge:
         self.searches = 0
         """How many times a life was held to a network."""
         self._networks: dict[tuple[Configuration, int], States] = {}
-        self._observers: dict[tuple[Configuration, int, tuple[frozenset[str], ...]], Observer] = {}
+        self._observers: dict[tuple[Configuration, int, tuple[frozenset[str], ...], bool], Observer] = {}
 
     @property
     def states(self) -> int:
@@ -387,13 +387,14 @@ class Judge:
         consumers = max(1, len(lived.consumers))
         if consumers == 1 and Told.SHARED in lived.told and configuration.destination in _ENDS_WITH_THE_LAST:
             consumers = 2
-        key = configuration, consumers, unheard
+        together = Told.SENT_TOGETHER in lived.told
+        key = configuration, consumers, unheard, together
         if key not in self._observers:
             network = self._networks.get(key[:2])
             if network is None:
                 messages = max(1, len(unheard) - 1)
                 network = self._networks[key[:2]] = States(self._specification, configuration, consumers, messages)
-            self._observers[key] = Observer(network, self._specification, *unheard)
+            self._observers[key] = Observer(network, self._specification, *unheard, together=together)
         return self._observers[key]
 
     def _of_message(self, lived: Lived, names: frozenset[str]) -> Configuration:

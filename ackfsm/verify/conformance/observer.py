@@ -14,6 +14,7 @@ import dataclasses
 import functools
 import itertools
 from collections.abc import Collection, Iterable, Mapping
+from types import MappingProxyType
 from typing import Final, TypeAlias
 
 import numpy as np
@@ -58,8 +59,15 @@ _REPORTS: Final = frozenset(
 
 _LANE_OF_CRASH: Final = {Fault.PRODUCER_CRASH.value: Lane.PRODUCER, Fault.CONSUMER_CRASH.value: Lane.CONSUMER}
 
-_AFTER_A_BREAK: Final = frozenset({"consumer_rollback", "consumer_recover"})
-"""What a client does with its transaction or session when it closes a connection that it found broken."""
+_AFTER_A_BREAK: Final = MappingProxyType(
+    {
+        CONSUMER_BROKEN: frozenset({"consumer_rollback", "consumer_recover"}),
+        Fault.CONSUMER_LINK_LOSS.value: frozenset({"consumer_rollback"}),
+        Fault.BROKER_KILL.value: frozenset({"consumer_rollback"}),
+        Fault.BROKER_CRASH.value: frozenset({"consumer_rollback"}),
+    }
+)
+"""What a client does with its transaction or session, without a line, when it finds its connection broken."""
 
 _DONE: Final = frozenset({"processed"})
 
@@ -118,6 +126,7 @@ class States:
     ) -> None:
         """The network of so many messages and consumers, in which any fault may happen any number of times."""
         self.network, self._successors = _network(_Tables(specification), configuration, consumers, messages)
+        self.transacted = specification.conditions["transacted"].holds(specification.environment(configuration))
         self.lanes: Mapping[str, Lane] = {name: event.lane for name, event in specification.events.items()}
         self._vectors = [self._successors.initial.tobytes()]
         self._numbers = {self._vectors[0]: 0}
@@ -174,8 +183,13 @@ class States:
 class Observer:
     """Hears the signs of one message or two, but those that are unheard: what they tell of may have happened unseen."""
 
-    def __init__(self, states: States, specification: Specification, *unheard: Collection[str]) -> None:
-        """``unheard`` are signs of the one message; or of what is of no message, and then of the first and second."""
+    def __init__(
+        self, states: States, specification: Specification, *unheard: Collection[str], together: bool = False
+    ) -> None:
+        """``unheard`` are signs of the one message; or of what is of no message, and then of the first and second.
+
+        Two messages that were sent ``together`` were so in one transaction.
+        """
         self._states = states
         self._unheard = tuple(map(frozenset, unheard)) or (frozenset[str](),)
         signs = events_of_signs(specification)
@@ -191,7 +205,7 @@ class Observer:
         self._hidden = frozenset(
             number
             for number, event in enumerate(events)
-            if event.name in _BETWEEN_MESSAGES
+            if (event.name in _BETWEEN_MESSAGES and not together)
             or (event.name not in heard[self._whose(event)] and not event.may_never_happen)
         )
         calls = _CALLS_OF_APPLICATIONS if len(heard) == 1 else _CALLS_OF_APPLICATIONS | {"resend"}
@@ -201,6 +215,7 @@ class Observer:
             if not event.may_never_happen
             and event.name not in calls & heard[self._whose(event)] | _REPORTS  # what is not heard the library does
         )
+        self._transacted = states.transacted
         self._steps: dict[tuple[Belief, Sign], Belief] = {}
         self._closures: dict[Belief, Belief] = {}
 
@@ -245,10 +260,17 @@ class Observer:
         elif sign.certainty is Certainty.IF_POSSIBLE or sign.name in FAULTS or sign.name in {BROKEN, CONSUMER_BROKEN}:
             possible = self._states.after(before, events)
             after |= {state for state in before if not possible[state]}
-        if sign.name == CONSUMER_BROKEN:
-            broken = self._closure(frozenset(after))
-            after = self._fired(broken, self._named(_AFTER_A_BREAK, sign.consumer)) | broken
+        if sign.name in _AFTER_A_BREAK:
+            after |= self._after_a_break(after if sign.name == CONSUMER_BROKEN else self._fired(before, events), sign)
         return self._closure(frozenset(after))
+
+    def _after_a_break(self, hit: set[int], sign: Sign) -> set[int]:
+        """What its client leads to when it finds the connection broken, from the states ``hit``."""
+        given_up = self._named(_AFTER_A_BREAK[sign.name], sign.consumer)
+        if sign.name != CONSUMER_BROKEN and not self._transacted:
+            return set()
+        broken = self._closure(frozenset(hit))
+        return self._fired(broken, given_up) | broken
 
     def _in_either_order(self, belief: Belief, sign: Sign) -> Belief:
         """One call, or its answer, is an event of each of two messages, unless that of one covers the other."""

@@ -10,10 +10,10 @@ from ackfsm.history_format import Event
 from ackfsm.tables import Specification
 from ackfsm.terms import Configuration
 from ackfsm.verify.conformance.life import Heard, Life
-from ackfsm.verify.conformance.lives import OTHERS, Lived
+from ackfsm.verify.conformance.lives import OTHERS, Lived, Told
 from ackfsm.verify.conformance.messages import Decision, Judge
 from ackfsm.verify.conformance.observer import Observer, TooManyStatesError
-from ackfsm.verify.context.signs import Certainty, of_consumer
+from ackfsm.verify.context.signs import DELIVERED_SOMEHOW, Certainty, of_consumer
 
 __all__ = ["PairJudge"]
 
@@ -29,6 +29,11 @@ _MOST_OF_THE_URGENT: Final = 150_000
 _TOO_MANY: Final = "two messages may be in too many states"
 
 _JOURNAL: Final = frozenset({Event.JOURNAL_WRITTEN.value, Event.JOURNAL_SYNCED.value})
+
+_GIVING_BACK: Final = frozenset(
+    {Event.RECOVER.value, Event.FAILED.value, *map(of_consumer, (Event.ROLLBACK, Event.CLOSE))}
+)
+"""What a consumer does to have its messages again."""
 
 _COMMITS: Final = tuple(
     (name(Event.COMMIT), frozenset({name(Event.COMMITTED), name(Event.COMMIT_IN_DOUBT)})) for name in (str, of_consumer)
@@ -74,16 +79,21 @@ class PairJudge(Judge):
 
     def _decide(self, lived: Lived) -> Decision:
         stop = self.contradiction(self.life(lived), self._observer(lived))
+        if stop is not None and _may_come_in_another_order(lived):
+            stop = self.contradiction(self.life(lived), self._observer(lived, in_any_order=True))
         if stop is not None and OTHERS in lived.consumers:
             two = _with_two_others(lived)
             if self.contradiction(self.life(two), self._observer(two)) is None:
                 return Decision(None)
         return Decision(stop)
 
-    def _observer(self, lived: Lived) -> Observer:
+    def _observer(self, lived: Lived, *, in_any_order: bool = False) -> Observer:
+        """Who hears ``lived``; what comes again may do so ``in_any_order``, as if it waited for a time of its own."""
         life = self.life(lived)
         names = [frozenset(each.sign.name for each in life.heard if each.sign.of & of) for of in (1, 2)]
         configuration = self._of_message(lived, names[0] | names[1])
+        if in_any_order:
+            configuration = dataclasses.replace(configuration, redelivery_delay=True)
         unheard = [_JOURNAL | self._unheard(lived, its, configuration) for its in names]
         if any(Event.RESEND in its for its in names):  # who writes one down writes all of them
             unheard = [each - {Event.RESEND.value} for each in unheard]
@@ -94,14 +104,24 @@ class PairJudge(Judge):
         return self._observer_of(configuration, lived, common, *unheard)
 
 
+def _may_come_in_another_order(lived: Lived) -> bool:
+    """Whether both messages came again, an application gave back what it had, or several sessions sent them.
+
+    "Redelivered messages do not have to be delivered in exactly their original delivery order" (JMS Session.recover).
+    """
+    names = {each.sign.name for each in lived.life.heard if each.sign.certainty is not Certainty.PERHAPS}
+    both_again = all(_times(lived.life, DELIVERED_SOMEHOW, of) > 1 for of in (1, 2))
+    return both_again or bool(names & _GIVING_BACK) or Told.OF_SEVERAL_SENDERS in lived.told
+
+
 def _late(names: frozenset[str]) -> frozenset[str]:
     """The answer that may have come when the call had failed already, while its session went on."""
     failed, answered = Event.ACK_IN_DOUBT.value, Event.ACKNOWLEDGED.value
     return frozenset({answered}) if failed in names and answered not in names else frozenset()
 
 
-def _times(life: Life, event: Event, of: int) -> int:
-    return sum(each.sign.name == event and bool(each.sign.of & of) for each in life.heard)
+def _times(life: Life, name: str, of: int) -> int:
+    return sum(each.sign.name == name and bool(each.sign.of & of) for each in life.heard)
 
 
 def _unanswered(names: frozenset[str]) -> Iterator[str]:

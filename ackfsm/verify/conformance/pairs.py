@@ -1,8 +1,9 @@
 """Which pairs of messages of a history are held to the network of two messages.
 
-A pair is of two messages that one producer sent to one queue, one after the other, and that have something to do with
-each other: both were first delivered in one session, both belong to one transaction, or one overtook the other.  What
-the network of two messages is not exact for makes no pair (docs/decisions/pairs.md).
+A pair is of two messages that one session of a producer sent to one queue, one after the other, and that have something
+to do with each other: both were first delivered in one session, both belong to one transaction, or one overtook the
+other.  Where one came again, the next delivery of its session makes a pair with it, whoever sent that one.  What the
+network of two messages is not exact for makes no pair (docs/decisions/pairs.md).
 """
 
 from __future__ import annotations
@@ -42,6 +43,8 @@ class Why(IntFlag):
     """The second was delivered before the first."""
     TRANSACTION = 8
     """They are members of one transaction, one after the other."""
+    FOLLOWED = 16
+    """The first came again, and the second was first delivered right after it in its session, whoever sent it."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
@@ -110,6 +113,7 @@ class _Pairing:
         self._sent = _first(events, sends, count)
         self._delivered = _first(events, self._deliveries, count)
         self._outcome = _first(events, events.places(Event.CONFIRMED, Event.REJECTED, Event.IN_DOUBT), count)
+        self._confirmed = _first(events, events.places(Event.CONFIRMED), count)
         self._resent = np.bincount(events.message[resends], minlength=count) > 0
         self._times = np.bincount(events.message[self._deliveries], minlength=count)
         self._usable = np.bincount(events.message[sends], minlength=count) == 1
@@ -121,10 +125,10 @@ class _Pairing:
         mixed = np.isin(events.process[acting], _with_mixed_sessions(events, acting))
         self._usable[events.message[acting[mixed]]] = False
         sent = events.places(Event.SEND, Event.RESEND)
-        self._lane = np.zeros(count, np.int64)
-        self._lane[events.message[sent]] = number_pairs(
-            number_pairs(events.process[sent], events.queue[sent]), events.delivery_mode[sent]
-        )
+        self._kind, self._lane = np.zeros(count, np.int64), np.zeros(count, np.int64)
+        self._kind[events.message[sent]] = number_pairs(events.queue[sent], events.delivery_mode[sent])
+        sender = number_pairs(events.process[sent], events.session[sent])
+        self._lane[events.message[sent]] = number_pairs(sender, self._kind[events.message[sent]])
 
     def pairs(self, torn: Ints) -> Pairs:
         """Those that the network of two messages may be held to, each once, the members of ``torn`` ones early."""
@@ -145,6 +149,7 @@ class _Pairing:
             (Why.NEIGHBOURS, self._neighbours(once)),
             (Why.REPEATED, self._neighbours(again)),
             (Why.OVERTAKEN, self._overtaking(once)),
+            (Why.FOLLOWED, self._followed(once)),
         ):
             yield _Candidates(why, *pairs, np.full(len(pairs[0]), ABSENT, np.int64))
         yield from self._members()
@@ -153,6 +158,14 @@ class _Pairing:
         """Messages sent one after the other in one lane, of those first delivered in one session."""
         lane = number_pairs(self._lane[messages], self._events.session[self._delivered[messages]])
         return _adjacent(messages, lane, self._sent[messages])
+
+    def _followed(self, messages: Ints) -> tuple[Ints, Ints]:
+        """Each message that came again, with the next first delivery of its session, if another session sent that."""
+        delivered = self._delivered[messages]
+        session = number_pairs(self._events.process[delivered], self._events.session[delivered])
+        first, second = _adjacent(messages, session, delivered)
+        chosen = (self._times[first] > 1) & (self._lane[first] != self._lane[second])
+        return first[chosen], second[chosen]
 
     def _overtaking(self, messages: Ints) -> tuple[Ints, Ints]:
         """Each overtaken message with the latest sent that overtook it, and with the one just before if that did."""
@@ -182,6 +195,25 @@ class _Pairing:
 
     def _exact(self, first: Ints, second: Ints) -> Mask:
         """Whether the network of two messages may be held to each pair."""
+        one_lane = self._lane[first] == self._lane[second]
+        return np.where(one_lane, self._one_lane(first, second), self._apart(first, second))
+
+    def _apart(self, first: Ints, second: Ints) -> Mask:
+        """Whether one may be taken for sent after the other by one producer, for which the network has a place.
+
+        The first was confirmed before the second was sent, and delivered before it, and no transaction is told of.
+        """
+        told, sent = self._told, Told.SENT_IN_TRANSACTION | Told.CONSUMED_IN_TRANSACTION
+        plain = (told[first] | told[second]) & int(sent) == 0
+        outcome, delivered = self._outcome, self._delivered
+        confirmed = (outcome[first] == NONE) == (outcome[second] == NONE)
+        for each in (first, second):
+            confirmed &= self._confirmed[each] == outcome[each]
+        in_turn = (outcome[first] < self._sent[second]) & (delivered[first] < delivered[second])
+        return np.asarray((self._kind[first] == self._kind[second]) & plain & confirmed & in_turn)
+
+    def _one_lane(self, first: Ints, second: Ints) -> Mask:
+        """The same of messages that one session sent to one queue in one mode."""
         told = self._told
         either = told[first] | told[second]
         transacted = either & int(Told.SENT_IN_TRANSACTION | Told.CONSUMED_IN_TRANSACTION) != 0
@@ -191,9 +223,7 @@ class _Pairing:
         plainly_sent = either & int(Told.SENT_IN_TRANSACTION) == 0
         returned = (self._outcome[first] == NONE) | (self._outcome[first] < self._sent[second])
         waits = plainly_sent & (transacted | self._blocking)
-        return np.asarray(
-            (self._lane[first] == self._lane[second]) & same & ~(transacted & plainly_consumed) & (returned | ~waits)
-        )
+        return np.asarray(same & ~(transacted & plainly_consumed) & (returned | ~waits))
 
     def _chosen(self, found: Sequence[_Candidates], torn: Ints) -> Pairs:
         """Each pair once; of mere neighbours no more than are affordable, the rare ones first."""
@@ -213,7 +243,7 @@ class _Pairing:
         early = np.zeros(len(keys), bool)
         early[number[member][np.isin(transaction[member], torn)]] = True
         early |= why & int(Why.OVERTAKEN) != 0
-        again = why & int(Why.REPEATED) != 0
+        again = why & int(Why.REPEATED | Why.FOLLOWED) != 0
         order = np.concatenate([np.flatnonzero(why != int(Why.NEIGHBOURS)), np.sort(plain)])
         order = order[np.lexsort((~again[order], ~early[order]))]
         place = np.full(len(keys), NONE)

@@ -20,6 +20,7 @@ import numpy as np
 from ackfsm.history_format import Event
 from ackfsm.terms import InputError
 from ackfsm.verify.context.drift import FAR, Hulls, hulls_of, lines_of, united
+from ackfsm.verify.context.transactions import transactions_told_apart
 from ackfsm.verify.events.arrays import Codes, Ints
 from ackfsm.verify.events.columns import ABSENT, Events
 from ackfsm.verify.events.joins import NONE, number_pairs
@@ -247,6 +248,7 @@ def _caused(events: Events, skew: int | None) -> tuple[Ints, Ints, Ints]:
     """Rows of causes and of their effects in other processes, and how long after its effect a cause was recorded."""
     if skew == 0:
         return (np.empty(0, np.int64),) * 3
+    events = events if skew is None else transactions_told_apart(events)
     sends = events.places(Event.SEND, Event.RESEND)
     count = events.count_of("message")
     first = np.full(count, NONE, np.int64)

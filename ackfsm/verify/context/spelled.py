@@ -12,6 +12,7 @@ import numpy as np
 from ackfsm.history_format import ACKNOWLEDGE_TIMEOUT, TELLERS, VOCABULARY, Event
 from ackfsm.terms import AckScope
 from ackfsm.verify.context.sends import sends_of
+from ackfsm.verify.context.transactions import transactions_told_apart
 from ackfsm.verify.events.arrays import Ints, Mask
 from ackfsm.verify.events.columns import Events
 from ackfsm.verify.events.joins import NONE, at, first_covering, last_before
@@ -31,7 +32,11 @@ class _Added:
 
 
 def spelled_out(events: Events) -> Events:
-    """``events`` with a ``confirmed`` for each message of a range, and an ``ack_in_doubt`` for each call timed out."""
+    """``events`` with a ``confirmed`` for each message of a range, and an ``ack_in_doubt`` for each call timed out.
+
+    Transactions of one name are told apart.
+    """
+    events = transactions_told_apart(events)
     for added in (_ranges(events), _timeouts(events)):
         if len(added.after):
             events = _with(events, added)

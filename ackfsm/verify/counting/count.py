@@ -5,6 +5,8 @@ Each is counted to the letter of its definition, from the events in the order of
 
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 
 from ackfsm.history_format import Event
@@ -14,14 +16,35 @@ from ackfsm.verify.events.arrays import Ints, Mask
 from ackfsm.verify.events.columns import ABSENT, Events
 from ackfsm.verify.events.joins import NONE, at, distinct_pairs, first_covering, number_pairs
 
-__all__ = ["count_regressions", "over_delivered", "reordered", "torn_transactions", "window_overruns"]
+__all__ = [
+    "Halved",
+    "count_regressions",
+    "halved_transactions",
+    "over_delivered",
+    "reordered",
+    "torn_transactions",
+    "window_overruns",
+]
 
 
-def reordered(events: Events) -> Ints:
+@dataclasses.dataclass(frozen=True, slots=True, eq=False)
+class Halved:
+    """Transactions of which one side took effect, and not the other: one message of each side.
+
+    ``row`` is the delivery with which the consumed one came again although the sent one came; :data:`NONE` if neither.
+    """
+
+    consumed: Ints
+    sent: Ints
+    row: Ints
+
+
+def reordered(events: Events, *, in_one_session: bool = False) -> Ints:
     """The messages that came after a later-sent one, neither a repetition.
 
     Of messages that were never resent and whose first delivery is unflagged: those that were first
-    delivered in a session after a later-sent one of the same producer, queue and delivery mode.
+    delivered in a session after a later-sent one of the same producer, queue and delivery mode; with ``in_one_session``
+    those of which one was sent in the same session, which alone has an order.
     """
     count = events.count_of("message")
     sent = _first(events, count, Event.SEND, Event.RESEND)
@@ -32,6 +55,8 @@ def reordered(events: Events) -> Ints:
     message = message[np.argsort(delivered[message], kind="stable")]
     send, delivery = sent[message], delivered[message]
     lane = number_pairs(events.session[delivery], events.process[send])
+    if in_one_session:
+        lane = number_pairs(lane, events.session[send])
     lane = number_pairs(number_pairs(lane, events.queue[send]), events.delivery_mode[send])
     order = np.argsort(lane, kind="stable")
     keys = lane[order] * len(events) + send[order]
@@ -82,6 +107,43 @@ def torn_transactions(events: Events, rest: Quiescence, messages: Mask) -> tuple
     torn_acks = _partly(events, transaction, ended[message] | (came[message] > delivery), judged)
     complete = rest.judged[messages].all() and judged[messages[message]].all()
     return np.union1d(torn_sends, torn_acks), bool(complete)
+
+
+def halved_transactions(events: Events, rest: Quiescence) -> Halved:
+    """The transactions in doubt that both sent and consumed, of which one side took effect and the other did not.
+
+    That is no ``torn_transaction`` to the letter, for which each side is looked at by itself.  Either what was consumed
+    came again although what was sent came, or at rest neither did.  Messages that were sent again tell nothing.
+    """
+    count, doubt = events.count_of("message"), _in_doubt(events)
+    resent = np.zeros(count, np.bool_)
+    resent[events.message[events.places(Event.RESEND)]] = True
+    came = _last(events, count, Event.DELIVERED, Event.EXPIRED, Event.DEAD_LETTERED)
+    sides = []
+    for kind in (Event.SEND, Event.DELIVERED):
+        rows = _inside(events, kind)
+        transaction, message, last = distinct_pairs(events.transaction[rows], events.message[rows])
+        sides.append((transaction, message, came[message] > rows[last]))
+    doubt[events.transaction[events.places(Event.ROLLED_BACK)]] = NONE
+    both = np.intersect1d(sides[0][0], sides[1][0])
+    both = both[doubt[both] != NONE]
+    (sending, sent, arrived), (taking, taken, again) = (
+        tuple(column[np.isin(side[0], both)] for column in side) for side in sides
+    )
+    found = []
+    for number in both.tolist():
+        ours, theirs = sending == number, taking == number
+        members = np.concatenate([sent[ours], taken[theirs]])
+        if resent[members].any():
+            continue
+        consumed, other = taken[theirs & again], sent[ours & arrived]
+        at_rest = rest.judged[members].all() and (rest.drained[members] > doubt[number]).all()
+        if len(consumed) and len(other):
+            found.append((consumed[0], other[0], came[consumed[0]]))
+        elif at_rest and not len(consumed) and not len(other):
+            found.append((taken[theirs][0], sent[ours][0], NONE))
+    columns = np.array(found, np.int64).reshape(-1, 3).T
+    return Halved(columns[0], columns[1], columns[2])
 
 
 def count_regressions(events: Events) -> Ints:

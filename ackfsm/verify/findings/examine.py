@@ -29,7 +29,9 @@ from ackfsm.verify.context.sends import Sends, sends_of
 from ackfsm.verify.context.signs import Sign
 from ackfsm.verify.context.spelled import spelled_out
 from ackfsm.verify.counting.count import (
+    Halved,
     count_regressions,
+    halved_transactions,
     over_delivered,
     reordered,
     torn_transactions,
@@ -311,7 +313,15 @@ def _examined_share(this: _Examination, *, hold: bool, assumed: Collection[Fault
         if rests_on is None:  # what nobody recorded is assumed for one message, not for two
             between = held | {name: anomalies[name].codes for name in _OF_PAIRS}
             pairs = PairExplainer(
-                decided, events, machines, told.stream, between, doubted, specification, configuration
+                decided,
+                events,
+                machines,
+                told.stream,
+                between,
+                doubted,
+                specification,
+                configuration,
+                _halved(this, configuration, decided),
             )
             explanation, by_anomaly = pairs.explained(explanation, by_anomaly)
         by_anomaly = {**by_anomaly, **_mixed(this, anomalies, by_anomaly)}
@@ -442,6 +452,16 @@ def _mixed(
     left = np.setdiff1d(mixed, by_pairs.unexplained)
     its = dataclasses.replace(by_pairs, undecided=left, by_kind=np.setdiff1d(by_pairs.by_kind, left))
     return {Anomaly.TORN_TRANSACTION: its}
+
+
+def _halved(this: _Examination, configuration: Configuration, decided: Conformance) -> Halved | None:
+    """The transactions of which one side took effect alone, where the configuration has none of these."""
+    environment = this.told.specification.environment(configuration)
+    if not this.told.specification.conditions["commit_waits_for_sync"].holds(environment):
+        return None
+    found = halved_transactions(this.events, this.quiescence)
+    held = np.isin(found.consumed, np.flatnonzero(decided.held)) & np.isin(found.sent, np.flatnonzero(decided.held))
+    return Halved(found.consumed[held], found.sent[held], found.row[held])
 
 
 def with_stuck(findings: Findings, history: History, specification: Specification) -> Findings:
