@@ -60,7 +60,7 @@ class Told(IntFlag):
     AT_REST = 1
     """Its queue was seen drained after its last send."""
     NOT_PROCESSED = 2
-    """It was handed to somebody who never says what is processed."""
+    """It was handed to somebody who never says what is processed, or of whom another one says it."""
     ACKNOWLEDGED_FIRST = 4
     """The application acknowledged it before it said that it was processed."""
     SENT = 8
@@ -163,6 +163,8 @@ class _Lines:
         message, process, _ = distinct_pairs(events.message[self.deliveries], events.process[self.deliveries])
         self._width = np.int64(events.count_of("process") + 1)
         self.handed = message * self._width + process
+        self.processed_too_often = self._processed_too_often()
+        self.by_workers = self._by_workers()
         process, queue, _ = distinct_pairs(events.process[self.deliveries], events.queue[self.deliveries] + 1)
         self._queues_of: dict[int, list[int]] = {}
         for each, its in zip(process.tolist(), (queue - 1).tolist(), strict=True):
@@ -173,6 +175,20 @@ class _Lines:
         )
         hit = frozenset[int]().union(*(each.hit for each in self.circumstances))
         self._idle = frozenset({*events.process[ended].tolist(), *hit}.difference(busy.tolist()))
+
+    def _by_workers(self) -> Ints:
+        """The rows where a process says of a message that it is processed that was handed to others alone."""
+        rows = self.events.places(Event.PROCESSED)
+        message, process = self.events.message[rows].astype(np.int64), self.events.process[rows]
+        found: Ints = rows[~self.processed_too_often[message] & ~np.isin(message * self._width + process, self.handed)]
+        return found
+
+    def _processed_too_often(self) -> Mask:
+        """Which messages were processed more often than they were handed over, whoever did it, and when."""
+        events, count = self.events, self.events.count_of("message")
+        rows = (events.places(Event.PROCESSED), self.deliveries)
+        processed, handed = (np.bincount(events.message[its], minlength=count) for its in rows)
+        return np.asarray(processed > handed)
 
     def was_handed_to(self, messages: Ints, process: int) -> Mask:
         """For each of ``messages`` whether it was ever handed to ``process``."""
@@ -303,6 +319,8 @@ class _Lines:
     def _at_consumers(self) -> Iterator[_Tokens]:
         for event in _AT_CONSUMERS:
             rows = self.events.places(event)
+            if event is Event.PROCESSED:
+                rows = np.setdiff1d(rows, self.by_workers)
             flagged = self.events.redelivered[rows] == 1
             kinds = (
                 ((event.value, rows[~flagged]), (DELIVERED_FLAGGED, rows[flagged]))
@@ -636,7 +654,9 @@ class Telling:
         lines = _Lines(events, skew)
         tokens = lines.of_messages()
         told = _told(events, tokens, quiescence, silent)
+        told[_acknowledged_first(tokens, len(told)) & ~lines.processed_too_often] |= int(Told.ACKNOWLEDGED_FIRST)
         told[lines.shared()[lines.queues]] |= int(Told.SHARED)
+        told[events.message[lines.by_workers]] |= int(Told.NOT_PROCESSED)
         return cls(lines, tokens, told, *_spans(events.count_of("message"), events, tokens, lines.moments))
 
     def only(self, messages: Mask) -> Telling:
@@ -780,7 +800,6 @@ def _told(events: Events, tokens: _Tokens, quiescence: Quiescence, silent: Colle
     for bit, its in found.items():
         told[tokens.message[its]] |= int(bit)
     told[quiescence.judged] |= int(Told.AT_REST)
-    told[_acknowledged_first(tokens, len(told))] |= int(Told.ACKNOWLEDGED_FIRST)
     return told
 
 
