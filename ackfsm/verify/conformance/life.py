@@ -11,11 +11,11 @@ from __future__ import annotations
 
 import bisect
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import TypeAlias
 
 from ackfsm.verify.conformance.observer import Belief, Observer
-from ackfsm.verify.context.signs import AT_REST, CIRCUMSTANCES, Sign
+from ackfsm.verify.context.signs import AT_REST, CIRCUMSTANCES, Certainty, Sign
 
 __all__ = ["Contradiction", "Heard", "Life", "contradiction", "predecessors"]
 
@@ -42,10 +42,27 @@ class Life:
     heard: tuple[Heard, ...]
     at_rest: bool = False
 
-    def renamed(self, names: Mapping[str, str]) -> Life:
-        """The same with other ``names`` of signs."""
-        signs = (dataclasses.replace(each.sign, name=names.get(each.sign.name, each.sign.name)) for each in self.heard)
+    def renamed(self, names: Mapping[str, str], of: Collection[int] | None = None) -> Life:
+        """The same with other ``names`` of signs: of all, or of those alone that are ``of`` these messages."""
+        if not names:
+            return self
+        signs = (
+            dataclasses.replace(each.sign, name=names.get(each.sign.name, each.sign.name))
+            if of is None or each.sign.of in of
+            else each.sign
+            for each in self.heard
+        )
         heard = (dataclasses.replace(each, sign=sign) for each, sign in zip(self.heard, signs, strict=True))
+        return Life(tuple(heard), self.at_rest)
+
+    def perhaps(self, name: str) -> Life:
+        """The same, but what the signs of that ``name`` tell may have happened or not."""
+        heard = (
+            dataclasses.replace(each, sign=dataclasses.replace(each.sign, certainty=Certainty.PERHAPS))
+            if each.sign.name == name
+            else each
+            for each in self.heard
+        )
         return Life(tuple(heard), self.at_rest)
 
     def without(self, place: int) -> Life:

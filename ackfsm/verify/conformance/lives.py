@@ -46,7 +46,7 @@ from ackfsm.verify.events.columns import ABSENT, Events
 from ackfsm.verify.events.joins import NONE, distinct_pairs
 from ackfsm.verify.events.observables import event_code
 
-__all__ = ["NOBODY", "OTHERS", "Lived", "Lives", "Telling", "Told", "placed", "signs_around"]
+__all__ = ["NOBODY", "OTHERS", "Lived", "Lives", "Telling", "Told", "modes_of", "placed", "signs_around"]
 
 OTHERS: Final = -2
 """Stands for all consumers that the message was never handed to: it may have been on its way to one of them."""
@@ -69,6 +69,8 @@ class Told(IntFlag):
     CONSUMED_IN_TRANSACTION = 64
     SHARED = 128
     """Several consumers were handed messages of its queue."""
+    COMMIT_UNDONE = 256
+    """It was sent in a transaction whose commit was called, and answered with ``rolled_back``."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
@@ -157,7 +159,7 @@ class _Lines:
         self.broken = events.errs == 1
         self.producers = _producers(events)
         self.queues = _queues(events)
-        self.modes = _modes(events)
+        self.modes = modes_of(events)
         self.deliveries = events.places(Event.DELIVERED)
         self._visits = _Visits(events, self.deliveries, self.queues)
         message, process, _ = distinct_pairs(events.message[self.deliveries], events.process[self.deliveries])
@@ -305,16 +307,25 @@ class _Lines:
         yield self._refused_untold()
 
     def _refused_untold(self) -> _Tokens:
-        """What the broker may have refused of those who are told no outcomes: the first refusal after each send."""
+        """What the broker may have refused of those who are told no outcomes: the first refusal after each send.
+
+        Who is told outcomes is told those of one delivery mode: of another one it may be told none.
+        """
         events = self.events
         faults = events.places(Event.FAULT)
         faults = faults[events.fault[faults] == VOCABULARY["fault"].index(Fault.REJECTION)]
-        told = events.process[events.places(Event.CONFIRMED, Event.REJECTED, Event.IN_DOUBT)]
+        told = self._of_sender(events.places(Event.CONFIRMED, Event.REJECTED, Event.IN_DOUBT))
         sends = events.places(Event.SEND, Event.RESEND)
-        sends = sends[(events.transaction[sends] == ABSENT) & ~np.isin(events.process[sends], told)]
+        sends = sends[(events.transaction[sends] == ABSENT) & ~np.isin(self._of_sender(sends), told)]
         following = np.searchsorted(self.moments.high[faults], self.moments.low[sends])
         sends, following = sends[following < len(faults)], following[following < len(faults)]
         return self.tokens(events.message[sends], faults[following], Fault.REJECTION.value, certainty=Certainty.PERHAPS)
+
+    def _of_sender(self, rows: Ints) -> Ints:
+        """For each of ``rows``, which name messages, a number of its process and the message's delivery mode."""
+        modes = np.int64(len(VOCABULARY["delivery_mode"]) + 1)
+        found: Ints = self.events.process[rows] * modes + self.modes[self.events.message[rows]] - ABSENT
+        return found
 
     def _at_consumers(self) -> Iterator[_Tokens]:
         for event in _AT_CONSUMERS:
@@ -340,12 +351,25 @@ class _Lines:
 
     def _acts(self) -> Iterator[tuple[Event, Ints]]:
         """What is done to transactions, by event; a commit that is answered with ``rolled_back`` was a rollback."""
-        transaction = self.events.transaction
-        commits = self.events.places(Event.COMMIT)
-        undone = np.isin(transaction[commits], transaction[self.events.places(Event.ROLLED_BACK)])
+        undone = self._undone_commits()
         for event in _OF_TRANSACTIONS:
-            acts = commits[~undone] if event is Event.COMMIT else self.events.places(event)
-            yield event, np.union1d(acts, commits[undone]) if event is Event.ROLLBACK else acts
+            acts = self.events.places(event)
+            if event is Event.COMMIT:
+                acts = np.setdiff1d(acts, undone)
+            yield event, np.union1d(acts, undone) if event is Event.ROLLBACK else acts
+
+    def _undone_commits(self) -> Ints:
+        commits, transaction = self.events.places(Event.COMMIT), self.events.transaction
+        found: Ints = commits[np.isin(transaction[commits], transaction[self.events.places(Event.ROLLED_BACK)])]
+        return found
+
+    def of_undone_commits(self) -> Ints:
+        """The messages that were sent in transactions whose commit was answered with ``rolled_back``."""
+        events, sends = self.events, self.events.places(Event.SEND, Event.RESEND)
+        sends = sends[events.transaction[sends] != ABSENT]
+        undone = events.transaction[self._undone_commits()]
+        found: Ints = events.message[sends[np.isin(events.transaction[sends], undone)]].astype(np.int64)
+        return found
 
     def _of_deliveries(self) -> Iterator[_Tokens]:
         yield from self._acknowledgements()
@@ -546,7 +570,7 @@ def _queues(events: Events) -> Ints:
     return _last_of(events, events.queue, np.flatnonzero((events.queue != ABSENT) & (events.message != ABSENT)))
 
 
-def _modes(events: Events) -> Ints:
+def modes_of(events: Events) -> Ints:
     """The delivery mode that the last send of each message names, as its place in the vocabulary."""
     sends = events.places(Event.SEND, Event.RESEND)
     return _last_of(events, events.delivery_mode, sends[events.delivery_mode[sends] != ABSENT])
@@ -657,6 +681,7 @@ class Telling:
         told[_acknowledged_first(tokens, len(told)) & ~lines.processed_too_often] |= int(Told.ACKNOWLEDGED_FIRST)
         told[lines.shared()[lines.queues]] |= int(Told.SHARED)
         told[events.message[lines.by_workers]] |= int(Told.NOT_PROCESSED)
+        told[lines.of_undone_commits()] |= int(Told.COMMIT_UNDONE)
         return cls(lines, tokens, told, *_spans(events.count_of("message"), events, tokens, lines.moments))
 
     def only(self, messages: Mask) -> Telling:
