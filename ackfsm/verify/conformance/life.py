@@ -15,7 +15,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import TypeAlias
 
 from ackfsm.verify.conformance.observer import Belief, Observer
-from ackfsm.verify.context.signs import AT_REST, CIRCUMSTANCES, Certainty, Sign
+from ackfsm.verify.context.signs import AT_REST, CIRCUMSTANCES, Sign
 
 __all__ = ["Contradiction", "Heard", "Life", "contradiction", "predecessors"]
 
@@ -53,16 +53,6 @@ class Life:
             for each in self.heard
         )
         heard = (dataclasses.replace(each, sign=sign) for each, sign in zip(self.heard, signs, strict=True))
-        return Life(tuple(heard), self.at_rest)
-
-    def perhaps(self, name: str) -> Life:
-        """The same, but what the signs of that ``name`` tell may have happened or not."""
-        heard = (
-            dataclasses.replace(each, sign=dataclasses.replace(each.sign, certainty=Certainty.PERHAPS))
-            if each.sign.name == name
-            else each
-            for each in self.heard
-        )
         return Life(tuple(heard), self.at_rest)
 
     def without(self, place: int) -> Life:

@@ -420,15 +420,14 @@ class Judge:
         return any(_stays(observer, state, signs) for state in rested[:_MOST_TRIED])
 
     def life(self, lived: Lived) -> Life:
-        """The life of a message as a network hears it that has transactions on both sides, or on neither."""
+        """The life of a message as a network hears it that has transactions on both sides, or on neither.
+
+        What was handed over the broker had, whatever an error said of it; what nobody answers for may be dropped.
+        """
         life = lived.life.renamed({old: new for plain in self._plainly(lived) for old, new in plain.items()})
         general, told = self._of_mode(lived.mode), _told_of_each(life)
-        if self.holds("offers_failed_and_rejected", general) and any(
-            Event.DEAD_LETTERED in its for its in told.values()
-        ):
-            life = life.perhaps(Event.FAILED.value)  # who failed may have rejected the message, or given it back
         if not general.rejection_excludes_delivery:
-            taken = [of for of, its in told.items() if its & _HANDED_OVER]  # whatever the broker has said of it
+            taken = [of for of, its in told.items() if its & _HANDED_OVER]
             life = life.renamed({Event.REJECTED.value: Event.CONFIRMED.value}, taken)
         if self.holds("dropped_untold", general) and not all(its & _KNOWN_TO_BE_THERE for its in told.values()):
             life = dataclasses.replace(life, at_rest=False)

@@ -42,9 +42,12 @@ __all__ = ["Belief", "Observer", "States", "TooManyStatesError"]
 Belief: TypeAlias = frozenset[int]
 
 _REJECTS: Final = frozenset({"settle_rejected"})
-"""What an application may have done before a message was dead-lettered, which alone leaves a line."""
+"""What an application may have done before a message was dead-lettered, which alone may leave a line."""
 
-_ACTIONS: Final = frozenset({"recover", "rollback", "consumer_close"}) | _REJECTS
+_OUTCOMES: Final = frozenset({"settle_released", "settle_failed", "settle_undeliverable"}) | _REJECTS
+"""What an application may say of a delivery that it failed to process."""
+
+_ACTIONS: Final = frozenset({"recover", "rollback", "consumer_close"}) | _OUTCOMES
 """What an application may do and a line of the history tells; an optional event without a line never happens."""
 
 _BETWEEN_MESSAGES: Final = frozenset({"postpone"})
