@@ -164,6 +164,10 @@ class ProfileTable:
         """The row that decides ``key``, given the ``values`` of the settings before it."""
         return next(row for row in self.defaults if row.key == key and (row.when is None or row.when.holds(values)))
 
+    def chosen(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        """Those of the ``values`` (of every setting) that are not the defaults beside the others."""
+        return {key: values[key] for key in _KEYS[1:] if self.default(key, values).of(values) != values[key]}
+
     def settings(self, given: Mapping[str, Any]) -> dict[str, Any]:
         """All settings: those ``given`` (parsed values by key), the others by default.
 

@@ -157,6 +157,16 @@ class Specification:
             raise InputError(refused[1])
         return Configuration(**values)
 
+    def varied(self, configuration: Configuration, **own: object) -> Configuration:
+        """``configuration`` with other values for some settings; what has its default as before has it as it is then.
+
+        ``own`` are values of the vocabulary by key.  Nothing is refused, since single messages may differ in a way that
+        no system is configured in as a whole.
+        """
+        table = self.profiles[configuration.profile]
+        chosen = table.chosen({key: getattr(configuration, key) for key in _KEYS})
+        return Configuration(**table.settings({**chosen, **own}))
+
     def resolve_aliases(self, profile: object, settings: Mapping[str, object]) -> dict[str, object]:
         """``settings`` under the keys of the vocabulary, and the ``profile`` (``jms`` by default).
 

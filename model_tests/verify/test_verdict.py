@@ -227,6 +227,30 @@ def test_at_most_a_hundred_ids_are_given_and_all_are_counted(tmp_path: Path) -> 
     assert found.messages == 0
 
 
+def test_a_send_that_is_open_at_the_end_of_a_history_may_still_be_answered(tmp_path: Path) -> None:
+    open_, blocked = "p send m1", "p send m1; p send m2; p confirmed m2"
+    said = {text: _result(text, tmp_path) for text in (open_, blocked, f"{open_}; n drained")}
+    assert [each.verdict for each in said.values()] == [Verdict.UNKNOWN, Verdict.UNKNOWN, Verdict.INVALID]
+    want = "and nothing was decided of 1 of them: an outcome may come until a `drained` follows the send"
+    assert f"missing_outcome of 1 message ('m1'), {want}" in said[open_].reasons
+
+
+def test_a_commit_that_is_told_to_be_rolled_back_may_be_done_if_its_connection_broke(tmp_path: Path) -> None:
+    told = (
+        "p send m1 transaction=t; p commit transaction=t; {}p rolled_back transaction=t;"
+        "c delivered m1 clear transaction=u; c processed m1 transaction=u; c commit transaction=u;"
+        "c committed transaction=u; n drained"
+    )
+    broken = _result(told.format("p close error=reset;"), tmp_path)
+    assert broken.verdict is Verdict.UNKNOWN
+    assert "write commit_in_doubt where nobody knows" in "".join(broken.reasons)
+    assert _result(told.format(""), tmp_path).verdict is Verdict.INVALID
+
+
+def _result(text: str, folder: Path) -> verify.Result:
+    return verify.verdict(_examined(text, folder / "h.jsonl", SPEC.configure("ems")), SPEC)
+
+
 def test_queues_that_were_not_drained_are_named(tmp_path: Path) -> None:
     sends = ";".join(f"p send m{i} queue=q{i}" for i in range(5))
     found = _examined(f"{sends}; n drained queue=q3; p send m9", tmp_path / "h.jsonl", SPEC.configure("jms"))

@@ -46,7 +46,7 @@ from ackfsm.verify.events.columns import ABSENT, Events
 from ackfsm.verify.events.joins import NONE, distinct_pairs
 from ackfsm.verify.events.observables import event_code
 
-__all__ = ["NOBODY", "OTHERS", "Lived", "Lives", "Telling", "Told", "placed", "signs_around"]
+__all__ = ["NOBODY", "OTHERS", "Lived", "Lives", "Telling", "Told", "modes_of", "placed", "signs_around"]
 
 OTHERS: Final = -2
 """Stands for all consumers that the message was never handed to: it may have been on its way to one of them."""
@@ -60,7 +60,7 @@ class Told(IntFlag):
     AT_REST = 1
     """Its queue was seen drained after its last send."""
     NOT_PROCESSED = 2
-    """It was handed to somebody who never says what is processed."""
+    """It was handed to somebody who never says what is processed, or of whom another one says it."""
     ACKNOWLEDGED_FIRST = 4
     """The application acknowledged it before it said that it was processed."""
     SENT = 8
@@ -73,6 +73,8 @@ class Told(IntFlag):
     """Of a pair: several sessions sent its messages, so that these have no order (JMS 6.2.9)."""
     SENT_TOGETHER = 512
     """Of a pair: each was sent once, and in the same transaction."""
+    COMMIT_UNDONE = 1024
+    """It was sent in a transaction whose commit was called, and answered with ``rolled_back``."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
@@ -161,12 +163,14 @@ class _Lines:
         self.broken = events.errs == 1
         self.producers = _producers(events)
         self.queues = _queues(events)
-        self.modes = _modes(events)
+        self.modes = modes_of(events)
         self.deliveries = events.places(Event.DELIVERED)
         self._visits = _Visits(events, self.deliveries, self.queues)
         message, process, _ = distinct_pairs(events.message[self.deliveries], events.process[self.deliveries])
         self._width = np.int64(events.count_of("process") + 1)
         self.handed = message * self._width + process
+        self.processed_too_often = self._processed_too_often()
+        self.by_workers = self._by_workers()
         process, queue, _ = distinct_pairs(events.process[self.deliveries], events.queue[self.deliveries] + 1)
         self._queues_of: dict[int, list[int]] = {}
         for each, its in zip(process.tolist(), (queue - 1).tolist(), strict=True):
@@ -177,6 +181,20 @@ class _Lines:
         )
         hit = frozenset[int]().union(*(each.hit for each in self.circumstances))
         self._idle = frozenset({*events.process[ended].tolist(), *hit}.difference(busy.tolist()))
+
+    def _by_workers(self) -> Ints:
+        """The rows where a process says of a message that it is processed that was handed to others alone."""
+        rows = self.events.places(Event.PROCESSED)
+        message, process = self.events.message[rows].astype(np.int64), self.events.process[rows]
+        found: Ints = rows[~self.processed_too_often[message] & ~np.isin(message * self._width + process, self.handed)]
+        return found
+
+    def _processed_too_often(self) -> Mask:
+        """Which messages were processed more often than they were handed over, whoever did it, and when."""
+        events, count = self.events, self.events.count_of("message")
+        rows = (events.places(Event.PROCESSED), self.deliveries)
+        processed, handed = (np.bincount(events.message[its], minlength=count) for its in rows)
+        return np.asarray(processed > handed)
 
     def was_handed_to(self, messages: Ints, process: int) -> Mask:
         """For each of ``messages`` whether it was ever handed to ``process``."""
@@ -297,20 +315,31 @@ class _Lines:
         yield self._refused_untold()
 
     def _refused_untold(self) -> _Tokens:
-        """What the broker may have refused of those who are told no outcomes: the first refusal after each send."""
+        """What the broker may have refused of those who are told no outcomes: the first refusal after each send.
+
+        Who is told outcomes is told those of one delivery mode: of another one it may be told none.
+        """
         events = self.events
         faults = events.places(Event.FAULT)
         faults = faults[events.fault[faults] == VOCABULARY["fault"].index(Fault.REJECTION)]
-        told = events.process[events.places(Event.CONFIRMED, Event.REJECTED, Event.IN_DOUBT)]
+        told = self._of_sender(events.places(Event.CONFIRMED, Event.REJECTED, Event.IN_DOUBT))
         sends = events.places(Event.SEND, Event.RESEND)
-        sends = sends[(events.transaction[sends] == ABSENT) & ~np.isin(events.process[sends], told)]
+        sends = sends[(events.transaction[sends] == ABSENT) & ~np.isin(self._of_sender(sends), told)]
         following = np.searchsorted(self.moments.high[faults], self.moments.low[sends])
         sends, following = sends[following < len(faults)], following[following < len(faults)]
         return self.tokens(events.message[sends], faults[following], Fault.REJECTION.value, certainty=Certainty.PERHAPS)
 
+    def _of_sender(self, rows: Ints) -> Ints:
+        """For each of ``rows``, which name messages, a number of its process and the message's delivery mode."""
+        modes = np.int64(len(VOCABULARY["delivery_mode"]) + 1)
+        found: Ints = self.events.process[rows] * modes + self.modes[self.events.message[rows]] - ABSENT
+        return found
+
     def _at_consumers(self) -> Iterator[_Tokens]:
         for event in _AT_CONSUMERS:
             rows = self.events.places(event)
+            if event is Event.PROCESSED:
+                rows = np.setdiff1d(rows, self.by_workers)
             flagged = self.events.redelivered[rows] == 1
             kinds = (
                 ((event.value, rows[~flagged]), (DELIVERED_FLAGGED, rows[flagged]))
@@ -330,12 +359,25 @@ class _Lines:
 
     def _acts(self) -> Iterator[tuple[Event, Ints]]:
         """What is done to transactions, by event; a commit that is answered with ``rolled_back`` was a rollback."""
-        transaction = self.events.transaction
-        commits = self.events.places(Event.COMMIT)
-        undone = np.isin(transaction[commits], transaction[self.events.places(Event.ROLLED_BACK)])
+        undone = self._undone_commits()
         for event in _OF_TRANSACTIONS:
-            acts = commits[~undone] if event is Event.COMMIT else self.events.places(event)
-            yield event, np.union1d(acts, commits[undone]) if event is Event.ROLLBACK else acts
+            acts = self.events.places(event)
+            if event is Event.COMMIT:
+                acts = np.setdiff1d(acts, undone)
+            yield event, np.union1d(acts, undone) if event is Event.ROLLBACK else acts
+
+    def _undone_commits(self) -> Ints:
+        commits, transaction = self.events.places(Event.COMMIT), self.events.transaction
+        found: Ints = commits[np.isin(transaction[commits], transaction[self.events.places(Event.ROLLED_BACK)])]
+        return found
+
+    def of_undone_commits(self) -> Ints:
+        """The messages that were sent in transactions whose commit was answered with ``rolled_back``."""
+        events, sends = self.events, self.events.places(Event.SEND, Event.RESEND)
+        sends = sends[events.transaction[sends] != ABSENT]
+        undone = events.transaction[self._undone_commits()]
+        found: Ints = events.message[sends[np.isin(events.transaction[sends], undone)]].astype(np.int64)
+        return found
 
     def _of_deliveries(self) -> Iterator[_Tokens]:
         yield from self._acknowledgements()
@@ -559,7 +601,7 @@ def _queues(events: Events) -> Ints:
     return _last_of(events, events.queue, np.flatnonzero((events.queue != ABSENT) & (events.message != ABSENT)))
 
 
-def _modes(events: Events) -> Ints:
+def modes_of(events: Events) -> Ints:
     """The delivery mode that the last send of each message names, as its place in the vocabulary."""
     sends = events.places(Event.SEND, Event.RESEND)
     return _last_of(events, events.delivery_mode, sends[events.delivery_mode[sends] != ABSENT])
@@ -667,7 +709,10 @@ class Telling:
         lines = _Lines(events, skew)
         tokens = lines.of_messages()
         told = _told(events, tokens, quiescence, silent)
+        told[_acknowledged_first(tokens, len(told)) & ~lines.processed_too_often] |= int(Told.ACKNOWLEDGED_FIRST)
         told[lines.shared()[lines.queues]] |= int(Told.SHARED)
+        told[events.message[lines.by_workers]] |= int(Told.NOT_PROCESSED)
+        told[lines.of_undone_commits()] |= int(Told.COMMIT_UNDONE)
         return cls(lines, tokens, told, *_spans(events.count_of("message"), events, tokens, lines.moments))
 
     def only(self, messages: Mask) -> Telling:
@@ -812,7 +857,6 @@ def _told(events: Events, tokens: _Tokens, quiescence: Quiescence, silent: Colle
     for bit, its in found.items():
         told[tokens.message[its]] |= int(bit)
     told[quiescence.judged] |= int(Told.AT_REST)
-    told[_acknowledged_first(tokens, len(told))] |= int(Told.ACKNOWLEDGED_FIRST)
     return told
 
 

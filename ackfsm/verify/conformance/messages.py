@@ -15,15 +15,35 @@ import numpy as np
 
 from ackfsm.history_format import VOCABULARY, Event
 from ackfsm.tables import Specification
-from ackfsm.terms import AckMode, Configuration, DeliveryMode, Destination, SendMode
+from ackfsm.terms import AckMode, Configuration, DeliveryMode, Destination, Fault, ListenerException, SendMode
 from ackfsm.verify.conformance.life import Contradiction, Heard, Life, contradiction
 from ackfsm.verify.conformance.lives import OTHERS, Lived, Lives, Telling, Told
 from ackfsm.verify.conformance.observer import Observer, States, TooManyStatesError
-from ackfsm.verify.context.signs import AT_REST, CIRCUMSTANCES, Sign, of_consumer
+from ackfsm.verify.context.signs import (
+    AT_REST,
+    BOTH,
+    BROKEN,
+    CIRCUMSTANCES,
+    DELIVERED_FLAGGED,
+    DELIVERED_SOMEHOW,
+    Sign,
+    of_consumer,
+)
 from ackfsm.verify.events.arrays import Ints, Mask
 from ackfsm.verify.events.columns import ABSENT, Events
 
-__all__ = ["Conformance", "Decision", "Judge", "Needed", "acknowledges_by_library", "conformance", "held", "untold"]
+__all__ = [
+    "OUTCOMES_OF_CALLS",
+    "Conformance",
+    "Decision",
+    "Judge",
+    "Needed",
+    "acknowledges_by_library",
+    "conformance",
+    "held",
+    "in_mode",
+    "untold",
+]
 
 Needed: TypeAlias = tuple[tuple[int, str], ...]
 """What a life needs to be a run of the model: the places and names of signs."""
@@ -48,6 +68,7 @@ def acknowledges_by_library(specification: Specification, configuration: Configu
     return any(specification.conditions[name].holds(environment) for name in _BY_THE_LIBRARY)
 
 
+_CALLS: Final = frozenset({Event.ACKNOWLEDGE.value})
 _JOURNAL: Final = (Event.JOURNAL_WRITTEN, Event.JOURNAL_SYNCED)
 
 
@@ -214,8 +235,21 @@ def held(telling: Telling, judge: Judge, count: int) -> Conformance:
 
 
 def untold(events: Events) -> frozenset[str]:
-    """What this history never tells."""
-    return frozenset(event.value for event in _JOURNAL if not len(events.places(event)))
+    """What this history never tells: of the journal, or that any application acknowledges or commits."""
+    found = {event.value for event in _JOURNAL if not len(events.places(event))}
+    settles = len(events.places(Event.ACKNOWLEDGE, Event.COMMIT, Event.ROLLBACK))
+    return frozenset(found if settles else found | _CALLS)
+
+
+def in_mode(specification: Specification, configuration: Configuration, mode: int) -> Configuration:
+    """``configuration`` as it is for messages of their own delivery mode, with what follows from that by default.
+
+    ``mode`` is its place in the vocabulary, or :data:`ABSENT`.
+    """
+    own = configuration.delivery_mode if mode == ABSENT else DeliveryMode(VOCABULARY["delivery_mode"][mode])
+    return (
+        configuration if own is configuration.delivery_mode else specification.varied(configuration, delivery_mode=own)
+    )
 
 
 _CONSUMED_PLAINLY: Final = MappingProxyType(
@@ -244,6 +278,30 @@ _ANSWERS: Final = (
 )
 """Answers that nobody may have written down: then the outcome is unknown, which contradicts nothing."""
 
+OUTCOMES_OF_CALLS: Final = frozenset({Event.CONFIRMED.value, Event.IN_DOUBT.value})
+"""What a recorder writes when a send returns that nobody answers, or fails since its connection is dead."""
+
+_TOLD_ROLLED_BACK: Final = (
+    "a commit was answered with `rolled_back` after its connection broke, which some clients say "
+    "whatever became of it; write commit_in_doubt where nobody knows"
+)
+_BREAKING_COMMITS: Final = frozenset({Fault.PRODUCER_LINK_LOSS, Fault.BROKER_CRASH, Fault.BROKER_KILL, BROKEN})
+
+
+def _may_be_committed(lived: Lived) -> bool:
+    """Whether its producer was told that a commit is rolled back of which it may not know the outcome."""
+    return Told.COMMIT_UNDONE in lived.told and any(heard.sign.name in _BREAKING_COMMITS for heard in lived.life.heard)
+
+
+_HANDED_OVER: Final = frozenset({Event.DELIVERED.value, DELIVERED_FLAGGED, DELIVERED_SOMEHOW})
+_KNOWN_TO_BE_THERE: Final = _HANDED_OVER | {Event.CONFIRMED.value}
+
+
+def _told_of_each(life: Life) -> Mapping[int, frozenset[str]]:
+    """The names of the signs of the message of a life, or of each of two: by what :attr:`Sign.of` says."""
+    whose = {heard.sign.of for heard in life.heard} - {BOTH}
+    return {of: frozenset(heard.sign.name for heard in life.heard if heard.sign.of in {of, BOTH}) for of in whose}
+
 
 class Judge:
     """Decides lives, with one observer for each kind."""
@@ -251,7 +309,8 @@ class Judge:
     def __init__(self, specification: Specification, configuration: Configuration, untold: frozenset[str]) -> None:
         self._specification = specification
         self._configuration = configuration
-        self._untold = untold
+        self._untold = untold - _CALLS
+        self._settles = not untold & _CALLS
         environment = specification.environment(configuration)
         self._by_library = acknowledges_by_library(specification, configuration)
         self._transacted = specification.conditions["transacted"].holds(environment)
@@ -282,9 +341,12 @@ class Judge:
         if why is not None:
             return Decision(None, why)
         try:
-            return Decision(self.contradiction(*self.hearing(lived)))
+            stop = self.contradiction(*self.hearing(lived))
         except TooManyStatesError:
             return Decision(None, "a message may be in too many states")
+        if stop is not None and _may_be_committed(lived):
+            return Decision(None, _TOLD_ROLLED_BACK)
+        return Decision(stop)
 
     def contradiction(self, life: Life, observer: Observer) -> Contradiction | None:
         """Why no run of the model looks like ``life``; ``None`` if one does."""
@@ -306,7 +368,7 @@ class Judge:
 
     def anew(self) -> Judge:
         """The same with no states."""
-        return Judge(self._specification, self._configuration, self._untold)
+        return Judge(self._specification, self._configuration, self._untold if self._settles else self._untold | _CALLS)
 
     def needed(self, lived: Lived, circumstances: Collection[str]) -> Needed:
         """A smallest part of the ``circumstances`` in ``lived`` that keeps it a run of the model.
@@ -358,11 +420,22 @@ class Judge:
         return any(_stays(observer, state, signs) for state in rested[:_MOST_TRIED])
 
     def life(self, lived: Lived) -> Life:
-        """The life of a message as a network hears it that has transactions on both sides, or on neither."""
-        names = {old: new for plain in self._plainly(lived) for old, new in plain.items()}
-        if not names:
-            return lived.life
-        return lived.life.renamed(names)
+        """The life of a message as a network hears it that has transactions on both sides, or on neither.
+
+        What was handed over the broker had, whatever an error said of it; what nobody answers for may be dropped.
+        """
+        life = lived.life.renamed({old: new for plain in self._plainly(lived) for old, new in plain.items()})
+        general, told = self._of_mode(lived.mode), _told_of_each(life)
+        if not general.rejection_excludes_delivery:
+            taken = [of for of, its in told.items() if its & _HANDED_OVER]
+            life = life.renamed({Event.REJECTED.value: Event.CONFIRMED.value}, taken)
+        if self.holds("dropped_untold", general) and not all(its & _KNOWN_TO_BE_THERE for its in told.values()):
+            life = dataclasses.replace(life, at_rest=False)
+        return life
+
+    def holds(self, condition: str, configuration: Configuration) -> bool:
+        """Whether the ``condition`` of that name holds in ``configuration``."""
+        return self._specification.conditions[condition].holds(self._specification.environment(configuration))
 
     def _plainly(self, lived: Lived) -> Iterator[Mapping[str, str]]:
         """What is to be read as a transaction of one message."""
@@ -394,21 +467,27 @@ class Judge:
             if network is None:
                 messages = max(1, len(unheard) - 1)
                 network = self._networks[key[:2]] = States(self._specification, configuration, consumers, messages)
-            self._observers[key] = Observer(network, self._specification, *unheard, together=together)
+            one_copy = len(unheard) == 1 and not configuration.resend_in_doubt  # a call covers two copies
+            settles = self._settles and one_copy
+            self._observers[key] = Observer(network, self._specification, *unheard, together=together, settles=settles)
         return self._observers[key]
 
     def _of_message(self, lived: Lived, names: frozenset[str]) -> Configuration:
         """The configuration with the settings that are the message's own."""
+        general = self._of_mode(lived.mode)
         own: dict[str, object] = {}
+        if Event.RESEND in names and general.send_mode is SendMode.UNCONFIRMED:
+            own["send_mode"] = SendMode.BLOCKING  # who sends again was told that the first attempt failed
         if Event.RESEND in names:
             own["resend_in_doubt"] = True  # whoever sends again, the application or its library, the copy is there
         if Event.EXPIRED in names:
             own["time_to_live"] = True
         if self._in_transactions(lived.told):
             own["ack_mode"] = AckMode.SESSION_TRANSACTED
-        if lived.mode != ABSENT:
-            own["delivery_mode"] = DeliveryMode(VOCABULARY["delivery_mode"][lived.mode])
-        return dataclasses.replace(self._configuration, **own)  # type: ignore[arg-type]
+        return dataclasses.replace(general, **own)  # type: ignore[arg-type]
+
+    def _of_mode(self, mode: int) -> Configuration:
+        return in_mode(self._specification, self._configuration, mode)
 
     def _unheard(self, lived: Lived, names: frozenset[str], configuration: Configuration) -> frozenset[str]:
         """What may have happened to a message although no sign of its life, which has these ``names``, tells so."""
@@ -422,14 +501,26 @@ class Judge:
                 found -= set(_ANSWERS_TO_COMMIT)
         if self._by_library:
             found |= {plain.get(sign, sign) for sign in (Event.ACKNOWLEDGE.value, *_ANSWERS[0])}
+        if Event.FAILED in names and configuration.listener_exception is ListenerException.ACKNOWLEDGE:
+            found.add(Event.ACKNOWLEDGE.value)  # the library acknowledges what failed
         if self._in_transactions(lived.told):
             found.add(Event.ACKNOWLEDGE.value)  # what a transaction consumes is acknowledged with it
+        found |= self._unheard_of_sends(lived, names, configuration)
+        if lived.told & (Told.NOT_PROCESSED | Told.ACKNOWLEDGED_FIRST):
+            found.add(Event.PROCESSED.value)
+        return frozenset(found)
+
+    def _unheard_of_sends(self, lived: Lived, names: frozenset[str], configuration: Configuration) -> frozenset[str]:
+        """The same of what becomes of its sends."""
+        found = set[str]()
+        if not (self.holds("confirms_plain_sends", configuration) or names.intersection(OUTCOMES_OF_CALLS)):
+            found |= OUTCOMES_OF_CALLS
+        if Event.REJECTED.value in {heard.sign.name for heard in lived.life.heard} - names:
+            found.add(Fault.REJECTION.value)  # it was none
         if Event.RESEND not in names:
             found.add(Event.RESEND.value)
             if configuration.resend_in_doubt and Event.IN_DOUBT not in names:
                 found.add(Event.IN_DOUBT.value)
-        if lived.told & (Told.NOT_PROCESSED | Told.ACKNOWLEDGED_FIRST):
-            found.add(Event.PROCESSED.value)
         return frozenset(found)
 
 

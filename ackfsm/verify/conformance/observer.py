@@ -20,6 +20,7 @@ from typing import Final, TypeAlias
 import numpy as np
 
 from ackfsm.explore import pack
+from ackfsm.history_format import Event
 from ackfsm.network import Bounds, Network, NetworkEvent, compose
 from ackfsm.tables import Lane, Specification
 from ackfsm.terms import Configuration, Fault
@@ -41,16 +42,25 @@ __all__ = ["Belief", "Observer", "States", "TooManyStatesError"]
 
 Belief: TypeAlias = frozenset[int]
 
-_ACTIONS: Final = frozenset({"recover", "rollback", "consumer_close"})
+_REJECTS: Final = frozenset({"settle_rejected"})
+"""What an application may have done before a message was dead-lettered, which alone may leave a line."""
+
+_OUTCOMES: Final = frozenset({"settle_released", "settle_failed", "settle_undeliverable"}) | _REJECTS
+"""What an application may say of a delivery that it failed to process."""
+
+_ACTIONS: Final = frozenset({"recover", "rollback", "consumer_close"}) | _OUTCOMES
 """What an application may do and a line of the history tells; an optional event without a line never happens."""
 
 _BETWEEN_MESSAGES: Final = frozenset({"postpone"})
 """What no line tells and an application does with the second of two messages: it sends it in a later transaction."""
 
-_CALLS_OF_APPLICATIONS: Final = frozenset(
-    {"send", "send_in_transaction", "commit_called", "acknowledge", "consumer_commit_called"}
-)
-"""What waits for an application's decision, so that a message to which it can still happen may be at rest."""
+_CALLS_OF_PRODUCERS: Final = frozenset({"send", "send_in_transaction", "commit_called"})
+_CALLS_OF_CONSUMERS: Final = frozenset({"acknowledge", "consumer_commit_called"})
+_CALLS_OF_APPLICATIONS: Final = _CALLS_OF_PRODUCERS | _CALLS_OF_CONSUMERS
+"""What waits for an application's decision, so that a message to which it can still happen may be at rest.
+
+But what an application holds and has not acknowledged is in flight, of which a queue that is drained has nothing.
+"""
 
 _REPORTS: Final = frozenset(
     {"ack_in_doubt", "commit_failed", "consumer_commit_failed", "rollback_returned", "transaction_lost"}
@@ -184,11 +194,17 @@ class Observer:
     """Hears the signs of one message or two, but those that are unheard: what they tell of may have happened unseen."""
 
     def __init__(
-        self, states: States, specification: Specification, *unheard: Collection[str], together: bool = False
+        self,
+        states: States,
+        specification: Specification,
+        *unheard: Collection[str],
+        together: bool = False,
+        settles: bool = False,
     ) -> None:
         """``unheard`` are signs of the one message; or of what is of no message, and then of the first and second.
 
-        Two messages that were sent ``together`` were so in one transaction.
+        Two messages that were sent ``together`` were so in one transaction.  With ``settles`` applications tell of what
+        they acknowledge, so that what they hold is not at rest.
         """
         self._states = states
         self._unheard = tuple(map(frozenset, unheard)) or (frozenset[str](),)
@@ -208,7 +224,9 @@ class Observer:
             if (event.name in _BETWEEN_MESSAGES and not together)
             or (event.name not in heard[self._whose(event)] and not event.may_never_happen)
         )
-        calls = _CALLS_OF_APPLICATIONS if len(heard) == 1 else _CALLS_OF_APPLICATIONS | {"resend"}
+        calls = _CALLS_OF_PRODUCERS if settles else _CALLS_OF_APPLICATIONS
+        if len(heard) > 1:
+            calls |= {"resend"}
         self._due = frozenset(
             number
             for number, event in enumerate(events)
@@ -253,6 +271,8 @@ class Observer:
         before = self._with_last_words(belief, sign) if sign.name in _LANE_OF_CRASH else belief
         if sign.name in SESSION_ENDS:  # what the application was doing it has given up
             before = self._closure(before | self._fired(before, self._named(_DONE, sign.consumer)))
+        if sign.name == Event.DEAD_LETTERED:
+            before = self._closure(before | self._fired(before, self._named(_REJECTS, sign.consumer)))
         events = self._events(sign)
         after = self._fired(before, events)
         if sign.certainty is Certainty.PERHAPS:
@@ -288,12 +308,15 @@ class Observer:
         return frozenset(state for state in belief if not due[state])
 
     def _with_last_words(self, belief: Belief, sign: Sign) -> Belief:
-        """A process may die between what it did last and the line that would tell of it."""
+        """A process may die between what it did last and the line that would tell of it, which stands before calls."""
         lane, events = _LANE_OF_CRASH[sign.name], self._states.network.events
         last = frozenset(
             number
             for number, event in enumerate(events)
-            if self._states.lanes[event.name] is lane and not event.may_never_happen and _concerns(event, sign.consumer)
+            if self._states.lanes[event.name] is lane
+            and not event.may_never_happen
+            and event.name not in _CALLS_OF_APPLICATIONS
+            and _concerns(event, sign.consumer)
         )
         return self._closure(belief | self._fired(belief, last))
 

@@ -11,7 +11,7 @@ from ackfsm.tables import Specification
 from ackfsm.terms import Configuration
 from ackfsm.verify.conformance.life import Heard, Life
 from ackfsm.verify.conformance.lives import OTHERS, Lived, Told
-from ackfsm.verify.conformance.messages import Decision, Judge
+from ackfsm.verify.conformance.messages import OUTCOMES_OF_CALLS, Decision, Judge
 from ackfsm.verify.conformance.observer import Observer, TooManyStatesError
 from ackfsm.verify.context.signs import DELIVERED_SOMEHOW, Certainty, of_consumer
 
@@ -97,11 +97,15 @@ class PairJudge(Judge):
         unheard = [_JOURNAL | self._unheard(lived, its, configuration) for its in names]
         if any(Event.RESEND in its for its in names):  # who writes one down writes all of them
             unheard = [each - {Event.RESEND.value} for each in unheard]
-        unheard = [each | _late(its) for each, its in zip(unheard, names, strict=True)]
+        unheard = [each | _late(its) | self._returns(configuration) for each, its in zip(unheard, names, strict=True)]
         common = _JOURNAL | {sign for its in names for sign in _unanswered(its)}
         if Event.COMMIT in unheard[0] | unheard[1]:
             common |= {Event.COMMIT.value}
         return self._observer_of(configuration, lived, common, *unheard)
+
+    def _returns(self, configuration: Configuration) -> frozenset[str]:
+        """The outcomes of sends that nobody answers, which say nothing of when another one may begin."""
+        return frozenset() if self.holds("confirms_plain_sends", configuration) else OUTCOMES_OF_CALLS
 
 
 def _may_come_in_another_order(lived: Lived) -> bool:

@@ -71,7 +71,7 @@ class Decided:
         unrested: of every anomaly those that would have it if they were at rest, which nobody saw.
         unrecorded: of some anomalies those that may have it, for want of what nobody recorded.
         settled: of every anomaly that is held against single messages or pairs what was decided of them.
-        by_anomaly: the same with what is judged by kind after all, as the history goes on.
+        by_anomaly: the same before it was asked whether they were seen at rest.
         explainer, pairs: what says why; ``None`` where no message, or no pair, was held to the model.
     """
 

@@ -17,8 +17,8 @@ from ackfsm.tables import Specification
 from ackfsm.terms import Anomaly, Configuration, Fault, ListenerException
 from ackfsm.verify.conformance.explain import Explained, Explainer
 from ackfsm.verify.conformance.explain_pairs import PairExplainer
-from ackfsm.verify.conformance.lives import Telling
-from ackfsm.verify.conformance.messages import Conformance, acknowledges_by_library, conformance
+from ackfsm.verify.conformance.lives import Telling, modes_of
+from ackfsm.verify.conformance.messages import Conformance, acknowledges_by_library, conformance, in_mode
 from ackfsm.verify.conformance.unrecorded import assumption_of
 from ackfsm.verify.context.actions import given_back_beside, inferred_actions
 from ackfsm.verify.context.clocks import Clocks, aligned
@@ -284,11 +284,15 @@ def examined(  # noqa: PLR0913 - what is examined, and how
 
 
 def _within_windows(specification: Specification, shares: Sequence[Share], events: Events) -> Mask:
-    """A send that nobody answers, as its queue has it, would be open for ever: it is in nobody's window."""
-    within = np.zeros(events.count_of("message"), bool)
+    """A send that nobody answers, as its queue or its own mode has it, would be open for ever: it is in no window."""
+    within, modes = np.zeros(events.count_of("message"), bool), modes_of(events)
     for each in shares:
-        if each.configuration is not None and window_of(specification, each.configuration) is not None:
-            within |= each.messages
+        if each.configuration is None:
+            continue
+        for mode in np.unique(modes[each.messages]).tolist():
+            its = in_mode(specification, each.configuration, mode)
+            if window_of(specification, its) is not None:
+                within |= each.messages & (modes == mode)
     return within
 
 
@@ -325,8 +329,7 @@ def _examined_share(this: _Examination, *, hold: bool, assumed: Collection[Fault
             )
             explanation, by_anomaly = pairs.explained(explanation, by_anomaly)
         by_anomaly = {**by_anomaly, **_mixed(this, anomalies, by_anomaly)}
-        open_ends = _open_ends(this, anomalies)
-        settled = {name: each for name, each in by_anomaly.items() if name not in open_ends}
+        settled = {**by_anomaly, **_open_ends(this, anomalies, by_anomaly)}
         counted |= {name: _with(counted[name], each, events) for name, each in settled.items()}
     cost = Cost(conformance=time.process_time() - begun)
     if early is not None and counted[Anomaly.PHANTOM].found:
@@ -526,19 +529,22 @@ def _stuck(
     )
 
 
-def _open_ends(this: _Examination, counts: Mapping[Anomaly, _Count]) -> frozenset[Anomaly]:
-    """The anomalies that are concluded from the end of a history in which not all of their messages came to rest.
+def _open_ends(
+    this: _Examination, counts: Mapping[Anomaly, _Count], explained: Mapping[Anomaly, Explained]
+) -> Mapping[Anomaly, Explained]:
+    """The anomalies that are concluded from the end of a history, ``undecided`` of messages that nobody saw at rest.
 
-    The model can tell nothing of such a message, which may go on; what the kind is allowed decides.
+    The model can tell nothing of such a message, which may go on, unless it is no run until there.
     """
     definitions = this.specification.properties
-    at_end = (name for name in counts if name in definitions and definitions[name].rest == "end")
-    return frozenset(
-        name
-        for name in at_end
-        if any(monitor.marked_at_rest for monitor in definitions[name].monitors)
-        and not this.quiescence.judged[counts[name].codes].all()
-    )
+    at_end = (name for name in explained if name in definitions and definitions[name].rest == "end")
+    marked = (name for name in at_end if any(monitor.marked_at_rest for monitor in definitions[name].monitors))
+    found: dict[Anomaly, Explained] = {}
+    for name in marked:
+        its, codes = explained[name], counts[name].codes
+        going_on = np.setdiff1d(codes[~this.quiescence.judged[codes]], its.unexplained)
+        found[name] = dataclasses.replace(its, undecided=np.union1d(its.undecided, going_on))
+    return found
 
 
 def _broken_connections(events: Events) -> tuple[Fault, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Final
 
 from ackfsm import explore
 from ackfsm.tables import Guarantees, Specification
@@ -285,10 +285,17 @@ def _doubts_of_all(findings: Findings) -> Iterator[str]:
         yield "no message was sent, so nothing was shown"
 
 
+_WHY_UNDECIDED: Final = MappingProxyType(
+    {
+        Anomaly.TORN_TRANSACTION: ", whose messages are judged by different configurations",
+        Anomaly.MISSING_OUTCOME: ": an outcome may come until a `drained` follows the send",
+    }
+)
+
+
 def _open(finding: Finding, why: str | None) -> str:
     if finding.undecided:
-        of_several = finding.anomaly is Anomaly.TORN_TRANSACTION
-        because = ", whose messages are judged by different configurations" if of_several else ""
+        because = _WHY_UNDECIDED.get(finding.anomaly, "")
         return f"and {finding.undecided} of them could not be decided{because}"
     return f"and the tables cannot tell whether the configuration allows it{f': {why}' if why else ''}"
 
