@@ -61,7 +61,8 @@ def test_what_is_explained_names_its_cause(name: str, tmp_path: Path) -> None:
 def test_the_first_impossible_line_of_a_pair_is_told_with_what_the_other_message_did(tmp_path: Path) -> None:
     found = _examined(NAMED["three repetitions in AUTO after one crash"], tmp_path)
     told = [str(each) for each in _pairs(found).examples]
-    assert told[0].startswith("line 16: delivered, flagged or not at 'c' of 'm1' after processed at 'c' of 'm2', where")
+    impossible = "delivered, flagged or not at 'c' of 'm1' after processed at 'c' of 'm2', where the model allows"
+    assert told[0].startswith(f"line 16, 1.000000s, session 'c.2': {impossible}")
     assert any(told[0] in reason for reason in verify.verdict(found, SPEC).reasons)
     assert found.anomalies[Anomaly.DUPLICATE].causes == {"consumer_crash": 1}, "of three two are not explained"
 

@@ -231,7 +231,7 @@ def test_a_send_that_is_open_at_the_end_of_a_history_may_still_be_answered(tmp_p
     open_, blocked = "p send m1", "p send m1; p send m2; p confirmed m2"
     said = {text: _result(text, tmp_path) for text in (open_, blocked, f"{open_}; n drained")}
     assert [each.verdict for each in said.values()] == [Verdict.UNKNOWN, Verdict.UNKNOWN, Verdict.INVALID]
-    want = "and nothing was decided of 1 of them: an outcome may come until a `drained` follows the send"
+    want = "and 1 of them could not be decided: an outcome may come until a `drained` follows the send"
     assert f"missing_outcome of 1 message ('m1'), {want}" in said[open_].reasons
 
 
