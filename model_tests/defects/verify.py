@@ -218,8 +218,8 @@ _ONE_MESSAGE = (
         "the-mode-of-the-header",
         "a NON_PERSISTENT message of a PERSISTENT run must not be lost, and the reverse may",
         "verify/conformance/messages.py",
-        "        if lived.mode != ABSENT:\n",
-        "        if lived.mode == ABSENT - 1:\n",
+        "own = configuration.delivery_mode if mode == ABSENT else",
+        "own = configuration.delivery_mode if mode >= ABSENT else",
         noticed_by=_NAMED,
     ),
     Defect(
@@ -545,16 +545,16 @@ _BATCHES = (
         "lines-have-no-time-to-come",
         "a message whose send is told a little later than its delivery is called a phantom by a monitor",
         "verify/folding/monitor.py",
-        "ripe = self._last <= self._until",
-        "ripe = self._last <= self._latest",
+        "ripe = codes[self._last_of(kind)[codes] <= self._until].tolist()",
+        "ripe = codes[self._last_of(kind)[codes] <= self._latest].tolist()",
         noticed_by="verify/monitor::test_nothing_is_told_of_a_message_until_its_lines_had_time_to_come",
     ),
     Defect(
         "told-with-every-batch",
         "a monitor tells an anomaly again with each batch, as long as its message is kept",
         "verify/folding/monitor.py",
-        "if (self._name(message), anomaly.value) not in self._state.told:",
-        "if True:",
+        "if (self._name(code, kind), str(kind)) not in self._state.told]",
+        "]",
         noticed_by="verify/monitor::test_a_loss_is_told_once_and_as_what_it_is",
     ),
     Defect(
@@ -612,17 +612,9 @@ _TABLES = (
         "unread-lines-pass",
         "a message is called valid although the line that would refute that could not be read",
         "verify/results/tables.py",
-        "return findings.parse_errors > 0 or (",
-        "return (",
+        "return self.result.findings.parse_errors > 0",
+        "return False",
         noticed_by="verify/tables::test_what_is_open_of_a_message_is_no_pass",
-    ),
-    Defect(
-        "a-fold-has-all-pairs",
-        "a fold calls a message valid that is no run beside another one, as it did not form that pair",
-        "verify/results/tables.py",
-        "(left_out and pairs is not None and pairs.unnamed > 0)",
-        "(pairs is None and left_out)",
-        noticed_by="verify/tables::test_where_pairs_are_no_runs_a_fold_calls_nothing_valid",
     ),
     Defect(
         "what-is-not-at-rest-passes",
@@ -749,6 +741,33 @@ _LINES = (
     ),
 )
 
+_NEIGHBOURS = (
+    Defect(
+        "neighbours-are-strangers",
+        "nobody stands for pairs that are left out, so that two plain lives that are no run together are valid",
+        "verify/folding/neighbours.py",
+        "plain[stand[plain[stand] != 0]] = kernel.STANDS",
+        "pass",
+        noticed_by="verify/fold_chunks::test_two_plain_lives_that_are_no_run_together_are_found",
+    ),
+    Defect(
+        "one-stands-for-all",
+        "pairs of which the lines lie among each other in different ways are taken for equal",
+        "verify/folding/neighbours.py",
+        "number = _mixed(_mixed(its.seen[first], its.seen[second]), order[second], same.astype(np.uint64))",
+        "number = _mixed(_mixed(its.seen[first], its.seen[second]), same.astype(np.uint64))",
+        noticed_by="verify/fold_chunks::test_two_plain_lives_that_are_no_run_together_are_found",
+    ),
+    Defect(
+        "one-of-many-pairs",
+        "of pairs that are no run together the one that stands for all is counted",
+        "verify/folding/passes.py",
+        "if not pins.neighbours.issuperset(numbers):",
+        "if not numbers:",
+        noticed_by="verify/tables::test_pairs_that_are_no_runs_are_all_found_by_a_fold",
+    ),
+)
+
 _CLOCKS = (
     Defect(
         "a-hull-of-one-chunk",
@@ -813,6 +832,7 @@ VERIFY = (
     *_BATCHES,
     *_TABLES,
     *_LINES,
+    *_NEIGHBOURS,
     *_CLOCKS,
     *_REPORTS,
 )

@@ -302,7 +302,9 @@ def test_what_lived_when_another_chunk_tells_of_a_crash_is_kept() -> None:
     events, cuts = _crash_elsewhere()
     found, fold = folded(events, cuts, configuration_of("jms"), 0)
     assert comparable(found) == comparable(whole(events, configuration_of("jms"), 0))
-    assert fold.left == 17, "but the first, the last, and the one that was sent before the crash and delivered after it"
+    assert fold.left == 14, (
+        "but the first and the last, what lived in the crash, and what was sent before and after that"
+    )
 
 
 def test_a_session_in_which_another_chunk_acknowledges_is_kept() -> None:
@@ -543,3 +545,25 @@ def test_a_large_history_has_what_was_planted(tmp_path: Path) -> None:
     assert {k.value: set(v.examples) for k, v in found.anomalies.items() if v.found} == {
         name: set(names) for name, names in expected.items()
     }
+
+
+def _late_processed(number: int, messages: int = 400) -> list[Event]:
+    """``m<number>`` is processed after the next message was delivered to the same consumer: plain by itself."""
+    events = [
+        {**each, "t": each["t"] + 12 * (each.get("message") == f"m{number}" and each["event"] == "processed")}
+        for each in ordinary(messages)
+    ]
+    return sorted([*events, {"t": 99_999, "process": "c", "event": "drained"}], key=lambda each: int(each["t"]))
+
+
+@pytest.mark.parametrize("cuts", [[], [800], [400, 801, 1_203]])
+@pytest.mark.parametrize("number", [0, 100, 200, 201, 398])
+def test_two_plain_lives_that_are_no_run_together_are_found(number: int, cuts: list[int]) -> None:
+    """The consumer has one thread, and was handed the next message while it was busy with this one."""
+    events = _late_processed(number)
+    found, fold = folded(events, cuts, configuration_of("jms"), 0)
+    assert comparable(found) == comparable(whole(events, configuration_of("jms"), 0))
+    assert found.explanation is not None
+    assert found.explanation.pairs is not None
+    assert [each.message for each in found.explanation.pairs.examples] == [f"m{number + 1}"]
+    assert fold.left > 350

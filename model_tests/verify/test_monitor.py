@@ -160,7 +160,7 @@ def test_what_two_messages_show_is_told() -> None:
     for batch in in_batches([*_shifted(ordinary(40), "m10", "c", 11), drained(2_000)], 30):
         watched.take(batch)
     assert watched.kinds == [("m10", "reorder", "invalid")]
-    assert watched.alerts[0].why == "with another message it is no run of the model"
+    assert watched.alerts[0].why == "together with another message it does not conform to the model"
 
 
 def test_of_more_than_are_shown_none_is_taken_for_allowed() -> None:

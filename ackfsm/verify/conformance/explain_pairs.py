@@ -82,6 +82,11 @@ class PairExplainer:
         self._needed: dict[int, Needed] = {}
         self._before = anomalies_before(events, machines, stream, anomalies, stops)
 
+    def loose(self) -> Ints:
+        """The pairs, two messages a row, that are no run of the model in the order of their lines."""
+        places = self._held.loose()
+        return np.column_stack([self._pairs.first[places], self._pairs.second[places]])
+
     def explained(
         self, explanation: Explanation, by_message: Mapping[Anomaly, Explained]
     ) -> tuple[Explanation, Mapping[Anomaly, Explained]]:

@@ -142,6 +142,10 @@ class Conformance:
         """The messages that are no run of the model, ascending."""
         return self._parts[-1].contradicted()
 
+    def loose(self) -> Ints:
+        """Those that are no run of the model in the order of their lines, whatever they are in other orders."""
+        return np.flatnonzero(self._part > 0)
+
     def stops(self) -> tuple[Ints, Ints]:
         """The messages that are no run of the model, and the row where each stops to be one; -1 where it is the end."""
         part = self._parts[-1]
@@ -278,6 +282,8 @@ _ANSWERS: Final = (
 )
 """Answers that nobody may have written down: then the outcome is unknown, which contradicts nothing."""
 
+_IN_DOUBT: Final = frozenset({Event.ACK_IN_DOUBT.value, of_consumer(Event.COMMIT_IN_DOUBT)})
+
 OUTCOMES_OF_CALLS: Final = frozenset({Event.CONFIRMED.value, Event.IN_DOUBT.value})
 """What a recorder writes when a send returns that nobody answers, or fails since its connection is dead."""
 
@@ -318,7 +324,7 @@ class Judge:
         self.searches = 0
         """How many times a life was held to a network."""
         self._networks: dict[tuple[Configuration, int], States] = {}
-        self._observers: dict[tuple[Configuration, int, tuple[frozenset[str], ...], bool], Observer] = {}
+        self._observers: dict[tuple[Configuration, int, tuple[frozenset[str], ...], bool, bool], Observer] = {}
 
     @property
     def states(self) -> int:
@@ -461,16 +467,23 @@ class Judge:
         if consumers == 1 and Told.SHARED in lived.told and configuration.destination in _ENDS_WITH_THE_LAST:
             consumers = 2
         together = Told.SENT_TOGETHER in lived.told
-        key = configuration, consumers, unheard, together
+        settles = self._settles and len(unheard) == 1 and self._settles_once(configuration, lived)
+        key = configuration, consumers, unheard, together, settles
         if key not in self._observers:
             network = self._networks.get(key[:2])
             if network is None:
                 messages = max(1, len(unheard) - 1)
                 network = self._networks[key[:2]] = States(self._specification, configuration, consumers, messages)
-            one_copy = len(unheard) == 1 and not configuration.resend_in_doubt  # a call covers two copies
-            settles = self._settles and one_copy
             self._observers[key] = Observer(network, self._specification, *unheard, together=together, settles=settles)
         return self._observers[key]
+
+    @staticmethod
+    def _settles_once(configuration: Configuration, lived: Lived) -> bool:
+        """Whether one call tells that a message is settled: not where it covers two copies, nor where it is in doubt.
+
+        Who does not know what became of a call still holds the message, which may be gone from its queue.
+        """
+        return not configuration.resend_in_doubt and all(each.sign.name not in _IN_DOUBT for each in lived.life.heard)
 
     def _of_message(self, lived: Lived, names: frozenset[str]) -> Configuration:
         """The configuration with the settings that are the message's own."""

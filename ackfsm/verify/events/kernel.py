@@ -21,9 +21,13 @@ __all__ = [
     "LEFT",
     "PINNED",
     "STANDS",
+    "first_of_each",
     "follow_messages",
     "follow_transactions",
     "hash_names",
+    "interleave",
+    "link",
+    "link_lanes",
     "mark_acts",
     "mark_bounds",
     "mark_neighbours",
@@ -78,6 +82,7 @@ NEVER: Final = np.iinfo(np.int64).max
 _M1: Final = np.uint64(0xBF58476D1CE4E5B9)
 _M2: Final = np.uint64(0x94D049BB133111EB)
 _S30, _S27, _S31 = np.uint64(30), np.uint64(27), np.uint64(31)
+_S62, _ONE = np.uint64(62), np.uint64(1)
 
 
 @compiled
@@ -476,6 +481,145 @@ def mark_order(  # noqa: PLR0913, PLR0917 - the columns of a chunk, and of its m
             best_plain[lane] = sent
             holder[lane] = m
     return True
+
+
+@compiled
+def link(  # noqa: PLR0913, PLR0917 - the messages of a chunk, and a table of their keys
+    message: Any, at: Any, key: Any, table: Any, last: Any, ahead: Any
+) -> Any:
+    """Of the messages with one ``key``, in the order of their rows ``at``, say in ``ahead`` which comes next.
+
+    A message without a row (-1) or with the key 0 is passed over.  ``table`` is an empty one of 2**k entries, ``last``
+    as long; false is returned if it is too small.
+    """
+    used = 0
+    for row in range(len(message)):
+        m = message[row]
+        if m < 0 or at[m] != row or key[m] == 0:
+            continue
+        lane = lane_of(table, key[m])
+        if last[lane] >= 0:
+            ahead[last[lane]] = m
+        used += last[lane] < 0
+        if 2 * used > len(table):
+            return False
+        last[lane] = m
+    return True
+
+
+@compiled
+def link_lanes(  # noqa: C901, PLR0913, PLR0917 - the messages of a chunk, and tables of their lanes
+    message: Any,
+    sent: Any,
+    delivered: Any,
+    sender: Any,
+    lane_key: Any,
+    senders: Any,
+    lanes: Any,
+    newest: Any,
+    settled: Any,
+    chain: Any,
+    last: Any,
+    open_: Any,
+    ahead: Any,
+    border: Any,
+) -> Any:
+    """As :func:`link` for lanes in the order of sending, where some messages were delivered elsewhere, or nowhere.
+
+    It is not known to which lane of its sender such a message belongs: the messages around it in each of them are its
+    neighbours perhaps.  They are marked in ``border``, as the first and the last of each lane are.
+
+    ``sender`` and ``lane_key`` are keys of each message.  ``senders`` is a table of senders: ``newest`` has the lane
+    that was added last to each, after which ``chain`` has its others, and ``settled`` (-1 at first) whether it sent a
+    message of a known lane since the last of an unknown one.  ``lanes`` is a table of lanes: ``last`` has the last
+    message of each, and ``open_`` whether the next one is to be marked.
+    """
+    used, found = 0, 0
+    for row in range(len(message)):
+        m = message[row]
+        if m < 0 or sent[m] != row:
+            continue
+        its = lane_of(senders, sender[m])
+        used += settled[its] < 0
+        if 2 * used > len(senders):
+            return False
+        if delivered[m] < 0:
+            came, settled[its] = settled[its] > 0, 0
+            if came:
+                lane = newest[its]
+                while lane >= 0:
+                    border[last[lane]] = 1
+                    open_[lane] = 1
+                    lane = chain[lane]
+            continue
+        settled[its] = 1
+        lane = lane_of(lanes, lane_key[m])
+        if last[lane] >= 0:
+            ahead[last[lane]] = m
+        else:
+            chain[lane], newest[its] = newest[its], lane
+            open_[lane] = 1
+            found += 1
+            if 2 * found > len(lanes):
+                return False
+        if open_[lane]:
+            border[m] = 1
+            open_[lane] = 0
+        last[lane] = m
+    for lane in range(len(lanes)):
+        if last[lane] >= 0:
+            border[last[lane]] = 1
+    return True
+
+
+@compiled
+def interleave(  # noqa: PLR0913, PLR0917 - the messages of a chunk, and further rows of them
+    message: Any, rows: Any, others: Any, before: Any, ahead: Any, order: Any
+) -> None:
+    """For each message how its rows lie among those of the one ``before`` it, as a number in ``order``.
+
+    ``rows``, ascending, are rows that tell of the messages in ``others`` without naming them.
+    """
+    further = 0
+    for row in range(len(message)):
+        m = message[row]
+        if m >= 0:
+            if before[m] >= 0:
+                order[m] = mix(order[m] ^ np.uint64(1)) if order[m] >> _S62 else order[m] << _ONE | _ONE
+            following = ahead[m]
+            if following >= 0:
+                it = order[following]
+                order[following] = mix(it) if it >> _S62 else it << _ONE
+        while further < len(rows) and rows[further] == row:
+            m = others[further]
+            if before[m] >= 0:
+                order[m] = mix(order[m] ^ np.uint64(3))
+            if ahead[m] >= 0:
+                order[ahead[m]] = mix(order[ahead[m]] ^ np.uint64(2))
+            further += 1
+
+
+@compiled
+def first_of_each(keys: Any, table: Any, chosen: Any) -> Any:
+    """How many different ``keys`` there are (0 is none); the first place of each in ``chosen``.
+
+    -1 if ``table``, an empty one of 2**k entries, is too small for them.
+    """
+    count = 0
+    mask = np.uint64(len(table) - 1)
+    for place in range(len(keys)):
+        if keys[place] == 0:
+            continue
+        at = mix(keys[place]) & mask
+        while table[at] != 0 and table[at] != keys[place]:
+            at = (at + np.uint64(1)) & mask
+        if table[at] == 0:
+            table[at] = keys[place]
+            chosen[count] = place
+            count += 1
+            if 2 * count > len(table):
+                return -1
+    return count
 
 
 @compiled

@@ -155,6 +155,11 @@ class Examined:
         """The messages that are no run of the model, or of which that is undecided."""
         return np.concatenate([_NOTHING, *(_not_runs(each) for each in self.held)])
 
+    def loose_pairs(self) -> Ints:
+        """The pairs, two messages a row, that are no run of the model in the order of their lines."""
+        pairs = [each.pairs.loose() for each in self.decided if each.pairs is not None]
+        return np.concatenate([np.empty((0, 2), np.int64), *pairs])
+
     def settled(self, message: int, circumstances: Collection[Sign]) -> bool:
         """Whether ``message`` stays a run of the model, at rest, whatever of these signs follows in any number."""
         return any(each.held[message] and each.settled(message, circumstances) for each in self.held)

@@ -63,6 +63,11 @@ class Observations:
         vars(self).update(state, _lock=threading.Lock())
 
     @property
+    def holds(self) -> bool:
+        """Whether messages are held to the model."""
+        return self._hold and bool(self._configurations.known())
+
+    @property
     def known(self) -> Mapping[int, Plain | None]:
         """All observations that were met; ``None`` if one is not plain."""
         return self._known

@@ -272,6 +272,7 @@ class Fold:
             its = np.flatnonzero(events.message == message)
             pins.name(place, "session", [str(events.names["session"][int(s)]) for s in np.unique(events.session[its])])
         pins.observations(set(observation[strange[stands]].tolist()))
+        _no_runs_together(pins, summaries, whole)
         if whole.examined.held:
             self._settled(pins, stands, observation, whole, summaries)
 
@@ -404,6 +405,12 @@ class _Pinning:
             if more != pins.observations:
                 self._set(place, dataclasses.replace(pins, observations=more))
 
+    def neighbours(self, place: int, numbers: Collection[int]) -> None:
+        """Keep all pairs with these numbers."""
+        pins = self.pins[place]
+        if not pins.neighbours.issuperset(numbers):
+            self._set(place, dataclasses.replace(pins, neighbours=pins.neighbours.union(numbers)))
+
     def intervals(self, place: int, found: Sequence[tuple[int, int]]) -> None:
         """Keep the messages that lived in these times."""
         pins = self.pins[place]
@@ -423,6 +430,25 @@ def _suspects(pins: _Pinning, summaries: Sequence[Summary]) -> None:
             its = hashes[np.isin(hashes, twice)]
             if len(its):
                 pins.messages(each.place, its)
+
+
+def _no_runs_together(pins: _Pinning, summaries: Sequence[Summary], whole: _Whole) -> None:
+    """Pairs that stand for others that are no run of the model, or only where the times leave another order."""
+    loose = whole.examined.loose_pairs()
+    if not len(loose):
+        return
+    names = whole.events.names["message"]
+    pairs = set(map(tuple, hashes_of(names.take(pa.array(loose.ravel()))).reshape(-1, 2).tolist()))
+    bad = {
+        number
+        for each in summaries
+        for pair, number in zip(map(tuple, each.neighbours.tolist()), each.neighbours_as.tolist(), strict=True)
+        if pair in pairs
+    }
+    for each in summaries:
+        its = bad.intersection(each.neighbours_as.tolist())
+        if its:
+            pins.neighbours(each.place, its)
 
 
 def _repeated(told: Sequence[Hashes]) -> Hashes:

@@ -26,6 +26,7 @@ from ackfsm.verify.events.columns import ABSENT, Encoded, Events, assemble, by_t
 from ackfsm.verify.events.joins import NONE
 from ackfsm.verify.events.observables import event_code
 from ackfsm.verify.events.victims import TOLD, NamedVictim, outages_of, told_faults
+from ackfsm.verify.folding.neighbours import Followed, keep_neighbours
 from ackfsm.verify.reading.lines import ParseError
 from ackfsm.verify.reading.remarks import Remark
 
@@ -108,6 +109,7 @@ class Pins:
         transactions: hashes of transactions, ascending, of all whose messages are kept.
         names: names of processes and of sessions, of all whose messages are kept.
         observations: those that are not plain in this history.
+        neighbours: the numbers of pairs that are no run of the model, or not in the order of their lines.
         intervals: times, as :func:`intervals` gives them, in which the messages that lived are kept.
     """
 
@@ -118,6 +120,7 @@ class Pins:
         default_factory=lambda: dict.fromkeys(_BY_PROCESS, frozenset[str]())
     )
     observations: frozenset[int] = frozenset()
+    neighbours: frozenset[int] = frozenset()
     intervals: tuple[tuple[int, int], ...] = ()
 
 
@@ -146,6 +149,8 @@ class Summary:
         messages: hashes of their ids, ascending.
         transactions: hashes of those of which messages may have been left out, ascending.
         pinned, pinned_as: hashes of the ids that stand for others, and the observation of each.
+        neighbours, neighbours_as: hashes of the ids of two messages, one row each, that stand for pairs of others, and
+            the number of each pair.
         hull: when the others lived: the first and the last moment.
         avoided: the times around which all messages were kept, one row each.
         uncovered: the codes of sessions in the names of the residue in which some of the others were delivered that no
@@ -165,6 +170,8 @@ class Summary:
     transactions: Hashes
     pinned: Hashes
     pinned_as: Hashes
+    neighbours: Hashes
+    neighbours_as: Hashes
     hull: tuple[int, int] | None
     avoided: Ints
     uncovered: Mapping[Event, Ints]
@@ -282,6 +289,10 @@ class Folding:
 class Known(Protocol):
     """What is known of observations."""
 
+    @property
+    def holds(self) -> bool:
+        """Whether messages are held to the model."""
+
     def is_plain(self, observation: int, events: Events, rows: Ints) -> bool:
         """Whether one is plain, given events and the rows of a message that has it."""
 
@@ -314,6 +325,8 @@ def _empty(chunk: Chunk) -> Summary:
         transactions=_NO_HASHES,
         pinned=_NO_HASHES,
         pinned_as=_NO_HASHES,
+        neighbours=np.empty((0, 2), np.uint64),
+        neighbours_as=_NO_HASHES,
         hull=None,
         avoided=np.empty((0, 2), np.int64),
         uncovered={},
@@ -349,7 +362,7 @@ class _Fold:
         plain = self._candidates(hashes, where, span, odd, avoided)
         self._without_the_strange(plain, seen, where, went_on)
         rises = self._opened(plain, where)
-        self._bounded(plain, seen, where, odd)
+        beside, beside_as = self._bounded(plain, seen, where, odd)
         marks = np.empty(len(events), np.uint8)
         columns = (events.event, events.session, events.message, events.scope)
         found = 1
@@ -376,6 +389,8 @@ class _Fold:
             transactions=np.sort(self._of_transactions[self._clean]),
             pinned=hashes[stand],
             pinned_as=seen[stand],
+            neighbours=hashes[beside],
+            neighbours_as=beside_as,
             hull=(int(span[left, 0].min()), int(span[left, 1].max())) if left.any() else None,
             avoided=avoided,
             uncovered=uncovered,
@@ -501,8 +516,8 @@ class _Fold:
         plain[chosen[over[self._events.session[rows[chosen]]]]] = 0
         return np.asarray(steps[~over[steps[:, 0]]])
 
-    def _bounded(self, plain: Any, seen: Hashes, where: Ints, odd: Any) -> None:
-        """Keep what was overtaken and what overtook it, and of each lane the first and the last message.
+    def _bounded(self, plain: Any, seen: Hashes, where: Ints, odd: Any) -> tuple[Ints, Hashes]:
+        """Keep what was overtaken and what overtook it, of each lane the first and the last message, and neighbours.
 
         With a message that is kept for its own sake all others of its transactions are: that one took effect only in
         part is seen by all its members.  Of the other transactions of those their own lines are enough: these members
@@ -516,11 +531,16 @@ class _Fold:
             ordered, size = plain.copy(), 8 * size
         plain[:], size = ordered, _LANES
         self._complete(plain)
+        beside: tuple[Ints, Hashes] = np.empty((0, 2), np.int64), _NO_HASHES
+        if self._known.holds:
+            followed = Followed(events, seen, where, self._inside)
+            beside = keep_neighbours(followed, plain, self._pins.neighbours)
+            self._complete(plain)
         while True:
             first, last = (np.full(size, NONE, np.int64) for _ in range(2))
             table = np.zeros(size, np.uint64)
             if kernel.mark_bounds(*columns, events.delivery_mode, where, seen, plain, first, last, table):
-                return
+                return beside
             size *= 8
 
     def _complete(self, plain: Any) -> None:

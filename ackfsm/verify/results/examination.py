@@ -24,7 +24,7 @@ from ackfsm.verify.folding.passes import Asked, Fold, Folded, Folder
 from ackfsm.verify.folding.summary import Chunk, Hashes
 from ackfsm.verify.reading.header import Header
 from ackfsm.verify.reading.read import read
-from ackfsm.verify.results.tables import MESSAGES, PlainRows, Told, nothing_is_certain, told
+from ackfsm.verify.results.tables import MESSAGES, PlainRows, Told, told
 from ackfsm.verify.results.written import PlainPart, staged, write_rows
 
 __all__ = ["Examination", "examination", "examine_path", "write_tables"]
@@ -144,8 +144,7 @@ class Examination:
     def plain(self, result: Result) -> PlainRows:
         """What gives the rows of ``messages`` of those that were left out, chunk by chunk."""
         configurations = configurations_of(self._asked.configuration)
-        uncertain = nothing_is_certain(result.findings, self._outcome)
-        return PlainRows(result.findings.history, configurations, open=uncertain)
+        return PlainRows(result.findings.history, configurations, open=result.findings.parse_errors > 0)
 
     def left(self) -> list[tuple[int, Hashes]]:
         """The chunks from which messages were left out, each with the hashes of their ids."""

@@ -30,10 +30,9 @@ from ackfsm.verify.findings.decided import NO, OPEN, YES, Accusation, Having
 from ackfsm.verify.findings.examine import Outcome, stuck_messages
 from ackfsm.verify.findings.findings import Findings
 from ackfsm.verify.findings.verdict import Result
-from ackfsm.verify.folding.passes import Folded
 from ackfsm.verify.folding.summary import Chunk, Hashes, hashes_of
 
-__all__ = ["ANOMALIES", "MESSAGES", "SUMMARY", "TABLES", "TIMELINE", "PlainRows", "Told", "nothing_is_certain", "told"]
+__all__ = ["ANOMALIES", "MESSAGES", "SUMMARY", "TABLES", "TIMELINE", "PlainRows", "Told", "told"]
 
 MESSAGES: Final = "messages"
 ANOMALIES: Final = "anomalies"
@@ -201,7 +200,7 @@ class PlainRows:
     Attributes:
         history: its name.
         configurations: what its messages are judged by.
-        open: whether nothing is known of any of them for certain (:func:`nothing_is_certain`).
+        open: whether nothing is known of any of them for certain, since lines could not be read.
     """
 
     history: str
@@ -450,17 +449,6 @@ def _needed(row: _Row) -> Iterator[tuple[int, str, int]]:
         yield from ((message, cause, told_at) for message in members[code])
 
 
-def nothing_is_certain(findings: Findings, outcome: Outcome) -> bool:
-    """Whether no message is known to be valid.
-
-    Lines could not be read; or pairs of messages are no runs of the model and no anomaly says so, of which a fold forms
-    those of what it kept.
-    """
-    pairs = None if findings.explanation is None else findings.explanation.pairs
-    left_out = isinstance(outcome, Folded) and any(len(each.messages) for each in outcome.summaries)
-    return findings.parse_errors > 0 or (left_out and pairs is not None and pairs.unnamed > 0)
-
-
 def told(outcome: Outcome, result: Result, specification: Specification) -> Told:
     """What was decided of each message, under the verdict ``result`` on what ``outcome`` came to."""
     facts, parts = _Facts.of(outcome.events), [part.findings for part in result.findings.parts] or [result.findings]
@@ -560,7 +548,7 @@ class _Judging:
             for anomaly, codes in decided.unrecorded.items():
                 if not kinds.get(anomaly):
                     self._at_least(codes, _UNKNOWN)
-            if findings.configuration is None or nothing_is_certain(self.result.findings, self.outcome):
+            if self._unread or findings.configuration is None:
                 self._at_least(np.flatnonzero(decided.messages), _UNKNOWN)
 
 

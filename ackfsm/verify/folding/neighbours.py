@@ -1,0 +1,207 @@
+"""Pairs of messages of a chunk of which nothing is kept: how they lie beside each other, and who stands for them.
+
+Two lives that are plain alone may be no run of the model together (:mod:`ackfsm.verify.conformance.pairs`).  What
+decides that is what each went through, its observation, and how their lines lie among each other.  Of all pairs of
+which that is equal one is kept, to be held to the model with everything else that is kept.  If it is a run in the
+order of its lines all of them are, since the times only make more orders possible; else all of them are kept.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Collection, Iterator
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from ackfsm.history_format import Event
+from ackfsm.verify.events import kernel
+from ackfsm.verify.events.arrays import Ints
+from ackfsm.verify.events.columns import Events
+from ackfsm.verify.events.joins import NONE
+
+__all__ = ["Followed", "Hashes", "keep_neighbours"]
+
+Hashes = npt.NDArray[np.uint64]
+
+_LANES: Final = 1 << 10
+"""Entries of the tables of lanes, to begin with."""
+
+_SENT, _DELIVERED, _ACKNOWLEDGED, _ANSWERED = 0, 1, 4, 5
+"""Columns of the rows of a message, as :func:`ackfsm.verify.events.kernel.follow_messages` has them."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True, eq=False)
+class Followed:
+    """What was found of each message of a chunk, by code, as :func:`kernel.follow_messages` has it.
+
+    Attributes:
+        events: the chunk.
+        seen: the observations.
+        where: the rows that tell of a message.
+        inside: the clean transactions in which it was sent and delivered.
+    """
+
+    events: Events
+    seen: Hashes
+    where: Ints
+    inside: npt.NDArray[np.signedinteger[Any]]
+
+
+def keep_neighbours(followed: Followed, plain: Any, kept: Collection[int]) -> tuple[Ints, Hashes]:
+    """Keep of the ``plain`` messages, which are 1 there, those that stand for pairs, and neighbours of those kept.
+
+    Returns the pairs that stand for others, one a row, and a number of each that equal ones share.  Pairs with numbers
+    in ``kept`` are kept, all of them.
+    """
+    links = _Links(followed)
+    border, families = links.found()
+    beside = [border]
+    for ahead in (*families, links.by_delivery()):
+        first = np.flatnonzero(ahead >= 0)
+        second = ahead[first]
+        beside += [second[plain[first] == 0], first[plain[second] == 0]]
+    near = np.concatenate(beside)
+    plain[near[plain[near] != 0]] = kernel.STANDS
+    pairs, numbers = list[Ints](), list[Hashes]()
+    for ahead in families:
+        first = np.flatnonzero((ahead >= 0) & (plain != 0))
+        first = first[plain[ahead[first]] != 0]
+        number = links.numbers(ahead, first)
+        if kept:
+            bad = np.isin(number, np.array(sorted(kept), np.uint64))
+            plain[first[bad]] = plain[ahead[first[bad]]] = 0
+        chosen = _first_of_each(number)
+        pairs.append(np.column_stack([first[chosen], ahead[first[chosen]]]))
+        numbers.append(number[chosen])
+    stand = np.concatenate(pairs)
+    plain[stand[plain[stand] != 0]] = kernel.STANDS
+    return stand, np.concatenate(numbers)
+
+
+class _Links:
+    """Which message of a chunk comes after which."""
+
+    def __init__(self, followed: Followed) -> None:
+        self._followed = followed
+        self._rows = self._other_rows()
+
+    def found(self) -> tuple[Ints, list[Ints]]:
+        """Messages with neighbours that are unknown, and for each way to be neighbours what comes next to each."""
+        its = self._followed
+        border, lanes = self._lanes()
+        families = [lanes]
+        for way in (_SENT, _DELIVERED):
+            if (its.inside[:, way] >= 0).any():
+                key = _mixed(its.inside[:, way].astype(np.uint64) + np.uint64(1), self._sender())
+                families.append(self._linked(way, np.where(its.inside[:, way] >= 0, key, 0)))
+        return border, families
+
+    def by_delivery(self) -> Ints:
+        """What was first delivered next in the session of each message."""
+        events, rows = self._followed.events, self._followed.where[:, _DELIVERED]
+        key = _mixed(_column(events.session, rows), _column(events.process, rows))
+        return self._linked(_DELIVERED, key)
+
+    def _sender(self) -> Hashes:
+        events, rows = self._followed.events, self._followed.where[:, _SENT]
+        columns = (events.process, events.session, events.queue, events.delivery_mode)
+        key = np.zeros(len(rows), np.uint64)
+        for column in columns:
+            key = _mixed(key, _column(column, rows))
+        return key
+
+    def _lanes(self) -> tuple[Ints, Ints]:
+        events, where, count = self._followed.events, self._followed.where, len(self._followed.seen)
+        sender = self._sender()
+        lane = _mixed(sender, _column(events.session, where[:, _DELIVERED]))
+        size = _LANES
+        while True:
+            ahead, border = np.full(count, NONE, np.int64), np.zeros(count, np.uint8)
+            tables = [np.zeros(size, np.uint64) for _ in range(2)]
+            newest, settled, chain, last = (np.full(size, NONE, np.int64) for _ in range(4))
+            columns = (events.message, where[:, _SENT], where[:, _DELIVERED], sender, lane)
+            open_ = np.zeros(size, np.uint8)
+            if kernel.link_lanes(*columns, *tables, newest, settled, chain, last, open_, ahead, border):
+                return np.flatnonzero(border), ahead
+            size *= 8
+
+    def _linked(self, way: int, key: Hashes) -> Ints:
+        its, size = self._followed, _LANES
+        while True:
+            ahead = np.full(len(its.seen), NONE, np.int64)
+            table, last = np.zeros(size, np.uint64), np.full(size, NONE, np.int64)
+            if kernel.link(its.events.message, its.where[:, way], key, table, last, ahead):
+                return ahead
+            size *= 8
+
+    def numbers(self, ahead: Ints, first: Ints) -> Hashes:
+        """For each pair of ``first`` and what comes next to it a number that pairs share which lie in the same way."""
+        its, second = self._followed, ahead[first]
+        after = np.full(len(ahead), NONE, np.int64)
+        after[first] = second
+        before = np.full(len(ahead), NONE, np.int64)
+        before[second] = first
+        order = np.ones(len(ahead), np.uint64)
+        kernel.interleave(its.events.message, *self._rows, before, after, order)
+        same = its.events.session[its.where[first, _SENT]] == its.events.session[its.where[second, _SENT]]
+        number = _mixed(_mixed(its.seen[first], its.seen[second]), order[second], same.astype(np.uint64))
+        for way in (_SENT, _DELIVERED):
+            together = (its.inside[first, way] >= 0) & (its.inside[first, way] == its.inside[second, way])
+            number = _mixed(number, together.astype(np.uint64))
+        return number
+
+    def _other_rows(self) -> tuple[Ints, Ints]:
+        """Rows that tell of messages without naming them, ascending, and of which: of sessions and of transactions."""
+        found = [*self._of_sessions(), *self._of_transactions()]
+        rows, messages = (np.concatenate([np.empty(0, np.int64), *part]) for part in zip(*found, strict=True))
+        order = np.argsort(rows, kind="stable")
+        return rows[order], messages[order]
+
+    def _of_sessions(self) -> Iterator[tuple[Ints, Ints]]:
+        its = self._followed
+        for column in (_ACKNOWLEDGED, _ANSWERED):
+            messages = np.flatnonzero(its.where[:, column] >= 0)
+            yield its.where[messages, column].astype(np.int64), messages
+
+    def _of_transactions(self) -> Iterator[tuple[Ints, Ints]]:
+        its = self._followed
+        for event in (Event.COMMIT, Event.COMMITTED):
+            row = np.full(its.events.count_of("transaction") + 1, NONE, np.int64)
+            calls = its.events.places(event)
+            row[its.events.transaction[calls]] = calls
+            for way in (_SENT, _DELIVERED):
+                messages = np.flatnonzero(its.inside[:, way] >= 0)
+                yield row[its.inside[messages, way]], messages
+
+
+def _column(column: npt.NDArray[Any], rows: Ints) -> Hashes:
+    """The entries at ``rows`` as numbers from 1 on, 0 where there is no row."""
+    return np.where(rows >= 0, column[rows].astype(np.int64) + 2, 0).astype(np.uint64)
+
+
+_M1: Final = np.uint64(0xBF58476D1CE4E5B9)
+_M2: Final = np.uint64(0x94D049BB133111EB)
+
+
+def _mixed(*columns: Hashes) -> Hashes:
+    """A number for each row of ``columns``, never 0."""
+    found = np.full(len(columns[0]), 0x9E3779B97F4A7C15, np.uint64)
+    for column in columns:
+        found ^= column
+        found = (found ^ (found >> np.uint64(30))) * _M1
+        found = (found ^ (found >> np.uint64(27))) * _M2
+        found ^= found >> np.uint64(31)
+    return found | np.uint64(1)
+
+
+def _first_of_each(numbers: Hashes) -> Ints:
+    """The place of the first of each different number."""
+    size = _LANES
+    while True:
+        chosen = np.empty(size, np.int64)
+        found = kernel.first_of_each(numbers, np.zeros(size, np.uint64), chosen)
+        if found >= 0:
+            return chosen[:found]
+        size *= 8
