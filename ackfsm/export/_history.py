@@ -122,6 +122,7 @@ class _Recorder:
         environment = specification.environment(configuration)
         self._is_transacted = specification.conditions["transacted"].holds(environment)
         self._delivery_mode = configuration.delivery_mode.value
+        self._ack_scope = configuration.client_ack_scope.value
         self._ended: Counter[str] = Counter()
         self._open_faults: set[tuple[str, int]] = set()
         self._stuck: dict[str, tuple[Instance, str]] = {}
@@ -131,7 +132,8 @@ class _Recorder:
         """What the step leaves."""
         event, consumer = self._events[step.event.name], step.event.consumer or 1
         if event.line and not event.repairs:
-            yield self._line(event, step.event.index, consumer)
+            line = self._line(event, step.event.index, consumer)
+            yield line | ({"scope": self._ack_scope} if _covers_others(event, step) else {})
         for fault in event.repairs:
             if (fault, consumer) in self._open_faults:
                 self._open_faults.remove((fault, consumer))
@@ -175,6 +177,13 @@ class _Recorder:
             self._sent.add(line["message"])
             line["delivery_mode"] = self._delivery_mode
         return line
+
+
+def _covers_others(event: Event, step: Step) -> bool:
+    """Whether the step is a call that acknowledges deliveries of other messages as well."""
+    return event.line.get("event") == "acknowledge" and any(
+        change.instance.fsm.name == "ack_frame" and change.instance.index != step.event.index for change in step.moved()
+    )
 
 
 def _told_by(fault: str, consumer: int) -> str:

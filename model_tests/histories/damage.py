@@ -61,7 +61,7 @@ def _mistaken(lines: list[Line], draw: random.Random) -> list[Line]:
     """One line of a message that is of another one."""
     messages = sorted({line["message"] for line in lines if "message" in line})
     places = [place for place, line in enumerate(lines) if "message" in line]
-    if len(messages) == 1:
+    if len(messages) < 2:
         return lines
     place = draw.choice(places)
     other = next(each for each in messages if each != lines[place]["message"])

@@ -309,7 +309,7 @@ def test_a_history_of_a_configuration_that_its_interface_cannot_have_is_refused(
     sentence = refused(capsys, "verify", str(path))
     said = "its header: the profile ems through JMS 2.0 simplified does not have ack_mode=EXPLICIT_CLIENT_ACKNOWLEDGE"
     assert sentence.startswith(f"ackfsm verify: {path}, line 1, {said}: ")
-    assert main(["verify", str(path), "--api", "c"]) == 1, "the option goes before the header"
+    assert main(["verify", str(path), "--api", "c"]) == 3, "the option goes before the header"
     assert "missing_outcome of 1 message" in capsys.readouterr().out
     over = refused(capsys, "verify", str(recorded(path, CLIENT)), "--api", "simplified")
     assert f"{path}, line 1, its header with --api over it: the profile ems through " in over
