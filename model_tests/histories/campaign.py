@@ -78,7 +78,7 @@ def tried(seed: int, number: int, runs: int, damage: float) -> Tried:
     tally["runs"], tally["different"] = len(legal), len({run.labels for run in legal})
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "history.jsonl"
-        failures += _accused(network, legal, file, draw)
+        failures += _accused(network, legal, file, draw, tally)
         for run, fate in _fates(network, spoiled, file, draw):
             tally[f"{run.damage}: {fate}"] += 1
             if fate == "missed":
@@ -115,12 +115,15 @@ def _grouped(runs: Sequence[_Run], most: int) -> Iterator[list[_Run]]:
         yield from (group[begin : begin + most] for begin in range(0, len(group), most))
 
 
-def _accused(network: Network, legal: Sequence[_Run], file: Path, draw: random.Random) -> Iterator[str]:
-    """What is said against legal runs."""
+def _accused(network: Network, legal: Sequence[_Run], file: Path, draw: random.Random, tally: Tally) -> Iterator[str]:
+    """What is said against legal runs; the ``tally`` counts the histories of them, and of which the verdict is open."""
     others = [legal[begin : begin + _IN_ONE_HISTORY] for begin in range(_APART, len(legal), _IN_ONE_HISTORY)]
     for group in (*_grouped(legal[:_APART], _APART), *others):
         write(file, network.configuration, laid_out([run.lines for run in group], draw))
-        for number, why in judged(file, network.configuration).accused.items():
+        said = judged(file, network.configuration)
+        tally["histories"] += 1
+        tally["histories left unknown"] += said.result.verdict is Verdict.UNKNOWN
+        for number, why in said.accused.items():
             yield f"accused: {why} in {_described(network, group[number]) if number >= 0 else network.configuration}"
 
 

@@ -16,7 +16,7 @@ __all__ = ["Judged", "judged"]
 
 @dataclasses.dataclass(frozen=True)
 class Judged:
-    """What ``verify`` says of a history: the runs that it accuses, each with why, and its verdict.
+    """What ``verify`` says of a history: the runs that it accuses, each with why, and its verdict, which may be open.
 
     Run -1 stands for all of them.
     """
@@ -39,7 +39,7 @@ def judged(file: Path, configuration: Configuration) -> Judged:
 
 def _accused(findings: verify.Findings, result: verify.Result) -> Iterator[tuple[int, str]]:
     for anomaly, finding in findings.anomalies.items():
-        if finding.found and not result.allowed[anomaly]:
+        if finding.found and result.allowed[anomaly] is False:
             for name in finding.unexplained_examples or finding.examples:
                 yield run_of(name), f"{anomaly} of {name}"
         if finding.count is None and anomaly is not Anomaly.STUCK:

@@ -15,7 +15,7 @@ alone, which docs/decisions/conformance.md gives them:
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final, TypeAlias
 
 from ackfsm.network import Network, NetworkEvent
@@ -96,8 +96,7 @@ class Oracle:
         self._hidden = [
             number
             for number, (event, keys) in enumerate(zip(self._network.events, self._all_keys, strict=True))
-            if (event.name in of_messages)
-            or (not event.may_never_happen and all(key[:3] in self._unheard for key in keys))
+            if (event.name in of_messages) or (not event.may_never_happen and self._may_be_untold(event, keys))
         ]
         self._mask = sum(1 << number for number in self._hidden)
         lines = [line for line in lines if _key(line)[:3] not in self._unheard]
@@ -121,6 +120,10 @@ class Oracle:
             if place < len(lines) and all(limit > place for _, limit in pending):
                 front += self._read(state, place, pending, lines, limits)
         return False
+
+    def _may_be_untold(self, event: NetworkEvent, keys: Collection[_Key]) -> bool:
+        """Whether it has no line of its own, or none that is heard."""
+        return not self._events[event.name].line or all(key[:3] in self._unheard for key in keys)
 
     def _not_heard(self, lines: Sequence[Line]) -> frozenset[_Kind]:
         """The kinds of lines that say nothing, or may not have been written down."""
