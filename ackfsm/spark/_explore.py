@@ -38,7 +38,10 @@ BUCKETS: Final = 16
 """Parts of a large level: a task of Spark holds what one of them gets from the level before, without repetitions."""
 
 SMALL: Final = 100_000
-"""A level with fewer states is expanded by this process: two stages of Spark take longer (docs/decisions/spark.md)."""
+"""A level with fewer states is expanded by this process: two stages of Spark take longer.
+
+See docs/decisions/exploration-on-spark.md.
+"""
 
 _LOOKED_AT: Final = 20
 """At least so many levels, evenly over the search, have a state that is held against the tables."""

@@ -160,6 +160,8 @@ def _why_not(oracle: Oracle, run: _Run) -> str:
             return "a run of the tables"
         if oracle.is_run(run.lines, flags=False):
             return "given up, the flags of two messages do not go together"
+        if oracle.is_run(run.lines, processed=False):
+            return "given up, who acknowledged first need not have processed"
         if all(oracle.is_run(each) for each in _alone(run.lines)):
             return _why_no_pair(run.lines)
     except TooManyError:

@@ -74,20 +74,21 @@ class Oracle:
         ]
         self._refused: list[dict[str, int]] = [{} for _ in network.instances]
         self._enabled: dict[_State, int] = {}
-        self._flags = True
+        self._flags = self._processed = True
         self._mask = 0
         self._unheard: frozenset[_Kind] = frozenset()
         self._due_mask = sum(1 << number for number in self._due)
 
-    def is_run(self, lines: Sequence[Line], *, flags: bool = True) -> bool:
+    def is_run(self, lines: Sequence[Line], *, flags: bool = True, processed: bool = True) -> bool:
         """Whether some run of the network leaves ``lines``, whichever of the messages is the first one.
 
-        Without ``flags`` it is not heard how deliveries are flagged.  Raises :class:`TooManyError` at the bound of the
-        search.
+        Without ``flags`` it is not heard how deliveries are flagged, without ``processed`` what was processed.
+
+        Raises :class:`TooManyError` at the bound of the search.
         """
         names = [f"m{number + 1}" for number in range(self._network.bounds.messages)]
         orders = [dict(zip(names, order, strict=True)) for order in itertools.permutations(names)]
-        self._flags = flags
+        self._flags, self._processed = flags, processed
         return any(self._is_run([_with_names(line, order) for line in _effective(lines)]) for order in orders)
 
     def _is_run(self, lines: Sequence[Line]) -> bool:
@@ -137,7 +138,9 @@ class Oracle:
         if self._transacted:
             found |= {kind for kind in kinds if kind[0] == "acknowledge"}
         processed = [kind for kind in kinds if kind[0] == "processed"]
-        return frozenset(found | {kind for kind in processed if _is_acknowledged_first(kind, lines)})
+        return frozenset(
+            found | {kind for kind in processed if not self._processed or _is_acknowledged_first(kind, lines)}
+        )
 
     def _read(
         self, state: _State, place: int, pending: _Pending, lines: Sequence[Line], limits: Sequence[int]
