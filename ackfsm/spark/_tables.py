@@ -22,7 +22,7 @@ from ackfsm.history_format import FIELDS, Kind
 from ackfsm.spark._errors import spark_errors_translated
 from ackfsm.spark._examine import Folded, fold_some
 from ackfsm.tables import Specification
-from ackfsm.terms import Configuration, Fault
+from ackfsm.terms import Configuration, Fault, InputError
 from ackfsm.verify import TABLES, Configurations, Examination, ParseError, Result, verdict
 from ackfsm.verify.folding.chunks import ROWS_AT_ONCE, chunk_of
 from ackfsm.verify.folding.passes import Asked, Fold, Folder
@@ -189,6 +189,8 @@ def chunked(events: DataFrame, rows: int, first: int = 0) -> Iterator[tuple[int,
     Also gives how many chunks there are.
     """
     present = columns_read(events)
+    if rows < 1:
+        raise InputError(f"a chunk has at least one row, and not {rows}")
     chunks = max(1, -(-events.count() // rows))
     order = [sf.asc_nulls_last(name) for name in ("t", "part", "line") if name in present]
     ordered = events.select(*present).repartitionByRange(chunks, *order).sortWithinPartitions(*order)

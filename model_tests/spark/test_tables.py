@@ -121,6 +121,8 @@ def test_what_is_no_table_of_events_is_refused(session: SparkSession, tmp_path: 
         spark.verify(whole.withColumn("unreadable", sf.lit("t").isNull()))
     with pytest.raises(InputError, match="the table has no event"):
         spark.verify(session.createDataFrame([], spark.EVENT_SCHEMA))
+    with pytest.raises(InputError, match="a chunk has at least one row, and not 0"):
+        spark.verify(session.createDataFrame([], spark.EVENT_SCHEMA), rows=0)
     with pytest.raises(AnalysisException, match=r"there is no file .*none\.jsonl; name a history"):
         session.read.format("ackfsm").load(str(tmp_path / "none.jsonl")).collect()
 

@@ -118,13 +118,7 @@ def test_of_random_histories_too(name: str, data: st.DataObject, tmp_path: Path)
     _check(rows, result)
     with pytest.MonkeyPatch.context() as patch:
         again, folded = _examined(path, lambda _: configuration_of(name), skew=skew, **_folded(patch, size))
-    its = rows_of(again.tables(folded))
-    if not _unnamed_pairs(result):
-        assert its == rows
-    verdicts = [{row["message"]: row["verdict"] for row in each["messages"]} for each in (rows, its)]
-    assert verdicts[0].keys() == verdicts[1].keys()
-    passed = [{message for message, verdict in each.items() if verdict == "valid"} for each in verdicts]
-    assert passed[1] <= passed[0], "of plain neighbours a fold forms few pairs, and says so where some are no runs"
+    assert rows_of(again.tables(folded)) == rows
 
 
 def test_transactions_of_two_processes_that_share_a_name_are_told_apart(tmp_path: Path) -> None:

@@ -64,10 +64,11 @@ def keep_neighbours(followed: Followed, plain: Any, kept: Collection[int]) -> tu
         beside += [second[plain[first] == 0], first[plain[second] == 0]]
     near = np.concatenate(beside)
     plain[near[plain[near] != 0]] = kernel.STANDS
+    alike = plain != 0
     pairs, numbers = list[Ints](), list[Hashes]()
     for ahead in families:
-        first = np.flatnonzero((ahead >= 0) & (plain != 0))
-        first = first[plain[ahead[first]] != 0]
+        first = np.flatnonzero((ahead >= 0) & alike)
+        first = first[alike[ahead[first]]]
         number = links.numbers(ahead, first)
         if kept:
             bad = np.isin(number, np.array(sorted(kept), np.uint64))

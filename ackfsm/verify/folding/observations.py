@@ -114,12 +114,17 @@ def _counts(findings: Findings) -> Mapping[str, int]:
 
 
 def _is_clean(findings: Findings, *, at_rest: bool = False) -> bool:
-    """Whether nothing was found; ``at_rest`` says that nothing may be open either."""
+    """Whether nothing was found; ``at_rest`` says that nothing may be open either.
+
+    The life must be a run in the order of its lines: other orders are possible only as far as the times leave them, and
+    these are not the same for all messages of one observation.
+    """
     for finding in findings.anomalies.values():
         if finding.found or finding.doubt or (at_rest and finding.unknown not in {None, UNCONFIGURED}):
             return False
     held = findings.explanation
-    return held is None or (held.lives == 1 and not held.contradicted and not held.undecided)
+    in_the_order_of_lines = held is None or held.searches == held.lives == 1
+    return held is None or (in_the_order_of_lines and not held.contradicted and not held.undecided)
 
 
 def _alone(events: Events, rows: Ints, *, drained: bool) -> Events:

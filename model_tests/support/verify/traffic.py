@@ -279,10 +279,16 @@ _TRANSACTED = st.fixed_dictionaries({"sent_at_once": st.integers(2, 3), "begins"
 
 
 def _of_somebody(events: list[Event]) -> list[Event]:
-    """Without the faults of sessions in which nothing is done, which a file must not have."""
+    """Without the faults of sessions and queues in which nothing is done, which a file must not have."""
     told = {"fault", "recovered"}
-    sessions = {event.get("session", event["process"]) for event in events if event["event"] not in told}
-    return [event for event in events if event["event"] not in told or event.get("session") in {None, *sessions}]
+    others = [event for event in events if event["event"] not in told]
+    sessions = {None, *(event.get("session", event["process"]) for event in others)}
+    queues = {None, *(event.get("queue") for event in others)}
+    return [
+        event
+        for event in events
+        if event["event"] not in told or (event.get("session") in sessions and event.get("queue") in queues)
+    ]
 
 
 @st.composite
