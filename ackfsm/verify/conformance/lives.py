@@ -75,6 +75,8 @@ class Told(IntFlag):
     """Of a pair: each was sent once, and in the same transaction."""
     COMMIT_UNDONE = 1024
     """It was sent in a transaction whose commit was called, and answered with ``rolled_back``."""
+    SETTLED_IN_LINES = 2048
+    """Some process that consumes from its queue writes down what it acknowledges, commits or rolls back."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
@@ -370,6 +372,13 @@ class _Lines:
         commits, transaction = self.events.places(Event.COMMIT), self.events.transaction
         found: Ints = commits[np.isin(transaction[commits], transaction[self.events.places(Event.ROLLED_BACK)])]
         return found
+
+    def settled_in_lines(self) -> Ints:
+        """The messages of queues from which somebody consumes who writes down what is acknowledged."""
+        events = self.events
+        tell = np.unique(events.process[events.places(Event.ACKNOWLEDGE, Event.COMMIT, Event.ROLLBACK)])
+        theirs = self.deliveries[np.isin(events.process[self.deliveries], tell)]
+        return np.flatnonzero(np.isin(self.queues, self.queues[events.message[theirs]]))
 
     def of_undone_commits(self) -> Ints:
         """The messages that were sent in transactions whose commit was answered with ``rolled_back``."""
@@ -713,6 +722,7 @@ class Telling:
         told[lines.shared()[lines.queues]] |= int(Told.SHARED)
         told[events.message[lines.by_workers]] |= int(Told.NOT_PROCESSED)
         told[lines.of_undone_commits()] |= int(Told.COMMIT_UNDONE)
+        told[lines.settled_in_lines()] |= int(Told.SETTLED_IN_LINES)
         return cls(lines, tokens, told, *_spans(events.count_of("message"), events, tokens, lines.moments))
 
     def only(self, messages: Mask) -> Telling:

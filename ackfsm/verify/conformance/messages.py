@@ -68,7 +68,6 @@ def acknowledges_by_library(specification: Specification, configuration: Configu
     return any(specification.conditions[name].holds(environment) for name in _BY_THE_LIBRARY)
 
 
-_CALLS: Final = frozenset({Event.ACKNOWLEDGE.value})
 _JOURNAL: Final = (Event.JOURNAL_WRITTEN, Event.JOURNAL_SYNCED)
 
 
@@ -239,10 +238,8 @@ def held(telling: Telling, judge: Judge, count: int) -> Conformance:
 
 
 def untold(events: Events) -> frozenset[str]:
-    """What this history never tells: of the journal, or that any application acknowledges or commits."""
-    found = {event.value for event in _JOURNAL if not len(events.places(event))}
-    settles = len(events.places(Event.ACKNOWLEDGE, Event.COMMIT, Event.ROLLBACK))
-    return frozenset(found if settles else found | _CALLS)
+    """What this history never tells."""
+    return frozenset(event.value for event in _JOURNAL if not len(events.places(event)))
 
 
 def in_mode(specification: Specification, configuration: Configuration, mode: int) -> Configuration:
@@ -315,8 +312,7 @@ class Judge:
     def __init__(self, specification: Specification, configuration: Configuration, untold: frozenset[str]) -> None:
         self._specification = specification
         self._configuration = configuration
-        self._untold = untold - _CALLS
-        self._settles = not untold & _CALLS
+        self._untold = untold
         environment = specification.environment(configuration)
         self._by_library = acknowledges_by_library(specification, configuration)
         self._transacted = specification.conditions["transacted"].holds(environment)
@@ -374,7 +370,7 @@ class Judge:
 
     def anew(self) -> Judge:
         """The same with no states."""
-        return Judge(self._specification, self._configuration, self._untold if self._settles else self._untold | _CALLS)
+        return Judge(self._specification, self._configuration, self._untold)
 
     def needed(self, lived: Lived, circumstances: Collection[str]) -> Needed:
         """A smallest part of the ``circumstances`` in ``lived`` that keeps it a run of the model.
@@ -467,7 +463,7 @@ class Judge:
         if consumers == 1 and Told.SHARED in lived.told and configuration.destination in _ENDS_WITH_THE_LAST:
             consumers = 2
         together = Told.SENT_TOGETHER in lived.told
-        settles = self._settles and len(unheard) == 1 and self._settles_once(configuration, lived)
+        settles = len(unheard) == 1 and self._settles_once(configuration, lived)
         key = configuration, consumers, unheard, together, settles
         if key not in self._observers:
             network = self._networks.get(key[:2])
@@ -479,11 +475,12 @@ class Judge:
 
     @staticmethod
     def _settles_once(configuration: Configuration, lived: Lived) -> bool:
-        """Whether one call tells that a message is settled: not where it covers two copies, nor where it is in doubt.
+        """Whether a line says when it is settled: not where a call covers two copies, nor where the call is in doubt.
 
         Who does not know what became of a call still holds the message, which may be gone from its queue.
         """
-        return not configuration.resend_in_doubt and all(each.sign.name not in _IN_DOUBT for each in lived.life.heard)
+        one_copy = Told.SETTLED_IN_LINES in lived.told and not configuration.resend_in_doubt
+        return one_copy and all(each.sign.name not in _IN_DOUBT for each in lived.life.heard)
 
     def _of_message(self, lived: Lived, names: frozenset[str]) -> Configuration:
         """The configuration with the settings that are the message's own."""
