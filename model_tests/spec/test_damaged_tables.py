@@ -692,7 +692,7 @@ DEEP = {
 def test_a_table_too_deep_is_refused_before_it_takes_the_stack(text: str, tmp_path: Path) -> None:
     spec = copy_of_spec(tmp_path)
     (spec / "sources.yaml").write_text(text, encoding="utf-8")
-    with pytest.raises(SpecError, match="values are more than 50 deep") as error:
+    with pytest.raises(SpecError, match=r"values are more than 50 deep|exceeded maximum nesting depth") as error:
         tables.load(spec)
     assert str(error.value).startswith(f"{spec / 'sources.yaml'}:")
 

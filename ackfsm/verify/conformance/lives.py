@@ -76,7 +76,7 @@ class Told(IntFlag):
     COMMIT_UNDONE = 1024
     """It was sent in a transaction whose commit was called, and answered with ``rolled_back``."""
     SETTLED_IN_LINES = 2048
-    """Some process that consumes from its queue writes down what it acknowledges, commits or rolls back."""
+    """All processes that it was handed to, all in transactions or all without, write down what they settle."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
@@ -374,11 +374,17 @@ class _Lines:
         return found
 
     def settled_in_lines(self) -> Ints:
-        """The messages of queues from which somebody consumes who writes down what is acknowledged."""
+        """The messages that were handed only to processes which write down what they acknowledge, commit or roll back.
+
+        Of one that was handed over in a transaction and without one no line says in which way it was settled.
+        """
         events = self.events
         tell = np.unique(events.process[events.places(Event.ACKNOWLEDGE, Event.COMMIT, Event.ROLLBACK)])
-        theirs = self.deliveries[np.isin(events.process[self.deliveries], tell)]
-        return np.flatnonzero(np.isin(self.queues, self.queues[events.message[theirs]]))
+        message, by_one_that_tells = events.message[self.deliveries], np.isin(events.process[self.deliveries], tell)
+        inside = events.transaction[self.deliveries] != ABSENT
+        mixed = np.intersect1d(message[inside], message[~inside])
+        found: Ints = np.setdiff1d(message[by_one_that_tells], np.union1d(message[~by_one_that_tells], mixed))
+        return found.astype(np.int64)
 
     def of_undone_commits(self) -> Ints:
         """The messages that were sent in transactions whose commit was answered with ``rolled_back``."""

@@ -473,14 +473,15 @@ class Judge:
             self._observers[key] = Observer(network, self._specification, *unheard, together=together, settles=settles)
         return self._observers[key]
 
-    @staticmethod
-    def _settles_once(configuration: Configuration, lived: Lived) -> bool:
+    def _settles_once(self, configuration: Configuration, lived: Lived) -> bool:
         """Whether a line says when it is settled: not where a call covers two copies, nor where the call is in doubt.
 
-        Who does not know what became of a call still holds the message, which may be gone from its queue.
+        Who does not know what became of a call still holds the message, which may be gone from its queue.  Where what
+        was consumed plainly is read as a transaction of its own, its acknowledgement may come before its delivery.
         """
+        as_it_is = Told.CONSUMED_IN_TRANSACTION in lived.told or not self._in_transactions(lived.told)
         one_copy = Told.SETTLED_IN_LINES in lived.told and not configuration.resend_in_doubt
-        return one_copy and all(each.sign.name not in _IN_DOUBT for each in lived.life.heard)
+        return as_it_is and one_copy and all(each.sign.name not in _IN_DOUBT for each in lived.life.heard)
 
     def _of_message(self, lived: Lived, names: frozenset[str]) -> Configuration:
         """The configuration with the settings that are the message's own."""
