@@ -12,6 +12,22 @@ _SCANNED = "verify/plain_lines::test_what_is_scanned_is_what_is_parsed"
 
 _AROUND = (
     Defect(
+        "what-is-in-flight-may-be-gone",
+        "a message that was delivered and never acknowledged may be gone from a queue that is drained",
+        "verify/conformance/lives.py",
+        "told[lines.settled_in_lines()] |=",
+        "told[lines.settled_in_lines()[:0]] |=",
+        noticed_by=_NAMED,
+    ),
+    Defect(
+        "who-settles-for-another",
+        "a message that a transaction gave back and a consumer without one took is held to be in flight",
+        "verify/conformance/lives.py",
+        "np.union1d(message[~by_one_that_tells], mixed)",
+        "message[~by_one_that_tells]",
+        noticed_by="engine/faults_inside::test_after_any_fault_at_any_event_the_queues_are_emptied",
+    ),
+    Defect(
         "who-was-away-is-back",
         "a message to a subscription that is not durable is demanded of a broker to which nobody had come back",
         "verify/conformance/lives.py",

@@ -26,7 +26,7 @@ from ackfsm.verify.events.columns import ABSENT, Encoded, Events, assemble, by_t
 from ackfsm.verify.events.joins import NONE
 from ackfsm.verify.events.observables import event_code
 from ackfsm.verify.events.victims import TOLD, NamedVictim, outages_of, told_faults
-from ackfsm.verify.folding.neighbours import Followed, keep_neighbours
+from ackfsm.verify.folding.neighbours import Followed, Hashes, keep_neighbours
 from ackfsm.verify.reading.lines import ParseError
 from ackfsm.verify.reading.remarks import Remark
 
@@ -49,7 +49,6 @@ __all__ = [
     "summary_of",
 ]
 
-Hashes = npt.NDArray[np.uint64]
 
 _BY_PROCESS: Final = ("process", "session")
 _NO_HASHES: Hashes = np.empty(0, np.uint64)
