@@ -27,10 +27,10 @@ from ackfsm.verify import TABLES, Configurations, Examination, ParseError, Resul
 from ackfsm.verify.folding.chunks import ROWS_AT_ONCE, chunk_of
 from ackfsm.verify.folding.passes import Asked, Fold, Folder
 from ackfsm.verify.folding.summary import Chunk, Folding, Hashes, Summary
-from ackfsm.verify.reading.coded import told_by
+from ackfsm.verify.reading.coded import read_rows
+from ackfsm.verify.reading.gathered import ReadLines
 from ackfsm.verify.reading.lines import REPORTED, SCHEMA, Parsed
 from ackfsm.verify.reading.parquet import columns_of
-from ackfsm.verify.reading.told import Told
 from ackfsm.verify.results.tables import MESSAGES, PlainRows
 
 __all__ = [
@@ -148,7 +148,7 @@ def verified(  # noqa: PLR0913 - as :func:`verify`
     with spark_errors_translated(_NAME), chunked(events, rows) as (count, table):
         found, result = _judged(asked, count, table)
         result = dataclasses.replace(result, findings=dataclasses.replace(result.findings, history=name))
-        kept = {name: _frame(session, rows) for name, rows in found.told(result).tables().items()}
+        kept = {name: _frame(session, rows) for name, rows in found.judged(result).tables().items()}
         left = dict(found.left())
         plain = table.where(sf.col("chunk").isin([*left])).mapInArrow(_plain(found.plain(result), left), _MESSAGES)
         messages = kept.pop(MESSAGES).unionByName(plain).persist()
@@ -252,15 +252,15 @@ def chunk_of_table(place: int, table: pa.Table) -> Chunk:
     return chunk_of(place, first, _told(table, numbered=numbered), _NAME)
 
 
-def _told(table: pa.Table, *, numbered: bool) -> Iterator[Told]:
+def _told(table: pa.Table, *, numbered: bool) -> Iterator[ReadLines]:
     lines = np.asarray(table["line"].fill_null(0)) if numbered else np.arange(1, len(table) + 1)
     if "unreadable" in table.column_names:
         bad = np.asarray(table["unreadable"].is_valid())
         if bad.any():
-            yield Told(None, (_unreadable(table.filter(pa.array(bad)), lines[bad]),), int(bad.sum()))
+            yield ReadLines(None, (_unreadable(table.filter(pa.array(bad)), lines[bad]),), int(bad.sum()))
             table, lines = table.filter(pa.array(~bad)), lines[~bad]
     events = table.select([name for name in FIELDS if name in table.column_names])
-    yield from told_by(events, lines, None, lambda: events)
+    yield from read_rows(events, lines, None, lambda: events)
 
 
 def _unreadable(table: pa.Table, lines: Any) -> Parsed:

@@ -16,8 +16,8 @@ from ackfsm.verify.folding.chunks import chunk_of as chunk_told
 from ackfsm.verify.folding.monitor import Alert, State, advanced
 from ackfsm.verify.folding.passes import Asked, Folder
 from ackfsm.verify.folding.summary import Chunk, Folding, Summary
+from ackfsm.verify.reading.gathered import ReadLines
 from ackfsm.verify.reading.lines import parse_block
-from ackfsm.verify.reading.told import Told
 from model_tests.verify.test_fold_chunks import ordinary, whole
 
 SPEC = tables.load()
@@ -30,7 +30,7 @@ def chunk_of(place: int, lines: Sequence[Event | str]) -> Chunk:
     """Events, and lines that are none."""
     text = "\n".join(each if isinstance(each, str) else json.dumps(each) for each in lines)
     parsed = parse_block(text.encode())
-    return chunk_told(place, 1, [Told(None, (parsed,), len(lines))], "the stream")
+    return chunk_told(place, 1, [ReadLines(None, (parsed,), len(lines))], "the stream")
 
 
 class Watched:

@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 from ackfsm.history_format import FIELDS, VOCABULARY, Event, Kind
 from ackfsm.verify.events.columns import ABSENT
 from ackfsm.verify.reading import plain_lines
+from ackfsm.verify.reading.gathered import Gathered, ReadLines, numbered_again
 from ackfsm.verify.reading.lines import parse_block
-from ackfsm.verify.reading.plain_lines import told_lines
+from ackfsm.verify.reading.plain_lines import read_lines
 from ackfsm.verify.reading.scan import Text
-from ackfsm.verify.reading.told import Gathered, Told, numbered_again
 
 COMPLETE: dict[str, Any] = {
     "t": 1,
@@ -94,7 +94,7 @@ _texts = st.tuples(st.lists(_line, max_size=12), st.sampled_from([b"\n", b"\r\n"
 )
 
 
-def _shown(told: Told) -> dict[str, Any]:
+def _shown(told: ReadLines) -> dict[str, Any]:
     """All that comes of some lines: types, numbers, names in their order, and what cannot be read."""
     gathered = Gathered()
     gathered.add(told, "a file")
@@ -111,9 +111,9 @@ def _shown(told: Told) -> dict[str, Any]:
     return shown
 
 
-def _parsed(data: bytes, first: int, part: str | None) -> Told:
+def _parsed(data: bytes, first: int, part: str | None) -> ReadLines:
     parsed = parse_block(data, first, part)
-    return Told(None, (parsed,), data.count(b"\n"))
+    return ReadLines(None, (parsed,), data.count(b"\n"))
 
 
 @settings(max_examples=400)
@@ -132,13 +132,13 @@ def _parsed(data: bytes, first: int, part: str | None) -> Told:
     data=b'{"t":1,"process":"p","event":"close","redelivered":nullx}\n{"t":1,"process":"p","event":"close"}x', first=1
 )
 def test_what_is_scanned_is_what_is_parsed(data: bytes, first: int) -> None:
-    assert _shown(told_lines(Text.of(data), first, "a part")) == _shown(_parsed(data, first, "a part"))
+    assert _shown(read_lines(Text.of(data), first, "a part")) == _shown(_parsed(data, first, "a part"))
 
 
 def test_ordinary_lines_are_not_parsed() -> None:
     """Else all would be right, and slow."""
     lines = [json.dumps({**COMPLETE, "t": t, "message": f"m{t // 2}"}) for t in range(3000)]
-    told = told_lines(Text.of("\n".join(lines).encode()))
+    told = read_lines(Text.of("\n".join(lines).encode()))
     assert told.parsed == ()
     assert told.plain is not None
     assert told.plain.numbers["t"].tolist() == list(range(3000))
@@ -151,7 +151,7 @@ def test_only_lines_that_are_not_plain_are_parsed(monkeypatch: pytest.MonkeyPatc
     lines = [
         json.dumps({**COMPLETE, "t": t, "message": f"{t}", **({"note": t} if t % 7 == 3 else {})}) for t in range(99)
     ]
-    told = told_lines(Text.of("\n".join(lines).encode()), 5)
+    told = read_lines(Text.of("\n".join(lines).encode()), 5)
     assert [line for parsed in told.parsed for line in parsed.lines.tolist()] == [*range(5 + 3, 5 + 99, 7)]
     assert len(told.parsed) > 3
     gathered = Gathered()

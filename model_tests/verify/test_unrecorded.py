@@ -14,7 +14,7 @@ import pytest
 from ackfsm import explore, export, verify
 from ackfsm.terms import Anomaly, Configuration, Fault, Verdict
 from ackfsm.verify.conformance.life import contradiction
-from ackfsm.verify.conformance.lives import Telling
+from ackfsm.verify.conformance.lives import Recorded
 from ackfsm.verify.conformance.messages import Conformance, conformance
 from ackfsm.verify.conformance.unrecorded import MOST_FAULTS, smallest, with_fault
 from ackfsm.verify.context.circumstances import EFFECT, OF_CONSUMERS
@@ -234,10 +234,9 @@ def test_more_faults_than_the_bound_leave_it_open(tmp_path: Path) -> None:
 
 
 def _decided(history: NamedHistory, folder: Path) -> Conformance:
-    recorded = verify.read(history.write(folder))
-    events = recorded.events
-    telling = Telling.of_messages(events, quiescence_of(events), (), 0)
-    return conformance(telling, events, SPEC, SPEC.configure(None, history.config))
+    events = verify.read(history.write(folder)).events
+    recorded = Recorded.of_messages(events, quiescence_of(events), (), 0)
+    return conformance(recorded, events, SPEC, SPEC.configure(None, history.config))
 
 
 @pytest.mark.parametrize("name", ["a duplicate after the link broke", "B9 a flag that is missing after a clean close"])

@@ -12,8 +12,8 @@ import numpy as np
 from ackfsm.terms import Anomaly
 from ackfsm.text import moment, quoted
 from ackfsm.verify.conformance.life import Heard
-from ackfsm.verify.conformance.lives import OTHERS
 from ackfsm.verify.conformance.messages import Conformance, Needed
+from ackfsm.verify.conformance.tokens import OTHERS
 from ackfsm.verify.conformance.unrecorded import Assumption, unrecorded_cause
 from ackfsm.verify.context.expand import Stream
 from ackfsm.verify.context.signs import AT_REST, CIRCUMSTANCES, Certainty
@@ -288,9 +288,9 @@ class Explainer:
     def _examples(self, by_anomaly: Mapping[Anomaly, Explained]) -> Iterable[Contradicted]:
         for message in self.contradicted[:SHOWN].tolist():
             anomalies = tuple(anomaly.value for anomaly, each in by_anomaly.items() if message in each.unexplained)
-            yield self.told(message, anomalies)
+            yield self.contradiction(message, anomalies)
 
-    def told(self, message: int, anomalies: tuple[str, ...] = ()) -> Contradicted:
+    def contradiction(self, message: int, anomalies: tuple[str, ...] = ()) -> Contradicted:
         """What is impossible of a contradicted ``message``, which has these ``anomalies``."""
         decision, lived = self._conformance.of(message)
         stop = decision.contradiction

@@ -71,9 +71,9 @@ class PairExplainer:
         self._anomalies = anomalies
         overtaken, torn = anomalies[Anomaly.REORDER], anomalies[Anomaly.TORN_TRANSACTION]
         self._pairs = pairs_of(events, conformance, configuration, overtaken, torn, doubted)
-        telling = conformance.telling.of_pairs(self._pairs.first, self._pairs.second)
+        recorded = conformance.recorded.of_pairs(self._pairs.first, self._pairs.second)
         judge = PairJudge(specification, configuration, untold(events), self._pairs.urgent)
-        self._held = held(telling, judge, len(self._pairs))
+        self._held = held(recorded, judge, len(self._pairs))
         self._contradicted = self._held.contradicted()
         undecided = self._held.undecided().values()
         self._decided = np.setdiff1d(np.arange(len(self._pairs)), np.concatenate([self._contradicted[:0], *undecided]))

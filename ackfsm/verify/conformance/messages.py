@@ -17,8 +17,9 @@ from ackfsm.history_format import VOCABULARY, Event
 from ackfsm.tables import Specification
 from ackfsm.terms import AckMode, Configuration, DeliveryMode, Destination, Fault, ListenerException, SendMode
 from ackfsm.verify.conformance.life import Contradiction, Heard, Life, contradiction
-from ackfsm.verify.conformance.lives import OTHERS, Lived, Lives, Telling, Told
+from ackfsm.verify.conformance.lives import Facts, Lived, Lives, Recorded
 from ackfsm.verify.conformance.observer import Observer, States, TooManyStatesError
+from ackfsm.verify.conformance.tokens import OTHERS
 from ackfsm.verify.context.signs import (
     AT_REST,
     BOTH,
@@ -107,7 +108,7 @@ class _Part:
 class Conformance:
     """What was decided of all messages of a history; those that were looked at twice count as the second time."""
 
-    telling: Telling
+    recorded: Recorded
     _parts: tuple[_Part, ...]
     _part: Ints
     _place: Ints
@@ -213,7 +214,7 @@ class Conformance:
 
 
 def conformance(
-    telling: Telling, events: Events, specification: Specification, configuration: Configuration
+    recorded: Recorded, events: Events, specification: Specification, configuration: Configuration
 ) -> Conformance:
     """Hold every message of ``events`` that is told of to the model.
 
@@ -221,20 +222,20 @@ def conformance(
     with all that happened after its last line too, since a message may be lost when nobody has to do with it.
     """
     judge = Judge(specification, configuration, untold(events))
-    return held(telling, judge, events.count_of("message"))
+    return held(recorded, judge, events.count_of("message"))
 
 
-def held(telling: Telling, judge: Judge, count: int) -> Conformance:
+def held(recorded: Recorded, judge: Judge, count: int) -> Conformance:
     """Hold all that is told, the ``count`` messages of a history or pairs of them, to the model."""
-    parts = [_Part(telling.in_order(), judge)]
+    parts = [_Part(recorded.in_order(), judge)]
     for to_the_end in (False, True):
         again = parts[-1].contradicted()
         if len(again):
-            parts.append(_Part(telling.lives(again, to_the_end=to_the_end), judge))
+            parts.append(_Part(recorded.lives(again, to_the_end=to_the_end), judge))
     part, place = (np.full(count, ABSENT, np.int64) for _ in range(2))
     for number, each in enumerate(parts):
         part[each.lives.message], place[each.lives.message] = number, np.arange(len(each.lives.message))
-    return Conformance(telling, tuple(parts), part, place)
+    return Conformance(recorded, tuple(parts), part, place)
 
 
 def untold(events: Events) -> frozenset[str]:
@@ -293,14 +294,16 @@ _BREAKING_COMMITS: Final = frozenset({Fault.PRODUCER_LINK_LOSS, Fault.BROKER_CRA
 
 def _may_be_committed(lived: Lived) -> bool:
     """Whether its producer was told that a commit is rolled back of which it may not know the outcome."""
-    return Told.COMMIT_UNDONE in lived.told and any(heard.sign.name in _BREAKING_COMMITS for heard in lived.life.heard)
+    return Facts.COMMIT_UNDONE in lived.facts and any(
+        heard.sign.name in _BREAKING_COMMITS for heard in lived.life.heard
+    )
 
 
 _HANDED_OVER: Final = frozenset({Event.DELIVERED.value, DELIVERED_FLAGGED, DELIVERED_SOMEHOW})
 _KNOWN_TO_BE_THERE: Final = _HANDED_OVER | {Event.CONFIRMED.value}
 
 
-def _told_of_each(life: Life) -> Mapping[int, frozenset[str]]:
+def _names_of_each(life: Life) -> Mapping[int, frozenset[str]]:
     """The names of the signs of the message of a life, or of each of two: by what :attr:`Sign.of` says."""
     whose = {heard.sign.of for heard in life.heard} - {BOTH}
     return {of: frozenset(heard.sign.name for heard in life.heard if heard.sign.of in {of, BOTH}) for of in whose}
@@ -427,11 +430,11 @@ class Judge:
         What was handed over the broker had, whatever an error said of it; what nobody answers for may be dropped.
         """
         life = lived.life.renamed({old: new for plain in self._plainly(lived) for old, new in plain.items()})
-        general, told = self._of_mode(lived.mode), _told_of_each(life)
+        general, names = self._of_mode(lived.mode), _names_of_each(life)
         if not general.rejection_excludes_delivery:
-            taken = [of for of, its in told.items() if its & _HANDED_OVER]
+            taken = [of for of, its in names.items() if its & _HANDED_OVER]
             life = life.renamed({Event.REJECTED.value: Event.CONFIRMED.value}, taken)
-        if self.holds("dropped_untold", general) and not all(its & _KNOWN_TO_BE_THERE for its in told.values()):
+        if self.holds("dropped_untold", general) and not all(its & _KNOWN_TO_BE_THERE for its in names.values()):
             life = dataclasses.replace(life, at_rest=False)
         return life
 
@@ -441,16 +444,16 @@ class Judge:
 
     def _plainly(self, lived: Lived) -> Iterator[Mapping[str, str]]:
         """What is to be read as a transaction of one message."""
-        told = lived.told
-        if not self._in_transactions(told):
+        facts = lived.facts
+        if not self._in_transactions(facts):
             return
-        if Told.SENT in told and Told.SENT_IN_TRANSACTION not in told:
+        if Facts.SENT in facts and Facts.SENT_IN_TRANSACTION not in facts:
             yield _SENT_PLAINLY
-        if Told.HANDED_OVER in told and Told.CONSUMED_IN_TRANSACTION not in told:
+        if Facts.HANDED_OVER in facts and Facts.CONSUMED_IN_TRANSACTION not in facts:
             yield _CONSUMED_PLAINLY
 
-    def _in_transactions(self, told: Told) -> bool:
-        return self._transacted or bool(told & (Told.SENT_IN_TRANSACTION | Told.CONSUMED_IN_TRANSACTION))
+    def _in_transactions(self, facts: Facts) -> bool:
+        return self._transacted or bool(facts & (Facts.SENT_IN_TRANSACTION | Facts.CONSUMED_IN_TRANSACTION))
 
     def _observer(self, lived: Lived) -> Observer:
         names = frozenset(heard.sign.name for heard in self.life(lived).heard)
@@ -460,9 +463,9 @@ class Judge:
     def _observer_of(self, configuration: Configuration, lived: Lived, *unheard: frozenset[str]) -> Observer:
         """The observer with these signs ``unheard``: of one message, or of none, the first and the second."""
         consumers = max(1, len(lived.consumers))
-        if consumers == 1 and Told.SHARED in lived.told and configuration.destination in _ENDS_WITH_THE_LAST:
+        if consumers == 1 and Facts.SHARED in lived.facts and configuration.destination in _ENDS_WITH_THE_LAST:
             consumers = 2
-        together = Told.SENT_TOGETHER in lived.told
+        together = Facts.SENT_TOGETHER in lived.facts
         settles = len(unheard) == 1 and self._settles_once(configuration, lived)
         key = configuration, consumers, unheard, together, settles
         if key not in self._observers:
@@ -479,8 +482,8 @@ class Judge:
         Who does not know what became of a call still holds the message, which may be gone from its queue.  Where what
         was consumed plainly is read as a transaction of its own, its acknowledgement may come before its delivery.
         """
-        as_it_is = Told.CONSUMED_IN_TRANSACTION in lived.told or not self._in_transactions(lived.told)
-        one_copy = Told.SETTLED_IN_LINES in lived.told and not configuration.resend_in_doubt
+        as_it_is = Facts.CONSUMED_IN_TRANSACTION in lived.facts or not self._in_transactions(lived.facts)
+        one_copy = Facts.SETTLED_IN_LINES in lived.facts and not configuration.resend_in_doubt
         return as_it_is and one_copy and all(each.sign.name not in _IN_DOUBT for each in lived.life.heard)
 
     def _of_message(self, lived: Lived, names: frozenset[str]) -> Configuration:
@@ -493,7 +496,7 @@ class Judge:
             own["resend_in_doubt"] = True  # whoever sends again, the application or its library, the copy is there
         if Event.EXPIRED in names:
             own["time_to_live"] = True
-        if self._in_transactions(lived.told):
+        if self._in_transactions(lived.facts):
             own["ack_mode"] = AckMode.SESSION_TRANSACTED
         return dataclasses.replace(general, **own)  # type: ignore[arg-type]
 
@@ -514,10 +517,10 @@ class Judge:
             found |= {plain.get(sign, sign) for sign in (Event.ACKNOWLEDGE.value, *_ANSWERS[0])}
         if Event.FAILED in names and configuration.listener_exception is ListenerException.ACKNOWLEDGE:
             found.add(Event.ACKNOWLEDGE.value)  # the library acknowledges what failed
-        if self._in_transactions(lived.told):
+        if self._in_transactions(lived.facts):
             found.add(Event.ACKNOWLEDGE.value)  # what a transaction consumes is acknowledged with it
         found |= self._unheard_of_sends(lived, names, configuration)
-        if lived.told & (Told.NOT_PROCESSED | Told.ACKNOWLEDGED_FIRST):
+        if lived.facts & (Facts.NOT_PROCESSED | Facts.ACKNOWLEDGED_FIRST):
             found.add(Event.PROCESSED.value)
         return frozenset(found)
 

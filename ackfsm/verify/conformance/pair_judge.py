@@ -10,9 +10,10 @@ from ackfsm.history_format import Event
 from ackfsm.tables import Specification
 from ackfsm.terms import Configuration
 from ackfsm.verify.conformance.life import Heard, Life
-from ackfsm.verify.conformance.lives import OTHERS, Lived, Told
+from ackfsm.verify.conformance.lives import Facts, Lived
 from ackfsm.verify.conformance.messages import OUTCOMES_OF_CALLS, Decision, Judge
 from ackfsm.verify.conformance.observer import Observer, TooManyStatesError
+from ackfsm.verify.conformance.tokens import OTHERS
 from ackfsm.verify.context.signs import DELIVERED_SOMEHOW, Certainty, of_consumer
 
 __all__ = ["PairJudge"]
@@ -115,7 +116,7 @@ def _may_come_in_another_order(lived: Lived) -> bool:
     """
     names = {each.sign.name for each in lived.life.heard if each.sign.certainty is not Certainty.PERHAPS}
     both_again = all(_times(lived.life, DELIVERED_SOMEHOW, of) > 1 for of in (1, 2))
-    return both_again or bool(names & _GIVING_BACK) or Told.OF_SEVERAL_SENDERS in lived.told
+    return both_again or bool(names & _GIVING_BACK) or Facts.OF_SEVERAL_SENDERS in lived.facts
 
 
 def _late(names: frozenset[str]) -> frozenset[str]:

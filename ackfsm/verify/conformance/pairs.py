@@ -17,7 +17,7 @@ import numpy as np
 
 from ackfsm.history_format import Event
 from ackfsm.terms import Configuration, SendMode
-from ackfsm.verify.conformance.lives import Told
+from ackfsm.verify.conformance.lives import Facts
 from ackfsm.verify.conformance.messages import Conformance
 from ackfsm.verify.events.arrays import Ints, Mask
 from ackfsm.verify.events.columns import ABSENT, Events
@@ -107,7 +107,7 @@ class _Pairing:
         self._conformance = conformance
         self._overtaken = overtaken
         self._blocking = configuration.send_mode is SendMode.BLOCKING
-        self._told = conformance.telling.told
+        self._facts = conformance.recorded.facts
         sends, resends = events.places(Event.SEND), events.places(Event.RESEND)
         self._deliveries = events.places(Event.DELIVERED)
         self._sent = _first(events, sends, count)
@@ -203,8 +203,8 @@ class _Pairing:
 
         The first was confirmed before the second was sent, and delivered before it, and no transaction is told of.
         """
-        told, sent = self._told, Told.SENT_IN_TRANSACTION | Told.CONSUMED_IN_TRANSACTION
-        plain = (told[first] | told[second]) & int(sent) == 0
+        facts, sent = self._facts, Facts.SENT_IN_TRANSACTION | Facts.CONSUMED_IN_TRANSACTION
+        plain = (facts[first] | facts[second]) & int(sent) == 0
         outcome, delivered = self._outcome, self._delivered
         confirmed = (outcome[first] == NONE) == (outcome[second] == NONE)
         for each in (first, second):
@@ -214,13 +214,13 @@ class _Pairing:
 
     def _one_lane(self, first: Ints, second: Ints) -> Mask:
         """The same of messages that one session sent to one queue in one mode."""
-        told = self._told
-        either = told[first] | told[second]
-        transacted = either & int(Told.SENT_IN_TRANSACTION | Told.CONSUMED_IN_TRANSACTION) != 0
-        same = _alike(told, first, second, Told.SENT, Told.SENT_IN_TRANSACTION)
-        same &= _alike(told, first, second, Told.HANDED_OVER, Told.CONSUMED_IN_TRANSACTION)
-        plainly_consumed = (either & int(Told.HANDED_OVER) != 0) & (either & int(Told.CONSUMED_IN_TRANSACTION) == 0)
-        plainly_sent = either & int(Told.SENT_IN_TRANSACTION) == 0
+        facts = self._facts
+        either = facts[first] | facts[second]
+        transacted = either & int(Facts.SENT_IN_TRANSACTION | Facts.CONSUMED_IN_TRANSACTION) != 0
+        same = _alike(facts, first, second, Facts.SENT, Facts.SENT_IN_TRANSACTION)
+        same &= _alike(facts, first, second, Facts.HANDED_OVER, Facts.CONSUMED_IN_TRANSACTION)
+        plainly_consumed = (either & int(Facts.HANDED_OVER) != 0) & (either & int(Facts.CONSUMED_IN_TRANSACTION) == 0)
+        plainly_sent = either & int(Facts.SENT_IN_TRANSACTION) == 0
         returned = (self._outcome[first] == NONE) | (self._outcome[first] < self._sent[second])
         waits = plainly_sent & (transacted | self._blocking)
         return np.asarray(same & ~(transacted & plainly_consumed) & (returned | ~waits))
@@ -282,10 +282,10 @@ def _adjacent(messages: Ints, lane: Ints, moment: Ints) -> tuple[Ints, Ints]:
     return messages[order][:-1][same].astype(np.int64), messages[order][1:][same].astype(np.int64)
 
 
-def _alike(told: Ints, first: Ints, second: Ints, fact: Told, how: Told) -> Mask:
+def _alike(facts: Ints, first: Ints, second: Ints, fact: Facts, how: Facts) -> Mask:
     """Whether two messages of which ``fact`` is told are told to be so in the same way."""
-    both = told[first] & told[second] & int(fact) != 0
-    return np.asarray(~both | ((told[first] ^ told[second]) & int(how) == 0))
+    both = facts[first] & facts[second] & int(fact) != 0
+    return np.asarray(~both | ((facts[first] ^ facts[second]) & int(how) == 0))
 
 
 def _with_mixed_sessions(events: Events, rows: Ints) -> Ints:

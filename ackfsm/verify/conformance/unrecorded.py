@@ -20,10 +20,11 @@ import numpy as np
 
 from ackfsm.terms import Fault
 from ackfsm.verify.conformance.life import Heard, Life, predecessors
-from ackfsm.verify.conformance.lives import NOBODY, OTHERS, Lived
+from ackfsm.verify.conformance.lives import Lived
 from ackfsm.verify.conformance.messages import Conformance, Judge
 from ackfsm.verify.conformance.observer import Belief, Observer, TooManyStatesError
 from ackfsm.verify.conformance.timeline import Family, Moment, Option, Unrecorded, UnrecordedFault, joined
+from ackfsm.verify.conformance.tokens import NOBODY, OTHERS
 from ackfsm.verify.context.actions import TAKEN_ELSEWHERE
 from ackfsm.verify.context.circumstances import EFFECT, OF_CONSUMERS, OF_MESSAGES, OF_PRODUCERS
 from ackfsm.verify.context.signs import AT_REST, Sign
@@ -273,7 +274,7 @@ def _explained(
         unexplained=none,
         undecided=sum(map(len, undecided.values())),
         timeline=tuple(_told(moments, events)),
-        actions=(TAKEN_ELSEWHERE,) if not OF_CONSUMERS.isdisjoint(faults) and conformance.telling.compete() else (),
+        actions=(TAKEN_ELSEWHERE,) if not OF_CONSUMERS.isdisjoint(faults) and conformance.recorded.compete() else (),
     )
     return Assumption(
         summary=summary,
@@ -312,7 +313,7 @@ class _Search:
         self._most_in_vain = _MOST_IN_VAIN if thoroughly else 0
         self._in_vain = 0
         self._conformance = conformance
-        self._telling = conformance.telling
+        self._recorded = conformance.recorded
         self._faults = tuple(fault for fault in Fault if fault in faults)
         self._span = (int(events.t.min()), int(events.t.max())) if len(events) else (0, 0)
         self._judge: Judge = conformance.judge()
@@ -370,12 +371,12 @@ class _Search:
     def _with_others(self, lived: Lived) -> Lived:
         if _AT_CONSUMERS.isdisjoint(self._faults):
             return lived
-        if lived.consumers and (OTHERS in lived.consumers or not self._telling.others(lived)):
+        if lived.consumers and (OTHERS in lived.consumers or not self._recorded.others(lived)):
             return lived
         return dataclasses.replace(lived, consumers=(*lived.consumers, OTHERS))
 
     def _smallest(self, lived: Lived) -> Smallest | str | None:
-        key = lived.life, int(lived.told), lived.mode, len(lived.consumers)
+        key = lived.life, int(lived.facts), lived.mode, len(lived.consumers)
         if key not in self._known:
             self._known[key] = self._searched(lived)
         return self._known[key]
@@ -438,7 +439,7 @@ class _Search:
     def _moments(self, case: _Case) -> tuple[Sequence[int], Sequence[int]]:
         """From when to when each sign of the life may have happened."""
         chosen = iter(case.chosen)
-        low, high = self._telling.when(case.lived.rows)
+        low, high = self._recorded.when(case.lived.rows)
         spans = [
             next(chosen) if row == _UNTOLD else (begin, end)
             for row, begin, end in zip(case.lived.rows, low.tolist(), high.tolist(), strict=True)
@@ -461,11 +462,11 @@ class _Search:
 
     def _victims(self, lived: Lived, kind: Fault, consumer: int) -> Sequence[int]:
         if kind in OF_PRODUCERS:
-            return (self._telling.producer(lived.message),)
+            return (self._recorded.producer(lived.message),)
         if not consumer:
             return (NOBODY,)
         process = lived.consumers[consumer - 1] if lived.consumers else OTHERS
-        return (process,) if process != OTHERS else self._telling.others(lived) or (NOBODY,)
+        return (process,) if process != OTHERS else self._recorded.others(lived) or (NOBODY,)
 
 
 def _merged(options: Sequence[Option[_Detail]]) -> Iterator[Option[_Detail]]:

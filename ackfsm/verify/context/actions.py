@@ -9,7 +9,7 @@ from ackfsm.terms import Fault
 from ackfsm.verify.events.arrays import Ints
 from ackfsm.verify.events.columns import Events
 from ackfsm.verify.events.joins import NONE, distinct_pairs, last_before
-from ackfsm.verify.events.victims import told_faults
+from ackfsm.verify.events.victims import fault_lines
 
 __all__ = [
     "CONSUMER_FAULTS",
@@ -154,7 +154,7 @@ def _breaks(events: Events) -> Ints:
     broken = _broken(events)[::-1]
     first = np.full(events.count_of("process"), len(events), np.int64)
     first[events.process[broken]] = broken  # the last assignment wins
-    for fault in told_faults(events, _faults(events), events.places(Event.DELIVERED)):
+    for fault in fault_lines(events, _faults(events), events.places(Event.DELIVERED)):
         whose = sorted(fault.victims) or slice(None)
         first[whose] = np.minimum(first[whose], fault.moment[0])
     return first

@@ -14,7 +14,7 @@ from ackfsm.verify.context.signs import BROKEN
 from ackfsm.verify.events.arrays import Ints
 from ackfsm.verify.events.columns import ABSENT, Events
 from ackfsm.verify.events.joins import distinct_pairs
-from ackfsm.verify.events.victims import repaired_at, told_faults
+from ackfsm.verify.events.victims import fault_lines, repaired_at
 
 __all__ = ["EFFECT", "Circumstance", "circumstances"]
 
@@ -76,10 +76,10 @@ def _ends(events: Events, low: Ints, high: Ints) -> Iterator[Circumstance]:
 
 def _faults(events: Events) -> Iterator[Circumstance]:
     """What faults befell; an answer that did not come may have gone with its connection."""
-    told = told_faults(events, events.places(Event.FAULT, Event.RECOVERED))
-    repairs = repaired_at(told)
-    clients = _Clients(events) if told else None
-    for each in told:
+    lines = fault_lines(events, events.places(Event.FAULT, Event.RECOVERED))
+    repairs = repaired_at(lines)
+    clients = _Clients(events) if lines else None
+    for each in lines:
         timed_out = each.fault == ACKNOWLEDGE_TIMEOUT
         fault = Fault.CONSUMER_LINK_LOSS if timed_out else Fault(each.fault)
         if each.repairs or fault in OF_MESSAGES or clients is None:

@@ -12,7 +12,7 @@ from ackfsm.terms import Fault
 from ackfsm.verify.events.arrays import Ints, Mask
 from ackfsm.verify.events.columns import ABSENT, Events
 from ackfsm.verify.events.joins import NONE, at, first_covering, number_pairs
-from ackfsm.verify.events.victims import Told, hits, outages_of, told_faults
+from ackfsm.verify.events.victims import FaultLine, fault_lines, hits, outages_of
 
 __all__ = ["Sends", "sends_of"]
 
@@ -52,12 +52,12 @@ def sends_of(events: Events) -> Sends:
 def _crashes(events: Events, place: Ints) -> Ints:
     kind = VOCABULARY["fault"].index(Fault.PRODUCER_CRASH)
     rows = events.places(Event.FAULT, Event.RECOVERED)
-    told = told_faults(events, rows[events.fault[rows] == kind], place)
+    lines = fault_lines(events, rows[events.fault[rows] == kind], place)
     found = np.full(len(place), NONE, np.int64)
-    if all(each.repairs for each in told):
+    if all(each.repairs for each in lines):
         return found
-    outages = outages_of(told)
-    if not any(each.victims or each.queue != ABSENT for each in told):
+    outages = outages_of(lines)
+    if not any(each.victims or each.queue != ABSENT for each in lines):
         return _left(outages, place, len(events))
     whose = number_pairs(events.process[place], events.queue[place])
     _, first, group = np.unique(whose, return_index=True, return_inverse=True)
@@ -69,7 +69,7 @@ def _crashes(events: Events, place: Ints) -> Ints:
     return found
 
 
-def _left(outages: Sequence[tuple[Told, Told | None]], place: Ints, end: int) -> Ints:
+def _left(outages: Sequence[tuple[FaultLine, FaultLine | None]], place: Ints, end: int) -> Ints:
     """For each send the moment from which one of the ``outages`` leaves it, :data:`NONE` if none does."""
     starts = np.array([crash.moment[0] for crash, _ in outages], np.int64)
     until = np.array([end if repair is None else repair.moment[0] for _, repair in outages], np.int64)

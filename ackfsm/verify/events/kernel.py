@@ -13,6 +13,7 @@ import numpy as np
 from ackfsm.explore.search.distributed import compiled_function as compiled
 from ackfsm.history_format import VOCABULARY, Event
 from ackfsm.terms import AckScope
+from ackfsm.verify.events.arrays import mixed
 from ackfsm.verify.events.observables import event_code
 
 __all__ = [
@@ -79,18 +80,10 @@ STANDS: Final = 2
 
 NEVER: Final = np.iinfo(np.int64).max
 
-_M1: Final = np.uint64(0xBF58476D1CE4E5B9)
-_M2: Final = np.uint64(0x94D049BB133111EB)
-_S30, _S27, _S31 = np.uint64(30), np.uint64(27), np.uint64(31)
 _S62, _ONE = np.uint64(62), np.uint64(1)
 
 
-@compiled
-def mix(number: Any) -> Any:
-    """The finaliser of splitmix64."""
-    number = (number ^ (number >> _S30)) * _M1
-    number = (number ^ (number >> _S27)) * _M2
-    return number ^ (number >> _S31)
+mix: Final = compiled(mixed)
 
 
 @compiled

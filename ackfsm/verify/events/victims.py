@@ -22,25 +22,25 @@ from ackfsm.verify.events.columns import ABSENT, Events
 from ackfsm.verify.events.joins import distinct_pairs
 
 __all__ = [
+    "FAULT_EVENTS",
     "OF_THE_BROKER",
-    "TOLD",
+    "FaultLine",
     "NamedVictim",
-    "Told",
+    "fault_lines",
     "hits",
     "named_victims",
     "outages_of",
     "refuse_impossible",
     "repaired_at",
-    "told_faults",
 ]
 
-TOLD: Final = (Event.FAULT, Event.RECOVERED)
+FAULT_EVENTS: Final = (Event.FAULT, Event.RECOVERED)
 
 OF_THE_BROKER: Final = (Fault.BROKER_CRASH, Fault.BROKER_KILL, Fault.JOURNAL_FAILURE)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Told:
+class FaultLine:
     """A line that tells of a fault, or of its repair.
 
     Attributes:
@@ -58,7 +58,7 @@ class Told:
     queue: int = ABSENT
 
 
-def told_faults(events: Events, rows: Ints, acts: Ints | None = None) -> tuple[Told, ...]:
+def fault_lines(events: Events, rows: Ints, acts: Ints | None = None) -> tuple[FaultLine, ...]:
     """What ``rows`` of the events, faults and repairs, tell, in their order; a moment is a row.
 
     With ``acts`` only those who did one of them are victims; who tells of others, whatever its name is, did none.
@@ -68,7 +68,7 @@ def told_faults(events: Events, rows: Ints, acts: Ints | None = None) -> tuple[T
     rows = rows[~_hits_strangers(events, rows, sessions)]
     among = None if acts is None else frozenset(np.unique(events.process[acts]).tolist())
     return tuple(
-        Told(
+        FaultLine(
             moment=(row,),
             fault=VOCABULARY["fault"][events.fault[row]],
             repairs=EVENTS[events.event[row]] is Event.RECOVERED,
@@ -103,27 +103,27 @@ def _hits_strangers(events: Events, rows: Ints, sessions: Mapping[int, frozenset
 
 
 def _tells(events: Events) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
-    return np.array([event in TOLD for event in EVENTS])[events.event]
+    return np.array([event in FAULT_EVENTS for event in EVENTS])[events.event]
 
 
 def _among(some: frozenset[int] | None, victims: frozenset[int]) -> frozenset[int]:
     return victims if some is None else victims & some
 
 
-def hits(told: Told, process: int, queue: int) -> bool:
-    """Whether ``told`` may be of what ``process`` does with ``queue``."""
-    return (not told.victims or process in told.victims) and told.queue in {ABSENT, queue}
+def hits(lines: FaultLine, process: int, queue: int) -> bool:
+    """Whether ``lines`` may be of what ``process`` does with ``queue``."""
+    return (not lines.victims or process in lines.victims) and lines.queue in {ABSENT, queue}
 
 
-def repaired_at(told: Sequence[Told]) -> dict[Told, Told]:
-    """For each fault in ``told`` (in the order of their moments) the repair that ends it, if there is one.
+def repaired_at(lines: Sequence[FaultLine]) -> dict[FaultLine, FaultLine]:
+    """For each fault in ``lines`` (in the order of their moments) the repair that ends it, if there is one.
 
     That is the first later one of its kind, if it is of the same victim or of nobody.  What hit nobody by name is over
     when that is said without a name, else with the last repair of somebody before the next such fault.
     """
-    found: dict[Told, Told] = {}
-    for kind in dict.fromkeys(each.fault for each in told):
-        same = [each for each in told if each.fault == kind]
+    found: dict[FaultLine, FaultLine] = {}
+    for kind in dict.fromkeys(each.fault for each in lines):
+        same = [each for each in lines if each.fault == kind]
         for place, fault in enumerate(same):
             repair = None if fault.repairs else _repair(fault, same, place + 1)
             if repair is not None:
@@ -131,11 +131,11 @@ def repaired_at(told: Sequence[Told]) -> dict[Told, Told]:
     return found
 
 
-def _repair(fault: Told, same: Sequence[Told], begin: int) -> Told | None:
+def _repair(fault: FaultLine, same: Sequence[FaultLine], begin: int) -> FaultLine | None:
     later = (each for each in _from(same, begin) if each.repairs and _is_of(each, fault))
     if fault.victims:
         return next(later, None)
-    last: Told | None = None
+    last: FaultLine | None = None
     for each in _from(same, begin):
         if each.repairs and not each.victims and _is_of(each, fault):
             return each
@@ -146,19 +146,19 @@ def _repair(fault: Told, same: Sequence[Told], begin: int) -> Told | None:
     return last
 
 
-def _from(told: Sequence[Told], begin: int) -> Iterator[Told]:
-    return (told[place] for place in range(begin, len(told)))
+def _from(lines: Sequence[FaultLine], begin: int) -> Iterator[FaultLine]:
+    return (lines[place] for place in range(begin, len(lines)))
 
 
-def _is_of(repair: Told, fault: Told) -> bool:
+def _is_of(repair: FaultLine, fault: FaultLine) -> bool:
     meets = not repair.victims or not fault.victims or bool(repair.victims & fault.victims)
     return meets and (ABSENT in {repair.queue, fault.queue} or repair.queue == fault.queue)
 
 
-def outages_of(told: Sequence[Told]) -> list[tuple[Told, Told | None]]:
-    """Each fault in ``told`` with its repair."""
-    repairs = repaired_at(told)
-    return [(each, repairs.get(each)) for each in told if not each.repairs]
+def outages_of(lines: Sequence[FaultLine]) -> list[tuple[FaultLine, FaultLine | None]]:
+    """Each fault in ``lines`` with its repair."""
+    repairs = repaired_at(lines)
+    return [(each, repairs.get(each)) for each in lines if not each.repairs]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -175,7 +175,7 @@ class NamedVictim:
 
 def named_victims(batch: pa.RecordBatch, lines: Ints, name: str) -> Iterator[NamedVictim]:
     """Those in a batch of the file ``name``, whose rows are the ``lines`` of it."""
-    tells = pc.is_in(batch["event"], value_set=pa.array(TOLD, pa.string()))
+    tells = pc.is_in(batch["event"], value_set=pa.array(FAULT_EVENTS, pa.string()))
     named = pc.and_(tells, pc.or_(batch["session"].is_valid(), batch["queue"].is_valid()))
     for row in np.flatnonzero(np.asarray(named)).tolist():
         fields = {key: batch[key][row].as_py() for key in ("process", "fault", "session", "queue")}

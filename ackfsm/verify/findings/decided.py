@@ -55,7 +55,7 @@ class Accusation:
     """What is impossible of a message; ``unnamed`` if no anomaly that nothing explains says so."""
 
     message: int
-    told: Contradicted
+    why: Contradicted
     unnamed: bool
 
 
@@ -127,7 +127,7 @@ class Decided:
             return
         unnamed = set(self.unnamed().tolist())
         for message in self.explainer.contradicted.tolist():
-            yield Accusation(message, self.explainer.told(message), message in unnamed)
+            yield Accusation(message, self.explainer.contradiction(message), message in unnamed)
         if self.pairs is not None:
             yield from (Accusation(*each) for each in self.pairs.accusations(self.by_anomaly))
 

@@ -17,7 +17,8 @@ from ackfsm.tables import Specification
 from ackfsm.terms import Anomaly, Configuration, Fault, ListenerException
 from ackfsm.verify.conformance.explain import Explained, Explainer
 from ackfsm.verify.conformance.explain_pairs import PairExplainer
-from ackfsm.verify.conformance.lives import Telling, modes_of
+from ackfsm.verify.conformance.lines import modes_of
+from ackfsm.verify.conformance.lives import Recorded
 from ackfsm.verify.conformance.messages import Conformance, acknowledges_by_library, conformance, in_mode
 from ackfsm.verify.conformance.unrecorded import assumption_of
 from ackfsm.verify.context.actions import given_back_beside, inferred_actions
@@ -72,8 +73,8 @@ _NOTHING: Ints = np.empty(0, np.int64)
 
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False, kw_only=True)
-class _Told:
-    """What a history tells, whatever it is judged by.
+class _Whole:
+    """All of a history, whatever it is judged by.
 
     Attributes:
         within: for each message whether its sends are within a window.
@@ -97,20 +98,20 @@ class _Told:
 class _Examination:
     """All that the counts of one share of a history are taken from."""
 
-    told: _Told
+    whole: _Whole
     share: Share
 
     @property
     def events(self) -> Events:
-        return self.told.events
+        return self.whole.events
 
     @property
     def quiescence(self) -> Quiescence:
-        return self.told.quiescence
+        return self.whole.quiescence
 
     @property
     def specification(self) -> Specification:
-        return self.told.specification
+        return self.whole.specification
 
     @property
     def configuration(self) -> Configuration | None:
@@ -261,7 +262,7 @@ def examined(  # noqa: PLR0913 - what is examined, and how
     events = spelled_out(history.events)
     sends, configurations = sends_of(events), configurations_of(configuration)
     shares = shares_of(configurations, events)
-    told = _Told(
+    whole = _Whole(
         history=history,
         events=events,
         sends=sends,
@@ -274,7 +275,7 @@ def examined(  # noqa: PLR0913 - what is examined, and how
         within=_within_windows(specification, shares, events),
         mixed=in_several_shares(shares, events),
     )
-    parts = [_examined_share(_Examination(told, share), hold=hold, assumed=assumed) for share in shares]
+    parts = [_examined_share(_Examination(whole, share), hold=hold, assumed=assumed) for share in shares]
     findings = [Part(share.queues, each.findings) for share, each in zip(shares, parts, strict=True)]
     return Examined(
         together(findings, configurations) if configurations.of_queues else parts[0].findings,
@@ -302,9 +303,9 @@ def _within_windows(specification: Specification, shares: Sequence[Share], event
 
 
 def _examined_share(this: _Examination, *, hold: bool, assumed: Collection[Fault]) -> Examined:
-    told, events, specification, configuration = this.told, this.events, this.specification, this.configuration
+    whole, events, specification, configuration = this.whole, this.events, this.specification, this.configuration
     machines = machines_of(specification, configuration)
-    states = _final_states(machines, told.stream, events.count_of("message"))
+    states = _final_states(machines, whole.stream, events.count_of("message"))
     anomalies = _folded(this, machines, states) | {anomaly: count(this) for anomaly, count in _COUNTS.items()}
     counted = {anomaly: _finding(this, anomaly, anomalies[anomaly]) for anomaly in Anomaly if anomaly in anomalies}
     decided, explainer, explanation, unrecorded = None, None, None, None
@@ -317,7 +318,7 @@ def _examined_share(this: _Examination, *, hold: bool, assumed: Collection[Fault
         contradicted = np.setdiff1d(decided.contradicted(), doubted)
         unrecorded = assumption_of(decided, events, contradicted, assumed)
         rests_on = unrecorded if unrecorded is not None and unrecorded.summary.assumed else None
-        explainer = Explainer(decided, events, machines, told.stream, held, contradicted, rests_on)
+        explainer = Explainer(decided, events, machines, whole.stream, held, contradicted, rests_on)
         explanation, by_anomaly = explainer.explained()
         if rests_on is None:  # what nobody recorded is assumed for one message, not for two
             between = held | {name: anomalies[name].codes for name in _OF_PAIRS}
@@ -325,7 +326,7 @@ def _examined_share(this: _Examination, *, hold: bool, assumed: Collection[Fault
                 decided,
                 events,
                 machines,
-                told.stream,
+                whole.stream,
                 between,
                 doubted,
                 specification,
@@ -338,17 +339,17 @@ def _examined_share(this: _Examination, *, hold: bool, assumed: Collection[Fault
         counted |= {name: _with(counted[name], each, events) for name, each in settled.items()}
     cost = Cost(conformance=time.process_time() - begun)
     if early is not None and counted[Anomaly.PHANTOM].found:
-        counted[Anomaly.PHANTOM] = unless_early(counted[Anomaly.PHANTOM], early, told.skew)
+        counted[Anomaly.PHANTOM] = unless_early(counted[Anomaly.PHANTOM], early, whole.skew)
     doubts = _Doubts(doubted={} if early is None else {Anomaly.PHANTOM: early.messages})
-    if told.silent is not None:
-        counted |= _unrecorded(this, told.silent, counted, anomalies)
-        doubts = _doubts_of_silence(this, told.silent, anomalies, doubts)
+    if whole.silent is not None:
+        counted |= _unrecorded(this, whole.silent, counted, anomalies)
+        doubts = _doubts_of_silence(this, whole.silent, anomalies, doubts)
     ends = specification.guarantees.monitors
     counts = {
         name: int((machines.means(name, states, this.quiescence.judged) & this.share.messages).sum())
         for name in (*(counter.name for counter in COUNTERS), *ends)
     }
-    history = told.history
+    history = whole.history
     findings = Findings(
         history=str(history.path),
         engine="local",
@@ -363,9 +364,9 @@ def _examined_share(this: _Examination, *, hold: bool, assumed: Collection[Fault
         anomalies=MappingProxyType(counted),
         ends=MappingProxyType({name: counts.pop(name) for name in ends}),
         counters=MappingProxyType(counts),
-        skew=told.skew,
-        offsets=told.clocks.offsets,
-        drifts={name: round(drift * 1e6, 3) for name, drift in told.clocks.drifts.items()},
+        skew=whole.skew,
+        offsets=whole.clocks.offsets,
+        drifts={name: round(drift * 1e6, 3) for name, drift in whole.clocks.drifts.items()},
         explanation=explanation,
         broken=_broken_connections(events) if configuration else (),
         given_back_beside=configuration is not None
@@ -451,7 +452,7 @@ def _mixed(
     The kind of neither configuration decides them: one may lose what the other must keep.
     """
     torn = counts[Anomaly.TORN_TRANSACTION].codes
-    mixed = np.intersect1d(torn, this.told.mixed)
+    mixed = np.intersect1d(torn, this.whole.mixed)
     if not len(mixed):
         return {}
     by_pairs = explained.get(
@@ -464,8 +465,8 @@ def _mixed(
 
 def _halved(this: _Examination, configuration: Configuration, decided: Conformance) -> Halved | None:
     """The transactions of which one side took effect alone, where the configuration has none of these."""
-    environment = this.told.specification.environment(configuration)
-    if not this.told.specification.conditions["commit_waits_for_sync"].holds(environment):
+    environment = this.whole.specification.environment(configuration)
+    if not this.whole.specification.conditions["commit_waits_for_sync"].holds(environment):
         return None
     found = halved_transactions(this.events, this.quiescence)
     held = np.isin(found.consumed, np.flatnonzero(decided.held)) & np.isin(found.sent, np.flatnonzero(decided.held))
@@ -567,10 +568,10 @@ def _broken_connections(events: Events) -> tuple[Fault, ...]:
 
 
 def _conformance(this: _Examination, configuration: Configuration) -> Conformance:
-    told = this.told
-    silent = told.silent[0].processes if told.silent else ()
-    telling = Telling.of_messages(told.events, told.quiescence, silent, told.skew).only(this.share.messages)
-    return conformance(telling, told.events, told.specification, configuration)
+    whole = this.whole
+    silent = whole.silent[0].processes if whole.silent else ()
+    recorded = Recorded.of_messages(whole.events, whole.quiescence, silent, whole.skew).only(this.share.messages)
+    return conformance(recorded, whole.events, whole.specification, configuration)
 
 
 def _with(finding: Finding, explained: Explained, events: Events) -> Finding:
@@ -624,10 +625,10 @@ def _torn(this: _Examination) -> _Count:
 def _overrun(this: _Examination) -> _Count:
     if this.configuration is None:
         return _Count(_NOTHING, UNCONFIGURED)
-    window, told = window_of(this.specification, this.configuration), this.told
+    window, whole = window_of(this.specification, this.configuration), this.whole
     if window is None:
         return _Count(_NOTHING)
-    return _Count(this.share.of(window_overruns(told.events, told.sends, window, told.within)))
+    return _Count(this.share.of(window_overruns(whole.events, whole.sends, window, whole.within)))
 
 
 def _over_prefetch(this: _Examination) -> _Count:

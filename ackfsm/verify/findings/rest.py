@@ -21,13 +21,13 @@ from ackfsm.verify.context.queues import queue_of_messages
 from ackfsm.verify.events.arrays import Ints
 from ackfsm.verify.events.columns import ABSENT, Events
 from ackfsm.verify.events.observables import event_code
-from ackfsm.verify.events.victims import TOLD, repaired_at, told_faults
+from ackfsm.verify.events.victims import FAULT_EVENTS, fault_lines, repaired_at
 from ackfsm.verify.findings.findings import EXAMPLES, Finding
 from ackfsm.verify.reading.remarks import SEEN_AT_REST, Remark
 
 __all__ = ["Stuck", "stuck"]
 
-_TELLING: Final = (*TOLD, *SEEN_AT_REST, Event.DRAINED)
+_TELLING: Final = (*FAULT_EVENTS, *SEEN_AT_REST, Event.DRAINED)
 _SENDS: Final = (Event.SEND, Event.RESEND)
 
 _MADE_BY: Final[Mapping[Call, tuple[Event, ...]]] = MappingProxyType(
@@ -106,10 +106,10 @@ class _Seen:
         self._codes = {name: _numbered(events, name) for name in ("process", "session", "queue", "message")}
         self._acts = ~np.isin(events.event, [event_code(event) for event in _TELLING])
         self._rests = events.places(Event.DRAINED, Event.DEPTH)
-        told = told_faults(events, events.places(*TOLD))
-        repairs = repaired_at(told)
+        lines = fault_lines(events, events.places(*FAULT_EVENTS))
+        repairs = repaired_at(lines)
         tables = set(Fault) - _OF_MESSAGES
-        faults = [each for each in told if not each.repairs and each.fault in tables]
+        faults = [each for each in lines if not each.repairs and each.fault in tables]
         self._outages = [
             (int(events.t[each.moment[0]]), int(events.t[repairs[each].moment[0]]) if each in repairs else NEVER)
             for each in faults
@@ -180,7 +180,8 @@ class _Seen:
             queue = self._codes["queue"].get(each.queue or "", ABSENT)
             later = events.t > each.t
             here = (events.queue == queue) if each.queue is not None else np.ones(len(events), bool)
-            if not (later & here & ~np.isin(events.event, [event_code(one) for one in (*TOLD, Event.WAITING)])).any():
+            others = ~np.isin(events.event, [event_code(one) for one in (*FAULT_EVENTS, Event.WAITING)])
+            if not (later & here & others).any():
                 yield each
 
     def depth(self, depth: Remark, known: frozenset[str], receivers: Sequence[Remark], *, by_library: bool) -> _Part:

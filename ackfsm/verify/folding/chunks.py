@@ -18,16 +18,16 @@ import pyarrow.parquet as pq
 from ackfsm.terms import InputError
 from ackfsm.verify.events.columns import concatenated
 from ackfsm.verify.folding.summary import Chunk
-from ackfsm.verify.reading.coded import CODED, told_by
+from ackfsm.verify.reading.coded import CODED, read_rows
+from ackfsm.verify.reading.gathered import Gathered, ReadLines, beyond
 from ackfsm.verify.reading.header import Header
 from ackfsm.verify.reading.lines import Parsed, parse_block
 from ackfsm.verify.reading.open import BLOCK, LONGEST_LINE, endless, input_errors, opened
 from ackfsm.verify.reading.parquet import columns_of, whole_rows
-from ackfsm.verify.reading.plain_lines import LINES_PARSED_AT_ONCE, told_lines
+from ackfsm.verify.reading.plain_lines import LINES_PARSED_AT_ONCE, read_lines
 from ackfsm.verify.reading.read import headers_beside
 from ackfsm.verify.reading.scan import Text
 from ackfsm.verify.reading.source import Form, Source, source_of
-from ackfsm.verify.reading.told import Gathered, Told, beyond
 
 __all__ = ["Chunks", "chunk_of", "chunks_of"]
 
@@ -118,10 +118,10 @@ class Chunks:
             return chunk_of(place, piece.first, _READERS[piece.kind](self.source, piece), name)
 
 
-def chunk_of(place: int, first_line: int | None, told: Iterable[Told], file: str) -> Chunk:
+def chunk_of(place: int, first_line: int | None, parts: Iterable[ReadLines], file: str) -> Chunk:
     """The chunk of these lines of ``file``, as messages call it; the others as :class:`Chunk` has them."""
     gathered = Gathered()
-    for each in told:
+    for each in parts:
         gathered.add(each, file)
     events = concatenated(gathered.columns) if gathered.columns else None
     numbers = {} if events is None else events.numbers
@@ -190,8 +190,8 @@ def _blocks(file: Path, *, headed: bool) -> tuple[list[_Piece], int]:
     return found, (size - begin) // _BYTES_A_LINE
 
 
-def _told_lines(source: Source, piece: _Piece) -> Iterator[Told]:
-    yield told_lines(_text(source, piece), piece.first or 1, source.part_of(piece.file))
+def _read_lines(source: Source, piece: _Piece) -> Iterator[ReadLines]:
+    yield read_lines(_text(source, piece), piece.first or 1, source.part_of(piece.file))
 
 
 def _lines(source: Source, piece: _Piece) -> Iterator[Parsed]:
@@ -245,9 +245,9 @@ def _unpacked(source: Source, piece: _Piece) -> Iterator[Parsed]:
         yield from part.parsed()
 
 
-def _told_unpacked(source: Source, piece: _Piece) -> Iterator[Told]:
+def _read_unpacked(source: Source, piece: _Piece) -> Iterator[ReadLines]:
     with opened(source, piece.file) as part:
-        yield from part.told()
+        yield from part.lines()
 
 
 def _parsed_rows(source: Source, piece: _Piece) -> Iterator[Parsed]:
@@ -258,7 +258,7 @@ def _parsed_rows(source: Source, piece: _Piece) -> Iterator[Parsed]:
             row += len(batch)
 
 
-def _rows(source: Source, piece: _Piece) -> Iterator[Told]:
+def _rows(source: Source, piece: _Piece) -> Iterator[ReadLines]:
     name = source.name_of(piece.file)
     with pq.ParquetFile(piece.file) as plain:
         present = columns_of(plain.schema_arrow, name)
@@ -269,11 +269,11 @@ def _rows(source: Source, piece: _Piece) -> Iterator[Told]:
         table = file.read_row_groups(groups, columns=columns, use_threads=False)
         lines = np.arange(len(table)) + (piece.first or 1)
         whole = functools.partial(file.read_row_groups, groups, columns=present)
-        yield from told_by(table, lines, source.part_of(piece.file), whole)
+        yield from read_rows(table, lines, source.part_of(piece.file), whole)
 
 
-_READERS: Final[Mapping[_Kind, Callable[[Source, _Piece], Iterator[Told]]]] = MappingProxyType(
-    {_Kind.ROWS: _rows, _Kind.LINES: _told_lines, _Kind.PACKED: _told_unpacked}
+_READERS: Final[Mapping[_Kind, Callable[[Source, _Piece], Iterator[ReadLines]]]] = MappingProxyType(
+    {_Kind.ROWS: _rows, _Kind.LINES: _read_lines, _Kind.PACKED: _read_unpacked}
 )
 
 _PARSERS: Final[Mapping[_Kind, Callable[[Source, _Piece], Iterator[Parsed]]]] = MappingProxyType(

@@ -412,7 +412,7 @@ class _Part:
     def impossible(self, message: int) -> str:
         """Why one of the :attr:`accused` is no run of the model; empty of another."""
         explainer = self.decided.explainer
-        return "" if explainer is None or message not in self.accused else str(explainer.told(message))
+        return "" if explainer is None or message not in self.accused else str(explainer.contradiction(message))
 
     def verdict(self, anomaly: Anomaly, judged: Judged, row: int) -> tuple[str, str]:
         """The verdict on what has an ``anomaly``, the ``row`` of ``judged``, and why."""

@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from ackfsm.history_format import Event
 from ackfsm.verify.events import kernel
-from ackfsm.verify.events.arrays import Ints
+from ackfsm.verify.events.arrays import Ints, mixed
 from ackfsm.verify.events.columns import Events
 from ackfsm.verify.events.joins import NONE
 
@@ -95,14 +95,14 @@ class _Links:
         families = [lanes]
         for way in (_SENT, _DELIVERED):
             if (its.inside[:, way] >= 0).any():
-                key = _mixed(its.inside[:, way].astype(np.uint64) + np.uint64(1), self._sender())
+                key = _key_of(its.inside[:, way].astype(np.uint64) + np.uint64(1), self._sender())
                 families.append(self._linked(way, np.where(its.inside[:, way] >= 0, key, 0)))
         return border, families
 
     def by_delivery(self) -> Ints:
         """What was first delivered next in the session of each message."""
         events, rows = self._followed.events, self._followed.where[:, _DELIVERED]
-        key = _mixed(_column(events.session, rows), _column(events.process, rows))
+        key = _key_of(_column(events.session, rows), _column(events.process, rows))
         return self._linked(_DELIVERED, key)
 
     def _sender(self) -> Hashes:
@@ -110,13 +110,13 @@ class _Links:
         columns = (events.process, events.session, events.queue, events.delivery_mode)
         key = np.zeros(len(rows), np.uint64)
         for column in columns:
-            key = _mixed(key, _column(column, rows))
+            key = _key_of(key, _column(column, rows))
         return key
 
     def _lanes(self) -> tuple[Ints, Ints]:
         events, where, count = self._followed.events, self._followed.where, len(self._followed.seen)
         sender = self._sender()
-        lane = _mixed(sender, _column(events.session, where[:, _DELIVERED]))
+        lane = _key_of(sender, _column(events.session, where[:, _DELIVERED]))
         size = _LANES
         while True:
             ahead, border = np.full(count, NONE, np.int64), np.zeros(count, np.uint8)
@@ -147,10 +147,10 @@ class _Links:
         order = np.ones(len(ahead), np.uint64)
         kernel.interleave(its.events.message, *self._rows, before, after, order)
         same = its.events.session[its.where[first, _SENT]] == its.events.session[its.where[second, _SENT]]
-        number = _mixed(_mixed(its.seen[first], its.seen[second]), order[second], same.astype(np.uint64))
+        number = _key_of(_key_of(its.seen[first], its.seen[second]), order[second], same.astype(np.uint64))
         for way in (_SENT, _DELIVERED):
             together = (its.inside[first, way] >= 0) & (its.inside[first, way] == its.inside[second, way])
-            number = _mixed(number, together.astype(np.uint64))
+            number = _key_of(number, together.astype(np.uint64))
         return number
 
     def _other_rows(self) -> tuple[Ints, Ints]:
@@ -182,18 +182,11 @@ def _column(column: npt.NDArray[Any], rows: Ints) -> Hashes:
     return np.where(rows >= 0, column[rows].astype(np.int64) + 2, 0).astype(np.uint64)
 
 
-_M1: Final = np.uint64(0xBF58476D1CE4E5B9)
-_M2: Final = np.uint64(0x94D049BB133111EB)
-
-
-def _mixed(*columns: Hashes) -> Hashes:
+def _key_of(*columns: Hashes) -> Hashes:
     """A number for each row of ``columns``, never 0."""
     found = np.full(len(columns[0]), 0x9E3779B97F4A7C15, np.uint64)
     for column in columns:
-        found ^= column
-        found = (found ^ (found >> np.uint64(30))) * _M1
-        found = (found ^ (found >> np.uint64(27))) * _M2
-        found ^= found >> np.uint64(31)
+        found = mixed(found ^ column)
     return found | np.uint64(1)
 
 

@@ -20,7 +20,8 @@ from ackfsm.history_format import VOCABULARY, Event
 from ackfsm.tables import Specification
 from ackfsm.terms import AckScope, Anomaly, Configuration, Fault
 from ackfsm.text import shown
-from ackfsm.verify.conformance.lives import placed, signs_around
+from ackfsm.verify.conformance.lines import placed
+from ackfsm.verify.conformance.lives import signs_around
 from ackfsm.verify.context.clocks import Clocks, Demands, by_clocks, clocks_of, contradict, demands_of
 from ackfsm.verify.context.queues import Configurations, configurations_of
 from ackfsm.verify.context.sends import sends_of

@@ -25,7 +25,7 @@ from ackfsm.verify.events.arrays import Ints, Mask
 from ackfsm.verify.events.columns import ABSENT, Encoded, Events, assemble, by_time
 from ackfsm.verify.events.joins import NONE
 from ackfsm.verify.events.observables import event_code
-from ackfsm.verify.events.victims import TOLD, NamedVictim, outages_of, told_faults
+from ackfsm.verify.events.victims import FAULT_EVENTS, NamedVictim, fault_lines, outages_of
 from ackfsm.verify.folding.neighbours import Followed, Hashes, keep_neighbours
 from ackfsm.verify.reading.lines import ParseError
 from ackfsm.verify.reading.remarks import Remark
@@ -225,7 +225,7 @@ def intervals(events: Events, skew: int) -> Ints:
     for row in events.places(*GIVING_BACK).tolist():
         t, broken = int(events.t[row]), events.errs[row] == 1
         found.append((t - EFFECT - skew, t + skew) if broken else (t, t))
-    for fault, repair in outages_of(told_faults(events, events.places(*TOLD))):
+    for fault, repair in outages_of(fault_lines(events, events.places(*FAULT_EVENTS))):
         if fault.fault not in OF_MESSAGES:
             t = int(events.t[fault.moment[0]])
             found.append((t, max(t + EFFECT, int(events.t[repair.moment[0]]) if repair else t) + skew))
@@ -581,7 +581,7 @@ class _Fold:
 
     def _queues(self) -> pa.Array:
         events, count = self._events, self._events.count_of("queue") + 1
-        of_faults = np.bincount(events.queue[events.places(*TOLD)] + 1, minlength=count)
+        of_faults = np.bincount(events.queue[events.places(*FAULT_EVENTS)] + 1, minlength=count)
         others = np.bincount(events.queue + 1, minlength=count) > of_faults
         return events.names["queue"].take(pa.array(np.flatnonzero(others[1:])))
 

@@ -14,11 +14,11 @@ from ackfsm.history_format import ACKNOWLEDGE_TIMEOUT, EVENTS, NAMED_MESSAGE_SCO
 from ackfsm.verify.events.arrays import Ints, Mask
 from ackfsm.verify.events.columns import ABSENT, Encoded
 from ackfsm.verify.events.observables import event_code
-from ackfsm.verify.events.victims import TOLD
+from ackfsm.verify.events.victims import FAULT_EVENTS
+from ackfsm.verify.reading.gathered import ReadLines, beyond, dictionary, numbered_again
 from ackfsm.verify.reading.parquet import whole_rows
-from ackfsm.verify.reading.told import Told, beyond, dictionary, numbered_again
 
-__all__ = ["CODED", "Coded", "encoded", "told_by", "uncertain"]
+__all__ = ["CODED", "Coded", "encoded", "read_rows", "uncertain"]
 
 CODED: Final = ("process", "event", "queue", "message", "session", "delivery_mode", "scope", "fault", "transaction")
 """The fields of which the texts are numbered."""
@@ -55,7 +55,7 @@ class Coded:
 def uncertain(rows: Coded) -> Mask:
     """Which rows have to be looked at one by one: they obey not all rules, or tell what has to be read as a whole."""
     found: Mask = rows.bad | ~_are_events(rows) | beyond(rows.numbers["event"], rows.numbers["scope"])
-    victims = np.isin(rows.numbers["event"], [event_code(each) for each in TOLD]) & ~found
+    victims = np.isin(rows.numbers["event"], [event_code(each) for each in FAULT_EVENTS]) & ~found
     found[victims] = _names_victims(rows.take(victims))
     return found
 
@@ -72,17 +72,17 @@ def encoded(rows: Coded, *, every: bool = False) -> Encoded:
     return Encoded(rows.numbers, columns)
 
 
-def told_by(table: pa.Table, lines: Ints, part: str | None, whole: Callable[[], pa.Table]) -> Iterator[Told]:
+def read_rows(table: pa.Table, lines: Ints, part: str | None, whole: Callable[[], pa.Table]) -> Iterator[ReadLines]:
     """What stands in the rows of a ``table``, which have the numbers ``lines``; ``whole`` gives it with all columns."""
     if not len(table):
         return
     rows = _of_table(table, lines)
     if not uncertain(rows).any():
-        yield Told(encoded(rows), (), len(table))
+        yield ReadLines(encoded(rows), (), len(table))
         return
     begin = 0
     for batch in whole().to_batches():
-        yield Told(None, (whole_rows(batch, lines[begin : begin + len(batch)], part),), len(batch))
+        yield ReadLines(None, (whole_rows(batch, lines[begin : begin + len(batch)], part),), len(batch))
         begin += len(batch)
 
 

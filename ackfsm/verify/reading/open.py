@@ -18,13 +18,13 @@ import pyarrow.parquet as pq
 
 from ackfsm.files import cannot_read
 from ackfsm.terms import AckfsmError, InputError
+from ackfsm.verify.reading.gathered import ReadLines
 from ackfsm.verify.reading.header import Header, header_of_line
 from ackfsm.verify.reading.lines import Parsed, parse_block
 from ackfsm.verify.reading.parquet import parquet_header, parse_parquet
-from ackfsm.verify.reading.plain_lines import told_lines
+from ackfsm.verify.reading.plain_lines import read_lines
 from ackfsm.verify.reading.scan import Text
 from ackfsm.verify.reading.source import Form, Source
-from ackfsm.verify.reading.told import Told
 
 __all__ = ["BLOCK", "LONGEST_LINE", "Part", "endless", "input_errors", "opened"]
 
@@ -77,14 +77,14 @@ class Part:
         gzipped: whether it is packed.
         header: its own header, ``None`` if it has none.
         parsed: gives its events, once; raises :class:`InputError` where the file turns out to be at fault.
-        told: the same, encoded where they are plain.
+        lines: the same, encoded where they are plain.
     """
 
     form: Form
     gzipped: bool
     header: Header | None
     parsed: Callable[[], Iterator[Parsed]]
-    told: Callable[[], Iterator[Told]]
+    lines: Callable[[], Iterator[ReadLines]]
 
 
 @contextlib.contextmanager
@@ -141,25 +141,25 @@ def _parquet(this: _Opened) -> Part:
     file = this.stack.enter_context(pq.ParquetFile(this.stream))
 
     def parsed() -> Iterator[Parsed]:
-        return _telling(this.name, parse_parquet(file, this.name, this.part))
+        return _with_errors_of(this.name, parse_parquet(file, this.name, this.part))
 
     return Part(
         form=Form.PARQUET,
         gzipped=False,
         header=parquet_header(file, this.name),
         parsed=parsed,
-        told=lambda: map(_as_parsed, parsed()),
+        lines=lambda: map(_as_parsed, parsed()),
     )
 
 
-def _told(block: bytes, first: int, part: str | None) -> Told:
+def _read_block(block: bytes, first: int, part: str | None) -> ReadLines:
     if len(block) < _SCANNED_FROM:
         return _as_parsed(parse_block(block, first, part))
-    return told_lines(Text.of(block), first, part)
+    return read_lines(Text.of(block), first, part)
 
 
-def _as_parsed(parsed: Parsed) -> Told:
-    return Told(None, (parsed,), len(parsed.lines) + parsed.unreadable_count)
+def _as_parsed(parsed: Parsed) -> ReadLines:
+    return ReadLines(None, (parsed,), len(parsed.lines) + parsed.unreadable_count)
 
 
 def _lines(this: _Opened, *, packed: bool) -> Part:
@@ -189,8 +189,8 @@ def _lines(this: _Opened, *, packed: bool) -> Part:
         form=Form.LINES,
         gzipped=gzipped,
         header=header,
-        parsed=lambda: _telling(this.name, (parse_block(block, line, this.part) for block, line in blocks())),
-        told=lambda: _telling(this.name, (_told(block, line, this.part) for block, line in blocks())),
+        parsed=lambda: _with_errors_of(this.name, (parse_block(block, line, this.part) for block, line in blocks())),
+        lines=lambda: _with_errors_of(this.name, (_read_block(block, line, this.part) for block, line in blocks())),
     )
 
 
@@ -254,7 +254,7 @@ def endless(name: str) -> InputError:
     return InputError(f"{name} has a line of more than {LONGEST_LINE} bytes; a history has one event a line")
 
 
-def _telling(name: str, parts: Iterator[_Read]) -> Iterator[_Read]:
+def _with_errors_of(name: str, parts: Iterator[_Read]) -> Iterator[_Read]:
     with input_errors(name):
         yield from parts
 

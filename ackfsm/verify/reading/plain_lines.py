@@ -11,17 +11,17 @@ import pyarrow as pa
 from ackfsm.verify.events.arrays import Ints
 from ackfsm.verify.reading import scan as kernel
 from ackfsm.verify.reading.coded import CODED, Coded, encoded, uncertain
+from ackfsm.verify.reading.gathered import ReadLines
 from ackfsm.verify.reading.lines import Parsed, parse_lines
 from ackfsm.verify.reading.scan import Text
-from ackfsm.verify.reading.told import Told
 
-__all__ = ["LINES_PARSED_AT_ONCE", "told_lines"]
+__all__ = ["LINES_PARSED_AT_ONCE", "read_lines"]
 
 LINES_PARSED_AT_ONCE: Final = 4 << 20
 """Bytes of text that are parsed at a time: with more the parser is slower."""
 
 
-def told_lines(text: Text, first: int = 1, part: str | None = None) -> Told:
+def read_lines(text: Text, first: int = 1, part: str | None = None) -> ReadLines:
     """What stands in whole lines, separated by line feeds; ``first`` is the number of the first of them (in ``part``).
 
     It is what :func:`ackfsm.verify.reading.lines.parse_block` finds in them.
@@ -50,9 +50,9 @@ def told_lines(text: Text, first: int = 1, part: str | None = None) -> Told:
     rows = Coded.of(texts, columns, bad)
     others = uncertain(rows)
     if not others.any():
-        return Told(encoded(rows) if count else None, (), lines)
+        return ReadLines(encoded(rows) if count else None, (), lines)
     plain = None if others.all() else encoded(rows.take(~others), every=True)
-    return Told(plain, tuple(_parsed(text, begins[others], ends[others], columns["line"][others], part)), lines)
+    return ReadLines(plain, tuple(_parsed(text, begins[others], ends[others], columns["line"][others], part)), lines)
 
 
 def _parsed(text: Text, begins: Ints, ends: Ints, numbers: Ints, part: str | None) -> Iterator[Parsed]:

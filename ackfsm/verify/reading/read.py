@@ -10,12 +10,12 @@ from ackfsm.terms import InputError
 from ackfsm.text import shown
 from ackfsm.verify.events.columns import Events, assemble
 from ackfsm.verify.events.victims import refuse_impossible
+from ackfsm.verify.reading.gathered import Gathered
 from ackfsm.verify.reading.header import Header, Headers, header_beside
 from ackfsm.verify.reading.lines import ParseError
 from ackfsm.verify.reading.open import opened
 from ackfsm.verify.reading.remarks import Remark
 from ackfsm.verify.reading.source import Source, source_of
-from ackfsm.verify.reading.told import Gathered
 
 __all__ = ["History", "NoEventError", "headers_beside", "no_event", "read", "read_header"]
 
@@ -59,8 +59,8 @@ def read(path: str | Path) -> History:
     for file in source.files:
         with opened(source, file) as part:
             headers.add(part.header, source.name_of(file))
-            for told in part.told():
-                gathered.add(told, source.name_of(file))
+            for lines in part.lines():
+                gathered.add(lines, source.name_of(file))
     if not any(len(each) for each in gathered.columns):
         raise no_event(source.name_of(source.path), gathered.unreadable)
     events = assemble(gathered.columns)

@@ -25,14 +25,14 @@ from ackfsm.verify.context.signs import BROKEN, CONSUMER_BROKEN
 from ackfsm.verify.events.arrays import Ints, Mask
 from ackfsm.verify.events.columns import ABSENT, Events, assemble
 from ackfsm.verify.events.joins import NONE, distinct_pairs
-from ackfsm.verify.events.victims import TOLD, outages_of, told_faults
+from ackfsm.verify.events.victims import FAULT_EVENTS, fault_lines, outages_of
 from ackfsm.verify.findings.decided import NO, OPEN, YES, Accusation, Having
 from ackfsm.verify.findings.examine import Outcome, stuck_messages
 from ackfsm.verify.findings.findings import Findings
 from ackfsm.verify.findings.verdict import Result
 from ackfsm.verify.folding.summary import Chunk, Hashes, hashes_of
 
-__all__ = ["ANOMALIES", "MESSAGES", "SUMMARY", "TABLES", "TIMELINE", "PlainRows", "Told", "told"]
+__all__ = ["ANOMALIES", "MESSAGES", "SUMMARY", "TABLES", "TIMELINE", "Judged", "PlainRows", "judged"]
 
 MESSAGES: Final = "messages"
 ANOMALIES: Final = "anomalies"
@@ -115,7 +115,7 @@ _VERDICTS: Final = pa.array([Verdict.VALID.value, Verdict.UNKNOWN.value, Verdict
 
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
-class _Facts:
+class _MessageColumns:
     """What the lines of each message tell: rows of events, or :data:`NONE`, and times in nanoseconds."""
 
     events: Events
@@ -127,7 +127,7 @@ class _Facts:
     queue: Ints
 
     @classmethod
-    def of(cls, events: Events) -> _Facts:
+    def of(cls, events: Events) -> _MessageColumns:
         count = events.count_of("message")
         rows = np.flatnonzero(events.message != ABSENT)
         message, t = events.message[rows], events.t[rows]
@@ -212,7 +212,7 @@ class PlainRows:
 
         Raises :class:`InputError` if the chunk is no longer what was folded.
         """
-        facts = None if chunk.events is None else _Facts.of(assemble([chunk.events]))
+        facts = None if chunk.events is None else _MessageColumns.of(assemble([chunk.events]))
         messages = np.empty(0, np.int64)
         if facts is not None:
             hashes = hashes_of(facts.events.names["message"].take(pa.array(facts.messages)))
@@ -231,7 +231,7 @@ class PlainRows:
         }
         return _table(MESSAGES, self.history, columns, len(messages))
 
-    def _configured(self, facts: _Facts) -> Mask:
+    def _configured(self, facts: _MessageColumns) -> Mask:
         """For each queue whether its configuration is known; last, for no queue."""
         known = [each is not None for each in self.configurations.distinct()]
         return np.array(known)[self.configurations.numbers(facts.events.names["queue"])]
@@ -249,13 +249,13 @@ class _Row:
 
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
-class Told:
+class Judged:
     """What was decided of each message that was kept, under a verdict."""
 
     _outcome: Outcome
     _result: Result
     _specification: Specification
-    _facts: _Facts
+    _columns: _MessageColumns
     _rows: tuple[_Row, ...]
     _stuck: tuple[tuple[str, bool | None], ...]
     _severity: Ints
@@ -275,7 +275,7 @@ class Told:
         return self._result.findings.history
 
     def _messages(self) -> pa.Table:
-        facts = self._facts
+        facts = self._columns
         messages = facts.messages
         place = np.full(len(self._severity), NONE, np.int64)
         place[messages] = np.arange(len(messages))
@@ -284,8 +284,8 @@ class Told:
         named = [str(Anomaly.STUCK)] * len(of_stuck)
         named += [row.anomaly.value for row in self._rows for _ in range(len(row.message))]
         needs = [pair for row in self._rows for pair in _needed(row)]
-        told = {message: self._accusations[message].told for message in self._accusations}
-        accused = [told.get(message) for message in messages.tolist()]
+        whys = {message: self._accusations[message].why for message in self._accusations}
+        accused = [whys.get(message) for message in messages.tolist()]
         columns = facts.columns(messages) | {
             "verdict": _VERDICTS.take(pa.array(self._severity[messages])),
             "anomalies": _lists(len(messages), place[has], named),
@@ -304,8 +304,8 @@ class Told:
         return pa.concat_tables([self._of_stuck(), *parts])
 
     def _of_anomaly(self, row: _Row) -> pa.Table:
-        facts, having, place = self._facts, row.having, row.place
-        count, events = len(row.message), self._facts.events
+        facts, having, place = self._columns, row.having, row.place
+        count, events = len(row.message), self._columns.events
         first = facts.first[row.message]
         by_code = _places(having.codes)
         owners = [by_code[code] for code in having.needs.of.tolist()]
@@ -329,7 +329,7 @@ class Told:
 
     def _of_stuck(self) -> pa.Table:
         """Of what was seen at rest the kind decides; a message may be known by its id alone."""
-        facts, names, count = self._facts, [name for name, _ in self._stuck], len(self._stuck)
+        facts, names, count = self._columns, [name for name, _ in self._stuck], len(self._stuck)
         codes = [_places(facts.events.names["message"].to_pylist()).get(name, ABSENT) for name in names]
         known = np.array(codes, np.int64)
         first = np.where(known == ABSENT, NONE, facts.first[known]) if count else known
@@ -365,7 +365,7 @@ class Told:
         of_row: dict[int, set[int]] = defaultdict(set)
         for (row, _), messages in explained.items():
             of_row[row] |= messages
-        for fault, repair in outages_of(told_faults(events, events.places(*TOLD))):
+        for fault, repair in outages_of(fault_lines(events, events.places(*FAULT_EVENTS))):
             row = fault.moment[0]
             victims = [str(events.names["process"][each]) for each in fault.victims]
             yield {
@@ -449,15 +449,16 @@ def _needed(row: _Row) -> Iterator[tuple[int, str, int]]:
         yield from ((message, cause, told_at) for message in members[code])
 
 
-def told(outcome: Outcome, result: Result, specification: Specification) -> Told:
+def judged(outcome: Outcome, result: Result, specification: Specification) -> Judged:
     """What was decided of each message, under the verdict ``result`` on what ``outcome`` came to."""
-    facts, parts = _Facts.of(outcome.events), [part.findings for part in result.findings.parts] or [result.findings]
+    columns = _MessageColumns.of(outcome.events)
+    parts = [part.findings for part in result.findings.parts] or [result.findings]
     judging = _Judging(outcome, result, specification, np.zeros(outcome.events.count_of("message"), np.int64))
     rows = judging.rows(parts)
     stuck = judging.stuck(parts)
     accusations = judging.accused()
     judging.open(parts)
-    return Told(outcome, result, specification, facts, rows, stuck, judging.severity, accusations)
+    return Judged(outcome, result, specification, columns, rows, stuck, judging.severity, accusations)
 
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
@@ -532,7 +533,7 @@ class _Judging:
                 if each.unnamed:
                     self._at_least(np.array([each.message]), _UNKNOWN if self._unread else _INVALID)
                 before = found.get(each.message)
-                if before is None or (before.told.beside is not None and _line(each) < _line(before)):
+                if before is None or (before.why.beside is not None and _line(each) < _line(before)):
                     found[each.message] = each
         return found
 
@@ -553,8 +554,8 @@ class _Judging:
 
 
 def _line(accusation: Accusation) -> tuple[bool, int]:
-    told = accusation.told
-    return (told.t is None, told.t or 0)
+    why = accusation.why
+    return (why.t is None, why.t or 0)
 
 
 def _summary(result: Result) -> pa.Table:

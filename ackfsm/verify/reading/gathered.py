@@ -19,7 +19,7 @@ from ackfsm.verify.events.victims import NamedVictim, named_victims
 from ackfsm.verify.reading.lines import REPORTED, Parsed, ParseError
 from ackfsm.verify.reading.remarks import Remark, remarks_in
 
-__all__ = ["Gathered", "Told", "beyond", "dictionary", "numbered_again"]
+__all__ = ["Gathered", "ReadLines", "beyond", "dictionary", "numbered_again"]
 
 _FOLDED: Final = tuple(
     event_code(event)
@@ -35,7 +35,7 @@ _SCOPED: Final = (Event.ACKNOWLEDGE, Event.ACKNOWLEDGED, Event.ACK_IN_DOUBT)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Told:
+class ReadLines:
     """What stands in some lines or rows.
 
     Attributes:
@@ -50,7 +50,7 @@ class Told:
 
 
 class Gathered:
-    """All that is told by some lines."""
+    """All that was read so far."""
 
     def __init__(self) -> None:
         self.columns: list[Encoded] = []
@@ -60,17 +60,17 @@ class Gathered:
         self.victims: list[NamedVictim] = []
         self.lines = 0
 
-    def add(self, told: Told, file: str) -> None:
+    def add(self, read: ReadLines, file: str) -> None:
         """Add what stands in the next lines of ``file``, as messages call it."""
-        columns = [] if told.plain is None else [told.plain]
-        for parsed in told.parsed:
+        columns = [] if read.plain is None else [read.plain]
+        for parsed in read.parsed:
             columns.append(encode(parsed.events, parsed.lines))
             self.remarks += remarks_in(parsed.events)
             self.victims += named_victims(parsed.events, parsed.lines, file)
             self.unreadable += parsed.unreadable[: REPORTED - len(self.unreadable)]
             self.unreadable_count += parsed.unreadable_count
-        self.lines += told.lines
-        self.columns += columns if told.plain is None else [_in_order_of_lines(columns)]
+        self.lines += read.lines
+        self.columns += columns if read.plain is None else [_in_order_of_lines(columns)]
 
 
 def beyond(event: Codes, scope: Codes) -> Mask:

@@ -1,0 +1,464 @@
+"""What the lines of a history tell of its messages, and when: as tokens, a column at a time."""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+from collections.abc import Collection, Iterator
+from typing import Final
+
+import numpy as np
+
+from ackfsm.history_format import VOCABULARY, Event
+from ackfsm.terms import Fault
+from ackfsm.verify.conformance.tokens import NOBODY, OF_TRANSACTIONS, Tokens, in_doubt, members_of
+from ackfsm.verify.context.circumstances import EFFECT, GIVING_BACK, OF_CONSUMERS, Circumstance, circumstances
+from ackfsm.verify.context.expand import NEVER, calls_of, covering, first_covering_ack
+from ackfsm.verify.context.signs import BROKEN, CALLS, DELIVERED_FLAGGED, SIGNS, Certainty, of_consumer
+from ackfsm.verify.events.arrays import Codes, Ints, Mask
+from ackfsm.verify.events.columns import ABSENT, Events
+from ackfsm.verify.events.joins import NONE, distinct_pairs
+from ackfsm.verify.events.observables import event_code
+
+__all__ = ["OF_THE_BROKER", "Lines", "Moments", "modes_of", "placed"]
+
+
+@dataclasses.dataclass(frozen=True, slots=True, eq=False)
+class Moments:
+    """For each row of the events when it happened: not before ``low``, not after ``high``."""
+
+    low: Ints
+    high: Ints
+
+
+_DIRECT: Final = (
+    Event.SEND,
+    Event.RESEND,
+    Event.CONFIRMED,
+    Event.REJECTED,
+    Event.IN_DOUBT,
+    Event.EXPIRED,
+    Event.DEAD_LETTERED,
+    Event.JOURNAL_WRITTEN,
+    Event.JOURNAL_SYNCED,
+)
+_AT_CONSUMERS: Final = (Event.DELIVERED, Event.PROCESSED, Event.FAILED)
+_OF_SESSIONS: Final = (Event.RECOVER, Event.CLOSE)
+_ANSWERS: Final = (Event.ACKNOWLEDGED, Event.ACK_IN_DOUBT)
+
+OF_THE_BROKER: Final = frozenset({Fault.BROKER_CRASH, Fault.BROKER_KILL, Fault.JOURNAL_FAILURE})
+_TAKING_AWAY: Final = frozenset({*OF_THE_BROKER, *OF_CONSUMERS, BROKEN, Event.CLOSE.value})
+"""What a consumer has to come back after."""
+
+
+class _Visits:
+    """When each consumer was handed a message of each queue, so that it was there."""
+
+    def __init__(self, events: Events, deliveries: Ints, queues: Ints) -> None:
+        """``queues`` are those of the messages."""
+        process, queue = events.process[deliveries].astype(np.int64), queues[events.message[deliveries]]
+        width = np.int64(events.count_of("queue") + 1)
+        pairs, pair = np.unique(process * width + queue + 1, return_inverse=True)
+        self.process, self.queue = pairs // width, pairs % width - 1
+        self._times, rank = np.unique(events.t[deliveries], return_inverse=True)
+        self._width = np.int64(len(self._times) + 1)
+        self._moments = np.unique(pair * self._width + rank)
+
+    def next_after(self, t: int) -> Ints:
+        """For each consumer and queue when the consumer was handed the next message after ``t``; else never."""
+        least = np.arange(len(self.process)) * self._width + np.searchsorted(self._times, t, side="right")
+        found = np.append(self._moments, NEVER)[np.searchsorted(self._moments, least)]
+        same = found // self._width == np.arange(len(self.process))
+        return np.where(same, np.append(self._times, NEVER)[np.where(same, found % self._width, -1)], NEVER)
+
+
+class Lines:
+    """What the rows of a history tell of its messages, and when."""
+
+    def __init__(self, events: Events, skew: int) -> None:
+        self.events = events
+        self.circumstances, self.moments = placed(events, skew)
+        self.lanes = _lanes(events)
+        self.broken = events.errs == 1
+        self.producers = _producers(events)
+        self.queues = _queues(events)
+        self.modes = modes_of(events)
+        self.deliveries = events.places(Event.DELIVERED)
+        self._visits = _Visits(events, self.deliveries, self.queues)
+        message, process, _ = distinct_pairs(events.message[self.deliveries], events.process[self.deliveries])
+        self._width = np.int64(events.count_of("process") + 1)
+        self.handed = message * self._width + process
+        self.processed_too_often = self._processed_too_often()
+        self.by_workers = self._by_workers()
+        process, queue, _ = distinct_pairs(events.process[self.deliveries], events.queue[self.deliveries] + 1)
+        self._queues_of: dict[int, list[int]] = {}
+        for each, its in zip(process.tolist(), (queue - 1).tolist(), strict=True):
+            self._queues_of.setdefault(each, []).append(its)
+        ended = events.places(*GIVING_BACK)
+        busy = np.concatenate(
+            [events.process[self.deliveries], events.process[events.places(Event.SEND, Event.RESEND)]]
+        )
+        hit = frozenset[int]().union(*(each.hit for each in self.circumstances))
+        self._idle = frozenset({*events.process[ended].tolist(), *hit}.difference(busy.tolist()))
+
+    def _by_workers(self) -> Ints:
+        """The rows where a process says of a message that it is processed that was handed to others alone."""
+        rows = self.events.places(Event.PROCESSED)
+        message, process = self.events.message[rows].astype(np.int64), self.events.process[rows]
+        found: Ints = rows[~self.processed_too_often[message] & ~np.isin(message * self._width + process, self.handed)]
+        return found
+
+    def _processed_too_often(self) -> Mask:
+        """Which messages were processed more often than they were handed over, whoever did it, and when."""
+        events, count = self.events, self.events.count_of("message")
+        rows = (events.places(Event.PROCESSED), self.deliveries)
+        processed, handed = (np.bincount(events.message[its], minlength=count) for its in rows)
+        return np.asarray(processed > handed)
+
+    def was_handed_to(self, messages: Ints, process: int) -> Mask:
+        """For each of ``messages`` whether it was ever handed to ``process``."""
+        return np.isin(messages * self._width + process, self.handed)
+
+    def may_consume(self, process: int, queues: Ints) -> Mask:
+        """For each of ``queues`` whether ``process`` may have consumed there; who did nothing else, anywhere."""
+        if process in self._idle:
+            return np.ones(len(queues), bool)
+        return np.isin(queues, self._queues_of.get(process, []))
+
+    def of_pairs(self, first: Ints, second: Ints) -> Lines:
+        """The same with pairs of messages for messages; both are of one queue and one mode.
+
+        What befell one of two producers is left out: such a pair has no send that was still open then.
+        """
+        this = copy.copy(self)
+        this.producers = np.where(self.producers[first] == self.producers[second], self.producers[first], NOBODY)
+        this.queues, this.modes = self.queues[first], self.modes[first]
+        message, process = np.divmod(self.handed, self._width)
+        handed = [members_of(message, its) for its in (first, second)]
+        this.handed = np.concatenate([pair * self._width + process[place] for pair, place in handed])
+        this.circumstances, this.moments = _with_failures(self.events, self.circumstances, self.moments)
+        return this
+
+    def away_until(self, each: Circumstance) -> Ints:
+        """For each queue, and for none, until when a consumer may have been away that ``each`` hit.
+
+        It is back when it is handed a message of the queue; who never is, may be away to the end.
+        """
+        events = self.events
+        found = np.full(events.count_of("queue") + 1, -NEVER, np.int64)
+        if each.kind not in _TAKING_AWAY:
+            return found
+        of_the_broker = each.kind in OF_THE_BROKER
+        hit = each.hit | each.suspected
+        if of_the_broker or each.unheard or hit & self._idle:
+            found[:] = NEVER
+        chosen = slice(None) if of_the_broker else np.isin(self._visits.process, list(hit))
+        queue, back = self._visits.queue[chosen], self._visits.next_after(each.high)[chosen]
+        if of_the_broker:
+            found[queue] = -NEVER
+        np.maximum.at(found, queue, back)
+        return found
+
+    def consumers_beside(self, message: int, known: Collection[int]) -> tuple[int, ...]:
+        """The processes that consumed from the queue of ``message``, but those that are ``known``."""
+        queue = int(self.queues[message])
+        return tuple(
+            process for process, its in sorted(self._queues_of.items()) if queue in its and process not in known
+        )
+
+    def shared(self) -> Mask:
+        """Which queues, and whether none, have several consumers."""
+        consumers = np.bincount(self._visits.queue + 1, minlength=self.events.count_of("queue") + 1)
+        return np.roll(consumers > 1, -1)
+
+    def compete(self) -> bool:
+        """Whether some queue has several consumers."""
+        return bool(self.shared().any())
+
+    def of_messages(self) -> Tokens:
+        """The tokens of the lines that name a message, or cover it."""
+        parts = (*self._direct(), *self._at_consumers(), *self._of_sends(), *self._of_deliveries())
+        return self._since_the_last_send(in_doubt(Tokens.joined(parts)))
+
+    def _since_the_last_send(self, tokens: Tokens) -> Tokens:
+        """Without the sends that were rolled back before the message was sent once more, and what became of them.
+
+        A message that was delivered meanwhile has nothing taken from it.
+        """
+        events, count = self.events, self.events.count_of("message")
+        sends = events.places(Event.SEND, Event.RESEND)
+        undone = np.zeros(events.count_of("transaction") + 1, bool)
+        undone[events.transaction[events.places(Event.ROLLED_BACK)]] = True
+        undone[ABSENT] = False
+        last, first_delivery = np.full(count, NONE, np.int64), np.full(count, NEVER, np.int64)
+        last[events.message[sends]] = sends
+        np.minimum.at(first_delivery, events.message[self.deliveries], self.deliveries)
+        kept = np.zeros(count, bool)
+        earlier = sends[sends < last[events.message[sends]]]
+        kept[events.message[earlier[~undone[events.transaction[earlier]]]]] = True
+        several = np.zeros(count, bool)
+        several[events.message[earlier]] = True
+        fresh = several & ~kept & (first_delivery > last)
+        started = tokens.where(~fresh[tokens.message] | (tokens.row >= last[tokens.message]))
+        sign = started.sign.copy()
+        sign[fresh[started.message] & (sign == SIGNS.index(Event.RESEND))] = SIGNS.index(Event.SEND)
+        return dataclasses.replace(started, sign=sign)
+
+    def tokens(
+        self,
+        message: Codes,
+        row: Ints | int,
+        sign: str,
+        process: Codes | int = NOBODY,
+        certainty: Certainty = Certainty.CERTAIN,
+    ) -> Tokens:
+        """One token of ``sign`` for each of ``message``."""
+        count = len(message)
+        return Tokens(
+            message.astype(np.int64),
+            np.broadcast_to(np.asarray(row, np.int64), (count,)),
+            np.full(count, SIGNS.index(sign)),
+            np.broadcast_to(np.asarray(process, np.int64), (count,)),
+            np.full(count, int(certainty)),
+        )
+
+    def _direct(self) -> Iterator[Tokens]:
+        for event in _DIRECT:
+            rows = self.events.places(event)
+            rows = rows[self.events.message[rows] != ABSENT]
+            yield self.tokens(self.events.message[rows], rows, event.value)
+        rejected = self.events.places(Event.REJECTED)
+        yield self.tokens(
+            self.events.message[rejected], rejected, Fault.REJECTION.value, certainty=Certainty.IF_POSSIBLE
+        )
+        yield self._refused_untold()
+
+    def _refused_untold(self) -> Tokens:
+        """What the broker may have refused of those who are told no outcomes: the first refusal after each send.
+
+        Who is told outcomes is told those of one delivery mode: of another one it may be told none.
+        """
+        events = self.events
+        faults = events.places(Event.FAULT)
+        faults = faults[events.fault[faults] == VOCABULARY["fault"].index(Fault.REJECTION)]
+        told = self._of_sender(events.places(Event.CONFIRMED, Event.REJECTED, Event.IN_DOUBT))
+        sends = events.places(Event.SEND, Event.RESEND)
+        sends = sends[(events.transaction[sends] == ABSENT) & ~np.isin(self._of_sender(sends), told)]
+        following = np.searchsorted(self.moments.high[faults], self.moments.low[sends])
+        sends, following = sends[following < len(faults)], following[following < len(faults)]
+        return self.tokens(events.message[sends], faults[following], Fault.REJECTION.value, certainty=Certainty.PERHAPS)
+
+    def _of_sender(self, rows: Ints) -> Ints:
+        """For each of ``rows``, which name messages, a number of its process and the message's delivery mode."""
+        modes = np.int64(len(VOCABULARY["delivery_mode"]) + 1)
+        found: Ints = self.events.process[rows] * modes + self.modes[self.events.message[rows]] - ABSENT
+        return found
+
+    def _at_consumers(self) -> Iterator[Tokens]:
+        for event in _AT_CONSUMERS:
+            rows = self.events.places(event)
+            if event is Event.PROCESSED:
+                rows = np.setdiff1d(rows, self.by_workers)
+            flagged = self.events.redelivered[rows] == 1
+            kinds = (
+                ((event.value, rows[~flagged]), (DELIVERED_FLAGGED, rows[flagged]))
+                if event is Event.DELIVERED
+                else ((event.value, rows),)
+            )
+            certainty = Certainty.IF_POSSIBLE if event is Event.FAILED else Certainty.CERTAIN
+            for sign, its in kinds:
+                yield self.tokens(self.events.message[its], its, sign, self.events.process[its], certainty)
+
+    def _of_sends(self) -> Iterator[Tokens]:
+        sends = self.events.places(Event.SEND, Event.RESEND)
+        for event, acts in self._acts():
+            rows = first_covering_ack(self.events.transaction, sends, acts, acts)
+            certainty = Certainty.IF_POSSIBLE if event is Event.ROLLBACK else Certainty.CERTAIN
+            yield self._covered(sends, rows, event.value, certainty, of_consumers=False)
+
+    def _acts(self) -> Iterator[tuple[Event, Ints]]:
+        """What is done to transactions, by event; a commit that is answered with ``rolled_back`` was a rollback."""
+        undone = self._undone_commits()
+        for event in OF_TRANSACTIONS:
+            acts = self.events.places(event)
+            if event is Event.COMMIT:
+                acts = np.setdiff1d(acts, undone)
+            yield event, np.union1d(acts, undone) if event is Event.ROLLBACK else acts
+
+    def _undone_commits(self) -> Ints:
+        commits, transaction = self.events.places(Event.COMMIT), self.events.transaction
+        found: Ints = commits[np.isin(transaction[commits], transaction[self.events.places(Event.ROLLED_BACK)])]
+        return found
+
+    def settled_in_lines(self) -> Ints:
+        """The messages that were handed only to processes which write down what they acknowledge, commit or roll back.
+
+        Of one that was handed over in a transaction and without one no line says in which way it was settled.
+        """
+        events = self.events
+        tell = np.unique(events.process[events.places(Event.ACKNOWLEDGE, Event.COMMIT, Event.ROLLBACK)])
+        message, by_one_that_tells = events.message[self.deliveries], np.isin(events.process[self.deliveries], tell)
+        inside = events.transaction[self.deliveries] != ABSENT
+        mixed = np.intersect1d(message[inside], message[~inside])
+        found: Ints = np.setdiff1d(message[by_one_that_tells], np.union1d(message[~by_one_that_tells], mixed))
+        return found.astype(np.int64)
+
+    def of_undone_commits(self) -> Ints:
+        """The messages that were sent in transactions whose commit was answered with ``rolled_back``."""
+        events, sends = self.events, self.events.places(Event.SEND, Event.RESEND)
+        sends = sends[events.transaction[sends] != ABSENT]
+        undone = events.transaction[self._undone_commits()]
+        found: Ints = events.message[sends[np.isin(events.transaction[sends], undone)]].astype(np.int64)
+        return found
+
+    def _of_deliveries(self) -> Iterator[Tokens]:
+        yield from self._acknowledgements()
+        for event, acts in self._acts():
+            rows = first_covering_ack(self.events.transaction, self.deliveries, acts, acts)
+            yield self._covered(self.deliveries, rows, of_consumer(event.value), _certainty(event))
+        for event in _OF_SESSIONS:
+            acts = self.events.places(event)
+            acts = acts[~self.broken[acts]]
+            rows = first_covering_ack(self.events.session, self.deliveries, acts, acts)
+            sign = of_consumer(event.value) if event is Event.CLOSE else event.value
+            yield self._covered(self.deliveries, rows, sign, _certainty(event))
+
+    def _acknowledgements(self) -> Iterator[Tokens]:
+        """The calls, each for the deliveries of its session that no call covers yet, and the answers to them.
+
+        An answer that belongs to no call covers as a call would.
+        """
+        calls = covering(self.events, self.events.places(Event.ACKNOWLEDGE))
+        elsewhere = self._went_elsewhere()
+        yield self._called(calls, Event.ACKNOWLEDGE, elsewhere)
+        answers = self.events.places(*_ANSWERS)
+        answered = calls_of(self.events, answers)
+        first = np.full(len(self.events) + 1, NEVER)
+        first[answered[::-1]] = answers[::-1]  # the last assignment wins
+        of_calls = np.where(calls == NEVER, NEVER, first[np.minimum(calls, len(self.events))])
+        rows = np.minimum(of_calls, covering(self.events, answers[answered == answers]))
+        for event in _ANSWERS:
+            its = rows != NEVER
+            its[its] = self.events.event[rows[its]] == event_code(event)
+            yield self._called(np.where(its, rows, NEVER), event, elsewhere)
+
+    def _called(self, rows: Ints, event: Event, elsewhere: Ints) -> Tokens:
+        """What the calls at ``rows``, or their answers, cover.
+
+        That is uncertain of a message which the call does not name and which went ``elsewhere`` before: the session
+        that had it may have broken, and another one have its name.
+        """
+        found = self._covered(self.deliveries, rows, event.value)
+        covered = rows != NEVER
+        stale = (elsewhere[covered] < rows[covered]) & (self.events.message[found.row] != found.message)
+        certainty = np.where(stale, int(Certainty.IF_POSSIBLE), found.certainty)
+        return dataclasses.replace(found, certainty=certainty.astype(np.int64))
+
+    def _went_elsewhere(self) -> Ints:
+        """For each delivery the next one of its message, if that is to another process; else never."""
+        message, process = self.events.message[self.deliveries], self.events.process[self.deliveries]
+        order = np.argsort(message, kind="stable")
+        this, following = order[:-1], order[1:]
+        moved = (message[this] == message[following]) & (process[this] != process[following])
+        found = np.full(len(self.deliveries), NEVER)
+        found[this[moved]] = self.deliveries[following[moved]]
+        return found
+
+    def _covered(
+        self,
+        members: Ints,
+        rows: Ints,
+        sign: str,
+        certainty: Certainty = Certainty.CERTAIN,
+        *,
+        of_consumers: bool = True,
+    ) -> Tokens:
+        covered = rows != NEVER
+        members, rows = members[covered], rows[covered]
+        process = self.events.process[members].astype(np.int64) if of_consumers else NOBODY
+        return self.tokens(self.events.message[members], rows, sign, process, certainty)
+
+
+def _with_failures(
+    events: Events, found: tuple[Circumstance, ...], moments: Moments
+) -> tuple[tuple[Circumstance, ...], Moments]:
+    """What happened around pairs: a listener that fails may have its whole session started over."""
+    rows = events.places(Event.FAILED)
+    high = moments.high.copy()
+    high[rows] = _neighbours(events)[1][rows]
+    failures = (
+        Circumstance(
+            row=row,
+            kind=Event.RECOVER.value,
+            low=int(moments.low[row]),
+            high=int(high[row]),
+            suspected=frozenset({int(events.process[row])}),
+        )
+        for row in rows.tolist()
+    )
+    return tuple(sorted((*found, *failures), key=lambda each: each.row)), Moments(moments.low, high)
+
+
+def _certainty(event: Event) -> Certainty:
+    return Certainty.IF_POSSIBLE if event in GIVING_BACK else Certainty.CERTAIN
+
+
+def _moments(events: Events, skew: int) -> Moments:
+    """When each row happened: as long before as ``skew`` may hide, so that no order between clocks is too certain."""
+    before, after = _neighbours(events)
+    calls = np.isin(events.event, [event_code(event) for event in CALLS])
+    closes, broken = events.event == event_code(Event.CLOSE), events.errs == 1
+    low = np.where(closes, np.maximum(before, events.t - EFFECT), events.t)
+    return Moments(low - skew, np.where(calls | closes & ~broken, after, events.t))
+
+
+def placed(events: Events, skew: int) -> tuple[tuple[Circumstance, ...], Moments]:
+    """What happened around the messages, and when each row happened: a fault, between its line and its repair."""
+    moments = _moments(events, skew)
+    found = circumstances(events, moments.low, moments.high)
+    rows = [each.row for each in found]
+    moments.low[rows] = [each.low - skew for each in found]
+    moments.high[rows] = [each.high for each in found]
+    return found, moments
+
+
+def _lanes(events: Events) -> Ints:
+    """Who wrote each row; faults are in no order but that of their times, so that each has a lane of its own."""
+    lanes = events.process.astype(np.int64)
+    faults = events.places(Event.FAULT)
+    lanes[faults] = events.count_of("process") + np.arange(len(faults))
+    return lanes
+
+
+def _neighbours(events: Events) -> tuple[Ints, Ints]:
+    """For each row the time of the row before and after it of the same process."""
+    order = np.argsort(events.process, kind="stable")
+    process, t = events.process[order], events.t[order]
+    same = process[1:] == process[:-1]
+    before, after = np.empty_like(t), np.empty_like(t)
+    before[order] = np.concatenate([[-NEVER], np.where(same, t[:-1], -NEVER)])[: len(t)]
+    after[order] = np.concatenate([np.where(same, t[1:], NEVER), [NEVER]])[-len(t) :] if len(t) else after
+    return before, after
+
+
+def _last_of(events: Events, column: Codes, rows: Ints) -> Ints:
+    """What the last of ``rows`` says in ``column`` for each message; -1 where none of them is of it."""
+    found = np.full(events.count_of("message"), ABSENT, np.int64)
+    found[events.message[rows]] = column[rows]
+    return found
+
+
+def _queues(events: Events) -> Ints:
+    """The queue of each message, as its last line with a queue has it."""
+    return _last_of(events, events.queue, np.flatnonzero((events.queue != ABSENT) & (events.message != ABSENT)))
+
+
+def modes_of(events: Events) -> Ints:
+    """The delivery mode that the last send of each message names, as its place in the vocabulary."""
+    sends = events.places(Event.SEND, Event.RESEND)
+    return _last_of(events, events.delivery_mode, sends[events.delivery_mode[sends] != ABSENT])
+
+
+def _producers(events: Events) -> Ints:
+    """The process that sent each message last, -1 if nobody did."""
+    return _last_of(events, events.process, events.places(Event.SEND, Event.RESEND))
