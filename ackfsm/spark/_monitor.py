@@ -124,7 +124,9 @@ def _unseen(state: State) -> str:
     )
 
 
-def _nanoseconds(name: str, text: str) -> int:
+def _nanoseconds(name: str, text: object) -> int:
+    if not isinstance(text, str):
+        raise InputError(f"{name}: {text!r} has no unit; say it as text, such as '10s'")
     try:
         return int(throughput.parse_duration(text) * 10**9)
     except InputError as error:

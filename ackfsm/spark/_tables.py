@@ -179,7 +179,11 @@ def configured(
     config: Configurations | Configuration | Mapping[str, Any] | None, specification: Specification
 ) -> Configurations | Configuration | None:
     """The configuration that ``config`` says; raises :class:`InputError` for one that there is not."""
-    return specification.configure(None, config) if isinstance(config, Mapping) else config
+    if isinstance(config, Mapping):
+        return specification.configure(None, config)
+    if config is None or isinstance(config, Configuration | Configurations):
+        return config
+    raise InputError(f"`config` is {type(config).__name__}; give the keys of a header as a mapping, or a Configuration")
 
 
 @contextlib.contextmanager

@@ -22,8 +22,10 @@ import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Final, TypeAlias
 
+from ackfsm.explore import Step
 from ackfsm.export import run_lines
 from ackfsm.network import Network, compose
 from ackfsm.terms import Fault, InputError, Verdict
@@ -92,12 +94,24 @@ def _runs(network: Network, count: int, draw: random.Random) -> Iterator[_Run]:
     found = 0
     for _ in range(_TRIES * count):
         steps = walker.run(draw)
-        lines = run_lines(shipped(), network.configuration, steps, at_rest=True)
+        lines = run_lines(shipped(), network.configuration, steps, at_rest=_is_drained(network, steps))
         if len(consumers) == 1 or consumers <= {line["process"] for line in lines if line["event"] == "delivered"}:
             found += 1
             if found > count:
                 return
             yield _Run(" ".join(step.event.label for step in steps), lines)
+
+
+_GONE: Final = frozenset({"absent", "discarded", "removed", "expired", "not_recovered"})
+"""The states of the machine ``entry`` in which a message is not in its queue."""
+
+
+def _is_drained(network: Network, steps: Sequence[Step]) -> bool:
+    """Whether the queue is empty in the end: what a listener failed to process may be in flight for ever."""
+    state = steps[-1].after if steps else network.initial
+    return all(
+        name in _GONE for instance, name in zip(network.instances, state, strict=True) if instance.fsm.name == "entry"
+    )
 
 
 def _spoiled(run: _Run, draw: random.Random) -> list[_Run]:
@@ -120,7 +134,8 @@ def _accused(network: Network, legal: Sequence[_Run], file: Path, draw: random.R
     others = [legal[begin : begin + _IN_ONE_HISTORY] for begin in range(_APART, len(legal), _IN_ONE_HISTORY)]
     for group in (*_grouped(legal[:_APART], _APART), *others):
         write(file, network.configuration, laid_out([run.lines for run in group], draw))
-        said = judged(file, network.configuration)
+        drained = all(run.lines[-1]["event"] == "drained" for run in group if run.lines)
+        said = judged(file, network.configuration, drained=drained)
         tally["histories"] += 1
         tally["histories left unknown"] += said.result.verdict is Verdict.UNKNOWN
         for number, why in said.accused.items():
@@ -156,17 +171,46 @@ def _caught(network: Network, group: Sequence[_Run], file: Path, draw: random.Ra
 def _why_not(oracle: Oracle, run: _Run) -> str:
     """Why damage was not noticed: it is a run of the tables, or ``verify`` does not look."""
     try:
-        if oracle.is_run(run.lines):
-            return "a run of the tables"
-        if oracle.is_run(run.lines, flags=False):
-            return "given up, the flags of two messages do not go together"
-        if oracle.is_run(run.lines, processed=False):
-            return "given up, who acknowledged first need not have processed"
-        if all(oracle.is_run(each) for each in _alone(run.lines)):
-            return _why_no_pair(run.lines)
+        return next((why for why, so in _reasons(oracle, run.lines) if so), "missed")
     except TooManyError:
         return "not decided by the oracle"
-    return "missed"
+
+
+def _reasons(oracle: Oracle, lines: Sequence[Line]) -> Iterator[tuple[str, bool]]:
+    """Each reason with whether it is that."""
+    yield "a run of the tables", oracle.is_run(lines)
+    yield "given up, the flags of two messages do not go together", oracle.is_run(lines, flags=False)
+    for event, why in _GIVEN_UP.items():
+        yield f"given up, {why}", oracle.is_run(lines, without={event})
+    yield "given up, a transaction of the same name may be empty", oracle.is_run([*_called_once(lines)])
+    if all(oracle.is_run(each) for each in _alone(lines)):
+        why_no_pair = _why_no_pair(lines)
+        yield why_no_pair, bool(why_no_pair)
+
+
+_GIVEN_UP: Final = MappingProxyType(
+    {
+        "processed": "who acknowledged first need not have processed",
+        "resend": "a library need not write that it sends again",
+        "failed": "an application may fail more often than the listener of the model",
+    }
+)
+"""Why lines of an event may be missing, or too many, and nobody notices."""
+
+
+_OF_TRANSACTIONS: Final = frozenset({"begin", "commit", "committed", "commit_in_doubt", "rollback", "rolled_back"})
+
+
+def _called_once(lines: Sequence[Line]) -> Iterator[Line]:
+    """Without what was called, or answered, a second time for a transaction of that name."""
+    called = set[tuple[str, str]]()
+    for line in lines:
+        call = line["event"], line.get("transaction", "")
+        if call[1] and call[0] in _OF_TRANSACTIONS:
+            if call in called:
+                continue
+            called.add(call)
+        yield line
 
 
 def _alone(lines: Sequence[Line]) -> Iterator[list[Line]]:
@@ -176,7 +220,7 @@ def _alone(lines: Sequence[Line]) -> Iterator[list[Line]]:
 
 
 def _why_no_pair(lines: Sequence[Line]) -> str:
-    """Why two messages, each of them a run of the tables, are not held to them together (docs/decisions/pairs.md)."""
+    """Why two messages, each a run of the tables, are not held to them together (docs/decisions/pairs.md), or empty."""
     if any(line["event"] == "resend" for line in lines):
         return "given up, a message was sent again"
     blocked = set[str]()
@@ -187,7 +231,7 @@ def _why_no_pair(lines: Sequence[Line]) -> str:
             blocked.add(line["message"])
         elif line["event"] in {"confirmed", "rejected", "in_doubt"}:
             blocked.discard(line["message"])
-    return "missed"
+    return ""
 
 
 def _with_any_fault(network: Network) -> Network:

@@ -30,19 +30,19 @@ class Judged:
         return any(finding.doubt for finding in self.result.findings.anomalies.values())
 
 
-def judged(file: Path, configuration: Configuration) -> Judged:
-    """Examine the history in ``file``, recorded from such a system."""
+def judged(file: Path, configuration: Configuration, *, drained: bool = True) -> Judged:
+    """Examine the history in ``file``, recorded from such a system; counts may be open unless all is ``drained``."""
     findings = verify.examine(verify.read(file), shipped(), configuration, tells_processed=True)
     result = verify.verdict(findings, shipped())
-    return Judged(dict(_accused(findings, result)), result)
+    return Judged(dict(_accused(findings, result, drained=drained)), result)
 
 
-def _accused(findings: verify.Findings, result: verify.Result) -> Iterator[tuple[int, str]]:
+def _accused(findings: verify.Findings, result: verify.Result, *, drained: bool) -> Iterator[tuple[int, str]]:
     for anomaly, finding in findings.anomalies.items():
         if finding.found and result.allowed[anomaly] is False:
             for name in finding.unexplained_examples or finding.examples:
                 yield run_of(name), f"{anomaly} of {name}"
-        if finding.count is None and anomaly is not Anomaly.STUCK:
+        if drained and finding.count is None and anomaly is not Anomaly.STUCK:
             yield -1, f"{anomaly} unknown: {finding.unknown}"
     if findings.explanation is not None:
         pairs = findings.explanation.pairs

@@ -74,21 +74,22 @@ class Oracle:
         ]
         self._refused: list[dict[str, int]] = [{} for _ in network.instances]
         self._enabled: dict[_State, int] = {}
-        self._flags = self._processed = True
+        self._flags = True
+        self._without: Collection[str] = ()
         self._mask = 0
         self._unheard: frozenset[_Kind] = frozenset()
         self._due_mask = sum(1 << number for number in self._due)
 
-    def is_run(self, lines: Sequence[Line], *, flags: bool = True, processed: bool = True) -> bool:
+    def is_run(self, lines: Sequence[Line], *, flags: bool = True, without: Collection[str] = ()) -> bool:
         """Whether some run of the network leaves ``lines``, whichever of the messages is the first one.
 
-        Without ``flags`` it is not heard how deliveries are flagged, without ``processed`` what was processed.
+        Without ``flags`` it is not heard how deliveries are flagged; lines of the events ``without`` are not heard.
 
         Raises :class:`TooManyError` at the bound of the search.
         """
         names = [f"m{number + 1}" for number in range(self._network.bounds.messages)]
         orders = [dict(zip(names, order, strict=True)) for order in itertools.permutations(names)]
-        self._flags, self._processed = flags, processed
+        self._flags, self._without = flags, without
         return any(self._is_run([_with_names(line, order) for line in _effective(lines)]) for order in orders)
 
     def _is_run(self, lines: Sequence[Line]) -> bool:
@@ -137,10 +138,8 @@ class Oracle:
             found |= {kind for kind in kinds if kind[0] in {"acknowledge", *_ANSWERS[0]}}
         if self._transacted:
             found |= {kind for kind in kinds if kind[0] == "acknowledge"}
-        processed = [kind for kind in kinds if kind[0] == "processed"]
-        return frozenset(
-            found | {kind for kind in processed if not self._processed or _is_acknowledged_first(kind, lines)}
-        )
+        found |= {kind for kind in kinds if kind[0] == "processed" and _is_acknowledged_first(kind, lines)}
+        return frozenset(found | {kind for kind in kinds if kind[0] in self._without})
 
     def _read(
         self, state: _State, place: int, pending: _Pending, lines: Sequence[Line], limits: Sequence[int]
@@ -246,15 +245,20 @@ def _with_names(line: Line, names: Mapping[str, str]) -> Line:
 
 
 def _effective(lines: Sequence[Line]) -> list[Line]:
-    """Without the acknowledgements that cover nothing: of what the process acknowledged and was not handed since."""
-    found, open_deliveries = list[Line](), set[tuple[str, str]]()
+    """Without the acknowledgements that cover nothing, of what the process was not handed since, and their answers."""
+    found, open_deliveries, open_calls = list[Line](), set[tuple[str, str]](), set[tuple[str, str]]()
     for line in lines:
         mine = (line["process"], line.get("message", ""))
         if line["event"] == "delivered":
             open_deliveries.add(mine)
-        if line["event"] != "acknowledge" or mine in open_deliveries:
+        answers = line["event"] in _ANSWERS[0]
+        covers = mine in open_deliveries or (answers and mine in open_calls)
+        if covers or not (answers or line["event"] == "acknowledge"):
             found.append(line)
+        if answers:
+            open_calls.discard(mine)
         if line["event"] == "acknowledge":
+            open_calls |= {mine} & open_deliveries
             open_deliveries.discard(mine)
     return found
 

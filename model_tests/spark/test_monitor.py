@@ -138,10 +138,11 @@ def _dying(watched: Watched, step: str, call: int, monkeypatch: pytest.MonkeyPat
     ("more", "sentence"),
     [
         ({"delay": "soon"}, "delay: 'soon' is no quantity here"),
+        ({"delay": 5}, "delay: 5 has no unit; say it as text, such as '10s'"),
         ({"delay": "120s"}, r"horizon \(60s\) is shorter than delay \(120s\)"),
     ],
 )
-def test_a_duration_that_cannot_be_is_refused(more: dict[str, str], sentence: str, watched: Watched) -> None:
+def test_a_duration_that_cannot_be_is_refused(more: dict[str, Any], sentence: str, watched: Watched) -> None:
     with pytest.raises(InputError, match=sentence):
         watched.run(**more)
 

@@ -7,6 +7,7 @@ import json
 import random
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyspark.errors import AnalysisException
@@ -121,6 +122,9 @@ def test_what_is_no_table_of_events_is_refused(session: SparkSession, tmp_path: 
         spark.verify(whole.withColumn("unreadable", sf.lit("t").isNull()))
     with pytest.raises(InputError, match="the table has no event"):
         spark.verify(session.createDataFrame([], spark.EVENT_SCHEMA))
+    config: Any = "jms"
+    with pytest.raises(InputError, match="`config` is str; give the keys of a header as a mapping"):
+        spark.verify(whole, config)
     with pytest.raises(InputError, match="a chunk has at least one row, and not 0"):
         spark.verify(session.createDataFrame([], spark.EVENT_SCHEMA), rows=0)
     with pytest.raises(AnalysisException, match=r"there is no file .*none\.jsonl; name a history"):

@@ -322,7 +322,10 @@ _HANDED_OVER: Final = (Event.DELIVERED.value, DELIVERED_FLAGGED)
 
 
 def _acknowledged_first(tokens: Tokens, messages: int) -> Mask:
-    """Which messages were acknowledged before the first line that says that they were processed, which there is."""
+    """Which messages were acknowledged before a line says that they were processed, which there is.
+
+    That is before the first such line, or between a delivery and what its consumer says of it.
+    """
     first = []
     for event in (Event.ACKNOWLEDGE, Event.PROCESSED):
         its = tokens.sign == SIGNS.index(event)
@@ -330,7 +333,26 @@ def _acknowledged_first(tokens: Tokens, messages: int) -> Mask:
         np.minimum.at(row, tokens.message[its], tokens.row[its])
         first.append(row)
     acknowledged, processed = first
-    return np.asarray((acknowledged < processed) & (processed != NEVER))
+    found = np.asarray((acknowledged < processed) & (processed != NEVER))
+    found[_acknowledged_between(tokens)] = True
+    return found
+
+
+def _acknowledged_between(tokens: Tokens) -> Ints:
+    """The messages that a consumer was handed, acknowledged, and only then said to have processed."""
+    handed, acknowledge, processed = (
+        [SIGNS.index(sign) for sign in signs] for signs in (_HANDED_OVER, [Event.ACKNOWLEDGE], [Event.PROCESSED])
+    )
+    its = tokens.where(np.isin(tokens.sign, [*handed, *acknowledge, *processed]))
+    its = its.where(np.lexsort((its.row, its.process, its.message)))
+    call = np.isin(its.sign, acknowledge)
+    place = np.arange(len(call))
+    before = np.maximum.accumulate(np.where(call, NONE, place))  # the last one that is no call, up to each of them
+    after = np.flatnonzero(np.isin(its.sign, processed) & np.roll(call, 1) & (place > 0))
+    cause = before[after - 1]
+    same = (cause != NONE) & (its.message[cause] == its.message[after]) & (its.process[cause] == its.process[after])
+    found: Ints = its.message[after[same & np.isin(its.sign[cause], handed)]]
+    return found
 
 
 def _spans(count: int, events: Events, tokens: Tokens, moments: Moments) -> tuple[Ints, Ints]:

@@ -368,8 +368,18 @@ class Judge:
         return None
 
     def hearing(self, lived: Lived) -> tuple[Life, Observer]:
-        """What is heard of ``lived``, and who hears it."""
-        return self.life(lived), self._observer(lived)
+        """What is heard of ``lived``, and who hears it.
+
+        Of two copies one may have been refused and the other one handed over: then a ``rejected`` is what it says,
+        where no run is found in which the broker had both.
+        """
+        life, observer = self.life(lived), self._observer(lived)
+        if {Event.RESEND.value, Event.REJECTED.value} <= {heard.sign.name for heard in lived.life.heard}:
+            literal = self.life(lived, rejected_as_told=True)
+            other = self._who_hears(literal, lived)
+            if self.contradiction(life, observer) is not None and self.contradiction(literal, other) is None:
+                return literal, other
+        return life, observer
 
     def anew(self) -> Judge:
         """The same with no states."""
@@ -424,14 +434,15 @@ class Judge:
         rested = sorted(observer.hear(belief, Sign(AT_REST)))
         return any(_stays(observer, state, signs) for state in rested[:_MOST_TRIED])
 
-    def life(self, lived: Lived) -> Life:
+    def life(self, lived: Lived, *, rejected_as_told: bool = False) -> Life:
         """The life of a message as a network hears it that has transactions on both sides, or on neither.
 
-        What was handed over the broker had, whatever an error said of it; what nobody answers for may be dropped.
+        What was handed over the broker had, whatever an error said of it, unless that is to be taken as it was told;
+        what nobody answers for may be dropped.
         """
         life = lived.life.renamed({old: new for plain in self._plainly(lived) for old, new in plain.items()})
         general, names = self._of_mode(lived.mode), _names_of_each(life)
-        if not general.rejection_excludes_delivery:
+        if not (general.rejection_excludes_delivery or rejected_as_told):
             taken = [of for of, its in names.items() if its & _HANDED_OVER]
             life = life.renamed({Event.REJECTED.value: Event.CONFIRMED.value}, taken)
         if self.holds("dropped_untold", general) and not all(its & _KNOWN_TO_BE_THERE for its in names.values()):
@@ -456,7 +467,10 @@ class Judge:
         return self._transacted or bool(facts & (Facts.SENT_IN_TRANSACTION | Facts.CONSUMED_IN_TRANSACTION))
 
     def _observer(self, lived: Lived) -> Observer:
-        names = frozenset(heard.sign.name for heard in self.life(lived).heard)
+        return self._who_hears(self.life(lived), lived)
+
+    def _who_hears(self, life: Life, lived: Lived) -> Observer:
+        names = frozenset(heard.sign.name for heard in life.heard)
         configuration = self._of_message(lived, names)
         return self._observer_of(configuration, lived, self._unheard(lived, names, configuration))
 
