@@ -23,7 +23,7 @@ OPEN = {
     "ackfsm.explore": {"ackfsm.explore.search.distributed"},
     "ackfsm.verify": {  # Spark is another driver of the fold
         *(f"ackfsm.verify.folding.{name}" for name in ("chunks", "monitor", "observations", "passes", "summary")),
-        *(f"ackfsm.verify.reading.{name}" for name in ("coded", "lines", "parquet", "source", "told")),
+        *(f"ackfsm.verify.reading.{name}" for name in ("coded", "gathered", "lines", "parquet", "source")),
         "ackfsm.verify.results.tables",
     },
 }

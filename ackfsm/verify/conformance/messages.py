@@ -375,10 +375,9 @@ class Judge:
         """
         life, observer = self.life(lived), self._observer(lived)
         if {Event.RESEND.value, Event.REJECTED.value} <= {heard.sign.name for heard in lived.life.heard}:
-            literal = self.life(lived, rejected_as_told=True)
-            other = self._who_hears(literal, lived)
-            if self.contradiction(life, observer) is not None and self.contradiction(literal, other) is None:
-                return literal, other
+            if self.contradiction(life, observer) is not None:
+                literal = self.life(lived, rejected_as_told=True)
+                return literal, self._who_hears(literal, lived)
         return life, observer
 
     def anew(self) -> Judge:
