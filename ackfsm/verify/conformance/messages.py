@@ -374,10 +374,10 @@ class Judge:
         where no run is found in which the broker had both.
         """
         life, observer = self.life(lived), self._observer(lived)
-        if {Event.RESEND.value, Event.REJECTED.value} <= {heard.sign.name for heard in lived.life.heard}:
-            if self.contradiction(life, observer) is not None:
-                literal = self.life(lived, rejected_as_told=True)
-                return literal, self._who_hears(literal, lived)
+        refused_again = {Event.RESEND.value, Event.REJECTED.value} <= {heard.sign.name for heard in lived.life.heard}
+        if refused_again and self.contradiction(life, observer) is not None:
+            literal = self.life(lived, rejected_as_told=True)
+            return literal, self._who_hears(literal, lived)
         return life, observer
 
     def anew(self) -> Judge:
