@@ -148,7 +148,7 @@ def verified(  # noqa: PLR0913 - as :func:`verify`
     with spark_errors_translated(_NAME), chunked(events, rows) as (count, table):
         found, result = _judged(asked, count, table)
         result = dataclasses.replace(result, findings=dataclasses.replace(result.findings, history=name))
-        kept = {name: _frame(session, rows) for name, rows in found.judged(result).tables().items()}
+        kept = {name: _frame(session, rows) for name, rows in found.result_tables(result).tables().items()}
         left = dict(found.left())
         plain = table.where(sf.col("chunk").isin([*left])).mapInArrow(_plain(found.plain(result), left), _MESSAGES)
         messages = kept.pop(MESSAGES).unionByName(plain).persist()
@@ -253,10 +253,10 @@ def chunk_of_table(place: int, table: pa.Table) -> Chunk:
     """The chunk in the rows of ``table``; without a column ``line`` they are numbered in the order of time."""
     numbered = "line" in table.column_names
     first = 1 if numbered else None
-    return chunk_of(place, first, _told(table, numbered=numbered), _NAME)
+    return chunk_of(place, first, _read(table, numbered=numbered), _NAME)
 
 
-def _told(table: pa.Table, *, numbered: bool) -> Iterator[ReadLines]:
+def _read(table: pa.Table, *, numbered: bool) -> Iterator[ReadLines]:
     lines = np.asarray(table["line"].fill_null(0)) if numbered else np.arange(1, len(table) + 1)
     if "unreadable" in table.column_names:
         bad = np.asarray(table["unreadable"].is_valid())

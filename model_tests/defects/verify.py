@@ -12,6 +12,22 @@ _SCANNED = "verify/plain_lines::test_what_is_scanned_is_what_is_parsed"
 
 _AROUND = (
     Defect(
+        "both-copies-were-taken",
+        "a copy that was refused is always taken for one that the broker had, if the message was handed over",
+        "verify/conformance/messages.py",
+        "if refused_again and self.contradiction(life, observer) is not None:",
+        "if not refused_again and self.contradiction(life, observer) is not None:",
+        noticed_by=_CAUSES,
+    ),
+    Defect(
+        "who-calls-has-processed",
+        "what came again is acknowledged only after the application has processed it",
+        "verify/conformance/lives.py",
+        "found[_acknowledged_between(tokens)] = True",
+        "found[_acknowledged_between(tokens)[:0]] = True",
+        noticed_by=_CAUSES,
+    ),
+    Defect(
         "what-is-in-flight-may-be-gone",
         "a message that was delivered and never acknowledged may be gone from a queue that is drained",
         "verify/conformance/lives.py",

@@ -24,7 +24,7 @@ from ackfsm.verify.folding.passes import Asked, Fold, Folded, Folder
 from ackfsm.verify.folding.summary import Chunk, Hashes
 from ackfsm.verify.reading.header import Header
 from ackfsm.verify.reading.read import read
-from ackfsm.verify.results.tables import MESSAGES, Judged, PlainRows, judged
+from ackfsm.verify.results.tables import MESSAGES, PlainRows, ResultTables, result_tables
 from ackfsm.verify.results.written import PlainPart, staged, write_rows
 
 __all__ = ["Examination", "examination", "examine_path", "write_tables"]
@@ -137,9 +137,9 @@ class Examination:
         """The same, found by another ``engine``."""
         return dataclasses.replace(self, findings=dataclasses.replace(self.findings, engine=engine))
 
-    def judged(self, result: Result) -> Judged:
+    def result_tables(self, result: Result) -> ResultTables:
         """What ``result``, the verdict on :attr:`findings`, says of each message that was kept in memory."""
-        return judged(self._outcome, result, self._asked.specification)
+        return result_tables(self._outcome, result, self._asked.specification)
 
     def plain(self, result: Result) -> PlainRows:
         """What gives the rows of ``messages`` of those that were left out, chunk by chunk."""
@@ -153,11 +153,11 @@ class Examination:
 
     def anomalies(self, result: Result) -> pa.Table:
         """The table ``anomalies`` alone, for which nothing is read again."""
-        return self.judged(result).anomalies()
+        return self.result_tables(result).anomalies()
 
     def tables(self, result: Result) -> Mapping[str, pa.Table]:
         """All result tables (:data:`ackfsm.verify.TABLES`) in memory; ``result`` is the verdict on :attr:`findings`."""
-        kept, load = self.judged(result).tables(), self._load
+        kept, load = self.result_tables(result).tables(), self._load
         plain = self.plain(result)
         if load is None:
             return kept
@@ -171,7 +171,7 @@ class Examination:
         the number of this one among those whose tables are written into the same folder.
         """
         part = f"part-{history:05}"
-        for name, table in self.judged(result).tables().items():
+        for name, table in self.result_tables(result).tables().items():
             write_rows(folder, name, table, part)
         if self._load is not None:
             rows = PlainPart(self._load, self.plain(result), folder, part)

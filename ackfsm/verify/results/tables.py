@@ -32,7 +32,7 @@ from ackfsm.verify.findings.findings import Findings
 from ackfsm.verify.findings.verdict import Result
 from ackfsm.verify.folding.summary import Chunk, Hashes, hashes_of
 
-__all__ = ["ANOMALIES", "MESSAGES", "SUMMARY", "TABLES", "TIMELINE", "Judged", "PlainRows", "judged"]
+__all__ = ["ANOMALIES", "MESSAGES", "SUMMARY", "TABLES", "TIMELINE", "PlainRows", "ResultTables", "result_tables"]
 
 MESSAGES: Final = "messages"
 ANOMALIES: Final = "anomalies"
@@ -249,7 +249,7 @@ class _Row:
 
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
-class Judged:
+class ResultTables:
     """What was decided of each message that was kept, under a verdict."""
 
     _outcome: Outcome
@@ -449,7 +449,7 @@ def _needed(row: _Row) -> Iterator[tuple[int, str, int]]:
         yield from ((message, cause, told_at) for message in members[code])
 
 
-def judged(outcome: Outcome, result: Result, specification: Specification) -> Judged:
+def result_tables(outcome: Outcome, result: Result, specification: Specification) -> ResultTables:
     """What was decided of each message, under the verdict ``result`` on what ``outcome`` came to."""
     columns = _MessageColumns.of(outcome.events)
     parts = [part.findings for part in result.findings.parts] or [result.findings]
@@ -458,7 +458,7 @@ def judged(outcome: Outcome, result: Result, specification: Specification) -> Ju
     stuck = judging.stuck(parts)
     accusations = judging.accused()
     judging.open(parts)
-    return Judged(outcome, result, specification, columns, rows, stuck, judging.severity, accusations)
+    return ResultTables(outcome, result, specification, columns, rows, stuck, judging.severity, accusations)
 
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
