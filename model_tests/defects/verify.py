@@ -12,6 +12,22 @@ _SCANNED = "verify/plain_lines::test_what_is_scanned_is_what_is_parsed"
 
 _AROUND = (
     Defect(
+        "losses-are-alone",
+        "a lost message is not held to the model with the one that was sent before or after it",
+        "verify/conformance/pairs.py",
+        "lost = np.isin(sent, self._lost)",
+        "lost = np.isin(sent, self._lost[:0])",
+        noticed_by=_NAMED,
+    ),
+    Defect(
+        "two-others-where-there-is-one",
+        "what was handed to nobody may have been at two consumers although the queue has one",
+        "verify/conformance/pair_judge.py",
+        "OTHERS in lived.consumers and Facts.MAY_BE_SHARED in lived.facts:",
+        "OTHERS in lived.consumers:",
+        noticed_by=_NAMED,
+    ),
+    Defect(
         "both-copies-were-taken",
         "a copy that was refused is always taken for one that the broker had, if the message was handed over",
         "verify/conformance/messages.py",

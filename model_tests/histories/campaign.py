@@ -183,6 +183,7 @@ def _reasons(oracle: Oracle, lines: Sequence[Line]) -> Iterator[tuple[str, bool]
     for event, why in _GIVEN_UP.items():
         yield f"given up, {why}", oracle.is_run(lines, without={event})
     yield "given up, a transaction of the same name may be empty", oracle.is_run([*_called_once(lines)])
+    yield "given up, a transaction that was rolled back sent nothing", oracle.is_run([*_undone_once(lines)])
     if all(oracle.is_run(each) for each in _alone(lines)):
         why_no_pair = _why_no_pair(lines)
         yield why_no_pair, bool(why_no_pair)
@@ -193,6 +194,7 @@ _GIVEN_UP: Final = MappingProxyType(
         "processed": "who acknowledged first need not have processed",
         "resend": "a library need not write that it sends again",
         "failed": "an application may fail more often than the listener of the model",
+        "close": "the end of a session that the model does not have there is not heard",
     }
 )
 """Why lines of an event may be missing, or too many, and nobody notices."""
@@ -210,6 +212,19 @@ def _called_once(lines: Sequence[Line]) -> Iterator[Line]:
             if call in called:
                 continue
             called.add(call)
+        yield line
+
+
+def _undone_once(lines: Sequence[Line]) -> Iterator[Line]:
+    """Without what was sent a second time in a transaction that was rolled back."""
+    undone = {line.get("transaction") for line in lines if line["event"] in {"rollback", "rolled_back"}}
+    sent = set[tuple[str, str]]()
+    for line in lines:
+        if line["event"] == "send" and line.get("transaction") in undone:
+            its = line["transaction"], line["message"]
+            if its in sent:
+                continue
+            sent.add(its)
         yield line
 
 

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Collection, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, Final, TypeAlias
 
 from ackfsm.network import Network, NetworkEvent
@@ -45,6 +46,9 @@ _BY_THE_LIBRARY: Final = ("acks_automatically", "acks_before_delivery", "acks_la
 _JOURNAL: Final = ("journal_written", "journal_synced")
 _UNSEEN: Final = frozenset({"recovered", "begin"})
 _OF_MESSAGES: Final = frozenset({Fault.REJECTION, Fault.LISTENER_EXCEPTION})
+_SHOWS: Final = MappingProxyType({"rejected": Fault.REJECTION})
+"""Lines that show a fault which no line of its own need tell."""
+
 _OF_CONSUMERS: Final = frozenset({Lane.CONSUMER})
 
 
@@ -94,7 +98,7 @@ class Oracle:
 
     def _is_run(self, lines: Sequence[Line]) -> bool:
         self._unheard = self._not_heard(lines)
-        of_messages = _OF_MESSAGES & {line.get("fault") for line in lines}
+        of_messages = _OF_MESSAGES & {line.get("fault", _SHOWS.get(line["event"])) for line in lines}
         self._hidden = [
             number
             for number, (event, keys) in enumerate(zip(self._network.events, self._all_keys, strict=True))
@@ -245,7 +249,10 @@ def _with_names(line: Line, names: Mapping[str, str]) -> Line:
 
 
 def _effective(lines: Sequence[Line]) -> list[Line]:
-    """Without the acknowledgements that cover nothing, of what the process was not handed since, and their answers."""
+    """Without the acknowledgements that cover nothing, of what the process was not handed since, and their answers.
+
+    An answer to no call is one to a call that nobody wrote down.
+    """
     found, open_deliveries, open_calls = list[Line](), set[tuple[str, str]](), set[tuple[str, str]]()
     for line in lines:
         mine = (line["process"], line.get("message", ""))
@@ -253,6 +260,9 @@ def _effective(lines: Sequence[Line]) -> list[Line]:
             open_deliveries.add(mine)
         answers = line["event"] in _ANSWERS[0]
         covers = mine in open_deliveries or (answers and mine in open_calls)
+        if answers and covers and mine not in open_calls:
+            found.append({**line, "event": "acknowledge"})
+            open_deliveries.discard(mine)
         if covers or not (answers or line["event"] == "acknowledge"):
             found.append(line)
         if answers:

@@ -69,8 +69,7 @@ class PairExplainer:
         self._events = events
         self._halved = halved
         self._anomalies = anomalies
-        overtaken, torn = anomalies[Anomaly.REORDER], anomalies[Anomaly.TORN_TRANSACTION]
-        self._pairs = pairs_of(events, conformance, configuration, overtaken, torn, doubted)
+        self._pairs = pairs_of(events, conformance, configuration, anomalies, doubted)
         recorded = conformance.recorded.of_pairs(self._pairs.first, self._pairs.second)
         judge = PairJudge(specification, configuration, untold(events), self._pairs.urgent)
         self._held = held(recorded, judge, len(self._pairs))
@@ -79,6 +78,7 @@ class PairExplainer:
         self._decided = np.setdiff1d(np.arange(len(self._pairs)), np.concatenate([self._contradicted[:0], *undecided]))
         stops = self._stops()
         self._came_again = stops[0]
+        self._lost = self._lost_beside()
         self._needed: dict[int, Needed] = {}
         self._before = anomalies_before(events, machines, stream, anomalies, stops)
 
@@ -165,12 +165,21 @@ class PairExplainer:
     def _message(self, pair: int, of: int) -> int:
         return int((self._pairs.second if of == BOTH - 1 else self._pairs.first)[pair])
 
+    def _lost_beside(self) -> Ints:
+        """The lost messages that cannot be lost with another one as it was; of two of them the one sent first."""
+        places = np.intersect1d(self._pairs.having(Why.LOST), self._contradicted)
+        first, second = self._pairs.first[places], self._pairs.second[places]
+        return np.unique(np.where(np.isin(first, self._anomalies[Anomaly.LOSS]), first, second))
+
     def _with_pairs(self, anomaly: Anomaly, alone: Explained) -> Explained:
-        """Also those of messages that came again although another message says that they could not."""
-        again = np.setdiff1d(np.intersect1d(self._anomalies[anomaly], self._came_again), self._before.get(anomaly, []))
-        if anomaly not in self._before or not len(again):
+        """Also those of messages that came again, or were lost, although another message says that they could not."""
+        if anomaly not in self._before:
             return alone
-        unexplained = np.union1d(alone.unexplained, again).astype(np.int64)
+        bad = np.setdiff1d(self._came_again, self._before[anomaly])
+        bad = np.intersect1d(self._anomalies[anomaly], self._lost if anomaly is Anomaly.LOSS else bad)
+        unexplained = np.union1d(alone.unexplained, bad).astype(np.int64)
+        if len(unexplained) == len(alone.unexplained):
+            return alone
         left = len(self._anomalies[anomaly]) - len(unexplained)  # a cause explains no more than are left
         causes = {cause: min(count, left) for cause, count in alone.causes.items() if left}
         return dataclasses.replace(alone, unexplained=unexplained, causes=causes)

@@ -168,8 +168,16 @@ class Lines:
 
     def shared(self) -> Mask:
         """Which queues, and whether none, have several consumers."""
-        consumers = np.bincount(self._visits.queue + 1, minlength=self.events.count_of("queue") + 1)
-        return np.roll(consumers > 1, -1)
+        return self._consumers() > 1
+
+    def may_be_shared(self) -> Mask:
+        """Which queues, and whether none, may have several: also those that did nothing, and of whom no line tells."""
+        unheard = any(each.unheard for each in self.circumstances)
+        return self._consumers() + len(self._idle) + unheard > 1
+
+    def _consumers(self) -> Ints:
+        """For each queue, and for none, how many processes consumed from it."""
+        return np.roll(np.bincount(self._visits.queue + 1, minlength=self.events.count_of("queue") + 1), -1)
 
     def compete(self) -> bool:
         """Whether some queue has several consumers."""

@@ -55,6 +55,8 @@ class Facts(IntFlag):
     """It was sent in a transaction whose commit was called, and answered with ``rolled_back``."""
     SETTLED_IN_LINES = 2048
     """All processes that it was handed to, all in transactions or all without, write down what they settle."""
+    MAY_BE_SHARED = 4096
+    """Several consumers may have been handed messages of its queue, some of whom no line tells."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
@@ -156,6 +158,7 @@ class Recorded:
         facts = _facts(events, tokens, quiescence, silent)
         facts[_acknowledged_first(tokens, len(facts)) & ~lines.processed_too_often] |= int(Facts.ACKNOWLEDGED_FIRST)
         facts[lines.shared()[lines.queues]] |= int(Facts.SHARED)
+        facts[lines.may_be_shared()[lines.queues]] |= int(Facts.MAY_BE_SHARED)
         facts[events.message[lines.by_workers]] |= int(Facts.NOT_PROCESSED)
         facts[lines.of_undone_commits()] |= int(Facts.COMMIT_UNDONE)
         facts[lines.settled_in_lines()] |= int(Facts.SETTLED_IN_LINES)

@@ -82,7 +82,7 @@ class PairJudge(Judge):
         stop = self.contradiction(self.life(lived), self._observer(lived))
         if stop is not None and _may_come_in_another_order(lived):
             stop = self.contradiction(self.life(lived), self._observer(lived, in_any_order=True))
-        if stop is not None and OTHERS in lived.consumers:
+        if stop is not None and OTHERS in lived.consumers and Facts.MAY_BE_SHARED in lived.facts:
             two = _with_two_others(lived)
             if self.contradiction(self.life(two), self._observer(two)) is None:
                 return Decision(None)

@@ -1,22 +1,22 @@
 """Which pairs of messages of a history are held to the network of two messages.
 
 A pair is of two messages that one session of a producer sent to one queue, one after the other, and that have something
-to do with each other: both were first delivered in one session, both belong to one transaction, or one overtook the
-other.  Where one came again, the next delivery of its session makes a pair with it, whoever sent that one.  What the
-network of two messages is not exact for makes no pair (docs/decisions/pairs.md).
+to do with each other: both were first delivered in one session, both belong to one transaction, one overtook the
+other, or one of them was lost.  Where one came again, the next delivery of its session makes a pair with it, whoever
+sent that one.  What the network of two messages is not exact for makes no pair (docs/decisions/pairs.md).
 """
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from enum import IntFlag
 from typing import Final
 
 import numpy as np
 
 from ackfsm.history_format import Event
-from ackfsm.terms import Configuration, SendMode
+from ackfsm.terms import Anomaly, Configuration, SendMode
 from ackfsm.verify.conformance.lives import Facts
 from ackfsm.verify.conformance.messages import Conformance
 from ackfsm.verify.events.arrays import Ints, Mask
@@ -45,6 +45,8 @@ class Why(IntFlag):
     """They are members of one transaction, one after the other."""
     FOLLOWED = 16
     """The first came again, and the second was first delivered right after it in its session, whoever sent it."""
+    LOST = 32
+    """One was sent after the other and one of them was lost, or of the lost ones one was sent after the other."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
@@ -78,14 +80,18 @@ class Pairs:
         return found
 
 
-def pairs_of(  # noqa: PLR0913, PLR0917 - of what, and what is looked for
-    events: Events, conformance: Conformance, configuration: Configuration, overtaken: Ints, torn: Ints, doubted: Ints
+def pairs_of(
+    events: Events,
+    conformance: Conformance,
+    configuration: Configuration,
+    anomalies: Mapping[Anomaly, Ints],
+    doubted: Ints,
 ) -> Pairs:
     """The pairs of ``events``, whose messages are runs of the model by themselves, without those that are ``doubted``.
 
-    ``overtaken`` are the messages that came after a later-sent one, ``torn`` the transactions with an effect in part.
+    ``anomalies`` has the messages that were overtaken, those that were lost, and the transactions that were torn.
     """
-    return _Pairing(events, conformance, configuration, overtaken, doubted).pairs(torn)
+    return _Pairing(events, conformance, configuration, anomalies, doubted).pairs(anomalies[Anomaly.TORN_TRANSACTION])
 
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
@@ -100,12 +106,17 @@ class _Candidates:
 
 class _Pairing:
     def __init__(
-        self, events: Events, conformance: Conformance, configuration: Configuration, overtaken: Ints, doubted: Ints
+        self,
+        events: Events,
+        conformance: Conformance,
+        configuration: Configuration,
+        anomalies: Mapping[Anomaly, Ints],
+        doubted: Ints,
     ) -> None:
         count = events.count_of("message")
         self._events = events
         self._conformance = conformance
-        self._overtaken = overtaken
+        self._overtaken, self._lost = anomalies[Anomaly.REORDER], anomalies[Anomaly.LOSS]
         self._blocking = configuration.send_mode is SendMode.BLOCKING
         self._facts = conformance.recorded.facts
         sends, resends = events.places(Event.SEND), events.places(Event.RESEND)
@@ -150,6 +161,7 @@ class _Pairing:
             (Why.REPEATED, self._neighbours(again)),
             (Why.OVERTAKEN, self._overtaking(once)),
             (Why.FOLLOWED, self._followed(once)),
+            (Why.LOST, self._beside_lost()),
         ):
             yield _Candidates(why, *pairs, np.full(len(pairs[0]), ABSENT, np.int64))
         yield from self._members()
@@ -166,6 +178,17 @@ class _Pairing:
         first, second = _adjacent(messages, session, delivered)
         chosen = (self._times[first] > 1) & (self._lane[first] != self._lane[second])
         return first[chosen], second[chosen]
+
+    def _beside_lost(self) -> tuple[Ints, Ints]:
+        """What was sent right before and after each lost message in its lane, and those lost that follow each other."""
+        sent = np.flatnonzero(self._sent != NONE)
+        lost = np.isin(sent, self._lost)
+        before, after = _adjacent(sent, self._lane[sent], self._sent[sent])
+        beside = np.isin(before, self._lost) | np.isin(after, self._lost)
+        between = _adjacent(sent[lost], self._lane[sent[lost]], self._sent[sent[lost]])
+        first, second = (np.concatenate(each) for each in zip((before[beside], after[beside]), between, strict=True))
+        once = ~self._resent[first] & ~self._resent[second]
+        return first[once], second[once]
 
     def _overtaking(self, messages: Ints) -> tuple[Ints, Ints]:
         """Each overtaken message with the latest sent that overtook it, and with the one just before if that did."""
@@ -243,7 +266,7 @@ class _Pairing:
         early = np.zeros(len(keys), bool)
         early[number[member][np.isin(transaction[member], torn)]] = True
         early |= why & int(Why.OVERTAKEN) != 0
-        again = why & int(Why.REPEATED | Why.FOLLOWED) != 0
+        again = why & int(Why.REPEATED | Why.FOLLOWED | Why.LOST) != 0
         order = np.concatenate([np.flatnonzero(why != int(Why.NEIGHBOURS)), np.sort(plain)])
         order = order[np.lexsort((~again[order], ~early[order]))]
         place = np.full(len(keys), NONE)

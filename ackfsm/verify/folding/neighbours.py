@@ -58,7 +58,8 @@ def keep_neighbours(followed: Followed, plain: Any, kept: Collection[int]) -> tu
     links = _Links(followed)
     border, families = links.found()
     beside = [border]
-    for ahead in (*families, links.by_delivery()):
+    undelivered = (plain == 0) & (followed.where[:, _DELIVERED] < 0)
+    for ahead in (*families, links.by_delivery(), *([links.by_send()] if undelivered.any() else [])):
         first = np.flatnonzero(ahead >= 0)
         second = ahead[first]
         beside += [second[plain[first] == 0], first[plain[second] == 0]]
@@ -104,6 +105,10 @@ class _Links:
         events, rows = self._followed.events, self._followed.where[:, _DELIVERED]
         key = _key_of(_column(events.session, rows), _column(events.process, rows))
         return self._linked(_DELIVERED, key)
+
+    def by_send(self) -> Ints:
+        """What was sent next to the same queue by the session that sent each message."""
+        return self._linked(_SENT, self._sender())
 
     def _sender(self) -> Hashes:
         events, rows = self._followed.events, self._followed.where[:, _SENT]
