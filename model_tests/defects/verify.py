@@ -12,11 +12,19 @@ _SCANNED = "verify/plain_lines::test_what_is_scanned_is_what_is_parsed"
 
 _AROUND = (
     Defect(
+        "what-failed-is-not-kept",
+        "an acknowledgement never covers a message that the session keeps since its listener failed",
+        "verify/conformance/messages.py",
+        "if keeps and failed_and_acknowledged <=",
+        "if not keeps and failed_and_acknowledged <=",
+        noticed_by=_CAUSES,
+    ),
+    Defect(
         "losses-are-alone",
         "a lost message is not held to the model with the one that was sent before or after it",
         "verify/conformance/pairs.py",
-        "lost = np.isin(sent, self._lost)",
-        "lost = np.isin(sent, self._lost[:0])",
+        "beside = np.isin(first, self._lost) | np.isin(second, self._lost)",
+        "beside = np.isin(first, self._lost[:0])",
         noticed_by=_NAMED,
     ),
     Defect(

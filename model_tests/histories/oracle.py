@@ -4,7 +4,8 @@ It holds all lines together to the network of all messages, state by state with 
 message, and some pairs, to networks of one and of two.  Lines stand for events in their order, with this latitude
 alone, which docs/decisions/conformance.md gives them:
 
-* what a client calls (``send``, ``acknowledge``, ``commit``) takes effect before the next line of its process;
+* what a client calls (``send``, ``acknowledge``, ``commit``) takes effect before the next line of its process, which
+  no fault is;
 * a fault takes effect before its repair;
 * what no line tells may happen at any time; so may repairs, since nobody sees them;
 * at rest nothing is left to happen but what applications do when they like;
@@ -169,7 +170,8 @@ class Oracle:
             )
         if line["event"] in _CALLS:
             following = range(place + 1, len(lines))
-            return next((n for n in following if lines[n]["process"] == line["process"]), len(lines) + 1)
+            own = (n for n in following if lines[n]["process"] == line["process"] and "fault" not in lines[n])
+            return next(own, len(lines) + 1)
         return place
 
     def _told(self, state: _State, line: Line) -> list[_State]:

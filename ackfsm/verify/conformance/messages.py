@@ -300,6 +300,9 @@ def _may_be_committed(lived: Lived) -> bool:
 
 
 _HANDED_OVER: Final = frozenset({Event.DELIVERED.value, DELIVERED_FLAGGED, DELIVERED_SOMEHOW})
+_KEEPING: Final = frozenset({ListenerException.NEXT_MESSAGE, ListenerException.SWALLOW})
+"""Where a session keeps a message whose listener failed, neither given back nor acknowledged."""
+
 _KNOWN_TO_BE_THERE: Final = _HANDED_OVER | {Event.CONFIRMED.value}
 
 
@@ -370,15 +373,30 @@ class Judge:
     def hearing(self, lived: Lived) -> tuple[Life, Observer]:
         """What is heard of ``lived``, and who hears it.
 
-        Of two copies one may have been refused and the other one handed over: then a ``rejected`` is what it says,
-        where no run is found in which the broker had both.
+        It is read in another way where no run is found.  Of two copies one may have been refused and the other one
+        handed over: then a ``rejected`` is what it says, and the broker never had both.  And see :meth:`_kept`.
         """
-        life, observer = self.life(lived), self._observer(lived)
-        refused_again = {Event.RESEND.value, Event.REJECTED.value} <= {heard.sign.name for heard in lived.life.heard}
-        if refused_again and self.contradiction(life, observer) is not None:
-            literal = self.life(lived, rejected_as_told=True)
-            return literal, self._who_hears(literal, lived)
-        return life, observer
+        first = self.life(lived), self._observer(lived)
+        others = list(self._other_readings(lived, first[0]))
+        if not others or self.contradiction(*first) is None:
+            return first
+        hearings = [(life, self._who_hears(life, lived)) for life in others]
+        return next((each for each in hearings if self.contradiction(*each) is None), hearings[-1])
+
+    def _other_readings(self, lived: Lived, life: Life) -> Iterator[Life]:
+        if {Event.RESEND.value, Event.REJECTED.value} <= {heard.sign.name for heard in lived.life.heard}:
+            yield self.life(lived, rejected_as_told=True)
+        yield from self._kept(life)
+
+    def _kept(self, life: Life) -> Iterator[Life]:
+        """A life whose listener failed, and whose application acknowledged all the same, as if it had not failed.
+
+        The session has kept the message, which a call that names another one may cover.
+        """
+        failed_and_acknowledged = {Event.FAILED.value, Event.ACKNOWLEDGE.value}
+        keeps = self._configuration.listener_exception in _KEEPING
+        if keeps and failed_and_acknowledged <= {heard.sign.name for heard in life.heard}:
+            yield life.renamed({Event.FAILED.value: Event.PROCESSED.value})
 
     def anew(self) -> Judge:
         """The same with no states."""

@@ -79,7 +79,10 @@ class PairJudge(Judge):
             return Decision(None, _TOO_MANY)
 
     def _decide(self, lived: Lived) -> Decision:
-        stop = self.contradiction(self.life(lived), self._observer(lived))
+        life, observer = self.life(lived), self._observer(lived)
+        stop = self.contradiction(life, observer)
+        if stop is not None and any(self.contradiction(kept, observer) is None for kept in self._kept(life)):
+            return Decision(None)
         if stop is not None and _may_come_in_another_order(lived):
             stop = self.contradiction(self.life(lived), self._observer(lived, in_any_order=True))
         if stop is not None and OTHERS in lived.consumers and Facts.MAY_BE_SHARED in lived.facts:

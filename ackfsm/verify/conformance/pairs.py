@@ -46,7 +46,7 @@ class Why(IntFlag):
     FOLLOWED = 16
     """The first came again, and the second was first delivered right after it in its session, whoever sent it."""
     LOST = 32
-    """One was sent after the other and one of them was lost, or of the lost ones one was sent after the other."""
+    """One was sent after the other, and one of them was lost."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
@@ -180,15 +180,12 @@ class _Pairing:
         return first[chosen], second[chosen]
 
     def _beside_lost(self) -> tuple[Ints, Ints]:
-        """What was sent right before and after each lost message in its lane, and those lost that follow each other."""
+        """What was sent right before and after each lost message in its lane."""
         sent = np.flatnonzero(self._sent != NONE)
-        lost = np.isin(sent, self._lost)
-        before, after = _adjacent(sent, self._lane[sent], self._sent[sent])
-        beside = np.isin(before, self._lost) | np.isin(after, self._lost)
-        between = _adjacent(sent[lost], self._lane[sent[lost]], self._sent[sent[lost]])
-        first, second = (np.concatenate(each) for each in zip((before[beside], after[beside]), between, strict=True))
-        once = ~self._resent[first] & ~self._resent[second]
-        return first[once], second[once]
+        first, second = _adjacent(sent, self._lane[sent], self._sent[sent])
+        beside = np.isin(first, self._lost) | np.isin(second, self._lost)
+        beside &= ~self._resent[first] & ~self._resent[second]
+        return first[beside], second[beside]
 
     def _overtaking(self, messages: Ints) -> tuple[Ints, Ints]:
         """Each overtaken message with the latest sent that overtook it, and with the one just before if that did."""
