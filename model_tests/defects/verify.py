@@ -39,8 +39,8 @@ _AROUND = (
         "both-copies-were-taken",
         "a copy that was refused is always taken for one that the broker had, if the message was handed over",
         "verify/conformance/messages.py",
-        "if refused_again and self.contradiction(life, observer) is not None:",
-        "if not refused_again and self.contradiction(life, observer) is not None:",
+        "yield self.life(lived, rejected_as_told=True)",
+        "yield self.life(lived)",
         noticed_by=_CAUSES,
     ),
     Defect(
