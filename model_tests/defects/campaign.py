@@ -61,7 +61,7 @@ _OF_VERIFY = """
     verify/clocks verify/recording verify/read verify/headers verify/sources verify/bad_input verify/rest verify/spelled
     verify/drift
     verify/labels verify/given_back verify/model_runs verify/timeline verify/unrecorded verify/queues
-    verify/monitor verify/successors
+    verify/monitor verify/successors verify/life
     verify/tables verify/fold_chunks verify/plain_lines verify/legal_histories cli/reports
 """
 _OF_PLUGIN = """

@@ -12,6 +12,14 @@ _SCANNED = "verify/plain_lines::test_what_is_scanned_is_what_is_parsed"
 
 _AROUND = (
     Defect(
+        "equal-signs-in-their-order",
+        "of two equal signs the one that was written first is heard first, whatever waits for the other one",
+        "verify/conformance/life.py",
+        "        and not after[second] & ~after[first]\n",
+        "",
+        noticed_by="verify/life::test_a_life_is_a_run_if_some_order_of_its_signs_is",
+    ),
+    Defect(
         "what-failed-is-not-kept",
         "an acknowledgement never covers a message that the session keeps since its listener failed",
         "verify/conformance/messages.py",

@@ -12,12 +12,12 @@ from __future__ import annotations
 import bisect
 import dataclasses
 from collections.abc import Collection, Mapping, Sequence
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
-from ackfsm.verify.conformance.observer import Belief, Observer
+from ackfsm.verify.conformance.observer import Belief, Observer, TooManyStatesError
 from ackfsm.verify.context.signs import AT_REST, CIRCUMSTANCES, Sign
 
-__all__ = ["Contradiction", "Heard", "Life", "contradiction", "predecessors"]
+__all__ = ["MOST_CUTS", "Contradiction", "Heard", "Life", "contradiction", "predecessors"]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -81,6 +81,9 @@ class Contradiction:
 _Cut: TypeAlias = int
 """Which signs were heard, as bits."""
 
+MOST_CUTS: Final = 20_000
+"""So many sets of signs that may have been heard, of one life, are looked at: some seconds."""
+
 
 def contradiction(life: Life, observer: Observer) -> Contradiction | None:
     """Why no run of the model looks like ``life``; ``None`` if one does.
@@ -107,21 +110,43 @@ def _until(life: Life, told: Sequence[int], last: int) -> tuple[Heard, ...]:
 
 
 def _belief(heard: Sequence[Heard], observer: Observer) -> Belief:
-    """What is believed when all of ``heard`` was heard, in any order that it allows; empty if there is none."""
-    before = predecessors(heard)
+    """What is believed when all of ``heard`` was heard, in any order that it allows; empty if there is none.
+
+    Raises :class:`TooManyStatesError` if there are too many orders.
+    """
+    before, cuts = predecessors(heard), 0
     beliefs: dict[_Cut, Belief] = {0: observer.first()}
     for _ in heard:
         beliefs = _next(heard, before, beliefs, observer)
+        cuts += len(beliefs)
+        if cuts > MOST_CUTS:
+            raise TooManyStatesError
     return next(iter(beliefs.values()), frozenset())
 
 
 def predecessors(heard: Sequence[Heard]) -> list[_Cut]:
-    """For each sign the set of those that certainly came before it."""
+    """For each sign the set of those that came before it: certainly, or since it is all the same which of them did.
+
+    Of two equal signs the second comes after the first if what the first waits for the second waits for too, and what
+    waits for the second waits for the first: in any other order they can change places.  So forty crashes of a process
+    in one and the same time have one order and not 2**40 sets of those that have happened.
+    """
     found = []
     for place, this in enumerate(heard):
         certain = max(0, place - this.reach)
         same = sum(1 << other for other in range(certain, place) if heard[other].lane == this.lane)
         found.append((1 << certain) - 1 | same)
+    after = [sum(1 << other for other, its in enumerate(found) if its >> place & 1) for place in range(len(heard))]
+    equal = [
+        (first, second)
+        for second in range(len(heard))
+        for first in range(second)
+        if heard[first].sign == heard[second].sign
+        and not found[first] & ~found[second]
+        and not after[second] & ~after[first]
+    ]
+    for first, second in equal:
+        found[second] |= 1 << first
     return found
 
 

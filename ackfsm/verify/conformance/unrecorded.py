@@ -19,7 +19,7 @@ from typing import Final, TypeAlias
 import numpy as np
 
 from ackfsm.terms import Fault
-from ackfsm.verify.conformance.life import Heard, Life, predecessors
+from ackfsm.verify.conformance.life import MOST_CUTS, Heard, Life, predecessors
 from ackfsm.verify.conformance.lives import Lived
 from ackfsm.verify.conformance.messages import Conformance, Judge
 from ackfsm.verify.conformance.observer import Belief, Observer, TooManyStatesError
@@ -68,7 +68,7 @@ def smallest(life: Life, observer: Observer, faults: Sequence[Sign], most: int |
 
     ``None`` if no number of them does, or not ``most`` of them.
 
-    Raises :class:`TooManyStatesError` as the observer does.
+    Raises :class:`TooManyStatesError` as the observer does, and if there are too many orders of what was heard.
     """
     walk = _Walk(life, observer, faults)
     start = {0: observer.first()}
@@ -134,6 +134,8 @@ class _Walk:
                 new = belief - known
                 if new:
                     found[gap], seen[gap] = new, known | new
+                    if len(seen) > MOST_CUTS:
+                        raise TooManyStatesError
                     self._hear_on(gap, new, sizes)
         return found
 
