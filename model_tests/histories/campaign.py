@@ -194,6 +194,7 @@ _GIVEN_UP: Final = MappingProxyType(
         "processed": "who acknowledged first need not have processed",
         "resend": "a library need not write that it sends again",
         "failed": "an application may fail more often than the listener of the model",
+        "ack_in_doubt": "what failed a call may have been seen by the library alone",
         "close": "the end of a session that the model does not have there is not heard",
     }
 )
