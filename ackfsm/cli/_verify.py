@@ -24,7 +24,7 @@ from ackfsm.text import in_words, quoted, shown
 if TYPE_CHECKING:
     from ackfsm import verify
 
-__all__ = ["add_verify"]
+__all__ = ["add_verify", "configuration_of", "faults_of", "skew_of", "typed_options"]
 
 
 def add_verify(commands: Commands) -> None:
@@ -55,7 +55,7 @@ def add_verify(commands: Commands) -> None:
     parser.add_argument(
         "--skew",
         metavar="DURATION",
-        default="estimate",
+        default=_ESTIMATE,
         help="by how much the clocks of two processes may differ: 0, 100us, 2ms (default: estimate, from what is"
         " delivered before it was sent)",
     )
@@ -91,9 +91,10 @@ def add_verify(commands: Commands) -> None:
 
 _RECORDED: Final = "recorded"
 _ANY: Final = "any"
+_ESTIMATE: Final = "estimate"
 
 
-def _faults(text: str) -> frozenset[Fault]:
+def faults_of(text: str) -> frozenset[Fault]:
     """The faults that ``--faults`` lets happen unrecorded.  Raises :class:`InputError` for a word that is none."""
     words = [word.strip() for word in text.split(",")]
     if words == [_RECORDED]:
@@ -113,14 +114,14 @@ def _verify(arguments: argparse.Namespace) -> int:
     set_options(arguments)
     if arguments.overwrite and arguments.output is None:
         raise InputError("--overwrite is for --output; add it, or leave --overwrite out")
-    never, skew = _never(arguments.never, specification), _skew(arguments.skew)
+    never, skew = _never(arguments.never, specification), skew_of(arguments.skew)
     answers: list[verify.Result | InputError | HostError] = []
     written = _Tables()
     reports = reports_of(arguments.report, specification, json=arguments.json)
     try:
         with (
             _staged(arguments) as written.folder,
-            _examiner(arguments, specification, skew, _faults(arguments.faults)) as examine,
+            _examiner(arguments, specification, skew, faults_of(arguments.faults)) as examine,
         ):
             for number, path in enumerate(arguments.histories):
                 judge = functools.partial(_judged, arguments, specification, path, examine, never)
@@ -195,9 +196,9 @@ def _never(options: Sequence[str], specification: tables.Specification) -> tuple
     return tuple(dict.fromkeys(map(Anomaly, names)))
 
 
-def _skew(text: str) -> int | None:
+def skew_of(text: str) -> int | None:
     """``--skew`` in nanoseconds, ``None`` to estimate it.  Raises :class:`InputError` if it is not a duration."""
-    if text.strip() == "estimate":
+    if text.strip() == _ESTIMATE:
         return None
     if text.strip() == "0":
         return 0
@@ -331,12 +332,12 @@ def _judged(
     from ackfsm import verify
 
     with progress_line("reading"):
-        found = examine(path, lambda header: _configuration(specification, arguments, header, path))
+        found = examine(path, lambda header: configuration_of(specification, arguments, header, path))
     with progress_line("states found") as progress:
         return found, verify.verdict(found.findings, specification, never=never, progress=progress)
 
 
-def _configuration(
+def configuration_of(
     specification: tables.Specification, arguments: argparse.Namespace, header: verify.Header | None, path: str
 ) -> verify.Configurations | Configuration | None:
     """The configuration of a history: its header's, with the options over it; ``None`` without any.
@@ -383,6 +384,15 @@ def _of_queues(  # noqa: PLR0913, PLR0917 - what stands in the header, and what 
             place = f"{header.place_of_queues}, queue {quoted(queue)}{_with_options_over(arguments, 'below')}"
             raise InputError(f"{place}: {error}; correct `queues` in the header") from None
     return verify.Configurations(general, found)
+
+
+def typed_options(arguments: argparse.Namespace, unrecorded: str) -> list[str]:
+    """The options of a command line that change how a history is judged, as they would be typed again."""
+    given = [("--url", arguments.url), ("--api", arguments.api), ("--profile", arguments.profile_given)]
+    words = [word for option, value in given if value is not None for word in (option, value)]
+    words += [word for setting in arguments.settings for word in ("--set", setting)]
+    words += ["--skew", arguments.skew] if arguments.skew != _ESTIMATE else []
+    return [*words, *(["--faults", unrecorded] if unrecorded != _RECORDED else [])]
 
 
 def _with_options_over(arguments: argparse.Namespace, where: str = "over") -> str:
