@@ -15,6 +15,7 @@ from ackfsm.cli._options import Commands, command, format_of, set_options, table
 from ackfsm.cli._output import (
     console,
     is_standard_output,
+    note,
     print_file,
     print_json,
     print_text,
@@ -160,7 +161,9 @@ def _explain_history(arguments: argparse.Namespace) -> int:
     stories = _stories(arguments, specification)
     if arguments.at is not None:
         return _around(arguments, form, stories)
-    story = _story(arguments, stories, anomaly)
+    story = stories.first(anomaly) if arguments.message is None else stories.of(arguments.message)
+    if story is None:
+        return _nothing(arguments, stories, anomaly)
     _hand_out(arguments, form, _of_story(arguments, specification, story))
     return _code(story.verdict)
 
@@ -210,15 +213,14 @@ def _stories(arguments: argparse.Namespace, specification: Specification) -> ver
         return examined.stories(verify.verdict(examined.findings, specification, progress=progress))
 
 
-def _story(arguments: argparse.Namespace, stories: verify.Stories, anomaly: Anomaly | None) -> verify.Story:
-    """The story that is asked for.  Raises :class:`InputError` if the history has no such message."""
-    if arguments.message is not None:
-        return stories.of(arguments.message)
-    story = stories.first(anomaly)
-    if story is None:
-        what = "anything wrong" if anomaly is None else f"the anomaly {anomaly}"
-        raise InputError(f"{shown(arguments.history)} has no message with {what}; name one with --message")
-    return story
+def _nothing(arguments: argparse.Namespace, stories: verify.Stories, anomaly: Anomaly | None) -> int:
+    """Say that there is nothing to explain; the exit code is that of the verdict on the history."""
+    verdict = stories.result.verdict
+    what = "nothing was found in any message" if anomaly is None else f"no message has the anomaly {anomaly}"
+    if arguments.json:
+        print_json({"history": arguments.history, "verdict": verdict.value, "messages": [], "why": what})
+    note(f"ackfsm explain: {shown(arguments.history)} is {verdict}, and {what}; name a message with --message")
+    return _code(verdict)
 
 
 class _Told:
@@ -271,7 +273,7 @@ def _of_story(arguments: argparse.Namespace, specification: Specification, story
 
 def _next(arguments: argparse.Namespace, story: verify.Story) -> list[list[str]]:
     """What can be typed next: what was open when it went wrong."""
-    from ackfsm.views.story import story_clock
+    from ackfsm.views.story_words import story_clock
 
     wrong = next((each for each in story.moments if each.impossible), None)
     if wrong is None:

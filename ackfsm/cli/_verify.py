@@ -16,7 +16,7 @@ from ackfsm import tables, throughput
 from ackfsm.cli._backend import add_backend, spark_session
 from ackfsm.cli._exit_codes import error_code, result_code
 from ackfsm.cli._options import Commands, add_configuration, command, set_options, settings_of, tables_of
-from ackfsm.cli._output import emit, note, print_file, progress_line, written_lines
+from ackfsm.cli._output import console, emit, note, print_file, progress_line, written_lines
 from ackfsm.cli._reports import Reports, reports_of
 from ackfsm.terms import AckfsmError, Anomaly, Configuration, Fault, HostError, InputError, Verdict
 from ackfsm.text import in_words, quoted, shown
@@ -89,6 +89,9 @@ def add_verify(commands: Commands) -> None:
     add_backend(parser)
 
 
+_PIPED: Final = 80
+"""Columns of the screen where it is not written to a terminal."""
+
 _RECORDED: Final = "recorded"
 _ANY: Final = "any"
 _ESTIMATE: Final = "estimate"
@@ -118,6 +121,7 @@ def _verify(arguments: argparse.Namespace) -> int:
     answers: list[verify.Result | InputError | HostError] = []
     written = _Tables()
     reports = reports_of(arguments.report, specification, json=arguments.json)
+    first = _First(wanted=not arguments.json)
     try:
         with (
             _staged(arguments) as written.folder,
@@ -125,7 +129,11 @@ def _verify(arguments: argparse.Namespace) -> int:
         ):
             for number, path in enumerate(arguments.histories):
                 judge = functools.partial(_judged, arguments, specification, path, examine, never)
-                examined = (functools.partial(written.write, number), functools.partial(reports.take, number, path))
+                examined = (
+                    functools.partial(written.write, number),
+                    functools.partial(reports.take, number, path),
+                    functools.partial(first.take, number),
+                )
                 answers.append(_answer(arguments, judge, examined))
             written.finish()
     except _NotWrittenError:
@@ -135,15 +143,16 @@ def _verify(arguments: argparse.Namespace) -> int:
             reports.finish(arguments.histories, [*answers, error])
             raise
         written.error = error
-    return _reported(arguments, specification, answers, written, reports)
+    return _reported(arguments, specification, answers, written, reports, first)
 
 
-def _reported(
+def _reported(  # noqa: PLR0913, PLR0917 - all that was found out, and where it goes
     arguments: argparse.Namespace,
     specification: tables.Specification,
     answers: Sequence[verify.Result | AckfsmError],
     written: _Tables,
     reports: Reports,
+    first: _First,
 ) -> int:
     """Tell what was found, then that the tables or reports could not be written, if so; the exit code."""
     from ackfsm.views.verify import verify_screen
@@ -159,7 +168,20 @@ def _reported(
         written.error = written.error or error
     if arguments.output is not None or reports.files:
         answer = [{**each, "written": list(map(str, there))} for each in answer]
-    screens = [verify_screen(result, specification, everything=arguments.all) for result in results]
+    typed = ["ackfsm", "explain", *typed_options(arguments, arguments.faults)]
+    width = None if console().is_terminal else _PIPED
+    screens = [
+        verify_screen(
+            each,
+            specification,
+            everything=arguments.all,
+            first=first.found.get(number, {}),
+            command=() if path == "-" else (*typed, path),
+            width=width,
+        )
+        for number, (path, each) in enumerate(zip(arguments.histories, answers, strict=True))
+        if not isinstance(each, AckfsmError)
+    ]
     apart = [part for screen in screens for part in ("", screen)][1:]
     apart += ["", *written_lines(there)] if there else []
     if printed is None:
@@ -266,6 +288,19 @@ class _Tables:
         """Raise :class:`_NotWrittenError` if there are no tables, or not all of them."""
         if self.folder is not None and not self.complete:
             raise _NotWrittenError
+
+
+@dataclasses.dataclass(slots=True)
+class _First:
+    """The first message of each anomaly, by the number of the history, where they are ``wanted`` for a screen."""
+
+    wanted: bool
+    found: dict[int, Mapping[Anomaly, verify.FirstMessage]] = dataclasses.field(default_factory=dict)
+
+    def take(self, number: int, examination: verify.Examination, result: verify.Result) -> None:
+        """Find those of the history of this ``number``."""
+        if self.wanted:
+            self.found[number] = examination.first(result)
 
 
 class _NotWrittenError(Exception):

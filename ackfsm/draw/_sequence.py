@@ -27,7 +27,7 @@ _CREOLE: Final = re.compile(r'//|\*\*|__|--|~~|""|<|\\')
 class Arrow:
     """One step, from the lane ``start`` to the lane ``end``, which may be the same.
 
-    ``because`` is the reason, empty without one; a ``fault`` is drawn so that it is seen.
+    ``because`` is the reason, empty without one; a ``fault``, and what is ``wrong``, is drawn so that it is seen.
     """
 
     number: int | None
@@ -36,6 +36,7 @@ class Arrow:
     label: str
     because: str = ""
     fault: bool = False
+    wrong: bool = False
 
     @property
     def numbered(self) -> str:
@@ -45,12 +46,16 @@ class Arrow:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class SequenceDiagram:
-    """Lanes from left to right, arrows from top to bottom, and ``ending``: what has come of it, a few sentences."""
+    """Lanes from left to right, arrows from top to bottom, and ``ending``: what has come of it, a few sentences.
+
+    ``wrong`` is whether that is something bad.
+    """
 
     title: str
     lanes: tuple[str, ...]
     arrows: tuple[Arrow, ...]
     ending: tuple[str, ...] = ()
+    wrong: bool = True
 
 
 def sequence_mermaid(diagram: SequenceDiagram) -> str:

@@ -93,7 +93,7 @@ class _Sheet:
     def _arrow(self, arrow: Arrow) -> Iterator[str]:
         start, end = self._x(arrow.start), self._x(arrow.end)
         x = min(start, end) + (_LOOP + 8 if start == end else 8)
-        colour = COLOURS[Kind.FAULT] if arrow.fault else INK
+        colour = COLOURS[Kind.FAULT] if arrow.fault or arrow.wrong else INK
         yield from self._words([arrow.numbered], x, weight="bold", fill=colour)
         yield from self._words(wrapped(arrow.because, _WORDS), x, size=11)
         self.y += 7
@@ -109,7 +109,8 @@ class _Sheet:
         self.y += 8
         height = _LINE * len(lines) + 12
         size = f'width="{_WIDTH - 20}" height="{height}"'
-        yield f'<rect x="10" y="{self.y}" {size} rx="4" fill="{FILLS[Mark.ANOMALY]}" stroke="{INK}"/>'
+        fill = FILLS[Mark.ANOMALY if self.diagram.wrong else Mark.NONE]
+        yield f'<rect x="10" y="{self.y}" {size} rx="4" fill="{fill}" stroke="{INK}"/>'
         yield from self._words(lines, 20)
         self.y += 12
 

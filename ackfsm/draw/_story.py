@@ -8,10 +8,10 @@ from typing import Final
 from ackfsm.draw._sequence import Arrow, SequenceDiagram
 from ackfsm.history_format import Event
 from ackfsm.tables import Specification
-from ackfsm.terms import Fault
-from ackfsm.text import quoted, shown
+from ackfsm.terms import Fault, Verdict
+from ackfsm.text import in_words, quoted, shown
 from ackfsm.verify import BROKER, Moment, Side, Story
-from ackfsm.views.story import fault_sentences, headline, impossible_sentences, life_sentence, story_clock
+from ackfsm.views.story_words import fault_sentences, headline, impossible_sentences, life_sentence, story_clock
 from ackfsm.views.times import Clock
 
 __all__ = ["story_diagram"]
@@ -42,7 +42,7 @@ def story_diagram(specification: Specification, story: Story) -> SequenceDiagram
         ending.append(f"{len(story.moments) - len(moments):,} lines between are left out")
     title = f"{story.verdict}: {headline(story.chapters[0])}"
     told = tuple(f"{each}." for each in [*ending, clock.meaning])
-    return SequenceDiagram(title, tuple(dict.fromkeys(lanes.values())), arrows, told)
+    return SequenceDiagram(title, tuple(dict.fromkeys(lanes.values())), arrows, told, story.verdict is Verdict.INVALID)
 
 
 def _some(moments: Sequence[Moment]) -> Sequence[Moment]:
@@ -74,10 +74,12 @@ def _unique(name: str, taken: Collection[str]) -> str:
 def _arrow(story: Story, moment: Moment, lanes: Mapping[str, str], clock: Clock) -> Arrow:
     start, end = _ends(moment, lanes)
     several = len(story.chapters) > 1 and moment.of
-    of = f" {', '.join(quoted(each, 24) for each in moment.of)}" if several else ""
-    marks = " — impossible" if moment.impossible else f" — explains it ({moment.cause})" if moment.cause else ""
+    of = f"{', '.join(quoted(each, 24) for each in moment.of)} " if several else ""
+    marks = (
+        ": impossible" if moment.impossible else f", explains {in_words(moment.explains)}" if moment.explains else ""
+    )
     because = f"{clock(moment.t)}, line {moment.line}{marks}"
-    return Arrow(None, start, end, f"{moment.told}{of}", because, moment.event is Event.FAULT)
+    return Arrow(None, start, end, f"{of}{moment.told}", because, moment.event is Event.FAULT, moment.impossible)
 
 
 def _ends(moment: Moment, lanes: Mapping[str, str]) -> tuple[str, str]:

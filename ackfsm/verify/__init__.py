@@ -14,8 +14,9 @@ from ackfsm.verify.reading.read import History, read, read_header
 from ackfsm.verify.results.examination import Examination, examination, examine_path, write_tables
 from ackfsm.verify.results.excuses import FaultSpan, WhyNot
 from ackfsm.verify.results.moments import BROKER, Moment, Side
-from ackfsm.verify.results.stories import Around, Cause, Chapter, Found, Open, Stories, Story
+from ackfsm.verify.results.stories import Stories
 from ackfsm.verify.results.tables import TABLES, FirstMessage
+from ackfsm.verify.results.told import Around, Cause, Chapter, Found, Open, Pending, Story
 from ackfsm.verify.results.written import staged
 
 __all__ = [
@@ -41,6 +42,7 @@ __all__ = [
     "Open",
     "ParseError",
     "Part",
+    "Pending",
     "Result",
     "Side",
     "Stories",

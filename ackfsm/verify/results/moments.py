@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import StrEnum
 from types import MappingProxyType
 from typing import Any, Final
@@ -53,7 +53,7 @@ class Moment:
         of: the ids of those messages of the story that it is about; none if it is about more than them.
         victims: of a fault or repair, the processes that it names.
         impossible: whether the model has no run that goes on with it.
-        cause: what it explains, empty if nothing.
+        explains: the anomalies that it explains.
     """
 
     row: int
@@ -67,7 +67,7 @@ class Moment:
     of: tuple[str, ...] = ()
     victims: tuple[str, ...] = ()
     impossible: bool = False
-    cause: str = ""
+    explains: tuple[str, ...] = ()
 
     def as_json(self) -> dict[str, Any]:
         """As plain JSON values."""
@@ -81,7 +81,7 @@ class Moment:
             "messages": list(self.of),
             "victims": list(self.victims),
             "impossible": self.impossible,
-            "cause": self.cause or None,
+            "explains": list(self.explains),
         }
 
 
@@ -156,7 +156,7 @@ def moments_of(
     *,
     names: Mapping[int, str],
     impossible: int | None = None,
-    causes: Mapping[int, str] = MappingProxyType({}),
+    explains: Mapping[int, Sequence[str]] = MappingProxyType({}),
 ) -> tuple[Moment, ...]:
     """The moments of ``rows``, in their order.
 
@@ -165,11 +165,12 @@ def moments_of(
         rows: which lines, ascending.
         names: the messages of the story, by code.
         impossible: the row that no run of the model goes on with.
-        causes: what rows explain.
+        explains: the anomalies that rows explain.
     """
     teller = _Teller(events, names)
     return tuple(
-        teller.moment(row, impossible=row == impossible, cause=causes.get(row, "")) for row in dict.fromkeys(rows)
+        teller.moment(row, impossible=row == impossible, explains=tuple(explains.get(row, ())))
+        for row in dict.fromkeys(rows)
     )
 
 
@@ -181,7 +182,7 @@ class _Teller:
     names: Mapping[int, str]
     _victims: dict[int, tuple[str, ...]] = dataclasses.field(default_factory=dict)
 
-    def moment(self, row: int, *, impossible: bool, cause: str) -> Moment:
+    def moment(self, row: int, *, impossible: bool, explains: tuple[str, ...]) -> Moment:
         events = self.events
         event = EVENTS[events.event[row]]
         process, message = str(self._name("process", row)), int(events.message[row])
@@ -198,7 +199,7 @@ class _Teller:
             of=(self.names[message],) if message in self.names else (),
             victims=self.victims(row) if event in {Event.FAULT, Event.RECOVERED} else (),
             impossible=impossible,
-            cause=cause,
+            explains=explains,
         )
 
     def _name(self, column: str, row: int) -> str | None:

@@ -18,7 +18,6 @@ from ackfsm.history_format import Event
 from ackfsm.tables import Specification
 from ackfsm.terms import Anomaly, Configuration, InputError, Verdict
 from ackfsm.text import quoted, shown
-from ackfsm.verify.conformance.explain import Contradicted
 from ackfsm.verify.conformance.lives import Lived
 from ackfsm.verify.context.expand import Stream, expand
 from ackfsm.verify.context.queues import queue_of_messages
@@ -32,214 +31,16 @@ from ackfsm.verify.findings.decided import Decided
 from ackfsm.verify.findings.examine import Outcome
 from ackfsm.verify.findings.verdict import Result
 from ackfsm.verify.results.excuses import Beside, FaultSpan, WhyNot, fault_spans
-from ackfsm.verify.results.moments import Moment, message_rows, moments_of
+from ackfsm.verify.results.moments import message_rows, moments_of
 from ackfsm.verify.results.tables import HeldAgainst, Judgement, ResultTables, result_tables
+from ackfsm.verify.results.told import Around, Cause, Chapter, Found, Open, Pending, Story
 
-__all__ = ["Around", "Cause", "Chapter", "Found", "Open", "Stories", "Story"]
+__all__ = ["Stories"]
 
 _UNRECORDED: Final = "unrecorded "
 """What the name of a cause begins with that no line tells."""
 
 _BOTH: Final = 2
-
-
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Cause:
-    """What explains an anomaly: the name that ``verify`` gives it, and the line that tells it, if one does."""
-
-    name: str
-    t: int | None = None
-    line: int | None = None
-    process: str | None = None
-
-    def as_json(self) -> dict[str, Any]:
-        """As plain JSON values."""
-        return dataclasses.asdict(self)
-
-
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
-    """One anomaly of a message, and what was decided of it.
-
-    Attributes:
-        anomaly: which.
-        allowed: whether it is allowed; ``None`` where that is open.
-        unexplained: whether nothing explains it; ``None`` where no model decides it.
-        by_kind: whether it is judged by what the configuration allows in any number.
-        doubted: why it may come from the recording; ``None`` if it does not.
-        transaction: the torn transaction.
-        causes: what explains it.
-    """
-
-    anomaly: Anomaly
-    allowed: bool | None
-    unexplained: bool | None
-    by_kind: bool = False
-    doubted: str | None = None
-    transaction: str | None = None
-    causes: tuple[Cause, ...] = ()
-
-    def as_json(self) -> dict[str, Any]:
-        """As plain JSON values."""
-        return {
-            "anomaly": self.anomaly.value,
-            "allowed": self.allowed,
-            "unexplained": self.unexplained,
-            "by_kind": self.by_kind,
-            "doubted": self.doubted,
-            "transaction": self.transaction,
-            "causes": [each.as_json() for each in self.causes],
-        }
-
-
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Chapter:
-    """One message of a story.
-
-    Attributes:
-        message, queue: its id, and its queue, if a line names one.
-        verdict: the one on the message.
-        anomalies: what was found of it.
-        impossible: where it stops to be a run of the model; ``None`` if it is one.
-        undecided: why the model decided nothing of it, a clause; ``None`` if it did.
-        configured: whether a configuration is known to judge it by.
-        moments: the lines that tell of it, in the order in which they are judged.
-        drained: the moment when its queue was last seen empty, if that was after its last send.
-        unread: whether lines could not be read, one of which may tell of it.
-    """
-
-    message: str
-    queue: str | None
-    verdict: Verdict
-    anomalies: tuple[Found, ...]
-    impossible: Contradicted | None
-    undecided: str | None
-    configured: bool
-    moments: tuple[Moment, ...]
-    drained: Moment | None
-    unread: bool = False
-
-    def of(self, *events: Event) -> tuple[Moment, ...]:
-        """Its moments of these events."""
-        return tuple(each for each in self.moments if each.event in events)
-
-    @property
-    def own(self) -> tuple[Moment, ...]:
-        """Its moments that name it."""
-        return tuple(each for each in self.moments if self.message in each.of)
-
-    def as_json(self) -> dict[str, Any]:
-        """As plain JSON values."""
-        return {
-            "message": self.message,
-            "queue": self.queue,
-            "verdict": self.verdict.value,
-            "anomalies": [each.as_json() for each in self.anomalies],
-            "impossible": None if self.impossible is None else self.impossible.as_json(),
-            "undecided": self.undecided,
-            "drained": None if self.drained is None else self.drained.as_json(),
-        }
-
-
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Story:
-    """What is known of one message, and of the one that it has to be seen beside, if there is one.
-
-    Attributes:
-        history: where it was read from.
-        begun: the time of the first line of the history, nanoseconds.
-        chapters: the message, and perhaps another one.
-        moments: the lines that tell of any of them, in the order in which they are judged.
-        faults: every fault of the history, and what it has to do with the first message.
-        configuration: what the message is judged by; ``None`` if none is known.
-        would_explain: the faults that would explain the message if nobody need have recorded them, as
-            ``--faults any`` may assume; none if that was not found out.
-        why_together: why the second message stands beside the first, a clause; empty without one.
-    """
-
-    history: str
-    begun: int
-    chapters: tuple[Chapter, ...]
-    moments: tuple[Moment, ...]
-    faults: tuple[FaultSpan, ...]
-    configuration: Configuration | None
-    would_explain: tuple[str, ...] = ()
-    why_together: str = ""
-
-    @property
-    def verdict(self) -> Verdict:
-        """The verdict on the first message."""
-        return self.chapters[0].verdict
-
-    def as_json(self) -> dict[str, Any]:
-        """As plain JSON values."""
-        return {
-            "history": self.history,
-            "begun": self.begun,
-            "config": None if self.configuration is None else self.configuration.as_dict(),
-            "verdict": self.verdict.value,
-            "messages": [each.as_json() for each in self.chapters],
-            "why_together": self.why_together or None,
-            "moments": [each.as_json() for each in self.moments],
-            "faults": [each.as_json() for each in self.faults],
-            "would_explain": list(self.would_explain),
-        }
-
-
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Open:
-    """What was not over at some time: how many of a kind, and the first of them with the time since when.
-
-    Attributes:
-        what: the kind, in words, as of several.
-        count: how many.
-        first: the ids or names of the first, each with the time and line that tells of it.
-    """
-
-    what: str
-    count: int
-    first: tuple[tuple[str, int, int], ...]
-
-    def as_json(self) -> dict[str, Any]:
-        """As plain JSON values."""
-        first = [{"name": name, "t": t, "line": line} for name, t, line in self.first]
-        return {"what": self.what, "count": self.count, "first": first}
-
-
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Around:
-    """What happened around some time, and what was open then.
-
-    Attributes:
-        history, begun: as those of a story.
-        at: the time, nanoseconds.
-        verdict: the one on the history.
-        before, after: the last lines until then, and the first ones after it.
-        open: what was not over.
-        faults: those that were there.
-    """
-
-    history: str
-    begun: int
-    at: int
-    verdict: Verdict
-    before: tuple[Moment, ...]
-    after: tuple[Moment, ...]
-    open: tuple[Open, ...]
-    faults: tuple[FaultSpan, ...]
-
-    def as_json(self) -> dict[str, Any]:
-        """As plain JSON values."""
-        return {
-            "history": self.history,
-            "begun": self.begun,
-            "at": self.at,
-            "verdict": self.verdict.value,
-            "open": [each.as_json() for each in self.open],
-            "faults": [each.as_json() for each in self.faults],
-            "before": [each.as_json() for each in self.before],
-            "after": [each.as_json() for each in self.after],
-        }
 
 
 _SHOWN: Final = 3
@@ -380,8 +181,11 @@ class Stories:
         rows |= {*faults}
         rows |= {until for since, until in self._repairs.items() if since in rows}
         rows |= set() if drained is None else {drained}
-        causes = {row: cause for held in judgement.anomalies for cause, row in held.needs if row != NONE}
-        moments = moments_of(events, sorted(rows), names=names, impossible=stop, causes=causes)
+        explains: dict[int, list[str]] = defaultdict(list)
+        for held in judgement.anomalies:
+            for row in dict.fromkeys(row for _, row in held.needs if row != NONE):
+                explains[row].append(held.anomaly)
+        moments = moments_of(events, sorted(rows), names=names, impossible=stop, explains=explains)
         queue = int(self._queues[message])
         why = None if judgement.accusation is None else judgement.accusation.why
         decided = self._decided(message)
@@ -546,7 +350,7 @@ class Stories:
         sends = self._sends
         answer = np.where(sends.outcome == NONE, none, sends.outcome)
         answered = np.append(happened, False)[answer]
-        yield self._those("sends without an answer", sends.place[happened[sends.place] & ~answered])
+        yield self._those(Pending.SEND, sends.place[happened[sends.place] & ~answered])
         sent, delivered, done = (
             self._first_rows(happened, kinds)
             for kinds in (
@@ -556,11 +360,11 @@ class Stories:
             )
         )
         waiting = (sent != NONE) & (delivered == NONE) & (done == NONE)
-        yield self._those("messages sent and not yet delivered", sent[waiting])
+        yield self._those(Pending.MESSAGE, sent[waiting])
         handed = self._last_rows(happened, (Event.DELIVERED,))
         finished = self._last_rows(happened, (Event.PROCESSED, Event.FAILED))
         busy = (handed != NONE) & (finished < handed) & (done == NONE)
-        yield self._those("messages delivered and not yet processed", handed[busy])
+        yield self._those(Pending.DELIVERY, handed[busy])
         yield self._transactions(happened)
 
     def _first_rows(self, happened: Any, kinds: Sequence[Event]) -> Ints:
@@ -588,9 +392,9 @@ class Stories:
         for row in inside.tolist():
             first.setdefault(int(events.transaction[row]), row)
         rows = [row for transaction, row in first.items() if transaction not in ended]
-        return self._those("transactions not ended", rows, "transaction")
+        return self._those(Pending.TRANSACTION, rows, "transaction")
 
-    def _those(self, what: str, rows: Iterable[int], column: str = "message") -> Open:
+    def _those(self, what: Pending, rows: Iterable[int], column: str = "message") -> Open:
         events, every = self._events, sorted(map(int, rows))
         names, codes = events.names[column], getattr(events, column)
         first = tuple(
