@@ -102,7 +102,7 @@ def add_explain(commands: Commands) -> None:
             "show the life of a message of a history and what was wrong with it, or the shortest ways to anomalies",
             "\n  ".join(_EXAMPLES),
         ),
-        extra="all",
+        extra="explore",
     )
     parser.add_argument(
         "history",
@@ -155,6 +155,7 @@ def _given(arguments: argparse.Namespace, options: Mapping[str, str]) -> Iterato
 
 
 def _explain_history(arguments: argparse.Namespace) -> int:
+    arguments.extra = "all"
     anomaly, form = _asked(arguments)
     specification = tables_of(arguments)
     set_options(arguments)

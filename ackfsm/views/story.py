@@ -192,7 +192,7 @@ def story_json(story: Story, specification: Specification) -> dict[str, Any]:
 def around_screen(around: Around, next_words: Sequence[Sequence[str]] = ()) -> RenderableType:
     """What was open at a time, and the lines around it."""
     clock = _around_clock(around)
-    parts: list[RenderableType] = [hanging(f"{around.verdict}: {_at(around, clock)}", _STYLE[around.verdict])]
+    parts: list[RenderableType] = [hanging(_at(around, clock), _STYLE[around.verdict])]
     told = [*(_open_sentence(each, clock) for each in around.open)]
     told += [f"{fault_told(each, clock)} was there" for each in around.faults]
     parts.append(listed(told) if told else Text("nothing was open, and no fault was there"))
@@ -219,7 +219,7 @@ def _around_clock(around: Around) -> Clock:
 
 
 def _at(around: Around, clock: Clock) -> str:
-    return f"the history; this is {clock(around.at)} of it"
+    return f"at {clock.said(around.at)}, in a history that is {around.verdict}:"
 
 
 _COUNTED: Final[Mapping[Pending, tuple[str, str]]] = MappingProxyType(
@@ -234,7 +234,7 @@ _COUNTED: Final[Mapping[Pending, tuple[str, str]]] = MappingProxyType(
 
 
 def _open_sentence(each: Open, clock: Clock) -> str:
-    first = [f"{quoted(name, 24)} since {clock(t)} (line {line})" for name, t, line in each.first]
+    first = [f"{quoted(name, 24)} since {clock.said(t)} (line {line})" for name, t, line in each.first]
     more = ", ..." if each.count > len(first) else ""
     return f"{each.count:,} {_COUNTED[each.what][each.count > 1]}: {', '.join(first)}{more}"
 

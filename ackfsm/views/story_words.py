@@ -8,7 +8,7 @@ from typing import Final
 from ackfsm.history_format import Event
 from ackfsm.tables import Specification
 from ackfsm.terms import Anomaly, Verdict
-from ackfsm.text import in_words, quoted, shown
+from ackfsm.text import in_words, quoted
 from ackfsm.verify import Chapter, Contradicted, FaultSpan, Found, Moment, Story, WhyNot
 from ackfsm.views._lines import occurrence_to
 from ackfsm.views.times import Clock, clock_of
@@ -115,7 +115,7 @@ def life_sentence(story: Story, chapter: Chapter, clock: Clock) -> str:
     clauses += [*_processing(chapter, clock), *_settling(chapter, clock), *_ends(chapter, clock)]
     if chapter is story.chapters[0]:
         clauses += _excuse(story, chapter, clock)
-    return f"{shown(chapter.message, _NAMED)}: {'; '.join(clauses)}"
+    return f"{_called(chapter.message)}: {'; '.join(clauses)}"
 
 
 def _sending(chapter: Chapter, clock: Clock) -> Iterator[str]:
@@ -128,15 +128,15 @@ def _sending(chapter: Chapter, clock: Clock) -> Iterator[str]:
     own = [each for each in transaction if each.process == send.process]
     answers = [each for each in outcomes if each.row > send.row]
     if answers and answers[0].event is Event.CONFIRMED:
-        yield f"confirmed at {clock(answers[0].t)} on {sender}"
+        yield f"confirmed at {clock.said(answers[0].t)} on {sender}"
     elif answers:
         told = "rejected" if answers[0].event is Event.REJECTED else "left in doubt"
-        yield f"sent at {clock(send.t)} by {sender}, {told} at {clock(answers[0].t)}"
+        yield f"sent at {clock.said(send.t)} by {sender}, {told} at {clock.said(answers[0].t)}"
     elif own and " in " in send.told:
         told = {Event.COMMITTED: "committed", Event.ROLLED_BACK: "rolled back"}.get(own[0].event, "its commit in doubt")
-        yield f"sent at {clock(send.t)} by {sender} in a transaction, {told} at {clock(own[0].t)}"
+        yield f"sent at {clock.said(send.t)} by {sender} in a transaction, {told} at {clock.said(own[0].t)}"
     else:
-        yield f"sent at {clock(send.t)} by {sender}, without an answer"
+        yield f"sent at {clock.said(send.t)} by {sender}, without an answer"
     again = chapter.of(Event.RESEND)
     if again:
         yield f"sent again at {_times(again, clock)}"
@@ -147,7 +147,7 @@ def _emptiness(chapter: Chapter, clock: Clock) -> Iterator[str]:
     rested = {each.anomaly for each in chapter.anomalies} & _AT_REST
     ended = chapter.impossible is not None and chapter.impossible.line is None
     if chapter.drained is not None and (rested or ended or not chapter.of(Event.DELIVERED)):
-        yield f"the queue was seen empty at {clock(chapter.drained.t)}"
+        yield f"the queue was seen empty at {clock.said(chapter.drained.t)}"
 
 
 _AT_REST: Final = frozenset({Anomaly.LOSS, Anomaly.UNPROCESSED, Anomaly.MISSING_OUTCOME})
@@ -159,7 +159,7 @@ def _deliveries(chapter: Chapter, clock: Clock) -> Iterator[str]:
         yield "never delivered"
         return
     told = [
-        f"{'again ' if nth else ''}at {clock(each.t)} to {_called(each.process)}{_flag(each)}"
+        f"{'again ' if nth else ''}at {clock.said(each.t)} to {_called(each.process)}{_flag(each)}"
         for nth, each in enumerate(delivered[:_FEW])
     ]
     more = f" and {len(delivered) - _FEW:,} more times" if len(delivered) > _FEW else ""
@@ -175,7 +175,7 @@ def _processing(chapter: Chapter, clock: Clock) -> Iterator[str]:
     if failed:
         yield f"processing failed at {_times(failed, clock)}"
     if len(processed) == 1:
-        yield f"processed at {clock(processed[0].t)}"
+        yield f"processed at {clock.said(processed[0].t)}"
     elif processed:
         yield f"processed {_often(len(processed))}, at {_times(processed, clock)}"
     elif chapter.of(Event.DELIVERED):
@@ -206,14 +206,14 @@ def _ends(chapter: Chapter, clock: Clock) -> Iterator[str]:
 
 
 def _times(moments: Sequence[Moment], clock: Clock) -> str:
-    told = list(dict.fromkeys(clock(each.t) for each in moments))
+    told = list(dict.fromkeys(clock.said(each.t) for each in moments))
     return (
         in_words(told[:_FEW]) if len(told) <= _FEW else f"{', '.join(told[:_FEW])} and {len(told) - _FEW:,} more times"
     )
 
 
 def _called(name: str) -> str:
-    """A process in a sentence: as it is if it is one plain word."""
+    """A name in a sentence: as it is if it is one plain word."""
     plain = name.replace("-", "").replace(".", "").replace("_", "").isalnum() and name.isascii()
     return name if plain and len(name) <= _NAMED else quoted(name, _NAMED)
 
@@ -223,7 +223,7 @@ def _excuse(story: Story, chapter: Chapter, clock: Clock) -> Iterator[str]:
     if not chapter.anomalies and chapter.impossible is None:
         return
     causes = {
-        f"{_cause(cause.name)}{f' at {clock(cause.t)} (line {cause.line})' if cause.t is not None else ''}": None
+        f"{_cause(cause.name)}{f' at {clock.said(cause.t)} (line {cause.line})' if cause.t is not None else ''}": None
         for each in chapter.anomalies
         for cause in each.causes
     }
@@ -236,9 +236,9 @@ def _excuse(story: Story, chapter: Chapter, clock: Clock) -> Iterator[str]:
         return
     over = [each.until for each in story.faults if each.why_not is WhyNot.OVER_BEFORE and each.until is not None]
     if all(each.why_not is WhyNot.BEGAN_AFTER for each in story.faults):
-        yield f"no fault is recorded before {clock(min(each.since for each in story.faults))}"
+        yield f"no fault is recorded before {clock.said(min(each.since for each in story.faults))}"
         return
-    yield f"no fault after {clock(max(over))} explains it" if over else "no fault that is recorded explains it"
+    yield f"no fault after {clock.said(max(over))} explains it" if over else "no fault that is recorded explains it"
 
 
 def impossible_sentences(story: Story, specification: Specification, clock: Clock) -> Iterator[str]:
@@ -249,7 +249,7 @@ def impossible_sentences(story: Story, specification: Specification, clock: Cloc
     name = quoted(why.message, _NAMED)
     if why.line is None or why.t is None:
         drained = story.chapters[0].drained
-        at = f" (line {drained.line}, {clock(drained.t)})" if drained is not None else ""
+        at = f" (line {drained.line}, {clock.said(drained.t)})" if drained is not None else ""
         beside = f" and {quoted(why.beside, _NAMED)}" if why.beside is not None else ""
         yield f"impossible: that nothing more became of {name}{beside} until the queue was empty{at}"
     else:
@@ -260,7 +260,7 @@ def impossible_sentences(story: Story, specification: Specification, clock: Cloc
         moment = next((each for each in story.moments if each.impossible), None)
         told = why.impossible if moment is None else moment.told
         who = "" if moment is None else f", {_called(moment.process)}"
-        yield f"impossible: line {why.line}, {clock(why.t)}{who}: {name} {told}{beside}"
+        yield f"impossible: line {why.line}, {clock.said(why.t)}{who}: {name} {told}{beside}"
     yield f"allowed there instead: {_instead(story, why, specification)}"
 
 
@@ -324,9 +324,9 @@ def fault_told(span: FaultSpan, clock: Clock) -> str:
     kind = f"unrecorded {span.fault}" if span.line is None else span.fault
     kind = f"broken connection ({kind})" if span.line is not None and not span.recorded else kind
     if span.until == span.since:
-        return f"{kind}{of}{line}, at {clock(span.since)}"
-    until = "no repair is recorded" if span.until is None else f"to {clock(span.until)}"
-    return f"{kind}{of}{line}, {clock(span.since)} {until}"
+        return f"{kind}{of}{line}, at {clock.said(span.since)}"
+    until = "no repair is recorded" if span.until is None else f"to {clock.said(span.until)}"
+    return f"{kind}{of}{line}, {clock.said(span.since)} {until}"
 
 
 def _excuses(span: FaultSpan, chapter: Chapter) -> str:

@@ -50,6 +50,13 @@ class Clock:
         text = f"{time:%Y-%m-%d %H:%M:%S}" if self.dated else f"{time:%H:%M:%S}"
         return f"{text}.{rest:09d}"[: len(text) + 1 + self.digits]
 
+    def said(self, nanoseconds: int) -> str:
+        """The time in a sentence: as above, but ``10:05:00`` where there is no fraction of a second."""
+        text = self(nanoseconds)
+        unit = "s" if text.endswith("s") else ""
+        whole, _, fraction = text.removesuffix("s").rpartition(".")
+        return text if fraction.strip("0") else f"{whole}{unit}"
+
     @property
     def meaning(self) -> str:
         """What the times are, a clause."""
@@ -63,11 +70,11 @@ class Clock:
 
         Raises :class:`InputError` if it is no time.
         """
-        if (found := re.fullmatch(r"(-?\d{1,12}(?:\.\d{1,9})?) *s?", text.strip())) and not self._is_nanoseconds(text):
+        if (
+            found := re.fullmatch(r"(-?\d{1,12}(?:\.\d{1,9})?) *s?", text.strip(), re.ASCII)
+        ) and not self._is_nanoseconds(text):
             whole, _, fraction = found[1].partition(".")
             return self.begun + int(whole) * _SECOND + int(fraction.ljust(9, "0") or 0)
-        if self._is_nanoseconds(text):
-            return int(text)
         if not self.of_calendar:
             raise InputError(
                 f"--at {quoted(text, 40)} is no time of this history, whose clock has no date: say the seconds from its"

@@ -75,7 +75,8 @@ def _rest(result: Result) -> Iterator[RenderableType]:
     found = result.findings
     yield ""
     faults = in_words([*found.faults, *found.of_calls]) if found.faults or found.of_calls else "none recorded"
-    yield titled([("history", shown(found.history)), ("read", _read(found)), ("faults", faults)])
+    read = [("history", shown(found.history)), ("read", _read(found)), ("faults", faults)]
+    yield titled([*read, *_clocks(found)])
     yield Text("--all: reasons in full, settings, clocks, guarantees; --json: for machines", style="dim")
 
 
@@ -246,7 +247,10 @@ def _wrong(result: Result) -> str:
 
 
 def _clauses(told: Sequence[str]) -> str:
-    return in_words(told) if not any(", " in each for each in told) else "; ".join(told)
+    """Clauses as one; a comma inside of one is not taken for one between them."""
+    if len(told) == 1 or not any(", " in each for each in told):
+        return in_words(told)
+    return f"{', '.join(told[:-1])}, and {told[-1]}"
 
 
 def _unnamed(findings: Findings) -> tuple[int, str]:

@@ -429,6 +429,6 @@ def _near(name: str, ids: Sequence[str]) -> str | None:
     likely = [each for each in ids if abs(len(each) - len(name)) <= _BOTH]
     if len(likely) > _CANDIDATES:
         likely = [each for each in likely if each[:3] == name[:3] and each[-1:] == name[-1:]] or likely
-    close = difflib.get_close_matches(name[:200], [each[:200] for each in likely[:_CANDIDATES]], 1, 0.6)
+    close = difflib.get_close_matches(name[:200], [each[:200] for each in likely[:_CANDIDATES]], 1, 0.5)
     folded = next((each for each in likely if each.casefold() == name.casefold()), None)
     return folded or (close[0] if close else None)
