@@ -60,7 +60,7 @@ def current(document: Path) -> str:
     """``document`` as it is with what its files are and say now."""
 
     def taken(found: re.Match[str]) -> str:
-        text = _MADE[found["what"]](found["file"])
+        text = "\n".join(line.rstrip() for line in _MADE[found["what"]](found["file"]).splitlines())
         return f"<!-- {found['what']} {found['file']} -->\n```{found['language']}\n{text.rstrip()}\n```"
 
     return _TAKEN.sub(taken, document.read_text(encoding="utf-8"))

@@ -70,9 +70,9 @@ class Clock:
 
         Raises :class:`InputError` if it is no time.
         """
-        if (
-            found := re.fullmatch(r"(-?\d{1,12}(?:\.\d{1,9})?) *s?", text.strip(), re.ASCII)
-        ) and not self._is_nanoseconds(text):
+        if self._is_nanoseconds(text):
+            return int(text)
+        if found := re.fullmatch(r"(-?\d{1,12}(?:\.\d{1,9})?) *s?", text.strip(), re.ASCII):
             whole, _, fraction = found[1].partition(".")
             return self.begun + int(whole) * _SECOND + int(fraction.ljust(9, "0") or 0)
         if not self.of_calendar:
