@@ -99,7 +99,7 @@ def add_explain(commands: Commands) -> None:
         "explain",
         _explain,
         words=(
-            "show the life of a message of a history and what was wrong with it, or the shortest ways to anomalies",
+            "show the life of a message of a history, or the shortest ways to anomalies",
             "\n  ".join(_EXAMPLES),
         ),
         extra="explore",

@@ -40,7 +40,7 @@ def story_diagram(specification: Specification, story: Story) -> SequenceDiagram
     ending += [*impossible_sentences(story, specification, clock), *fault_sentences(story, clock)]
     if len(moments) < len(story.moments):
         ending.append(f"{len(story.moments) - len(moments):,} lines between are left out")
-    title = f"{story.verdict}: {headline(story.chapters[0])}"
+    title = f"{story.verdict}: {headline(story)}"
     told = tuple(f"{each}." for each in [*ending, clock.meaning])
     return SequenceDiagram(title, tuple(dict.fromkeys(lanes.values())), arrows, told, story.verdict is Verdict.INVALID)
 

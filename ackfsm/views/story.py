@@ -143,7 +143,7 @@ def story_screen(
     chapter = story.chapters[0]
     impossible = list(impossible_sentences(story, specification, clock))
     faults = list(fault_sentences(story, clock))
-    parts: list[RenderableType] = [hanging(f"{chapter.verdict}: {headline(chapter)}", _STYLE[chapter.verdict])]
+    parts: list[RenderableType] = [hanging(f"{chapter.verdict}: {headline(story)}", _STYLE[chapter.verdict])]
     parts += [hanging(life_sentence(story, each, clock), "") for each in story.chapters]
     if story.why_together:
         parts.append(Text(f"beside {quoted(story.chapters[1].message, _NAMED)}: {story.why_together}"))
@@ -182,7 +182,7 @@ def _plain(screen: RenderableType) -> str:
 def story_json(story: Story, specification: Specification) -> dict[str, Any]:
     """The story as plain JSON values, with its sentences."""
     clock = story_clock(story)
-    sentences = [f"{headline(story.chapters[0])}."]
+    sentences = [f"{headline(story)}."]
     sentences += [f"{life_sentence(story, each, clock)}." for each in story.chapters]
     sentences += [f"{each}." for each in impossible_sentences(story, specification, clock)]
     sentences += [f"{each}." for each in fault_sentences(story, clock)]

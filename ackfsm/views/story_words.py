@@ -37,8 +37,9 @@ def story_clock(story: Story) -> Clock:
     return clock_of(story.begun, times)
 
 
-def headline(chapter: Chapter) -> str:
+def headline(story: Story) -> str:
     """What is wrong with the message, and whether anything explains it: one sentence without its full stop."""
+    chapter = story.chapters[0]
     name = f"message {quoted(chapter.message, _NAMED)}"
     wrong = [each for each in chapter.anomalies if each.unexplained]
     wrong = wrong or [each for each in chapter.anomalies if each.allowed is False]
@@ -50,9 +51,11 @@ def headline(chapter: Chapter) -> str:
         return f"{name}{together} did what the model does not allow"
     if not chapter.anomalies:
         found = f"nothing is wrong with {name}"
+        if chapter.held_against is not None:
+            return f"{found} by itself; what is impossible beside it counts of {quoted(chapter.held_against, _NAMED)}"
         return f"{found} so far, {_open(chapter)}" if chapter.verdict is Verdict.UNKNOWN else found
     told = _happened(chapter, chapter.anomalies)
-    return f"{told}, {_open(chapter)}" if chapter.verdict is Verdict.UNKNOWN else f"{told}; allowed: {_by(chapter)}"
+    return f"{told}, {_open(chapter)}" if chapter.verdict is Verdict.UNKNOWN else f"{told}; allowed: {_by(story)}"
 
 
 def _nothing_explains(wrong: Sequence[Found]) -> str:
@@ -95,13 +98,15 @@ def _open(chapter: Chapter) -> str:
     return "and the tables cannot tell whether that is allowed"
 
 
-def _by(chapter: Chapter) -> str:
-    """What allows the anomalies of a message, a clause."""
+def _by(story: Story) -> str:
+    """What allows the anomalies of the message, a clause."""
+    chapter = story.chapters[0]
     causes = [_cause(cause.name) for each in chapter.anomalies for cause in each.causes]
     if causes:
         return f"{in_words(list(dict.fromkeys(causes)))} explains it"
     if any(each.by_kind for each in chapter.anomalies):
-        return "this configuration may do so in any number"
+        kinds = list(dict.fromkeys(each.fault for each in story.faults))
+        return f"this configuration may do so in any number{f' under {in_words(kinds)}' if kinds else ''}"
     return "this configuration may do so by itself"
 
 

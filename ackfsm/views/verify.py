@@ -306,9 +306,10 @@ def _judged(result: Result, finding: Finding) -> Text:
     if allowed is None:
         return Text("undecided", style="yellow")
     if allowed:
-        by = causes or ["this configuration"]
-        left = finding.by_kind if causes else 0
-        return Text(f"allowed by {in_words([*by, f'this configuration ({left:,})'] if left else by)}")
+        kinds = [*result.findings.faults, *result.findings.assumed]
+        under = f" under {in_words(list(dict.fromkeys(kinds)))}" if kinds else ""
+        left = [f"this configuration{under} ({finding.by_kind:,})"] if finding.by_kind and causes else []
+        return Text(f"allowed by {in_words([*causes, *left] if causes else [f'this configuration{under}'])}")
     if not finding.unexplained:
         return Text("not allowed by this configuration", style="red")
     of = "it" if finding.found == 1 else "them" if finding.unexplained == finding.found else f"{finding.unexplained:,}"

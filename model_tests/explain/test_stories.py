@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import re
 import xml.etree.ElementTree as ET
@@ -10,12 +11,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
 from ackfsm import draw, verify
 from ackfsm.history_format import Event
 from ackfsm.terms import Anomaly, Verdict
 from ackfsm.verify import Story, WhyNot
-from ackfsm.views.story import story_json, story_text
+from ackfsm.views.story import story_json, story_screen, story_text
 from ackfsm.views.story_words import life_sentence, story_clock
 from model_tests.support.tables import shipped
 from model_tests.support.verify.named_histories import named_histories
@@ -154,6 +156,22 @@ def test_a_pair_is_told_side_by_side(name: str) -> None:
         assert story.why_together
         heading = next(line for line in story_text(story, shipped()).splitlines() if " line " in line and "who" in line)
         assert all(f"'{each.message}'" in heading for each in story.chapters)
+
+
+@pytest.mark.parametrize("width", [60, 80, 100, 200])
+def test_a_screen_is_as_wide_as_the_terminal(width: int) -> None:
+    """A column for each process where there is room, else one that names them; never wider."""
+    heads = set()
+    for name in NAMED:
+        for story in _stories(name):
+            console = Console(file=io.StringIO(), width=width, highlight=False, markup=False)
+            with console.capture() as said:
+                console.print(story_screen(story, shipped(), [["ackfsm", "explain", "x" * 300]]))
+            lines = said.get().splitlines()
+            assert all(len(line) <= width for line in lines)
+            heads |= {"who" in line.split() for line in lines if line.split()[:2] == ["time", "line"]}
+    assert True in heads
+    assert False in heads or width < 80
 
 
 @pytest.mark.parametrize("path", RECORDED, ids=lambda path: path.name)

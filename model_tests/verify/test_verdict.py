@@ -443,7 +443,7 @@ def test_the_screen_has_what_was_found_and_with_all_of_it_what_each_anomaly_mean
     for lines in said.values():
         assert lines[0] == "invalid: 1 message was lost, which the configuration does not allow"
         assert "loss       1  not allowed by this configuration" in lines
-        assert "duplicate  4  allowed by this configuration" in lines
+        assert any(line.startswith("duplicate  4  allowed by this configuration") for line in lines)
     assert not any("permitted cause" in line for line in said[False])
     assert any("permitted cause" in line for line in said[True])
     none = _screen(judge(CLEAN, PROMISED))

@@ -27,7 +27,7 @@ from ackfsm.verify.events.arrays import Ints
 from ackfsm.verify.events.columns import ABSENT, Events
 from ackfsm.verify.events.joins import NONE
 from ackfsm.verify.events.victims import FAULT_EVENTS, fault_lines, outages_of
-from ackfsm.verify.findings.decided import Decided
+from ackfsm.verify.findings.decided import Accusation, Decided
 from ackfsm.verify.findings.examine import Outcome
 from ackfsm.verify.findings.verdict import Result
 from ackfsm.verify.results.excuses import Beside, FaultSpan, WhyNot, fault_spans
@@ -131,7 +131,7 @@ class Stories:
         raise InputError(f"{history} has no message {quoted(name, 64)}{meant}{remedy}")
 
     def _story(self, message: int) -> Story:
-        judgement, events = self._tables.judgement(message), self._events
+        judgement, events = self._judgement(message), self._events
         other, why = self._beside(message, judgement)
         messages = [message] if other is None else [message, other]
         names = {each: str(events.names["message"][each]) for each in messages}
@@ -155,6 +155,27 @@ class Stories:
             why_together=why,
         )
 
+    def _judgement(self, message: int) -> Judgement:
+        """What was decided of ``message``; what is impossible beside it may be held against another one."""
+        judgement = self._tables.judgement(message)
+        if judgement.accusation is None and message in self._beside_accused:
+            return dataclasses.replace(judgement, accusation=self._beside_accused[message])
+        return judgement
+
+    @functools.cached_property
+    def _beside_accused(self) -> Mapping[int, Accusation]:
+        """For each message of a pair that is no run of the model what is impossible of it."""
+        accusations = self._tables.accusations
+        pairs = [each for each in accusations.values() if each.why.beside is not None]
+        if not pairs:
+            return {}
+        codes = {name: code for code, name in enumerate(self._events.names["message"].to_pylist())}
+        found: dict[int, Accusation] = {}
+        for each in pairs:
+            for name in (each.why.message, str(each.why.beside)):
+                found.setdefault(codes[name], each)
+        return found
+
     def _part(self, message: int) -> Configuration | None:
         """The configuration that judges ``message``."""
         decided = self._decided(message)
@@ -173,7 +194,7 @@ class Stories:
         self, message: int, names: Mapping[int, str], stop: int | None, faults: Collection[int] = ()
     ) -> Chapter:
         """Of one ``message``, with the rows of these ``faults`` and that with which no run goes on."""
-        events, judgement = self._events, self._tables.judgement(message)
+        events, judgement = self._events, self._judgement(message)
         life = self._lived(message)
         rows = set(message_rows(events, self._stream, message, None if life is None else life[0]).tolist())
         drained = int(self._quiescence.drained[message]) if self._quiescence.judged[message] else None
@@ -187,14 +208,17 @@ class Stories:
                 explains[row].append(held.anomaly)
         moments = moments_of(events, sorted(rows), names=names, impossible=stop, explains=explains)
         queue = int(self._queues[message])
-        why = None if judgement.accusation is None else judgement.accusation.why
+        accusation = judgement.accusation
         decided = self._decided(message)
         return Chapter(
             message=names[message],
             queue=None if queue == ABSENT else str(events.names["queue"][queue]),
             verdict=judgement.verdict,
             anomalies=tuple(map(self._found, judgement.anomalies)),
-            impossible=why,
+            impossible=None if accusation is None else accusation.why,
+            held_against=None
+            if accusation is None or accusation.message == message
+            else self._name_of(accusation.message),
             undecided=None if life is None else life[1],
             configured=decided is not None and decided.configured,
             moments=moments,

@@ -329,6 +329,11 @@ class ResultTables:
         verdict = Verdict(_VERDICTS[int(self._severity[message])].as_py())
         return Judgement(verdict, tuple(held), self._accusations.get(message))
 
+    @property
+    def accusations(self) -> Mapping[int, Accusation]:
+        """What is impossible of messages, by the code of the one against which it is held."""
+        return self._accusations
+
     def worst(self, anomaly: Anomaly | None = None) -> tuple[int, ...]:
         """The messages, by code, that have ``anomaly``, or any, or are no run of the model.
 

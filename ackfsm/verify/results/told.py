@@ -73,6 +73,7 @@ class Chapter:
         verdict: the one on the message.
         anomalies: what was found of it.
         impossible: where it stops to be a run of the model; ``None`` if it is one.
+        held_against: the other message against which what is impossible is held; ``None`` if it is this one.
         undecided: why the model decided nothing of it, a clause; ``None`` if it did.
         configured: whether a configuration is known to judge it by.
         moments: the lines that tell of it, in the order in which they are judged.
@@ -90,6 +91,7 @@ class Chapter:
     moments: tuple[Moment, ...]
     drained: Moment | None
     unread: bool = False
+    held_against: str | None = None
 
     def of(self, *events: Event) -> tuple[Moment, ...]:
         """Its moments of these events."""
@@ -108,6 +110,7 @@ class Chapter:
             "verdict": self.verdict.value,
             "anomalies": [each.as_json() for each in self.anomalies],
             "impossible": None if self.impossible is None else self.impossible.as_json(),
+            "held_against": self.held_against,
             "undecided": self.undecided,
             "drained": None if self.drained is None else self.drained.as_json(),
         }
