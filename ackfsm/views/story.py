@@ -161,7 +161,7 @@ def _epilogue(story: Story, clock: Clock, next_words: Sequence[Sequence[str]]) -
     if story.would_explain:
         yield ""
         kinds = in_words(list(story.would_explain), "or")
-        yield hanging(f"if nobody need have recorded it, {kinds} would explain it: say --faults any", "bold")
+        yield hanging(f"if faults happened that nobody recorded, {kinds} may explain it: say --faults any", "bold")
     yield ""
     yield Text(f"{shown(story.history)}; {clock.meaning}", style="dim", overflow="fold")
     yield from (Command(words, style="dim") for words in next_words)

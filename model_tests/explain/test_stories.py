@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import re
+import tempfile
 import xml.etree.ElementTree as ET
 from collections import Counter
 from collections.abc import Iterator
@@ -15,7 +16,7 @@ from rich.console import Console
 
 from ackfsm import draw, verify
 from ackfsm.history_format import Event
-from ackfsm.terms import Anomaly, Verdict
+from ackfsm.terms import Anomaly, Fault, Verdict
 from ackfsm.verify import Story, WhyNot
 from ackfsm.views.story import story_json, story_screen, story_text
 from ackfsm.views.story_words import life_sentence, story_clock
@@ -196,3 +197,53 @@ def test_the_first_message_with_an_anomaly_is_the_one_that_verify_names() -> Non
         for anomaly, finding in stories.result.findings.anomalies.items():
             story = stories.first(anomaly)
             assert (story is None) is (finding.found == 0) or anomaly is Anomaly.STUCK, (name, anomaly)
+
+
+@pytest.mark.parametrize("path", RECORDED, ids=lambda path: path.name)
+def test_the_first_messages_of_a_folded_history_are_the_same(path: Path) -> None:
+    stories = examined_file(path)
+    configuration = stories.result.findings.configuration
+    folded = verify.examination(path, shipped(), lambda _: configuration, skew=None, folded_from=1)
+    result = verify.verdict(folded.findings, shipped())
+    first = folded.first(result)
+    assert first.keys() == {name for name, each in result.findings.anomalies.items() if each.found}
+    for anomaly, message in first.items():
+        story = stories.first(anomaly)
+        assert story is not None
+        assert message.message == story.chapters[0].message or anomaly is Anomaly.TORN_TRANSACTION
+        assert message.line == min(each.line for each in story.chapters[0].own if each.t == message.t)
+    if path.suffix != ".gz":
+        with pytest.raises(ValueError, match="a folded history has no stories"):
+            folded.stories(result)
+
+
+@pytest.mark.parametrize("name", ["a duplicate after the link broke", "loss in the crash that is allowed"])
+def test_faults_that_nobody_recorded_are_told_as_such(name: str) -> None:
+    would = _without_faults(name, ())
+    assert would.verdict is Verdict.INVALID
+    assert set(would.would_explain) == set(NAMED[name].valid.values() if NAMED[name].valid else ())
+    assert "may explain it: say --faults any" in " ".join(story_text(would, shipped()).split())
+    assumed = _without_faults(name, tuple(Fault))
+    assert assumed.verdict is Verdict.VALID
+    assert not assumed.would_explain
+    (fault,) = assumed.faults
+    assert not fault.recorded
+    assert fault.line is None
+    assert f"unrecorded {fault.fault}" in story_text(assumed, shipped())
+    assert set(fault.explains) == set(NAMED[name].valid or ())
+
+
+def _without_faults(name: str, assumed: tuple[Fault, ...]) -> Story:
+    """The story of the first message of a named history of which nobody recorded the faults."""
+    history = NAMED[name].without_faults()
+    with tempfile.TemporaryDirectory() as folder:
+        examination = verify.examination(
+            history.write(Path(folder)),
+            shipped(),
+            lambda _: history.configuration(shipped()),
+            assumed=assumed,
+            folded_from=None,
+        )
+    story = examination.stories(verify.verdict(examination.findings, shipped())).first()
+    assert story is not None
+    return story

@@ -151,7 +151,7 @@ class Stories:
             moments=tuple(moments[row] for row in sorted(moments)),
             faults=faults,
             configuration=part,
-            would_explain=self._would_explain(judgement),
+            would_explain=self._would_explain(first),
             why_together=why,
         )
 
@@ -294,11 +294,14 @@ class Stories:
         its = np.unique(events.process[deliveries[events.queue[deliveries] == queue]])
         return {str(events.names["process"][each]) for each in its.tolist()}
 
-    def _would_explain(self, judgement: Judgement) -> tuple[str, ...]:
+    def _would_explain(self, chapter: Chapter) -> tuple[str, ...]:
+        """The unrecorded faults that explain messages of the history, of those that can have hit this one."""
         found = self.result.findings.unrecorded
-        if found is None or found.assumed or judgement.verdict is not Verdict.INVALID:
+        if found is None or found.assumed or chapter.verdict is not Verdict.INVALID:
             return ()
-        return tuple(dict.fromkeys(each.fault.value for each in found.timeline))
+        processes = {each.process for each in chapter.own}
+        hit = (each for each in found.timeline if each.victim is None or each.victim in processes)
+        return tuple(dict.fromkeys(each.fault.value for each in hit))
 
     def _beside(self, message: int, judgement: Judgement) -> tuple[int | None, str]:
         """The message that this one has to be seen beside, and why."""
