@@ -221,7 +221,7 @@ def test_the_first_messages_of_a_folded_history_are_the_same(path: Path) -> None
 def test_faults_that_nobody_recorded_are_told_as_such(name: str) -> None:
     would = _without_faults(name, ())
     assert would.verdict is Verdict.INVALID
-    assert set(would.would_explain) == set(NAMED[name].valid.values() if NAMED[name].valid else ())
+    assert set(would.would_explain) == set((NAMED[name].valid or {}).values())
     assert "may explain it: say --faults any" in " ".join(story_text(would, shipped()).split())
     assumed = _without_faults(name, tuple(Fault))
     assert assumed.verdict is Verdict.VALID

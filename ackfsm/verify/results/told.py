@@ -127,8 +127,8 @@ class Story:
         moments: the lines that tell of any of them, in the order in which they are judged.
         faults: every fault of the history, and what it has to do with the first message.
         configuration: what the message is judged by; ``None`` if none is known.
-        would_explain: the faults that nobody recorded and that may explain it, as ``--faults any`` may assume them; none
-            if that was not found out.
+        would_explain: the faults that nobody recorded and that may explain it, as ``--faults any`` may assume them;
+            none if that was not found out.
         why_together: why the second message stands beside the first, a clause; empty without one.
     """
 
