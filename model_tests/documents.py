@@ -9,6 +9,7 @@ documents up to date; the page of the modes that behave alike, which takes minut
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import io
 import os
 import re
@@ -23,13 +24,17 @@ import pytest
 
 from ackfsm import cli, matrix, tables
 from ackfsm.views.alike import alike_page, digest_line
-from model_tests.support.places import PROJECT
+from ackfsm.views.story import story_text
+from model_tests.support.places import DATA, PROJECT
+from model_tests.support.tables import shipped
+from model_tests.support.verify.stories import named_stories
 
-__all__ = ["ALIKE", "GUIDE", "WITNESSES", "blocks", "current", "files"]
+__all__ = ["ALIKE", "EXPLAINING", "GUIDE", "WITNESSES", "blocks", "current", "files", "screens"]
 
 
 GUIDE = PROJECT / "docs" / "testing-consumers.md"
 WITNESSES = PROJECT / "docs" / "witnesses.md"
+EXPLAINING = PROJECT / "docs" / "explaining.md"
 ALIKE = PROJECT / "docs" / "modes.md"
 
 _BLOCK = re.compile(r"^```python\n(.*?)^```$", re.DOTALL | re.MULTILINE)
@@ -55,7 +60,7 @@ def current(document: Path) -> str:
     """``document`` as it is with what its files are and say now."""
 
     def taken(found: re.Match[str]) -> str:
-        text = _MADE[found["what"]](found["file"])
+        text = "\n".join(line.rstrip() for line in _MADE[found["what"]](found["file"]).splitlines())
         return f"<!-- {found['what']} {found['file']} -->\n```{found['language']}\n{text.rstrip()}\n```"
 
     return _TAKEN.sub(taken, document.read_text(encoding="utf-8"))
@@ -65,6 +70,29 @@ def files(document: Path) -> dict[Path, str]:
     """The files that ``document`` says a command prints, with what it prints now."""
     told = _FILE.finditer(document.read_text(encoding="utf-8"))
     return {PROJECT / found["file"]: _printed_by(found["command"]) for found in told}
+
+
+_LOOKED_AT = {
+    "loss after the crash": "m2",
+    "a duplicate at a consumer whose link held while another's broke": "m1",
+    "an unflagged redelivery although the mark is persisted": "m1",
+    "three losses in AUTO with receive after one crash": "m2",
+    "a torn transaction of a broker that commits message by message": "m1",
+}
+"""The screens of these messages of named histories were looked at, and are kept."""
+
+
+def screens() -> dict[Path, str]:
+    """The files in which the screens are kept, with what is told now; the file of a history is called by its name."""
+    return {
+        DATA / "explained" / f"{re.sub(r'[^a-z0-9]+', '-', name.lower()).strip('-')}.txt": _screen(name, message)
+        for name, message in _LOOKED_AT.items()
+    }
+
+
+def _screen(name: str, message: str) -> str:
+    story = named_stories(name).of(message)
+    return story_text(dataclasses.replace(story, history=name), shipped())
 
 
 def _text_of(file: str) -> str:
@@ -77,7 +105,7 @@ def _printed_by(line: str) -> str:
     command, *options = shlex.split(cut["command"] if cut else line)
     assert command == "ackfsm", line
     out, err = io.StringIO(), io.StringIO()
-    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+    with contextlib.chdir(PROJECT), contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
         cli.main(options)
     assert not err.getvalue(), err.getvalue()
     return "".join(f"{text[: int(cut['most'])]}\n" for text in out.getvalue().splitlines()) if cut else out.getvalue()
@@ -137,6 +165,8 @@ def _write_alike() -> None:
 
 if __name__ == "__main__":
     _write_alike()
-    for path in (GUIDE, WITNESSES):
+    for path in (GUIDE, WITNESSES, EXPLAINING):
         for file, text in {path: current(path), **files(path)}.items():
             file.write_text(text, encoding="utf-8")
+    for file, text in screens().items():
+        file.write_text(text, encoding="utf-8")

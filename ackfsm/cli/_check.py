@@ -1,4 +1,4 @@
-"""``ackfsm check`` and ``ackfsm explain``: explore a configuration, and show the result or its witnesses."""
+"""``ackfsm check``: explore a configuration, and show the result or its witnesses."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ackfsm.explore import Answer, Witness
 from ackfsm.tables import Specification
 from ackfsm.terms import InputError
 
-__all__ = ["add_check", "add_explain"]
+__all__ = ["add_check", "add_exploration", "explain_witnesses"]
 
 _NONE: Final = "none"
 """The value of ``--reduce`` that reduces nothing."""
@@ -32,25 +32,11 @@ def add_check(commands: Commands) -> None:
         ),
         extra="explore",
     )
-    _add_exploration(parser)
+    add_exploration(parser)
 
 
-def add_explain(commands: Commands) -> None:
-    parser = command(
-        commands,
-        "explain",
-        _explain,
-        words=(
-            "show the shortest ways to anomalies step by step, each with its reason",
-            "ackfsm explain --set ack_mode=CLIENT_ACKNOWLEDGE --fault consumer_crash --anomaly duplicate",
-        ),
-        extra="explore",
-    )
-    _add_exploration(parser)
-
-
-def _add_exploration(parser: argparse.ArgumentParser) -> None:
-    """The options of both commands."""
+def add_exploration(parser: argparse.ArgumentParser) -> None:
+    """The options that say what is explored, and how it is shown."""
     add_configuration(parser)
     add_bounds(parser)
     add_search(parser)
@@ -97,7 +83,8 @@ def _check(arguments: argparse.Namespace) -> int:
     return _exit_code(answer)
 
 
-def _explain(arguments: argparse.Namespace) -> int:
+def explain_witnesses(arguments: argparse.Namespace) -> int:
+    """Show the witnesses of the configuration that ``arguments`` describe; the exit code of its check."""
     form = form_of(arguments) or Form.STEPS
     specification, answer, witnesses = _run_check(arguments)
     show(arguments, form, specification, answer, witnesses)

@@ -95,8 +95,10 @@ def add_configuration(parser: argparse.ArgumentParser) -> None:
 def tables_of(arguments: argparse.Namespace) -> Specification:
     """The tables; if ``--profile`` is a file, that profile is among them, and ``arguments.profile`` is its name.
 
-    Raises :class:`InputError` or :class:`ackfsm.terms.SpecError` for a file that is missing or wrong.
+    What was given is ``arguments.profile_given`` from then on.  Raises :class:`InputError` or
+    :class:`ackfsm.terms.SpecError` for a file that is missing or wrong.
     """
+    arguments.profile_given = arguments.profile
     specification, arguments.profile = tables.load().of_profile(arguments.profile)
     return specification
 

@@ -19,10 +19,11 @@ from types import FrameType
 from typing import Final, NoReturn, TextIO
 
 import ackfsm
-from ackfsm.cli._check import add_check, add_explain
+from ackfsm.cli._check import add_check
 from ackfsm.cli._claims import add_claims
 from ackfsm.cli._draw import add_draw
 from ackfsm.cli._exit_codes import FAILED, INTERRUPTED, USAGE, error_code
+from ackfsm.cli._explain import add_explain
 from ackfsm.cli._export import add_export
 from ackfsm.cli._journal import add_journal
 from ackfsm.cli._matrix import add_matrix

@@ -16,7 +16,7 @@ from ackfsm import tables, throughput
 from ackfsm.cli._backend import add_backend, spark_session
 from ackfsm.cli._exit_codes import error_code, result_code
 from ackfsm.cli._options import Commands, add_configuration, command, set_options, settings_of, tables_of
-from ackfsm.cli._output import emit, note, print_file, progress_line, written_lines
+from ackfsm.cli._output import console, emit, note, print_file, progress_line, written_lines
 from ackfsm.cli._reports import Reports, reports_of
 from ackfsm.terms import AckfsmError, Anomaly, Configuration, Fault, HostError, InputError, Verdict
 from ackfsm.text import in_words, quoted, shown
@@ -24,7 +24,7 @@ from ackfsm.text import in_words, quoted, shown
 if TYPE_CHECKING:
     from ackfsm import verify
 
-__all__ = ["add_verify"]
+__all__ = ["add_verify", "configuration_of", "faults_of", "skew_of", "typed_options"]
 
 
 def add_verify(commands: Commands) -> None:
@@ -55,7 +55,7 @@ def add_verify(commands: Commands) -> None:
     parser.add_argument(
         "--skew",
         metavar="DURATION",
-        default="estimate",
+        default=_ESTIMATE,
         help="by how much the clocks of two processes may differ: 0, 100us, 2ms (default: estimate, from what is"
         " delivered before it was sent)",
     )
@@ -89,11 +89,15 @@ def add_verify(commands: Commands) -> None:
     add_backend(parser)
 
 
+_PIPED: Final = 80
+"""Columns of the screen where it is not written to a terminal."""
+
 _RECORDED: Final = "recorded"
 _ANY: Final = "any"
+_ESTIMATE: Final = "estimate"
 
 
-def _faults(text: str) -> frozenset[Fault]:
+def faults_of(text: str) -> frozenset[Fault]:
     """The faults that ``--faults`` lets happen unrecorded.  Raises :class:`InputError` for a word that is none."""
     words = [word.strip() for word in text.split(",")]
     if words == [_RECORDED]:
@@ -113,18 +117,23 @@ def _verify(arguments: argparse.Namespace) -> int:
     set_options(arguments)
     if arguments.overwrite and arguments.output is None:
         raise InputError("--overwrite is for --output; add it, or leave --overwrite out")
-    never, skew = _never(arguments.never, specification), _skew(arguments.skew)
+    never, skew = _never(arguments.never, specification), skew_of(arguments.skew)
     answers: list[verify.Result | InputError | HostError] = []
     written = _Tables()
     reports = reports_of(arguments.report, specification, json=arguments.json)
+    first = _First(wanted=not arguments.json)
     try:
         with (
             _staged(arguments) as written.folder,
-            _examiner(arguments, specification, skew, _faults(arguments.faults)) as examine,
+            _examiner(arguments, specification, skew, faults_of(arguments.faults)) as examine,
         ):
             for number, path in enumerate(arguments.histories):
                 judge = functools.partial(_judged, arguments, specification, path, examine, never)
-                examined = (functools.partial(written.write, number), functools.partial(reports.take, number, path))
+                examined = (
+                    functools.partial(written.write, number),
+                    functools.partial(reports.take, number, path),
+                    functools.partial(first.take, number),
+                )
                 answers.append(_answer(arguments, judge, examined))
             written.finish()
     except _NotWrittenError:
@@ -134,15 +143,16 @@ def _verify(arguments: argparse.Namespace) -> int:
             reports.finish(arguments.histories, [*answers, error])
             raise
         written.error = error
-    return _reported(arguments, specification, answers, written, reports)
+    return _reported(arguments, specification, answers, written, reports, first)
 
 
-def _reported(
+def _reported(  # noqa: PLR0913, PLR0917 - all that was found out, and where it goes
     arguments: argparse.Namespace,
     specification: tables.Specification,
     answers: Sequence[verify.Result | AckfsmError],
     written: _Tables,
     reports: Reports,
+    first: _First,
 ) -> int:
     """Tell what was found, then that the tables or reports could not be written, if so; the exit code."""
     from ackfsm.views.verify import verify_screen
@@ -158,7 +168,20 @@ def _reported(
         written.error = written.error or error
     if arguments.output is not None or reports.files:
         answer = [{**each, "written": list(map(str, there))} for each in answer]
-    screens = [verify_screen(result, specification, everything=arguments.all) for result in results]
+    typed = ["ackfsm", "explain", *typed_options(arguments, arguments.faults)]
+    width = None if console().is_terminal else _PIPED
+    screens = [
+        verify_screen(
+            each,
+            specification,
+            everything=arguments.all,
+            first=first.found.get(number, {}),
+            command=() if path == "-" else (*typed, path),
+            width=width,
+        )
+        for number, (path, each) in enumerate(zip(arguments.histories, answers, strict=True))
+        if not isinstance(each, AckfsmError)
+    ]
     apart = [part for screen in screens for part in ("", screen)][1:]
     apart += ["", *written_lines(there)] if there else []
     if printed is None:
@@ -195,9 +218,9 @@ def _never(options: Sequence[str], specification: tables.Specification) -> tuple
     return tuple(dict.fromkeys(map(Anomaly, names)))
 
 
-def _skew(text: str) -> int | None:
+def skew_of(text: str) -> int | None:
     """``--skew`` in nanoseconds, ``None`` to estimate it.  Raises :class:`InputError` if it is not a duration."""
-    if text.strip() == "estimate":
+    if text.strip() == _ESTIMATE:
         return None
     if text.strip() == "0":
         return 0
@@ -267,6 +290,19 @@ class _Tables:
             raise _NotWrittenError
 
 
+@dataclasses.dataclass(slots=True)
+class _First:
+    """The first message of each anomaly, by the number of the history, where they are ``wanted`` for a screen."""
+
+    wanted: bool
+    found: dict[int, Mapping[Anomaly, verify.FirstMessage]] = dataclasses.field(default_factory=dict)
+
+    def take(self, number: int, examination: verify.Examination, result: verify.Result) -> None:
+        """Find those of the history of this ``number``."""
+        if self.wanted:
+            self.found[number] = examination.first(result)
+
+
 class _NotWrittenError(Exception):
     """No table takes its place."""
 
@@ -331,12 +367,12 @@ def _judged(
     from ackfsm import verify
 
     with progress_line("reading"):
-        found = examine(path, lambda header: _configuration(specification, arguments, header, path))
+        found = examine(path, lambda header: configuration_of(specification, arguments, header, path))
     with progress_line("states found") as progress:
         return found, verify.verdict(found.findings, specification, never=never, progress=progress)
 
 
-def _configuration(
+def configuration_of(
     specification: tables.Specification, arguments: argparse.Namespace, header: verify.Header | None, path: str
 ) -> verify.Configurations | Configuration | None:
     """The configuration of a history: its header's, with the options over it; ``None`` without any.
@@ -383,6 +419,15 @@ def _of_queues(  # noqa: PLR0913, PLR0917 - what stands in the header, and what 
             place = f"{header.place_of_queues}, queue {quoted(queue)}{_with_options_over(arguments, 'below')}"
             raise InputError(f"{place}: {error}; correct `queues` in the header") from None
     return verify.Configurations(general, found)
+
+
+def typed_options(arguments: argparse.Namespace, unrecorded: str) -> list[str]:
+    """The options of a command line that change how a history is judged, as they would be typed again."""
+    given = [("--url", arguments.url), ("--api", arguments.api), ("--profile", arguments.profile_given)]
+    words = [word for option, value in given if value is not None for word in (option, value)]
+    words += [word for setting in arguments.settings for word in ("--set", setting)]
+    words += ["--skew", arguments.skew] if arguments.skew != _ESTIMATE else []
+    return [*words, *(["--faults", unrecorded] if unrecorded != _RECORDED else [])]
 
 
 def _with_options_over(arguments: argparse.Namespace, where: str = "over") -> str:

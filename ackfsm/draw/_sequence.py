@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Final
 
 from ackfsm.draw._style import identifier, wrapped
@@ -16,6 +16,10 @@ __all__ = ["Arrow", "SequenceDiagram", "sequence_mermaid", "sequence_plantuml", 
 
 _WIDTH: Final = 60
 _MERMAID: Final = re.compile(r"[#;<>]")
+_PLAIN: Final = re.compile(r"\w+", re.ASCII)
+_RESERVED: Final = frozenset({"actor", "alt", "and", "box", "end", "else", "loop", "note", "opt", "par", "participant"})
+"""Words of Mermaid and PlantUML that would not be read as names."""
+
 _CREOLE: Final = re.compile(r'//|\*\*|__|--|~~|""|<|\\')
 
 
@@ -23,7 +27,7 @@ _CREOLE: Final = re.compile(r'//|\*\*|__|--|~~|""|<|\\')
 class Arrow:
     """One step, from the lane ``start`` to the lane ``end``, which may be the same.
 
-    ``because`` is the reason, empty without one; a ``fault`` is drawn so that it is seen.
+    ``because`` is the reason, empty without one; a ``fault``, and what is ``wrong``, is drawn so that it is seen.
     """
 
     number: int | None
@@ -32,6 +36,7 @@ class Arrow:
     label: str
     because: str = ""
     fault: bool = False
+    wrong: bool = False
 
     @property
     def numbered(self) -> str:
@@ -41,12 +46,16 @@ class Arrow:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class SequenceDiagram:
-    """Lanes from left to right, arrows from top to bottom, and ``ending``: what has come of it, a few sentences."""
+    """Lanes from left to right, arrows from top to bottom, and ``ending``: what has come of it, a few sentences.
+
+    ``wrong`` is whether that is something bad.
+    """
 
     title: str
     lanes: tuple[str, ...]
     arrows: tuple[Arrow, ...]
     ending: tuple[str, ...] = ()
+    wrong: bool = True
 
 
 def sequence_mermaid(diagram: SequenceDiagram) -> str:
@@ -56,17 +65,17 @@ def sequence_mermaid(diagram: SequenceDiagram) -> str:
 
 
 def _mermaid(diagram: SequenceDiagram) -> Iterator[str]:
+    names = _names(diagram)
     if diagram.title:
         yield f"title {_in_mermaid(diagram.title)}"
-    for lane in diagram.lanes:
-        name = _name(lane)
+    for lane, name in names.items():
         yield f"participant {lane}" if name == lane else f"participant {name} as {_in_mermaid(lane)}"
     for arrow in diagram.arrows:
         head = "-x" if arrow.fault else "->>"
         text = "<br/>".join(map(_in_mermaid, _said(arrow)))
-        yield f"{_name(arrow.start)}{head}{_name(arrow.end)}: {text}"
+        yield f"{names[arrow.start]}{head}{names[arrow.end]}: {text}"
     if diagram.ending:
-        yield f"Note over {_span(diagram, ',')}: {'<br/>'.join(map(_in_mermaid, _ending(diagram)))}"
+        yield f"Note over {_span(names, ',')}: {'<br/>'.join(map(_in_mermaid, _ending(diagram)))}"
 
 
 def _in_mermaid(text: str) -> str:
@@ -81,15 +90,16 @@ def sequence_plantuml(diagram: SequenceDiagram) -> str:
 
 
 def _plantuml(diagram: SequenceDiagram) -> Iterator[str]:
+    names = _names(diagram)
     if diagram.title:
         yield f"title {_in_plantuml(diagram.title)}"
-    yield from (f'participant "{_in_plantuml(lane)}" as {_name(lane)}' for lane in diagram.lanes)
+    yield from (f'participant "{_in_plantuml(lane)}" as {name}' for lane, name in names.items())
     for arrow in diagram.arrows:
         head = "->x" if arrow.fault else "->"
         text = "\\n".join(map(_in_plantuml, _said(arrow)))
-        yield f"{_name(arrow.start)} {head} {_name(arrow.end)} : {text}"
+        yield f"{names[arrow.start]} {head} {names[arrow.end]} : {text}"
     if diagram.ending:
-        yield f"note over {_span(diagram, ', ')}"
+        yield f"note over {_span(names, ', ')}"
         yield from map(_in_plantuml, _ending(diagram))
         yield "end note"
 
@@ -109,12 +119,18 @@ def _ending(diagram: SequenceDiagram) -> Iterator[str]:
         yield from wrapped(sentence, _WIDTH)
 
 
-def _span(diagram: SequenceDiagram, comma: str) -> str:
-    return comma.join(dict.fromkeys((_name(diagram.lanes[0]), _name(diagram.lanes[-1]))))
+def _span(names: Mapping[str, str], comma: str) -> str:
+    first, *_, last = names.values() if len(names) > 1 else [*names.values()] * 2
+    return comma.join(dict.fromkeys((first, last)))
 
 
-def _name(lane: str) -> str:
-    return lane if re.fullmatch(r"\w+", lane) else identifier("lane", lane)
+def _names(diagram: SequenceDiagram) -> Mapping[str, str]:
+    """For each lane a name of its own that no format takes for anything else."""
+    found: dict[str, str] = {}
+    for nth, lane in enumerate(diagram.lanes):
+        name = lane if _PLAIN.fullmatch(lane) and lane.lower() not in _RESERVED else identifier("lane", lane)
+        found[lane] = name if name not in found.values() and name.isascii() else f"lane_{nth}_of_{len(diagram.lanes)}"
+    return found
 
 
 def witness_diagram(specification: Specification, witness: Witness) -> SequenceDiagram:

@@ -20,6 +20,7 @@ _WIDTH: Final = 860
 """That of a page, so that the text is as large there as it is here."""
 
 _WIDEST_COLUMN: Final = 130
+_BOX: Final = 110
 _LEFT: Final = 62
 _LINE: Final = 15
 _SIZE: Final = 12
@@ -72,13 +73,17 @@ class _Sheet:
         self.y += 20
 
     def _x(self, lane: str) -> int:
+        return _LEFT + self._column * self.diagram.lanes.index(lane)
+
+    @property
+    def _column(self) -> int:
         between = max(len(self.diagram.lanes) - 1, 1)
-        column = min(_WIDEST_COLUMN, (_WIDTH - 2 * _LEFT) // between)
-        return _LEFT + column * self.diagram.lanes.index(lane)
+        return min(_WIDEST_COLUMN, (_WIDTH - 2 * _LEFT) // between)
 
     def _head(self, lane: str) -> str:
-        x, fill = self._x(lane), FILLS[Mark.NONE]
-        box = f'<rect x="{x - 55}" y="{self.y}" width="110" height="{_HEAD}" rx="4" fill="{fill}" stroke="{INK}"/>'
+        x, fill, width = self._x(lane), FILLS[Mark.NONE], min(_BOX, self._column - 6)
+        size = f'width="{width}" height="{_HEAD}"'
+        box = f'<rect x="{x - width // 2}" y="{self.y}" {size} rx="4" fill="{fill}" stroke="{INK}"/>'
         return f'{box}<text x="{x}" y="{self.y + 17}" text-anchor="middle">{html.escape(printable(lane))}</text>'
 
     def _life(self, lane: str, top: int) -> str:
@@ -88,7 +93,7 @@ class _Sheet:
     def _arrow(self, arrow: Arrow) -> Iterator[str]:
         start, end = self._x(arrow.start), self._x(arrow.end)
         x = min(start, end) + (_LOOP + 8 if start == end else 8)
-        colour = COLOURS[Kind.FAULT] if arrow.fault else INK
+        colour = COLOURS[Kind.FAULT] if arrow.fault or arrow.wrong else INK
         yield from self._words([arrow.numbered], x, weight="bold", fill=colour)
         yield from self._words(wrapped(arrow.because, _WORDS), x, size=11)
         self.y += 7
@@ -104,7 +109,8 @@ class _Sheet:
         self.y += 8
         height = _LINE * len(lines) + 12
         size = f'width="{_WIDTH - 20}" height="{height}"'
-        yield f'<rect x="10" y="{self.y}" {size} rx="4" fill="{FILLS[Mark.ANOMALY]}" stroke="{INK}"/>'
+        fill = FILLS[Mark.ANOMALY if self.diagram.wrong else Mark.NONE]
+        yield f'<rect x="10" y="{self.y}" {size} rx="4" fill="{fill}" stroke="{INK}"/>'
         yield from self._words(lines, 20)
         self.y += 12
 

@@ -12,27 +12,45 @@ from ackfsm.verify.reading.header import Header
 from ackfsm.verify.reading.lines import ParseError
 from ackfsm.verify.reading.read import History, read, read_header
 from ackfsm.verify.results.examination import Examination, examination, examine_path, write_tables
-from ackfsm.verify.results.tables import TABLES
+from ackfsm.verify.results.excuses import FaultSpan, WhyNot
+from ackfsm.verify.results.moments import BROKER, Moment, Side
+from ackfsm.verify.results.stories import Stories
+from ackfsm.verify.results.tables import TABLES, FirstMessage
+from ackfsm.verify.results.told import Around, Cause, Chapter, Found, Open, Pending, Story
 from ackfsm.verify.results.written import staged
 
 __all__ = [
+    "BROKER",
     "TABLES",
+    "Around",
+    "Cause",
+    "Chapter",
     "Configurations",
     "Contradicted",
     "Cost",
     "Events",
     "Examination",
     "Explanation",
+    "FaultSpan",
     "Finding",
     "Findings",
+    "FirstMessage",
+    "Found",
     "Header",
     "History",
+    "Moment",
+    "Open",
     "ParseError",
     "Part",
+    "Pending",
     "Result",
+    "Side",
+    "Stories",
+    "Story",
     "Stream",
     "Unrecorded",
     "UnrecordedFault",
+    "WhyNot",
     "examination",
     "examine",
     "examine_path",

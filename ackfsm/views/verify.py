@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
+from typing import Final
 
 from rich.console import Group, RenderableType
 from rich.constrain import Constrain
@@ -12,54 +14,70 @@ from rich.text import Text
 
 from ackfsm.tables import Specification
 from ackfsm.terms import Anomaly, Verdict
-from ackfsm.text import in_words, quoted, shown
-from ackfsm.verify import Finding, Findings, Result
+from ackfsm.text import in_words, moment, quoted, shown
+from ackfsm.verify import Finding, Findings, FirstMessage, Result
 from ackfsm.views._lines import guarantee_lines, hanging, listed, occurrence, titled
 from ackfsm.views._unrecorded import assumed_answer, assumed_table, hint
+from ackfsm.views.typed import Command, can_be_typed
 
 __all__ = ["verify_screen"]
 
 _STYLE = {Verdict.VALID: "bold green", Verdict.INVALID: "bold red", Verdict.UNKNOWN: "bold yellow"}
 
-_MEANING = {
-    Verdict.VALID: "no anomaly was found",
-    Verdict.INVALID: "something was found that the configuration does not allow",
-    Verdict.UNKNOWN: "something is left open, so this is not a pass",
-}
-
-
 _WIDTH = 80
-_FIRST = 3
 _NAMED = 24
-"""How many messages a row names, and how many characters of each id."""
+"""How many characters of an id a row has."""
 
 
-def verify_screen(result: Result, specification: Specification, *, everything: bool = False) -> RenderableType:
-    """The answer, what was found and what explains it, what was read, and the guarantees, in 80 columns.
+def verify_screen(  # noqa: PLR0913 - what is shown, and how
+    result: Result,
+    specification: Specification,
+    *,
+    everything: bool = False,
+    first: Mapping[Anomaly, FirstMessage] = MappingProxyType({}),
+    command: Sequence[str] = (),
+    width: int | None = _WIDTH,
+) -> RenderableType:
+    """The answer, what was found with what explains it, and what to type next.
 
-    ``everything`` shows the anomalies that were not found too, and what each means.
+    Args:
+        result: the verdict.
+        specification: the tables, which say what anomalies mean.
+        everything: whether to show the reasons in full, the anomalies that were not found, what each means, what was
+            read and the guarantees.
+        first: the first message of each anomaly.
+        command: the words of the command that explains a message of this history, but for the message; none if there
+            is no such command.
+        width: columns; ``None`` for those of the terminal.
     """
-    guarantees = guarantee_lines(specification.guarantees, result.guarantees)
     screen = Group(
         *_never(result),
         *assumed_answer(result.findings.unrecorded),
-        *_verdict(result),
+        *_verdict(result, everything=everything),
         *hint(result.findings.unrecorded),
-        "",
-        *(_meanings(result, specification) if everything else _found(result)),
-        *_causes(result),
+        *_rows(result, first, command),
         *assumed_table(result.findings.unrecorded),
-        _heading(result, everything=everything),
-        "",
-        guarantees,
-        *([] if everything else _more()),
+        *(_all(result, specification) if everything else _rest(result)),
     )
-    return Constrain(screen, _WIDTH)
+    return screen if width is None else Constrain(screen, width)
 
 
-def _more() -> Iterator[RenderableType]:
+def _all(result: Result, specification: Specification) -> Iterator[RenderableType]:
     yield ""
-    yield Text("--all: every anomaly and what it means; --json: for machines", style="dim")
+    yield from _meanings(result, specification)
+    yield _heading(result, everything=True)
+    yield ""
+    yield guarantee_lines(specification.guarantees, result.guarantees)
+
+
+def _rest(result: Result) -> Iterator[RenderableType]:
+    """What was read, and how to see the rest."""
+    found = result.findings
+    yield ""
+    faults = in_words([*found.faults, *found.of_calls]) if found.faults or found.of_calls else "none recorded"
+    read = [("history", shown(found.history)), ("read", _read(found)), ("faults", faults)]
+    yield titled([*read, *_clocks(found)])
+    yield Text("--all: reasons in full, settings, clocks, guarantees; --json: for machines", style="dim")
 
 
 _FOUND_STYLE = {True: "bold red", False: "bold green", None: "bold yellow"}
@@ -106,21 +124,24 @@ def _heading(result: Result, *, everything: bool) -> Table:
     if config is not None:
         setting = f"{config.profile}: {config.delivery_mode}, {config.ack_mode}, {config.consumption}"
     faults = ", ".join([*found.faults, *found.of_calls]) or "none recorded"
-    counts = ((found.events, "event"), (found.messages, "message"), (found.parse_errors, "line"))
-    events, messages, lines = (f"{number:,} {kind}{'' if number == 1 else 's'}" for number, kind in counts)
-    read = f"{events} of {messages}; {lines} unread"
     return titled(
         [
             ("history", shown(found.history)),
             ("configuration", setting),
             *_queues(found),
-            ("read", f"{read} ({found.engine})"),
+            ("read", f"{_read(found)} ({found.engine})"),
             ("faults", faults),
             *_clocks(found),
             *_model(found),
             *(_cost(found) if everything else ()),
         ]
     )
+
+
+def _read(found: Findings) -> str:
+    counts = ((found.events, "event"), (found.messages, "message"), (found.parse_errors, "line"))
+    events, messages, lines = (f"{number:,} {kind}{'' if number == 1 else 's'}" for number, kind in counts)
+    return f"{events} of {messages}; {lines} unread"
 
 
 _QUEUES = 10
@@ -164,17 +185,6 @@ def _cost(found: Findings) -> Iterator[tuple[str, str]]:
         yield "cost", f"{searches:,} searches, {states:,} states{share}"
 
 
-def _causes(result: Result) -> Iterator[RenderableType]:
-    """What explains the anomalies that were found."""
-    told = [
-        f"{anomaly}: {', '.join(f'{cause} ({count:,})' for cause, count in finding.causes.items())}"
-        for anomaly, finding in result.findings.anomalies.items()
-        if finding.causes
-    ]
-    if told:
-        yield Group(Text("explained by", style="bold"), listed(told), "")
-
-
 _SHIFTS = 10
 """At most so many processes are named whose clocks were corrected."""
 
@@ -201,12 +211,15 @@ def _exactly(nanoseconds: int) -> str:
 
 
 def _meaning(result: Result) -> str:
-    """What the verdict means; a pass says what it passes."""
+    """The reason of the verdict in one sentence; a pass says what it passes."""
+    if result.verdict is Verdict.INVALID:
+        return _wrong(result)
+    if result.verdict is Verdict.UNKNOWN:
+        several = f"{len(result.reasons)} things are left open, so this is not a pass"
+        return result.reasons[0] if len(result.reasons) == 1 else several
     findings = result.findings.anomalies.values()
     found = [f"{finding.found:,} {finding.anomaly}" for finding in findings if finding.found]
     unrecorded = [str(finding.anomaly) for finding in findings if finding.unrecorded]
-    if result.verdict is not Verdict.VALID or not (found or unrecorded):
-        return _MEANING[result.verdict]
     assumed = result.findings.unrecorded
     rests_on_them = assumed is not None and assumed.assumed and assumed.timeline
     by = "the configuration of its queue" if result.findings.queues else "this configuration"
@@ -215,20 +228,106 @@ def _meaning(result: Result) -> str:
     sentences = [f"{in_words(found)}, all allowed by {by}"] if found else []
     if unrecorded:
         sentences.append(f"how much is {' or '.join(unrecorded)} is unknown, and allowed in any number")
-    return "; ".join(sentences)
+    return "; ".join(sentences) or "no anomaly was found"
 
 
-def _found(result: Result) -> Iterator[RenderableType]:
-    """The anomalies that were found, each with its first messages."""
+def _wrong(result: Result) -> str:
+    """What makes the history invalid."""
+    findings = result.findings
+    violated = [findings.anomalies[anomaly] for anomaly in result.violated]
+    unexplained = [occurrence(each.anomaly, each.unexplained) for each in violated if each.unexplained]
+    forbidden = [occurrence(each.anomaly, each.certain) for each in violated if not each.unexplained]
+    assumed = " and no unrecorded fault" if findings.assumed else ""
+    told = [f"{_clauses(unexplained)}, which nothing recorded{assumed} explains"] if unexplained else []
+    told += [f"{_clauses(forbidden)}, which the configuration does not allow"] if forbidden else []
+    count, what = _unnamed(findings)
+    if count and not findings.parse_errors:
+        told.append(f"{count:,} {what} {'does' if count == 1 else 'do'} not conform to the model")
+    return "; ".join(told)
+
+
+def _clauses(told: Sequence[str]) -> str:
+    """Clauses as one; a comma inside of one is not taken for one between them."""
+    if len(told) == 1 or not any(", " in each for each in told):
+        return in_words(told)
+    return f"{', '.join(told[:-1])}, and {told[-1]}"
+
+
+def _unnamed(findings: Findings) -> tuple[int, str]:
+    """How many messages, or pairs, are no run of the model though no anomaly says so, and how they are called."""
+    held = findings.explanation
+    if held is None:
+        return 0, ""
+    if held.unnamed:
+        return held.unnamed, "message" if held.unnamed == 1 else "messages"
+    count = 0 if held.pairs is None else held.pairs.unnamed
+    return count, "pair of messages" if count == 1 else "pairs of messages"
+
+
+_CONTRADICTION: Final = "contradiction"
+"""What a row is called of messages that are no run of the model, though no anomaly says so."""
+
+
+def _rows(result: Result, first: Mapping[Anomaly, FirstMessage], command: Sequence[str]) -> Iterator[RenderableType]:
+    """For each anomaly that was found how often, whether and by what it is allowed, the first message, what to type."""
     found = [finding for finding in result.findings.anomalies.values() if finding.found]
-    if not found:
-        return
-    table = _table("anomaly", "count", "allowed", "the first")
-    for finding in found:
-        first = ", ".join(quoted(name, _NAMED) for name in finding.examples[:_FIRST])
-        more = ", ..." if finding.found > _FIRST else ""
-        table.add_row(*_counted(result, finding), Text(f"{first}{more}"))
-    yield from (table, "")
+    rows = [(str(each.anomaly), _count(each), _judged(result, each), first.get(each.anomaly)) for each in found]
+    rows += _contradicted(result.findings)
+    widths = [max(map(len, column), default=0) for column in ([row[0] for row in rows], [row[1] for row in rows])]
+    for nth, (name, count, told, message) in enumerate(rows):
+        table = Table.grid(padding=(0, 2, 0, 0))
+        table.add_column(width=widths[0], no_wrap=True)
+        table.add_column(width=widths[1], no_wrap=True, justify="right")
+        table.add_column(overflow="fold")
+        table.add_row(Text(name, style="bold"), count, told)
+        if message is not None:
+            table.add_row("", "", Text(_first(message)))
+        yield from ("", table) if not nth or command else (table,)
+        if message is not None and command:
+            yield Command([*command, *_message(name, message)], indent=2, style="dim")
+
+
+def _first(message: FirstMessage) -> str:
+    at = "" if message.line is None or message.t is None else f", line {message.line:,}, {moment(message.t)}"
+    return f"first {quoted(message.message, _NAMED)}{at}"
+
+
+def _message(anomaly: str, message: FirstMessage) -> tuple[str, str] | tuple[()]:
+    """The option that names the message; its anomaly, if nobody could type the message."""
+    if can_be_typed(message.message):
+        return "--message", message.message
+    return () if anomaly == _CONTRADICTION else ("--anomaly", anomaly)
+
+
+def _judged(result: Result, finding: Finding) -> Text:
+    """Whether what was found is allowed, and by what."""
+    allowed = result.allowed[finding.anomaly]
+    causes = [f"{cause} ({count:,})" for cause, count in finding.causes.items()]
+    if allowed is None:
+        return Text("undecided", style="yellow")
+    if allowed:
+        kinds = [*result.findings.faults, *result.findings.assumed]
+        under = f" under {in_words(list(dict.fromkeys(kinds)))}" if kinds else ""
+        left = [f"this configuration{under} ({finding.by_kind:,})"] if finding.by_kind and causes else []
+        return Text(f"allowed by {in_words([*causes, *left] if causes else [f'this configuration{under}'])}")
+    if not finding.unexplained:
+        return Text("not allowed by this configuration", style="red")
+    of = "it" if finding.found == 1 else "them" if finding.unexplained == finding.found else f"{finding.unexplained:,}"
+    by = [f"; the others are allowed by {in_words(causes)}"] if causes and finding.unexplained < finding.found else []
+    return Text(f"not allowed: nothing recorded explains {of}{''.join(by)}", style="red")
+
+
+def _contradicted(findings: Findings) -> list[tuple[str, str, Text, FirstMessage | None]]:
+    """The row of those that are no run of the model though no anomaly says so."""
+    count, what = _unnamed(findings)
+    held = findings.explanation
+    if not count or held is None:
+        return []
+    examples = (*held.examples, *(() if held.pairs is None else held.pairs.examples))
+    each = next((each for each in examples if not each.anomalies), None)
+    message = None if each is None else FirstMessage(message=each.message, line=each.line, t=each.t)
+    told = Text(f"not allowed: {what} that {'is' if count == 1 else 'are'} no run of the model", style="red")
+    return [(_CONTRADICTION, f"{count:,}", told, message)]
 
 
 def _meanings(result: Result, specification: Specification) -> Iterator[RenderableType]:
@@ -264,7 +363,11 @@ def _allowed(finding: Finding, *, allowed: bool | None) -> Text:
     return Text("yes") if allowed else Text("no", style="red" if finding.found else "")
 
 
-def _verdict(result: Result) -> Iterator[RenderableType]:
+def _verdict(result: Result, *, everything: bool) -> Iterator[RenderableType]:
+    """The verdict with its reason; what is left open in a list, and every reason in full if it is asked for."""
     yield hanging(f"{result.verdict}: {_meaning(result)}", _STYLE[result.verdict])
-    if result.reasons:
+    several = result.verdict is Verdict.UNKNOWN and len(result.reasons) > 1
+    if result.reasons and (everything or several):
         yield listed(result.reasons)
+    elif result.verdict is Verdict.INVALID and result.findings.parse_errors:
+        yield listed([reason for reason in result.reasons if " could not be read" in reason])

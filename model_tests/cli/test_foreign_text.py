@@ -118,6 +118,20 @@ def test_no_name_in_a_history_reaches_the_screen_raw(
     _assert_harmless(_verify(_file(tmp_path, _history(**{field: text})), capsys))
 
 
+@pytest.mark.parametrize("field", FIELDS)
+@pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
+def test_no_name_in_a_history_that_is_explained_reaches_the_screen_raw(
+    field: str, text: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = str(_file(tmp_path, _history(**{field: text})))
+    for options in ([], ["--at", "0.000005s"], ["--as", "mermaid"], ["--as", "svg"]):
+        main(["explain", file, *options])
+        said = "".join(capsys.readouterr())
+        assert all(character.isprintable() or character == "\n" for character in said)
+        assert not FORGED.intersection(line.strip() for line in said.splitlines())
+        assert len(said) < 30_000
+
+
 def test_an_id_of_ten_megabytes_is_shown_short(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = _file(tmp_path, [line | {"message": "m" * 10_000_000} if "message" in line else line for line in _history()])
     main(["verify", str(file)])
@@ -133,13 +147,13 @@ READABLE = {name: text for name, text in HOSTILE.items() if name != "half a pair
 @pytest.mark.parametrize("text", READABLE.values(), ids=READABLE)
 def test_an_id_is_in_quotation_marks(text: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     lines = [line | {"message": text} if line.get("message") == "m1" else line for line in _history()]
-    said = _verify(_file(tmp_path, lines), capsys)
+    said = _verify(_file(tmp_path, lines), capsys, "--all")
     _assert_harmless(said)
     assert "".join(quoted(text, 64).split()) in "".join(said.split())
 
 
 def test_without_a_trick_an_id_looks_as_it_is(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    said = _verify(_file(tmp_path, [line for line in _history() if line.get("message") != "m4"]), capsys)
+    said = _verify(_file(tmp_path, [line for line in _history() if line.get("message") != "m4"]), capsys, "--all")
     assert "loss of 2 messages ('m1', 'm2')" in " ".join(said.split())
 
 

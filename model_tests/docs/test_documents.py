@@ -71,6 +71,15 @@ def test_the_page_of_witnesses_shows_what_its_commands_print() -> None:
     assert picture[0].read_text(encoding="utf-8") == picture[1], "run python -m model_tests.documents"
 
 
+def test_the_page_about_messages_shows_what_its_commands_print() -> None:
+    text = documents.EXPLAINING.read_text(encoding="utf-8")
+    assert text == documents.current(documents.EXPLAINING), "run python -m model_tests.documents"
+    commands = re.findall(r"^<!-- printed by ackfsm (.*) -->$", text, flags=re.MULTILINE)
+    assert [command.split()[0] for command in commands] == ["verify", "explain", "explain", "explain", "explain"]
+    (picture,) = documents.files(documents.EXPLAINING).items()
+    assert picture[0].read_text(encoding="utf-8") == picture[1], "run python -m model_tests.documents"
+
+
 def test_the_python_of_the_page_of_witnesses_runs(capsys: pytest.CaptureFixture[str]) -> None:
     (_, printed), (_, code) = documents.blocks(documents.WITNESSES)
     exec(compile(code, "witnesses.md", "exec"), {})  # noqa: S102 - only text of the project

@@ -60,7 +60,7 @@ def test_the_reason_names_the_queue_of_the_message(tmp_path: Path, capsys: pytes
 
 
 def test_the_screen_tells_which_queues_have_other_settings(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert _verify(NAMED["a loss in a crash of the queue that may lose"].write(tmp_path)) == 0
+    assert _verify(NAMED["a loss in a crash of the queue that may lose"].write(tmp_path), "--all") == 0
     screen = " ".join(capsys.readouterr().out.split())
     assert "valid: 1 loss, all allowed by the configuration of its queue" in screen
     assert "queue 'fast' journal_sync_non_transactional: false" in screen

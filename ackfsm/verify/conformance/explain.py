@@ -12,6 +12,7 @@ import numpy as np
 from ackfsm.terms import Anomaly
 from ackfsm.text import moment, quoted
 from ackfsm.verify.conformance.life import Heard
+from ackfsm.verify.conformance.lives import Lived
 from ackfsm.verify.conformance.messages import Conformance, Needed
 from ackfsm.verify.conformance.tokens import OTHERS
 from ackfsm.verify.conformance.unrecorded import Assumption, unrecorded_cause
@@ -209,6 +210,13 @@ class Explainer:
             self.contradicted = np.setdiff1d(contradicted, self._assumed)
         self._before = anomalies_before(events, machines, stream, anomalies, conformance.stops())
         self._needed: dict[int, Needed] = {}
+
+    def life(self, message: int) -> tuple[Lived, str | None] | None:
+        """The life of ``message``, and why nothing was decided of it; ``None`` if it was not held to the model."""
+        if not self._conformance.held[message]:
+            return None
+        decision, lived = self._conformance.of(message)
+        return lived, decision.undecided
 
     def needs(self, messages: Ints) -> Needs:
         """What explains these ``messages``; those that are no runs of the model, or undecided, are not among them."""

@@ -14,7 +14,7 @@ from typing import Any, Final, TypedDict
 import pyarrow as pa
 
 from ackfsm.tables import Specification
-from ackfsm.terms import Configuration, Fault
+from ackfsm.terms import Anomaly, Configuration, Fault
 from ackfsm.verify.context.queues import Configurations, configurations_of
 from ackfsm.verify.findings.examine import Outcome, outcome_of
 from ackfsm.verify.findings.findings import Findings
@@ -24,7 +24,15 @@ from ackfsm.verify.folding.passes import Asked, Fold, Folded, Folder
 from ackfsm.verify.folding.summary import Chunk, Hashes
 from ackfsm.verify.reading.header import Header
 from ackfsm.verify.reading.read import read
-from ackfsm.verify.results.tables import MESSAGES, PlainRows, ResultTables, result_tables
+from ackfsm.verify.results.stories import Stories
+from ackfsm.verify.results.tables import (
+    MESSAGES,
+    FirstMessage,
+    PlainRows,
+    ResultTables,
+    first_messages,
+    result_tables,
+)
 from ackfsm.verify.results.written import PlainPart, staged, write_rows
 
 __all__ = ["Examination", "examination", "examine_path", "write_tables"]
@@ -74,14 +82,17 @@ def examination(  # noqa: PLR0913 - as :func:`examine_path`
     tells_processed: bool = False,
     hold: bool = True,
     assumed: Collection[Fault] = (),
-    folded_from: int = FOLDED_FROM,
+    folded_from: int | None = FOLDED_FROM,
     workers: int | None = None,
 ) -> Examination:
-    """As :func:`examine_path`, with what was decided of each message beside the findings."""
+    """As :func:`examine_path`, with what was decided of each message beside the findings.
+
+    With ``folded_from=None`` a history of any size is examined at once, in memory.
+    """
     begun = time.process_time()
     how = _How(skew=skew, tells_processed=tells_processed, hold=hold, assumed=assumed)
-    chunks = chunks_of(path)
-    if chunks is None or chunks.size < folded_from:
+    chunks = None if folded_from is None else chunks_of(path)
+    if chunks is None or folded_from is None or chunks.size < folded_from:
         history = read(path)
         asked = Asked(specification=specification, configuration=configure(history.header), **how)
         outcome = outcome_of(history, specification, asked.configuration, **how)
@@ -140,6 +151,19 @@ class Examination:
     def result_tables(self, result: Result) -> ResultTables:
         """What ``result``, the verdict on :attr:`findings`, says of each message that was kept in memory."""
         return result_tables(self._outcome, result, self._asked.specification)
+
+    def stories(self, result: Result) -> Stories:
+        """What tells the story of a message; ``result`` is the verdict on :attr:`findings`.
+
+        Raises :class:`ValueError` if the history was folded, so that most of its messages are not in memory.
+        """
+        if isinstance(self._outcome, Folded):
+            raise ValueError("a folded history has no stories; examine it with folded_from=None")  # noqa: TRY004
+        return Stories(self._outcome, result, self._asked.specification)
+
+    def first(self, result: Result) -> Mapping[Anomaly, FirstMessage]:
+        """Of every anomaly that was found the first message that has it, unexplained ones first; no cause is sought."""
+        return first_messages(self._outcome, result, self._asked.specification)
 
     def plain(self, result: Result) -> PlainRows:
         """What gives the rows of ``messages`` of those that were left out, chunk by chunk."""

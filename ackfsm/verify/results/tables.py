@@ -26,13 +26,26 @@ from ackfsm.verify.events.arrays import Ints, Mask
 from ackfsm.verify.events.columns import ABSENT, Events, assemble
 from ackfsm.verify.events.joins import NONE, distinct_pairs
 from ackfsm.verify.events.victims import FAULT_EVENTS, fault_lines, outages_of
-from ackfsm.verify.findings.decided import NO, OPEN, YES, Accusation, Having
+from ackfsm.verify.findings.decided import NO, OPEN, YES, Accusation, Having, Judged
 from ackfsm.verify.findings.examine import Outcome, stuck_messages
 from ackfsm.verify.findings.findings import Findings
 from ackfsm.verify.findings.verdict import Result
 from ackfsm.verify.folding.summary import Chunk, Hashes, hashes_of
 
-__all__ = ["ANOMALIES", "MESSAGES", "SUMMARY", "TABLES", "TIMELINE", "PlainRows", "ResultTables", "result_tables"]
+__all__ = [
+    "ANOMALIES",
+    "MESSAGES",
+    "SUMMARY",
+    "TABLES",
+    "TIMELINE",
+    "FirstMessage",
+    "HeldAgainst",
+    "Judgement",
+    "PlainRows",
+    "ResultTables",
+    "first_messages",
+    "result_tables",
+]
 
 MESSAGES: Final = "messages"
 ANOMALIES: Final = "anomalies"
@@ -248,6 +261,40 @@ class _Row:
     having: Having
 
 
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class HeldAgainst:
+    """One anomaly of one message.
+
+    Attributes:
+        anomaly: which.
+        allowed: whether it is allowed; ``None`` where that is open.
+        unexplained: whether nothing explains it; ``None`` where no model decides it.
+        undecided: whether the model decided nothing.
+        by_kind: whether what the kind of the anomaly is allowed decides.
+        doubted: whether it may be of the recording.
+        transaction: the torn transaction, by code; ``None`` for other anomalies.
+        needs: what explains it: each cause by its name, with the row that tells it (:data:`NONE`: no line does).
+    """
+
+    anomaly: Anomaly
+    allowed: bool | None
+    unexplained: bool | None
+    undecided: bool = False
+    by_kind: bool = False
+    doubted: bool = False
+    transaction: int | None = None
+    needs: tuple[tuple[str, int], ...] = ()
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Judgement:
+    """The verdict on one message, its anomalies, and what is impossible of it; ``None`` if it is a run of the model."""
+
+    verdict: Verdict
+    anomalies: tuple[HeldAgainst, ...]
+    accusation: Accusation | None
+
+
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
 class ResultTables:
     """What was decided of each message that was kept, under a verdict."""
@@ -269,6 +316,46 @@ class ResultTables:
             SUMMARY: _summary(self._result),
             TIMELINE: self._timeline(),
         }
+
+    def judgement(self, message: int) -> Judgement:
+        """What was decided of the ``message`` of that code."""
+        held = [each for row in self._rows for each in _held(row, message)]
+        name = str(self._columns.events.names["message"][message])
+        held += [
+            HeldAgainst(anomaly=Anomaly.STUCK, allowed=allowed, unexplained=None, by_kind=True)
+            for stuck, allowed in self._stuck
+            if stuck == name
+        ]
+        verdict = Verdict(_VERDICTS[int(self._severity[message])].as_py())
+        return Judgement(verdict, tuple(held), self._accusations.get(message))
+
+    @property
+    def accusations(self) -> Mapping[int, Accusation]:
+        """What is impossible of messages, by the code of the one against which it is held."""
+        return self._accusations
+
+    def worst(self, anomaly: Anomaly | None = None) -> tuple[int, ...]:
+        """The messages, by code, that have ``anomaly``, or any, or are no run of the model.
+
+        What nothing explains comes first, then what is not allowed or open; those alike are in the order of the lines
+        that tell of them first.
+        """
+        ranks = {} if anomaly else dict.fromkeys(self._accusations, 0)
+        for row in self._rows:
+            if anomaly in {None, row.anomaly}:
+                for message, place in zip(row.message.tolist(), row.place.tolist(), strict=True):
+                    ranks[message] = min(_rank(row.having, place), ranks.get(message, _LEAST))
+        if anomaly in {None, Anomaly.STUCK}:
+            for name, allowed in self._stuck:
+                for message in _codes_of(self._columns.events, [name]).tolist():
+                    ranks[message] = min(_LEAST if allowed else 1, ranks.get(message, _LEAST))
+        first, events = self._columns.first, self._columns.events
+        return tuple(
+            sorted(
+                ranks,
+                key=lambda message: (ranks[message], int(events.t[first[message]]), int(events.line[first[message]])),
+            )
+        )
 
     @property
     def _history(self) -> str:
@@ -421,6 +508,35 @@ class ResultTables:
 
 _Interval: TypeAlias = dict[str, Any]
 
+_LEAST: Final = 2
+"""The rank of what is allowed."""
+
+
+def _rank(judged: Judged, place: int) -> int:
+    if judged.unexplained[place] == YES:
+        return 0
+    return _LEAST if judged.allowed[place] == YES else 1
+
+
+def _held(row: _Row, message: int) -> Iterator[HeldAgainst]:
+    for nth in np.flatnonzero(row.message == message).tolist():
+        place, having = int(row.place[nth]), row.having
+        told, needs = np.flatnonzero(having.needs.of == having.codes[place]).tolist(), having.needs
+        yield HeldAgainst(
+            anomaly=row.anomaly,
+            allowed=_told(having.allowed[place]),
+            unexplained=_told(having.unexplained[place]),
+            undecided=bool(having.undecided[place]),
+            by_kind=bool(having.by_kind[place]),
+            doubted=bool(having.doubted[place]),
+            transaction=int(row.transaction[nth]) if row.transaction[nth] != ABSENT else None,
+            needs=tuple((needs.cause[each], int(needs.row[each])) for each in told),
+        )
+
+
+def _told(answer: int) -> bool | None:
+    return None if answer == OPEN else bool(answer == YES)
+
 
 def _places(values: Iterable[Any] | Ints) -> dict[Any, int]:
     listed = values.tolist() if isinstance(values, np.ndarray) else values
@@ -461,6 +577,53 @@ def result_tables(outcome: Outcome, result: Result, specification: Specification
     return ResultTables(outcome, result, specification, columns, rows, stuck, judging.severity, accusations)
 
 
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class FirstMessage:
+    """The first message with some anomaly: that nothing explains, else that is not allowed, else any.
+
+    Attributes:
+        message: its id.
+        line, t: the first line that tells of it, nanoseconds; ``None`` if none does.
+    """
+
+    message: str
+    line: int | None
+    t: int | None
+
+
+def first_messages(outcome: Outcome, result: Result, specification: Specification) -> Mapping[Anomaly, FirstMessage]:
+    """Of every anomaly that was found the first message that has it; no cause is sought."""
+    columns = _MessageColumns.of(outcome.events)
+    events, first = columns.events, columns.first
+    parts = [part.findings for part in result.findings.parts] or [result.findings]
+    judging = _Judging(outcome, result, specification, np.zeros(events.count_of("message"), np.int64))
+    ranked: dict[Anomaly, list[tuple[int, int, int, int]]] = defaultdict(list)
+    for anomaly, judged, message, place in judging.judged(parts):
+        ranks = np.select([judged.unexplained == YES, judged.allowed == YES], [0, _LEAST], 1)[place]
+        rows = first[message]
+        order = np.lexsort((events.line[rows], events.t[rows], ranks))[:1]
+        ranked[anomaly] += [
+            (int(ranks[each]), int(events.t[rows[each]]), int(events.line[rows[each]]), int(message[each]))
+            for each in order
+        ]
+    found = {
+        anomaly: FirstMessage(message=str(events.names["message"][code]), line=line, t=t)
+        for anomaly, its in ranked.items()
+        for _, t, line, code in [min(its)]
+    }
+    return {**found, **_first_stuck(judging.stuck(parts), columns)}
+
+
+def _first_stuck(stuck: Sequence[tuple[str, bool | None]], columns: _MessageColumns) -> Mapping[Anomaly, FirstMessage]:
+    names = [name for name, allowed in stuck if not allowed] or [name for name, _ in stuck]
+    if not names:
+        return {}
+    codes = _codes_of(columns.events, names[:1])
+    row = int(columns.first[codes[0]]) if len(codes) else NONE
+    line, t = (None, None) if row == NONE else (int(columns.events.line[row]), int(columns.events.t[row]))
+    return {Anomaly.STUCK: FirstMessage(message=names[0], line=line, t=t)}
+
+
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
 class _Judging:
     """Judges each message: ``invalid`` for what makes its history so, ``valid`` only if nothing is open of it."""
@@ -495,6 +658,21 @@ class _Judging:
                 self._at_least(row.message, severity[row.place])
                 found.append(row)
         return tuple(found)
+
+    def judged(self, parts: Sequence[Findings]) -> Iterator[tuple[Anomaly, Judged, Ints, Ints]]:
+        """Of each anomaly what was decided, the messages that have it, and for each its place in that."""
+        for findings, decided, kinds in zip(
+            parts, self.outcome.examined.decided, self.result.allowed_kinds, strict=True
+        ):
+            for anomaly in findings.anomalies:
+                if anomaly is Anomaly.STUCK or not len(decided.found[anomaly]):
+                    continue
+                its = decided.judged(anomaly, kinds.get(anomaly))
+                if anomaly is Anomaly.TORN_TRANSACTION:
+                    transaction, message = self._members(its.codes)
+                    yield anomaly, its, message, np.searchsorted(its.codes, transaction)
+                else:
+                    yield anomaly, its, its.codes, np.arange(len(its.codes))
 
     def _row(self, anomaly: Anomaly, having: Having) -> _Row:
         codes = having.codes

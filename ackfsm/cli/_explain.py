@@ -1,0 +1,331 @@
+"""``ackfsm explain``: the witnesses of a configuration, or the life of a message of a recorded history."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from enum import StrEnum
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final
+
+from ackfsm.cli._check import add_exploration, explain_witnesses
+from ackfsm.cli._exit_codes import result_code
+from ackfsm.cli._options import Commands, command, format_of, set_options, tables_of
+from ackfsm.cli._output import (
+    console,
+    is_standard_output,
+    note,
+    print_file,
+    print_json,
+    print_text,
+    progress_line,
+    standard_output,
+    write_then_report,
+    written_lines,
+)
+from ackfsm.cli._verify import configuration_of, faults_of, skew_of, typed_options
+from ackfsm.files import check_place, leads_out, write_files
+from ackfsm.tables import Specification
+from ackfsm.terms import Anomaly, InputError, Verdict
+from ackfsm.text import quoted, shown
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from ackfsm import draw, verify
+
+__all__ = ["add_explain"]
+
+
+class _Form(StrEnum):
+    """What the story of a message is written as."""
+
+    STEPS = "steps"
+    MERMAID = "mermaid"
+    PLANTUML = "plantuml"
+    SVG = "svg"
+    JSON = "json"
+
+
+_ENDINGS: Final[Mapping[str, _Form]] = MappingProxyType(
+    {
+        ".txt": _Form.STEPS,
+        ".mmd": _Form.MERMAID,
+        ".puml": _Form.PLANTUML,
+        ".svg": _Form.SVG,
+        ".json": _Form.JSON,
+    }
+)
+
+_OF_A_CHECK: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "faults": "--fault",
+        "max_faults": "--max-faults",
+        "actions": "--action",
+        "without": "--without",
+        "messages": "--messages",
+        "consumers": "--consumers",
+        "one_session": "--one-session",
+        "subscriptions": "--subscriptions",
+        "non_durable": "--non-durable",
+        "engine": "--engine",
+        "master": "--master",
+        "checkpoint": "--checkpoint",
+        "max_states": "--max-states",
+        "max_memory": "--max-memory",
+        "reductions": "--reduce",
+        "workers": "--workers",
+        "progress": "--progress",
+        "forever": "--forever",
+    }
+)
+"""The options that say what is explored, which a history has none of."""
+
+_OF_A_HISTORY: Final[Mapping[str, str]] = MappingProxyType(
+    {"message": "--message", "at": "--at", "unrecorded": "--faults", "skew": "--skew"}
+)
+
+
+_EXAMPLES: Final = (
+    "ackfsm explain last-night.jsonl.gz --message m2",
+    "ackfsm explain --set ack_mode=CLIENT_ACKNOWLEDGE --fault consumer_crash --anomaly duplicate",
+)
+
+
+def add_explain(commands: Commands) -> None:
+    parser = command(
+        commands,
+        "explain",
+        _explain,
+        words=(
+            "show the life of a message of a history, or the shortest ways to anomalies",
+            "\n  ".join(_EXAMPLES),
+        ),
+        extra="explore",
+    )
+    parser.add_argument(
+        "history",
+        metavar="HISTORY",
+        nargs="?",
+        help="a recorded history, as verify reads it; without one, the witnesses of a check are shown",
+    )
+    parser.add_argument("--message", metavar="M", help="of HISTORY: the life of the message with this id")
+    parser.add_argument(
+        "--at",
+        metavar="TIME",
+        help="of HISTORY: what was open at this time, and what happened around it: 10:05:00, 2026-03-01 10:05:00 (UTC),"
+        " or 12.5s from the first line",
+    )
+    parser.add_argument(
+        "--faults",
+        metavar="recorded|any|FAULT,...",
+        dest="unrecorded",
+        default="recorded",
+        help="of HISTORY: what may have failed, as verify has it (default: recorded)",
+    )
+    parser.add_argument(
+        "--skew",
+        metavar="DURATION",
+        default="estimate",
+        help="of HISTORY: by how much clocks may differ, as verify has it (default: estimate)",
+    )
+    add_exploration(parser)
+    parser.set_defaults(defaults={dest: parser.get_default(dest) for dest in (*_OF_A_CHECK, *_OF_A_HISTORY)})
+
+
+def _explain(arguments: argparse.Namespace) -> int:
+    if arguments.history is None:
+        for option in _given(arguments, _OF_A_HISTORY):
+            raise InputError(
+                f"{option} is about a history; name its file: ackfsm explain last-night.jsonl.gz {option} ..."
+            )
+        return explain_witnesses(arguments)
+    for option in _given(arguments, _OF_A_CHECK):
+        raise InputError(
+            f"{option} is about what is explored, and {shown(arguments.history)} is a history; leave one out"
+        )
+    return _explain_history(arguments)
+
+
+def _given(arguments: argparse.Namespace, options: Mapping[str, str]) -> Iterator[str]:
+    for dest, option in options.items():
+        if getattr(arguments, dest) != arguments.defaults[dest]:
+            yield option
+
+
+def _explain_history(arguments: argparse.Namespace) -> int:
+    arguments.extra = "all"
+    anomaly, form = _asked(arguments)
+    specification = tables_of(arguments)
+    set_options(arguments)
+    stories = _stories(arguments, specification)
+    if arguments.at is not None:
+        return _around(arguments, form, stories)
+    story = stories.first(anomaly) if arguments.message is None else stories.of(arguments.message)
+    if story is None:
+        return _nothing(arguments, stories, anomaly)
+    _hand_out(arguments, form, _of_story(arguments, specification, story))
+    return _code(story.verdict)
+
+
+def _asked(arguments: argparse.Namespace) -> tuple[Anomaly | None, _Form]:
+    """The anomaly that is asked for, and the form, before anything is read."""
+    chosen = [option for option in ("message", "anomaly", "at") if getattr(arguments, option) is not None]
+    if len(chosen) > 1:
+        raise InputError(f"--{chosen[0]} and --{chosen[1]} each say what to explain; leave one of them out")
+    faults_of(arguments.unrecorded)
+    skew_of(arguments.skew)
+    output = _output(arguments)
+    form = format_of("--as", arguments.form, output, _ENDINGS, _Form.STEPS)
+    if arguments.at is not None and form not in {_Form.STEPS, _Form.JSON}:
+        raise InputError(f"what happened around a time is written as {_Form.STEPS} or {_Form.JSON}; leave --as out")
+    if output is not None:
+        check_place(output)
+    if arguments.anomaly is None:
+        return None, form
+    from ackfsm import tables, verify
+
+    showable = verify.shown_anomalies(tables.load())
+    if arguments.anomaly not in showable:
+        raise InputError(f"there is no anomaly {quoted(arguments.anomaly)}; it is one of {', '.join(showable)}")
+    return Anomaly(arguments.anomaly), form
+
+
+def _output(arguments: argparse.Namespace) -> Path | None:
+    output: Path | None = arguments.output
+    return None if output is None or is_standard_output(output) else output
+
+
+def _stories(arguments: argparse.Namespace, specification: Specification) -> verify.Stories:
+    from ackfsm import verify
+
+    path = arguments.history
+    with progress_line("reading"):
+        examined = verify.examination(
+            path,
+            specification,
+            lambda header: configuration_of(specification, arguments, header, path),
+            skew=skew_of(arguments.skew),
+            assumed=faults_of(arguments.unrecorded),
+            folded_from=None,
+        )
+    with progress_line("states found") as progress:
+        return examined.stories(verify.verdict(examined.findings, specification, progress=progress))
+
+
+def _nothing(arguments: argparse.Namespace, stories: verify.Stories, anomaly: Anomaly | None) -> int:
+    """Say that there is nothing to explain; the exit code is that of the verdict on the history."""
+    verdict = stories.result.verdict
+    what = "nothing was found in any message" if anomaly is None else f"no message has the anomaly {anomaly}"
+    if arguments.json:
+        print_json({"history": arguments.history, "verdict": verdict.value, "messages": [], "why": what})
+    note(f"ackfsm explain: {shown(arguments.history)} is {verdict}, and {what}; name a message with --message")
+    return _code(verdict)
+
+
+class _Told:
+    """What was found out, in every form in which it can be written."""
+
+    def __init__(
+        self,
+        screen: Callable[[], RenderableType],
+        text: Callable[[], str],
+        document: Callable[[], dict[str, Any]],
+        diagram: Callable[[], draw.SequenceDiagram] | None = None,
+    ) -> None:
+        self.screen = screen
+        self.text = text
+        self.document = document
+        self._diagram = diagram
+
+    def written(self, form: _Form) -> str:
+        """It in this form."""
+        import json
+
+        if form is _Form.STEPS:
+            return self.text()
+        if form is _Form.JSON or self._diagram is None:
+            return f"{json.dumps(self.document(), indent=2)}\n"
+        from ackfsm import draw
+
+        diagram = self._diagram()
+        if form is _Form.SVG:
+            return draw.sequence_svg([diagram])
+        return draw.sequence_mermaid(diagram) if form is _Form.MERMAID else draw.sequence_plantuml(diagram)
+
+
+def _of_story(arguments: argparse.Namespace, specification: Specification, story: verify.Story) -> _Told:
+    from ackfsm.views import story as view
+
+    def diagram() -> draw.SequenceDiagram:
+        from ackfsm import draw
+
+        return draw.story_diagram(specification, story)
+
+    nexts = _next(arguments, story)
+    return _Told(
+        lambda: view.story_screen(story, specification, nexts),
+        lambda: view.story_text(story, specification, nexts),
+        lambda: view.story_json(story, specification),
+        diagram,
+    )
+
+
+def _next(arguments: argparse.Namespace, story: verify.Story) -> list[list[str]]:
+    """What can be typed next: what was open when it went wrong."""
+    from ackfsm.views.story_words import story_clock
+
+    wrong = next((each for each in story.moments if each.impossible), None)
+    if wrong is None:
+        return []
+    time = story_clock(story)(wrong.t)
+    return [["ackfsm", "explain", *typed_options(arguments, arguments.unrecorded), arguments.history, "--at", time]]
+
+
+def _around(arguments: argparse.Namespace, form: _Form, stories: verify.Stories) -> int:
+    from ackfsm.views import story as view
+    from ackfsm.views.times import Clock
+
+    clock = Clock(stories.begun)
+    around = stories.at(clock.parsed(arguments.at, stories.ended))
+    told = _Told(lambda: view.around_screen(around), lambda: view.around_text(around), lambda: view.around_json(around))
+    _hand_out(arguments, form, told)
+    return _code(around.verdict)
+
+
+def _hand_out(arguments: argparse.Namespace, form: _Form, told: _Told) -> None:
+    """Write it to ``--output``, or print it; as JSON with ``--json``."""
+    output = _output(arguments)
+
+    def write() -> Sequence[Path]:
+        write_files({} if output is None else {output: told.written(form).encode()})
+        return () if output is None else (output,)
+
+    def report(written: Sequence[Path]) -> None:
+        if arguments.json:
+            text = {} if form in {_Form.STEPS, _Form.JSON} else {"as": form.value, "text": told.written(form)}
+            print_json({**told.document(), **text, "written": list(map(str, written))})
+        elif not written:
+            _print(form, told)
+        elif not any(map(leads_out, written)):
+            print_text("".join(f"{line.plain}\n" for line in written_lines(written)))
+
+    write_then_report(write, report)
+
+
+def _print(form: _Form, told: _Told) -> None:
+    if form is not _Form.STEPS:
+        print_file(told.written(form))
+        return
+    screen = console()
+    if not screen.is_terminal:
+        print_text(told.written(form))
+        return
+    renderable = told.screen()
+    with standard_output():
+        screen.print(renderable)
+
+
+def _code(verdict: Verdict) -> int:
+    return result_code(violated=verdict is Verdict.INVALID, undetermined=verdict is Verdict.UNKNOWN)

@@ -1,0 +1,197 @@
+"""The faults of a history beside one message: what each explains of it, or why it does not."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Mapping, Sequence
+from enum import StrEnum
+from typing import Any
+
+import numpy as np
+
+from ackfsm.history_format import Event
+from ackfsm.terms import Fault
+from ackfsm.verify.conformance.timeline import Unrecorded
+from ackfsm.verify.events.columns import ABSENT, Events
+from ackfsm.verify.events.victims import FAULT_EVENTS, OF_THE_BROKER, fault_lines, outages_of
+
+__all__ = ["Beside", "FaultSpan", "WhyNot", "fault_spans"]
+
+
+class WhyNot(StrEnum):
+    """Why a fault does not explain what befell a message."""
+
+    OVER_BEFORE = "over before"
+    BEGAN_AFTER = "began after"
+    OF_ANOTHER = "of another victim"
+    OF_ANOTHER_QUEUE = "of another queue"
+    NOT_ENOUGH = "not enough"
+    NOT_NEEDED = "not needed"
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class FaultSpan:
+    """A fault, when it was there, and what it has to do with a message.
+
+    Attributes:
+        fault: its kind.
+        victims: the processes that it names; none if it names nobody.
+        queue: the only queue that it concerns; ``None`` if it is any.
+        since, until: nanoseconds; ``until`` is ``None`` if no repair is recorded.
+        line, until_line: the lines that tell so; ``None`` if none does.
+        recorded: whether a line calls it a fault; otherwise a connection was found broken, or nobody recorded it.
+        explains: the anomalies of the message that it explains.
+        why_not: why it explains none; ``None`` if it explains some.
+        row, until_row: the rows that tell it and its end; ``None`` if none does.
+    """
+
+    fault: str
+    victims: tuple[str, ...]
+    queue: str | None
+    since: int
+    until: int | None
+    line: int | None
+    until_line: int | None
+    recorded: bool
+    explains: tuple[str, ...] = ()
+    why_not: WhyNot | None = None
+    row: int | None = None
+    until_row: int | None = None
+
+    def as_json(self) -> dict[str, Any]:
+        """As plain JSON values."""
+        return {
+            "fault": self.fault,
+            "victims": list(self.victims),
+            "queue": self.queue,
+            "from": self.since,
+            "to": self.until,
+            "line": self.line,
+            "to_line": self.until_line,
+            "recorded": self.recorded,
+            "explains": list(self.explains),
+            "why_not": None if self.why_not is None else self.why_not.value,
+        }
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Beside:
+    """What a fault is compared with.
+
+    Attributes:
+        first, last: the rows of the message's life between which a fault can matter.
+        processes: those that had to do with it.
+        queue: its queue, by code.
+        wronged: whether something of it is unexplained.
+    """
+
+    first: int
+    last: int
+    processes: frozenset[str]
+    queue: int
+    wronged: bool
+
+
+def fault_spans(
+    events: Events,
+    beside: Beside,
+    explains: Mapping[int, Sequence[str]],
+    unrecorded: Unrecorded | None,
+    assumed: Mapping[str, Sequence[str]],
+) -> tuple[FaultSpan, ...]:
+    """Every fault of a history, in the order of their beginnings.
+
+    Args:
+        events: the history, every line spelled out.
+        beside: the message.
+        explains: the anomalies of the message that a row explains.
+        unrecorded: the faults that nobody recorded and that are assumed.
+        assumed: the anomalies of the message that each kind of these explains.
+    """
+    found = [*_recorded(events), *_broken(events)]
+    told = [
+        dataclasses.replace(
+            each,
+            explains=tuple(explains.get(-1 if each.row is None else each.row, ())),
+            why_not=_why_not(events, each, beside, explains),
+        )
+        for each in found
+    ]
+    told += _assumed(unrecorded, assumed, beside.processes)
+    return tuple(sorted(told, key=lambda each: (each.since, each.fault, each.victims)))
+
+
+def _recorded(events: Events) -> Iterator[FaultSpan]:
+    names, queues = events.names["process"], events.names["queue"]
+    for fault, repair in outages_of(fault_lines(events, events.places(*FAULT_EVENTS))):
+        row = fault.moment[0]
+        yield FaultSpan(
+            fault=fault.fault,
+            victims=tuple(sorted(str(names[each]) for each in fault.victims)),
+            queue=None if fault.queue == ABSENT else str(queues[fault.queue]),
+            since=int(events.t[row]),
+            until=None if repair is None else int(events.t[repair.moment[0]]),
+            line=int(events.line[row]),
+            until_line=None if repair is None else int(events.line[repair.moment[0]]),
+            recorded=True,
+            row=row,
+            until_row=None if repair is None else repair.moment[0],
+        )
+
+
+def _broken(events: Events) -> Iterator[FaultSpan]:
+    """The connections that a ``close`` with an ``error`` shows to have broken."""
+    closes = events.places(Event.CLOSE)
+    consumers = set(np.unique(events.process[events.places(Event.DELIVERED)]).tolist())
+    for row in closes[events.errs[closes] == 1].tolist():
+        process = int(events.process[row])
+        fault = Fault.CONSUMER_LINK_LOSS if process in consumers else Fault.PRODUCER_LINK_LOSS
+        yield FaultSpan(
+            fault=fault.value,
+            victims=(str(events.names["process"][process]),),
+            queue=None,
+            since=int(events.t[row]),
+            until=int(events.t[row]),
+            line=int(events.line[row]),
+            until_line=int(events.line[row]),
+            recorded=False,
+            row=row,
+            until_row=row,
+        )
+
+
+def _assumed(
+    unrecorded: Unrecorded | None, explains: Mapping[str, Sequence[str]], processes: frozenset[str]
+) -> Iterator[FaultSpan]:
+    for each in () if unrecorded is None or not unrecorded.assumed else unrecorded.timeline:
+        if each.fault in explains and (each.victim is None or each.victim in processes):
+            yield FaultSpan(
+                fault=each.fault.value,
+                victims=() if each.victim is None else (each.victim,),
+                queue=None,
+                since=each.begin,
+                until=each.end,
+                line=None,
+                until_line=None,
+                recorded=False,
+                explains=tuple(explains[each.fault]),
+            )
+
+
+def _why_not(events: Events, span: FaultSpan, beside: Beside, explains: Mapping[int, Sequence[str]]) -> WhyNot | None:
+    if span.row is not None and span.row in explains:
+        return None
+    if span.row is not None and span.row > beside.last:
+        return WhyNot.BEGAN_AFTER
+    if span.until_row is not None and span.until_row < beside.first:
+        return WhyNot.OVER_BEFORE
+    if span.queue is not None and span.queue != _queue_name(events, beside.queue):
+        return WhyNot.OF_ANOTHER_QUEUE
+    of_broker = span.fault in set(map(str, OF_THE_BROKER))
+    if span.victims and not of_broker and not beside.processes & set(span.victims):
+        return WhyNot.OF_ANOTHER
+    return WhyNot.NOT_ENOUGH if beside.wronged else WhyNot.NOT_NEEDED
+
+
+def _queue_name(events: Events, queue: int) -> str | None:
+    return None if queue == ABSENT else str(events.names["queue"][queue])

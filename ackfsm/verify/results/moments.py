@@ -1,0 +1,285 @@
+"""What happened to one message, line by line: each line of a history as a moment of its life."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from enum import StrEnum
+from types import MappingProxyType
+from typing import Any, Final
+
+import numpy as np
+
+from ackfsm.history_format import EVENTS, TELLERS, VOCABULARY, Event
+from ackfsm.terms import AckScope
+from ackfsm.text import quoted
+from ackfsm.verify.conformance.lives import Lived
+from ackfsm.verify.conformance.tokens import OTHERS
+from ackfsm.verify.context.expand import Stream
+from ackfsm.verify.context.signs import Certainty
+from ackfsm.verify.events.arrays import Ints
+from ackfsm.verify.events.columns import ABSENT, Events
+from ackfsm.verify.events.victims import OF_THE_BROKER, fault_lines
+
+__all__ = ["BROKER", "Moment", "Side", "message_rows", "moments_of"]
+
+BROKER: Final = TELLERS[1]
+
+_NAMED: Final = 40
+"""Characters of a name in the words of a moment."""
+
+
+class Side(StrEnum):
+    """Between whom something goes on: where its arrow begins and ends in a sequence diagram."""
+
+    TO_BROKER = "to the broker"
+    FROM_BROKER = "from the broker"
+    OWN = "in the process"
+    AT_BROKER = "at the broker"
+    FAULT = "fault"
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Moment:
+    """One line of a history, as it concerns the messages of a story.
+
+    Attributes:
+        row: where it stands among the events, in the order in which they are judged.
+        t, line: nanoseconds as recorded, and the number of the line in its file.
+        process, session: who wrote it; the session is ``None`` if it has the name of the process.
+        event: the event of history format 1.
+        told: what happened, in a few words.
+        side: between whom.
+        of: the ids of those messages of the story that it is about; none if it is about more than them.
+        victims: of a fault or repair, the processes that it names.
+        impossible: whether the model has no run that goes on with it.
+        explains: the anomalies that it explains.
+    """
+
+    row: int
+    t: int
+    line: int
+    process: str
+    session: str | None
+    event: Event
+    told: str
+    side: Side
+    of: tuple[str, ...] = ()
+    victims: tuple[str, ...] = ()
+    impossible: bool = False
+    explains: tuple[str, ...] = ()
+
+    def as_json(self) -> dict[str, Any]:
+        """As plain JSON values."""
+        return {
+            "t": self.t,
+            "line": self.line,
+            "process": self.process,
+            "session": self.session,
+            "event": self.event.value,
+            "told": self.told,
+            "messages": list(self.of),
+            "victims": list(self.victims),
+            "impossible": self.impossible,
+            "explains": list(self.explains),
+        }
+
+
+_SIDES: Final[Mapping[Event, Side]] = MappingProxyType(
+    {
+        **dict.fromkeys((Event.CONFIRMED, Event.REJECTED, Event.DELIVERED, Event.ACKNOWLEDGED), Side.FROM_BROKER),
+        **dict.fromkeys((Event.COMMITTED, Event.ROLLED_BACK), Side.FROM_BROKER),
+        **dict.fromkeys((Event.SEND, Event.RESEND, Event.ACKNOWLEDGE, Event.COMMIT, Event.ROLLBACK), Side.TO_BROKER),
+        **dict.fromkeys((Event.RECOVER, Event.CLOSE, Event.BEGIN, Event.DRAINED, Event.DEPTH), Side.TO_BROKER),
+        **dict.fromkeys((Event.IN_DOUBT, Event.ACK_IN_DOUBT, Event.COMMIT_IN_DOUBT, Event.PROCESSED), Side.OWN),
+        **dict.fromkeys((Event.FAILED, Event.WAITING), Side.OWN),
+        **dict.fromkeys((Event.EXPIRED, Event.DEAD_LETTERED), Side.AT_BROKER),
+        **dict.fromkeys((Event.JOURNAL_WRITTEN, Event.JOURNAL_SYNCED), Side.AT_BROKER),
+        **dict.fromkeys((Event.FAULT, Event.RECOVERED), Side.FAULT),
+    }
+)
+
+_WORDS: Final[Mapping[Event, str]] = MappingProxyType(
+    {
+        Event.SEND: "sent",
+        Event.RESEND: "sent again",
+        Event.CONFIRMED: "confirmed",
+        Event.REJECTED: "rejected by the broker",
+        Event.IN_DOUBT: "send in doubt",
+        Event.PROCESSED: "processed",
+        Event.FAILED: "processing failed",
+        Event.ACKNOWLEDGED: "acknowledgement confirmed",
+        Event.ACK_IN_DOUBT: "acknowledgement in doubt",
+        Event.COMMITTED: "committed",
+        Event.COMMIT_IN_DOUBT: "commit in doubt",
+        Event.ROLLBACK: "rollback called",
+        Event.ROLLED_BACK: "rolled back",
+        Event.RECOVER: "session recovered",
+        Event.EXPIRED: "expired",
+        Event.DEAD_LETTERED: "dead-lettered",
+        Event.DRAINED: "queue seen empty",
+        Event.DEPTH: "queue seen with messages left",
+        Event.JOURNAL_WRITTEN: "written to the journal",
+        Event.JOURNAL_SYNCED: "journal synced",
+        Event.WAITING: "a call had not returned",
+    }
+)
+
+
+def message_rows(events: Events, stream: Stream, message: int, lived: Lived | None) -> Ints:
+    """The rows that tell of ``message``: those that name it, cover it, or stand in its life, ascending.
+
+    In its life stands what happened around it; what only perhaps befell a consumer that never had it is left out.
+    """
+    named = np.flatnonzero(events.message == message)
+    within = np.unique(events.transaction[named])
+    of_transactions = events.places(Event.BEGIN, Event.COMMIT, Event.COMMITTED, Event.COMMIT_IN_DOUBT)
+    of_transactions = np.concatenate([of_transactions, events.places(Event.ROLLBACK, Event.ROLLED_BACK)])
+    inside = of_transactions[np.isin(events.transaction[of_transactions], within[within != ABSENT])]
+    around = [] if lived is None else _in_life(lived)
+    found = np.unique(np.concatenate([named, stream.place[stream.message == message], inside, np.array(around, int)]))
+    return found[found >= 0].astype(np.int64)
+
+
+def _in_life(lived: Lived) -> list[int]:
+    number_of_others = lived.consumers.index(OTHERS) + 1 if OTHERS in lived.consumers else None
+    return [
+        row
+        for row, heard in zip(lived.rows, lived.life.heard, strict=True)
+        if not (heard.sign.consumer == number_of_others and heard.sign.certainty is Certainty.PERHAPS)
+    ]
+
+
+def moments_of(
+    events: Events,
+    rows: Iterable[int],
+    *,
+    names: Mapping[int, str],
+    impossible: int | None = None,
+    explains: Mapping[int, Sequence[str]] = MappingProxyType({}),
+) -> tuple[Moment, ...]:
+    """The moments of ``rows``, in their order.
+
+    Args:
+        events: the history, every line spelled out.
+        rows: which lines, ascending.
+        names: the messages of the story, by code.
+        impossible: the row that no run of the model goes on with.
+        explains: the anomalies that rows explain.
+    """
+    teller = _Teller(events, names)
+    return tuple(
+        teller.moment(row, impossible=row == impossible, explains=tuple(explains.get(row, ())))
+        for row in dict.fromkeys(rows)
+    )
+
+
+@dataclasses.dataclass(slots=True)
+class _Teller:
+    """Puts rows into words."""
+
+    events: Events
+    names: Mapping[int, str]
+    _victims: dict[int, tuple[str, ...]] = dataclasses.field(default_factory=dict)
+
+    def moment(self, row: int, *, impossible: bool, explains: tuple[str, ...]) -> Moment:
+        events = self.events
+        event = EVENTS[events.event[row]]
+        process, message = str(self._name("process", row)), int(events.message[row])
+        session = self._name("session", row)
+        return Moment(
+            row=row,
+            t=int(events.t[row]),
+            line=int(events.line[row]),
+            process=process,
+            session=None if session == process else session,
+            event=event,
+            told=self._told(event, row),
+            side=_SIDES[event],
+            of=(self.names[message],) if message in self.names else (),
+            victims=self.victims(row) if event in {Event.FAULT, Event.RECOVERED} else (),
+            impossible=impossible,
+            explains=explains,
+        )
+
+    def _name(self, column: str, row: int) -> str | None:
+        code = int(getattr(self.events, column)[row])
+        return None if code == ABSENT else str(self.events.names[column][code])
+
+    def victims(self, row: int) -> tuple[str, ...]:
+        if row not in self._victims:
+            told = fault_lines(self.events, np.array([row], np.int64))
+            names = self.events.names["process"]
+            self._victims[row] = tuple(sorted(str(names[each]) for line in told for each in line.victims))
+        return self._victims[row]
+
+    def _told(self, event: Event, row: int) -> str:
+        told = _IN_CONTEXT[event](self, row) if event in _IN_CONTEXT else _WORDS[event]
+        transaction = self._name("transaction", row)
+        if transaction is None or event is Event.DELIVERED:
+            return told
+        return f"{told} {_IN_TRANSACTION.get(event, 'in')} {quoted(transaction, _NAMED)}"
+
+    def delivered(self, row: int) -> str:
+        before = self.events.places(Event.DELIVERED)
+        before = before[before < row]
+        again = " again" if (self.events.message[before] == self.events.message[row]).any() else ""
+        flag = ", flagged" if self.events.redelivered[row] == 1 else ", flag clear" if again else ""
+        return f"delivered{again}{flag}"
+
+    def acknowledge(self, row: int) -> str:
+        scope = int(self.events.scope[row])
+        kind = None if scope == ABSENT else VOCABULARY["scope"][scope]
+        message = int(self.events.message[row])
+        if kind == AckScope.SESSION:
+            return "acknowledges its session"
+        if kind == AckScope.UP_TO and message not in self.names:
+            return f"acknowledges all up to {quoted(str(self._name('message', row)), _NAMED)}"
+        return "acknowledged all so far" if kind == AckScope.UP_TO else "acknowledges"
+
+    def close(self, row: int) -> str:
+        return "connection found broken" if self.events.errs[row] == 1 else "closed"
+
+    def fault(self, row: int) -> str:
+        hit = self._hit(row)
+        return f"{VOCABULARY['fault'][self.events.fault[row]]}{f' of {hit}' if hit else ''}"
+
+    def recovered(self, row: int) -> str:
+        hit = self._hit(row)
+        return f"{VOCABULARY['fault'][self.events.fault[row]]}{f' of {hit}' if hit else ''} over"
+
+    def _hit(self, row: int) -> str:
+        """The victim, unless the line's own process is it."""
+        if VOCABULARY["fault"][self.events.fault[row]] in set(map(str, OF_THE_BROKER)):
+            return ""
+        own = self._name("process", row)
+        return ", ".join(quoted(name, _NAMED) for name in self.victims(row) if name != own)
+
+
+_IN_CONTEXT: Final[Mapping[Event, Callable[[_Teller, int], str]]] = MappingProxyType(
+    {
+        Event.DELIVERED: _Teller.delivered,
+        Event.ACKNOWLEDGE: _Teller.acknowledge,
+        Event.CLOSE: _Teller.close,
+        Event.FAULT: _Teller.fault,
+        Event.RECOVERED: _Teller.recovered,
+        Event.BEGIN: lambda *_: "transaction",
+        Event.COMMIT: lambda *_: "commit called",
+    }
+)
+
+_IN_TRANSACTION: Final[Mapping[Event, str]] = MappingProxyType(
+    {
+        Event.BEGIN: "begun:",
+        **dict.fromkeys(
+            (
+                Event.COMMIT,
+                Event.COMMITTED,
+                Event.COMMIT_IN_DOUBT,
+                Event.ROLLBACK,
+                Event.ROLLED_BACK,
+            ),
+            "of",
+        ),
+    }
+)

@@ -1,0 +1,461 @@
+"""The story of one message of a history, or of two side by side: what happened, what was impossible, what excuses it.
+
+A story has nothing that :mod:`ackfsm.verify.results.tables` has not decided; it gathers what is known of one message.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import functools
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from ackfsm.history_format import Event
+from ackfsm.tables import Specification
+from ackfsm.terms import Anomaly, Configuration, InputError, Verdict
+from ackfsm.text import quoted, shown
+from ackfsm.verify.conformance.lives import Lived
+from ackfsm.verify.context.expand import Stream, expand
+from ackfsm.verify.context.queues import queue_of_messages
+from ackfsm.verify.context.quiescence import Quiescence, quiescence_of
+from ackfsm.verify.context.sends import Sends, sends_of
+from ackfsm.verify.events.arrays import Ints
+from ackfsm.verify.events.columns import ABSENT, Events
+from ackfsm.verify.events.joins import NONE
+from ackfsm.verify.events.victims import FAULT_EVENTS, fault_lines, outages_of
+from ackfsm.verify.findings.decided import Accusation, Decided
+from ackfsm.verify.findings.examine import Outcome
+from ackfsm.verify.findings.verdict import Result
+from ackfsm.verify.results.excuses import Beside, FaultSpan, WhyNot, fault_spans
+from ackfsm.verify.results.moments import message_rows, moments_of
+from ackfsm.verify.results.tables import HeldAgainst, Judgement, ResultTables, result_tables
+from ackfsm.verify.results.told import Around, Cause, Chapter, Found, Open, Pending, Story
+
+__all__ = ["Stories"]
+
+_UNRECORDED: Final = "unrecorded "
+"""What the name of a cause begins with that no line tells."""
+
+_BOTH: Final = 2
+
+
+_SHOWN: Final = 3
+"""Of what is open at a time so many are named."""
+
+_CANDIDATES: Final = 5_000
+"""Ids among which a near one is looked for."""
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Stories:
+    """Tells the stories of a history that was examined in one piece."""
+
+    outcome: Outcome
+    result: Result
+    specification: Specification
+
+    @functools.cached_property
+    def _tables(self) -> ResultTables:
+        return result_tables(self.outcome, self.result, self.specification)
+
+    @property
+    def _events(self) -> Events:
+        return self.outcome.examined.events
+
+    @functools.cached_property
+    def _sends(self) -> Sends:
+        return sends_of(self._events)
+
+    @functools.cached_property
+    def _stream(self) -> Stream:
+        return expand(self._events, self._sends)
+
+    @functools.cached_property
+    def _quiescence(self) -> Quiescence:
+        return quiescence_of(self._events)
+
+    @functools.cached_property
+    def _queues(self) -> Ints:
+        return np.asarray(queue_of_messages(self._events), np.int64)
+
+    @functools.cached_property
+    def _repairs(self) -> Mapping[int, int]:
+        """For the row of each fault that of its repair, if it has one."""
+        outages = outages_of(fault_lines(self._events, self._events.places(*FAULT_EVENTS)))
+        return {fault.moment[0]: repair.moment[0] for fault, repair in outages if repair is not None}
+
+    @property
+    def begun(self) -> int:
+        """The time of the first line, nanoseconds."""
+        return int(self._events.t.min())
+
+    @property
+    def ended(self) -> int:
+        """The time of the last line, nanoseconds."""
+        return int(self._events.t.max())
+
+    def ids(self) -> tuple[str, ...]:
+        """The ids of all messages of which a line tells."""
+        told = np.unique(self._events.message[self._events.message != ABSENT])
+        names = self._events.names["message"]
+        return tuple(str(names[code]) for code in told.tolist())
+
+    def of(self, name: str) -> Story:
+        """The story of the message with that id, which may be written as it is shown, with escapes.
+
+        Raises :class:`InputError` if there is none; it names the one that is meant perhaps.
+        """
+        return self._story(self._code(name))
+
+    def first(self, anomaly: Anomaly | None = None) -> Story | None:
+        """The story of the first message with ``anomaly``, or any, unexplained ones first; ``None`` without one."""
+        worst = self._tables.worst(anomaly)
+        return self._story(worst[0]) if worst else None
+
+    def _code(self, name: str) -> int:
+        ids = self._events.names["message"].to_pylist()
+        told = set(np.unique(self._events.message).tolist())
+        code = next((place for place, each in enumerate(ids) if each == name and place in told), None)
+        if code is None and "\\" in name:
+            code = next((place for place, each in enumerate(ids) if shown(each) == name and place in told), None)
+        if code is not None:
+            return code
+        near = _near(name, [each for place, each in enumerate(ids) if place in told])
+        meant = f"; did you mean {quoted(near, 64)}?" if near else ""
+        remedy = "" if near else "; ackfsm verify lists the messages of which it found something"
+        history = shown(self.result.findings.history)
+        raise InputError(f"{history} has no message {quoted(name, 64)}{meant}{remedy}")
+
+    def _story(self, message: int) -> Story:
+        judgement, events = self._judgement(message), self._events
+        other, why = self._beside(message, judgement)
+        messages = [message] if other is None else [message, other]
+        names = {each: str(events.names["message"][each]) for each in messages}
+        drained = int(self._quiescence.drained[message]) if self._quiescence.judged[message] else None
+        stop = self._stop(judgement, drained)
+        first = self._chapter(message, names, stop)
+        faults = self._faults(message, first, judgement)
+        there = {each.row for each in faults if each.row is not None and each.why_not in _THERE}
+        chapters = [self._chapter(message, names, stop, there)]
+        chapters += [self._chapter(each, names, stop) for each in messages[1:]]
+        moments = {moment.row: moment for chapter in reversed(chapters) for moment in chapter.moments}
+        part = self._part(message)
+        return Story(
+            history=self.result.findings.history,
+            begun=self.begun,
+            chapters=tuple(chapters),
+            moments=tuple(moments[row] for row in sorted(moments)),
+            faults=faults,
+            configuration=part,
+            would_explain=self._would_explain(first),
+            why_together=why,
+        )
+
+    def _judgement(self, message: int) -> Judgement:
+        """What was decided of ``message``; what is impossible beside it may be held against another one."""
+        judgement = self._tables.judgement(message)
+        if judgement.accusation is None and message in self._beside_accused:
+            return dataclasses.replace(judgement, accusation=self._beside_accused[message])
+        return judgement
+
+    @functools.cached_property
+    def _beside_accused(self) -> Mapping[int, Accusation]:
+        """For each message of a pair that is no run of the model what is impossible of it."""
+        accusations = self._tables.accusations
+        pairs = [each for each in accusations.values() if each.why.beside is not None]
+        if not pairs:
+            return {}
+        codes = {name: code for code, name in enumerate(self._events.names["message"].to_pylist())}
+        found: dict[int, Accusation] = {}
+        for each in pairs:
+            for name in (each.why.message, str(each.why.beside)):
+                found.setdefault(codes[name], each)
+        return found
+
+    def _part(self, message: int) -> Configuration | None:
+        """The configuration that judges ``message``."""
+        decided = self._decided(message)
+        findings = [part.findings for part in self.result.findings.parts] or [self.result.findings]
+        places = [place for place, each in enumerate(self.outcome.examined.decided) if each is decided]
+        return findings[places[0]].configuration if places else self.result.findings.configuration
+
+    def _decided(self, message: int) -> Decided | None:
+        return next((each for each in self.outcome.examined.decided if each.messages[message]), None)
+
+    def _lived(self, message: int) -> tuple[Lived, str | None] | None:
+        decided = self._decided(message)
+        return None if decided is None or decided.explainer is None else decided.explainer.life(message)
+
+    def _chapter(
+        self, message: int, names: Mapping[int, str], stop: int | None, faults: Collection[int] = ()
+    ) -> Chapter:
+        """Of one ``message``, with the rows of these ``faults`` and that with which no run goes on."""
+        events, judgement = self._events, self._judgement(message)
+        life = self._lived(message)
+        rows = set(message_rows(events, self._stream, message, None if life is None else life[0]).tolist())
+        drained = int(self._quiescence.drained[message]) if self._quiescence.judged[message] else None
+        rows |= {row for held in judgement.anomalies for _, row in held.needs if row != NONE}
+        rows |= {*faults}
+        rows |= {until for since, until in self._repairs.items() if since in rows}
+        rows |= set() if drained is None else {drained}
+        explains: dict[int, list[str]] = defaultdict(list)
+        for held in judgement.anomalies:
+            for row in dict.fromkeys(row for _, row in held.needs if row != NONE):
+                explains[row].append(held.anomaly)
+        moments = moments_of(events, sorted(rows), names=names, impossible=stop, explains=explains)
+        queue = int(self._queues[message])
+        accusation = judgement.accusation
+        decided = self._decided(message)
+        return Chapter(
+            message=names[message],
+            queue=None if queue == ABSENT else str(events.names["queue"][queue]),
+            verdict=judgement.verdict,
+            anomalies=tuple(map(self._found, judgement.anomalies)),
+            impossible=None if accusation is None else accusation.why,
+            held_against=None
+            if accusation is None or accusation.message == message
+            else self._name_of(accusation.message),
+            undecided=None if life is None else life[1],
+            configured=decided is not None and decided.configured,
+            moments=moments,
+            drained=next((each for each in moments if each.row == drained), None),
+            unread=self.result.findings.parse_errors > 0,
+        )
+
+    def _stop(self, judgement: Judgement, drained: int | None) -> int | None:
+        """The row that no run goes on with; the last ``drained`` if it is impossible that nothing followed."""
+        if judgement.accusation is None:
+            return None
+        why = judgement.accusation.why
+        if why.line is None:
+            return drained
+        events = self._events
+        rows = np.flatnonzero((events.line == why.line) & (events.t == why.t))
+        exact = [row for row in rows.tolist() if self._name_of(int(events.message[row])) == why.message]
+        return next(iter([*exact, *rows.tolist()]), None)
+
+    def _name_of(self, message: int) -> str | None:
+        return None if message == ABSENT else str(self._events.names["message"][message])
+
+    def _found(self, held: HeldAgainst) -> Found:
+        finding = self.result.findings.anomalies.get(held.anomaly)
+        transaction = None if held.transaction is None else str(self._events.names["transaction"][held.transaction])
+        return Found(
+            anomaly=held.anomaly,
+            allowed=held.allowed,
+            unexplained=held.unexplained,
+            by_kind=held.by_kind,
+            doubted=finding.doubt if held.doubted and finding is not None else None,
+            transaction=transaction,
+            causes=tuple(self._cause(*each) for each in dict.fromkeys(held.needs)),
+        )
+
+    def _cause(self, name: str, row: int) -> Cause:
+        if row == NONE:
+            return Cause(name=name)
+        events = self._events
+        process = str(events.names["process"][int(events.process[row])])
+        return Cause(name=name, t=int(events.t[row]), line=int(events.line[row]), process=process)
+
+    def _faults(self, message: int, chapter: Chapter, judgement: Judgement) -> tuple[FaultSpan, ...]:
+        events = self._events
+        explains: dict[int, list[str]] = defaultdict(list)
+        assumed: dict[str, list[str]] = defaultdict(list)
+        for held in judgement.anomalies:
+            for cause, row in held.needs:
+                if row != NONE:
+                    explains[row].append(held.anomaly)
+                elif cause.startswith(_UNRECORDED):
+                    assumed[cause.removeprefix(_UNRECORDED)].append(held.anomaly)
+        own = [each.row for each in chapter.own] or [each.row for each in chapter.moments] or [0]
+        queue = int(self._queues[message])
+        processes = {each.process for each in chapter.own}
+        if not chapter.of(Event.DELIVERED):  # whoever consumes from its queue may have had it
+            processes |= self._consumers(queue)
+        last = next((each.row for each in chapter.moments if each.impossible), None)
+        beside = Beside(
+            first=min(own),
+            last=max(own) if last is None else max(last, min(own)),
+            processes=frozenset(processes),
+            queue=queue,
+            wronged=chapter.verdict is Verdict.INVALID,
+        )
+        if chapter.drained is not None and any(each.anomaly in _AT_REST for each in chapter.anomalies):
+            beside = dataclasses.replace(beside, last=max(beside.last, chapter.drained.row))
+        return fault_spans(events, beside, explains, self.result.findings.unrecorded, assumed)
+
+    def _consumers(self, queue: int) -> set[str]:
+        events = self._events
+        deliveries = events.places(Event.DELIVERED)
+        its = np.unique(events.process[deliveries[events.queue[deliveries] == queue]])
+        return {str(events.names["process"][each]) for each in its.tolist()}
+
+    def _would_explain(self, chapter: Chapter) -> tuple[str, ...]:
+        """The unrecorded faults that explain messages of the history, of those that can have hit this one."""
+        found = self.result.findings.unrecorded
+        if found is None or found.assumed or chapter.verdict is not Verdict.INVALID:
+            return ()
+        processes = {each.process for each in chapter.own}
+        hit = (each for each in found.timeline if each.victim is None or each.victim in processes)
+        return tuple(dict.fromkeys(each.fault.value for each in hit))
+
+    def _beside(self, message: int, judgement: Judgement) -> tuple[int | None, str]:
+        """The message that this one has to be seen beside, and why."""
+        why = None if judgement.accusation is None else judgement.accusation.why
+        if why is not None and why.beside is not None:
+            names = {why.message, why.beside}
+            ids = self._events.names["message"].to_pylist()
+            others = [place for place, each in enumerate(ids) if each in names and place != message]
+            return (others[0] if others else None), "no run of the model has both as they were"
+        for held in judgement.anomalies:
+            if held.anomaly is Anomaly.TORN_TRANSACTION and held.transaction is not None:
+                other = self._member_beside(message, held.transaction)
+                if other is not None:
+                    return other, "both belong to one transaction"
+            if held.anomaly is Anomaly.REORDER:
+                other = self._overtaker(message)
+                if other is not None:
+                    return other, "it was sent later and delivered first"
+        return None, ""
+
+    def _member_beside(self, message: int, transaction: int) -> int | None:
+        """A member of the transaction whose fate is another one than that of ``message``, else any other."""
+        events = self._events
+        rows = events.places(Event.SEND, Event.RESEND, Event.DELIVERED)
+        rows = rows[events.transaction[rows] == transaction]
+        members = [each for each in dict.fromkeys(events.message[rows].tolist()) if each != message]
+        delivered = set(events.message[events.places(Event.DELIVERED)].tolist())
+        differing = [each for each in members if (each in delivered) is not (message in delivered)]
+        return next(iter([*differing, *members]), None)
+
+    def _overtaker(self, message: int) -> int | None:
+        """The first-delivered message of the same producer, queue and session that was sent after it."""
+        events = self._events
+        sends, deliveries = events.places(Event.SEND), events.places(Event.DELIVERED)
+        its_send, its_delivery = (rows[events.message[rows] == message] for rows in (sends, deliveries))
+        if not len(its_send) or not len(its_delivery):
+            return None
+        send, delivery = int(its_send[0]), int(its_delivery[0])
+        later = sends[sends > send]
+        alike = (events.process[later] == events.process[send]) & (events.queue[later] == events.queue[send])
+        sent_later = set(events.message[later[alike]].tolist())
+        before = deliveries[(deliveries < delivery) & (events.session[deliveries] == events.session[delivery])]
+        return next((each for each in events.message[before].tolist() if each in sent_later), None)
+
+    def at(self, t: int, lines: int = 10) -> Around:
+        """What happened around the time ``t`` (nanoseconds): so many ``lines`` before and after, and what was open."""
+        events = self._events
+        happened = events.t <= t
+        rows = np.arange(len(events))
+        before, after = rows[happened], rows[~happened]
+        whole = Beside(first=0, last=len(events), processes=frozenset(), queue=ABSENT, wronged=False)
+        there = (
+            each
+            for each in fault_spans(events, whole, {}, None, {})
+            if each.since <= t and (each.until is None or each.until > t)
+        )
+        names = _Names(events)
+        return Around(
+            history=self.result.findings.history,
+            begun=self.begun,
+            at=t,
+            verdict=self.result.verdict,
+            before=moments_of(events, before[-lines:].tolist(), names=names),
+            after=moments_of(events, after[:lines].tolist(), names=names),
+            open=tuple(each for each in self._open(happened) if each.count),
+            faults=tuple(dataclasses.replace(each, why_not=None) for each in there),
+        )
+
+    def _open(self, happened: np.ndarray[Any, np.dtype[np.bool_]]) -> Iterator[Open]:
+        """What was not over when those rows had ``happened``."""
+        events = self._events
+        none = len(events)
+        sends = self._sends
+        answer = np.where(sends.outcome == NONE, none, sends.outcome)
+        answered = np.append(happened, False)[answer]
+        yield self._those(Pending.SEND, sends.place[happened[sends.place] & ~answered])
+        sent, delivered, done = (
+            self._first_rows(happened, kinds)
+            for kinds in (
+                (Event.SEND, Event.RESEND),
+                (Event.DELIVERED,),
+                (Event.REJECTED, Event.EXPIRED, Event.DEAD_LETTERED),
+            )
+        )
+        waiting = (sent != NONE) & (delivered == NONE) & (done == NONE)
+        yield self._those(Pending.MESSAGE, sent[waiting])
+        handed = self._last_rows(happened, (Event.DELIVERED,))
+        finished = self._last_rows(happened, (Event.PROCESSED, Event.FAILED))
+        busy = (handed != NONE) & (finished < handed) & (done == NONE)
+        yield self._those(Pending.DELIVERY, handed[busy])
+        yield self._transactions(happened)
+
+    def _first_rows(self, happened: Any, kinds: Sequence[Event]) -> Ints:
+        return self._rows_of_messages(happened, kinds, reverse=True)
+
+    def _last_rows(self, happened: Any, kinds: Sequence[Event]) -> Ints:
+        return self._rows_of_messages(happened, kinds, reverse=False)
+
+    def _rows_of_messages(self, happened: Any, kinds: Sequence[Event], *, reverse: bool) -> Ints:
+        """For each message the first (``reverse``) or last row of these events that has happened."""
+        events = self._events
+        found = np.full(events.count_of("message"), NONE, np.int64)
+        rows = events.places(*kinds)
+        rows = rows[happened[rows]]
+        rows = rows[::-1] if reverse else rows
+        found[events.message[rows]] = rows  # the last assignment wins
+        return found
+
+    def _transactions(self, happened: Any) -> Open:
+        events = self._events
+        ends = events.places(Event.COMMITTED, Event.ROLLED_BACK, Event.COMMIT_IN_DOUBT)
+        inside = np.flatnonzero((events.transaction != ABSENT) & happened)
+        ended = set(events.transaction[ends[happened[ends]]].tolist())
+        first: dict[int, int] = {}
+        for row in inside.tolist():
+            first.setdefault(int(events.transaction[row]), row)
+        rows = [row for transaction, row in first.items() if transaction not in ended]
+        return self._those(Pending.TRANSACTION, rows, "transaction")
+
+    def _those(self, what: Pending, rows: Iterable[int], column: str = "message") -> Open:
+        events, every = self._events, sorted(map(int, rows))
+        names, codes = events.names[column], getattr(events, column)
+        first = tuple(
+            (str(names[int(codes[row])]), int(events.t[row]), int(events.line[row])) for row in every[:_SHOWN]
+        )
+        return Open(what=what, count=len(every), first=first)
+
+
+_THERE: Final = (None, WhyNot.NOT_ENOUGH)
+"""Faults that explain something of a message, or were there when it went wrong."""
+
+_AT_REST: Final = frozenset({Anomaly.LOSS, Anomaly.UNPROCESSED, Anomaly.MISSING_OUTCOME, Anomaly.STUCK})
+"""What is so because nothing came until the end: a fault may have come that long."""
+
+
+class _Names(dict[int, str]):
+    """The id of any message, looked up when it is asked for."""
+
+    def __init__(self, events: Events) -> None:
+        super().__init__()
+        self._events = events
+
+    def __contains__(self, code: object) -> bool:
+        return code != ABSENT
+
+    def __getitem__(self, code: int) -> str:
+        return str(self._events.names["message"][code])
+
+
+def _near(name: str, ids: Sequence[str]) -> str | None:
+    """The id that is meant perhaps, of those that begin or end alike if there are many."""
+    likely = [each for each in ids if abs(len(each) - len(name)) <= _BOTH]
+    if len(likely) > _CANDIDATES:
+        likely = [each for each in likely if each[:3] == name[:3] and each[-1:] == name[-1:]] or likely
+    close = difflib.get_close_matches(name[:200], [each[:200] for each in likely[:_CANDIDATES]], 1, 0.5)
+    folded = next((each for each in likely if each.casefold() == name.casefold()), None)
+    return folded or (close[0] if close else None)
