@@ -7,7 +7,7 @@ import random
 from collections.abc import Iterator
 from typing import Final, TypeAlias
 
-from ackfsm.conform._claims import Claims, Mode, Operation, acknowledged_by_application
+from ackfsm.conform._claims import BROKER_FAULTS, Claims, Mode, Operation, acknowledged_by_application
 from ackfsm.terms import AckMode, Fault
 
 __all__ = ["Close", "Inject", "Program", "Receive", "Recover", "Send", "Step", "draw", "smaller"]
@@ -88,6 +88,8 @@ _FEWEST, _MOST = 2, 6
 
 _OF_PRODUCERS: Final = frozenset({Fault.PRODUCER_LINK_LOSS, Fault.PRODUCER_CRASH})
 _OF_CONSUMERS: Final = frozenset({Fault.CONSUMER_LINK_LOSS, Fault.CONSUMER_CRASH})
+_ALONE: Final = BROKER_FAULTS | {Fault.CONSUMER_LINK_LOSS}
+"""Where a library may hand over, after another consumer has had it, what it fetched before: nobody's promise is about it."""
 
 
 def draw(seed: str, mode: Mode, fault: Fault | None, claims: Claims, messages: int) -> Program:
@@ -103,7 +105,8 @@ class _Draw:
         self.left = messages
         self.transacted = mode.ack_mode is AckMode.SESSION_TRANSACTED
         self.by_application = acknowledged_by_application(mode.ack_mode)
-        self.consumers = 2 if chance.random() < 1 / 4 else 1
+        alone = fault in _ALONE
+        self.consumers = 2 if chance.random() < 1 / 4 and not alone else 1
 
     def steps(self) -> Iterator[Step]:
         yield self.send()
@@ -155,7 +158,7 @@ class _Draw:
         if fault in _OF_PRODUCERS:
             return ["idle", *of_producer]
         if fault in _OF_CONSUMERS:
-            return ["idle", "delivered", *of_consumer]
+            return ["idle", "delivered", "delivered", *of_consumer]
         return ["idle", "delivered", *of_producer, *of_consumer]
 
 

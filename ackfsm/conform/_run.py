@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Callable
 from typing import Final, TypeVar
 
@@ -20,7 +21,7 @@ from ackfsm.conform._claims import BROKER_FAULTS, Claimed, Mode, Operation, ackn
 from ackfsm.conform._program import Close, Inject, Program, Receive, Recover, Send, Step
 from ackfsm.conform._recorder import Recorder
 from ackfsm.history_format import Event
-from ackfsm.terms import AckMode, AckScope, AckfsmError, Consumption, Fault
+from ackfsm.terms import AckMode, AckScope, AckfsmError, Consumption, Fault, ListenerException
 
 __all__ = ["Performed", "perform"]
 
@@ -64,9 +65,19 @@ class _Client:
     def __init__(self, name: str) -> None:
         self.name = name
         self.held: list[str] = []
+        self.given_back: set[str] = set()
+        """What it had and has not any more, unacknowledged.
+
+        A line with the scope of a session would cover that too, so each message is acknowledged by itself then.
+        """
         self.transaction: str | None = None
         self.may_be_gone = False
         self.link_lost = False
+
+    def give_back(self) -> None:
+        """What it has not acknowledged comes again."""
+        self.given_back.update(self.held)
+        self.held.clear()
 
 
 def perform(adapter: Adapter, claimed: Claimed, mode: Mode, program: Program, wait: float) -> Performed:
@@ -257,6 +268,7 @@ class _Run:
             transaction=client.transaction,
         )
         self.delivered += 1
+        client.given_back.discard(delivery.message)
         if delivery.redelivered:
             for each in self.consumers.values():
                 self.effective(each)
@@ -292,7 +304,8 @@ class _Run:
             if got is None:
                 return
             client, message = got
-            if step.end == "each" or (step.end == "last" and number == step.number - 1):
+            alone = self.by_application and bool(client.given_back)
+            if alone or step.end == "each" or (step.end == "last" and number == step.number - 1):
                 self.settle(client, message)
             self.returned(client, message)
 
@@ -311,17 +324,19 @@ class _Run:
 
     def acknowledge(self, client: _Client, message: str, strike: Strike | None = None) -> None:
         covered = self.covered(client, message)
-        self.recorder.of_message(client.name, Event.ACKNOWLEDGE, message, scope=self.scope.value)
+        scope = AckScope.MESSAGE if client.given_back else self.scope
+        self.recorder.of_message(client.name, Event.ACKNOWLEDGE, message, scope=scope.value)
         outcome = self.call(client, strike, lambda: self.adapter.acknowledge(client.name, message, strike))
         client.held = [each for each in client.held if each not in covered]
         definite = outcome is not None and outcome is not AckOutcome.IN_DOUBT
         event = Event.ACKNOWLEDGED if definite else Event.ACK_IN_DOUBT
         if definite:
             self.unsettled.difference_update(covered)
-        tell = None
-        if outcome is not AckOutcome.SENT:
-            tell = lambda: self.recorder.of_message(client.name, event, message, scope=self.scope.value)  # noqa: E731
-        self.answered(client, strike, tell, definite=definite)
+            client.given_back.difference_update(covered)
+        else:
+            client.given_back.update(covered)
+        tell = functools.partial(self.recorder.of_message, client.name, event, message, scope=scope.value)
+        self.answered(client, strike, None if outcome is AckOutcome.SENT else tell, definite=definite)
 
     # Transactions, recovery, the end of a client
 
@@ -371,7 +386,7 @@ class _Run:
             self.rollback(client)
             return
         self.recorder.add(client.name, Event.RECOVER)
-        client.held.clear()
+        client.give_back()
         try:
             self.adapter.recover(client.name)
         except _GONE as error:
@@ -417,7 +432,9 @@ class _Run:
         self.recorder.insert(sent + 1, _NEMESIS, Event.FAULT, fault=Fault.REJECTION.value, queue=QUEUE)
 
     def throw(self, who: int) -> None:
-        got = self.receive(who)
+        if self.by_application and self.consumer(who).given_back:
+            return  # what failed and is kept would have to be acknowledged with others
+        got = self.receive_or_send(who)
         if got is None:
             return
         client, delivery = got
@@ -425,6 +442,10 @@ class _Run:
             client.name, Event.FAILED, delivery.message, error="the listener threw", transaction=client.transaction
         )
         self.recorder.add(client.name, Event.FAULT, fault=Fault.LISTENER_EXCEPTION.value)
+        if self.configuration.listener_exception is ListenerException.NEXT_MESSAGE:
+            client.held.append(delivery.message)
+        elif self.configuration.listener_exception is ListenerException.REDELIVER:
+            client.given_back.add(delivery.message)
         try:
             self.adapter.done(client.name, delivery.message, failed=True)
         except _GONE as error:
@@ -447,11 +468,25 @@ class _Run:
             case _:
                 self.strike_between(step)
 
+    def receive_or_send(self, who: int) -> tuple[_Client, Delivery] | None:
+        """Receive a message; if there is none, of one that is sent for it."""
+        got = self.receive(who)
+        if got is None:
+            self.send_visibly()
+            got = self.receive(who)
+        return got
+
+    def send_visibly(self) -> None:
+        self.send()
+        if self.transacted and self.producer is not None:
+            self.commit(self.producer)
+
     def strike_settling(self, step: Inject, strike: Strike) -> None:
-        got = self.take(step.who)
+        got = self.receive_or_send(step.who)
         if got is None:
             return
-        client, message = got
+        client, message = got[0], got[1].message
+        self.processed(client, message)
         if step.at == "acknowledge":
             self.acknowledge(client, message, strike)
         else:
@@ -461,17 +496,21 @@ class _Run:
     def strike_between(self, step: Inject) -> None:
         """No call is under way; the consumer may have a message that it is not done with."""
         of_producer = step.fault in {Fault.PRODUCER_CRASH, Fault.PRODUCER_LINK_LOSS}
-        got = self.receive(step.who) if step.at == "delivered" else None
-        victim = self.sender() if of_producer else self.consumer(step.who)
-        known = victim.name in self.known
         of_broker = step.fault in BROKER_FAULTS
-        if not of_broker and not known:
+        if not of_producer and not of_broker and self.consumer(step.who).name not in self.known:
+            self.take(step.who)
+        if not self.unsettled:
+            self.send_visibly()
+        got = self.receive_or_send(step.who) if step.at == "delivered" else None
+        victim = self.sender() if of_producer else self.consumer(step.who)
+        if not of_broker and victim.name not in self.known:
             return  # nobody has heard of it, so nothing can strike it
         at_stake = bool(self.unsettled) or got is not None or victim.transaction is not None
         self.tell_fault(step.fault, victim)
         self.adapter.fault(step.fault, None if of_broker else victim.name)
         self.aftermath(step.fault, victim, at_stake=at_stake, doubted=False)
         if got is not None and victim in self.clients():
+            victim.given_back.add(got[1].message)
             self.recorder.of_message(
                 victim.name, Event.PROCESSED, got[1].message, transaction=victim.transaction
             )
@@ -497,13 +536,13 @@ class _Run:
             self.adapter.restart()
             for each in self.clients():
                 each.may_be_gone = True
-                each.held.clear()
+                each.give_back()
         elif fault in {Fault.PRODUCER_CRASH, Fault.CONSUMER_CRASH}:
             self.see_dead(fault, client)
             self.forget(client)
         else:
             client.may_be_gone = True
-            client.held.clear()
+            client.give_back()
             client.link_lost = not doubted
             self.struck += doubted
             self.tell_repair(fault, client)

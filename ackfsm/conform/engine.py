@@ -24,10 +24,10 @@ from ackfsm.conform._claims import BROKER_FAULTS, Claims, Mode, Operation
 from ackfsm.conform._serve import serve
 from ackfsm.engine import (
     Broker,
-    BrokerStopped,
     Connection,
     Consumer,
     IllegalStateException,
+    JMSException,
     Message,
     MessageRejected,
     Outcome,
@@ -150,8 +150,14 @@ class EngineAdapter(Adapter):
         except (IllegalStateException, Stuck) as error:
             if name in self._gone or client.session.closed:
                 raise ClientClosedError(f"{name}: {error}") from None
+            if not self.broker.running:
+                raise BrokerDownError(str(error)) from None
             raise
-        except BrokerStopped as error:
+        except (MessageRejected, OutcomeUnknown, TransactionRolledBackException):
+            raise
+        except JMSException as error:
+            if self.broker.running:
+                raise
             raise BrokerDownError(str(error)) from None
         finally:
             self.broker.observe(None)
