@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection
 from pathlib import Path
-from typing import Final
 
 from ackfsm import tables
 from ackfsm.conform._adapter import Adapter
@@ -14,7 +13,7 @@ from ackfsm.conform._judge import Judge, Judgement, shrunk
 from ackfsm.conform._program import Program, draw
 from ackfsm.conform._report import NO_FAULT, Cell, Failure, Limits, Report, Status
 from ackfsm.conform._run import Performed, perform
-from ackfsm.files import make_folder, write_file
+from ackfsm.files import check_place, make_folder, write_file
 from ackfsm.tables import Specification
 from ackfsm.terms import AckfsmError, AckMode, Consumption, Fault, InputError, Verdict, check_number
 from ackfsm.text import in_words
@@ -41,19 +40,19 @@ def conform(  # noqa: PLR0913 - what is driven, and how much
         limits: how much is tried.
         ack_modes: only these of its acknowledgement modes; by default all.
         faults: only these of its faults, ``None`` among them for no fault; by default all.
-        output: a folder for the histories of violations; by default none is kept.
+        output: a folder for the histories of violations, made if there is one; by default none is kept.
         specification: the tables, by default those of the project.
         progress: called with what goes on, and with how many cells are done of how many.
 
-    An error of the adapter's command ends it early: it is in ``stopped`` of the report.  Raises
-    :class:`ackfsm.terms.InputError` for claims that contradict themselves or the tables, for a mode or fault that is not
-    claimed, and for a folder that cannot be written; whatever else the adapter raises passes.
+    An :class:`ackfsm.terms.AckfsmError` of the adapter ends it early: it is in ``stopped`` of the report.  Raises
+    :class:`ackfsm.terms.InputError` for claims that contradict themselves or the tables, for a mode or fault that is
+    not claimed, and for a folder that cannot be written; whatever else the adapter raises passes.
     """
     limits = limits or Limits()
     check_number("runs", limits.runs, optional=False)
     check_number("messages", limits.messages, optional=False)
     if output is not None:
-        make_folder(output)
+        (make_folder if output.exists() else check_place)(output)
     claims = adapter.claims()
     known = claimed(claims, specification or tables.load())
     cells = _cells(claims, ack_modes, faults)
@@ -208,6 +207,7 @@ class _Campaign:
     def kept(self, name: str, judged: Judgement) -> Path | None:
         if self.output is None:
             return None
+        make_folder(self.output)
         path = self.output / name
         write_file(path, judged.history)
         return path

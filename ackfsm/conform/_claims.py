@@ -1,4 +1,4 @@
-"""What an implementation says of itself: its configuration, modes, faults and operations; checked before it is driven."""
+"""What an implementation claims: its configuration, modes, faults and operations; checked before it is driven."""
 
 from __future__ import annotations
 
@@ -12,7 +12,16 @@ from ackfsm.tables import Specification
 from ackfsm.terms import AckMode, AckScope, Configuration, Consumption, DeliveryMode, Fault, InputError
 from ackfsm.text import shown
 
-__all__ = ["BROKER_FAULTS", "Claims", "Claimed", "Mode", "Operation", "acknowledged_by_application", "claimed", "scope_of"]
+__all__ = [
+    "BROKER_FAULTS",
+    "Claimed",
+    "Claims",
+    "Mode",
+    "Operation",
+    "acknowledged_by_application",
+    "claimed",
+    "scope_of",
+]
 
 BROKER_FAULTS = frozenset({Fault.BROKER_CRASH, Fault.BROKER_KILL, Fault.JOURNAL_FAILURE})
 """Those after which the broker is down until it is restarted."""

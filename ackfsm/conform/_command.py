@@ -48,6 +48,9 @@ _T = TypeVar("_T")
 _GRACE: Final = 1.0
 """Seconds that the command has to end after its standard input is closed."""
 
+_NAMED: Final = 60
+"""Characters of the command line that a sentence has."""
+
 _TAIL: Final = 2_000
 """Bytes of standard error that are kept."""
 
@@ -55,8 +58,8 @@ _TAIL: Final = 2_000
 class Command(Adapter):
     """Runs a command and asks it.  Used as a context; the command and its children are gone when that is left.
 
-    Every call raises :class:`InputError` for an answer that is none, and :class:`HostError` if the command has ended, or
-    has not answered in time.
+    Every call raises :class:`InputError` for an answer that is none, and :class:`HostError` if the command has ended,
+    or has not answered in time.
     """
 
     def __init__(self, argv: Sequence[str], *, timeout: float = 10.0) -> None:
@@ -64,7 +67,7 @@ class Command(Adapter):
 
         Raises :class:`InputError` if it cannot be started.
         """
-        self._name, self._timeout, self._number = shown(shlex.join(argv)), timeout, 0
+        self._name, self._timeout, self._number = shown(shlex.join(argv), _NAMED), timeout, 0
         self._buffer = b""
         try:
             self._process = subprocess.Popen(  # noqa: S603 - the user's own command
@@ -128,7 +131,8 @@ class Command(Adapter):
         try:
             answer = parsed(line)
             if answer.get("id") != self._number or isinstance(answer.get("id"), bool):
-                raise InputError(f"it wrote {quoted(line.decode(errors='replace').rstrip())}, which has another id")  # noqa: TRY301 - as the others
+                wrote = quoted(line.decode(errors="replace").rstrip())
+                raise InputError(f"it wrote {wrote}, which has another id")  # noqa: TRY301 - as the others
             _raise_error(answer)
             return read(answer)
         except InputError as error:
@@ -142,14 +146,14 @@ class Command(Adapter):
             try:
                 request = request[self._requests.write(request) or 0 :]
             except BrokenPipeError:
-                self._ended(what)
+                return  # it reads no more; what it has written may be read
 
     def _line(self, deadline: float, what: str) -> bytes:
         while b"\n" not in self._buffer:
             if len(self._buffer) > LONGEST:
                 raise InputError(
-                    f"{self._name} wrote a line of more than {LONGEST:,} bytes where the answer to {what} was expected; "
-                    "whatever is no answer goes to standard error"
+                    f"{self._name} wrote a line of more than {LONGEST:,} bytes where the answer to {what} was "
+                    "expected; whatever is no answer goes to standard error"
                 )
             self._wait(self._answers, selectors.EVENT_READ, deadline, what)
             piece = self._answers.read(LONGEST)
@@ -168,8 +172,8 @@ class Command(Adapter):
         if not ready or time.monotonic() > deadline:
             self._kill()
             raise HostError(
-                f"{self._name} did not answer {what} within {self._timeout:g}s and was ended{self._said()}; if it needs "
-                "longer, say --timeout"
+                f"{self._name} did not answer {what} within {self._timeout:g}s and was ended{self._said()}; if it "
+                "needs longer, say --timeout"
             )
 
     def _ended(self, what: str) -> NoReturn:

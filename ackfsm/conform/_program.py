@@ -89,18 +89,16 @@ _FEWEST, _MOST = 2, 6
 _OF_PRODUCERS: Final = frozenset({Fault.PRODUCER_LINK_LOSS, Fault.PRODUCER_CRASH})
 _OF_CONSUMERS: Final = frozenset({Fault.CONSUMER_LINK_LOSS, Fault.CONSUMER_CRASH})
 _ALONE: Final = BROKER_FAULTS | {Fault.CONSUMER_LINK_LOSS}
-"""Where a library may hand over, after another consumer has had it, what it fetched before: nobody's promise is about it."""
+"""A library may hand over what it fetched before these, after another consumer has had it; nobody promises more."""
 
 
 def draw(seed: str, mode: Mode, fault: Fault | None, claims: Claims, messages: int) -> Program:
-    """The program of ``seed`` in this mode: at most so many ``messages``, and one with each ``fault``, once or twice."""
+    """The program of ``seed`` in this mode: at most so many ``messages``, and one more with each of its faults."""
     return Program(tuple(_Draw(random.Random(seed), mode, fault, claims, messages).steps()))  # noqa: S311 - repeatable
 
 
 class _Draw:
-    def __init__(
-        self, chance: random.Random, mode: Mode, fault: Fault | None, claims: Claims, messages: int
-    ) -> None:
+    def __init__(self, chance: random.Random, mode: Mode, fault: Fault | None, claims: Claims, messages: int) -> None:
         self.chance, self.fault, self.has = chance, fault, claims.operations
         self.left = messages
         self.transacted = mode.ack_mode is AckMode.SESSION_TRANSACTED

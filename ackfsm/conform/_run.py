@@ -21,7 +21,7 @@ from ackfsm.conform._claims import BROKER_FAULTS, Claimed, Mode, Operation, ackn
 from ackfsm.conform._program import Close, Inject, Program, Receive, Recover, Send, Step
 from ackfsm.conform._recorder import Recorder
 from ackfsm.history_format import Event
-from ackfsm.terms import AckMode, AckScope, AckfsmError, Consumption, Fault, ListenerException
+from ackfsm.terms import AckfsmError, AckMode, AckScope, Consumption, Fault, ListenerException
 
 __all__ = ["Performed", "perform"]
 
@@ -511,9 +511,7 @@ class _Run:
         self.aftermath(step.fault, victim, at_stake=at_stake, doubted=False)
         if got is not None and victim in self.clients():
             victim.given_back.add(got[1].message)
-            self.recorder.of_message(
-                victim.name, Event.PROCESSED, got[1].message, transaction=victim.transaction
-            )
+            self.recorder.of_message(victim.name, Event.PROCESSED, got[1].message, transaction=victim.transaction)
             self.returned(victim, got[1].message)
 
     @property

@@ -35,11 +35,14 @@ def serve(adapter: Adapter, requests: BinaryIO | None = None, answers: BinaryIO 
 
 def _answer(adapter: Adapter, request: Mapping[str, Any]) -> Mapping[str, object]:
     try:
-        return _DO[request["op"]](adapter, request)
+        if request["op"] in _ASK:
+            return _ASK[request["op"]](adapter, request)
+        _TELL[request["op"]](adapter, request)
     except ClientClosedError:
         return {"error": "closed"}
     except BrokerDownError:
         return {"error": "down"}
+    return {}
 
 
 _Request = Mapping[str, Any]
@@ -50,16 +53,11 @@ def _during(request: _Request) -> Strike | None:
     return None if given is None else Strike(Fault(given["fault"]), given["after"])
 
 
-def _nothing(done: object) -> Mapping[str, object]:
-    del done
-    return {}
-
-
-def _begin(adapter: Adapter, request: _Request) -> Mapping[str, object]:
+def _begin(adapter: Adapter, request: _Request) -> None:
     mode = Mode(
         AckMode(request["ack_mode"]), DeliveryMode(request["delivery_mode"]), Consumption(request["consumption"])
     )
-    return _nothing(adapter.begin(mode, request["queue"]))
+    adapter.begin(mode, request["queue"])
 
 
 def _receive(adapter: Adapter, request: _Request) -> Mapping[str, object]:
@@ -67,24 +65,25 @@ def _receive(adapter: Adapter, request: _Request) -> Mapping[str, object]:
     return {"message": None} if delivery is None else dataclasses.asdict(delivery)
 
 
-_DO: Final[Mapping[str, Callable[[Adapter, _Request], Mapping[str, object]]]] = {
+_ASK: Final[Mapping[str, Callable[[Adapter, _Request], Mapping[str, object]]]] = {
     "hello": lambda adapter, _: claims_json(adapter.claims()),
-    "begin": _begin,
     "send": lambda adapter, request: {
         "outcome": adapter.send(request["client"], request["queue"], request["message"], _during(request)).value
     },
     "receive": _receive,
-    "done": lambda adapter, request: _nothing(
-        adapter.done(request["client"], request["message"], failed=request["failed"])
-    ),
     "acknowledge": lambda adapter, request: {
         "outcome": adapter.acknowledge(request["client"], request["message"], _during(request)).value
     },
     "commit": lambda adapter, request: {"outcome": adapter.commit(request["client"], _during(request)).value},
-    "rollback": lambda adapter, request: _nothing(adapter.rollback(request["client"])),
-    "recover": lambda adapter, request: _nothing(adapter.recover(request["client"])),
-    "close": lambda adapter, request: _nothing(adapter.close(request["client"])),
-    "fault": lambda adapter, request: _nothing(adapter.fault(Fault(request["fault"]), request.get("client"))),
-    "restart": lambda adapter, _: _nothing(adapter.restart()),
     "depth": lambda adapter, request: dataclasses.asdict(adapter.depth(request["queue"])),
 }
+_TELL: Final[Mapping[str, Callable[[Adapter, _Request], None]]] = {
+    "begin": _begin,
+    "done": lambda adapter, request: adapter.done(request["client"], request["message"], failed=request["failed"]),
+    "rollback": lambda adapter, request: adapter.rollback(request["client"]),
+    "recover": lambda adapter, request: adapter.recover(request["client"]),
+    "close": lambda adapter, request: adapter.close(request["client"]),
+    "fault": lambda adapter, request: adapter.fault(Fault(request["fault"]), request.get("client")),
+    "restart": lambda adapter, _: adapter.restart(),
+}
+"""What has no answer but that it is done."""

@@ -8,10 +8,10 @@ from collections.abc import Collection, Mapping
 from enum import StrEnum
 from typing import Any, Final, TypeVar
 
-from ackfsm.conform._adapter import AckOutcome, CommitOutcome, Delivery, Depth, SendOutcome
+from ackfsm.conform._adapter import Delivery, Depth
 from ackfsm.conform._claims import Claims, Operation
 from ackfsm.terms import AckMode, Consumption, DeliveryMode, Fault, InputError
-from ackfsm.text import in_words, quoted
+from ackfsm.text import in_words, quoted, shown
 
 __all__ = [
     "LONGEST",
@@ -120,7 +120,7 @@ def _number(name: str, value: object) -> int:
 
 
 def _json(value: object) -> str:
-    return quoted(json.dumps(value))
+    return shown(json.dumps(value))
 
 
 # What an implementation claims

@@ -62,8 +62,8 @@ class _Client:
 class EngineAdapter(Adapter):
     """Drives an :class:`ackfsm.engine.Broker` with its journal in memory.
 
-    ``make`` is a broker, or a function that makes one with the arguments of :class:`ackfsm.engine.Broker`: that is how a
-    broken one is driven.  ``shuffled`` delivers frames in a random order, by ``seed``.
+    ``make`` is a class of brokers, or a function that makes one with the arguments of :class:`ackfsm.engine.Broker`:
+    that is how a broken one is driven.  ``shuffled`` delivers frames in a random order, by ``seed``.
     """
 
     def __init__(  # noqa: PLR0913 - each has a default, and is given by name
