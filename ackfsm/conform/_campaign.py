@@ -52,7 +52,7 @@ def conform(  # noqa: PLR0913 - what is driven, and how much
     check_number("runs", limits.runs, optional=False)
     check_number("messages", limits.messages, optional=False)
     if output is not None:
-        (make_folder if output.exists() else check_place)(output)
+        _check_folder(output)
     claims = adapter.claims()
     known = claimed(claims, specification or tables.load())
     cells = _cells(claims, ack_modes, faults)
@@ -78,6 +78,14 @@ def conform(  # noqa: PLR0913 - what is driven, and how much
         if fault not in claims.faults
     ]
     return Report(claims=claims, limits=limits, cells=tuple(done), stopped=stopped)
+
+
+def _check_folder(output: Path) -> None:
+    """See whether the folder can be made when there is something for it."""
+    if output.exists():
+        make_folder(output)
+    elif output.parent.is_dir():
+        check_place(output)
 
 
 def _cells(

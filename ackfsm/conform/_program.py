@@ -79,8 +79,39 @@ class Program:
 
 
 def _told(step: Step) -> str:
-    fields = ", ".join(f"{f.name}={getattr(step, f.name)}" for f in dataclasses.fields(step))
-    return f"{type(step).__name__.lower()}({fields})"
+    match step:
+        case Send(number, end):
+            then = {"commit": " and commits", "rollback": " and rolls back"}.get(end, "")
+            return f"the producer sends {_messages(number)}{then}"
+        case Receive(who, number, end):
+            then = "" if end == "none" else f" and settles {'each' if end == 'each' else 'the last'}"
+            return f"{_named(who)} receives up to {_messages(number)}{then}"
+        case Recover(who):
+            return f"{_named(who)} has what it has not settled delivered again"
+        case Close(who):
+            return f"{_named(who)} closes"
+        case Inject():
+            return _told_fault(step)
+
+
+def _told_fault(step: Inject) -> str:
+    whose = f" of {_named(step.who)}" if step.fault in _OF_CONSUMERS else ""
+    match step.at:
+        case "idle":
+            return f"{step.fault}{whose}"
+        case "delivered":
+            return f"{step.fault}{whose}, while {_named(step.who)} has a message"
+        case _:
+            what = {"commit_sent": "commit of the producer", "commit_received": f"commit of {_named(step.who)}"}
+            return f"{step.fault}{whose}, at step {step.after} of a {what.get(step.at, step.at)}"
+
+
+def _messages(number: int) -> str:
+    return "1 message" if number == 1 else f"{number} messages"
+
+
+def _named(who: int) -> str:
+    return "the producer" if who < 0 else f"consumer {who + 1}"
 
 
 _FEWEST, _MOST = 2, 6

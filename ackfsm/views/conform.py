@@ -112,7 +112,7 @@ def _first(report: Report) -> Iterator[RenderableType]:
         return
     yield Text("")
     yield Text("the first violation", style="bold")
-    yield listed([printable(step) for step in cell.failure.small_program.split("; ")] or ["nothing but the end"])
+    yield listed([printable(step) for step in cell.failure.small_program.split("; ")] or ["the end"])
 
 
 def _next(report: Report) -> Iterator[RenderableType]:

@@ -1,4 +1,4 @@
-"""Implementations that break a promise, each in one way: the engine with a bug, or with one between it and its client."""
+"""Implementations that break a promise, each in one way: a bug is in the engine, or between it and its client."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ import dataclasses
 from collections.abc import Callable
 from typing import Any
 
-from ackfsm.conform import AckOutcome, Adapter, CommitOutcome, Delivery, Depth, Mode, SendOutcome, Strike
+from ackfsm.conform import AckOutcome, Claims, CommitOutcome, Delivery, Depth, Mode, Operation, SendOutcome, Strike
 from ackfsm.conform.engine import EngineAdapter
 from ackfsm.engine import Message
 from ackfsm.terms import AckMode, Anomaly, Consumption, DeliveryMode, Fault
 from model_tests.support.engine.bugs import Paging
 
-__all__ = ["BROKEN", "Broken", "made"]
+__all__ = ["BROKEN", "Broken", "Hoards", "Immortal", "made"]
 
 
 class _Hasty(EngineAdapter):
@@ -152,12 +152,21 @@ class _Confirms(EngineAdapter):
         return SendOutcome.CONFIRMED
 
 
-class _Immortal(EngineAdapter):
+class Immortal(EngineAdapter):
+    """Says that every fault has struck."""
+
+    def claims(self) -> Claims:
+        """Without faults inside calls, which the engine sees to itself."""
+        claims = super().claims()
+        return dataclasses.replace(claims, operations=claims.operations - {Operation.DURING})
+
     def fault(self, fault: Fault, client: str | None) -> None:
         """Nothing happens."""
 
 
-class _Hoards(EngineAdapter):
+class Hoards(EngineAdapter):
+    """Seems to keep a message for ever."""
+
     def depth(self, queue: str) -> Depth:
         """One more than there is."""
         its = super().depth(queue)
@@ -172,7 +181,7 @@ class Broken:
     """
 
     what: str
-    make: Callable[..., Adapter]
+    make: Callable[[AckMode], EngineAdapter]
     ack_mode: AckMode
     fault: Fault | None
     anomalies: frozenset[Anomaly]
@@ -181,10 +190,10 @@ class Broken:
         return self.what
 
 
-def made(kind: type[EngineAdapter] = EngineAdapter, **options: Any) -> Callable[..., Adapter]:
+def made(kind: type[EngineAdapter] = EngineAdapter, **options: Any) -> Callable[[AckMode], EngineAdapter]:
     """What makes such an adapter, of one mode by ``receive``."""
 
-    def make(ack_mode: AckMode) -> Adapter:
+    def make(ack_mode: AckMode) -> EngineAdapter:
         return kind(
             ack_modes=[ack_mode],
             delivery_modes=[DeliveryMode.PERSISTENT],
