@@ -99,8 +99,9 @@ class Command(Adapter):
 
     def _listen(self, errors: IO[bytes]) -> None:
         """Keep the end of what the command says on standard error, so that it never waits for a reader."""
-        while piece := errors.read(4_096):
-            self._tail = (self._tail + piece)[-_TAIL:]
+        with errors:
+            while piece := errors.read(4_096):
+                self._tail = (self._tail + piece)[-_TAIL:]
 
     def end(self) -> None:
         """Let the command end, then end it with all that it has started."""

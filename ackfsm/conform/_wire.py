@@ -72,7 +72,7 @@ def fields_of(answer: Answer, needed: Collection[str], optional: Collection[str]
     for name in given:
         if name not in allowed:
             near = difflib.get_close_matches(name, allowed, 1)
-            known = f"the nearest is {near[0]}" if near else f"it may have {in_words(allowed) or 'none'}"
+            known = f"the nearest is {near[0]}" if near else f"it may have {in_words(allowed) if allowed else 'none'}"
             raise InputError(f"its answer has a field {quoted(name)}; {known}")
     return given
 

@@ -42,7 +42,7 @@ def test_a_program_keeps_its_limits_and_asks_for_nothing_that_is_not_claimed(
 
 def size(of: Program) -> int:
     return sum(
-        1 + getattr(step, "number", 0) + getattr(step, "who", 0) + (getattr(step, "at", "idle") != "idle")
+        2 + getattr(step, "number", 0) + getattr(step, "who", 0) + (getattr(step, "at", "idle") != "idle")
         for step in of.steps
     )
 
