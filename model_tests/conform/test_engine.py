@@ -20,7 +20,7 @@ from ackfsm.conform import (
     Strike,
     conform,
 )
-from ackfsm.conform._campaign import claimed
+from ackfsm.conform._claims import claimed
 from ackfsm.conform._program import draw
 from ackfsm.conform._run import perform
 from ackfsm.conform.engine import EngineAdapter
