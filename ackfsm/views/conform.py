@@ -56,9 +56,14 @@ def _heading(report: Report) -> RenderableType:
 def _limits(limits: Limits) -> str:
     calls = "" if limits.timeout is None else f"; {limits.timeout:g}s for a call"
     return (
-        f"{limits.runs} runs of each combination, {limits.messages} messages in each; seed {limits.seed}{calls}; "
+        f"for each combination {_many(limits.runs, 'run')} with {_many(limits.messages, 'message')}; "
+        f"seed {limits.seed}{calls}; "
         f"{limits.wait:g}s for a message to come"
     )
+
+
+def _many(number: int, what: str) -> str:
+    return f"{number:,} {what}{'' if number == 1 else 's'}"
 
 
 def _modes(report: Report) -> Iterator[RenderableType]:

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import io
 import json
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
 from ackfsm import cli
-from ackfsm.conform import Depth, Limits, Report, Status, conform
-from ackfsm.terms import AckMode, Fault, InputError, Verdict
+from ackfsm.conform import Depth, Limits, Mode, Report, Status, conform
+from ackfsm.conform.engine import EngineAdapter
+from ackfsm.terms import AckMode, Fault, HostError, InputError, Verdict
+from ackfsm.views.conform import conform_screen
 from model_tests.support.conform.broken import BROKEN, Broken, Hoards, Immortal, made
 from model_tests.support.tables import shipped
 
@@ -89,3 +93,28 @@ def test_a_mode_that_the_profile_does_not_have_is_open_and_alone_it_is_refused()
     assert "no library acknowledges after the callback" in str(report)
     with pytest.raises(InputError, match="claims no mode that its profile has"):
         conform(made(profile="rabbitmq")(AckMode.AUTO_ACKNOWLEDGE))
+
+
+class Falls(EngineAdapter):
+    """Its machine fails as the third combination begins."""
+
+    begun = 0
+
+    def begin(self, mode: Mode, queue: str) -> None:
+        """Count."""
+        self.begun += 1
+        if self.begun > 4:
+            raise HostError("the disk is full")
+        super().begin(mode, queue)
+
+
+def test_what_ends_a_campaign_early_is_told_and_what_it_did_not_reach_is_open() -> None:
+    report = conform(made(Falls)(AckMode.CLIENT_ACKNOWLEDGE), limits=Limits(runs=2))
+    assert isinstance(report.stopped, HostError)
+    assert "the disk is full (in CLIENT_ACKNOWLEDGE, PERSISTENT, receive; broker_kill; run 1)" in str(report)
+    assert [cell.reached for cell in report.cells].count(True) == 2 + 1, "and what is not claimed"
+    assert report.verdict is Verdict.UNKNOWN
+    screen = io.StringIO()
+    Console(file=screen, width=80).print(conform_screen(report))
+    assert "stopped         before its end" in screen.getvalue()
+    assert "not reached: the campaign ended before" in screen.getvalue()
