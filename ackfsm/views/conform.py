@@ -79,16 +79,24 @@ def _faults(cells: Sequence[Cell]) -> Iterator[RenderableType]:
     """A line for each status: its faults, and why they are violations or unknown."""
     for status in Status:
         its = [cell for cell in cells if cell.status is status]
-        told = [_told(cell) for cell in its]
         if not its:
             continue
-        apart = status in {Status.VIOLATION, Status.UNKNOWN}
-        for text in told if apart else [", ".join(told)]:
+        for text in _sentences(status, its):
             grid = titled([("", "")]).grid(padding=(0, 0))
             grid.add_column(width=14, no_wrap=True)
             grid.add_column(overflow="fold")
             grid.add_row(Text(f"  {status}", style=_OF_STATUS[status]), Text(text))
             yield grid
+
+
+def _sentences(status: Status, cells: Sequence[Cell]) -> list[str]:
+    """One for each violation, one for each reason of what is unknown, one for all others."""
+    if status is Status.VIOLATION:
+        return [_told(cell) for cell in cells]
+    if status is not Status.UNKNOWN:
+        return [", ".join(map(_told, cells))]
+    whys = dict.fromkeys(cell.why or "" for cell in cells)
+    return [f"{', '.join(_told(each) for each in cells if (each.why or '') == why)}: {printable(why)}" for why in whys]
 
 
 def _told(cell: Cell) -> str:
@@ -98,8 +106,6 @@ def _told(cell: Cell) -> str:
             return name if cell.fault is None else f"{name} (struck in {cell.struck} of {cell.runs})"
         case Status.VIOLATION:
             return f"{name}, run {cell.failure.run}: {printable(_reason(cell))}" if cell.failure else name
-        case Status.UNKNOWN:
-            return f"{name}: {printable(cell.why or '')}"
         case _:
             return name
 
