@@ -21,6 +21,7 @@ from typing import Final, NoReturn, TextIO
 import ackfsm
 from ackfsm.cli._check import add_check
 from ackfsm.cli._claims import add_claims
+from ackfsm.cli._conform import add_conform
 from ackfsm.cli._draw import add_draw
 from ackfsm.cli._exit_codes import FAILED, INTERRUPTED, USAGE, error_code
 from ackfsm.cli._explain import add_explain
@@ -88,6 +89,7 @@ def _make_parser() -> Parser:
     add_claims(commands)
     add_matrix(commands)
     add_verify(commands)
+    add_conform(commands)
     add_draw(commands)
     add_export(commands)
     add_systems(commands)

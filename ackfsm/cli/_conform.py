@@ -1,0 +1,137 @@
+"""``ackfsm conform``."""
+
+from __future__ import annotations
+
+import argparse
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, TypeVar
+
+from ackfsm.cli._exit_codes import result_code
+from ackfsm.cli._options import Commands, at_least, command
+from ackfsm.cli._output import emit, note, progress_bars
+from ackfsm.terms import AckMode, Fault, InputError, Verdict
+from ackfsm.text import quoted
+
+if TYPE_CHECKING:
+    from ackfsm.conform import Report
+
+__all__ = ["add_conform"]
+
+_NONE: Final = "none"
+_MOST_SECONDS: Final = 3_600.0
+
+
+def add_conform(commands: Commands) -> None:
+    parser = command(
+        commands,
+        "conform",
+        _conform,
+        words=(
+            "drive a broker through every mode that it claims under every fault that it can take, and judge it",
+            "ackfsm conform --runs 20 -- python my_adapter.py",
+        ),
+        extra="all",
+    )
+    parser.add_argument(
+        "argv",
+        metavar="COMMAND",
+        nargs="+",
+        help="what drives the broker, after --: it answers requests, a line of JSON each (docs/conform.md)",
+    )
+    parser.add_argument(
+        "--runs", metavar="N", type=at_least(1), default=10, help="programs for each mode and fault (default: 10)"
+    )
+    parser.add_argument(
+        "--messages", metavar="N", type=at_least(1), default=6, help="messages that a program sends (default: 6)"
+    )
+    parser.add_argument("--seed", metavar="N", type=at_least(0), default=0, help="of the programs (default: 0)")
+    parser.add_argument(
+        "--timeout",
+        metavar="SECONDS",
+        type=_seconds,
+        default=10.0,
+        help="how long COMMAND may take for an answer (default: 10)",
+    )
+    parser.add_argument(
+        "--wait",
+        metavar="SECONDS",
+        type=_seconds,
+        default=0.2,
+        help="how long a receive waits for a message (default: 0.2)",
+    )
+    parser.add_argument(
+        "--ack-mode", metavar="M", action="append", help="only this acknowledgement mode; may be repeated"
+    )
+    parser.add_argument(
+        "--fault", metavar="F", action="append", help=f"only this fault, or {_NONE} for no fault; may be repeated"
+    )
+    parser.add_argument(
+        "--output",
+        metavar="DIR",
+        type=Path,
+        default=Path("conform-failures"),
+        help="where the histories of violations are kept (default: conform-failures)",
+    )
+
+
+def _seconds(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not 0 < value <= _MOST_SECONDS:
+        raise argparse.ArgumentTypeError(f"{quoted(text)} is not a number of seconds, at most {_MOST_SECONDS:g}")
+    return value
+
+
+_Word = TypeVar("_Word", bound=StrEnum)
+
+
+def _words(option: str, kind: type[_Word], values: list[str]) -> list[_Word]:
+    """The members of ``kind`` that an option names.  Raises :class:`InputError` for a word that is none."""
+    for value in values:
+        if value not in set(kind):
+            raise InputError(f"{option}: there is no {quoted(value)}; it is one of {', '.join(kind)}")
+    return [kind(value) for value in values]
+
+
+def _conform(arguments: argparse.Namespace) -> int:
+    from ackfsm import conform
+    from ackfsm.views.conform import conform_screen
+
+    limits = conform.Limits(
+        runs=arguments.runs,
+        messages=arguments.messages,
+        seed=arguments.seed,
+        timeout=arguments.timeout,
+        wait=arguments.wait,
+    )
+    modes = None if arguments.ack_mode is None else _words("--ack-mode", AckMode, arguments.ack_mode)
+    faults: list[Fault | None] | None = None
+    if arguments.fault is not None:
+        named = _words("--fault", Fault, [name for name in arguments.fault if name != _NONE])
+        faults = [*([None] if _NONE in arguments.fault else []), *named]
+    with conform.Command(arguments.argv, timeout=arguments.timeout) as adapter, progress_bars() as progress:
+        report = conform.conform(
+            adapter,
+            limits=limits,
+            ack_modes=modes,
+            faults=faults,
+            output=arguments.output,
+            progress=lambda _, done, of: progress("modes and faults", done, of),
+        )
+    if report.stopped is not None and not any(cell.runs for cell in report.cells):
+        raise report.stopped
+    emit(arguments, report.as_json(), lambda: conform_screen(report))
+    return _code(report)
+
+
+def _code(report: Report) -> int:
+    """A violation outweighs what ended the campaign early, and that what is open."""
+    invalid = report.verdict is Verdict.INVALID
+    if report.stopped is not None and not invalid:
+        raise report.stopped
+    if report.stopped is not None:
+        note(f"ackfsm conform: {report.stopped}")
+    return result_code(violated=invalid, undetermined=report.verdict is Verdict.UNKNOWN)
