@@ -142,6 +142,27 @@ def test_transactions_of_two_processes_that_share_a_name_are_told_apart(tmp_path
     assert torn == {("a", "a1"), ("a", "a2"), ("b", "b1"), ("b", "b2")}
 
 
+def test_a_torn_transaction_is_told_apart_from_an_earlier_one_of_its_name(tmp_path: Path) -> None:
+    path = tmp_path / "h.jsonl"
+    lines = []
+    for when, delivered in ((0, 2), (10, 1)):
+        of = {"t": when, "process": "p", "transaction": "t1"}
+        messages = [f"m{when + number}" for number in (1, 2)]
+        lines += [{**of, "event": "send", "queue": "q", "message": message} for message in messages]
+        lines += [{**of, "event": event} for event in ("commit", "committed")]
+        of = {"t": when + 1, "process": "c", "queue": "q"}
+        for message in messages[:delivered]:
+            lines += [{**of, "event": "delivered", "message": message, "redelivered": False}]
+            lines += [{**of, "event": "processed", "message": message}]
+    lines += [{"t": 20, "process": "nemesis", "event": "drained"}]
+    path.write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+    found, result = _examined(path, lambda _: configuration_of("transacted"))
+    rows = rows_of(found.tables(result))
+    _check(rows, result)
+    torn = {row["message"] for row in rows["anomalies"] if row["transaction"] == "t1"}
+    assert torn == {"m11", "m12"}
+
+
 def test_pairs_that_are_no_runs_are_all_found_by_a_fold() -> None:
     """Their messages are plain by themselves, so that a fold would leave them out."""
     path = DATA / "pairs-that-are-no-runs.jsonl"

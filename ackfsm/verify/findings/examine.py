@@ -29,6 +29,7 @@ from ackfsm.verify.context.quiescence import Quiescence, quiescence_of
 from ackfsm.verify.context.sends import Sends, sends_of
 from ackfsm.verify.context.signs import Sign
 from ackfsm.verify.context.spelled import spelled_out
+from ackfsm.verify.context.transactions import transactions_told_apart
 from ackfsm.verify.counting.count import (
     Halved,
     count_regressions,
@@ -244,7 +245,7 @@ def outcome_of(  # noqa: PLR0913 - as :func:`examine`
         hold=hold,
         assumed=assumed,
     )
-    return Outcome(with_stuck(found.findings, history, specification), found, history, events)
+    return Outcome(with_stuck(found.findings, history, specification), found, history, transactions_told_apart(events))
 
 
 def examined(  # noqa: PLR0913 - what is examined, and how
