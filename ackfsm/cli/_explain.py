@@ -115,7 +115,7 @@ def add_explain(commands: Commands) -> None:
         "--at",
         metavar="TIME",
         help="of HISTORY: what was open at this time, and what happened around it: 10:05:00, 2026-03-01 10:05:00 (UTC),"
-        " or 12.5s from the first line",
+        " or 12.5s, where the clock has no date",
     )
     parser.add_argument(
         "--faults",

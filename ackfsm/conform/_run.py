@@ -66,7 +66,7 @@ class _Client:
         self.name = name
         self.held: list[str] = []
         self.given_back: set[str] = set()
-        """What it had and has not any more, unacknowledged.
+        """What it had on a connection that it has lost, unacknowledged.
 
         A line with the scope of a session would cover that too, so each message is acknowledged by itself then.
         """
@@ -386,7 +386,7 @@ class _Run:
             self.rollback(client)
             return
         self.recorder.add(client.name, Event.RECOVER)
-        client.give_back()
+        client.held.clear()
         try:
             self.adapter.recover(client.name)
         except _GONE as error:

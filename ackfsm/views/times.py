@@ -1,4 +1,4 @@
-"""The times of a story, as a person says them: of the clock on the wall, or since the first line."""
+"""The times of a story, as a person says them: of the clock on the wall, or the seconds of another clock."""
 
 from __future__ import annotations
 
@@ -40,10 +40,10 @@ class Clock:
         return self.begun >= _EPOCH
 
     def __call__(self, nanoseconds: int) -> str:
-        """``10:01:07.200``, with a date if there are several days, or ``12.250s`` since the first line."""
+        """``10:01:07.200``, with a date if there are several days, or ``5311.791s`` as the history has it."""
         if not self.of_calendar:
-            sign = "-" if nanoseconds < self.begun else ""
-            seconds, rest = divmod(abs(nanoseconds - self.begun), _SECOND)
+            sign = "-" if nanoseconds < 0 else ""
+            seconds, rest = divmod(abs(nanoseconds), _SECOND)
             return f"{sign}{seconds}.{rest:09d}"[: len(f"{sign}{seconds}.") + self.digits] + "s"
         seconds, rest = divmod(nanoseconds, _SECOND)
         time = datetime.fromtimestamp(seconds, UTC)
@@ -61,7 +61,7 @@ class Clock:
     def meaning(self) -> str:
         """What the times are, a clause."""
         if not self.of_calendar:
-            return "times are seconds from the first line"
+            return "times are seconds of the clock of the history"
         day = datetime.fromtimestamp(self.begun // _SECOND, UTC)
         return "times are UTC" if self.dated else f"times are UTC, on {day:%Y-%m-%d}"
 
@@ -74,11 +74,12 @@ class Clock:
             return int(text)
         if found := re.fullmatch(r"(-?\d{1,12}(?:\.\d{1,9})?) *s?", text.strip(), re.ASCII):
             whole, _, fraction = found[1].partition(".")
-            return self.begun + int(whole) * _SECOND + int(fraction.ljust(9, "0") or 0)
+            begun = self.begun if self.of_calendar else 0
+            return begun + int(whole) * _SECOND + int(fraction.ljust(9, "0") or 0)
         if not self.of_calendar:
             raise InputError(
-                f"--at {quoted(text, 40)} is no time of this history, whose clock has no date: say the seconds from its"
-                " first line, as they are shown: --at 12.250s"
+                f"--at {quoted(text, 40)} is no time of this history, whose clock has no date: say its seconds, as"
+                " they are shown: --at 12.250s"
             )
         return self._of_calendar(text, ended)
 

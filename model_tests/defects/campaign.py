@@ -57,11 +57,11 @@ _OF_JOURNALS = """
     journal/interrupts journal/file journal/system_calls journal/crashes
 """
 _OF_VERIFY = """
-    verify/conformance verify/counts verify/verdict verify/fold verify/expand verify/prefetch verify/actions
+    verify/life verify/conformance verify/counts verify/verdict verify/fold verify/expand verify/prefetch verify/actions
     verify/clocks verify/recording verify/read verify/headers verify/sources verify/bad_input verify/rest verify/spelled
     verify/drift
     verify/labels verify/given_back verify/model_runs verify/timeline verify/unrecorded verify/queues
-    verify/monitor verify/successors verify/life
+    verify/monitor verify/successors
     verify/tables verify/fold_chunks verify/plain_lines verify/legal_histories cli/reports
 """
 _OF_PLUGIN = """

@@ -156,7 +156,7 @@ def test_windows_line_ends_and_other_clocks_change_no_line(
     file.write_bytes("".join(f"{json.dumps(line)}{end}" for line in lines).encode())
     said = " ".join(_told(capsys, str(file), code=1).split())
     assert "confirmed at 67.100s on producer-1; the queue was seen empty at 299.900s" in said
-    assert "times are seconds from the first line" in said
+    assert "times are seconds of the clock of the history" in said
     assert "60.000s of" not in said
     assert "at 5.900s, in a history" in _told(capsys, str(file), "--at", "5.9", code=1)
     assert main(["explain", str(file), "--at", "10:05:00"]) == 2

@@ -11,13 +11,14 @@ from __future__ import annotations
 
 import bisect
 import dataclasses
+import itertools
 from collections.abc import Collection, Mapping, Sequence
 from typing import Final, TypeAlias
 
 from ackfsm.verify.conformance.observer import Belief, Observer, TooManyStatesError
 from ackfsm.verify.context.signs import AT_REST, CIRCUMSTANCES, Sign
 
-__all__ = ["MOST_CUTS", "Contradiction", "Heard", "Life", "contradiction", "predecessors"]
+__all__ = ["MOST_CUTS", "TOO_MANY_ORDERS", "Contradiction", "Heard", "Life", "contradiction", "predecessors"]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -84,6 +85,10 @@ _Cut: TypeAlias = int
 MOST_CUTS: Final = 20_000
 """So many sets of signs that may have been heard, of one life, are looked at: some seconds."""
 
+TOO_MANY_ORDERS: Final = (
+    f"the lines of a message may have happened in too many orders (more than {MOST_CUTS:,} sets of them)"
+)
+
 
 def contradiction(life: Life, observer: Observer) -> Contradiction | None:
     """Why no run of the model looks like ``life``; ``None`` if one does.
@@ -120,7 +125,7 @@ def _belief(heard: Sequence[Heard], observer: Observer) -> Belief:
         beliefs = _next(heard, before, beliefs, observer)
         cuts += len(beliefs)
         if cuts > MOST_CUTS:
-            raise TooManyStatesError
+            raise TooManyStatesError(TOO_MANY_ORDERS)
     return next(iter(beliefs.values()), frozenset())
 
 
@@ -136,18 +141,22 @@ def predecessors(heard: Sequence[Heard]) -> list[_Cut]:
         certain = max(0, place - this.reach)
         same = sum(1 << other for other in range(certain, place) if heard[other].lane == this.lane)
         found.append((1 << certain) - 1 | same)
-    after = [sum(1 << other for other, its in enumerate(found) if its >> place & 1) for place in range(len(heard))]
     equal = [
         (first, second)
         for second in range(len(heard))
-        for first in range(second)
-        if heard[first].sign == heard[second].sign
-        and not found[first] & ~found[second]
-        and not after[second] & ~after[first]
+        for first in range(max(0, second - heard[second].reach), second)
+        if heard[first].sign == heard[second].sign and not found[first] & ~found[second]
     ]
+    after = {place: _after(found, place) for place in set(itertools.chain.from_iterable(equal))}
     for first, second in equal:
-        found[second] |= 1 << first
+        if not after[second] & ~after[first]:
+            found[second] |= 1 << first
     return found
+
+
+def _after(before: Sequence[_Cut], place: int) -> _Cut:
+    """The set of those that the sign at ``place`` came before, by what came before each."""
+    return sum(1 << other for other, its in enumerate(before) if its >> place & 1)
 
 
 def _next(

@@ -350,8 +350,8 @@ class Judge:
             return Decision(None, why)
         try:
             stop = self.contradiction(*self.hearing(lived))
-        except TooManyStatesError:
-            return Decision(None, "a message may be in too many states")
+        except TooManyStatesError as error:
+            return Decision(None, str(error))
         if stop is not None and _may_be_committed(lived):
             return Decision(None, _TOLD_ROLLED_BACK)
         return Decision(stop)

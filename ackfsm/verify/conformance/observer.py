@@ -95,7 +95,7 @@ _MOST_NETWORKS: Final = 64
 
 
 class TooManyStatesError(Exception):
-    """A message may be in more states than this search keeps."""
+    """A search met its bound, which the text names: a clause about a message."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -157,7 +157,7 @@ class States:
         new = [state for state in states if state not in after]
         if new:
             if len(self._vectors) > _MOST_STATES:
-                raise TooManyStatesError
+                raise TooManyStatesError(f"a message may be in more than {_MOST_STATES:,} states")
             begin = 0
             for counts, moved in self._successors.of(self._rows(new), events):
                 self._keep(after, new[begin : begin + len(counts)], counts, self._numbered(moved))
@@ -345,7 +345,7 @@ class Observer:
                 found |= front
             self._states.believed += len(belief) + len(found)
             if self._states.believed > _MOST_BELIEVED:
-                raise TooManyStatesError
+                raise TooManyStatesError(f"a message may be in too many states at once (more than {_MOST_BELIEVED:,})")
             self._closures[belief] = frozenset(found)
         return self._closures[belief]
 

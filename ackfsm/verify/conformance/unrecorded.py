@@ -19,7 +19,7 @@ from typing import Final, TypeAlias
 import numpy as np
 
 from ackfsm.terms import Fault
-from ackfsm.verify.conformance.life import MOST_CUTS, Heard, Life, predecessors
+from ackfsm.verify.conformance.life import MOST_CUTS, TOO_MANY_ORDERS, Heard, Life, predecessors
 from ackfsm.verify.conformance.lives import Lived
 from ackfsm.verify.conformance.messages import Conformance, Judge
 from ackfsm.verify.conformance.observer import Belief, Observer, TooManyStatesError
@@ -135,7 +135,7 @@ class _Walk:
                 if new:
                     found[gap], seen[gap] = new, known | new
                     if len(seen) > MOST_CUTS:
-                        raise TooManyStatesError
+                        raise TooManyStatesError(TOO_MANY_ORDERS)
                     self._hear_on(gap, new, sizes)
         return found
 
@@ -408,12 +408,13 @@ class _Search:
 
     def _held(self, lived: Lived, faults: Sequence[Fault], most: int | None = None) -> Smallest | str | None:
         """A search that runs out of states may have had them from others: then it begins anew, once."""
+        why = ""
         for _ in range(1 + (self._judge.states > 0)):
             try:
                 return smallest(*self._judge.hearing(lived), self._signs(lived, faults), most)
-            except TooManyStatesError:
-                self._judge = self._conformance.judge()
-        return "a message may be in too many states"
+            except TooManyStatesError as error:
+                self._judge, why = self._conformance.judge(), str(error)
+        return why
 
     @staticmethod
     def _signs(lived: Lived, faults: Sequence[Fault]) -> Sequence[Sign]:

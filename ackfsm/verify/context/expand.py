@@ -150,13 +150,20 @@ def _covered_by(events: Events, acknowledgement: Event) -> Ints:
 
 
 def covering(events: Events, acts: Ints) -> Ints:
-    """For each delivery the first of ``acts`` (acknowledgements) of its own session that covers it by its scope."""
+    """For each delivery the first of ``acts`` (acknowledgements) of its own session that covers it.
+
+    One of a whole session does not cover what that gave back before, by recover() or its end, although its scope says
+    so, by which anomalies are counted.
+    """
     deliveries, cuts = events.places(Event.DELIVERED), _cuts(events, acts)
     one = events.scope[acts] == VOCABULARY["scope"].index(AckScope.MESSAGE)
     own = number_pairs(events.session, events.message)
+    of_session = first_covering_ack(events.session, deliveries, acts[~one], cuts[~one])
+    closes = events.places(Event.CLOSE)
+    ends = np.union1d(events.places(Event.RECOVER), closes[events.queue[closes] == ABSENT])  # not of one consumer
+    given_back = first_covering_ack(events.session, deliveries, ends, ends) < of_session
     return np.minimum(
-        first_covering_ack(own, deliveries, acts[one], cuts[one]),
-        first_covering_ack(events.session, deliveries, acts[~one], cuts[~one]),
+        first_covering_ack(own, deliveries, acts[one], cuts[one]), np.where(given_back, NEVER, of_session)
     )
 
 
