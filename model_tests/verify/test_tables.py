@@ -161,6 +161,9 @@ def test_a_torn_transaction_is_told_apart_from_an_earlier_one_of_its_name(tmp_pa
     _check(rows, result)
     torn = {row["message"] for row in rows["anomalies"] if row["transaction"] == "t1"}
     assert torn == {"m11", "m12"}
+    with pytest.MonkeyPatch.context() as patch:
+        again, folded = _examined(path, lambda _: configuration_of("transacted"), **_folded(patch, 300))
+    assert rows_of(again.tables(folded)) == rows
 
 
 def test_pairs_that_are_no_runs_are_all_found_by_a_fold() -> None:

@@ -14,10 +14,11 @@ from ackfsm.terms import Fault
 from ackfsm.verify.conformance.tokens import NOBODY, OF_TRANSACTIONS, Tokens, in_doubt, members_of
 from ackfsm.verify.context.circumstances import EFFECT, GIVING_BACK, OF_CONSUMERS, Circumstance, circumstances
 from ackfsm.verify.context.expand import NEVER, calls_of, covering, first_covering_ack
+from ackfsm.verify.context.interrupted import Interruptions
 from ackfsm.verify.context.signs import BROKEN, CALLS, DELIVERED_FLAGGED, SIGNS, Certainty, of_consumer
 from ackfsm.verify.events.arrays import Codes, Ints, Mask
 from ackfsm.verify.events.columns import ABSENT, Events
-from ackfsm.verify.events.joins import NONE, distinct_pairs
+from ackfsm.verify.events.joins import NONE, distinct_pairs, number_pairs
 from ackfsm.verify.events.observables import event_code
 
 __all__ = ["OF_THE_BROKER", "Lines", "Moments", "modes_of", "placed"]
@@ -78,6 +79,7 @@ class Lines:
     def __init__(self, events: Events, skew: int) -> None:
         self.events = events
         self.circumstances, self.moments = placed(events, skew)
+        self._interruptions = Interruptions(self.circumstances)
         self.lanes = _lanes(events)
         self.broken = events.errs == 1
         self.producers = _producers(events)
@@ -90,6 +92,7 @@ class Lines:
         self.handed = message * self._width + process
         self.processed_too_often = self._processed_too_often()
         self.by_workers = self._by_workers()
+        self._failed = self._next_of(self.deliveries, events.places(Event.FAILED))
         process, queue, _ = distinct_pairs(events.process[self.deliveries], events.queue[self.deliveries] + 1)
         self._queues_of: dict[int, list[int]] = {}
         for each, its in zip(process.tolist(), (queue - 1).tolist(), strict=True):
@@ -114,6 +117,41 @@ class Lines:
         rows = (events.places(Event.PROCESSED), self.deliveries)
         processed, handed = (np.bincount(events.message[its], minlength=count) for its in rows)
         return np.asarray(processed > handed)
+
+    def handed_together(self, first: Ints, second: Ints) -> Mask:
+        """For each pair of messages whether a session was handed one while its consumer was not done with the other.
+
+        The consumer was done later, or something befell it.  Where something may have taken the one away before the
+        other came, it is not known to be so.
+        """
+        found = np.zeros(len(first), bool)
+        found[self._in_hand(first, second)] = True
+        found[self._in_hand(second, first)] = True
+        return found
+
+    def _in_hand(self, ones: Ints, others: Ints) -> Ints:
+        """The places where the session was handed the other one before its consumer was done with the one."""
+        events, process, t = self.events, self.events.process, self.events.t
+        rows = self.deliveries[np.argsort(events.message[self.deliveries], kind="stable")]
+        pair, place = members_of(events.message[rows], ones)
+        this = rows[place]
+        both = np.concatenate([this, rows])
+        session = number_pairs(process[both], events.session[both])
+        whose = number_pairs(session, np.concatenate([others[pair], events.message[rows]]))
+        following = _next_with(whose[len(this) :], rows, whose[: len(this)], this)
+        until = self._next_of(this, np.concatenate([events.places(Event.PROCESSED, Event.FAILED), self.deliveries]))
+        pair, this, following, until = (each[until > following] for each in (pair, this, following, until))
+        its = process[this].astype(np.int64)
+        cut_off = self._interruptions.between(its, t[this], t[following])
+        ended = (until != NEVER) | self._interruptions.between(its, t[following], np.full(len(this), NEVER))
+        return np.asarray(pair[ended & ~cut_off], np.int64)
+
+    def _next_of(self, deliveries: Ints, rows: Ints) -> Ints:
+        """For each of ``deliveries`` the next of ``rows`` of its message and consumer; else never."""
+        its = np.concatenate([deliveries, rows])
+        which = number_pairs(self.events.message[its], self.events.process[its])
+        own, other = which[: len(deliveries)], which[len(deliveries) :]
+        return _next_with(other, rows, own, deliveries)
 
     def was_handed_to(self, messages: Ints, process: int) -> Mask:
         """For each of ``messages`` whether it was ever handed to ``process``."""
@@ -353,12 +391,15 @@ class Lines:
     def _called(self, rows: Ints, event: Event, elsewhere: Ints) -> Tokens:
         """What the calls at ``rows``, or their answers, cover.
 
-        That is uncertain of a message which the call does not name and which went ``elsewhere`` before: the session
-        that had it may have broken, and another one have its name.
+        That is uncertain of a message which the call does not name and which the session may not have any more: it went
+        ``elsewhere`` before, its application failed with it or refused it, or its connection may have broken.
         """
-        found = self._covered(self.deliveries, rows, event.value)
+        found, events = self._covered(self.deliveries, rows, event.value), self.events
         covered = rows != NEVER
-        stale = (elsewhere[covered] < rows[covered]) & (self.events.message[found.row] != found.message)
+        deliveries, calls = self.deliveries[covered], rows[covered]
+        stale = (elsewhere[covered] < calls) | (self._failed[covered] < calls)
+        stale |= self._interruptions.between(found.process, events.t[deliveries], events.t[calls])
+        stale &= events.message[found.row] != found.message
         certainty = np.where(stale, int(Certainty.IF_POSSIBLE), found.certainty)
         return dataclasses.replace(found, certainty=certainty.astype(np.int64))
 
@@ -405,6 +446,14 @@ def _with_failures(
         for row in rows.tolist()
     )
     return tuple(sorted((*found, *failures), key=lambda each: each.row)), Moments(moments.low, high)
+
+
+def _next_with(keys: Ints, rows: Ints, wanted: Ints, after: Ints) -> Ints:
+    """For each of the ``wanted`` keys the next of ``rows`` that has it, ``after`` that row; else never."""
+    width = np.int64(max(rows.max(initial=0), after.max(initial=0)) + 1)
+    held = np.append(np.sort(keys * width + rows), NEVER)
+    found = held[np.searchsorted(held, wanted * width + after, side="right")]
+    return np.where((found // width == wanted) & (found != NEVER), found % width, NEVER)
 
 
 def _certainty(event: Event) -> Certainty:

@@ -57,6 +57,8 @@ class Facts(IntFlag):
     """All processes that it was handed to, all in transactions or all without, write down what they settle."""
     MAY_BE_SHARED = 4096
     """Several consumers may have been handed messages of its queue, some of whom no line tells."""
+    HANDED_TOGETHER = 8192
+    """Of a pair: a session was handed one while its consumer was not done with the other."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
@@ -175,6 +177,7 @@ class Recorded:
         both, either = self.facts[first] & self.facts[second], self.facts[first] | self.facts[second]
         facts = np.where(both & int(Facts.AT_REST), either, either & ~int(Facts.AT_REST))
         facts |= _sent_how(lines.events, first, second)
+        facts |= self._lines.handed_together(first, second) * int(Facts.HANDED_TOGETHER)
         return Recorded(lines, tokens, facts, *_spans(len(first), lines.events, tokens, lines.moments))
 
     def when(self, rows: Sequence[int]) -> tuple[Ints, Ints]:

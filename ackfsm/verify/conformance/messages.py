@@ -15,7 +15,16 @@ import numpy as np
 
 from ackfsm.history_format import VOCABULARY, Event
 from ackfsm.tables import Specification
-from ackfsm.terms import AckMode, Configuration, DeliveryMode, Destination, Fault, ListenerException, SendMode
+from ackfsm.terms import (
+    AckMode,
+    Configuration,
+    Consumption,
+    DeliveryMode,
+    Destination,
+    Fault,
+    ListenerException,
+    SendMode,
+)
 from ackfsm.verify.conformance.life import Contradiction, Heard, Life, contradiction
 from ackfsm.verify.conformance.lives import Facts, Lived, Lives, Recorded
 from ackfsm.verify.conformance.observer import Observer, States, TooManyStatesError
@@ -321,6 +330,9 @@ class Judge:
         self._untold = untold
         environment = specification.environment(configuration)
         self._by_library = acknowledges_by_library(specification, configuration)
+        self._may_hold_several = not self._by_library or configuration.consumption is Consumption.RECEIVE
+        """Whether an application may have another message before it is done with one; a listener, which the library
+        calls and acknowledges for, may not (JMS 6.2.5)."""
         self._transacted = specification.conditions["transacted"].holds(environment)
         self._forgotten = 0
         self.searches = 0
@@ -551,7 +563,8 @@ class Judge:
         if self._in_transactions(lived.facts):
             found.add(Event.ACKNOWLEDGE.value)  # what a transaction consumes is acknowledged with it
         found |= self._unheard_of_sends(lived, names, configuration)
-        if lived.facts & (Facts.NOT_PROCESSED | Facts.ACKNOWLEDGED_FIRST):
+        in_hand = Facts.HANDED_TOGETHER in lived.facts and self._may_hold_several
+        if in_hand or lived.facts & (Facts.NOT_PROCESSED | Facts.ACKNOWLEDGED_FIRST):
             found.add(Event.PROCESSED.value)
         return frozenset(found)
 

@@ -14,7 +14,7 @@ from ackfsm.verify.conformance.lives import Facts, Lived
 from ackfsm.verify.conformance.messages import OUTCOMES_OF_CALLS, Decision, Judge
 from ackfsm.verify.conformance.observer import Observer, TooManyStatesError
 from ackfsm.verify.conformance.tokens import OTHERS
-from ackfsm.verify.context.signs import DELIVERED_SOMEHOW, Certainty, of_consumer
+from ackfsm.verify.context.signs import ACKNOWLEDGING, DELIVERED_SOMEHOW, Certainty, of_consumer
 
 __all__ = ["PairJudge"]
 
@@ -78,6 +78,11 @@ class PairJudge(Judge):
             self.forget()
             return Decision(None, _TOO_MANY)
 
+    def life(self, lived: Lived, *, rejected_as_told: bool = False) -> Life:
+        """The same as of one message, but what one call covers another one need not."""
+        life = super().life(lived, rejected_as_told=rejected_as_told)
+        return _covered_once(life) if self.holds("ack_covers_earlier", self._of_mode(lived.mode)) else life
+
     def _decide(self, lived: Lived) -> Decision:
         life, observer = self.life(lived), self._observer(lived)
         stop = self.contradiction(life, observer)
@@ -110,6 +115,19 @@ class PairJudge(Judge):
     def _returns(self, configuration: Configuration) -> frozenset[str]:
         """The outcomes of sends that nobody answers, which say nothing of when another one may begin."""
         return frozenset() if self.holds("confirms_plain_sends", configuration) else OUTCOMES_OF_CALLS
+
+
+def _covered_once(life: Life) -> Life:
+    """Where a call came after one that was not of the same message, it may have had nothing to acknowledge."""
+    heard, called = list[Heard](), 0
+    for each in life.heard:
+        sign = each.sign
+        if sign.name in ACKNOWLEDGING and called & ~sign.of and sign.certainty is Certainty.CERTAIN:
+            sign = dataclasses.replace(sign, certainty=Certainty.IF_POSSIBLE)
+        if sign.name == Event.ACKNOWLEDGE:
+            called |= sign.of
+        heard.append(dataclasses.replace(each, sign=sign))
+    return Life(tuple(heard), life.at_rest)
 
 
 def _may_come_in_another_order(lived: Lived) -> bool:

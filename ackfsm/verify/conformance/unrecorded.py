@@ -27,7 +27,7 @@ from ackfsm.verify.conformance.timeline import Family, Moment, Option, Unrecorde
 from ackfsm.verify.conformance.tokens import NOBODY, OTHERS
 from ackfsm.verify.context.actions import TAKEN_ELSEWHERE
 from ackfsm.verify.context.circumstances import EFFECT, OF_CONSUMERS, OF_MESSAGES, OF_PRODUCERS
-from ackfsm.verify.context.signs import AT_REST, Sign
+from ackfsm.verify.context.signs import ACKNOWLEDGING, AT_REST, Certainty, Sign
 from ackfsm.verify.events.arrays import Ints
 from ackfsm.verify.events.columns import Events
 
@@ -315,6 +315,7 @@ class _Search:
         self._most_in_vain = _MOST_IN_VAIN if thoroughly else 0
         self._in_vain = 0
         self._conformance = conformance
+        self._events = events
         self._recorded = conformance.recorded
         self._faults = tuple(fault for fault in Fault if fault in faults)
         self._span = (int(events.t.min()), int(events.t.max())) if len(events) else (0, 0)
@@ -330,7 +331,7 @@ class _Search:
         best: tuple[int, _Case, Smallest] | None = None
         why = None
         for form in self._conformance.forms(message):
-            lived, found = self._smallest_with_others(form)
+            lived, found = self._smallest_with_others(self._with_uncertain_calls(form))
             if isinstance(found, str):
                 why = found
             elif found is not None and (best is None or found.faults < best[0]):
@@ -369,6 +370,18 @@ class _Search:
             if found is None or (isinstance(found, Smallest) and found.faults):
                 return more, found
         return form, self._smallest(form)
+
+    def _with_uncertain_calls(self, lived: Lived) -> Lived:
+        """A call that does not name the message covers nothing of it where its connection broke unseen before."""
+        heard = tuple(
+            dataclasses.replace(each, sign=dataclasses.replace(each.sign, certainty=Certainty.IF_POSSIBLE))
+            if each.sign.name in ACKNOWLEDGING
+            and each.sign.certainty is Certainty.CERTAIN
+            and self._events.message[row] != lived.message
+            else each
+            for each, row in zip(lived.life.heard, lived.rows, strict=True)
+        )
+        return dataclasses.replace(lived, life=Life(heard, lived.life.at_rest))
 
     def _with_others(self, lived: Lived) -> Lived:
         if _AT_CONSUMERS.isdisjoint(self._faults):

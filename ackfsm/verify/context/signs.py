@@ -16,6 +16,7 @@ from ackfsm.tables import Specification
 from ackfsm.terms import Fault
 
 __all__ = [
+    "ACKNOWLEDGING",
     "AT_REST",
     "BOTH",
     "BROKEN",
@@ -72,6 +73,9 @@ BOTH = 3
 
 CALLS = frozenset({Event.SEND, Event.RESEND, Event.ACKNOWLEDGE, Event.COMMIT, Event.ROLLBACK, Event.RECOVER})
 """What is written before it takes effect; every other line is written after what it tells of."""
+
+ACKNOWLEDGING = frozenset({Event.ACKNOWLEDGE.value, Event.ACKNOWLEDGED.value, Event.ACK_IN_DOUBT.value})
+"""A call that acknowledges, and the answers to it."""
 
 FAULTS = tuple(fault.value for fault in Fault)
 

@@ -25,6 +25,7 @@ from ackfsm.verify.conformance.lives import signs_around
 from ackfsm.verify.context.clocks import Clocks, Demands, by_clocks, clocks_of, contradict, demands_of
 from ackfsm.verify.context.queues import Configurations, configurations_of
 from ackfsm.verify.context.sends import sends_of
+from ackfsm.verify.context.transactions import transactions_told_apart
 from ackfsm.verify.counting.counters import MESSAGES
 from ackfsm.verify.counting.prefetch import ends_of
 from ackfsm.verify.counting.watch import prefetch_of, window_of
@@ -163,7 +164,8 @@ class Fold:
             whole, again = self._again(summaries)
             if whole is not None and not again:
                 findings = self._total(whole, summaries)
-                return Folded(findings, whole.examined, whole.history, whole.events, summaries)
+                apart = transactions_told_apart(whole.events)
+                return Folded(findings, whole.examined, whole.history, apart, summaries)
             others = [each for each in summaries if each.place not in again]
             summaries = merged(others, self.folded(sorted(again)))
 
