@@ -16,10 +16,10 @@ from ackfsm import tables, throughput
 from ackfsm.cli._backend import add_backend, spark_session
 from ackfsm.cli._exit_codes import error_code, result_code
 from ackfsm.cli._options import Commands, add_configuration, command, set_options, settings_of, tables_of
-from ackfsm.cli._output import console, emit, note, print_file, progress_line, written_lines
+from ackfsm.cli._output import emit, note, print_file, progress_line, written_lines
 from ackfsm.cli._reports import Reports, reports_of
 from ackfsm.terms import AckfsmError, Anomaly, Configuration, Fault, HostError, InputError, Verdict
-from ackfsm.text import in_words, quoted, shown
+from ackfsm.text import in_words, meant, quoted, shown
 
 if TYPE_CHECKING:
     from ackfsm import verify
@@ -89,9 +89,6 @@ def add_verify(commands: Commands) -> None:
     add_backend(parser)
 
 
-_PIPED: Final = 80
-"""Columns of the screen where it is not written to a terminal."""
-
 _RECORDED: Final = "recorded"
 _ANY: Final = "any"
 _ESTIMATE: Final = "estimate"
@@ -107,7 +104,8 @@ def faults_of(text: str) -> frozenset[Fault]:
     for word in words:
         if word not in set(Fault):
             raise InputError(
-                f"--faults: there is no fault {quoted(word)}; say {_RECORDED}, {_ANY}, or some of {', '.join(Fault)}"
+                f"--faults: there is no fault {quoted(word)}{meant(word, (*Fault, _RECORDED, _ANY))}; "
+                f"say {_RECORDED}, {_ANY}, or some of {', '.join(Fault)}"
             )
     return frozenset(map(Fault, words))
 
@@ -169,7 +167,6 @@ def _reported(  # noqa: PLR0913, PLR0917 - all that was found out, and where it 
     if arguments.output is not None or reports.files:
         answer = [{**each, "written": list(map(str, there))} for each in answer]
     typed = ["ackfsm", "explain", *typed_options(arguments, arguments.faults)]
-    width = None if console().is_terminal else _PIPED
     screens = [
         verify_screen(
             each,
@@ -177,7 +174,7 @@ def _reported(  # noqa: PLR0913, PLR0917 - all that was found out, and where it 
             everything=arguments.all,
             first=first.found.get(number, {}),
             command=() if path == "-" else (*typed, path),
-            width=width,
+            width=None,
         )
         for number, (path, each) in enumerate(zip(arguments.histories, answers, strict=True))
         if not isinstance(each, AckfsmError)
@@ -214,7 +211,8 @@ def _never(options: Sequence[str], specification: tables.Specification) -> tuple
     showable = verify.shown_anomalies(specification)
     for name in names:
         if name not in showable:
-            raise InputError(f"--never: there is no anomaly {quoted(name)}; it is one of {', '.join(showable)}")
+            hint = meant(name, showable)
+            raise InputError(f"--never: there is no anomaly {quoted(name)}{hint}; it is one of {', '.join(showable)}")
     return tuple(dict.fromkeys(map(Anomaly, names)))
 
 

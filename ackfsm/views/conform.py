@@ -17,17 +17,18 @@ from ackfsm.views._lines import hanging, listed, titled
 
 __all__ = ["conform_screen"]
 
-_WIDTH = 80
+_WIDEST = 120
+"""Sentences of longer lines are hard to read."""
 _STYLE = {Verdict.VALID: "bold green", Verdict.INVALID: "bold red", Verdict.UNKNOWN: "bold yellow"}
 _OF_STATUS = {Status.OK: "green", Status.VIOLATION: "bold red", Status.UNKNOWN: "yellow", Status.NOT_CLAIMED: "dim"}
 
 
 def conform_screen(report: Report) -> RenderableType:
-    """The answer, what was driven and how much, each mode with its faults, and the first violation, in 80 columns."""
+    """The answer, what was driven and how much, each mode with its faults, and the first violation."""
     screen = Group(
         hanging(_answer(report), _STYLE[report.verdict]), "", _heading(report), *_modes(report), *_first(report)
     )
-    return Group(Constrain(screen, _WIDTH), *_next(report))
+    return Group(Constrain(screen, _WIDEST), *_next(report))
 
 
 def _answer(report: Report) -> str:
