@@ -198,7 +198,7 @@ def emit(arguments: argparse.Namespace, document: object, screen: Callable[[], R
         return
     renderable = screen()
     with standard_output():
-        console().print(renderable)
+        console().print(renderable, crop=False)
 
 
 def emit_folder(arguments: argparse.Namespace, written: Sequence[Path]) -> None:

@@ -128,10 +128,11 @@ def _first(report: Report) -> Iterator[RenderableType]:
 
 
 def _next(report: Report) -> Iterator[RenderableType]:
-    """What to type next; a path is not broken into lines of 80 columns, so that it can be copied."""
+    """What to type next; its path is not broken, so that it can be copied."""
     cell = next(report.of(Status.VIOLATION), None)
     if cell is not None and cell.failure is not None and cell.failure.small is not None:
         own = report.claims.profile if report.claims.profile.endswith((".yaml", ".yml")) else ""
         profile = f" --profile {shlex.quote(own)}" if own else ""
         yield Text("explain it", style="bold")
-        yield Text(f"  ackfsm verify{profile} {shlex.quote(str(cell.failure.small))}", overflow="fold")
+        line = f"  ackfsm verify{profile} {shlex.quote(str(cell.failure.small))}"
+        yield Text(line, no_wrap=True, overflow="ignore")

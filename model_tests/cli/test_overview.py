@@ -145,7 +145,7 @@ def test_nothing_is_named_that_is_not_like_it(line: tuple[str, ...], capsys: pyt
 
 @pytest.mark.parametrize("kind", [Anomaly, Fault, Profile])
 def test_a_name_in_capitals_with_hyphens_or_one_letter_short_means_that_name(
-    kind: type[Anomaly] | type[Fault] | type[Profile],
+    kind: type[Anomaly | Fault | Profile],
 ) -> None:
     names = [each.value for each in kind]
     for name in names:
