@@ -26,7 +26,7 @@ from ackfsm import cli
 from model_tests.support.commands import environment
 from model_tests.support.places import PROJECT
 
-__all__ = ["PAGES", "commands", "followed"]
+__all__ = ["PAGES", "commands", "files", "followed"]
 
 PAGES: Final = tuple(sorted((PROJECT / "docs" / "tutorials").glob("*.md")))
 
@@ -41,6 +41,11 @@ def commands(page: Path) -> list[str]:
     """The command lines of a page, in their order."""
     text = page.read_text(encoding="utf-8")
     return [line[2:] for found in _BLOCK.finditer(text) for line in _lines(found) if line.startswith("$ ")]
+
+
+def files(page: Path) -> Iterator[re.Match[str]]:
+    """The files of a page, each with ``file``, its name, and ``body``; the last of a name is the one that stays."""
+    return (found for found in _BLOCK.finditer(page.read_text(encoding="utf-8")) if found["file"])
 
 
 def _lines(found: re.Match[str]) -> list[str]:

@@ -28,7 +28,7 @@ def add_check(commands: Commands) -> None:
         _check,
         words=(
             "explore everything that a configuration can do when something fails",
-            "ackfsm check --profile artemis --set ack_mode=PRE_ACKNOWLEDGE --fault broker_crash --max-faults 2",
+            "ackfsm check --set ack_mode=PRE_ACKNOWLEDGE --fault broker_crash",
         ),
         extra="explore",
     )

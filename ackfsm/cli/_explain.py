@@ -90,7 +90,7 @@ _OF_A_HISTORY: Final[Mapping[str, str]] = MappingProxyType(
 
 _EXAMPLES: Final = (
     "ackfsm explain last-night.jsonl.gz --message m2",
-    "ackfsm explain --set ack_mode=CLIENT_ACKNOWLEDGE --fault consumer_crash --anomaly duplicate",
+    "ackfsm explain --fault consumer_crash --anomaly duplicate",
 )
 
 

@@ -26,7 +26,7 @@ def add_export(commands: Commands) -> None:
         _export,
         words=(
             "write the system that check explores as a model for another tool",
-            "ackfsm export --profile artemis --set ack_mode=PRE_ACKNOWLEDGE --as promela --output artemis.pml",
+            "ackfsm export --profile artemis --as promela --output artemis.pml",
         ),
         extra="explore",
     )

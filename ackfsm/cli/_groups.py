@@ -24,10 +24,10 @@ GROUPS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
 """One that this version does not have is left out; one that is in no group stands at the end."""
 
 _FIRST: Final = (
-    ("a configuration", "ackfsm check --profile artemis --fault broker_crash"),
-    ("a history", "ackfsm verify last-night.jsonl.gz"),
-    ("a word", "ackfsm where unflagged_duplicate"),
-    ("a command", "ackfsm help verify"),
+    "ackfsm check --profile artemis --fault broker_crash",
+    "ackfsm verify last-night.jsonl.gz",
+    "ackfsm where unflagged_duplicate",
+    "ackfsm help verify",
 )
 """What can be typed next."""
 
@@ -68,8 +68,7 @@ def overview(commands: Commands, width: int) -> str:
             )
         lines.append("")
     lines.append("to begin")
-    widest = max(len(what) for what, _ in _FIRST) + 2
-    lines += [f"{'':{_INDENT}}{what:{widest}}{typed}" for what, typed in _FIRST]
+    lines += [f"  {typed}" for typed in _FIRST]
     return "\n".join(lines) + "\n"
 
 

@@ -31,7 +31,7 @@ def add_matrix(commands: Commands) -> None:
         _matrix,
         words=(
             "check all modes and switches of a system under every fault and pair of faults",
-            "ackfsm matrix --profile artemis --set delivery_mode=PERSISTENT --output guarantees",
+            "ackfsm matrix --profile artemis --set delivery_mode=PERSISTENT --output out",
         ),
         extra="verify",
     )

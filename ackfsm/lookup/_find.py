@@ -56,8 +56,8 @@ class Answer:
     """What one meaning of a word decides.
 
     ``kind`` is ``setting``, ``condition``, ``event``, ``mode``, ``machine``, ``anomaly``, ``guarantee``,
-    ``liveness`` or ``term`` (a word of the glossary).  ``summary`` is the answer in short.  A mode has ``differences``
-    from the value ``instead_of`` it.
+    ``promise``, ``liveness`` or ``term`` (a word of the glossary).  ``summary`` is the answer in short.  A mode has
+    ``differences`` from the value ``instead_of`` it.
     """
 
     kind: str
@@ -110,8 +110,10 @@ class Lookup:
         modes = (str(value) for key in _KEYS[1:] for value in _members(key))
         names = [name.name for table in spec.profiles.values() for name in table.names.values()]
         names += [event.name for table in spec.profiles.values() for event in table.events]
-        groups = (_KEYS, spec.conditions, spec.events, spec.machines, spec.properties, spec.guarantees, spec.liveness)
-        return tuple(dict.fromkeys(word for group in (*groups, modes, names, self._glossary) for word in group))
+        tables = (_KEYS, spec.conditions, spec.events, spec.machines)
+        named = (spec.properties, spec.guarantees, spec.promises, spec.liveness)
+        groups: tuple[Iterable[str], ...] = (*tables, *named, modes, names, self._glossary)
+        return tuple(dict.fromkeys(word for group in groups for word in group))
 
     def _exactly(self, word: str, space: Space) -> Iterator[Answer]:
         spec = self.specification
@@ -130,6 +132,10 @@ class Lookup:
             yield self._anomaly(Anomaly(word))
         if word in spec.guarantees:
             yield self._guarantee(word)
+        if word in spec.promises:
+            promise = spec.promises[word]
+            told = (f"a promise: {promise.absent} never happens", f"{promise.because} [{promise.source}]")
+            yield Answer("promise", word, told, references=(self._promise(word),))
         if word in spec.liveness:
             text = f"{spec.liveness[word].means}; {spec.liveness[word].because}"
             yield Answer("liveness", word, (text,), references=(self._reference("liveness", word, text, (word,)),))

@@ -158,7 +158,7 @@ def test_the_screen_shows_extent_findings_witnesses_and_conclusion(ackfsm: _Ackf
 
 
 def test_the_screen_says_where_a_search_stopped(ackfsm: _Ackfsm) -> None:
-    out = ackfsm("check --max-states 10").out
+    out = " ".join(ackfsm("check --max-states 10").out.split())
     assert "NOT all of them: the search stopped at --max-states" in out
     assert "unknown" in out
     assert "Undetermined: the search stopped at --max-states; raise it." in out
