@@ -202,6 +202,8 @@ def run_process() -> int:
     interrupts = _Interrupts()
     prepare_streams()
     _give_a_home()
+    if "_ARGCOMPLETE" in os.environ:
+        return _complete()
     threading.excepthook = functools.partial(_end_with_thread, interrupts)
     sys.unraisablehook = interrupts.raise_again
     try:
@@ -211,6 +213,17 @@ def run_process() -> int:
     flush_or_discard()
     interrupts.end_with(code)
     return code
+
+
+def _complete() -> int:
+    """Answer the shell that asks what may come next; nothing else may be done by a command that is not finished."""
+    from ackfsm.cli._completion import complete
+
+    try:
+        complete(_make_parser())
+    except ModuleNotFoundError:
+        note("ackfsm: completion needs the Python package argcomplete; pip install 'ackfsm[completion]'")
+    return USAGE
 
 
 def _give_a_home() -> None:

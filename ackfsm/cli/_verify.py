@@ -6,6 +6,7 @@ import argparse
 import contextlib
 import dataclasses
 import functools
+import json
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
@@ -16,7 +17,7 @@ from ackfsm import tables, throughput
 from ackfsm.cli._backend import add_backend, spark_session
 from ackfsm.cli._exit_codes import error_code, result_code
 from ackfsm.cli._options import Commands, add_configuration, command, set_options, settings_of, tables_of
-from ackfsm.cli._output import emit, note, print_file, progress_line, written_lines
+from ackfsm.cli._output import emit, note, print_file, print_text, progress_line, written_lines
 from ackfsm.cli._reports import Reports, reports_of
 from ackfsm.terms import AckfsmError, Anomaly, Configuration, Fault, HostError, InputError, Verdict
 from ackfsm.text import in_words, meant, quoted, shown
@@ -86,6 +87,11 @@ def add_verify(commands: Commands) -> None:
         help="write a report for other programs: junit, sarif, github (annotations), prometheus; without FILE, or with"
         " -, it is printed instead of the screen; may be repeated: --report junit=ackfsm.xml",
     )
+    parser.add_argument(
+        "--json-lines",
+        action="store_true",
+        help="print JSON, a line for each HISTORY: the same shape for one and for many",
+    )
     add_backend(parser)
 
 
@@ -111,6 +117,7 @@ def faults_of(text: str) -> frozenset[Fault]:
 
 
 def _verify(arguments: argparse.Namespace) -> int:
+    arguments.json = arguments.json or arguments.json_lines
     specification = tables_of(arguments)
     set_options(arguments)
     if arguments.overwrite and arguments.output is None:
@@ -181,7 +188,9 @@ def _reported(  # noqa: PLR0913, PLR0917 - all that was found out, and where it 
     ]
     apart = [part for screen in screens for part in ("", screen)][1:]
     apart += ["", *written_lines(there)] if there else []
-    if printed is None:
+    if printed is None and arguments.json_lines:
+        print_text("".join(f"{json.dumps(each)}\n" for each in answer))
+    elif printed is None:
         emit(arguments, answer[0] if len(answer) == 1 else answer, lambda: Group(*apart))
     else:
         print_file(printed)

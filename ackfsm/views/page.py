@@ -76,6 +76,7 @@ class _Rows:
             cells = zip(self._headings[1:], others, strict=False)
             told = [f"{heading}: {cell}" if heading else cell for heading, cell in cells if cell]
             together = "; ".join(told)
-            yield Text(first, style="bold", overflow="fold")
+            heading = f"{self._headings[0]}: " if self._headings[0] else ""
+            yield Text.assemble(heading, (first, "bold"), overflow="fold")
             for each in [together] if len(together) <= _LINES * width and told else told:
                 yield Padding(hanging(each, ""), (0, 0, 0, 2))
