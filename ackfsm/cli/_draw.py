@@ -80,6 +80,7 @@ def _write_or_print(arguments: argparse.Namespace, form: draw.Format, drawing: s
         raise InputError(f"a {form} is not text; add --output FILE.{form}")
     if arguments.json:
         text = None if isinstance(drawing, bytes) else drawing
-        print_json({"machine": arguments.machine, "format": form, "drawing": text})
+        there = {} if arguments.output is None else {"written": [str(arguments.output)]}
+        print_json({"machine": arguments.machine, "format": form, "drawing": text, **there})
     elif arguments.output is None:
         print_file(drawing)

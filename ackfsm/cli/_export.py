@@ -52,7 +52,8 @@ def _export(arguments: argparse.Namespace) -> int:
     if output is not None:
         write_files({file: text.encode() for file, text in texts.items()})
     if arguments.json:
-        print_json({"format": form, "files": {file.name: text for file, text in texts.items()}})
+        there = {} if output is None else {"written": [str(file) for file in texts]}
+        print_json({"format": form, "files": {file.name: text for file, text in texts.items()}, **there})
     elif output is None:
         print_file(first[1])
     return AS_PROMISED
