@@ -1,4 +1,4 @@
-"""Is JSON as docs/commands.md says: one shape for each command, the files that were written, lines for many histories?"""
+"""Is JSON as docs/commands.md says: one shape for each command, the files that were written, lines for histories?"""
 
 from __future__ import annotations
 

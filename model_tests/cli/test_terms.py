@@ -21,7 +21,6 @@ from model_tests.support.tables import shipped
 
 NIGHT = str(DATA / "last-night.jsonl")
 TOY = f"-- python {PROJECT / 'docs' / 'examples' / 'twenty_lines.py'}"
-SMALL = "--set ack_mode=AUTO_ACKNOWLEDGE --set delivery_mode=PERSISTENT --set send_mode=blocking --no-pairs --jobs 1"
 
 SCREENS = (
     "check --max-faults 0",
@@ -34,7 +33,7 @@ SCREENS = (
     f"verify --all --never loss {NIGHT}",
     f"verify --faults any {DATA / 'synthetic' / 'resurrection.jsonl'}",
     f"conform --runs 1 --messages 2 --fault broker_kill {TOY}",
-    f"matrix --profile solace {SMALL}",
+    "matrix --profile rabbitmq --set ack_mode=NO_ACKNOWLEDGE --set delivery_mode=PERSISTENT --no-pairs --jobs 1",
     "journal inspect {journal}",
 )
 

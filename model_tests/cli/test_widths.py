@@ -51,7 +51,7 @@ CHEAP = (
 )
 
 DEAR = (
-    "matrix --profile solace --set ack_mode=AUTO_ACKNOWLEDGE --set delivery_mode=PERSISTENT --no-pairs --jobs 1",
+    "matrix --profile rabbitmq --set ack_mode=NO_ACKNOWLEDGE --set delivery_mode=PERSISTENT --no-pairs --jobs 1",
     f"conform --runs 1 --messages 2 --fault broker_kill -- python {PROJECT / 'docs' / 'examples' / 'twenty_lines.py'}",
     "claims --id C31 --jobs 1",
 )

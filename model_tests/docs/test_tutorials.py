@@ -39,7 +39,7 @@ def test_a_command_that_prints_something_else_is_noticed(tmp_path: Path) -> None
     page = tmp_path / "page.md"
     page.write_text(
         "<!-- file a.txt -->\n```text\none\n```\n\n```console\n"
-        "$ python -c 'print(open(\"a.txt\").read())' | head -n 1\ntwo\n"
+        "$ python -c 'import pathlib; print(pathlib.Path(\"a.txt\").read_text())' | head -n 1\ntwo\n"
         "$ ackfsm verify none.jsonl\n$ echo $?\n0\n```\n",
         encoding="utf-8",
     )
