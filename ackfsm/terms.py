@@ -413,7 +413,8 @@ def key_type(key: str) -> type[StrEnum | bool | int]:
     Raises :class:`InputError` for a key that does not exist.
     """
     if key not in _TYPES:
-        raise InputError(f"there is no setting {quoted(key)}{meant(key, _TYPES)}; `ackfsm where` shows all of them")
+        remedy = meant(key, _TYPES) or "; `ackfsm where` shows all of them"
+        raise InputError(f"there is no setting {quoted(key)}{remedy}")
     hint = _TYPES[key]
     if isinstance(hint, type) and issubclass(hint, (StrEnum, bool, int)):
         return hint

@@ -80,9 +80,9 @@ def _folded(name: str) -> str:
     return name.strip().casefold().replace("-", "_").replace(" ", "_")
 
 
-def meant(name: object, known: Iterable[str], *, quotes: bool = False) -> str:
+def meant(name: object, known: Iterable[str], *, quotes: bool = False, cutoff: float = 0.6) -> str:
     """The hint that follows a name which is refused: `` (did you mean X?)``, or nothing; X in ``quotes`` for an id."""
-    near = nearest(name, known)
+    near = nearest(name, known, cutoff=cutoff)
     if near is None:
         return ""
     return f" (did you mean {quoted(near, 64) if quotes else shown(near, 64)}?)"

@@ -92,6 +92,10 @@ def read(specification: Specification, directory: Path | None = None) -> tuple[C
     return claims
 
 
+_ALIKE = 0.9
+"""Of numbers one is as near as another, so only capitals are told."""
+
+
 def choose(claims: tuple[Claim, ...], ids: list[str]) -> tuple[Claim, ...]:
     """The claims with these ids, all of them if there are none.
 
@@ -100,9 +104,8 @@ def choose(claims: tuple[Claim, ...], ids: list[str]) -> tuple[Claim, ...]:
     known = [claim.id for claim in claims]
     for name in ids:
         if name not in known:
-            raise InputError(
-                f"there is no claim {quoted(name)}{meant(name, known)}; the claims are {in_words(_runs(known))}"
-            )
+            hint = meant(name, known, cutoff=_ALIKE)
+            raise InputError(f"there is no claim {quoted(name)}{hint}; the claims are {in_words(_runs(known))}")
     return tuple(claim for claim in claims if not ids or claim.id in ids)
 
 

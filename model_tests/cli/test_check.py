@@ -184,7 +184,7 @@ def test_what_a_check_goes_without_is_said(ackfsm: _Ackfsm) -> None:
 BAD = {
     "check --profile kafka": "profile cannot be 'kafka'; it is one of jms, ems, solace, ",
     "check --set profile=kafka": "profile cannot be 'kafka'; it is one of jms, ems, solace, ",
-    "check --set ackmode=AUTO_ACKNOWLEDGE": "there is no setting 'ackmode' (did you mean ack_mode?); ",
+    "check --set ackmode=AUTO_ACKNOWLEDGE": "there is no setting 'ackmode' (did you mean ack_mode?)",
     "check --set ack_mode=CLIENT": "ack_mode cannot be 'CLIENT' (did you mean CLIENT_ACKNOWLEDGE?); it is one of ",
     "check --set ack_mode=": "ack_mode cannot be ''; it is one of AUTO_ACKNOWLEDGE, ",
     "check --set queue_durable=yes": "queue_durable cannot be 'yes'; it is true or false",

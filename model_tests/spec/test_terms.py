@@ -155,9 +155,7 @@ def test_only_a_window_or_threshold_may_be_none(key: str) -> None:
 
 def test_an_unknown_setting_is_refused_with_those_that_are_spelled_much_the_same() -> None:
     for ask in (terms.key_type, lambda key: terms.parse_value(key, "x")):
-        with pytest.raises(
-            InputError, match=r"^there is no setting 'ackmode' \(did you mean ack_mode\?\); `ackfsm where`"
-        ):
+        with pytest.raises(InputError, match=r"^there is no setting 'ackmode' \(did you mean ack_mode\?\)$"):
             ask("ackmode")
         with pytest.raises(InputError, match=r"^there is no setting 'colour'; `ackfsm where` shows all of them$"):
             ask("colour")
