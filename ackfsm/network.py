@@ -28,7 +28,7 @@ from ackfsm.tables import (
     hold,
 )
 from ackfsm.terms import Configuration, Destination, Fault, InputError, check_names, check_number
-from ackfsm.text import quoted, shown
+from ackfsm.text import meant, quoted, shown
 
 __all__ = [
     "Bounds",
@@ -151,7 +151,7 @@ def _fault(name: str) -> Fault:
         return Fault(name)
     except ValueError:
         faults = ", ".join(Fault)
-        raise InputError(f"there is no fault {quoted(name)}; the faults are {faults}") from None
+        raise InputError(f"there is no fault {quoted(name)}{meant(name, Fault)}; the faults are {faults}") from None
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -271,9 +271,13 @@ def compose(
     """
     known = {event.name for event in specification.events.values() if event.optional}
     if strange := sorted(bounds.actions - known):
-        raise InputError(f"there is no action {quoted(strange[0])}; the actions are {', '.join(sorted(known))}")
+        hint = meant(strange[0], known)
+        raise InputError(f"there is no action {quoted(strange[0])}{hint}; the actions are {', '.join(sorted(known))}")
     if strange := sorted(bounds.without - specification.events.keys()):
-        raise InputError(f"there is no event {quoted(strange[0])} to go without; spec/events.yaml lists the events")
+        hint = meant(strange[0], specification.events)
+        raise InputError(
+            f"there is no event {quoted(strange[0])} to go without{hint}; spec/events.yaml lists the events"
+        )
     chosen = observers_of(specification) if observers is None else observers
     return _Composer(specification, configuration, bounds, chosen).network()
 

@@ -8,13 +8,12 @@ here: that is in the rows of ``spec/machines``.
 from __future__ import annotations
 
 import dataclasses
-import difflib
 import types
 import typing
 from collections.abc import Collection, Mapping
 from enum import StrEnum
 
-from ackfsm.text import quoted, shown
+from ackfsm.text import meant, quoted, shown
 
 __all__ = [
     "AckEventMode",
@@ -414,9 +413,8 @@ def key_type(key: str) -> type[StrEnum | bool | int]:
     Raises :class:`InputError` for a key that does not exist.
     """
     if key not in _TYPES:
-        near = difflib.get_close_matches(key.casefold(), _TYPES, cutoff=0.7)
-        remedy = f"the nearest is {near[0]}" if near else "`ackfsm where` shows all of them"
-        raise InputError(f"there is no setting {quoted(key)}; {remedy}")
+        remedy = meant(key, _TYPES) or "; `ackfsm where` shows all of them"
+        raise InputError(f"there is no setting {quoted(key)}{remedy}")
     hint = _TYPES[key]
     if isinstance(hint, type) and issubclass(hint, (StrEnum, bool, int)):
         return hint
@@ -451,7 +449,8 @@ def _member(key: str, kind: type[StrEnum], value: object) -> StrEnum:
         return kind(str(value))
     except ValueError:
         legal = ", ".join(member.value for member in kind)
-        raise InputError(f"{key} cannot be {_told(value)}; it is one of {legal}") from None
+        hint = meant(value, [member.value for member in kind])
+        raise InputError(f"{key} cannot be {_told(value)}{hint}; it is one of {legal}") from None
 
 
 def _boolean(key: str, value: object) -> bool:
@@ -459,7 +458,7 @@ def _boolean(key: str, value: object) -> bool:
         return value
     if isinstance(value, str) and value.lower() in {"true", "false"}:
         return value.lower() == "true"
-    raise InputError(f"{key} cannot be {_told(value)}; it is true or false")
+    raise InputError(f"{key} cannot be {_told(value)}{meant(value, ('true', 'false'))}; it is true or false")
 
 
 _LEAST = {"confirm_threshold": 1}

@@ -7,12 +7,13 @@ a person; :func:`printable` is the net below them, for whole sentences.
 
 from __future__ import annotations
 
+import difflib
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from typing import Final
 
-__all__ = ["in_words", "moment", "parse_size", "printable", "quoted", "shown"]
+__all__ = ["in_words", "meant", "moment", "nearest", "parse_size", "printable", "quoted", "shown"]
 
 _MOST = 200
 """Characters of a text that are shown, by default; of a longer one the beginning and how long it is."""
@@ -50,6 +51,41 @@ def _escaped(character: str) -> str:
     if character == "\\":
         return "\\\\"
     return character if character.isprintable() else character.encode("unicode_escape").decode("ascii")
+
+
+def nearest(name: object, known: Iterable[str], *, cutoff: float = 0.6) -> str | None:
+    """The one of the ``known`` names that was meant perhaps by ``name``, which is none of them; ``None`` without one.
+
+    Capitals do not matter, nor whether words are joined by hyphens, underscores or spaces.  A name of which ``name`` is
+    a part (``DUPS_OK``) counts as near, if there is no nearer one.
+    """
+    if not isinstance(name, str) or not name.strip():
+        return None
+    asked = _folded(name[:_MOST])
+    folded: dict[str, str] = {}
+    for each in known:
+        folded.setdefault(_folded(each[:_MOST]), each)
+    if asked in folded:
+        return folded[asked]
+    close = difflib.get_close_matches(asked, folded, 1, cutoff)
+    close += [each for each in folded if len(asked) >= _PART and asked in each]
+    return folded[close[0]] if close else None
+
+
+_PART: Final = 3
+"""Characters; shorter texts are parts of too many names."""
+
+
+def _folded(name: str) -> str:
+    return name.strip().casefold().replace("-", "_").replace(" ", "_")
+
+
+def meant(name: object, known: Iterable[str], *, quotes: bool = False, cutoff: float = 0.6) -> str:
+    """The hint that follows a name which is refused: `` (did you mean X?)``, or nothing; X in ``quotes`` for an id."""
+    near = nearest(name, known, cutoff=cutoff)
+    if near is None:
+        return ""
+    return f" (did you mean {quoted(near, 64) if quotes else shown(near, 64)}?)"
 
 
 def in_words(names: Sequence[str], word: str = "and") -> str:

@@ -46,8 +46,9 @@ def _keeps(folder: Path) -> bool:
 
 @pytest.fixture(scope="session", autouse=True)
 def no_waste() -> Iterator[None]:
-    """Tables are read once."""
+    """Tables are read once; what is printed is as wide as it is without a terminal."""
     with pytest.MonkeyPatch.context() as patch:
+        patch.delenv("COLUMNS", raising=False)
         read_once(patch)
         yield
 

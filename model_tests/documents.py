@@ -105,7 +105,13 @@ def _printed_by(line: str) -> str:
     command, *options = shlex.split(cut["command"] if cut else line)
     assert command == "ackfsm", line
     out, err = io.StringIO(), io.StringIO()
-    with contextlib.chdir(PROJECT), contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+    with (
+        contextlib.chdir(PROJECT),
+        contextlib.redirect_stdout(out),
+        contextlib.redirect_stderr(err),
+        mock.patch.dict(os.environ),
+    ):
+        os.environ.pop("COLUMNS", None)
         cli.main(options)
     assert not err.getvalue(), err.getvalue()
     return "".join(f"{text[: int(cut['most'])]}\n" for text in out.getvalue().splitlines()) if cut else out.getvalue()

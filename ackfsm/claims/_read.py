@@ -16,7 +16,7 @@ from ackfsm.claims._rates import Rate
 from ackfsm.claims._reachability import Never, Possible
 from ackfsm.tables import Specification, check_sources, read_form
 from ackfsm.terms import InputError
-from ackfsm.text import in_words
+from ackfsm.text import in_words, meant, quoted
 
 __all__ = ["Check", "Claim", "Contradiction", "choose", "read"]
 
@@ -92,6 +92,10 @@ def read(specification: Specification, directory: Path | None = None) -> tuple[C
     return claims
 
 
+_ALIKE = 0.9
+"""Of numbers one is as near as another, so only capitals are told."""
+
+
 def choose(claims: tuple[Claim, ...], ids: list[str]) -> tuple[Claim, ...]:
     """The claims with these ids, all of them if there are none.
 
@@ -100,7 +104,8 @@ def choose(claims: tuple[Claim, ...], ids: list[str]) -> tuple[Claim, ...]:
     known = [claim.id for claim in claims]
     for name in ids:
         if name not in known:
-            raise InputError(f"there is no claim {name!r}; the claims are {in_words(_runs(known))}")
+            hint = meant(name, known, cutoff=_ALIKE)
+            raise InputError(f"there is no claim {quoted(name)}{hint}; the claims are {in_words(_runs(known))}")
     return tuple(claim for claim in claims if not ids or claim.id in ids)
 
 

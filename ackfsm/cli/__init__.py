@@ -1,3 +1,4 @@
+# PYTHON_ARGCOMPLETE_OK
 """The command line: ``ackfsm check``, ``explain``, ``claims``, ``matrix``, ``verify``, ``draw`` and the others.
 
 Exit codes: 0 as promised, 1 a violation, 2 the input is at fault, 3 undetermined, 70 the machine or this package

@@ -79,7 +79,7 @@ def _check_options(arguments: argparse.Namespace) -> None:
         "--progress": arguments.progress,
         "--forever": arguments.forever,
         "--max-memory": arguments.max_memory is not None,
-        "--workers": arguments.workers is not None,
+        "--jobs": arguments.jobs is not None,
         "--reduce": arguments.reductions,
     }
     for option, is_given in given.items():

@@ -8,7 +8,7 @@ from typing import Final
 from ackfsm import explore
 from ackfsm.cli._backend import add_search, search_of
 from ackfsm.cli._exit_codes import result_code
-from ackfsm.cli._options import Commands, add_bounds, add_configuration, at_least, command, query_from, size
+from ackfsm.cli._options import Commands, add_bounds, add_configuration, add_jobs, at_least, command, query_from, size
 from ackfsm.cli._output import emit, progress_line
 from ackfsm.cli._witnesses import Form, add_form, form_of, show
 from ackfsm.explore import Answer, Witness
@@ -28,7 +28,7 @@ def add_check(commands: Commands) -> None:
         _check,
         words=(
             "explore everything that a configuration can do when something fails",
-            "ackfsm check --profile artemis --set ack_mode=PRE_ACKNOWLEDGE --fault broker_crash --max-faults 2",
+            "ackfsm check --set ack_mode=PRE_ACKNOWLEDGE --fault broker_crash",
         ),
         extra="explore",
     )
@@ -56,7 +56,7 @@ def add_exploration(parser: argparse.ArgumentParser) -> None:
         help=f"{', '.join(explore.Reduction)}: the same verdicts from fewer states, witnesses perhaps longer; "
         f"{_NONE}: also take the steps that are otherwise only counted, as other orders of the same events lead there",
     )
-    parser.add_argument("--workers", metavar="N", type=at_least(1), help="processors to use (default: all)")
+    add_jobs(parser, "how many processors take part (default: all)")
     parser.add_argument(
         "--progress", action="store_true", help="tell also what happens in the end, or what may go on for ever instead"
     )
@@ -108,7 +108,7 @@ def _run_check(arguments: argparse.Namespace) -> tuple[Specification, Answer, tu
             bounds,
             max_states=arguments.max_states,
             max_memory=arguments.max_memory,
-            workers=arguments.workers,
+            workers=arguments.jobs,
             progress=progress,
             search=search,
             reductions=[explore.Reduction(name) for name in arguments.reductions if name != _NONE],

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from ackfsm import tables
 from ackfsm.cli._exit_codes import AS_PROMISED, result_code
-from ackfsm.cli._options import Commands, at_least, command
+from ackfsm.cli._options import Commands, add_jobs, at_least, command
 from ackfsm.cli._output import emit, hand_out, progress_bars
 from ackfsm.terms import InputError
 
@@ -27,7 +27,7 @@ def add_claims(commands: Commands) -> None:
         extra="explore",
     )
     parser.add_argument("--id", metavar="C", action="append", default=[], dest="ids", help="one claim; may be repeated")
-    parser.add_argument("--jobs", metavar="N", type=at_least(1), help="how many processes (default: one a processor)")
+    add_jobs(parser, "how many processors take part (default: all)")
     parser.add_argument(
         "--max-states", metavar="N", type=at_least(1), help="a search gives up, undetermined, after so many"
     )

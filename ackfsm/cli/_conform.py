@@ -11,7 +11,7 @@ from ackfsm.cli._exit_codes import result_code
 from ackfsm.cli._options import Commands, at_least, command
 from ackfsm.cli._output import emit, note, progress_bars
 from ackfsm.terms import AckMode, Fault, InputError, Verdict
-from ackfsm.text import quoted
+from ackfsm.text import meant, quoted
 
 if TYPE_CHECKING:
     from ackfsm.conform import Report
@@ -92,7 +92,9 @@ def _words(option: str, kind: type[_Word], values: list[str]) -> list[_Word]:
     """The members of ``kind`` that an option names.  Raises :class:`InputError` for a word that is none."""
     for value in values:
         if value not in set(kind):
-            raise InputError(f"{option}: there is no {quoted(value)}; it is one of {', '.join(kind)}")
+            raise InputError(
+                f"{option}: there is no {quoted(value)}{meant(value, kind)}; it is one of {', '.join(kind)}"
+            )
     return [kind(value) for value in values]
 
 

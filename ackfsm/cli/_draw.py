@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ackfsm.cli._exit_codes import AS_PROMISED
-from ackfsm.cli._options import Commands, add_configuration, command, format_of, settings_of, tables_of
+from ackfsm.cli._options import Commands, add_configuration, add_output_form, command, format_of, settings_of, tables_of
 from ackfsm.cli._output import emit_folder, is_standard_output, print_file, print_json, progress_line
 from ackfsm.files import check_place, make_folder, write_file
 from ackfsm.terms import InputError
@@ -35,7 +35,7 @@ def add_draw(commands: Commands) -> None:
         "machine", metavar="MACHINE", nargs="?", help="a machine or an anomaly (default: the whole system)"
     )
     forms = "dot, svg, png, mermaid, plantuml, table"
-    parser.add_argument("--format", metavar="F", help=f"{forms} (default: what --output ends with, else table)")
+    add_output_form(parser, f"{forms} (default: what --output ends with, else table)")
     parser.add_argument("--output", metavar="PATH", type=Path, help="write there, a folder with --all (default: print)")
     parser.add_argument("--all", action="store_true", help="write every drawing and table into the folder --output")
 
@@ -49,8 +49,8 @@ def _draw(arguments: argparse.Namespace) -> int:
     settings = settings_of(arguments, specification)
     configuration = specification.configure(arguments.profile, settings, api=arguments.api) if configured else None
     if arguments.all:
-        if arguments.machine or arguments.format or arguments.output is None:
-            raise InputError("--all needs --output FOLDER and takes neither MACHINE nor --format")
+        if arguments.machine or arguments.form or arguments.output is None:
+            raise InputError("--all needs --output FOLDER and takes neither MACHINE nor --as")
         make_folder(arguments.output)
         with progress_line("drawing"):
             written = draw.write_all(specification, arguments.output, configuration)
@@ -60,13 +60,14 @@ def _draw(arguments: argparse.Namespace) -> int:
         arguments.output = None
     endings = {".md": draw.Format.TABLE, ".mmd": draw.Format.MERMAID, ".puml": draw.Format.PLANTUML}
     endings |= {".gv": draw.Format.DOT, **{f".{form}": form for form in draw.Format}}
-    form = format_of("--format", arguments.format, arguments.output, endings, draw.Format.TABLE)
+    form = format_of("--as", arguments.form, arguments.output, endings, draw.Format.TABLE)
     if arguments.output is not None:
         check_place(arguments.output)
-    if arguments.machine is None:
-        drawing = draw.overview(specification, form, configuration)
-    else:
-        drawing = draw.draw(specification, arguments.machine, form, configuration)
+    with progress_line("drawing"):
+        if arguments.machine is None:
+            drawing = draw.overview(specification, form, configuration)
+        else:
+            drawing = draw.draw(specification, arguments.machine, form, configuration)
     _write_or_print(arguments, form, drawing)
     return AS_PROMISED
 
@@ -79,6 +80,7 @@ def _write_or_print(arguments: argparse.Namespace, form: draw.Format, drawing: s
         raise InputError(f"a {form} is not text; add --output FILE.{form}")
     if arguments.json:
         text = None if isinstance(drawing, bytes) else drawing
-        print_json({"machine": arguments.machine, "format": form, "drawing": text})
+        there = {} if arguments.output is None else {"written": [str(arguments.output)]}
+        print_json({"machine": arguments.machine, "format": form, "drawing": text, **there})
     elif arguments.output is None:
         print_file(drawing)

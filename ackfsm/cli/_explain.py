@@ -16,6 +16,7 @@ from ackfsm.cli._output import (
     console,
     is_standard_output,
     note,
+    piped_width,
     print_file,
     print_json,
     print_text,
@@ -28,7 +29,7 @@ from ackfsm.cli._verify import configuration_of, faults_of, skew_of, typed_optio
 from ackfsm.files import check_place, leads_out, write_files
 from ackfsm.tables import Specification
 from ackfsm.terms import Anomaly, InputError, Verdict
-from ackfsm.text import quoted, shown
+from ackfsm.text import meant, quoted, shown
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -75,7 +76,7 @@ _OF_A_CHECK: Final[Mapping[str, str]] = MappingProxyType(
         "max_states": "--max-states",
         "max_memory": "--max-memory",
         "reductions": "--reduce",
-        "workers": "--workers",
+        "jobs": "--jobs",
         "progress": "--progress",
         "forever": "--forever",
     }
@@ -89,7 +90,7 @@ _OF_A_HISTORY: Final[Mapping[str, str]] = MappingProxyType(
 
 _EXAMPLES: Final = (
     "ackfsm explain last-night.jsonl.gz --message m2",
-    "ackfsm explain --set ack_mode=CLIENT_ACKNOWLEDGE --fault consumer_crash --anomaly duplicate",
+    "ackfsm explain --fault consumer_crash --anomaly duplicate",
 )
 
 
@@ -188,7 +189,8 @@ def _asked(arguments: argparse.Namespace) -> tuple[Anomaly | None, _Form]:
 
     showable = verify.shown_anomalies(tables.load())
     if arguments.anomaly not in showable:
-        raise InputError(f"there is no anomaly {quoted(arguments.anomaly)}; it is one of {', '.join(showable)}")
+        hint = meant(arguments.anomaly, showable)
+        raise InputError(f"there is no anomaly {quoted(arguments.anomaly)}{hint}; it is one of {', '.join(showable)}")
     return Anomaly(arguments.anomaly), form
 
 
@@ -266,7 +268,7 @@ def _of_story(arguments: argparse.Namespace, specification: Specification, story
     nexts = _next(arguments, story)
     return _Told(
         lambda: view.story_screen(story, specification, nexts),
-        lambda: view.story_text(story, specification, nexts),
+        lambda: view.story_text(story, specification, nexts, piped_width()),
         lambda: view.story_json(story, specification),
         diagram,
     )
@@ -289,7 +291,11 @@ def _around(arguments: argparse.Namespace, form: _Form, stories: verify.Stories)
 
     clock = Clock(stories.begun)
     around = stories.at(clock.parsed(arguments.at, stories.ended))
-    told = _Told(lambda: view.around_screen(around), lambda: view.around_text(around), lambda: view.around_json(around))
+    told = _Told(
+        lambda: view.around_screen(around),
+        lambda: view.around_text(around, width=piped_width()),
+        lambda: view.around_json(around),
+    )
     _hand_out(arguments, form, told)
     return _code(around.verdict)
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from ackfsm import export
 from ackfsm.cli._exit_codes import AS_PROMISED
-from ackfsm.cli._options import Commands, add_bounds, add_configuration, command, format_of, query_from
-from ackfsm.cli._output import is_standard_output, print_file, print_json
+from ackfsm.cli._options import Commands, add_bounds, add_configuration, add_output_form, command, format_of, query_from
+from ackfsm.cli._output import is_standard_output, print_file, print_json, progress_line
 from ackfsm.export import Format
 from ackfsm.files import check_place, write_files
 from ackfsm.network import compose
@@ -26,32 +26,34 @@ def add_export(commands: Commands) -> None:
         _export,
         words=(
             "write the system that check explores as a model for another tool",
-            "ackfsm export --profile artemis --set ack_mode=PRE_ACKNOWLEDGE --format promela --output artemis.pml",
+            "ackfsm export --profile artemis --as promela --output artemis.pml",
         ),
         extra="explore",
     )
     add_configuration(parser)
     add_bounds(parser)
     forms = ", ".join(Format)
-    parser.add_argument("--format", metavar="F", help=f"{forms} (default: what --output ends with, else promela)")
+    add_output_form(parser, f"{forms} (default: what --output ends with, else promela)")
     parser.add_argument("--output", metavar="FILE", type=Path, help="write there, TLA+ with its .cfg (default: print)")
 
 
 def _export(arguments: argparse.Namespace) -> int:
     output = None if arguments.output is None or is_standard_output(arguments.output) else arguments.output
-    form = format_of("--format", arguments.format, output, _ENDINGS, Format.PROMELA)
+    form = format_of("--as", arguments.form, output, _ENDINGS, Format.PROMELA)
     if output is not None:
         check_place(output)
-    network = compose(*query_from(arguments))
     path = Path("System") if output is None else output
-    first, *beside = export.files(network, form, path.stem).items()
+    with progress_line("exporting"):
+        network = compose(*query_from(arguments))
+        first, *beside = export.files(network, form, path.stem).items()
     if beside and output is not None and output.suffix != first[0]:
         raise InputError(f"a TLA+ module is in a file of its own name; write --output {output.with_suffix(first[0])}")
     texts = {output or path.with_suffix(first[0]): first[1]} | {path.with_suffix(end): text for end, text in beside}
     if output is not None:
         write_files({file: text.encode() for file, text in texts.items()})
     if arguments.json:
-        print_json({"format": form, "files": {file.name: text for file, text in texts.items()}})
+        there = {} if output is None else {"written": [str(file) for file in texts]}
+        print_json({"format": form, "files": {file.name: text for file, text in texts.items()}, **there})
     elif output is None:
         print_file(first[1])
     return AS_PROMISED

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from ackfsm.cli._exit_codes import result_code
 from ackfsm.cli._options import Commands, command
-from ackfsm.cli._output import emit
+from ackfsm.cli._output import emit, progress_line
 from ackfsm.terms import InputError
 
 __all__ = ["add_journal"]
@@ -43,7 +43,8 @@ def _journal(arguments: argparse.Namespace) -> int:
         "compact": journal.compact_journal,
     }
     try:
-        found = actions[arguments.action](arguments.path)
+        with progress_line("reading"):
+            found = actions[arguments.action](arguments.path)
     except journal.JournalFailure as failure:
         raise InputError(str(failure)) from None
     emit(arguments, journal_json(found), lambda: journal_screen(found))

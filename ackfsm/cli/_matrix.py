@@ -14,7 +14,7 @@ from rich.console import Group
 
 from ackfsm.cli._backend import add_backend, spark_session
 from ackfsm.cli._exit_codes import result_code
-from ackfsm.cli._options import Commands, add_configuration, at_least, command, settings_of, tables_of
+from ackfsm.cli._options import Commands, add_configuration, add_jobs, at_least, command, settings_of, tables_of
 from ackfsm.cli._output import emit, progress_bars, write_then_report, written_lines
 from ackfsm.terms import InputError
 
@@ -31,7 +31,7 @@ def add_matrix(commands: Commands) -> None:
         _matrix,
         words=(
             "check all modes and switches of a system under every fault and pair of faults",
-            "ackfsm matrix --profile artemis --set delivery_mode=PERSISTENT --output guarantees",
+            "ackfsm matrix --profile artemis --set delivery_mode=PERSISTENT --output out",
         ),
         extra="verify",
     )
@@ -41,7 +41,7 @@ def add_matrix(commands: Commands) -> None:
         "--pairs", action=argparse.BooleanOptionalAction, default=True, help="two faults as well (default: yes)"
     )
     add_backend(parser)
-    parser.add_argument("--jobs", metavar="N", type=at_least(1), help="processes (default: one for each processor)")
+    add_jobs(parser, "how many processors take part (default: all)")
     parser.add_argument(
         "--output", metavar="DIR", type=Path, help="write matrix.parquet and matrix.html into this folder"
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
@@ -14,7 +15,7 @@ from ackfsm.cli._output import note, print_text
 from ackfsm.network import Bounds
 from ackfsm.tables import Specification
 from ackfsm.terms import Configuration, Fault, InputError, Profile
-from ackfsm.text import parse_size, printable, quoted, shown
+from ackfsm.text import meant, parse_size, printable, quoted, shown
 
 if TYPE_CHECKING:
     from _typeshed import SupportsWrite
@@ -24,6 +25,9 @@ __all__ = [
     "Parser",
     "add_bounds",
     "add_configuration",
+    "add_jobs",
+    "add_json",
+    "add_output_form",
     "at_least",
     "command",
     "format_of",
@@ -52,11 +56,44 @@ def command(
         help=summary,
         description=f"{summary[0].upper()}{summary[1:]}.",
         epilog=f"example:\n  {example}",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        formatter_class=_Formatter,
     )
     made.set_defaults(run=run, extra=extra)
-    made.add_argument("--json", action="store_true", help="print JSON")
+    add_json(made)
     return made
+
+
+def add_json(parser: argparse.ArgumentParser) -> None:
+    """``--json``, which may stand before a command or after it."""
+    parser.add_argument("--json", action="store_true", default=argparse.SUPPRESS, help="print JSON")
+
+
+def add_jobs(parser: argparse.ArgumentParser, meaning: str) -> None:
+    """``--jobs``: how much of this machine takes part.  ``--workers`` is what some commands called it."""
+    parser.add_argument("--jobs", metavar="N", type=at_least(1), help=meaning)
+    parser.add_argument("--workers", metavar="N", type=at_least(1), dest="jobs", help=argparse.SUPPRESS)
+
+
+def add_output_form(parser: argparse.ArgumentParser, meaning: str) -> None:
+    """``--as``: the form of what is written.  ``--format`` is what some commands called it."""
+    parser.add_argument("--as", metavar="FORM", dest="form", help=meaning)
+    parser.add_argument("--format", metavar="FORM", dest="form", help=argparse.SUPPRESS)
+
+
+class _Formatter(argparse.RawDescriptionHelpFormatter):
+    """Help whose description fits, while examples stay as they can be typed."""
+
+    def _fill_text(self, text: str, width: int, indent: str) -> str:
+        if text.startswith("example:"):
+            return "\n".join(_example(line, width) for line in text.splitlines())
+        return textwrap.fill(text, width, initial_indent=indent, subsequent_indent=indent)
+
+
+def _example(line: str, width: int) -> str:
+    """A command, continued with backslashes where it is longer than a line."""
+    room = max(width - 2, 20)
+    lines = textwrap.wrap(line, room, subsequent_indent=" " * 6, break_long_words=False, break_on_hyphens=False)
+    return " \\\n".join(lines)
 
 
 def add_configuration(parser: argparse.ArgumentParser) -> None:
@@ -243,7 +280,8 @@ def format_of(
     else:
         found = next((kind for kind in kinds if kind == name), None)
     if found is None:
-        raise InputError(f"{shown(str(name or output))} names no format; {option} is one of {', '.join(kinds)}")
+        hint = meant(name, kinds)
+        raise InputError(f"{shown(str(name or output))} names no format{hint}; {option} is one of {', '.join(kinds)}")
     return found
 
 
@@ -289,6 +327,35 @@ class _Once(argparse.Action):
 
 
 class Parser(argparse.ArgumentParser):
+    def parse_args(self, args: Sequence[str] | None = None, namespace: Any = None) -> Any:  # type: ignore[override]
+        """As argparse does; of an option that there is not, the one that was meant perhaps is named."""
+        found, strange = self.parse_known_args(args, namespace)
+        if strange:
+            self.error(f"unrecognized arguments: {' '.join(strange)}{self._meant(found, strange[0])}")
+        return found
+
+    def _meant(self, found: argparse.Namespace, strange: str) -> str:
+        """The hint at an option of the command that was parsed."""
+        subparsers = (action for action in self._actions if isinstance(action, argparse._SubParsersAction))  # noqa: SLF001 - argparse has no public way
+        chosen = getattr(found, "command", None)
+        parser = next((each.choices[chosen] for each in subparsers if chosen in each.choices), self)
+        options = [
+            option
+            for action in parser._actions  # noqa: SLF001 - as above
+            if action.help != argparse.SUPPRESS
+            for option in action.option_strings
+        ]
+        return meant(strange.partition("=")[0], options) if strange.startswith("-") else ""
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        """Refuse a choice that there is not, with the one that was meant perhaps."""
+        if action.choices is not None and value not in action.choices:
+            choices = [str(choice) for choice in action.choices]
+            legal = ", ".join(map(repr, choices))
+            raise argparse.ArgumentError(
+                action, f"invalid choice: {quoted(str(value))}{meant(value, choices)} (choose from {legal})"
+            )
+
     def error(self, message: str) -> NoReturn:
         """Write one sentence that says where to read more."""
         note(f"{printable(f'{self.prog}: {message}')}; see {self.prog} --help")

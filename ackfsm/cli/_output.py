@@ -10,14 +10,13 @@ import io
 import json
 import os
 import sys
-import time
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TextIO
 
 from rich.console import Console, RenderableType
-from rich.progress import MofNCompleteColumn, Progress, TaskID
-from rich.status import Status
+from rich.progress import MofNCompleteColumn, Progress, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
 from rich.text import Text
 
 from ackfsm.files import write_file
@@ -36,6 +35,7 @@ __all__ = [
     "hand_out",
     "is_standard_output",
     "note",
+    "piped_width",
     "prepare_streams",
     "print_file",
     "print_json",
@@ -174,9 +174,21 @@ class _Console(Console):
 
 
 def console(*, errors: bool = False) -> Console:
-    """Colours only on a terminal; when the output goes elsewhere, lines are not cut.  Text is text, not markup."""
+    """As wide as the terminal, elsewhere :func:`piped_width`.  Colours only on a terminal; text is text, not markup."""
     made = _Console(stderr=errors, highlight=False, markup=False, emoji=False)
-    return made if made.is_terminal else _Console(stderr=errors, highlight=False, markup=False, emoji=False, width=160)
+    if made.is_terminal:
+        return made
+    return _Console(stderr=errors, highlight=False, markup=False, emoji=False, width=piped_width())
+
+
+_PIPED: Final = 80
+_NARROWEST: Final = 40
+
+
+def piped_width() -> int:
+    """Columns of what is not written to a terminal: what the environment variable ``COLUMNS`` says, else 80."""
+    asked = os.environ.get("COLUMNS", "")
+    return max(_NARROWEST, int(asked)) if asked.isascii() and asked.isdecimal() and 0 < len(asked) < 5 else _PIPED  # noqa: PLR2004 - no screen has 10,000 columns
 
 
 def emit(arguments: argparse.Namespace, document: object, screen: Callable[[], RenderableType]) -> None:
@@ -186,7 +198,7 @@ def emit(arguments: argparse.Namespace, document: object, screen: Callable[[], R
         return
     renderable = screen()
     with standard_output():
-        console().print(renderable)
+        console().print(renderable, crop=False)
 
 
 def emit_folder(arguments: argparse.Namespace, written: Sequence[Path]) -> None:
@@ -228,19 +240,30 @@ def written_lines(written: Sequence[Path]) -> list[Text]:
 
 @contextlib.contextmanager
 def progress_line(what: str) -> Iterator[Callable[[int], None]]:
-    """On a terminal, after two seconds, a line that says ``what`` goes on; the function yielded updates it."""
-    screen, begun = console(errors=True), time.monotonic()
-    status = Status(what, console=screen)
+    """On a terminal, after two seconds, a line that says ``what`` goes on, and for how long.
 
-    def update(done: int) -> None:
-        if screen.is_terminal and time.monotonic() - begun > _DELAY:
-            status.update(f"{what}: {done:,}")
-            status.start()
-
+    The function yielded adds how far it has come; the line is there without it.
+    """
+    line = Progress(
+        SpinnerColumn(),
+        TextColumn("{task.description}"),
+        TimeElapsedColumn(),
+        transient=True,
+        console=console(errors=True),
+    )
+    if not line.console.is_terminal:
+        yield lambda _: None
+        return
+    task = line.add_task(what)
+    begins = threading.Timer(_DELAY, line.start)
+    begins.daemon = True
+    begins.start()
     try:
-        yield update
+        yield lambda done: line.update(task, description=f"{what}: {done:,}")
     finally:
-        status.stop()
+        begins.cancel()
+        begins.join()
+        line.stop()
 
 
 @contextlib.contextmanager

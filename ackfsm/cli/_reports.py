@@ -11,7 +11,7 @@ from ackfsm.cli._output import is_standard_output
 from ackfsm.files import write_files
 from ackfsm.tables import Specification
 from ackfsm.terms import AckfsmError, InputError
-from ackfsm.text import quoted
+from ackfsm.text import meant, quoted
 
 if TYPE_CHECKING:
     from ackfsm.verify import Examination, Result
@@ -78,7 +78,10 @@ def reports_of(options: Sequence[str], specification: Specification, *, json: bo
     for option in options:
         name, _, file = option.partition("=")
         if name not in set(ReportFormat):
-            raise InputError(f"--report: there is no format {quoted(name)}; it is one of {', '.join(ReportFormat)}")
+            raise InputError(
+                f"--report: there is no format {quoted(name)}{meant(name, ReportFormat)}; "
+                f"it is one of {', '.join(ReportFormat)}"
+            )
         if name in wanted:
             raise InputError(f"--report: {name} is given more than once; give it once")
         wanted[ReportFormat(name)] = Path(file) if file else _PRINTED

@@ -26,10 +26,12 @@ from ackfsm.cli._draw import add_draw
 from ackfsm.cli._exit_codes import FAILED, INTERRUPTED, USAGE, error_code
 from ackfsm.cli._explain import add_explain
 from ackfsm.cli._export import add_export
+from ackfsm.cli._groups import commands_of, overview, overview_json
+from ackfsm.cli._help import add_help
 from ackfsm.cli._journal import add_journal
 from ackfsm.cli._matrix import add_matrix
-from ackfsm.cli._options import Parser
-from ackfsm.cli._output import flush, flush_or_discard, note, prepare_streams
+from ackfsm.cli._options import Parser, add_json
+from ackfsm.cli._output import console, flush, flush_or_discard, note, prepare_streams, print_json, print_text
 from ackfsm.cli._systems import add_systems
 from ackfsm.cli._verify import add_verify
 from ackfsm.cli._where import add_where
@@ -53,7 +55,7 @@ def run_command(argv: Sequence[str], interrupted: Callable[[], bool] = lambda: F
     ``interrupted`` tells whether the process has been interrupted: whatever error the interrupt became on its way, it
     is reported as an interrupt.  Raises :class:`SystemExit` where :mod:`argparse` does: for help, and for wrong usage.
     """
-    arguments = argparse.Namespace(command=None, extra="all")
+    arguments = argparse.Namespace(command=None, extra="all", json=False)
     try:
         with warnings.catch_warnings():
             warnings.showwarning = _Notes(arguments)
@@ -66,8 +68,12 @@ def run_command(argv: Sequence[str], interrupted: Callable[[], bool] = lambda: F
 
 
 def _parse_and_run(argv: Sequence[str], arguments: argparse.Namespace) -> int:
+    parser = _make_parser()
     try:
-        _make_parser().parse_args(argv, arguments)
+        parser.parse_args(argv, arguments)
+        if arguments.command is None:
+            _show_overview(parser, arguments)
+            parser.error("the following arguments are required: COMMAND")
     except SystemExit:
         flush()
         raise
@@ -79,11 +85,35 @@ def _parse_and_run(argv: Sequence[str], arguments: argparse.Namespace) -> int:
     return code
 
 
+def _show_overview(parser: Parser, arguments: argparse.Namespace) -> None:
+    """What one can do, for somebody who has said nothing yet."""
+    commands = commands_of(parser)
+    if arguments.json:
+        print_json(overview_json(commands))
+    else:
+        print_text(overview(commands, console().width))
+
+
+class _Parser(Parser):
+    """The parser of the command line, whose help has the commands in groups."""
+
+    def format_help(self) -> str:
+        """Usage, the commands in groups, the options that stand before a command."""
+        formatter = self._get_formatter()
+        formatter.add_usage(self.usage, self._actions, self._mutually_exclusive_groups)
+        formatter.start_section("options")
+        formatter.add_arguments([each for each in self._actions if each.option_strings])
+        formatter.end_section()
+        usage, _, options = formatter.format_help().partition("\n\n")
+        return f"{usage}\n\n{overview(commands_of(self), console().width)}\n{options}"
+
+
 def _make_parser() -> Parser:
     """The parser of the command line."""
-    parser = Parser(prog="ackfsm", description="The executable reference of message acknowledgement.")
+    parser = _Parser(prog="ackfsm")
     parser.add_argument("--version", action="version", version=f"ackfsm {ackfsm.__version__}")
-    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    add_json(parser)
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", parser_class=Parser)
     add_check(commands)
     add_explain(commands)
     add_claims(commands)
@@ -95,6 +125,7 @@ def _make_parser() -> Parser:
     add_systems(commands)
     add_where(commands)
     add_journal(commands)
+    add_help(commands)
     return parser
 
 
@@ -149,7 +180,7 @@ def _sentence(error: BaseException) -> str:
         case OSError(strerror=str(reason), filename=name):
             return f"{shown(os.fsdecode(name)) if isinstance(name, str | bytes) else name}: {reason}"
         case RuntimeError(args=("can't start new thread",)):
-            return "the machine has no thread left to give; use fewer with --workers or --jobs"
+            return "the machine has no thread left to give; use fewer with --jobs"
         case _:
             return _defect(error)
 
@@ -171,6 +202,8 @@ def run_process() -> int:
     interrupts = _Interrupts()
     prepare_streams()
     _give_a_home()
+    if "_ARGCOMPLETE" in os.environ:
+        return _complete()
     threading.excepthook = functools.partial(_end_with_thread, interrupts)
     sys.unraisablehook = interrupts.raise_again
     try:
@@ -180,6 +213,17 @@ def run_process() -> int:
     flush_or_discard()
     interrupts.end_with(code)
     return code
+
+
+def _complete() -> int:
+    """Answer the shell that asks what may come next; nothing else may be done by a command that is not finished."""
+    from ackfsm.cli._completion import complete
+
+    try:
+        complete(_make_parser())
+    except ModuleNotFoundError:
+        note("ackfsm: completion needs the Python package argcomplete; pip install 'ackfsm[completion]'")
+    return USAGE
 
 
 def _give_a_home() -> None:

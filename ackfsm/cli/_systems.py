@@ -7,8 +7,8 @@ import os
 from pathlib import Path
 
 from ackfsm.cli._exit_codes import AS_PROMISED, result_code
-from ackfsm.cli._options import Commands, at_least, command, tables_of
-from ackfsm.cli._output import console, emit, emit_folder, print_file, progress_bars
+from ackfsm.cli._options import Commands, add_jobs, command, tables_of
+from ackfsm.cli._output import emit, emit_folder, print_file, progress_bars
 from ackfsm.files import make_folder, write_folder
 from ackfsm.terms import InputError, Profile
 
@@ -35,8 +35,13 @@ def add_systems(commands: Commands) -> None:
     )
     parser.add_argument("--output", metavar="DIR", type=Path, help="write a page for each system there")
     parser.add_argument(
-        "--jobs", metavar="N", type=at_least(1), help="processes that search (default: one for each CPU)"
+        "--as",
+        metavar="FORM",
+        dest="form",
+        choices=["markdown"],
+        help="markdown: print the page as it would be written",
     )
+    add_jobs(parser, "how many processors take part (default: all)")
 
 
 def _systems(arguments: argparse.Namespace) -> int:
@@ -64,10 +69,10 @@ def _systems(arguments: argparse.Namespace) -> int:
 
 
 def _show(arguments: argparse.Namespace, document: object, page: str) -> None:
-    """JSON, or a page of Markdown: rendered on a terminal, as it is elsewhere."""
-    if arguments.json or console().is_terminal:
-        from rich.markdown import Markdown
-
-        emit(arguments, document, lambda: Markdown(page))
-    else:
+    """JSON, a screen, or the page as it is written into a file."""
+    if arguments.form is not None and not arguments.json:
         print_file(page)
+        return
+    from ackfsm.views.page import page_screen
+
+    emit(arguments, document, lambda: page_screen(page))

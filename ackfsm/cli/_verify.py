@@ -6,6 +6,7 @@ import argparse
 import contextlib
 import dataclasses
 import functools
+import json
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
@@ -16,10 +17,10 @@ from ackfsm import tables, throughput
 from ackfsm.cli._backend import add_backend, spark_session
 from ackfsm.cli._exit_codes import error_code, result_code
 from ackfsm.cli._options import Commands, add_configuration, command, set_options, settings_of, tables_of
-from ackfsm.cli._output import console, emit, note, print_file, progress_line, written_lines
+from ackfsm.cli._output import emit, note, print_file, print_text, progress_line, written_lines
 from ackfsm.cli._reports import Reports, reports_of
 from ackfsm.terms import AckfsmError, Anomaly, Configuration, Fault, HostError, InputError, Verdict
-from ackfsm.text import in_words, quoted, shown
+from ackfsm.text import in_words, meant, quoted, shown
 
 if TYPE_CHECKING:
     from ackfsm import verify
@@ -86,11 +87,13 @@ def add_verify(commands: Commands) -> None:
         help="write a report for other programs: junit, sarif, github (annotations), prometheus; without FILE, or with"
         " -, it is printed instead of the screen; may be repeated: --report junit=ackfsm.xml",
     )
+    parser.add_argument(
+        "--json-lines",
+        action="store_true",
+        help="print JSON, a line for each HISTORY: the same shape for one and for many",
+    )
     add_backend(parser)
 
-
-_PIPED: Final = 80
-"""Columns of the screen where it is not written to a terminal."""
 
 _RECORDED: Final = "recorded"
 _ANY: Final = "any"
@@ -107,12 +110,14 @@ def faults_of(text: str) -> frozenset[Fault]:
     for word in words:
         if word not in set(Fault):
             raise InputError(
-                f"--faults: there is no fault {quoted(word)}; say {_RECORDED}, {_ANY}, or some of {', '.join(Fault)}"
+                f"--faults: there is no fault {quoted(word)}{meant(word, (*Fault, _RECORDED, _ANY))}; "
+                f"say {_RECORDED}, {_ANY}, or some of {', '.join(Fault)}"
             )
     return frozenset(map(Fault, words))
 
 
 def _verify(arguments: argparse.Namespace) -> int:
+    arguments.json = arguments.json or arguments.json_lines
     specification = tables_of(arguments)
     set_options(arguments)
     if arguments.overwrite and arguments.output is None:
@@ -169,7 +174,6 @@ def _reported(  # noqa: PLR0913, PLR0917 - all that was found out, and where it 
     if arguments.output is not None or reports.files:
         answer = [{**each, "written": list(map(str, there))} for each in answer]
     typed = ["ackfsm", "explain", *typed_options(arguments, arguments.faults)]
-    width = None if console().is_terminal else _PIPED
     screens = [
         verify_screen(
             each,
@@ -177,14 +181,16 @@ def _reported(  # noqa: PLR0913, PLR0917 - all that was found out, and where it 
             everything=arguments.all,
             first=first.found.get(number, {}),
             command=() if path == "-" else (*typed, path),
-            width=width,
+            width=None,
         )
         for number, (path, each) in enumerate(zip(arguments.histories, answers, strict=True))
         if not isinstance(each, AckfsmError)
     ]
     apart = [part for screen in screens for part in ("", screen)][1:]
     apart += ["", *written_lines(there)] if there else []
-    if printed is None:
+    if printed is None and arguments.json_lines:
+        print_text("".join(f"{json.dumps(each)}\n" for each in answer))
+    elif printed is None:
         emit(arguments, answer[0] if len(answer) == 1 else answer, lambda: Group(*apart))
     else:
         print_file(printed)
@@ -214,7 +220,8 @@ def _never(options: Sequence[str], specification: tables.Specification) -> tuple
     showable = verify.shown_anomalies(specification)
     for name in names:
         if name not in showable:
-            raise InputError(f"--never: there is no anomaly {quoted(name)}; it is one of {', '.join(showable)}")
+            hint = meant(name, showable)
+            raise InputError(f"--never: there is no anomaly {quoted(name)}{hint}; it is one of {', '.join(showable)}")
     return tuple(dict.fromkeys(map(Anomaly, names)))
 
 

@@ -11,7 +11,7 @@ from rich.text import Text
 from ackfsm import tables
 from ackfsm.cli._exit_codes import AS_PROMISED
 from ackfsm.cli._options import Commands, command
-from ackfsm.cli._output import emit, hand_out
+from ackfsm.cli._output import console, emit, hand_out
 from ackfsm.terms import InputError, Profile, parse_value
 
 __all__ = ["add_where"]
@@ -62,6 +62,6 @@ def _where(arguments: argparse.Namespace) -> int:
     emit(
         arguments,
         where.answers_json(arguments.word, profile, answers),
-        lambda: Text(where.screen(answers)),
+        lambda: Text(where.screen(answers, console().width)),
     )
     return AS_PROMISED

@@ -14,6 +14,7 @@ from ackfsm.cli._output import (
     console,
     is_standard_output,
     note,
+    piped_width,
     print_file,
     print_json,
     print_text,
@@ -25,7 +26,7 @@ from ackfsm.explore import Answer, Witness
 from ackfsm.files import check_place, leads_out, write_files
 from ackfsm.tables import Specification
 from ackfsm.terms import Anomaly, InputError
-from ackfsm.text import quoted
+from ackfsm.text import meant, quoted
 
 __all__ = ["Form", "add_form", "form_of", "show"]
 
@@ -98,7 +99,8 @@ def _anomaly(name: str) -> Anomaly:
     try:
         return Anomaly(name)
     except ValueError:
-        raise InputError(f"there is no anomaly {quoted(name)}; the anomalies are {', '.join(Anomaly)}") from None
+        hint = meant(name, Anomaly)
+        raise InputError(f"there is no anomaly {quoted(name)}{hint}; the anomalies are {', '.join(Anomaly)}") from None
 
 
 def show(
@@ -179,7 +181,7 @@ def _writer(form: Form) -> _Writer:
         return lambda tables, some: "\n".join(write(draw.witness_diagram(tables, one)) for one in some)
 
     writers: dict[Form, _Writer] = {
-        Form.STEPS: witness_text,
+        Form.STEPS: lambda tables, some: witness_text(tables, some, piped_width()),
         Form.MERMAID: drawn(draw.sequence_mermaid),
         Form.PLANTUML: drawn(draw.sequence_plantuml),
         Form.SVG: lambda tables, some: draw.sequence_svg([draw.witness_diagram(tables, one) for one in some]),

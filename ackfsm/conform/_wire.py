@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import json
 from collections.abc import Collection, Mapping
 from enum import StrEnum
@@ -11,7 +10,7 @@ from typing import Any, Final, TypeVar
 from ackfsm.conform._adapter import Delivery, Depth
 from ackfsm.conform._claims import Claims, Operation
 from ackfsm.terms import AckMode, Consumption, DeliveryMode, Fault, InputError
-from ackfsm.text import in_words, quoted, shown
+from ackfsm.text import in_words, meant, quoted, shown
 
 __all__ = [
     "LONGEST",
@@ -71,9 +70,8 @@ def fields_of(answer: Answer, needed: Collection[str], optional: Collection[str]
     allowed = [*needed, *optional]
     for name in given:
         if name not in allowed:
-            near = difflib.get_close_matches(name, allowed, 1)
-            known = f"the nearest is {near[0]}" if near else f"it may have {in_words(allowed) if allowed else 'none'}"
-            raise InputError(f"its answer has a field {quoted(name)}; {known}")
+            known = f"it may have {in_words(allowed) if allowed else 'none'}"
+            raise InputError(f"its answer has a field {quoted(name)}{meant(name, allowed)}; {known}")
     return given
 
 
@@ -86,7 +84,8 @@ def _word(kind: type[_Word], name: str, value: object) -> _Word:
     if isinstance(value, str) and value in set(kind):
         return kind(value)
     legal = in_words([each.value for each in kind], "or")
-    raise InputError(f"its answer says {name} {_json(value)}, which is not {legal}")
+    hint = meant(value, [each.value for each in kind])
+    raise InputError(f"its answer says {name} {_json(value)}{hint}, which is not {legal}")
 
 
 def delivery_of(answer: Answer) -> Delivery | None:

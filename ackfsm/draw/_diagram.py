@@ -17,6 +17,7 @@ from ackfsm.draw._plan import Line, Plan, configured, general
 from ackfsm.network import Bounds, Network, compose, environments
 from ackfsm.tables import BOUND_SETTINGS, Event, EventRef, Fsm, Machine, Monitor, RowKind, Specification
 from ackfsm.terms import Anomaly, Configuration, Fault, InputError
+from ackfsm.text import meant, quoted
 
 __all__ = [
     "Diagram",
@@ -176,8 +177,10 @@ class _DiagramBuilder:
         if name in set(self.specification.properties):
             prop = self.specification.properties[Anomaly(name)]
             return self._diagram(name, prop.means, prop.monitors, prop.anomaly)
-        known = ", ".join([*self.specification.machines, *self.specification.properties])
-        raise InputError(f"there is no machine or property {name!r}; there are {known}")
+        known = [*self.specification.machines, *self.specification.properties]
+        raise InputError(
+            f"there is no machine or property {quoted(name)}{meant(name, known)}; there are {', '.join(known)}"
+        )
 
     def _diagram(self, name: str, means: str, monitors: Sequence[Monitor], anomaly: Anomaly | None) -> Diagram:
         machines = [monitor.machine for monitor in monitors]

@@ -26,7 +26,7 @@ from ackfsm.engine.metrics import Metrics, measure
 from ackfsm.journal import Journal, MemoryJournal
 from ackfsm.tables import Specification
 from ackfsm.terms import AttemptsExhausted, InputError
-from ackfsm.text import quoted
+from ackfsm.text import meant, quoted
 
 __all__ = ["Broker"]
 
@@ -166,7 +166,8 @@ class Broker(BrokerContext, Closing):
         self.check_use()
         name = queue.name if isinstance(queue, Queue) else name_of(queue)
         if name not in self.queues:
-            raise InputError(f"there is no queue {quoted(name)} to purge; broker.queues are those that there are")
+            hint = meant(name, self.queues, quotes=True)
+            raise InputError(f"there is no queue {quoted(name)} to purge{hint}; broker.queues are those that there are")
         found = self.own_queue(queue) if isinstance(queue, Queue) else self.queues[name]
         self.wait_until_running(f"a purge of queue {name!r}")
         count = len(found.ready.members)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
-import difflib
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from enum import StrEnum
 from pathlib import Path
 from typing import Final
 
 from ackfsm.lookup._cells import CALLS, Cell, Place, calls_of, cells_of
+from ackfsm.lookup._glossary import Term, glossary
 from ackfsm.lookup._space import Difference, Space
 from ackfsm.tables import (
     BOUND_SETTINGS,
@@ -25,7 +25,7 @@ from ackfsm.tables import (
     read_form,
 )
 from ackfsm.terms import Anomaly, Configuration, InputError, Profile, key_type, parse_value
-from ackfsm.text import quoted
+from ackfsm.text import meant, quoted
 
 __all__ = ["BASELINES", "Answer", "Lookup", "Reference"]
 
@@ -55,8 +55,9 @@ class Reference:
 class Answer:
     """What one meaning of a word decides.
 
-    ``kind`` is ``setting``, ``condition``, ``event``, ``mode``, ``machine``, ``anomaly``, ``guarantee`` or
-    ``liveness``.  ``summary`` is the answer in short.  A mode has ``differences`` from the value ``instead_of`` it.
+    ``kind`` is ``setting``, ``condition``, ``event``, ``mode``, ``machine``, ``anomaly``, ``guarantee``,
+    ``promise``, ``liveness`` or ``term`` (a word of the glossary).  ``summary`` is the answer in short.  A mode has
+    ``differences`` from the value ``instead_of`` it.
     """
 
     kind: str
@@ -76,6 +77,7 @@ class Lookup:
         self._documents = {name: read_form(f"{name}.yaml", name, directory) for name in _FILES}
         self._directory = directory
         self._spaces: dict[Profile, Space] = {}
+        self._glossary = glossary(directory)
         self.machines = tuple(cell for machine in specification.machines.values() for cell in cells_of(machine))
         self.calls = tuple(calls_of(self._documents["execution"], specification.conditions))
         self.watching = tuple(cell for machine in self._watching() for cell in cells_of(machine))
@@ -97,6 +99,7 @@ class Lookup:
         """
         space = self._space(profile)
         found = tuple(self._exactly(word.strip(), space)) or tuple(self._loosely(word.strip(), space))
+        found += tuple(map(_term, self._glossary.get(" ".join(word.split()).casefold(), ())))
         if not found:
             raise InputError(self._unknown(word.strip()))
         return found
@@ -107,8 +110,10 @@ class Lookup:
         modes = (str(value) for key in _KEYS[1:] for value in _members(key))
         names = [name.name for table in spec.profiles.values() for name in table.names.values()]
         names += [event.name for table in spec.profiles.values() for event in table.events]
-        groups = (_KEYS, spec.conditions, spec.events, spec.machines, spec.properties, spec.guarantees, spec.liveness)
-        return tuple(dict.fromkeys(word for group in (*groups, modes, names) for word in group))
+        tables = (_KEYS, spec.conditions, spec.events, spec.machines)
+        named = (spec.properties, spec.guarantees, spec.promises, spec.liveness)
+        groups: tuple[Iterable[str], ...] = (*tables, *named, modes, names, self._glossary)
+        return tuple(dict.fromkeys(word for group in groups for word in group))
 
     def _exactly(self, word: str, space: Space) -> Iterator[Answer]:
         spec = self.specification
@@ -127,6 +132,10 @@ class Lookup:
             yield self._anomaly(Anomaly(word))
         if word in spec.guarantees:
             yield self._guarantee(word)
+        if word in spec.promises:
+            promise = spec.promises[word]
+            told = (f"a promise: {promise.absent} never happens", f"{promise.because} [{promise.source}]")
+            yield Answer("promise", word, told, references=(self._promise(word),))
         if word in spec.liveness:
             text = f"{spec.liveness[word].means}; {spec.liveness[word].because}"
             yield Answer("liveness", word, (text,), references=(self._reference("liveness", word, text, (word,)),))
@@ -185,14 +194,10 @@ class Lookup:
         machine, dot, _ = word.partition(".")
         if dot and machine in self.specification.machines:
             return f"{machine} has no state or event {quoted(word.partition('.')[2])}"
-        spelled = {known.casefold(): known for known in reversed(self.words())}
-        near = difflib.get_close_matches(word.casefold(), spelled, n=4, cutoff=0.6)
-        near += [known for known in spelled if len(word) > 2 and word.casefold() in known and known not in near]  # noqa: PLR2004 - short words are in too many
-        if near:
-            return (
-                f"no table has the word {quoted(word)}; did you mean {', '.join(spelled[each] for each in near[:6])}?"
-            )
-        return f"no table has the word {quoted(word)}; ask for a setting, an event, a mode or a machine (spec/INDEX.md)"
+        return (
+            f"no table has the word {quoted(word)}{meant(word, self.words())}; "
+            "ask for a setting, an event, a mode or a machine (spec/INDEX.md), or a word of spec/GLOSSARY.md"
+        )
 
     def _space(self, profile: Profile) -> Space:
         if profile not in self._spaces:
@@ -349,10 +354,8 @@ class Lookup:
     def _no_row(self, word: str, machine: Machine) -> str:
         known = [*machine.states, *dict.fromkeys(event.name for event in machine.alphabet)]
         rest = word.partition(".")[2]
-        near = [each for part in rest.split(".") for each in difflib.get_close_matches(part, known, n=3)]
-        near = [each for each in dict.fromkeys(near) if each not in rest.split(".")]
-        remedy = f"did you mean {', '.join(near)}?" if near else f"its states are {', '.join(machine.states)}"
-        return f"{machine.name} has no row {quoted(rest)}; {remedy}"
+        hint = next((hint for part in rest.split(".") if part not in known and (hint := meant(part, known))), "")
+        return f"{machine.name} has no row {quoted(rest)}{hint}; its states are {', '.join(machine.states)}"
 
     def _spelled(self, cells: Iterable[Cell]) -> tuple[str, ...]:
         """The named conditions in the rows of these cells, and those that they are made of."""
@@ -521,6 +524,12 @@ class Lookup:
             file, folder = (f"{name}.yaml", self._directory) if own is None else (own.name, own.parent)
             self._documents[name] = read_form(file, "profile", folder)
         return self._documents[name]
+
+
+def _term(term: Term) -> Answer:
+    elsewhere = (f"elsewhere: {term.elsewhere}",) if term.elsewhere else ()
+    where = Reference("glossary", term.section, "", term.place)
+    return Answer("term", ", ".join(term.names), (term.meaning, *elsewhere), references=(where,))
 
 
 def _raw(name: str) -> frozenset[str]:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Collection, Iterable, Iterator
 
 from ackfsm.engine import Broker
-from ackfsm.text import quoted
+from ackfsm.text import nearest, quoted
 
 __all__ = ["OUTSIDE", "messages_left", "named"]
 
@@ -56,8 +55,8 @@ def _sentence(
         yield "the application consumes from there, but has not since; call ackfsm.run() when everything is sent,"
     else:
         yield f"{_reading(consumed)}, and nobody from {queue}."
-        near = difflib.get_close_matches(name, known - {name}, n=1)
-        yield f"Did you mean {quoted(near[0], _SHOWN)}? Otherwise" if near else "Consume it in the application,"
+        near = nearest(name, known - {name})
+        yield f"Did you mean {quoted(near, _SHOWN)}? Otherwise" if near else "Consume it in the application,"
     yield f"take it with ackfsm.receive_all({queue}), or say that it may stay: ackfsm.run(..., leaving=[{queue}])"
 
 

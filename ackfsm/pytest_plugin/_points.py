@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
-import difflib
 import random
 from collections.abc import Iterable, Sequence
 from typing import TypeVar
 
 from ackfsm.pytest_plugin._trace import TraceEvent
 from ackfsm.terms import Anomaly, Fault, InputError
-from ackfsm.text import quoted, shown
+from ackfsm.text import meant, quoted, shown
 
 __all__ = ["Point", "PointSelection", "parse_point", "points_of", "read_marker", "sample_points", "seconds_of"]
 
@@ -74,9 +73,7 @@ def seconds_of(what: str, given: object) -> float:
 def _member(kind: type[_Name], what: str, name: object) -> _Name:
     if isinstance(name, str) and name in list(kind):
         return kind(name)
-    near = difflib.get_close_matches(name[:_NAMED], list(kind), n=1) if isinstance(name, str) else []
-    hint = f" (did you mean {near[0]}?)" if near else ""
-    raise InputError(f"there is no {what} {_quoted(name)}{hint}; it is one of {', '.join(kind)}")
+    raise InputError(f"there is no {what} {_quoted(name)}{meant(name, kind)}; it is one of {', '.join(kind)}")
 
 
 def _quoted(given: object) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import difflib
 import inspect
 import warnings
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
@@ -32,7 +31,7 @@ from ackfsm.pytest_plugin._process import Process
 from ackfsm.pytest_plugin._trace import Trace, TraceEvent
 from ackfsm.pytest_plugin._watchdog import Watchdog
 from ackfsm.terms import Configuration, Fault, InputError
-from ackfsm.text import quoted, shown
+from ackfsm.text import meant, quoted, shown
 
 __all__ = ["APPLICATION", "NotDrained", "Trial"]
 
@@ -254,9 +253,9 @@ class Trial:
             raise InputError(f"ackfsm.processed() takes a message or its id, not {_quoted(message)}")
         ids = {str(line["message"]) for line in self.history.lines if line["event"] == "send"}
         if ident not in ids:
-            near = difflib.get_close_matches(ident[:_NAMED], ids, n=1)
-            hint = f"; did you mean {_quoted(near[0])}?" if near else ""
-            raise InputError(f"ackfsm.processed(): no message {_quoted(ident)} was sent{hint}")
+            raise InputError(
+                f"ackfsm.processed(): no message {_quoted(ident)} was sent{meant(ident, ids, quotes=True)}"
+            )
         return ident
 
     # Processes

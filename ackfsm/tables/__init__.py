@@ -2,6 +2,7 @@
 
 from ackfsm.tables._conditions import ALWAYS, BOUND_SETTINGS, Condition, parse_condition
 from ackfsm.tables._events import Event, Lane
+from ackfsm.tables._forms import shipped_tables
 from ackfsm.tables._guarantees import Exclusion, Guarantee, Guarantees, Implication, Level
 from ackfsm.tables._liveness import LivenessProperty, Waiting
 from ackfsm.tables._load import load, read_form
@@ -64,4 +65,5 @@ __all__ = [
     "parse_condition",
     "read_form",
     "read_seeds",
+    "shipped_tables",
 ]

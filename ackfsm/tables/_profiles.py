@@ -18,7 +18,7 @@ from ackfsm.tables._conditions import STATIC_NAMES, Condition, parse_condition
 from ackfsm.tables._names import ConditionalValue, Option, VendorAlias, VendorEvent, format_value, read_vendor_events
 from ackfsm.tables._source import Document
 from ackfsm.terms import Configuration, InputError, Profile, SpecError, is_optional, key_type, parse_value
-from ackfsm.text import quoted
+from ackfsm.text import meant, quoted
 
 __all__ = [
     "Constant",
@@ -219,7 +219,9 @@ class ProfileTable:
         found = written or [api for api in self.apis if asked and {*asked} <= {*_words(api)}]
         if len(found) != 1:
             known = ", ".join(self.apis) or "none"
-            raise InputError(f"the profile {self.profile} has no API {quoted(name)}; its APIs are: {known}")
+            raise InputError(
+                f"the profile {self.profile} has no API {quoted(name)}{meant(name, self.apis)}; its APIs are: {known}"
+            )
         return found[0]
 
     def _holds(self, row: Refusal, values: Mapping[str, Any]) -> bool:
@@ -353,7 +355,9 @@ class _Reader:
     def _like(self, known: Mapping[str, ProfileTable]) -> ProfileTable | None:
         name = self.document.data.get("like")
         if name is not None and name not in known:
-            raise self.document.error(("like",), f"there is no profile {quoted(name)}; it is one of {', '.join(known)}")
+            raise self.document.error(
+                ("like",), f"there is no profile {quoted(name)}{meant(name, known)}; it is one of {', '.join(known)}"
+            )
         return None if name is None else known[name]
 
     def _promises(self) -> frozenset[str]:
@@ -361,7 +365,9 @@ class _Reader:
         for i, name in enumerate(named):
             if name not in self.promises:
                 raise self.document.error(
-                    ("promises", i), f"there is no promise {quoted(name)}; promises.yaml has {', '.join(self.promises)}"
+                    ("promises", i),
+                    f"there is no promise {quoted(name)}{meant(name, self.promises)}; "
+                    f"promises.yaml has {', '.join(self.promises)}",
                 )
         return frozenset(named)
 

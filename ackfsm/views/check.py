@@ -53,7 +53,7 @@ def _findings(answer: Answer) -> Table:
     table.add_column("anomaly", no_wrap=True)
     table.add_column("can happen", no_wrap=True)
     table.add_column("steps", no_wrap=True, justify="right")
-    table.add_column("promised never to")
+    table.add_column("promised never to", overflow="fold")
     reached = (finding for finding in answer.ends.values() if finding.reachable)
     for finding in (*answer.findings.values(), *reached):
         table.add_row(finding.anomaly, _can_happen(finding), str(len(finding.steps) or ""), _promise(finding))

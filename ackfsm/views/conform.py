@@ -17,17 +17,18 @@ from ackfsm.views._lines import hanging, listed, titled
 
 __all__ = ["conform_screen"]
 
-_WIDTH = 80
+_WIDEST = 120
+"""Sentences of longer lines are hard to read."""
 _STYLE = {Verdict.VALID: "bold green", Verdict.INVALID: "bold red", Verdict.UNKNOWN: "bold yellow"}
 _OF_STATUS = {Status.OK: "green", Status.VIOLATION: "bold red", Status.UNKNOWN: "yellow", Status.NOT_CLAIMED: "dim"}
 
 
 def conform_screen(report: Report) -> RenderableType:
-    """The answer, what was driven and how much, each mode with its faults, and the first violation, in 80 columns."""
+    """The answer, what was driven and how much, each mode with its faults, and the first violation."""
     screen = Group(
         hanging(_answer(report), _STYLE[report.verdict]), "", _heading(report), *_modes(report), *_first(report)
     )
-    return Group(Constrain(screen, _WIDTH), *_next(report))
+    return Group(Constrain(screen, _WIDEST), *_next(report))
 
 
 def _answer(report: Report) -> str:
@@ -127,10 +128,11 @@ def _first(report: Report) -> Iterator[RenderableType]:
 
 
 def _next(report: Report) -> Iterator[RenderableType]:
-    """What to type next; a path is not broken into lines of 80 columns, so that it can be copied."""
+    """What to type next; its path is not broken, so that it can be copied."""
     cell = next(report.of(Status.VIOLATION), None)
     if cell is not None and cell.failure is not None and cell.failure.small is not None:
         own = report.claims.profile if report.claims.profile.endswith((".yaml", ".yml")) else ""
         profile = f" --profile {shlex.quote(own)}" if own else ""
         yield Text("explain it", style="bold")
-        yield Text(f"  ackfsm verify{profile} {shlex.quote(str(cell.failure.small))}", overflow="fold")
+        line = f"  ackfsm verify{profile} {shlex.quote(str(cell.failure.small))}"
+        yield Text(line, no_wrap=True, overflow="ignore")

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterator
+from typing import Final
 
-from rich.console import Group, RenderableType
+from rich.console import Console, ConsoleOptions, Group, RenderableType
+from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
@@ -25,7 +27,7 @@ _STYLE = {
 
 def matrix_screen(matrix: Matrix, summary: Summary) -> RenderableType:
     """Extent, a line for each acknowledgement mode, delivery mode and way of consuming, and the conclusion."""
-    return Group(_heading(matrix), "", _table(summary), *_legend(summary), "", *_left_out(matrix), _conclusion(matrix))
+    return Group(_heading(matrix), "", _Lines(summary), *_legend(summary), "", *_left_out(matrix), _conclusion(matrix))
 
 
 def _heading(matrix: Matrix) -> Text:
@@ -42,6 +44,42 @@ def _heading(matrix: Matrix) -> Text:
         f"{messages}; {faults}: {matrix.cells:,} cells, {len(matrix.outcomes):,} of them different\n",
         f"{matrix.states:,} states and {matrix.transitions:,} transitions ({matrix.seconds:.1f} s){extent}",
     )
+
+
+class _Lines:
+    """A table with a column for each anomaly, if all of it fits; else a paragraph for each mode."""
+
+    def __init__(self, summary: Summary) -> None:
+        self._summary = summary
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[RenderableType]:
+        table = _table(self._summary)
+        wide = Measurement.get(console, options.update(max_width=_ANY_WIDTH), table).maximum
+        yield from (table,) if wide <= options.max_width else _paragraphs(self._summary)
+
+    def __rich_measure__(self, console: Console, options: ConsoleOptions) -> Measurement:
+        return Measurement(min(40, options.max_width), options.max_width)
+
+
+_ANY_WIDTH: Final = 10_000
+
+
+def _paragraphs(summary: Summary) -> Iterator[RenderableType]:
+    """Each mode with what always, sometimes and perhaps happens in it, and with how many faults."""
+    for line in summary.lines:
+        yield Text(f"{line.ack_mode}, {line.delivery_mode}, {line.consumption}", style="bold")
+        for reachability in Reachability:
+            its = [(anomaly, line.overall[anomaly]) for anomaly in summary.anomalies if anomaly not in summary.nowhere]
+            told = [(anomaly, entry) for anomaly, entry in its if entry.happens is reachability]
+            if told:
+                grid = Table.grid()
+                grid.add_column(width=11, no_wrap=True)
+                grid.add_column(overflow="fold")
+                names = Text(", ").join(
+                    Text(f"{anomaly}{_faults(entry)}", style=_style(entry)) for anomaly, entry in told
+                )
+                grid.add_row(Text(f"  {reachability}"), names)
+                yield grid
 
 
 def _table(summary: Summary) -> Table:
@@ -63,9 +101,16 @@ def _table(summary: Summary) -> Table:
 
 
 def _entry(entry: Entry) -> Text:
-    faults = "" if entry.scenario is None else f" {entry.scenario.max_faults}"
-    style = "bold red" if entry.broken else _STYLE[entry.happens]
-    return Text(f"{entry.happens}{faults}{'!' if entry.broken else ''}", style=style)
+    return Text(f"{entry.happens}{_faults(entry)}", style=_style(entry))
+
+
+def _faults(entry: Entry) -> str:
+    """How many faults it takes, and whether a promise is broken."""
+    return ("" if entry.scenario is None else f" {entry.scenario.max_faults}") + "!" * entry.broken
+
+
+def _style(entry: Entry) -> str:
+    return "bold red" if entry.broken else _STYLE[entry.happens]
 
 
 def _legend(summary: Summary) -> Iterator[Text]:

@@ -167,13 +167,18 @@ def _epilogue(story: Story, clock: Clock, next_words: Sequence[Sequence[str]]) -
     yield from (Command(words, style="dim") for words in next_words)
 
 
-def story_text(story: Story, specification: Specification, next_words: Sequence[Sequence[str]] = ()) -> str:
-    """The screen as plain text, at most 80 characters wide."""
-    return _plain(story_screen(story, specification, next_words))
+def story_text(
+    story: Story,
+    specification: Specification,
+    next_words: Sequence[Sequence[str]] = (),
+    width: int = _PLAIN_WIDTH,
+) -> str:
+    """The screen as plain text, at most ``width`` characters wide."""
+    return _plain(story_screen(story, specification, next_words), width)
 
 
-def _plain(screen: RenderableType) -> str:
-    console = Console(file=io.StringIO(), width=_PLAIN_WIDTH, highlight=False, color_system=None, markup=False)
+def _plain(screen: RenderableType, width: int) -> str:
+    console = Console(file=io.StringIO(), width=width, highlight=False, color_system=None, markup=False)
     with console.capture() as captured:
         console.print(screen)
     return "".join(f"{line.rstrip()}\n" for line in captured.get().splitlines())
@@ -244,9 +249,9 @@ def _around_row(moment: Moment, clock: Clock) -> tuple[str | Text, ...]:
     return clock(moment.t), str(moment.line), Text(_heading(moment.process)), Text(of), _told(moment)
 
 
-def around_text(around: Around, next_words: Sequence[Sequence[str]] = ()) -> str:
-    """The screen as plain text, at most 80 characters wide."""
-    return _plain(around_screen(around, next_words))
+def around_text(around: Around, next_words: Sequence[Sequence[str]] = (), width: int = _PLAIN_WIDTH) -> str:
+    """The screen as plain text, at most ``width`` characters wide."""
+    return _plain(around_screen(around, next_words), width)
 
 
 def around_json(around: Around) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Final
+from typing import Final, NamedTuple, TypeAlias
 
 from ackfsm.lookup import Answer, Cell, Difference, Place, Reference, TableRow
 from ackfsm.tables import format_value
@@ -33,16 +33,47 @@ _LISTED: Final = {
     "promise": "promise",
     "condition": "condition",
     "liveness": "declared",
+    "glossary": "in the glossary under",
 }
 """The titles of what follows the rows."""
 
 
-def screen(answers: Sequence[Answer]) -> str:
-    """What a person sees: each meaning of the word with its answer, the rows, and what else there is to know."""
-    return "\n\n".join("\n".join(_answer(answer)) for answer in answers)
+def screen(answers: Sequence[Answer], width: int = _WIDTH) -> str:
+    """What a person sees: each meaning of the word with its answer, the rows, and what else there is to know.
+
+    Lines are ``width`` characters at most, but for a word that is longer.
+    """
+    return "\n\n".join("\n".join(_lines(_answer(each), width)) for each in answers)
 
 
-def _answer(answer: Answer) -> Iterator[str]:
+class _Paragraph(NamedTuple):
+    """A text whose first line begins with ``head``, and whose other lines are indented."""
+
+    head: str
+    indent: int
+    text: str
+
+
+def _lines(parts: Iterable[_Part], width: int) -> Iterator[str]:
+    for part in parts:
+        if isinstance(part, str):
+            yield part
+            continue
+        wrapped = textwrap.wrap(
+            part.text,
+            width,
+            initial_indent=part.head,
+            subsequent_indent=" " * part.indent,
+            break_long_words=False,
+            break_on_hyphens=False,
+        )
+        yield from wrapped or [part.head.rstrip()]
+
+
+_Part: TypeAlias = str | _Paragraph
+
+
+def _answer(answer: Answer) -> Iterator[_Part]:
     yield from _wrapped(f"{answer.name}: ", 2, answer.summary[0])
     for sentence in answer.summary[1:]:
         yield from _wrapped("  ", 2, sentence)
@@ -55,15 +86,8 @@ def _answer(answer: Answer) -> Iterator[str]:
     yield from _references(answer)
 
 
-def _wrapped(head: str, indent: int, text: str) -> list[str]:
-    return textwrap.wrap(
-        text,
-        _WIDTH,
-        initial_indent=head,
-        subsequent_indent=" " * indent,
-        break_long_words=False,
-        break_on_hyphens=False,
-    ) or [head.rstrip()]
+def _wrapped(head: str, indent: int, text: str) -> list[_Paragraph]:
+    return [_Paragraph(head, indent, text)]
 
 
 def _by_table(cells: Iterable[Cell]) -> dict[tuple[str, str], list[Cell]]:
@@ -73,7 +97,7 @@ def _by_table(cells: Iterable[Cell]) -> dict[tuple[str, str], list[Cell]]:
     return tables
 
 
-def _cells(answer: Answer) -> Iterator[str]:
+def _cells(answer: Answer) -> Iterator[_Part]:
     for (table, file), cells in _by_table(answer.cells).items():
         yield from ("", f"{table} ({file})")
         for cell in cells:
@@ -94,7 +118,7 @@ def _row(row: TableRow, *, later: bool) -> str:
     return f"{'else ' if later else ''}{row.outcome}{when}; {row.because}{source}"
 
 
-def _line(place: Place, text: str) -> list[str]:
+def _line(place: Place, text: str) -> list[_Paragraph]:
     head = f"  {_short_place(place)}  "
     return _wrapped(head, len(head), text)
 
@@ -103,7 +127,7 @@ def _short_place(place: Place) -> str:
     return f"{place.file.rpartition('/')[2]}:{place.line}"
 
 
-def _short(answer: Answer) -> Iterator[str]:
+def _short(answer: Answer) -> Iterator[_Part]:
     """Where the rows are, a paragraph for each table."""
     yield ""
     for (table, file), cells in _by_table(answer.cells).items():
@@ -121,7 +145,7 @@ def _briefly(cell: Cell, answer: Answer) -> str:
     return f":{cell.place.line} {where} {said}".replace("  ", " ")
 
 
-def _differences(answer: Answer) -> Iterator[str]:
+def _differences(answer: Answer) -> Iterator[_Part]:
     """The differences with all else by default, each with its reason; then the others, in a line each."""
     groups: dict[str, list[Difference]] = {}
     for difference in answer.differences:
@@ -137,20 +161,20 @@ def _differences(answer: Answer) -> Iterator[str]:
             yield from _brief_difference(each, answer) if given else _difference(each, answer)
 
 
-def _difference(difference: Difference, answer: Answer) -> Iterator[str]:
+def _difference(difference: Difference, answer: Answer) -> Iterator[_Part]:
     row, other = difference.row, difference.instead_of
     yield from _line(row.place, f"{_where(difference.cell, answer)}{_row(row, later=False)}")
     head = " " * len(f"  {_short_place(row.place)}  ")
     yield from _wrapped(head, len(head), f"{answer.instead_of}: {other.outcome} (:{other.place.line})")
 
 
-def _brief_difference(difference: Difference, answer: Answer) -> list[str]:
+def _brief_difference(difference: Difference, answer: Answer) -> list[_Paragraph]:
     row, other = difference.row, difference.instead_of
     where = f"{difference.cell.table} {_where(difference.cell, answer)}"
     return _line(row.place, f"{where}{row.outcome}, not {other.outcome} (:{other.place.line})")
 
 
-def _references(answer: Answer) -> Iterator[str]:
+def _references(answer: Answer) -> Iterator[_Part]:
     kinds: dict[str, list[Reference]] = {}
     for reference in answer.references:
         kinds.setdefault(reference.kind, []).append(reference)

@@ -495,7 +495,9 @@ def test_an_optional_action_counts_only_where_it_is_asked_for(cache: Path) -> No
 
 def test_an_action_that_does_not_exist_is_answered_with_those_that_do() -> None:
     actions = ", ".join(sorted(event.name for event in shipped().events.values() if event.optional))
-    with pytest.raises(InputError, match=f"^there is no action 'recovery'; the actions are {actions}$"):
+    with pytest.raises(
+        InputError, match=rf"^there is no action 'recovery' \(did you mean recover\?\); the actions are {actions}$"
+    ):
         compose(shipped(), shipped().configure(), Bounds(actions=frozenset({"recovery"})))
 
 

@@ -549,6 +549,7 @@ def test_the_json_says_what_was_searched_and_found(
 def test_the_screen_has_a_line_for_each_line_and_says_what_decides(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
     _, out, _ = _run(f"--no-pairs {_line(SMALL)}", capsys, monkeypatch)
     assert "\x1b" not in out, "coloured only on a terminal"
     words = [line.split() for line in out.splitlines()]

@@ -143,7 +143,7 @@ def test_explain_shows_steps_and_check_does_where_an_anomaly_is_named(ackfsm: Co
 
 def test_every_step_is_numbered_with_its_lanes_changes_and_reasons() -> None:
     witness = known()[Anomaly.LOSS]
-    text = " ".join(witness_text(shipped(), [witness]).split())
+    text = " ".join(witness_text(shipped(), [witness], width=140).split())
     at = 0
     for step in witness.steps:
         event = shipped().events[step.event.name]
@@ -223,7 +223,7 @@ def test_where_there_is_no_way_it_says_so(ackfsm: Command, tmp_path: Path) -> No
     [
         ("--as dot", "dot names no format; --as is one of steps, mermaid, "),
         ("--output way.xyz", "way.xyz names no format; --as is one of "),
-        ("--anomaly lost", "there is no anomaly 'lost'; the anomalies are loss, "),
+        ("--anomaly lost", "there is no anomaly 'lost' (did you mean loss?); the anomalies are loss, "),
         ("--as svg --output /nowhere/way.svg", "/nowhere/way.svg: cannot be written "),
     ],
 )

@@ -158,7 +158,7 @@ def test_the_screen_shows_extent_findings_witnesses_and_conclusion(ackfsm: _Ackf
 
 
 def test_the_screen_says_where_a_search_stopped(ackfsm: _Ackfsm) -> None:
-    out = ackfsm("check --max-states 10").out
+    out = " ".join(ackfsm("check --max-states 10").out.split())
     assert "NOT all of them: the search stopped at --max-states" in out
     assert "unknown" in out
     assert "Undetermined: the search stopped at --max-states; raise it." in out
@@ -184,8 +184,8 @@ def test_what_a_check_goes_without_is_said(ackfsm: _Ackfsm) -> None:
 BAD = {
     "check --profile kafka": "profile cannot be 'kafka'; it is one of jms, ems, solace, ",
     "check --set profile=kafka": "profile cannot be 'kafka'; it is one of jms, ems, solace, ",
-    "check --set ackmode=AUTO_ACKNOWLEDGE": "there is no setting 'ackmode'; the nearest is ack_mode",
-    "check --set ack_mode=CLIENT": "ack_mode cannot be 'CLIENT'; it is one of AUTO_ACKNOWLEDGE, CLIENT_ACKNOWLEDGE, ",
+    "check --set ackmode=AUTO_ACKNOWLEDGE": "there is no setting 'ackmode' (did you mean ack_mode?)",
+    "check --set ack_mode=CLIENT": "ack_mode cannot be 'CLIENT' (did you mean CLIENT_ACKNOWLEDGE?); it is one of ",
     "check --set ack_mode=": "ack_mode cannot be ''; it is one of AUTO_ACKNOWLEDGE, ",
     "check --set queue_durable=yes": "queue_durable cannot be 'yes'; it is true or false",
     "check --set prefetch=-1": "prefetch cannot be '-1'; it is a whole number from 0",
@@ -193,8 +193,8 @@ BAD = {
     "check --set ack_mode": "--set 'ack_mode' is not KEY=VALUE, for example --set ack_mode=CLIENT_ACKNOWLEDGE",
     "check --set ''": "--set '' is not KEY=VALUE",
     "check --fault power_cut": "there is no fault 'power_cut'; the faults are broker_crash, ",
-    "check --fault broker_crash,rejection": "there is no fault 'broker_crash,rejection'; the faults are ",
-    "check --action recovery": "there is no action 'recovery'; the actions are ask_at_once, consumer_close, ",
+    "check --fault broker_crash,rejection": "'broker_crash,rejection' (did you mean broker_crash?); the faults are ",
+    "check --action recovery": "there is no action 'recovery' (did you mean recover?); the actions are ask_at_once, ",
     "check --one-session": "one consumer is in one session as it is; one_session is for several consumers",
     "check --messages 0": "argument --messages: '0' is not a whole number from 1",
     "check --messages any": "argument --messages: 'any' is not a whole number from 1",
@@ -207,7 +207,6 @@ BAD = {
     "check --frobnicate": "unrecognized arguments: --frobnicate; see ackfsm",
     "check everything": "unrecognized arguments: everything; see ackfsm",
     "frobnicate": "invalid choice: 'frobnicate'",
-    "": "the following arguments are required: COMMAND; see ackfsm --help",
 }
 
 

@@ -62,8 +62,8 @@ def test_json_has_the_text_of_every_file(capsys: pytest.CaptureFixture[str]) -> 
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        ("--format dot", "dot names no format; --format is one of promela, tla, json, scxml"),
-        ("--output model.txt", "model.txt names no format; --format is one of promela, tla, json, scxml"),
+        ("--format dot", "dot names no format; --as is one of promela, tla, json, scxml"),
+        ("--output model.txt", "model.txt names no format; --as is one of promela, tla, json, scxml"),
         ("--output a-b.tla", "a-b.tla cannot be a TLA+ module; name the file with letters, digits and underscores"),
         ("--format tla --output x.txt", "a TLA+ module is in a file of its own name; write --output x.tla"),
         ("--output nowhere/x.pml", "nowhere/x.pml: cannot be written (No such file or directory); name another file"),

@@ -160,7 +160,7 @@ def test_a_folded_history_has_the_same_reports(monkeypatch: pytest.MonkeyPatch) 
 @pytest.mark.parametrize(
     ("arguments", "why"),
     [
-        (["--report", "xunit=a.xml"], "there is no format 'xunit'; it is one of junit, sarif, github, prometheus"),
+        (["--report", "xunit=a.xml"], "there is no format 'xunit' (did you mean junit?); it is one of junit, sarif, "),
         (["--report", "junit=a", "--report", "junit=b"], "junit is given more than once"),
         (["--report", "junit=a", "--report", "sarif=a"], "two reports would go to one place"),
         (["--report", "junit", "--report", "sarif=-"], "two reports would go to one place"),

@@ -630,7 +630,9 @@ def test_bounds_decide_which_events_can_happen(configuration: Configuration, lim
 
 
 def test_what_cannot_be_drawn_is_refused_in_a_sentence() -> None:
-    with pytest.raises(InputError, match=r"there is no machine or property 'brokr'; there are .*broker.*loss"):
+    with pytest.raises(
+        InputError, match=r"there is no machine or property 'brokr' \(did you mean broker\?\); there are .*broker.*loss"
+    ):
         draw(SPEC, "brokr", Format.DOT)
 
 

@@ -189,7 +189,7 @@ def test_the_systems_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
     found = json.loads(capsys.readouterr().out)
     assert [one["profile"] for one in found] == [profile.value for profile in Profile]
     assert found[1]["modes"]["delivery_mode"] == ["PERSISTENT", "NON_PERSISTENT", "RELIABLE"]
-    assert ackfsm("systems") == 0
+    assert ackfsm("systems --as markdown") == 0
     assert "| [ems](ems.md) | TIBCO EMS |" in capsys.readouterr().out
 
 
@@ -197,7 +197,7 @@ def test_one_system_is_told(capsys: pytest.CaptureFixture[str], monkeypatch: pyt
     monkeypatch.setattr(tables, "load", shipped)
     found = surveyed()  # before it is replaced, as it asks the same
     monkeypatch.setattr(matrix, "mode_sweep", lambda *_, **__: {SMALL: found})
-    assert ackfsm(f"systems {SMALL}") == 0
+    assert ackfsm(f"systems {SMALL} --as markdown") == 0
     assert capsys.readouterr().out == page()
     assert ackfsm(f"systems {SMALL} --json") == 0
     found = json.loads(capsys.readouterr().out)

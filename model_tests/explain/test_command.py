@@ -79,10 +79,10 @@ def test_open_sends_deliveries_and_messages_are_counted(capsys: pytest.CaptureFi
 @pytest.mark.parametrize(
     ("arguments", "why"),
     [
-        ([NIGHT, "--message", "m3"], "has no message 'm3'; did you mean 'm"),
-        ([NIGHT, "--message", "M2"], "has no message 'M2'; did you mean 'm2'?"),
+        ([NIGHT, "--message", "m3"], "has no message 'm3' (did you mean 'm"),
+        ([NIGHT, "--message", "M2"], "has no message 'M2' (did you mean 'm2'?)"),
         ([NIGHT, "--message", "nothing like it"], "has no message 'nothing like it'; ackfsm verify lists"),
-        ([NIGHT, "--anomaly", "lost"], "there is no anomaly 'lost'; it is one of loss, "),
+        ([NIGHT, "--anomaly", "lost"], "there is no anomaly 'lost' (did you mean loss?); it is one of loss, "),
         ([NIGHT, "--at", "yesterday"], "--at 'yesterday' is no time; say it in UTC, as 10:05:00"),
         ([NIGHT, "--at", "25:00:00"], "--at '25:00:00' is no time"),
         ([NIGHT, "--at", "10:05", "--message", "m1"], "--message and --at each say what to explain"),

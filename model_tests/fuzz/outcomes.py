@@ -65,7 +65,8 @@ def complaints(outcome: Outcome) -> Iterator[str]:
     if strange:
         yield f"it shows {sorted(strange)!r}"
     if outcome.code == INPUT:
-        lines, several = outcome.err.strip().splitlines(), outcome.argv[:1] == ("verify",)
+        lines = outcome.err.strip().splitlines()
+        several = outcome.argv[:1] in {(), ("--json",), ("verify",)}  # without a command there is the overview
         if not lines or ((len(lines) > 1 or outcome.out) and not several):  # one line for each bad history
             yield f"bad input is told in {len(lines)} lines, with {len(outcome.out)} characters of output"
     else:

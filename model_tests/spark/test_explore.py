@@ -253,7 +253,7 @@ def test_check_says_the_same_on_spark_and_where_it_resumed(
         (("check", "--checkpoint", "x"), "--checkpoint is for --engine spark; add it"),
         (("check", "--engine", "spark", "--master", "spark://host:7077"), "name one that all see with --checkpoint"),
         (("check", "--engine", "spark", "--progress"), "--progress is for --engine local"),
-        (("check", "--engine", "spark", "--workers", "2"), "--workers is for --engine local"),
+        (("check", "--engine", "spark", "--jobs", "2"), "--jobs is for --engine local"),
         (("matrix", "--engine", "spark", "--jobs", "2"), "--jobs is for --engine local"),
         (("matrix", "--master", "local"), "--master is for --engine spark; add it"),
     ],

@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import re
 from enum import StrEnum
 
 import pytest
@@ -101,7 +102,11 @@ def test_a_value_of_no_enumeration_is_refused_with_the_legal_ones(key: str, valu
     kind = terms.key_type(key)
     assert issubclass(kind, StrEnum)
     legal = ", ".join(member.value for member in kind)
-    assert str(error.value) == f"{key} cannot be {value!r}; it is one of {legal}"
+    said = str(error.value)
+    hint = re.search(r" \(did you mean (\w+)\?\)", said)
+    assert hint is None or hint[1] in legal.split(", ")
+    assert said.replace(hint[0] if hint else "", "") == f"{key} cannot be {value!r}; it is one of {legal}"
+    assert hint or value != "auto_acknowledge" or key != "ack_mode"
 
 
 @pytest.mark.parametrize("key", BOOLEANS)
@@ -150,7 +155,7 @@ def test_only_a_window_or_threshold_may_be_none(key: str) -> None:
 
 def test_an_unknown_setting_is_refused_with_those_that_are_spelled_much_the_same() -> None:
     for ask in (terms.key_type, lambda key: terms.parse_value(key, "x")):
-        with pytest.raises(InputError, match=r"^there is no setting 'ackmode'; the nearest is ack_mode$"):
+        with pytest.raises(InputError, match=r"^there is no setting 'ackmode' \(did you mean ack_mode\?\)$"):
             ask("ackmode")
         with pytest.raises(InputError, match=r"^there is no setting 'colour'; `ackfsm where` shows all of them$"):
             ask("colour")

@@ -319,7 +319,7 @@ BAD_FILES: dict[str, tuple[Callable[[Path], Path], str]] = {
     ),
     "unknown setting": (
         _jsonl('{"ackfsm_history": 1, "config": {"ackmode": "AUTO"}}', SEND),
-        "{}, line 1: there is no setting 'ackmode'; the nearest is ack_mode; correct the header",
+        "{}, line 1: there is no setting 'ackmode' (did you mean ack_mode?); correct the header",
     ),
     "unknown mode": (
         _jsonl('{"ackfsm_history": 1, "config": {"send_mode": "fast"}}', SEND),

@@ -8,7 +8,7 @@ from enum import StrEnum
 from typing import cast
 
 from ackfsm.terms import InputError, check_names, check_number
-from ackfsm.text import quoted
+from ackfsm.text import meant, quoted
 
 __all__ = ["DEFAULT_TUNING", "Reduction", "SearchOptions", "Tuning"]
 
@@ -96,4 +96,6 @@ def _check_reductions(reductions: object) -> None:
     check_names("reductions", reductions)
     for name in cast("Collection[str]", reductions):
         if name not in set(Reduction):
-            raise InputError(f"there is no reduction {quoted(name)}; they are {', '.join(Reduction)}")
+            raise InputError(
+                f"there is no reduction {quoted(name)}{meant(name, Reduction)}; they are {', '.join(Reduction)}"
+            )

@@ -6,7 +6,6 @@ A story has nothing that :mod:`ackfsm.verify.results.tables` has not decided; it
 from __future__ import annotations
 
 import dataclasses
-import difflib
 import functools
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -17,7 +16,7 @@ import numpy as np
 from ackfsm.history_format import Event
 from ackfsm.tables import Specification
 from ackfsm.terms import Anomaly, Configuration, InputError, Verdict
-from ackfsm.text import quoted, shown
+from ackfsm.text import nearest, quoted, shown
 from ackfsm.verify.conformance.lives import Lived
 from ackfsm.verify.context.expand import Stream, expand
 from ackfsm.verify.context.queues import queue_of_messages
@@ -125,10 +124,10 @@ class Stories:
         if code is not None:
             return code
         near = _near(name, [each for place, each in enumerate(ids) if place in told])
-        meant = f"; did you mean {quoted(near, 64)}?" if near else ""
-        remedy = "" if near else "; ackfsm verify lists the messages of which it found something"
+        hint = f" (did you mean {quoted(near, 64)}?)" if near else ""
+        remedy = "ackfsm verify lists the messages of which it found something"
         history = shown(self.result.findings.history)
-        raise InputError(f"{history} has no message {quoted(name, 64)}{meant}{remedy}")
+        raise InputError(f"{history} has no message {quoted(name, 64)}{hint}; {remedy}")
 
     def _story(self, message: int) -> Story:
         judgement, events = self._judgement(message), self._events
@@ -456,6 +455,5 @@ def _near(name: str, ids: Sequence[str]) -> str | None:
     likely = [each for each in ids if abs(len(each) - len(name)) <= _BOTH]
     if len(likely) > _CANDIDATES:
         likely = [each for each in likely if each[:3] == name[:3] and each[-1:] == name[-1:]] or likely
-    close = difflib.get_close_matches(name[:200], [each[:200] for each in likely[:_CANDIDATES]], 1, 0.5)
     folded = next((each for each in likely if each.casefold() == name.casefold()), None)
-    return folded or (close[0] if close else None)
+    return folded or nearest(name, likely[:_CANDIDATES], cutoff=0.5)
