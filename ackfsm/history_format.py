@@ -165,5 +165,5 @@ VOCABULARY: Mapping[str, tuple[str, ...]] = MappingProxyType(
 )
 """The fields with a fixed set of values; the place of a value is its code."""
 
-SHOWABLE = frozenset({*EVENTS, *FIELDS} - {*ALWAYS})
-"""What a source may be unable to show: events, and fields that not every line has (``cannot_show`` of a header)."""
+SHOWABLE: frozenset[str] = frozenset({*map(str, EVENTS), *FIELDS} - {*ALWAYS, "message"})
+"""What a source may be unable to show: events, and fields (``cannot_show`` of a header)."""

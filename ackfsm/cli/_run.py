@@ -26,6 +26,7 @@ from ackfsm.cli._draw import add_draw
 from ackfsm.cli._exit_codes import FAILED, INTERRUPTED, USAGE, error_code
 from ackfsm.cli._explain import add_explain
 from ackfsm.cli._export import add_export
+from ackfsm.cli._import import add_import
 from ackfsm.cli._journal import add_journal
 from ackfsm.cli._matrix import add_matrix
 from ackfsm.cli._options import Parser
@@ -88,6 +89,7 @@ def _make_parser() -> Parser:
     add_explain(commands)
     add_claims(commands)
     add_matrix(commands)
+    add_import(commands)
     add_verify(commands)
     add_conform(commands)
     add_draw(commands)

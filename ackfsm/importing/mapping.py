@@ -36,7 +36,7 @@ _NAMED: Final = re.compile(r"\{([^{}]*)\}")
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class When:
-    """The time of an event: in ``column``, a number of ``unit`` or text of ``format``; without a zone it is in ``zone``.
+    """The time of an event: in ``column``, a number of a ``unit`` or text of a ``format``; its ``zone`` if it has none.
 
     ``unit`` is one of s, ms, us, ns; ``format`` is ``iso`` or what :func:`time.strptime` takes, with ``%f``.
     """
@@ -341,7 +341,7 @@ class _Reader:
         if "cannot_show" in self._data:
             return self._declared(told)
         missing: dict[str, str] = {
-            event.value: "nothing in the mapping tells it" for event in EVENTS if event not in told | _AT_REST
+            event.value: "nothing in the mapping tells it" for event in EVENTS if event not in told | _OPTIONAL
         }
         for field in ("redelivered", "delivery_count"):
             known = (getattr(row, field, None) or row.numbers.get(field) for row in rows)
@@ -361,8 +361,8 @@ class _Reader:
         return MappingProxyType(dict.fromkeys(names, "the mapping says so"))
 
 
-_AT_REST: Final = frozenset({Event.WAITING, Event.DEPTH, Event.RESEND})
-"""What only some recorders write, and without which nothing is counted wrongly: a second send may be a ``send`` too."""
+_OPTIONAL: Final = frozenset({Event.WAITING, Event.DEPTH, Event.RESEND, Event.JOURNAL_WRITTEN, Event.JOURNAL_SYNCED})
+"""What histories may do without: nothing is counted wrongly for want of it (a second send may be a ``send`` too)."""
 
 
 def _sentence(error: jsonschema.ValidationError, where: str) -> str:
