@@ -38,7 +38,9 @@ def _parts(imported: Imported, output: Path, following: Sequence[str]) -> Iterat
     for event, count in imported.events.items():
         yield Text(f"  {event:{width}}  {count:,}")
     if imported.unread:
-        yield Text(f"could not be read: {_records(imported.unread_count)}; {pronoun} the verdict unknown", style="bold")
+        so = "it leaves" if imported.unread_count == 1 else "they leave"
+        told = f"could not be read: {_records(imported.unread_count)}; {so} the verdict unknown"
+        yield Text(told, style="bold")
         for unread in imported.unread[:_REASONS]:
             yield _below(f"{unread.count:,}: {unread}")
         if len(imported.unread) > _REASONS:
