@@ -26,6 +26,7 @@ __all__ = [
     "is_of_the_machine",
     "leads_out",
     "make_folder",
+    "staged_file",
     "staged_folder",
     "write_file",
     "write_files",
@@ -124,6 +125,25 @@ def write_files(files: Mapping[Path, bytes]) -> None:
         for half_path, path in staged:
             with _told(path):
                 half_path.replace(path.resolve())
+
+
+@contextlib.contextmanager
+def staged_file(path: Path) -> Iterator[IO[bytes]]:
+    """A stream for what does not fit into memory; it takes the place of ``path`` at the end, unless something fails.
+
+    Raises as :func:`write_file`.
+    """
+    with _told(path):
+        if leads_out(path):
+            with path.open("wb") as out:
+                yield out
+            return
+        with _half_of(path) as half:
+            yield half
+            half.flush()
+            os.fsync(half.fileno())
+            half.close()
+            Path(half.name).replace(path.resolve())
 
 
 @contextlib.contextmanager

@@ -21,6 +21,7 @@ __all__ = [
     "NAMED_MESSAGE_SCOPES",
     "NEEDS",
     "NOT_NEGATIVE",
+    "SHOWABLE",
     "TELLERS",
     "VERSION",
     "VOCABULARY",
@@ -163,3 +164,6 @@ VOCABULARY: Mapping[str, tuple[str, ...]] = MappingProxyType(
     }
 )
 """The fields with a fixed set of values; the place of a value is its code."""
+
+SHOWABLE: frozenset[str] = frozenset({*map(str, EVENTS), *FIELDS} - {*ALWAYS, "message"})
+"""What a source may be unable to show: events, and fields (``cannot_show`` of a header)."""

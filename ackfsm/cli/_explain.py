@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ackfsm.cli._check import add_exploration, explain_witnesses
 from ackfsm.cli._exit_codes import result_code
+from ackfsm.cli._import import add_format, format_options, importing
 from ackfsm.cli._options import Commands, command, format_of, set_options, tables_of
 from ackfsm.cli._output import (
     console,
@@ -84,7 +85,14 @@ _OF_A_CHECK: Final[Mapping[str, str]] = MappingProxyType(
 """The options that say what is explored, which a history has none of."""
 
 _OF_A_HISTORY: Final[Mapping[str, str]] = MappingProxyType(
-    {"message": "--message", "at": "--at", "unrecorded": "--faults", "skew": "--skew"}
+    {
+        "message": "--message",
+        "at": "--at",
+        "unrecorded": "--faults",
+        "skew": "--skew",
+        "foreign": "--format",
+        "mapping": "--mapping",
+    }
 )
 
 
@@ -131,6 +139,7 @@ def add_explain(commands: Commands) -> None:
         default="estimate",
         help="of HISTORY: by how much clocks may differ, as verify has it (default: estimate)",
     )
+    add_format(parser)
     add_exploration(parser)
     parser.set_defaults(defaults={dest: parser.get_default(dest) for dest in (*_OF_A_CHECK, *_OF_A_HISTORY)})
 
@@ -203,15 +212,15 @@ def _stories(arguments: argparse.Namespace, specification: Specification) -> ver
     from ackfsm import verify
 
     path = arguments.history
-    with progress_line("reading"):
+    with importing(arguments) as imported, progress_line("reading"):
         examined = verify.examination(
-            path,
+            imported(path),
             specification,
             lambda header: configuration_of(specification, arguments, header, path),
             skew=skew_of(arguments.skew),
             assumed=faults_of(arguments.unrecorded),
             folded_from=None,
-        )
+        ).named(path)
     with progress_line("states found") as progress:
         return examined.stories(verify.verdict(examined.findings, specification, progress=progress))
 
@@ -282,7 +291,11 @@ def _next(arguments: argparse.Namespace, story: verify.Story) -> list[list[str]]
     if wrong is None:
         return []
     time = story_clock(story)(wrong.t)
-    return [["ackfsm", "explain", *typed_options(arguments, arguments.unrecorded), arguments.history, "--at", time]]
+    return [["ackfsm", "explain", *_typed(arguments), arguments.history, "--at", time]]
+
+
+def _typed(arguments: argparse.Namespace) -> list[str]:
+    return [*typed_options(arguments, arguments.unrecorded), *format_options(arguments)]
 
 
 def _around(arguments: argparse.Namespace, form: _Form, stories: verify.Stories) -> int:

@@ -28,6 +28,7 @@ from ackfsm.cli._explain import add_explain
 from ackfsm.cli._export import add_export
 from ackfsm.cli._groups import commands_of, overview, overview_json
 from ackfsm.cli._help import add_help
+from ackfsm.cli._import import add_import
 from ackfsm.cli._journal import add_journal
 from ackfsm.cli._matrix import add_matrix
 from ackfsm.cli._options import Parser, add_json
@@ -118,6 +119,7 @@ def _make_parser() -> Parser:
     add_explain(commands)
     add_claims(commands)
     add_matrix(commands)
+    add_import(commands)
     add_verify(commands)
     add_conform(commands)
     add_draw(commands)

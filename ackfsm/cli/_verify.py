@@ -16,6 +16,7 @@ from rich.console import Group
 from ackfsm import tables, throughput
 from ackfsm.cli._backend import add_backend, spark_session
 from ackfsm.cli._exit_codes import error_code, result_code
+from ackfsm.cli._import import add_format, format_options, importing
 from ackfsm.cli._options import Commands, add_configuration, command, set_options, settings_of, tables_of
 from ackfsm.cli._output import emit, note, print_file, print_text, progress_line, written_lines
 from ackfsm.cli._reports import Reports, reports_of
@@ -46,6 +47,7 @@ def add_verify(commands: Commands) -> None:
         nargs="+",
         help="JSONL (also gzipped), Parquet, a folder of parts, or - (standard input)",
     )
+    add_format(parser)
     parser.add_argument(
         "--never",
         metavar="ANOMALY,...",
@@ -129,11 +131,12 @@ def _verify(arguments: argparse.Namespace) -> int:
     first = _First(wanted=not arguments.json)
     try:
         with (
+            importing(arguments) as imported,
             _staged(arguments) as written.folder,
             _examiner(arguments, specification, skew, faults_of(arguments.faults)) as examine,
         ):
             for number, path in enumerate(arguments.histories):
-                judge = functools.partial(_judged, arguments, specification, path, examine, never)
+                judge = functools.partial(_judged, arguments, specification, path, imported, examine, never)
                 examined = (
                     functools.partial(written.write, number),
                     functools.partial(reports.take, number, path),
@@ -173,7 +176,7 @@ def _reported(  # noqa: PLR0913, PLR0917 - all that was found out, and where it 
         written.error = written.error or error
     if arguments.output is not None or reports.files:
         answer = [{**each, "written": list(map(str, there))} for each in answer]
-    typed = ["ackfsm", "explain", *typed_options(arguments, arguments.faults)]
+    typed = ["ackfsm", "explain", *typed_options(arguments, arguments.faults), *format_options(arguments)]
     screens = [
         verify_screen(
             each,
@@ -364,17 +367,20 @@ def _examine_here(
     return verify.examination(path, specification, configure, skew=skew, assumed=assumed)
 
 
-def _judged(
+def _judged(  # noqa: PLR0913, PLR0917 - what is judged, and how
     arguments: argparse.Namespace,
     specification: tables.Specification,
     path: str,
+    imported: Callable[[str], str],
     examine: _Examine,
     never: Sequence[Anomaly],
 ) -> tuple[verify.Examination, verify.Result]:
     from ackfsm import verify
 
+    place = imported(path)
     with progress_line("reading"):
-        found = examine(path, lambda header: configuration_of(specification, arguments, header, path))
+        found = examine(place, lambda header: configuration_of(specification, arguments, header, path))
+        found = found if place == path else found.named(path)
     with progress_line("states found") as progress:
         return found, verify.verdict(found.findings, specification, never=never, progress=progress)
 

@@ -2,6 +2,7 @@
 
 from ackfsm.spark._examine import examination, examine
 from ackfsm.spark._explore import explore
+from ackfsm.spark._mapped import mapped
 from ackfsm.spark._monitor import ALERT_SCHEMA, monitor, monitored
 from ackfsm.spark._session import session
 from ackfsm.spark._source import register
@@ -17,6 +18,7 @@ __all__ = [
     "examination",
     "examine",
     "explore",
+    "mapped",
     "monitor",
     "monitored",
     "register",

@@ -80,7 +80,13 @@ def examination(  # noqa: PLR0913 - as :func:`examine`
         source = source_of(path)
         name = source.name_of(source.path)
         raise InputError(f"{name} is a pipe, and Spark reads files; write it to a file, or use --engine local")
-    asked = Asked(specification=specification, configuration=configure(chunks.header), skew=skew, assumed=assumed)
+    asked = Asked(
+        specification=specification,
+        configuration=configure(chunks.header),
+        skew=skew,
+        assumed=assumed,
+        unshown=chunks.header.cannot_show if chunks.header else (),
+    )
     outcome = Fold(chunks.path, len(chunks), Folder(chunks.load, asked), _OnSpark(session)).outcome()
     each = functools.partial(_in_tasks, session)
     return Examination.of(outcome, asked, chunks.load, each, begun=begun).on("spark")

@@ -18,11 +18,12 @@ from pyspark.sql import functions as sf
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 
 from ackfsm import tables
-from ackfsm.history_format import FIELDS, Kind
+from ackfsm.history_format import FIELDS, SHOWABLE, Kind
 from ackfsm.spark._errors import spark_errors_translated
 from ackfsm.spark._examine import Folded, fold_some
 from ackfsm.tables import Specification
 from ackfsm.terms import Configuration, Fault, InputError
+from ackfsm.text import quoted
 from ackfsm.verify import TABLES, Configurations, Examination, ParseError, Result, verdict
 from ackfsm.verify.folding.chunks import ROWS_AT_ONCE, chunk_of
 from ackfsm.verify.folding.passes import Asked, Fold, Folder
@@ -80,6 +81,7 @@ def verify(  # noqa: PLR0913 - as :func:`ackfsm.verify.examine_path`
     specification: Specification | None = None,
     skew: int | None = None,
     assumed: Collection[Fault] = (),
+    cannot_show: Collection[str] = (),
     rows: int = ROWS_AT_ONCE,
 ) -> Result:
     """Hold the messages that ``events`` tell of to the model, and judge what was found.
@@ -94,6 +96,7 @@ def verify(  # noqa: PLR0913 - as :func:`ackfsm.verify.examine_path`
         specification: the tables; ``None`` for those that come with the package.
         skew: by how many nanoseconds the clocks of two processes may differ; ``None`` estimates it.
         assumed: the faults that may have happened although nobody recorded them.
+        cannot_show: the events and fields that the source never shows, as a header has them.
         rows: about how many a chunk has.
 
     Raises:
@@ -101,7 +104,13 @@ def verify(  # noqa: PLR0913 - as :func:`ackfsm.verify.examine_path`
         AckfsmError: Spark gave up.
     """
     known = specification or tables.load()
-    asked = Asked(specification=known, configuration=configured(config, known), skew=skew, assumed=assumed)
+    asked = Asked(
+        specification=known,
+        configuration=configured(config, known),
+        skew=skew,
+        assumed=assumed,
+        unshown=_showable(cannot_show),
+    )
     with spark_errors_translated(_NAME), chunked(events, rows) as (count, table):
         return _judged(asked, count, table)[1]
 
@@ -139,11 +148,18 @@ def verified(  # noqa: PLR0913 - as :func:`verify`
     specification: Specification | None = None,
     skew: int | None = None,
     assumed: Collection[Fault] = (),
+    cannot_show: Collection[str] = (),
     rows: int = ROWS_AT_ONCE,
 ) -> Verified:
     """As :func:`verify`, with the result tables; ``name`` is what the column ``history`` has in them."""
     known = specification or tables.load()
-    asked = Asked(specification=known, configuration=configured(config, known), skew=skew, assumed=assumed)
+    asked = Asked(
+        specification=known,
+        configuration=configured(config, known),
+        skew=skew,
+        assumed=assumed,
+        unshown=_showable(cannot_show),
+    )
     session = events.sparkSession
     with spark_errors_translated(_NAME), chunked(events, rows) as (count, table):
         found, result = _judged(asked, count, table)
@@ -173,6 +189,15 @@ def _plain(
             yield from rows(chunk_of_table(place, table), left[place]).to_batches()
 
     return told
+
+
+def _showable(names: Collection[str]) -> Collection[str]:
+    """The ``names`` of what cannot be shown; raises :class:`InputError` for one that there is not."""
+    for name in names:
+        if name not in SHOWABLE:
+            legal = ", ".join(sorted(SHOWABLE))
+            raise InputError(f"`cannot_show` names {quoted(name)}, which is no event or field; it is one of {legal}")
+    return tuple(map(str, names))
 
 
 def configured(

@@ -10,7 +10,7 @@ from ackfsm.tables._machine import Counter, EventRef, Fsm, IndexKind, Machine, R
 from ackfsm.tables._names import ConditionalValue, Option, VendorAlias, VendorEvent, format_value
 from ackfsm.tables._profiles import Constant, Default, Deviation, NumberRange, ProfileTable, Refusal
 from ackfsm.tables._seeds import Seed, Sentence, read_seeds
-from ackfsm.tables._source import Document
+from ackfsm.tables._source import Document, read_document
 from ackfsm.tables._sources import check_sources
 from ackfsm.tables._specification import Monitor, Promise, Property, Specification, is_profile_file
 from ackfsm.tables._sweep import Factor, Omission, Value
@@ -63,6 +63,7 @@ __all__ = [
     "is_profile_file",
     "load",
     "parse_condition",
+    "read_document",
     "read_form",
     "read_seeds",
     "shipped_tables",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, Final
 
 import numpy as np
@@ -185,7 +186,8 @@ class Needs:
 class Explainer:
     """Says what explains the ``anomalies``, given as the messages that have them.
 
-    Accused are the ``contradicted`` messages, but those that an ``assumption`` explains or leaves open.
+    Accused are the ``contradicted`` messages, but those that an ``assumption`` explains or leaves open, and those that
+    what is ``unseen`` may explain: the messages, by the reason why nothing is decided of them.
     """
 
     def __init__(  # noqa: PLR0913, PLR0917 - what was counted, and from what
@@ -197,6 +199,7 @@ class Explainer:
         anomalies: Mapping[Anomaly, Ints],
         contradicted: Ints,
         assumption: Assumption | None = None,
+        unseen: Mapping[str, Ints] = MappingProxyType({}),
     ) -> None:
         self._conformance = conformance
         self._events = events
@@ -204,10 +207,12 @@ class Explainer:
         self._assumption = assumption
         self.contradicted = contradicted
         """The messages that are no run of the model, ascending, but those that are assumed to be one."""
-        self._assumed = np.empty(0, np.int64)
+        self._open = dict(unseen)
+        self._assumed = np.concatenate([contradicted[:0], *unseen.values()])
         if assumption is not None:
-            self._assumed = np.concatenate([assumption.explained, *assumption.undecided.values()])
-            self.contradicted = np.setdiff1d(contradicted, self._assumed)
+            self._open |= assumption.undecided
+            self._assumed = np.concatenate([self._assumed, assumption.explained, *assumption.undecided.values()])
+        self.contradicted = np.setdiff1d(contradicted, self._assumed)
         self._before = anomalies_before(events, machines, stream, anomalies, conformance.stops())
         self._needed: dict[int, Needed] = {}
 
@@ -216,7 +221,8 @@ class Explainer:
         if not self._conformance.held[message]:
             return None
         decision, lived = self._conformance.of(message)
-        return lived, decision.undecided
+        unseen = (why for why, messages in self._open.items() if message in messages)
+        return lived, next(unseen, decision.undecided)
 
     def needs(self, messages: Ints) -> Needs:
         """What explains these ``messages``; those that are no runs of the model, or undecided, are not among them."""
@@ -244,9 +250,7 @@ class Explainer:
 
     def undecided(self) -> Ints:
         """The messages of which nothing was decided, ascending."""
-        found = [*self._conformance.undecided().values()]
-        if self._assumption is not None:
-            found += self._assumption.undecided.values()
+        found = [*self._conformance.undecided().values(), *self._open.values()]
         return np.unique(np.concatenate([self.contradicted[:0], *found]))
 
     def explained(self) -> tuple[Explanation, Mapping[Anomaly, Explained]]:
@@ -272,16 +276,14 @@ class Explainer:
 
     def _undecided(self) -> Mapping[str, int]:
         found = Counter({why: len(messages) for why, messages in self._conformance.undecided().items()})
-        if self._assumption is not None:
-            found.update({why: len(messages) for why, messages in self._assumption.undecided.items()})
+        found.update({why: len(messages) for why, messages in self._open.items()})
         return found
 
     def _of(self, anomaly: Anomaly, messages: Ints) -> Explained:
         unexplained = np.setdiff1d(np.intersect1d(messages, self.contradicted), self._before.get(anomaly, []))
-        causes, undecided = Counter[str](), [messages[:0]]
+        causes, undecided = Counter[str](), [np.intersect1d(messages, each) for each in self._open.values()]
         if self._assumption is not None:
             causes = self._assumption.count_causes(messages)
-            undecided.append(self._assumption.undecided_among(messages))
         for number, alike in enumerate(self._conformance.alike(self._runs(messages))):
             message = int(alike[0])
             if self._conformance.of(message)[0].undecided is not None:
@@ -290,7 +292,9 @@ class Explainer:
                 for cause in {name for _, name in self._needed_by(message)}:
                     causes[cause] += len(alike)
         return Explained(
-            unexplained=unexplained, undecided=np.concatenate(undecided), causes=dict(sorted(causes.items()))
+            unexplained=unexplained,
+            undecided=np.concatenate([messages[:0], *undecided]),
+            causes=dict(sorted(causes.items())),
         )
 
     def _examples(self, by_anomaly: Mapping[Anomaly, Explained]) -> Iterable[Contradicted]:

@@ -516,8 +516,11 @@ class Judge:
             if network is None:
                 messages = max(1, len(unheard) - 1)
                 network = self._networks[key[:2]] = States(self._specification, configuration, consumers, messages)
-            self._observers[key] = Observer(network, self._specification, *unheard, together=together, settles=settles)
+            self._observers[key] = self._made(network, *unheard, together=together, settles=settles)
         return self._observers[key]
+
+    def _made(self, network: States, *unheard: frozenset[str], together: bool, settles: bool) -> Observer:
+        return Observer(network, self._specification, *unheard, together=together, settles=settles)
 
     def _settles_once(self, configuration: Configuration, lived: Lived) -> bool:
         """Whether a line says when it is settled: not where a call covers two copies, nor where the call is in doubt.

@@ -200,11 +200,13 @@ class Observer:
         *unheard: Collection[str],
         together: bool = False,
         settles: bool = False,
+        unseen: Collection[str] = (),
     ) -> None:
         """``unheard`` are signs of the one message; or of what is of no message, and then of the first and second.
 
         Two messages that were sent ``together`` were so in one transaction.  With ``settles`` applications tell of what
-        they acknowledge, so that what they hold is not at rest.
+        they acknowledge, so that what they hold is not at rest.  What signs that are ``unseen`` tell of may have
+        happened too where it need not: what no line of this history can tell.
         """
         self._states = states
         self._unheard = tuple(map(frozenset, unheard)) or (frozenset[str](),)
@@ -218,10 +220,12 @@ class Observer:
             sign: tuple(number for number, event in enumerate(events) if event.name in names)
             for sign, names in signs.items()
         }
+        happens = frozenset[str]().union(*(signs[sign] for sign in unseen))
         self._hidden = frozenset(
             number
             for number, event in enumerate(events)
             if (event.name in _BETWEEN_MESSAGES and not together)
+            or event.name in happens
             or (event.name not in heard[self._whose(event)] and not event.may_never_happen)
         )
         calls = _CALLS_OF_PRODUCERS if settles else _CALLS_OF_APPLICATIONS

@@ -227,10 +227,6 @@ class Assumption:
         found = np.intersect1d(messages, self.explained).tolist()
         return Counter(unrecorded_cause(fault) for message in found for fault in self.causes[message])
 
-    def undecided_among(self, messages: Ints) -> Ints:
-        """Those of ``messages`` of which it is open whether faults explain them."""
-        return np.intersect1d(messages, np.concatenate([messages[:0], *self.undecided.values()]))
-
 
 def assumption_of(
     conformance: Conformance, events: Events, messages: Ints, assumed: Collection[Fault]

@@ -7,6 +7,7 @@ They hold for every source of rows alike: JSON lines, Parquet, text that Spark h
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Iterator
 
 import numpy as np
@@ -82,6 +83,8 @@ def codes(events: pa.RecordBatch, field: str) -> npt.NDArray[np.int8]:
 
 
 def _rules(events: pa.RecordBatch) -> Iterator[Rule]:
+    nothing = functools.reduce(np.logical_and, [_absent(events, field) for field in ALWAYS])
+    yield Rule(nothing & ~_absent(events, "error"), "an importer could not read it: {error!r}")
     for field in ALWAYS:
         yield Rule(_absent(events, field), f"`{field}` is missing")
     for field, legal in VOCABULARY.items():

@@ -21,6 +21,7 @@ from ackfsm.verify.conformance.lines import modes_of
 from ackfsm.verify.conformance.lives import Recorded
 from ackfsm.verify.conformance.messages import Conformance, acknowledges_by_library, conformance, in_mode
 from ackfsm.verify.conformance.unrecorded import assumption_of
+from ackfsm.verify.conformance.unshown import matters_to_the_model, may_be_runs
 from ackfsm.verify.context.actions import given_back_beside, inferred_actions
 from ackfsm.verify.context.clocks import Clocks, aligned
 from ackfsm.verify.context.expand import Stream, expand
@@ -42,6 +43,7 @@ from ackfsm.verify.counting.count import (
 from ackfsm.verify.counting.counters import COUNTERS, MESSAGES
 from ackfsm.verify.counting.machines import Machines, fold
 from ackfsm.verify.counting.prefetch import prefetch_overruns
+from ackfsm.verify.counting.shown import Countable, cannot_show, countable, missing_events, ordered
 from ackfsm.verify.counting.watch import folded_properties, machines_of, needs_configuration, prefetch_of, window_of
 from ackfsm.verify.events.arrays import Ints, Mask, States
 from ackfsm.verify.events.columns import Events
@@ -80,6 +82,7 @@ class _Whole:
     Attributes:
         within: for each message whether its sends are within a window.
         mixed: the transactions with messages that are judged by different configurations.
+        unshown: what the source of the history cannot show.
     """
 
     history: History
@@ -93,6 +96,7 @@ class _Whole:
     silent: tuple[Silent, Ints] | None
     within: Mask
     mixed: Ints
+    unshown: Collection[str]
 
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
@@ -131,6 +135,8 @@ class _Count:
 
     codes: Ints
     unknown: str | None = None
+    unshown: bool = False
+    """Whether it is unknown since the source cannot show it."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
@@ -197,6 +203,7 @@ def examine(  # noqa: PLR0913 - what is examined, and how
     tells_processed: bool = False,
     hold: bool = True,
     assumed: Collection[Fault] = (),
+    unshown: Collection[str] | None = None,
 ) -> Findings:
     """Count every anomaly that ``history`` can show.
 
@@ -209,6 +216,7 @@ def examine(  # noqa: PLR0913 - what is examined, and how
         tells_processed: whether it is certain that every ``processed`` was recorded, even if there is none.
         hold: whether to hold each message to the model; not where sessions have modes that no header tells.
         assumed: the faults that may have happened although nobody recorded them.
+        unshown: what the source of the history cannot show; ``None``: what its header says.
     """
     begun = time.process_time()
     findings = outcome_of(
@@ -219,6 +227,7 @@ def examine(  # noqa: PLR0913 - what is examined, and how
         tells_processed=tells_processed,
         hold=hold,
         assumed=assumed,
+        unshown=unshown,
     ).findings
     return dataclasses.replace(findings, cost=dataclasses.replace(findings.cost, whole=time.process_time() - begun))
 
@@ -232,6 +241,7 @@ def outcome_of(  # noqa: PLR0913 - as :func:`examine`
     tells_processed: bool = False,
     hold: bool = True,
     assumed: Collection[Fault] = (),
+    unshown: Collection[str] | None = None,
 ) -> Outcome:
     """As :func:`examine`, with what the findings are of."""
     events, clocks = aligned(history.events, skew)
@@ -244,6 +254,7 @@ def outcome_of(  # noqa: PLR0913 - as :func:`examine`
         tells_processed=tells_processed,
         hold=hold,
         assumed=assumed,
+        unshown=unshown,
     )
     return Outcome(with_stuck(found.findings, history, specification), found, history, transactions_told_apart(events))
 
@@ -258,6 +269,7 @@ def examined(  # noqa: PLR0913 - what is examined, and how
     tells_processed: bool = False,
     hold: bool = True,
     assumed: Collection[Fault] = (),
+    unshown: Collection[str] | None = None,
 ) -> Examined:
     """As :func:`examine`, of events in the order of clocks that were put right as ``clocks`` says."""
     events = spelled_out(history.events)
@@ -275,6 +287,7 @@ def examined(  # noqa: PLR0913 - what is examined, and how
         silent=None if tells_processed else silent_of(events),
         within=_within_windows(specification, shares, events),
         mixed=in_several_shares(shares, events),
+        unshown=unshown if unshown is not None else history.header.cannot_show if history.header else (),
     )
     parts = [_examined_share(_Examination(whole, share), hold=hold, assumed=assumed) for share in shares]
     findings = [Part(share.queues, each.findings) for share, each in zip(shares, parts, strict=True)]
@@ -308,6 +321,8 @@ def _examined_share(this: _Examination, *, hold: bool, assumed: Collection[Fault
     machines = machines_of(specification, configuration)
     states = _final_states(machines, whole.stream, events.count_of("message"))
     anomalies = _folded(this, machines, states) | {anomaly: count(this) for anomaly, count in _COUNTS.items()}
+    missing = missing_events(whole.unshown, specification, configuration)
+    anomalies |= _as_far_as_shown(anomalies, countable(missing, machines, events, specification, configuration))
     counted = {anomaly: _finding(this, anomaly, anomalies[anomaly]) for anomaly in Anomaly if anomaly in anomalies}
     decided, explainer, explanation, unrecorded = None, None, None, None
     early = came_early(events, this.share.messages)
@@ -317,11 +332,13 @@ def _examined_share(this: _Examination, *, hold: bool, assumed: Collection[Fault
         held = {name: count.codes for name, count in anomalies.items() if name in {*machines.names, *_OF_MESSAGES}}
         doubted = early.messages if early else _NOTHING
         contradicted = np.setdiff1d(decided.contradicted(), doubted)
-        unrecorded = assumption_of(decided, events, contradicted, assumed)
+        open_ = may_be_runs(contradicted, decided, events, specification, configuration, missing)
+        unrecorded = assumption_of(decided, events, np.setdiff1d(contradicted, open_), assumed)
         rests_on = unrecorded if unrecorded is not None and unrecorded.summary.assumed else None
-        explainer = Explainer(decided, events, machines, whole.stream, held, contradicted, rests_on)
+        unseen = {_may_explain(missing): open_} if len(open_) else {}
+        explainer = Explainer(decided, events, machines, whole.stream, held, contradicted, rests_on, unseen)
         explanation, by_anomaly = explainer.explained()
-        if rests_on is None:  # what nobody recorded is assumed for one message, not for two
+        if rests_on is None and not matters_to_the_model(missing):  # what is unseen is thought of for one message
             between = held | {name: anomalies[name].codes for name in _OF_PAIRS}
             pairs = PairExplainer(
                 decided,
@@ -342,7 +359,7 @@ def _examined_share(this: _Examination, *, hold: bool, assumed: Collection[Fault
     if early is not None and counted[Anomaly.PHANTOM].found:
         counted[Anomaly.PHANTOM] = unless_early(counted[Anomaly.PHANTOM], early, whole.skew)
     doubts = _Doubts(doubted={} if early is None else {Anomaly.PHANTOM: early.messages})
-    if whole.silent is not None:
+    if whole.silent is not None and Event.PROCESSED not in missing:
         counted |= _unrecorded(this, whole.silent, counted, anomalies)
         doubts = _doubts_of_silence(this, whole.silent, anomalies, doubts)
     ends = specification.guarantees.monitors
@@ -373,6 +390,7 @@ def _examined_share(this: _Examination, *, hold: bool, assumed: Collection[Fault
         given_back_beside=configuration is not None
         and given_back_beside(events, thrown=configuration.listener_exception is ListenerException.REDELIVER),
         unrecorded=unrecorded.summary if unrecorded else None,
+        unshown=ordered(missing),
         cost=cost,
     )
     of_messages: dict[Anomaly, Ints] = {
@@ -399,6 +417,19 @@ def _examined_share(this: _Examination, *, hold: bool, assumed: Collection[Fault
             ),
         ),
     )
+
+
+def _as_far_as_shown(counts: Mapping[Anomaly, _Count], countable: Mapping[Anomaly, Countable]) -> dict[Anomaly, _Count]:
+    """The ``counts`` for which the source cannot show everything: what is there all the same, and why that is open."""
+    return {
+        anomaly: _Count(counts[anomaly].codes if each.sure else _NOTHING, each.why, unshown=True)
+        for anomaly, each in countable.items()
+        if counts[anomaly].unknown != UNCONFIGURED
+    }
+
+
+def _may_explain(missing: frozenset[str]) -> str:
+    return f"{cannot_show(ordered(matters_to_the_model(missing)))}, which may explain what is recorded"
 
 
 def _certainly(count: _Count, finding: Finding) -> Ints:
@@ -504,10 +535,20 @@ def _with_stuck(
 ) -> Findings:
     """``concerns`` says of which queues."""
     found = _stuck(findings, history, specification, concerns).finding
+    needed = [name for name in findings.unshown if name in _NEEDED_FOR_STUCK]
+    if needed:
+        found = dataclasses.replace(found, found=0, examples=(), unknown=cannot_show(needed), unrecorded=True)
     whole = {**findings.anomalies, Anomaly.STUCK: found}
     return dataclasses.replace(
         findings, anomalies=MappingProxyType({anomaly: whole[anomaly] for anomaly in Anomaly if anomaly in whole})
     )
+
+
+_NEEDED_FOR_STUCK = frozenset(
+    {Event.DELIVERED, Event.PROCESSED, Event.FAILED, Event.ACKNOWLEDGE, Event.ACKNOWLEDGED, Event.RECOVER, Event.CLOSE}
+    | {Event.FAULT, Event.RECOVERED}
+)
+"""Without these it is not known what an application still owes, or whether a fault lasts."""
 
 
 def stuck_messages(findings: Findings, history: History, specification: Specification) -> Sequence[frozenset[str]]:
@@ -701,6 +742,7 @@ def _finding(this: _Examination, anomaly: Anomaly, count: _Count) -> Finding:
         unknown=count.unknown,
         needs_every_line=this.specification.properties[anomaly].needs_every_line,
         examples=_examples(names, count.codes),
+        unrecorded=count.unshown,
     )
 
 

@@ -39,6 +39,7 @@ def together(parts: Sequence[Part], configurations: Configurations) -> Findings:
         broken=tuple(fault for fault in Fault if any(fault in one.broken for one in each)),
         given_back_beside=any(one.given_back_beside for one in each),
         unrecorded=_merged([one.unrecorded for one in each], timeline_together),
+        unshown=tuple(dict.fromkeys(name for one in each for name in one.unshown)),
     )
 
 

@@ -8,10 +8,12 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from ackfsm import explore
+from ackfsm.history_format import Event
 from ackfsm.tables import Guarantees, Specification
 from ackfsm.terms import Anomaly, Fault, Verdict
 from ackfsm.text import in_words
 from ackfsm.verify.conformance.explain import Contradicted, Explanation
+from ackfsm.verify.counting.shown import cannot_show
 from ackfsm.verify.findings.findings import SHOWN, Finding, Findings, quoted_few
 
 __all__ = ["Result", "judge", "verdict"]
@@ -51,6 +53,7 @@ class Result:
             "events": found.events,
             "messages": found.messages,
             "parse_errors": found.parse_errors,
+            **({"cannot_show": list(found.unshown)} if found.unshown else {}),
             "unreadable": [dataclasses.asdict(each) for each in found.unreadable],
             "faults": [*(fault.value for fault in found.faults), *found.of_calls],
             "actions": list(found.actions),
@@ -167,7 +170,8 @@ def _judged(
     findings: Findings, allowed: Mapping[Anomaly, bool | None], why_undecided: Mapping[Anomaly, str | None]
 ) -> _Judged:
     decided = {
-        anomaly: _decided(finding, allowed=allowed.get(anomaly)) for anomaly, finding in findings.anomalies.items()
+        anomaly: _decided(finding, allowed=allowed.get(anomaly), excuses=_unshown_excuses(findings))
+        for anomaly, finding in findings.anomalies.items()
     }
     return _Judged(
         findings,
@@ -216,8 +220,24 @@ def _of_its_kind(finding: Finding) -> bool:
     return finding.found > 0 and (finding.unexplained is None or (finding.by_kind > 0 and not finding.unexplained))
 
 
-def _decided(finding: Finding, *, allowed: bool | None) -> bool | None:
-    """Whether all that was found is explained by what happened to its message; else what its kind is allowed."""
+_EXCUSES: Final = frozenset(
+    {Event.FAULT, Event.CLOSE, Event.RECOVER, Event.ROLLBACK, Event.ROLLED_BACK, Event.FAILED, Event.RESEND}
+    | {Event.EXPIRED, Event.DEAD_LETTERED, Event.IN_DOUBT, Event.ACK_IN_DOUBT, Event.COMMIT_IN_DOUBT, Event.REJECTED}
+)
+"""What allows more where it happened."""
+
+
+def _unshown_excuses(findings: Findings) -> list[str]:
+    return [name for name in findings.unshown if name in _EXCUSES]
+
+
+def _decided(finding: Finding, *, allowed: bool | None, excuses: Sequence[str]) -> bool | None:
+    """Whether all that was found is explained by what happened to its message; else what its kind is allowed.
+
+    What is not allowed as far as was recorded may be allowed if ``excuses`` happened that the source cannot show.
+    """
+    if finding.found and _of_its_kind(finding) and excuses and not allowed:
+        return None
     if _of_its_kind(finding) or not finding.found:
         return None if finding.undecided and allowed else allowed
     return False if finding.unexplained else None if finding.undecided else True
@@ -232,6 +252,8 @@ def _happened(findings: Findings) -> dict[str, bool | None]:
     unprocessed = findings.anomalies.get(Anomaly.UNPROCESSED)
     told = whole and unprocessed is not None and unprocessed.unknown is None
     ends: dict[str, bool | None] = {name: count > 0 if told else None for name, count in findings.ends.items()}
+    if findings.unshown:
+        ends = {name: there or None for name, there in ends.items()}
     return ends | {
         finding.anomaly: True
         if finding.certain and not _may_be_unread(findings, finding)
@@ -272,7 +294,7 @@ def _doubts(
         if finding.doubt is not None and not allowed_kinds.get(finding.anomaly):
             yield finding.doubt
         if finding.certain and allowed[finding.anomaly] is None and findings.configuration is not None:
-            yield f"{_seen(finding)}, {_open(finding, why_undecided.get(finding.anomaly))}"
+            yield f"{_seen(finding)}, {_open(findings, finding, why_undecided.get(finding.anomaly))}"
         if finding.certain and allowed[finding.anomaly] is False and _may_be_unread(findings, finding):
             yield f"{_seen(finding)}, which is not allowed, but the lines that could not be read may explain it"
 
@@ -281,6 +303,8 @@ def _doubts_of_all(findings: Findings) -> Iterator[str]:
     """Why the verdict on a history is open, whatever it is judged by."""
     if findings.parse_errors:
         yield _unread(findings)
+    if findings.faults and Event.RECOVERED in findings.unshown:
+        yield f"{cannot_show([Event.RECOVERED])}, so nobody knows when a fault ended, and what it explains"
     if not findings.messages:
         yield "no message was sent, so nothing was shown"
 
@@ -293,7 +317,10 @@ _WHY_UNDECIDED: Final = MappingProxyType(
 )
 
 
-def _open(finding: Finding, why: str | None) -> str:
+def _open(findings: Findings, finding: Finding, why: str | None) -> str:
+    excuses = _unshown_excuses(findings)
+    if excuses and (finding.undecided or _of_its_kind(finding)):
+        return f"and {cannot_show(excuses)}, which may explain {'it' if finding.found == 1 else 'them'}"
     if finding.undecided:
         because = _WHY_UNDECIDED.get(finding.anomaly, "")
         return f"and {finding.undecided} of them could not be decided{because}"

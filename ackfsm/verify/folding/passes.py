@@ -72,6 +72,7 @@ class Asked:
     tells_processed: bool = False
     hold: bool = True
     assumed: Collection[Fault] = ()
+    unshown: Collection[str] = ()
 
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
@@ -253,6 +254,7 @@ class Fold:
             tells_processed=asked.tells_processed,
             hold=asked.hold,
             assumed=asked.assumed,
+            unshown=asked.unshown,
         )
         self._held += found.findings.cost.conformance
         return found

@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import Any, Final, TypeAlias
 
 from ackfsm.files import cannot_read
-from ackfsm.history_format import HEADER_KEY, VERSION
+from ackfsm.history_format import HEADER_KEY, SHOWABLE, VERSION
 from ackfsm.terms import InputError, parse_value
 from ackfsm.text import quoted, shown
 
@@ -37,6 +37,7 @@ class Header:
         place: where the settings stand (file and line), else the interface, for messages.
         queues: the settings that are other ones in a queue, by its name; ``None`` if it names none.
         place_of_queues: where those stand.
+        cannot_show: the events and fields that its source never shows, so that what needs them is unknown.
     """
 
     config: Mapping[str, object] | None
@@ -45,6 +46,7 @@ class Header:
     place: str = dataclasses.field(default="", compare=False)
     queues: Mapping[str, Mapping[str, object]] | None = None
     place_of_queues: str = dataclasses.field(default="", compare=False)
+    cannot_show: tuple[str, ...] = ()
 
     def said(self) -> Mapping[str, Any]:
         """What it says, by key."""
@@ -56,6 +58,7 @@ class Headers:
     """All headers of one history (of its parts, and beside them), which must not contradict each other."""
 
     def __init__(self) -> None:
+        self._cannot_show: list[str] = []
         self._first: dict[str, tuple[str, Header]] = {}
         """The first header that has each key, and where it was found."""
 
@@ -71,6 +74,7 @@ class Headers:
             before, other = self._first.setdefault(key, (place, header))
             if key in _CONTRADICTIONS and _parsed_key(key, value) != _parsed_key(key, other.said()[key]):
                 raise InputError(f"{place} {_CONTRADICTIONS[key]} than {before}; correct one of them")
+        self._cannot_show += header.cannot_show
         self._first.setdefault("", (place, header))
 
     def merged(self) -> Header | None:
@@ -81,7 +85,8 @@ class Headers:
         some = by_key[""]
         config, queues, api, note = (by_key.get(key, some) for key in ("config", "queues", "api", "note"))
         place = config.place if config.config is not None else api.place
-        return Header(config.config, note.note, api.api, place, queues.queues, queues.place_of_queues)
+        unshown = tuple(dict.fromkeys(self._cannot_show))
+        return Header(config.config, note.note, api.api, place, queues.queues, queues.place_of_queues, unshown)
 
 
 def header_of_line(line: bytes, place: str) -> Header | None:
@@ -121,8 +126,8 @@ def header_beside(file: Path) -> Header | None:
 def header_of_metadata(metadata: Mapping[bytes, bytes] | None, place: str) -> Header | None:
     """The header in the schema metadata of a Parquet file, if it is there.
 
-    Either the entry ``ackfsm_history`` is a whole header, or it is the number of the format, and ``config`` and
-    ``queues`` (JSON), ``note`` and ``api`` (plain text) are entries of their own.
+    Either the entry ``ackfsm_history`` is a whole header, or it is the number of the format, and ``config``,
+    ``queues`` and ``cannot_show`` (JSON), ``note`` and ``api`` (plain text) are entries of their own.
     Raises :class:`InputError`, which begins with ``place``, if it is none that this version can read.
     """
     entries = {key.decode(errors="replace"): value for key, value in (metadata or {}).items()}
@@ -132,7 +137,7 @@ def header_of_metadata(metadata: Mapping[bytes, bytes] | None, place: str) -> He
     if isinstance(first, dict):
         return _whole_header(entries, first, place)
     value: dict[str, Any] = {HEADER_KEY: first}
-    for key in _JUDGED_BY:
+    for key in (*_JUDGED_BY, "cannot_show"):
         if key in entries:
             value[key] = _entry(entries, key, place)
     for key in ("note", "api"):
@@ -144,7 +149,7 @@ def header_of_metadata(metadata: Mapping[bytes, bytes] | None, place: str) -> He
 def _whole_header(entries: Mapping[str, bytes], value: Mapping[str, Any], place: str) -> Header:
     if HEADER_KEY not in value:
         raise InputError(f"{place}: {HEADER_KEY!r} is no header; it must be an object with {HEADER_KEY!r}: {VERSION}")
-    for key in (*_JUDGED_BY, "api"):
+    for key in (*_JUDGED_BY, "api", "cannot_show"):
         if key in entries:
             raise InputError(f"{place}: {key!r} stands beside a whole header; keep one of them")
     return _header(value, place)
@@ -193,6 +198,7 @@ def _header(value: Mapping[str, Any], place: str) -> Header:
         said = shown(json.dumps(version)) if not isinstance(version, (dict, list)) else "that is no number"
         raise InputError(f"{place}: history format {said} is not known; this version of ackfsm reads format {VERSION}")
     config, queues, note, api = (value.get(key) for key in ("config", "queues", "note", "api"))
+    unshown = value.get("cannot_show")
     if config is not None and not isinstance(config, dict):
         raise InputError(f"{place}: `config` must be an object of settings")
     if note is not None and not isinstance(note, str):
@@ -206,7 +212,21 @@ def _header(value: Mapping[str, Any], place: str) -> Header:
         place,
         None if queues is None else _known_queues(queues, place),
         place,
+        () if unshown is None else _known_names(unshown, place),
     )
+
+
+def _known_names(names: object, place: str) -> tuple[str, ...]:
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+        raise InputError(f"{place}: `cannot_show` must be a list of names of events and fields; correct it")
+    for name in names:
+        if name not in SHOWABLE:
+            legal = ", ".join(sorted(SHOWABLE))
+            raise InputError(
+                f"{place}: `cannot_show` names {quoted(name)}, which is no event or field that could be missing; it is"
+                f" one of {legal}"
+            )
+    return tuple(dict.fromkeys(names))
 
 
 def _known_queues(queues: object, place: str) -> _OfQueues:

@@ -94,10 +94,12 @@ def examination(  # noqa: PLR0913 - as :func:`examine_path`
     chunks = None if folded_from is None else chunks_of(path)
     if chunks is None or folded_from is None or chunks.size < folded_from:
         history = read(path)
-        asked = Asked(specification=specification, configuration=configure(history.header), **how)
+        unshown = history.header.cannot_show if history.header else ()
+        asked = Asked(specification=specification, configuration=configure(history.header), unshown=unshown, **how)
         outcome = outcome_of(history, specification, asked.configuration, **how)
         return Examination.of(outcome, asked, begun=begun)
-    asked = Asked(specification=specification, configuration=configure(chunks.header), **how)
+    unshown = chunks.header.cannot_show if chunks.header else ()
+    asked = Asked(specification=specification, configuration=configure(chunks.header), unshown=unshown, **how)
     each = functools.partial(_in_threads, workers)
     outcome = Fold(chunks.path, len(chunks), Folder(chunks.load, asked), each).outcome()
     return Examination.of(outcome, asked, chunks.load, each, begun=begun)
@@ -147,6 +149,10 @@ class Examination:
     def on(self, engine: str) -> Examination:
         """The same, found by another ``engine``."""
         return dataclasses.replace(self, findings=dataclasses.replace(self.findings, engine=engine))
+
+    def named(self, history: str) -> Examination:
+        """The same of what is called ``history``: it was read from a copy of it."""
+        return dataclasses.replace(self, findings=dataclasses.replace(self.findings, history=history))
 
     def result_tables(self, result: Result) -> ResultTables:
         """What ``result``, the verdict on :attr:`findings`, says of each message that was kept in memory."""

@@ -1,0 +1,67 @@
+"""The formats that can be imported, each with the module that reads it, which is loaded when it is asked for."""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import importlib
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Final
+
+from ackfsm.importing.interface import Importer, Options
+from ackfsm.terms import InputError
+from ackfsm.text import quoted
+
+__all__ = ["FORMATS", "Format", "format_named"]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Format:
+    """A format that can be imported.
+
+    Attributes:
+        name: as it is typed.
+        description: what it is, in one line.
+        module: the module with a function ``importer(options)`` that returns an :class:`Importer`.
+        mapped: whether it needs a mapping file (``--mapping``).
+    """
+
+    name: str
+    description: str
+    module: str
+    mapped: bool = False
+
+    def importer(self, options: Options) -> Importer:
+        """What reads it.
+
+        Raises :class:`InputError` for options that it cannot have, and for a mapping file that is wrong.
+        """
+        if self.mapped and options.mapping is None:
+            raise InputError(
+                f"{self.name} needs a mapping, which says what each column means; name its file with --mapping, or have"
+                " one proposed: ackfsm import --guess FILE"
+            )
+        if not self.mapped and options.mapping is not None:
+            raise InputError(f"{self.name} needs no mapping; leave --mapping out, or say {_MAPPED}")
+        make: Callable[[Options], Importer] = importlib.import_module(self.module).importer
+        return make(options)
+
+
+_MAPPED: Final = "table"
+
+_ALL: Final = (
+    Format(_MAPPED, "anybody's CSV, JSON lines or Parquet, by a mapping file", "ackfsm.importing.table", mapped=True),
+)
+
+FORMATS: Mapping[str, Format] = MappingProxyType({each.name: each for each in _ALL})
+"""All of them, by name."""
+
+
+def format_named(name: str) -> Format:
+    """The format of this name; raises :class:`InputError` with the nearest if there is none."""
+    if name in FORMATS:
+        return FORMATS[name]
+    near = difflib.get_close_matches(name.casefold(), FORMATS, n=1)
+    meant = f"did you mean {near[0]}? " if near else ""
+    raise InputError(f"there is no format {quoted(name)}; {meant}It is one of {', '.join(FORMATS)}")

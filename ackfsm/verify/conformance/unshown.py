@@ -1,0 +1,159 @@
+"""Messages that are no run of the model, and may only seem so as the source of the history cannot show everything.
+
+Such a message is held to the model once more, with all hidden that the source cannot show: what may have happened
+without a line.  What is no run then is none, whatever happened unseen; of the others nothing is decided.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+from typing import Final
+
+import numpy as np
+
+from ackfsm.history_format import Event
+from ackfsm.tables import Specification
+from ackfsm.terms import Configuration, Fault
+from ackfsm.verify.conformance.life import Life
+from ackfsm.verify.conformance.lives import Lived
+from ackfsm.verify.conformance.messages import Conformance, Judge, untold
+from ackfsm.verify.conformance.observer import Observer, States
+from ackfsm.verify.conformance.tokens import OTHERS
+from ackfsm.verify.context.signs import (
+    BROKEN,
+    CONSUMER_BROKEN,
+    DELIVERED_FLAGGED,
+    DELIVERED_SOMEHOW,
+    FAULTS,
+    SIGNS,
+    of_consumer,
+)
+from ackfsm.verify.events.arrays import Ints
+from ackfsm.verify.events.columns import Events
+
+__all__ = ["matters_to_the_model", "may_be_runs"]
+
+_MOST_LIVES: Final = 500
+"""So many different lives are looked at; of the others nothing is decided."""
+
+_NO_MATTER: Final = frozenset(
+    {Event.JOURNAL_WRITTEN, Event.JOURNAL_SYNCED, Event.WAITING, Event.DEPTH, Event.DRAINED, Event.RECOVERED}
+    | {"delivery_count", "delivery_mode", "position", "queue"}
+)
+"""What the model hears nothing of, hides by itself, or waits for."""
+
+_EVERYTHING: Final = frozenset(
+    {Event.SEND, Event.DELIVERED, Event.BEGIN, Event.COMMIT, Event.COMMITTED, Event.COMMIT_IN_DOUBT}
+    | {Event.ROLLBACK, Event.ROLLED_BACK, "session", "scope"}
+)
+"""Without these it is not known which lines are of one message, or of one transaction: so nothing is decided."""
+
+
+def matters_to_the_model(missing: frozenset[str]) -> frozenset[str]:
+    """What of all that is ``missing`` a message may need to be a run."""
+    return missing - {str(each) for each in _NO_MATTER}
+
+
+def may_be_runs(  # noqa: PLR0913, PLR0917 - what was decided, and by what
+    messages: Ints,
+    decided: Conformance,
+    events: Events,
+    specification: Specification,
+    configuration: Configuration,
+    missing: frozenset[str],
+) -> Ints:
+    """Those of ``messages``, none of which is a run, that are one with some of what is ``missing``; or it is open."""
+    missing = matters_to_the_model(missing)
+    if not missing or not len(messages):
+        return messages[:0]
+    if missing & {str(each) for each in _EVERYTHING}:
+        return messages
+    judge = _Lenient(specification, configuration, untold(events), missing)
+    known: dict[tuple[Life, int, int, int], bool] = {}
+    return np.array([each for each in messages.tolist() if _may_be(each, decided, judge, known)], np.int64)
+
+
+def _may_be(message: int, decided: Conformance, judge: _Lenient, known: dict[tuple[Life, int, int, int], bool]) -> bool:
+    for form in decided.forms(message):
+        for lived in _with_others(form, decided):
+            if len(known) >= _MOST_LIVES:
+                return True
+            key = lived.life, int(lived.facts), lived.mode, len(lived.consumers)
+            if key not in known:
+                known[key] = judge.decide(lived).contradiction is None
+            if known[key]:
+                return True
+    return False
+
+
+def _with_others(lived: Lived, decided: Conformance) -> Iterator[Lived]:
+    """Also with another consumer of its queue, which may have had the message without a line."""
+    yield lived
+    if OTHERS not in lived.consumers and decided.recorded.others(lived):
+        yield dataclasses.replace(lived, consumers=(*lived.consumers, OTHERS))
+
+
+_SESSIONS_END: Final = frozenset({Event.CLOSE, Event.RECOVER, Event.FAULT, "error"})
+
+_GIVEN_UP: Final = frozenset({Event.PROCESSED, Event.RECOVER, of_consumer(Event.ROLLBACK), of_consumer(Event.CLOSE)})
+"""What an application leaves unfinished, or a client does by itself, where a session ends."""
+
+_LAST_WORDS: Final = frozenset({Event.CONFIRMED, Event.IN_DOUBT, Event.ACKNOWLEDGED, Event.ACK_IN_DOUBT})
+"""What a process may have heard without writing it down, if it could have died."""
+
+
+def _signs_of(missing: frozenset[str]) -> frozenset[str]:
+    """The signs of what may have happened unseen."""
+    signs = {sign for name in missing for sign in (name, of_consumer(name)) if sign in SIGNS}
+    if Event.FAULT in missing:
+        signs |= {*FAULTS, BROKEN, CONSUMER_BROKEN, *_LAST_WORDS}
+    if Event.CLOSE in missing or "error" in missing:
+        signs |= {BROKEN, CONSUMER_BROKEN}
+    if missing & {str(each) for each in _SESSIONS_END}:
+        signs |= _GIVEN_UP
+    if Event.DEAD_LETTERED in missing:  # what was told so had expired, or an application had rejected it
+        signs |= {Event.EXPIRED, Event.FAILED}
+    if Event.REJECTED in missing:
+        signs.add(Fault.REJECTION.value)
+    return frozenset(map(str, signs))
+
+
+class _Lenient(Judge):
+    """Decides lives, with all hidden that the source of a history cannot show."""
+
+    def __init__(
+        self,
+        specification: Specification,
+        configuration: Configuration,
+        untold: frozenset[str],
+        missing: frozenset[str],
+    ) -> None:
+        super().__init__(specification, configuration, untold)
+        self._missing = missing
+        self._unshown = _signs_of(missing)
+
+    def anew(self) -> Judge:
+        """The same with no states."""
+        return _Lenient(self._specification, self._configuration, self._untold, self._missing)
+
+    def life(self, lived: Lived, *, rejected_as_told: bool = False) -> Life:
+        """A flag that is not shown may be set or not."""
+        life = super().life(lived, rejected_as_told=rejected_as_told)
+        if "redelivered" not in self._missing:
+            return life
+        return life.renamed(dict.fromkeys((Event.DELIVERED.value, DELIVERED_FLAGGED), DELIVERED_SOMEHOW))
+
+    def _of_message(self, lived: Lived, names: frozenset[str]) -> Configuration:
+        own: dict[str, object] = {}
+        if self._missing & {str(Event.EXPIRED), str(Event.DEAD_LETTERED)}:
+            own["time_to_live"] = True
+        if Event.RESEND in self._missing:
+            own["resend_in_doubt"] = True
+        configuration = super()._of_message(lived, names)
+        return dataclasses.replace(configuration, **own)  # type: ignore[arg-type]
+
+    def _made(self, network: States, *unheard: frozenset[str], together: bool, settles: bool) -> Observer:
+        return Observer(
+            network, self._specification, *unheard, together=together, settles=settles, unseen=self._unshown
+        )
