@@ -261,8 +261,8 @@ def _time(text: Any) -> int:
 
 
 def _process(connection: Any, channel: Any) -> str:
-    """A channel, which is what one thread of a client uses."""
-    return f"{connection}, channel {channel}"
+    """A channel, which is what one thread of a client uses: the client's side of its connection, and its number."""
+    return f"{str(connection).partition(' -> ')[0]}/{channel}"
 
 
 def _named(name: Any, what: str) -> str:
