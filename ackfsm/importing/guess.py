@@ -348,9 +348,7 @@ class _Guess:
     def _events(self, column: str | None) -> None:
         if column is None:
             proposal = {"column": "COLUMN", "values": {"SENT": "send", "RECEIVED": "delivered"}}
-            self._missing(
-                "event", "no column that says what happened: say which one, and what its words mean", proposal
-            )
+            self._missing("event", "no column of events: say which one, and what its words mean", proposal)
             return
         words = sorted(set(self._sample.texts(column)))
         values: dict[str, Any] = {}

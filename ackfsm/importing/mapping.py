@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import difflib
+import itertools
 import json
 import re
 import zoneinfo
@@ -10,6 +12,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from ackfsm import tables
 from ackfsm.history_format import EVENTS, SHOWABLE, VOCABULARY, Event
@@ -238,7 +243,9 @@ class _Reader:
         error = min(errors, key=lambda each: (-len(each.absolute_path), str(each.absolute_path)), default=None)
         if error is not None:
             path = tuple(error.absolute_path)
-            raise self._error(path, _sentence(error, ".".join(map(str, path))))
+            raise self._error(
+                (*path, *itertools.islice(_unknown_key(error), 1)), _sentence(error, ".".join(map(str, path)))
+            )
 
     def _rows(self) -> tuple[Row, ...]:
         if "rows" not in self._data:
@@ -329,10 +336,11 @@ class _Reader:
     def _pattern(self, place: int, text: str) -> str:
         path = ("lines", "patterns", place)
         try:
-            groups = re.compile(text).groupindex
-        except re.error as error:
-            raise self._error(path, f"{quoted(text)} is no regular expression ({error})") from None
-        if not groups:
+            groups = pc.extract_regex(pa.array([], pa.string()), text).type
+        except pa.ArrowInvalid as error:
+            why = " ".join(str(error).split())
+            raise self._error(path, f"{quoted(text)} is no regular expression of RE2 ({shown(why)})") from None
+        if not groups.num_fields:
             raise self._error(path, f"{quoted(text)} names no column; write each as (?P<name>...)")
         return text
 
@@ -372,9 +380,10 @@ def _sentence(error: jsonschema.ValidationError, where: str) -> str:
     match error.validator:
         case "additionalProperties":
             known: dict[str, Any] = schema.get("properties", {})
-            instance: Any = error.instance
-            key = next((key for key in instance if key not in known), "")
-            return f"{said} has no key {quoted(str(key))}; it is one of {', '.join(known)}"
+            key = next(_unknown_key(error), "")
+            near = difflib.get_close_matches(key, known, n=1)
+            meant = f"did you mean {near[0]}? " if near else ""
+            return f"{said} has no key {quoted(key)}; {meant}It is one of {', '.join(known)}"
         case "required":
             return f"{said}: {error.message}"
         case _ if "description" in schema:
@@ -385,6 +394,17 @@ def _sentence(error: jsonschema.ValidationError, where: str) -> str:
             return f"{said} is {legal}"
         case _:
             return f"{said}: {shown(error.message)}"
+
+
+def _unknown_key(error: jsonschema.ValidationError) -> Iterator[str]:
+    """The first key that there is not, if that is the error."""
+    if (
+        error.validator == "additionalProperties"
+        and isinstance(error.schema, dict)
+        and isinstance(error.instance, dict)
+    ):
+        known = error.schema.get("properties", {})
+        yield from (str(key) for key in list(error.instance) if key not in known)
 
 
 def _chosen(columns: Mapping[str, Any]) -> tuple[Chosen, ...]:

@@ -90,6 +90,8 @@ def pieces(path: Path, mapped: Mapped, problems: Problems) -> Iterator[pa.Record
     Raises :class:`InputError` where the file is at fault, or lacks a column.
     """
     kind = mapped.input or _BY_SUFFIX.get(suffix_of(path))
+    if path.is_dir():
+        raise InputError(f"{shown(str(path))} is a folder; name its files")
     if kind is None:
         raise InputError(
             f"{shown(str(path))}: its name does not tell what it is; say `input: csv`, jsonl, parquet or lines in"

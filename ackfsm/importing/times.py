@@ -20,6 +20,10 @@ _FACTORS: Final = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
 _ZONED: Final = r"([Zz]|[+-]\d\d:?\d\d)$"
 _NUMERIC: Final = re.compile(r"[+-]?\d+(\.\d*)?")
 _ISO: Final = "iso"
+
+_RULES_END: Final = 2_114_380_800 * 10**9
+"""The year 2037: later Arrow knows no summer time."""
+
 _FRACTION: Final = "%f"
 _DIGITS: Final = 9
 _NAIVE: Final = pa.timestamp("ns")
@@ -36,7 +40,9 @@ def nanoseconds(column: pa.Array, when: When) -> pa.Array:
         return pa.nulls(len(column), pa.int64())
     if pt.is_timestamp(column.type):
         return tolerant(lambda part: _of_timestamps(part.cast(pa.timestamp("ns", column.type.tz)), when.zone), column)
-    if pt.is_integer(column.type) or pt.is_decimal(column.type) or pt.is_floating(column.type):
+    if pt.is_decimal(column.type):
+        column = column.cast(pa.string())
+    if pt.is_integer(column.type) or pt.is_floating(column.type):
         return tolerant(lambda part: _of_numbers(part, _FACTORS[when.unit or "ns"]), column)
     if when.format is not None and when.format != _ISO:
         return _formatted(column, when.format, when.zone)
@@ -53,24 +59,35 @@ def _is_numeric(texts: pa.Array) -> bool:
 def _of_numbers(numbers: pa.Array, factor: int) -> pa.Array:
     if pt.is_integer(numbers.type):
         return pc.multiply_checked(numbers.cast(pa.int64()), pa.scalar(factor, pa.int64()))
-    if pt.is_floating(numbers.type):
-        whole = pc.floor(numbers)  # apart, for a double has 53 bits
-        rest = pc.round(pc.multiply(pc.subtract(numbers, whole), float(factor))).cast(pa.int64())
-        return pc.add_checked(_of_numbers(whole.cast(pa.int64()), factor), rest)
-    return pc.multiply_checked(numbers, pa.scalar(factor, pa.int64())).cast(pa.int64())
+    whole = pc.floor(numbers)  # apart, for a double has 53 bits
+    rest = pc.round(pc.multiply(pc.subtract(numbers, whole), float(factor))).cast(pa.int64())
+    return pc.add_checked(_of_numbers(whole.cast(pa.int64()), factor), rest)
 
 
 def _of_digits(texts: pa.Array, factor: int) -> pa.Array:
     try:
         return _of_numbers(texts.cast(pa.int64()), factor)
     except pa.ArrowInvalid:
-        return pc.multiply_checked(texts.cast(pa.decimal128(28, _DIGITS)), pa.scalar(factor, pa.int64())).cast(
-            pa.int64()
-        )
+        return _of_fractions(texts, factor)
+
+
+def _of_fractions(texts: pa.Array, factor: int) -> pa.Array:
+    """Exactly, digit by digit; what is less than a nanosecond is cut off."""
+    places = len(str(factor)) - 1
+    parts = pc.extract_regex(texts, r"^(?P<whole>[+-]?\d+)(?:\.(?P<fraction>\d*))?$")
+    whole = _of_numbers(pc.struct_field(parts, "whole").cast(pa.int64()), factor)
+    if pc.any(pc.and_(texts.is_valid(), parts.is_null())).as_py():
+        raise pa.ArrowInvalid("no number")
+    if not places:
+        return whole
+    digits = pc.utf8_slice_codeunits(pc.utf8_rpad(pc.struct_field(parts, "fraction"), places, "0"), 0, places)
+    return pc.add_checked(whole, digits.cast(pa.int64()))
 
 
 def _of_timestamps(times: pa.Array, zone: str) -> pa.Array:
     if times.type.tz is None and zone != "UTC":
+        if len(times) > times.null_count and pc.max(times.cast(pa.int64())).as_py() >= _RULES_END:
+            raise pa.ArrowInvalid("the time zone is not known so late")
         times = pc.assume_timezone(times, zone, ambiguous="raise", nonexistent="raise")
     return times.cast(pa.int64())
 

@@ -9,7 +9,7 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 from pyspark import TaskContext
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame  # noqa: TC002 - Spark is there wherever this module is
 
 from ackfsm.importing.convert import convert
 from ackfsm.importing.mapping import Mapped, read_mapping

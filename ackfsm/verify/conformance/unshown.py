@@ -21,7 +21,6 @@ from ackfsm.verify.conformance.messages import Conformance, Judge, untold
 from ackfsm.verify.conformance.observer import Observer, States
 from ackfsm.verify.conformance.tokens import OTHERS
 from ackfsm.verify.context.signs import (
-    AT_REST,
     BROKEN,
     CONSUMER_BROKEN,
     DELIVERED_FLAGGED,
@@ -95,15 +94,29 @@ def _with_others(lived: Lived, decided: Conformance) -> Iterator[Lived]:
         yield dataclasses.replace(lived, consumers=(*lived.consumers, OTHERS))
 
 
+_SESSIONS_END: Final = frozenset({Event.CLOSE, Event.RECOVER, Event.FAULT, "error"})
+
+_GIVEN_UP: Final = frozenset({Event.PROCESSED, Event.RECOVER, of_consumer(Event.ROLLBACK), of_consumer(Event.CLOSE)})
+"""What an application leaves unfinished, or a client does by itself, where a session ends."""
+
+_LAST_WORDS: Final = frozenset({Event.CONFIRMED, Event.IN_DOUBT, Event.ACKNOWLEDGED, Event.ACK_IN_DOUBT})
+"""What a process may have heard without writing it down, if it could have died."""
+
+
 def _signs_of(missing: frozenset[str]) -> frozenset[str]:
+    """The signs of what may have happened unseen."""
     signs = {sign for name in missing for sign in (name, of_consumer(name)) if sign in SIGNS}
     if Event.FAULT in missing:
-        signs |= {*FAULTS, BROKEN, CONSUMER_BROKEN}
+        signs |= {*FAULTS, BROKEN, CONSUMER_BROKEN, *_LAST_WORDS}
     if Event.CLOSE in missing or "error" in missing:
-        signs |= {BROKEN, CONSUMER_BROKEN, of_consumer(Event.CLOSE)}
+        signs |= {BROKEN, CONSUMER_BROKEN}
+    if missing & {str(each) for each in _SESSIONS_END}:
+        signs |= _GIVEN_UP
+    if Event.DEAD_LETTERED in missing:  # what was told so had expired, or an application had rejected it
+        signs |= {Event.EXPIRED, Event.FAILED}
     if Event.REJECTED in missing:
         signs.add(Fault.REJECTION.value)
-    return frozenset(signs - {AT_REST})
+    return frozenset(map(str, signs))
 
 
 class _Lenient(Judge):
@@ -133,15 +146,12 @@ class _Lenient(Judge):
 
     def _of_message(self, lived: Lived, names: frozenset[str]) -> Configuration:
         own: dict[str, object] = {}
-        if Event.EXPIRED in self._missing:
+        if self._missing & {str(Event.EXPIRED), str(Event.DEAD_LETTERED)}:
             own["time_to_live"] = True
         if Event.RESEND in self._missing:
             own["resend_in_doubt"] = True
         configuration = super()._of_message(lived, names)
         return dataclasses.replace(configuration, **own)  # type: ignore[arg-type]
-
-    def _unheard(self, lived: Lived, names: frozenset[str], configuration: Configuration) -> frozenset[str]:
-        return super()._unheard(lived, names, configuration) | self._unshown
 
     def _made(self, network: States, *unheard: frozenset[str], together: bool, settles: bool) -> Observer:
         return Observer(

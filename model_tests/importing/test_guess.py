@@ -1,0 +1,134 @@
+"""Does the proposed mapping load, import the same file, and say what it could not find?"""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet as pq
+import pytest
+import yaml
+
+from ackfsm import cli, verify
+from ackfsm.importing.guess import guess
+from model_tests.support.commands import AS_PROMISED, UNDETERMINED
+from model_tests.support.tables import shipped
+
+ONE_EVENT_A_ROW = """timestamp,status,order_id,service,destination,redelivered
+2026-03-01T10:00:00.000Z,SENT,o-1,shop,orders,
+2026-03-01T10:00:00.100Z,PUBLISHED,o-2,shop,orders,
+2026-03-01T10:00:01.000Z,RECEIVED,o-1,billing,orders,false
+2026-03-01T10:00:01.500Z,ACKED,o-1,billing,orders,
+2026-03-01T10:00:02.000Z,RECEIVED,o-2,billing,orders,true
+"""
+SEVERAL = """id;sent_at;received_at;acked_at;host
+m-1;1772359200000;1772359200500;1772359201000;a
+m-2;1772359201000;1772359201500;;b
+"""
+
+
+@pytest.fixture(autouse=True)
+def tables_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ackfsm.tables.load", shipped)
+
+
+def round_trip(path: Path, folder: Path, capsys: pytest.CaptureFixture[str]) -> tuple[int, int, dict[str, int]]:
+    """The exit codes of the guess and of the import by it, and the events that were imported."""
+    mapping, history = folder / "guessed.yaml", folder / "h.parquet"
+    guessed = cli.main(["import", "--guess", str(path), "-o", str(mapping)])
+    capsys.readouterr()
+    code = cli.main(["import", "table", "--mapping", str(mapping), str(path), "-o", str(history), "--json"])
+    out, error = capsys.readouterr()
+    assert code in {AS_PROMISED, UNDETERMINED}, error
+    assert len(verify.read(history).events) > 0
+    return guessed, code, json.loads(out)["events"]
+
+
+EVENTS = {"send": 2, "delivered": 2, "acknowledge": 1, "acknowledged": 1}
+
+
+@pytest.mark.parametrize("form", ["csv", "csv.gz", "tsv", "jsonl", "parquet"])
+def test_the_mapping_of_a_log_imports_it(form: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / f"log.{form}"
+    table = pyarrow.csv.read_csv(pa.BufferReader(ONE_EVENT_A_ROW.encode()))
+    match form:
+        case "parquet":
+            pq.write_table(table, path)
+        case "jsonl":
+            rows = [line.split(",") for line in ONE_EVENT_A_ROW.splitlines()]
+            path.write_text(
+                "".join(json.dumps({"log": dict(zip(rows[0], row, strict=True))}) + "\n" for row in rows[1:]), "utf-8"
+            )
+        case "tsv":
+            path.write_text(ONE_EVENT_A_ROW.replace(",", "\t"), encoding="utf-8")
+        case _:
+            data = ONE_EVENT_A_ROW.encode()
+            path.write_bytes(gzip.compress(data) if form.endswith("gz") else data)
+    assert round_trip(path, tmp_path, capsys) == (AS_PROMISED, AS_PROMISED, EVENTS)
+    history = verify.read(tmp_path / "h.parquet")
+    assert sorted(history.events.names["message"].to_pylist()) == ["o-1", "o-2"]
+    assert sorted(history.events.names["process"].to_pylist()) == ["billing", "shop"]
+    assert history.events.names["queue"].to_pylist() == ["orders"]
+    assert history.events.redelivered.tolist() == [-1, -1, 0, -1, -1, 1]
+
+
+def test_columns_of_times_become_rows(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "orders.csv").write_text(SEVERAL, encoding="utf-8")
+    found = round_trip(tmp_path / "orders.csv", tmp_path, capsys)
+    assert found == (UNDETERMINED, AS_PROMISED, EVENTS)
+    mapping = yaml.safe_load((tmp_path / "guessed.yaml").read_text(encoding="utf-8"))
+    assert mapping["csv"] == {"delimiter": ";"}
+    assert [row["time"]["column"] for row in mapping["rows"]] == ["sent_at", "received_at", "acked_at"]
+    assert {row["time"]["unit"] for row in mapping["rows"]} == {"ms"}
+
+
+@pytest.mark.parametrize(
+    ("text", "unit"),
+    [("1772359200", "s"), ("1772359200123", "ms"), ("1772359200123456", "us"), ("1772359200123456789", "ns")],
+)
+def test_the_unit_of_numbers_is_that_of_this_century(text: str, unit: str, tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text(f"time,event,id,host\n{text},sent,m1,a\n{text},got,m1,b\n", encoding="utf-8")
+    assert yaml.safe_load(guess(tmp_path / "t.csv").text)["time"] == {"column": "time", "unit": unit}
+
+
+def test_the_words_of_the_format_itself_are_known(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("ts,event,message\n1772359200,in_doubt,m1\n1772359201,depth,\n", encoding="utf-8")
+    values = yaml.safe_load(guess(tmp_path / "t.csv").text)["event"]["values"]
+    assert values == {"in_doubt": "in_doubt", "depth": "depth"}
+
+
+def test_what_is_not_found_is_said_and_makes_another_exit_code(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text("a,b\nx,y\nx,y\n", encoding="utf-8")
+    assert cli.main(["import", "--guess", str(path)]) == UNDETERMINED
+    text = capsys.readouterr().out
+    for what in (
+        "no column of times",
+        "no column of events",
+        "no column of message ids",
+        "no column says which client",
+    ):
+        assert f"# Not found: {what}" in text
+    assert "# Columns that are not used: a, b" in text
+    assert cli.main(["import", "--guess", str(path), "--json"]) == UNDETERMINED
+    assert len(json.loads(capsys.readouterr().out)["not_found"]) == 5
+
+
+def test_a_word_that_is_not_known_is_left_unread_and_not_ignored(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text(ONE_EVENT_A_ROW + "2026-03-01T10:00:03Z,FROBBED,o-1,billing,orders,\n", encoding="utf-8")
+    assert round_trip(path, tmp_path, capsys) == (UNDETERMINED, UNDETERMINED, EVENTS)
+    assert 'what "FROBBED" in the column "status" means' in (tmp_path / "guessed.yaml").read_text(encoding="utf-8")
+
+
+def test_a_proposal_cannot_be_made_to_say_more_by_names_of_columns(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text('"x\nack: y",ts,status,id,host\n1,1772359200,sent,m1,a\n', encoding="utf-8")
+    assert set(yaml.safe_load(guess(path).text)) == {"ackfsm_mapping", "input", "time", "event", "message", "process"}
