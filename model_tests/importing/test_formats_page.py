@@ -12,10 +12,9 @@ from ackfsm import cli
 from ackfsm.importing import FORMATS
 from model_tests import documents
 from model_tests.support.importing import SAMPLES
-from model_tests.support.places import PROJECT
 from model_tests.support.tables import shipped
 
-PAGE = PROJECT / "docs" / "import-formats.md"
+PAGE = documents.FORMATS
 TEXT = PAGE.read_text(encoding="utf-8")
 
 
@@ -29,10 +28,8 @@ def test_the_page_shows_what_its_commands_print() -> None:
 
 
 def test_each_format_has_a_section_with_a_command_and_what_it_cannot_show() -> None:
-    sections = {
-        found[1]: found[0]
-        for found in re.finditer(r"^## [^\n]*`([a-z-]+)`\n.*?(?=^## |\Z)", TEXT, re.DOTALL | re.MULTILINE)
-    }
+    found = re.finditer(r"^## [^\n]*`([a-z-]+)`\n.*?(?=^## |\Z)", TEXT, re.DOTALL | re.MULTILINE)
+    sections = {each[1]: each[0] for each in found}
     assert sections.keys() == {name for name, each in FORMATS.items() if not each.mapped}
     for name, section in sections.items():
         assert f"<!-- printed by ackfsm verify --format {name} " in section

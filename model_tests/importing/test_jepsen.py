@@ -197,10 +197,9 @@ def plain(value: Any) -> Any:
         return type(value).__name__.lower(), str(value)
     if isinstance(value, dict) or hasattr(value, "items"):
         return "map", {repr(plain(key)): plain(each) for key, each in value.items()}
-    if isinstance(value, set | frozenset):
-        return "set", frozenset(map(plain, value))
-    if isinstance(value, list | tuple) or type(value).__name__ == "ImmutableList":
-        return "sequence", tuple(map(plain, value))
+    if isinstance(value, list | tuple | set | frozenset) or type(value).__name__ == "ImmutableList":
+        is_set = isinstance(value, set | frozenset)
+        return ("set", frozenset(map(plain, value))) if is_set else ("sequence", tuple(map(plain, value)))
     return type(value).__name__, value
 
 

@@ -23,13 +23,18 @@ from model_tests.support.importing import SAMPLES, events, imported
 TRACE = SAMPLES / "orders-otlp.jsonl"
 HISTORY = SAMPLES / "orders-history.jsonl"
 TOLD = ("process", "event", "queue", "message", "redelivered", "scope")
+_FIELDS = ("links", "parentSpanId", "traceState", "status")
 TRACE_ID = "0af7651916cd43dd8448eb211c80319c"
 
 
 def span(number: int, operation: str | None, start: int, end: int, kind: int = 1, **given: Any) -> dict[str, Any]:
     """A span as OTLP JSON has it; ``given`` are its fields, and attributes by names without ``messaging.``."""
-    fields = {key: given.pop(key) for key in ("links", "parentSpanId", "traceState", "status") if key in given}
-    attributes = {"messaging.system": "test", "messaging.operation.type": operation, "messaging.destination.name": "q"}
+    fields: dict[str, Any] = {key: given.pop(key) for key in _FIELDS if key in given}
+    attributes: dict[str, Any] = {
+        "messaging.system": "test",
+        "messaging.operation.type": operation,
+        "messaging.destination.name": "q",
+    }
     attributes |= {name.replace("__", "."): value for name, value in given.items()}
     return {
         "traceId": TRACE_ID,
@@ -293,11 +298,10 @@ def lives(draw: st.DrawFn) -> list[dict[str, Any]]:
     told: list[dict[str, Any]] = []
     clock = 0
     for name in draw(st.lists(st.text(min_size=1, max_size=8), min_size=1, max_size=6, unique=True)):
-        steps = [("send", draw(st.sampled_from(["confirmed", "in_doubt", "rejected"])))]
-        for number in range(draw(st.integers(0, 3))):
+        steps: list[tuple[str, str | None]] = [("send", draw(st.sampled_from(["confirmed", "in_doubt", "rejected"])))]
+        for _ in range(draw(st.integers(0, 3))):
             steps.append(("delivered", draw(st.sampled_from(["processed", "failed"]))))
             steps += [("acknowledge", None)] * draw(st.integers(0, 1))
-            del number
         for first, second in steps:
             clock += draw(st.integers(1, 10**9))
             fields = {"message": name, "process": f"p{draw(st.integers(0, 2))}", "queue": "q"}
