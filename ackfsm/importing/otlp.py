@@ -38,8 +38,11 @@ from ackfsm.text import quoted, shown
 
 __all__ = ["Otlp", "importer"]
 
-_CHUNK: Final = 1 << 9
-"""Spans that are handled at a time."""
+_CHUNK: Final = 1 << 14
+"""Spans of which the events are made at a time."""
+
+_DECODED: Final = 1 << 8
+"""Spans that are decoded at a time; more do not fit into the caches of a processor, and take twice as long."""
 
 _WHOLE: Final = 256 << 20
 """Bytes that a document on several lines may have."""
@@ -151,6 +154,7 @@ class Otlp:
         for path in paths:
             for chunk in _chunks(path, problems):
                 yield from trace.told_by(chunk)
+        yield from trace.flushed()
         if trace.held:
             again = (chunk for path in paths for chunk in _chunks(_readable_again(path), Problems()))
             yield from trace.rest(again)
@@ -199,7 +203,7 @@ def _chunks(path: Path, problems: Problems) -> Iterator[_Chunk]:
         for resource, spans in groups:
             chunk.spans.extend(spans)
             chunk.makers.extend(itertools.repeat(_maker(resource), len(spans)))
-        if len(chunk.spans) >= _CHUNK:
+        if len(chunk.spans) >= _DECODED:
             yield chunk
             chunk = _Chunk(path)
     if not found:
@@ -277,6 +281,8 @@ class _Trace:
     def __init__(self, problems: Problems) -> None:
         self.problems = problems
         self.held: list[_Held] = []
+        self.waiting: list[_Columns] = []
+        self.rows = 0
         self.received: set[str] = set()
         self.sent: set[str] = set()
         self.delivered: set[str] = set()
@@ -290,7 +296,17 @@ class _Trace:
         for row in np.flatnonzero(usable & ~columns.alone).tolist():
             self.held.append(_held(chunk, columns, row))
         if alone.any():
-            yield from self._events(columns.take(alone))
+            self.waiting.append(columns.take(alone))
+            self.rows += int(alone.sum())
+        if self.rows >= _CHUNK:
+            yield from self.flushed()
+
+    def flushed(self) -> Iterator[pa.RecordBatch]:
+        """The events of what waits to be told together."""
+        if self.waiting:
+            columns = _joined_columns(self.waiting)
+            self.waiting, self.rows = [], 0
+            yield from self._events(columns)
 
     def _usable(self, chunk: _Chunk, columns: _Columns) -> Any:
         """Which spans tell of messages and can be understood; the others are counted."""
@@ -351,10 +367,12 @@ class _Trace:
         message = columns.texts["message"]
         self.sent.update(message[sends].tolist())
         flags = self._flags(columns, delivers)
+        named = (*_who(columns.texts), _queues(columns.texts, operation), message)
+        texts = [pa.array(column, pa.string()) for column in named]
         for rows, times, event in told:
             chosen = np.flatnonzero(rows)
             if len(chosen):
-                yield _batch(columns, chosen, times[chosen], event, flags)
+                yield _batch(columns, texts, chosen, times[chosen], event, flags)
 
     def _flags(self, columns: _Columns, delivers: Any) -> tuple[Any, Any]:
         """For each span whether its message was delivered before, and how often, as far as attributes tell it."""
@@ -444,9 +462,6 @@ class _Columns:
     refused: Any
     gives_back: Any
     dead_letters: Any
-    process: Any
-    session: Any
-    queue: Any
 
     def take(self, chosen: Any) -> _Columns:
         """Some of the spans."""
@@ -473,7 +488,7 @@ def _columns(chunk: _Chunk) -> _Columns:
     failed = np.array(
         [status is not None and status.code == _ERROR for status in map(attrgetter("status"), spans)], bool
     )
-    process, session = _who(chunk.makers, texts)
+    texts["maker"] = np.fromiter(chunk.makers, object, count)
     return _Columns(
         operation=operation,
         messaging=~(_absent(texts["system"]) & _absent(texts["destination"]) & unsaid),
@@ -486,9 +501,6 @@ def _columns(chunk: _Chunk) -> _Columns:
         refused=_is_one_of(error, _REFUSALS),
         gives_back=_is_one_of(texts["name"], _GIVES_BACK),
         dead_letters=_is_one_of(texts["name"], _DEAD_LETTERS),
-        process=process,
-        session=session,
-        queue=_queues(texts, operation),
     )
 
 
@@ -512,21 +524,23 @@ def _attributes(spans: Sequence[Span], count: int) -> dict[str, Any]:
     flat: list[Attribute] = list(itertools.chain.from_iterable(each))
     owner = np.repeat(np.arange(count), np.fromiter(map(len, each), np.int64, count))
     codes = np.fromiter(map(_CODES.get, map(attrgetter("key"), flat), itertools.repeat(-1)), np.int8, len(flat))
-    values = np.empty(len(flat), object)
-    values[:] = flat
+    order = np.argsort(codes, kind="stable")
+    ends = np.searchsorted(codes[order], np.arange(len(_COLUMNS)), side="right").tolist()
+    begins = [int(np.count_nonzero(codes < 0)), *ends]
     found = {}
-    for code, name in enumerate(_COLUMNS):
-        places = np.flatnonzero(codes == code)
+    for name, begin, end in zip(_COLUMNS, begins, ends, strict=False):
         column = np.full(count, None, object)
-        if len(places):
-            column[owner[places]] = _values_of(name, values[places].tolist())
+        if begin < end:
+            places = order[begin:end]
+            values = _values_of(name, list(map(flat.__getitem__, places.tolist())))
+            column[owner[places]] = np.fromiter(values, object, len(values))
         found[name] = column
     return found
 
 
 def _texts_of(attributes: Sequence[Attribute]) -> Sequence[str | None]:
     found = list(map(attrgetter("value.stringValue"), attributes))
-    return found if None not in found and "" not in found else [_text(each.value) for each in attributes]
+    return found if all(found) else [_text(each.value) for each in attributes]
 
 
 def _text(value: Any) -> str | None:
@@ -556,47 +570,53 @@ def _values_of(name: str, attributes: Sequence[Attribute]) -> Sequence[Any]:
     return [read(each.value) for each in attributes]
 
 
-class _Called(dict[tuple[str, str | None, str | None], tuple[str, str | None]]):
-    """What process and session are called, by the instance of the service, its client, and the thread."""
-
-    def __missing__(self, key: tuple[str, str | None, str | None]) -> tuple[str, str | None]:
-        maker, client, thread = key
-        session = maker if client is None else f"{maker}/{client}"
-        self[key] = (session, None) if thread is None else (f"{session}#{thread}", session)
-        return self[key]
-
-
-def _who(makers: Sequence[str], texts: Mapping[str, Any]) -> tuple[Any, Any]:
+def _who(texts: Mapping[str, Any]) -> tuple[Any, Any]:
     """The processes, and their sessions where they are called otherwise.
 
     A session is the instance of the service with its client; the process is that with the thread, if it is known.
     """
-    who = list(map(_Called().__getitem__, zip(makers, texts["client"].tolist(), texts["thread"].tolist(), strict=True)))
-    process, session = np.empty(len(who), object), np.empty(len(who), object)
-    if who:
-        process[:], session[:] = zip(*who, strict=True)
-    return process, session
+    called = []
+    kinds, which = _kinds_of(texts["maker"], texts["client"], texts["thread"])
+    for maker, client, thread in kinds:
+        session = maker if client is None else f"{maker}/{client}"
+        called.append((session, None) if thread is None else (f"{session}#{thread}", session))
+    both = np.array(called, object).reshape(-1, 2)[which]
+    return both[:, 0], both[:, 1]
+
+
+def _kinds_of(*columns: Any) -> tuple[Sequence[tuple[Any, ...]], Any]:
+    """The distinct rows of some columns of text, and for each row which of them it is."""
+    rows = len(columns[0])
+    places, values = np.zeros(rows, np.int64), []
+    for column in columns:
+        coded = pa.array(column, pa.string()).dictionary_encode()
+        found = [*coded.dictionary.to_pylist(), None]
+        places = places * len(found) + np.asarray(coded.indices.fill_null(len(found) - 1))
+        values.append(found)
+    distinct, which = np.unique(places, return_inverse=True)
+    kinds = []
+    for place in distinct.tolist():
+        kind: list[Any] = []
+        for found in reversed(values):
+            kind.append(found[place % len(found)])
+            place //= len(found)  # noqa: PLW2901 - what is left of it
+        kinds.append(tuple(reversed(kind)))
+    return kinds, which
 
 
 _DEFAULT_EXCHANGES: Final = ("", "amq.default")
 
 
-class _Queue(dict[tuple[str | None, str | None, bool], str | None]):
-    """The queue of RabbitMQ by destination, routing key, and whether it is a producer's span."""
-
-    def __missing__(self, key: tuple[str | None, str | None, bool]) -> str | None:
-        self[key] = _rabbitmq_queue(key[0], key[1], sends=key[2])
-        return self[key]
-
-
 def _queues(texts: Mapping[str, Any], operation: Any) -> Any:
     """The queue of each span; for RabbitMQ, whose destination is an exchange, where the queue can be told from it."""
     queue = texts["destination"].copy()
-    rabbit = np.flatnonzero(np.equal(texts["system"], "rabbitmq").astype(bool))
-    if len(rabbit):
-        sends = np.isin(operation[rabbit], (_SEND, _CREATE)).tolist()
-        keys = zip(queue[rabbit].tolist(), texts["routing_key"][rabbit].tolist(), sends, strict=True)
-        queue[rabbit] = list(map(_Queue().__getitem__, keys))
+    sends = np.isin(operation, (_SEND, _CREATE))
+    rabbit = (texts["system"] == "rabbitmq").astype(bool)
+    for producing in (False, True):
+        rows = np.flatnonzero(rabbit & (sends == producing))
+        if len(rows):
+            kinds, which = _kinds_of(queue[rows], texts["routing_key"][rows])
+            queue[rows] = np.array([_rabbitmq_queue(*kind, sends=producing) for kind in kinds], object)[which]
     return queue
 
 
@@ -622,17 +642,21 @@ _BY_EVENT: Final = MappingProxyType(
 """The fields that some events have beside those that all have."""
 
 
-def _batch(columns: _Columns, rows: Any, times: Any, event: str, flags: tuple[Any, Any]) -> pa.RecordBatch:
-    """One event of each of these rows."""
+def _batch(  # noqa: PLR0913, PLR0917 - the spans, and what becomes of them
+    columns: _Columns, texts: Sequence[pa.Array], rows: Any, times: Any, event: str, flags: tuple[Any, Any]
+) -> pa.RecordBatch:
+    """One event of each of these rows; ``texts`` are process, session, queue and message of all."""
     count = len(rows)
     having = _BY_EVENT.get(event, ())
+    places = pa.array(rows)
+    process, session, queue, message = (column.take(places) for column in texts)
     arrays = {
         "t": pa.array(times, pa.int64()),
-        "process": pa.array(columns.process[rows], pa.string()),
+        "process": process,
         "event": pa.DictionaryArray.from_arrays(np.zeros(count, np.int32), [event]).cast(pa.string()),
-        "queue": pa.array(columns.queue[rows], pa.string()),
-        "message": pa.array(columns.texts["message"][rows], pa.string()),
-        "session": pa.array(columns.session[rows], pa.string()),
+        "queue": queue,
+        "message": message,
+        "session": session,
     }
     if "redelivered" in having:
         flagged, counted = flags
@@ -736,9 +760,14 @@ class _Names:
 
 def _of_held(told: Sequence[tuple[_Held, str]]) -> _Columns:
     """The spans that were held as columns, one row for each message of each."""
-    parts = [held.row for held, _ in told]
-    texts = {name: np.concatenate([part.texts[name] for part in parts]) for name in _COLUMNS}
-    texts["message"] = np.array([message for _, message in told], object)
+    columns = _joined_columns([held.row for held, _ in told])
+    columns.texts["message"] = np.array([message for _, message in told], object)
+    return columns
+
+
+def _joined_columns(parts: Sequence[_Columns]) -> _Columns:
+    """The spans of several columns, one after the other."""
+    texts = {name: np.concatenate([part.texts[name] for part in parts]) for name in parts[0].texts}
     others = {
         field.name: np.concatenate([getattr(part, field.name) for part in parts])
         for field in dataclasses.fields(_Columns)
