@@ -1,11 +1,11 @@
-"""Run the benchmarks, or those named: ``python -m model_tests.benchmarks [engine] [explore] [journal] [verify]``."""
+"""Run the benchmarks, or those named: ``python -m model_tests.benchmarks [engine] [explore] [importing] ...``."""
 
 from __future__ import annotations
 
 import runpy
 import sys
 
-ALL = ("engine", "explore", "journal", "verify")
+ALL = ("engine", "explore", "importing", "journal", "otlp", "verify")
 _MORE = {"verify": ("--lines", "--spark")}
 """What is measured beside what each measures by itself."""
 

@@ -63,6 +63,7 @@ _OF_VERIFY = """
     verify/labels verify/given_back verify/model_runs verify/timeline verify/unrecorded verify/queues
     verify/monitor verify/successors
     verify/tables verify/fold_chunks verify/plain_lines verify/legal_histories cli/reports
+    importing/cannot_show importing/bad_input importing/round_trip importing/times
 """
 _OF_PLUGIN = """
     plugin/text plugin/quiescence plugin/refusals plugin/plugin plugin/endless
@@ -70,7 +71,7 @@ _OF_PLUGIN = """
 """
 """The files of tests that run the engine or a journal, or judge histories: the quickest first."""
 
-_ROOMS = MappingProxyType({"journal": _OF_JOURNALS, "verify": _OF_VERIFY, "views": _OF_VERIFY})
+_ROOMS = MappingProxyType({"importing": _OF_VERIFY, "journal": _OF_JOURNALS, "verify": _OF_VERIFY, "views": _OF_VERIFY})
 """The tests that are the nearest to a package; to all others, the engine's are."""
 
 _LIMITS = (120, 1200)

@@ -452,7 +452,7 @@ _UNRECORDED = (
         "assumed-and-held-against",
         "what assumed faults explain is held against the broker all the same",
         "verify/conformance/explain.py",
-        "            self.contradicted = np.setdiff1d(contradicted, self._assumed)\n",
+        "        self.contradicted = np.setdiff1d(contradicted, self._assumed)\n",
         "",
         noticed_by="verify/unrecorded::test_what_recorded_faults_explain_is_explained_when_nobody_recorded_them",
     ),
@@ -894,7 +894,67 @@ _REPORTS = (
     ),
 )
 
+_UNSHOWN = (
+    Defect(
+        "hidden-events-never-happen",
+        "what a source cannot show is taken not to have happened when anomalies are counted",
+        "verify/counting/shown.py",
+        "pairs += [(one, int(following[other, each])) for each in hidden]",
+        "pairs += [(one, int(following[other, each])) for each in ()]",
+        noticed_by="importing/cannot_show::test_what_is_counted_is_what_every_completion_says",
+    ),
+    Defect(
+        "accused-of-what-is-hidden",
+        "a message that is no run of the model is accused although hidden events may explain it",
+        "verify/findings/examine.py",
+        "open_ = may_be_runs(contradicted,",
+        "open_ = may_be_runs(contradicted[:0],",
+        noticed_by="importing/cannot_show::test_a_message_that_is_no_run_for_want_of_hidden_events_is_left_open",
+    ),
+    Defect(
+        "everything-is-excused",
+        "no message is accused where a source cannot show something",
+        "verify/conformance/unshown.py",
+        "if missing & {str(each) for each in _EVERYTHING}:",
+        "if missing:",
+        noticed_by="importing/cannot_show::test_what_is_impossible_whatever_happened_unseen_stays_impossible",
+    ),
+    Defect(
+        "kinds-without-excuses",
+        "an anomaly of two messages is held against the broker although a fault may have happened unseen",
+        "verify/findings/verdict.py",
+        "_of_its_kind(finding) and excuses and not allowed:",
+        "_of_its_kind(finding) and not excuses and not allowed:",
+        noticed_by="importing/cannot_show::test_an_anomaly_of_two_messages_is_open_where_an_excuse_could_be_hidden",
+    ),
+    Defect(
+        "unread-records-are-dropped",
+        "what an importer could not read is told, and not written as lines that cannot be read",
+        "importing/write.py",
+        "for batch in unread_rows(problems.reasons()):",
+        "for batch in unread_rows(()):",
+        noticed_by="importing/bad_input::test_what_could_not_be_read_makes_the_verdict_unknown",
+    ),
+    Defect(
+        "rows-without-events-are-dropped",
+        "a row of a table in which the mapping finds no event is left out in silence",
+        "importing/convert.py",
+        'unread.add("the mapping finds no event in it", ~told)',
+        'unread.add("the mapping finds no event in it", ~told & told)',
+        noticed_by="importing/round_trip::test_one_row_of_a_table_may_tell_several_events",
+    ),
+    Defect(
+        "twice-a-year-is-once",
+        "a time that the clocks show twice is taken for the earlier one",
+        "importing/times.py",
+        'ambiguous="raise"',
+        'ambiguous="earliest"',
+        noticed_by="importing/times::test_text_without_an_offset_is_of_the_zone_unless_that_is_open",
+    ),
+)
+
 VERIFY = (
+    *_UNSHOWN,
     *_AROUND,
     *_ONE_MESSAGE,
     *_ANOMALIES,

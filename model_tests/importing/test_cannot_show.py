@@ -138,6 +138,18 @@ def test_what_is_impossible_whatever_happened_unseen_stays_impossible(tmp_path: 
     assert result.verdict is Verdict.INVALID
 
 
+def test_an_anomaly_of_two_messages_is_open_where_an_excuse_could_be_hidden(tmp_path: Path) -> None:
+    """The second message overtakes the first one, neither of them flagged."""
+    sent = [{**each, "message": name, "t": each["t"] + at} for name, at in (("m1", 0), ("m2", 10**7)) for each in SENT]
+    got = [{**GOT, "message": name, "t": at * 10**6} for name, at in (("m2", 30), ("m1", 40))]
+    assert judged([*sent, *got], (), tmp_path).verdict is Verdict.INVALID
+    opened = judged([*sent, *got], ["fault"], tmp_path)
+    assert opened.verdict is Verdict.UNKNOWN
+    assert any(
+        f"{Anomaly.REORDER} of 1 message ('m1'), and the source cannot show `fault`" in why for why in opened.reasons
+    )
+
+
 @pytest.mark.parametrize("cannot_show", [[name] for name in sorted(SHOWABLE)])
 def test_a_history_that_lacks_what_cannot_be_shown_is_never_accused_for_it(
     cannot_show: list[str], tmp_path: Path

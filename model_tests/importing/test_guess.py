@@ -104,7 +104,7 @@ def test_what_is_not_found_is_said_and_makes_another_exit_code(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = tmp_path / "t.csv"
-    path.write_text("a,b\nx,y\nx,y\n", encoding="utf-8")
+    path.write_text("a,b\n" + "x,y\n" * 20, encoding="utf-8")
     assert cli.main(["import", "--guess", str(path)]) == UNDETERMINED
     text = capsys.readouterr().out
     for what in (

@@ -7,7 +7,7 @@ from zoneinfo import ZoneInfo
 
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from ackfsm.importing.mapping import When
@@ -37,6 +37,8 @@ def test_iso_text_with_its_offset_is_what_python_reads(moment: datetime, zone: s
         assert read([text], When("c", None, "iso", "UTC")) == [since_1970(local)]
 
 
+@example(moment=datetime(2026, 10, 25, 2, 30), zone="Europe/Berlin")  # noqa: DTZ001 - the clocks show it twice
+@example(moment=datetime(2026, 3, 29, 2, 30), zone="Europe/Berlin")  # noqa: DTZ001 - and this one never
 @given(moment=UNTIL_2037, zone=st.sampled_from(["UTC", "Europe/Berlin", "America/New_York"]))
 def test_text_without_an_offset_is_of_the_zone_unless_that_is_open(moment: datetime, zone: str) -> None:
     where = ZoneInfo(zone)

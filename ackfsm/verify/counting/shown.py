@@ -14,6 +14,7 @@ from typing import Final
 from ackfsm.history_format import EVENTS, VOCABULARY, Event
 from ackfsm.tables import Specification
 from ackfsm.terms import AckScope, Anomaly, Configuration
+from ackfsm.text import in_words
 from ackfsm.verify.counting.machines import Machines
 from ackfsm.verify.counting.watch import folded_properties, prefetch_of, window_of
 from ackfsm.verify.events.columns import ABSENT, Events
@@ -90,6 +91,10 @@ _SURE: Final = frozenset({Anomaly.COUNT_REGRESSION, Anomaly.OVER_DELIVERED})
 """Of these what is not shown can only add more."""
 
 
+_NAMED: Final = 4
+"""So many names stand in a sentence; of more, some and how many others."""
+
+
 @dataclasses.dataclass(frozen=True, slots=True)
 class Countable:
     """What can be said of one anomaly although its source cannot show everything.
@@ -164,16 +169,17 @@ def _of_counts(
 
 
 def ordered(names: Collection[str]) -> tuple[str, ...]:
-    """``names`` in the order of the format, fields after events."""
-    known = [str(event) for event in EVENTS]
+    """``names`` in the order of the format, faults first, fields after events."""
+    known = [str(Event.FAULT), *map(str, EVENTS)]
     return tuple(sorted(map(str, names), key=lambda name: (known.index(name) if name in known else len(known), name)))
 
 
 def cannot_show(names: Collection[str]) -> str:
     """Why something is unknown that needs what has these ``names``, at least one; a clause."""
     quoted = [f"`{name}`" for name in names]
-    told = quoted[0] if len(quoted) == 1 else f"{', '.join(quoted[:-1])} and {quoted[-1]}"
-    return f"the source cannot show {told}"
+    if len(quoted) > _NAMED:
+        quoted = [*quoted[: _NAMED - 1], f"{len(quoted) - _NAMED + 1} more"]
+    return f"the source cannot show {in_words(quoted)}"
 
 
 def _differs(
