@@ -20,6 +20,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import itertools
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from operator import attrgetter
 from pathlib import Path
@@ -380,8 +381,8 @@ class _Trace:
         flagged = columns.texts["redelivered"].copy()
         seen = self.delivered
         message = columns.texts["message"]
-        for row in np.flatnonzero(delivers).tolist():
-            name = message[row]
+        rows = np.flatnonzero(delivers)
+        for row, name in zip(rows.tolist(), message[rows].tolist(), strict=True):
             if flagged[row] is None:
                 if count[row] is not None:
                     flagged[row] = count[row] > 1
@@ -565,7 +566,11 @@ def _flag(value: Any) -> bool | None:
 def _values_of(name: str, attributes: Sequence[Attribute]) -> Sequence[Any]:
     """The values of attributes of which the column has this name."""
     if name in _TEXTS:
-        return _texts_of(attributes)
+        texts = _texts_of(attributes)
+        if name == "message":
+            return texts
+        same: dict[str | None, str | None] = {}
+        return list(map(same.setdefault, texts, texts))  # what is equal is one object: later steps go faster
     read = _flag if name == "redelivered" else _whole
     return [read(each.value) for each in attributes]
 
@@ -593,7 +598,14 @@ def _kinds_of(*columns: Any) -> tuple[Sequence[tuple[Any, ...]], Any]:
         found = [*coded.dictionary.to_pylist(), None]
         places = places * len(found) + np.asarray(coded.indices.fill_null(len(found) - 1))
         values.append(found)
-    distinct, which = np.unique(places, return_inverse=True)
+    most = math.prod(map(len, values))
+    if most <= max(rows, 1 << 10):  # few combinations: counting is faster than sorting
+        distinct = np.flatnonzero(np.bincount(places, minlength=most))
+        numbers = np.zeros(most, np.int64)
+        numbers[distinct] = np.arange(len(distinct))
+        which = numbers[places]
+    else:
+        distinct, which = np.unique(places, return_inverse=True)
     kinds = []
     for place in distinct.tolist():
         kind: list[Any] = []
