@@ -173,11 +173,12 @@ def _of_jsonl(path: Path, mapped: Mapped, problems: Problems) -> Iterator[pa.Rec
     name, wanted = shown(str(path)), mapped.columns()
     seen = dict.fromkeys(wanted, False)
     rows: list[Any] = []
+    decode = json.JSONDecoder(parse_int=str, parse_float=str).decode  # ids of digits stay as they stand there
     for number, line in lines(path):
         if number == 1 and line.lstrip()[:1] == b"[":
             raise InputError(f"{name} is one JSON array; write one object a line: jq -c '.[]' {name}")
         try:
-            value = json.loads(line, parse_int=str, parse_float=str)
+            value = decode(line.decode())
         except (ValueError, RecursionError):
             problems.unread("it is not JSON", path, line=number)
             continue

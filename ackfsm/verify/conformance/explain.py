@@ -221,7 +221,8 @@ class Explainer:
         if not self._conformance.held[message]:
             return None
         decision, lived = self._conformance.of(message)
-        return lived, decision.undecided
+        unseen = (why for why, messages in self._open.items() if message in messages)
+        return lived, next(unseen, decision.undecided)
 
     def needs(self, messages: Ints) -> Needs:
         """What explains these ``messages``; those that are no runs of the model, or undecided, are not among them."""
