@@ -124,6 +124,15 @@ def test_what_nemeses_do_and_what_crashed() -> None:
     assert "drained" in problems.all_not_shown()
 
 
+def test_a_queue_is_drained_only_if_nothing_was_sent_after_the_last_drain() -> None:
+    drained = "{:type :ok :f :drain :process 2 :time 5 :value []}"
+    sent = "{:type :invoke :f :enqueue :value 1 :process 0 :time 9}"
+    assert [row["event"] for row in told(sent + drained)[0]] == ["send", "drained"]
+    rows, problems = told(drained + sent)
+    assert [row["event"] for row in rows] == ["send"]
+    assert "drained" in problems.all_not_shown()
+
+
 def test_operations_that_cannot_be_read_are_counted_with_their_lines() -> None:
     good = "{:type :invoke :f :enqueue :value 1 :process 0 :time 1}\n"
     bad = [

@@ -141,5 +141,6 @@ def test_an_id_in_a_term_of_erlang_is_the_same(name: str) -> None:
     numbers = ",".join(map(str, name.encode()))
     for printed in (f'<<"{quotes}"/utf8>>', f"<<{numbers}>>"):
         deeper = '{<<"headers">>,table,\n [{<<"message_id">>,longstr,<<"x">>}]}'
-        table = _table(f'[{deeper},\n {{<<"message_id">>,longstr,\n  {printed}}},{{<<"delivery_mode">>,signedint,2}}]')
-        assert table == {"message_id": name, "delivery_mode": 2}
+        own = f'{{<<"message_id">>,longstr,\n  {printed}}},{{<<"delivery_mode">>,signedint,2}}'
+        for term in (f"[{own},\n {deeper}]", f"[{deeper},\n {own}]"):
+            assert _table(term) == {"message_id": name, "delivery_mode": 2}
