@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections import Counter
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -19,9 +19,11 @@ from ackfsm.importing.rows import batch_of
 from ackfsm.importing.times import nanoseconds, tolerant
 from ackfsm.terms import InputError
 from ackfsm.text import quoted
-from ackfsm.verify.events.arrays import Ints, Mask
 
 __all__ = ["Converted", "convert", "text_of"]
+
+Ints: TypeAlias = npt.NDArray[np.int64]
+Mask: TypeAlias = npt.NDArray[np.bool_]
 
 _MOST_VALUES: Final = 20
 """So many values that the mapping lacks are named, each as a reason of its own."""
