@@ -29,12 +29,13 @@ from model_tests.support.places import DATA, PROJECT
 from model_tests.support.tables import shipped
 from model_tests.support.verify.stories import named_stories
 
-__all__ = ["ALIKE", "EXPLAINING", "GUIDE", "IMPORTING", "WITNESSES", "blocks", "current", "files", "screens"]
+__all__ = ["ALIKE", "EXPLAINING", "FORMATS", "GUIDE", "IMPORTING", "WITNESSES", "blocks", "current", "files", "screens"]
 
 
 GUIDE = PROJECT / "docs" / "testing-consumers.md"
 WITNESSES = PROJECT / "docs" / "witnesses.md"
 EXPLAINING = PROJECT / "docs" / "explaining.md"
+FORMATS = PROJECT / "docs" / "import-formats.md"
 IMPORTING = PROJECT / "docs" / "importing.md"
 ALIKE = PROJECT / "docs" / "modes.md"
 
@@ -172,7 +173,7 @@ def _write_alike() -> None:
 
 if __name__ == "__main__":
     _write_alike()
-    for path in (GUIDE, WITNESSES, EXPLAINING, IMPORTING):
+    for path in (GUIDE, WITNESSES, EXPLAINING, FORMATS, IMPORTING):
         for file, text in {path: current(path), **files(path)}.items():
             file.write_text(text, encoding="utf-8")
     for file, text in screens().items():

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ackfsm.cli._exit_codes import AS_PROMISED, result_code
 from ackfsm.cli._options import Commands, add_configuration, command, settings_of, tables_of
-from ackfsm.cli._output import console, emit, hand_out, is_standard_output, progress_line
+from ackfsm.cli._output import emit, hand_out, is_standard_output, progress_line
 from ackfsm.files import check_place
 from ackfsm.importing import FORMATS, Importer, Options, format_named
 from ackfsm.tables import Specification
@@ -24,9 +24,6 @@ if TYPE_CHECKING:
 __all__ = ["add_format", "add_import", "format_options", "importing"]
 
 _FOREIGN_STANDARD_INPUT: Final = "-"
-
-_PIPED: Final = 80
-"""Columns of the screen where it is not written to a terminal."""
 
 
 def add_import(commands: Commands) -> None:
@@ -113,7 +110,7 @@ def _import(arguments: argparse.Namespace) -> int:
     emit(
         arguments,
         imported_json(found, arguments.output, arguments.format, following),
-        lambda: imported_screen(found, arguments.output, following, None if console().is_terminal else _PIPED),
+        lambda: imported_screen(found, arguments.output, following),
     )
     return _code(found)
 

@@ -14,8 +14,8 @@ import tempfile
 import threading
 import traceback
 import warnings
-from collections.abc import Callable, Sequence
-from types import FrameType
+from collections.abc import Callable, Mapping, Sequence
+from types import FrameType, MappingProxyType
 from typing import Final, NoReturn, TextIO
 
 import ackfsm
@@ -41,8 +41,11 @@ from ackfsm.text import shown
 
 __all__ = ["run_command", "run_process"]
 
-_OPTIONAL: Final = frozenset({"numba", "numpy", "pandas", "pyarrow", "pyspark"})
+_OPTIONAL: Final = frozenset({"msgspec", "numba", "numpy", "pandas", "pyarrow", "pyspark"})
 """The packages of the extras; without any other module the installation is broken."""
+
+_EXTRAS: Final[Mapping[str, str]] = MappingProxyType({"msgspec": "importing"})
+"""The extras of packages that not every call of a command needs; all others are in the extra of the command."""
 
 _NO_MEMORY: Final = "there is not enough memory; ask for less (a limit, fewer messages or faults), or give it more"
 
@@ -165,7 +168,8 @@ def _code_and_sentence(error: BaseException, arguments: argparse.Namespace) -> t
         case AckfsmError():
             return error_code(error), str(error)
         case ModuleNotFoundError(name=name) if name in _OPTIONAL:
-            remedy = f"install it with pip install 'ackfsm[{arguments.extra}]'"
+            extra = _EXTRAS.get(name or "", arguments.extra)
+            remedy = f"install it with pip install 'ackfsm[{extra}]'"
             return USAGE, f"this needs the Python package {name}; {remedy}"
         case _:
             return FAILED, _sentence(error)

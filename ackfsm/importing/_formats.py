@@ -52,6 +52,12 @@ _MAPPED: Final = "table"
 
 _ALL: Final = (
     Format(_MAPPED, "anybody's CSV, JSON lines or Parquet, by a mapping file", "ackfsm.importing.table", mapped=True),
+    Format("otlp", "messaging spans of OpenTelemetry, as OTLP JSON", "ackfsm.importing.otlp"),
+    Format("jepsen", "histories of Jepsen's queue workloads, in EDN", "ackfsm.importing.jepsen"),
+    Format("rabbitmq-firehose", "messages of RabbitMQ's firehose, as JSON lines", "ackfsm.importing.rabbitmq"),
+    Format("rabbitmq-tracing", "the log of RabbitMQ's plugin rabbitmq_tracing", "ackfsm.importing.rabbitmq_tracing"),
+    Format("artemis", "logs of ActiveMQ Artemis (logging plugin, audit)", "ackfsm.importing.artemis"),
+    Format("activemq", "logs of ActiveMQ Classic (loggingBrokerPlugin)", "ackfsm.importing.activemq"),
 )
 
 FORMATS: Mapping[str, Format] = MappingProxyType({each.name: each for each in _ALL})

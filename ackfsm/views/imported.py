@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any, Final
 
 from rich.console import Group, RenderableType
-from rich.constrain import Constrain
 from rich.padding import Padding
 from rich.text import Text
 
@@ -21,15 +20,9 @@ _REASONS: Final = 5
 """So many reasons are shown."""
 
 
-def imported_screen(
-    imported: Imported, output: Path, following: Sequence[str], width: int | None = None
-) -> RenderableType:
-    """How many events there are of each kind, what is missing, and the words of the command to type next.
-
-    It has ``width`` columns; ``None`` for those of the terminal.
-    """
-    screen = Group(*_parts(imported, output, following))
-    return screen if width is None else Constrain(screen, width)
+def imported_screen(imported: Imported, output: Path, following: Sequence[str]) -> RenderableType:
+    """How many events there are of each kind, what is missing, and the words of the command to type next."""
+    return Group(*_parts(imported, output, following))
 
 
 def _parts(imported: Imported, output: Path, following: Sequence[str]) -> Iterator[RenderableType]:

@@ -1,0 +1,58 @@
+"""Do the commands of docs/import-formats.md lead from each sample to what the page says?"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+from ackfsm import cli
+from ackfsm.importing import FORMATS
+from model_tests import documents
+from model_tests.support.importing import SAMPLES
+from model_tests.support.tables import shipped
+
+PAGE = documents.FORMATS
+TEXT = PAGE.read_text(encoding="utf-8")
+
+
+@pytest.fixture(autouse=True)
+def tables_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ackfsm.tables.load", shipped)
+
+
+def test_the_page_shows_what_its_commands_print() -> None:
+    assert documents.current(PAGE) == TEXT, "run python -m model_tests.documents"
+
+
+def test_each_format_has_a_section_with_a_command_and_what_it_cannot_show() -> None:
+    found = re.finditer(r"^## [^\n]*`([a-z-]+)`\n.*?(?=^## |\Z)", TEXT, re.DOTALL | re.MULTILINE)
+    sections = {each[1]: each[0] for each in found}
+    assert sections.keys() == {name for name, each in FORMATS.items() if not each.mapped}
+    for name, section in sections.items():
+        assert f"<!-- printed by ackfsm verify --format {name} " in section
+        assert "\nCannot be shown: " in section
+        assert "| events |" in section or name == "rabbitmq-tracing"
+
+
+def test_a_trace_is_made_a_history_and_verified(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (console,) = re.findall(r"```console\n(.*?)```", TEXT, re.DOTALL)
+    (tmp_path / "trace.jsonl").write_bytes((SAMPLES / "orders-otlp.jsonl").read_bytes())
+    monkeypatch.chdir(tmp_path)
+    codes, screens = [], []
+    for line in console.splitlines():
+        codes.append(cli.main(shlex.split(line.removeprefix("$ ackfsm "))))
+        screens.append(capsys.readouterr().out)
+    assert codes == [0, 3, 3]
+    made, written, direct = screens
+    assert made.startswith("trace.parquet written: 152 events")
+    assert written.split("history ")[0].count("order-11") == direct.split("history ")[0].count("order-11") > 0
+
+
+def test_the_consumer_of_the_firehose_is_python_that_compiles() -> None:
+    ((_, code),) = documents.blocks(PAGE)
+    compile(code, "import-formats.md", "exec")
