@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import os
 import sys
 from collections.abc import Iterator, Mapping
@@ -83,21 +84,25 @@ class Recorder:
             _check(settings)
         told = {"config": config, "queues": queues, "api": api, "note": note}
         header = {key: _plain(value) for key, value in told.items() if value is not None}
-        self._share(HistoryFile(Path(path), header, fsync=fsync), process, set())
+        self._share(HistoryFile(Path(path), header, fsync=fsync), process, set(), itertools.count(1))
 
-    def _share(self, file: HistoryFile, process: str | None, doubtful: set[str]) -> None:
-        self._file, self._process, self._doubtful = file, process, doubtful
+    def _share(self, file: HistoryFile, process: str | None, doubtful: set[str], sessions: Iterator[int]) -> None:
+        self._file, self._process, self._doubtful, self._sessions = file, process, doubtful, sessions
 
     def as_process(self, process: str) -> Recorder:
         """A recorder for another process of the history, in the same file."""
         other = type(self).__new__(type(self))
-        other._share(self._file, process, self._doubtful)  # noqa: SLF001 - of its own class
+        other._share(self._file, process, self._doubtful, self._sessions)  # noqa: SLF001 - of its own class
         return other
 
     @property
     def process(self) -> str:
         """Who acts.  A forked child without a name of its own is another process."""
         return self._process or f"{Path(sys.argv[0]).stem or 'python'}-{os.getpid()}"
+
+    def new_session(self) -> str:
+        """A name for a session of this process that no other one has, in no other run of the program either."""
+        return f"{self.process}.{os.getpid()}.{next(self._sessions)}"
 
     def close(self) -> None:
         """Close the file, for all who share it."""
