@@ -40,30 +40,38 @@ class Delivery:
 
     message: str
     queue: str
+    session: str
     called: bool
     """Whether a callback works on it, whose return says that it is done."""
-    told: bool = False
-    """Whether a line says what became of the work on it."""
+    told: Event | None = None
+    """The line that says what became of the work on it."""
 
 
 class ChannelBook:
-    """The lines of one channel, which is one session."""
+    """The lines of one channel, which is one session.
+
+    An application that works on several deliveries of the channel at once has a session for each (``NAME+2``): in a
+    session of the model the work on one message ends before the next is handed over.  Who fetches the next message is
+    done with the one before.
+    """
 
     def __init__(self, recorder: Recorder, session: str | None, queue_of: QueueOf) -> None:
         self.recorder = recorder
         self.session = session or recorder.new_session()
         self._queue_of = queue_of
         self._open: dict[int, Delivery] = {}
+        self._working: dict[str, Delivery] = {}
         self._latest: dict[int, Delivery] = {}
         self._enlisted: dict[int, Delivery] = {}
         self._transacted, self._transaction, self._numbers = False, "", itertools.count(1)
-        self._closed, self._given_back = False, False
+        self._used, self._closed, self._given_back = False, False, False
         self._failure: BaseException | None = None
 
     def sending(  # noqa: PLR0913 - what a publish says
         self, message: str, exchange: str, routing_key: str, *, persistent: bool, answered: bool, rejects: Rejects
     ) -> AbstractContextManager[Sending]:
         """Round a publish."""
+        self._used = True
         return self.recorder.send(
             message,
             queue=self._queue_of(exchange, routing_key),
@@ -94,18 +102,23 @@ class ChannelBook:
                 f"a message of the queue {quoted(queue)} has no message_id, so that nobody can say which one it is; "
                 "let its producer set one (wrapped producers do)"
             )
+        self._used = True
+        if not called:
+            for before in self._latest.values():
+                self._tell(before, Event.PROCESSED)
+        delivery = Delivery(message, queue, self._free(), called)
+        self._working[delivery.session] = delivery
         count = (headers or {}).get(_COUNT)
         self.recorder.write(
             Event.DELIVERED,
             queue=queue,
             message=message,
-            session=self.session,
+            session=delivery.session,
             redelivered=redelivered,
             delivery_count=count + 1 if isinstance(count, int) else None,
             position=tag,
             transaction=None if acknowledged else self._begun(),
         )
-        delivery = Delivery(message, queue, called)
         self._latest = {tag: delivery}
         if not acknowledged:
             self._open[tag] = delivery
@@ -115,7 +128,7 @@ class ChannelBook:
         """The work on the delivery with this tag is done, if it is still open or the latest one."""
         delivery = self._open.get(tag) or self._latest.get(tag)
         if delivery is not None:
-            self._tell(delivery, None, done=True)
+            self._tell(delivery, Event.PROCESSED)
 
     def ended(self, delivery: Delivery, error: BaseException | None = None) -> None:
         """The application is done with what it was handed, or raised ``error``.
@@ -123,34 +136,37 @@ class ChannelBook:
         An error that came from its acknowledgement tells that the work was done.
         """
         failed = None if error is None or error is self._failure else error_text(error)
-        self._tell(delivery, failed, done=failed is None)
+        self._tell(delivery, Event.PROCESSED if failed is None else Event.FAILED, failed)
 
     def acknowledging(self, tag: int, *, multiple: bool) -> AbstractContextManager[None]:
         """Round an acknowledgement; for one of an unknown delivery there is no line."""
         covered = self._covered(tag, multiple=multiple)
-        return self._acknowledging(tag, covered, multiple=multiple) if covered else nullcontext()
+        return self._acknowledging(covered, multiple=multiple) if covered else nullcontext()
 
     @contextmanager
-    def _acknowledging(self, tag: int, covered: list[int], *, multiple: bool) -> Iterator[None]:
+    def _acknowledging(self, covered: list[int], *, multiple: bool) -> Iterator[None]:
+        transaction = self._begun()
         deliveries = [self._open[each] for each in covered]
         for delivery in deliveries:
             if not delivery.called:
-                self._tell(delivery, None, done=True)
+                self._tell(delivery, Event.PROCESSED)
         last = deliveries[-1]
-        told: list[tuple[AckScope, str | None, str | None]]
-        if multiple and self._given_back:
-            # A range would cover what was given back and may be with somebody else by now.
-            told = [(AckScope.MESSAGE, each.message, each.queue) for each in deliveries]
-        elif multiple and not tag:
-            told = [(AckScope.SESSION, None, None)]
+        told: list[tuple[AckScope, Delivery]]
+        if multiple and (self._given_back or len(self._working) > 1):
+            # A range would cover what was given back and may be with somebody else by now, and none of other sessions.
+            told = [(AckScope.MESSAGE, each) for each in deliveries]
         else:
-            told = [(AckScope.UP_TO if multiple else AckScope.MESSAGE, last.message, last.queue)]
-        session, transaction = self.session, self._begun()
+            told = [(AckScope.UP_TO if multiple else AckScope.MESSAGE, last)]
         try:
             with ExitStack() as stack:
-                for scope, message, queue in told:
+                for scope, delivery in told:
                     call = self.recorder.acknowledge(
-                        scope, answered=False, message=message, queue=queue, session=session, transaction=transaction
+                        scope,
+                        answered=False,
+                        message=delivery.message,
+                        queue=delivery.queue,
+                        session=delivery.session,
+                        transaction=transaction,
                     )
                     stack.enter_context(call)
                 yield
@@ -164,21 +180,29 @@ class ChannelBook:
 
     @contextmanager
     def giving_back(self, tag: int, *, multiple: bool, requeue: bool) -> Iterator[None]:
-        """Round a rejection: ``failed`` before it, and ``dead_lettered`` after one that does not requeue."""
+        """Round a rejection: ``failed`` before it, and ``dead_lettered`` after one that does not requeue.
+
+        One that requeues all that the channel has is a ``recover``.
+        """
         covered = self._covered(tag, multiple=multiple)
-        self._given_back = True
-        word = "requeue" if requeue else "rejected"
+        whole = multiple and requeue and len(covered) == len(self._open)
         for each in covered:
-            self._tell(self._open[each], word, done=False)
+            delivery = self._open[each]
+            if not (whole and delivery.told) and delivery.told is not Event.FAILED:
+                self._write(delivery, Event.FAILED, "requeue" if requeue else "rejected")
+        if whole:
+            self._recover()
+        else:
+            self._given_back = True
         yield
         for each in covered:
             delivery = self._open.pop(each)
             if not requeue:
-                self.recorder.dead_lettered(delivery.message, queue=delivery.queue, session=self.session)
+                self.recorder.dead_lettered(delivery.message, queue=delivery.queue, session=delivery.session)
 
     def recovering(self) -> None:
         """Before all that was delivered and not acknowledged is given back."""
-        self.recorder.recover(self.session)
+        self._recover()
         self._open.clear()
 
     def transacted(self) -> None:
@@ -209,14 +233,13 @@ class ChannelBook:
         self._enlisted.clear()
 
     def closing(self, error: BaseException | None = None) -> None:
-        """Before the channel is closed, or after it broke by ``error``; a second time writes nothing."""
-        if not self._closed:
+        """Before the channel is closed, or after it broke by ``error``; a second time, or unused, writes nothing."""
+        if self._used and not self._closed:
             self._closed = True
-            self.recorder.closing(
-                self.session,
-                transaction=self._transaction or None,
-                error=None if error is None else error_text(error),
-            )
+            text = None if error is None else error_text(error)
+            for session in self._sessions():
+                transaction = self._transaction if session == self.session else ""
+                self.recorder.closing(session, transaction=transaction or None, error=text)
         self._open.clear()
 
     def _begun(self) -> str | None:
@@ -233,14 +256,34 @@ class ChannelBook:
             return [tag] if tag in self._open else []
         return sorted(each for each in self._open if not tag or each <= tag)
 
-    def _tell(self, delivery: Delivery, error: str | None, *, done: bool) -> None:
-        if not delivery.told:
-            delivery.told = True
-            self.recorder.write(
-                Event.PROCESSED if done else Event.FAILED,
-                message=delivery.message,
-                queue=delivery.queue,
-                session=self.session,
-                transaction=self._transaction or None,
-                error=error,
-            )
+    def _tell(self, delivery: Delivery, event: Event, error: str | None = None) -> None:
+        if delivery.told is None:
+            self._write(delivery, event, error)
+
+    def _write(self, delivery: Delivery, event: Event, error: str | None) -> None:
+        delivery.told = event
+        self.recorder.write(
+            event,
+            message=delivery.message,
+            queue=delivery.queue,
+            session=delivery.session,
+            transaction=self._transaction or None,
+            error=error,
+        )
+
+    def _recover(self) -> None:
+        for session in self._sessions():
+            self.recorder.recover(session)
+
+    def _sessions(self) -> list[str]:
+        """That of the channel, and those beside it that were handed a message."""
+        return list({self.session: None, **self._working})
+
+    def _free(self) -> str:
+        """The first session in which nothing is worked on."""
+        for number in itertools.count(1):
+            session = self.session if number == 1 else f"{self.session}+{number}"
+            working = self._working.get(session)
+            if working is None or working.told is not None:
+                return session
+        raise AssertionError
