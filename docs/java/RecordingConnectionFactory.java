@@ -136,12 +136,21 @@ public final class RecordingConnectionFactory {
         abstract Object called(Method method, Object[] args) throws Throwable;
 
         Object call(Method method, Object[] args) throws Throwable {
-            try {
-                return method.invoke(real, args);
-            } catch (InvocationTargetException error) {
-                throw error.getCause();
-            }
+            return invoked(method, real, args);
         }
+    }
+
+    /** What a method gives or throws. */
+    private static Object invoked(Method method, Object object, Object... args) throws Throwable {
+        try {
+            return method.invoke(object, args);
+        } catch (InvocationTargetException error) {
+            throw error.getCause();
+        }
+    }
+
+    private static Object ask(Object object, String name, Object... args) throws Throwable {
+        return invoked(method(object, name, args.length), object, args);
     }
 
     private static Object proxy(Object real, Passing handler) {
@@ -198,13 +207,13 @@ public final class RecordingConnectionFactory {
         Object open() throws Throwable {
             Method set = method(real, "setExceptionListener", 1);
             Class<?> face = set.getParameterTypes()[0];
-            set.invoke(real, Proxy.newProxyInstance(face.getClassLoader(), new Class<?>[] {face}, (proxy, method, args) -> {
+            invoked(set, real, Proxy.newProxyInstance(face.getClassLoader(), new Class<?>[] {face}, (proxy, method, args) -> {
                 if (method.getDeclaringClass() == Object.class) {
                     return method.getName().equals("equals") ? (Object) (proxy == args[0])
                         : method.getName().equals("hashCode") ? (Object) System.identityHashCode(proxy) : "recording";
                 }
                 sessions.forEach(each -> each.closing((Throwable) args[0]));
-                return listener == null ? null : method.invoke(listener, args);
+                return listener == null ? null : invoked(method, listener, args);
             }));
             return proxy(real, this);
         }
@@ -258,8 +267,8 @@ public final class RecordingConnectionFactory {
         Session(Object real) throws Throwable {
             super(real);
             name = process + "." + ProcessHandle.current().pid() + "." + SESSIONS.incrementAndGet();
-            transacted = (Boolean) method(real, "getTransacted", 0).invoke(real);
-            mode = (Integer) method(real, "getAcknowledgeMode", 0).invoke(real);
+            transacted = (Boolean) ask(real, "getTransacted");
+            mode = (Integer) ask(real, "getAcknowledgeMode");
         }
 
         @Override
@@ -316,18 +325,18 @@ public final class RecordingConnectionFactory {
 
         Delivery delivered(Object message, Object destination) throws Throwable {
             done();
-            Object id = method(message, "getStringProperty", 1).invoke(message, ID);
+            Object id = ask(message, "getStringProperty", ID);
             if (id == null) {
                 throw new IllegalStateException("a message of " + queue(destination) + " has no property " + ID
                     + ", so that nobody can say which one it is; record its producer as well");
             }
             Object count = null;
-            if ((Boolean) method(message, "propertyExists", 1).invoke(message, "JMSXDeliveryCount")) {
-                count = method(message, "getIntProperty", 1).invoke(message, "JMSXDeliveryCount");
+            if ((Boolean) ask(message, "propertyExists", "JMSXDeliveryCount")) {
+                count = ask(message, "getIntProperty", "JMSXDeliveryCount");
             }
             Delivery delivery = new Delivery((String) id, queue(destination), begun());
             line("delivered", "message", delivery.message, "queue", delivery.queue, "transaction", delivery.transaction,
-                "redelivered", method(message, "getJMSRedelivered", 0).invoke(message), "delivery_count", count);
+                "redelivered", ask(message, "getJMSRedelivered"), "delivery_count", count);
             latest = delivery;
             return delivery;
         }
@@ -396,9 +405,9 @@ public final class RecordingConnectionFactory {
                 }
             }
             if (mode == null) {
-                mode = method(real, "getDeliveryMode", 0).invoke(real);
+                mode = ask(real, "getDeliveryMode");
             }
-            String before = (String) method(message, "getStringProperty", 1).invoke(message, ID);
+            String before = (String) ask(message, "getStringProperty", ID);
             boolean again = before != null && doubtful.remove(before);
             String id = again ? before : UUID.randomUUID().toString();
             if (!again) {
@@ -433,7 +442,7 @@ public final class RecordingConnectionFactory {
                 } else if (!transacted && method.getName().equals("onException")) {
                     unsure((Throwable) args[1], id, about);
                 }
-                return method.invoke(listener, args);
+                return invoked(method, listener, args);
             });
         }
 
@@ -488,14 +497,14 @@ public final class RecordingConnectionFactory {
             Class<?> face = face(application, "MessageListener");
             return Proxy.newProxyInstance(face.getClassLoader(), new Class<?>[] {face}, (proxy, method, args) -> {
                 if (!method.getName().equals("onMessage")) {
-                    return method.invoke(application, args);
+                    return invoked(method, application, args);
                 }
                 Delivery delivery = session.delivered(args[0], destination);
                 try {
-                    method.invoke(application, handed(args[0], delivery));
-                } catch (InvocationTargetException error) {
-                    session.tell(delivery, "failed", error.getCause());
-                    throw error.getCause();
+                    invoked(method, application, handed(args[0], delivery));
+                } catch (Throwable error) {
+                    session.tell(delivery, "failed", error);
+                    throw error;
                 }
                 session.tell(delivery, "processed", null);
                 if (!session.transacted && (session.mode == 1 || session.mode == 3)) {
@@ -578,28 +587,27 @@ public final class RecordingConnectionFactory {
             return null;
         }
         String word = is(destination, "Queue") ? "getQueueName" : "getTopicName";
-        return (String) method(destination, word, 0).invoke(destination);
+        return (String) ask(destination, word);
     }
 
     /** The properties of a message that was received are read-only: they are taken out and put in again. */
     private static void setId(Object message, String id) throws Throwable {
-        Method set = method(message, "setStringProperty", 2);
         try {
-            set.invoke(message, ID, id);
-        } catch (InvocationTargetException error) {
-            if (!error.getCause().getClass().getSimpleName().equals("MessageNotWriteableException")) {
-                throw error.getCause();
+            ask(message, "setStringProperty", ID, id);
+        } catch (Throwable error) {
+            if (!error.getClass().getSimpleName().equals("MessageNotWriteableException")) {
+                throw error;
             }
             Map<String, Object> kept = new LinkedHashMap<>();
-            for (Object name : Collections.list((Enumeration<?>) method(message, "getPropertyNames", 0).invoke(message))) {
+            for (Object name : Collections.list((Enumeration<?>) ask(message, "getPropertyNames"))) {
                 if (!name.toString().startsWith("JMSX")) {
-                    kept.put(name.toString(), method(message, "getObjectProperty", 1).invoke(message, name));
+                    kept.put(name.toString(), ask(message, "getObjectProperty", name));
                 }
             }
             kept.put(ID, id);
-            method(message, "clearProperties", 0).invoke(message);
+            ask(message, "clearProperties");
             for (Map.Entry<String, Object> each : kept.entrySet()) {
-                method(message, "setObjectProperty", 2).invoke(message, each.getKey(), each.getValue());
+                ask(message, "setObjectProperty", each.getKey(), each.getValue());
             }
         }
     }

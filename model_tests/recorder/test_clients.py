@@ -20,6 +20,8 @@ from ackfsm.recorder import aio_pika as recorded_aio_pika
 from ackfsm.recorder import pika as recorded_pika
 from ackfsm.recorder import proton as recorded_proton
 from ackfsm.recorder import stomp as recorded_stomp
+from model_tests.support.commands import ended
+from model_tests.support.places import PROJECT
 from model_tests.support.recorder.judged import events, judged, shape
 from model_tests.support.recorder.rabbitmq import RabbitMq, rabbitmq, until
 from model_tests.support.recorder.reference import Reference
@@ -291,3 +293,18 @@ def test_a_client_that_is_not_installed_is_named(
         monkeypatch.setitem(sys.modules, name, None)
     with pytest.raises(RecordingError, match=r"install it with: pip install [a-z.-]+$"):
         wrapper.recorded(object(), recorder)
+
+
+EXAMPLES = sorted((PROJECT / "docs" / "examples").glob("recorded_*.py"), key=lambda file: file.name)
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda file: str(file.stem))
+def test_the_examples_of_the_documents_make_valid_histories(broker: RabbitMq, path: Path, example: Path) -> None:
+    with _channel(broker) as channel:
+        channel.queue_declare("amqp-orders", durable=True)
+    port = broker.stomp if example.stem == "recorded_stomp" else broker.port
+    done = ended(str(example), str(path), str(port), program=[sys.executable])
+    assert (done.code, done.err) == (0, "")
+    found = judged(path)
+    assert (found.verdict, found.reasons, found.counts, found.messages, found.unread) == ("valid", (), {}, 3, 0)
+    assert [line["event"] for line in events(path) if line["event"] == "acknowledge"] == ["acknowledge"] * 3

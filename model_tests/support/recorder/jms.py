@@ -16,7 +16,8 @@ _PLUGIN: Final = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy"
 _ARTIFACT: Final = "org.apache.artemis:apache-artemis:2.56.0:tar.gz:bin"
 _NAME: Final = "apache-artemis-2.56.0-bin.tar.gz"
 _KEPT: Final = Path.home() / ".m2/repository/org/apache/artemis/apache-artemis/2.56.0" / _NAME
-_MINUTES: Final = 600
+_MINUTES: Final = 300
+_SOON: Final = 90
 
 
 def artemis(folder: Path) -> Path:
@@ -71,5 +72,5 @@ def java(jars: Path, folder: Path, sources: list[Path], *line: str) -> None:
 
 
 def _run(command: list[str]) -> None:
-    done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=_MINUTES)
+    done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=_SOON)
     assert done.returncode == 0, done.stdout + done.stderr

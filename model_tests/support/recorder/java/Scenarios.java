@@ -26,13 +26,18 @@ public final class Scenarios {
         EmbeddedActiveMQ broker = new EmbeddedActiveMQ();
         broker.setConfigResourcePath(Path.of(args[0]).toUri().toString());
         broker.start();
-        client();
-        listener();
-        transacted();
-        individual();
-        completion();
-        brokenBy(broker);
-        System.exit(0);
+        try {
+            client();
+            listener();
+            transacted();
+            individual();
+            completion();
+            brokenBy(broker);
+            System.exit(0);
+        } catch (Throwable error) {
+            error.printStackTrace();
+            System.exit(1); // the broker's threads would go on
+        }
     }
 
     private interface Part {
@@ -69,7 +74,7 @@ public final class Scenarios {
     }
 
     private static void client() throws Exception {
-        recorded("client", "\"ack_mode\": \"CLIENT_ACKNOWLEDGE\", \"consumption\": \"receive\"", "", connection -> {
+        recorded("client", "\"ack_mode\": \"CLIENT_ACKNOWLEDGE\", \"prefetch\": 1, \"consumption\": \"receive\"", "consumerWindowSize=0", connection -> {
             send(connection, "client", 4);
             Session session = connection.createSession(false, Session.CLIENT_ACKNOWLEDGE);
             MessageConsumer consumer = session.createConsumer(session.createQueue("client"));
@@ -140,7 +145,9 @@ public final class Scenarios {
             // A received message is sent on: it is a new one, with its properties.
             Message forwarded = messages.get(0);
             session.createProducer(session.createQueue("forwarded")).send(forwarded);
+            session.createConsumer(session.createQueue("forwarded")).receive(5000).acknowledge();
         });
+        RecordingConnectionFactory.write(folder.resolve("individual.jsonl"), "broker", "drained", "queue", "forwarded");
     }
 
     private static void completion() throws Exception {
