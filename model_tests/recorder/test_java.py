@@ -1,0 +1,95 @@
+"""Does the recording ConnectionFactory of the documents record what applications of a real JMS provider do?"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from model_tests.support.places import PROJECT
+from model_tests.support.recorder.jms import artemis, broker_xml, java
+from model_tests.support.recorder.judged import events, judged
+from model_tests.support.recorder.rabbitmq import free_ports
+
+FACTORY = PROJECT / "docs" / "java" / "RecordingConnectionFactory.java"
+SCENARIOS = PROJECT / "model_tests" / "support" / "recorder" / "java" / "Scenarios.java"
+QUEUES = ["client", "listener", "transacted", "individual", "forwarded", "completion", "broken"]
+
+
+@pytest.fixture(scope="session")
+def histories(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of the histories that the scenarios have written."""
+    folder = tmp_path_factory.mktemp("jms")
+    jars = artemis(folder)
+    (port,) = free_ports(1)
+    java(
+        jars,
+        folder,
+        [FACTORY, SCENARIOS],
+        str(broker_xml(folder, port, QUEUES)),
+        f"tcp://127.0.0.1:{port}",
+        str(folder),
+    )
+    return folder
+
+
+SENT = ["send", "confirmed"]
+DONE = ["delivered", "processed"]
+AGAIN = ["delivered redelivered", "processed"]
+TOLD: dict[str, list[list[str]]] = {
+    "client": [[*SENT, *DONE], [*SENT, *DONE, *AGAIN], [*SENT, *DONE], [*SENT, *DONE]],
+    "listener": [
+        [*SENT, *DONE, "acknowledge"],
+        [*SENT, "delivered", "failed", *AGAIN, "acknowledge"],
+        [*SENT, *DONE, "acknowledge"],
+    ],
+    "transacted": [["send", *DONE, *AGAIN], ["send", *DONE, *AGAIN], ["send"]],
+    "individual": [[*SENT, *DONE, "acknowledge", "acknowledged"] for _ in range(4)],
+    "completion": [[*SENT, *DONE], [*SENT, *DONE]],
+    "broken": [SENT],
+}
+
+
+@pytest.mark.parametrize("name", TOLD)
+def test_each_message_is_told_as_it_went(histories: Path, name: str) -> None:
+    told: dict[str, list[str]] = {}
+    for line in events(histories / f"{name}.jsonl"):
+        if "message" in line:
+            told.setdefault(line["message"], []).append(_word(line))
+    assert list(told.values()) == TOLD[name]
+
+
+def _word(line: dict[str, Any]) -> str:
+    return f"{line['event']} redelivered" if line.get("redelivered") else line["event"]
+
+
+COUNTS = {"client": {"duplicate": 1, "reprocessed": 1}, "listener": {"duplicate": 1}}
+COUNTS |= {"transacted": {"duplicate": 2, "reprocessed": 2}, "individual": {}, "completion": {}}
+
+
+@pytest.mark.parametrize("name", COUNTS)
+def test_what_the_provider_did_is_valid(histories: Path, name: str) -> None:
+    found = judged(histories / f"{name}.jsonl")
+    assert (found.verdict, found.reasons, found.counts, found.unread) == ("valid", (), COUNTS[name], 0)
+
+
+def test_sessions_tell_what_they_do(histories: Path) -> None:
+    client = [line["event"] for line in events(histories / "client.jsonl") if "message" not in line]
+    assert client == [
+        *("close", "acknowledge", "acknowledged", "recover", "acknowledge", "acknowledged", "close", "drained"),
+    ]
+    transacted = [line for line in events(histories / "transacted.jsonl") if "transaction" in line]
+    ends = [line["event"] for line in transacted if "message" not in line]
+    assert ends == [
+        *("begin", "commit", "committed", "begin", "rollback", "rolled_back"),
+        *("begin", "rollback", "rolled_back", "begin", "commit", "committed"),
+    ]
+    assert [line["delivery_count"] for line in transacted if line["event"] == "delivered"] == [1, 1, 2, 2]
+
+
+def test_a_connection_that_breaks_is_told(histories: Path) -> None:
+    lines = [line for line in events(histories / "broken.jsonl") if line["process"] == "app"]
+    assert [line["event"] for line in lines] == ["send", "confirmed", "close"]
+    assert "error" in lines[2]
+    assert lines[0]["t"] > 1_700_000_000 * 10**9
