@@ -49,16 +49,19 @@ _CANDIDATES: Final = 5_000
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Stories:
-    """Tells the stories of a history that was examined in one piece."""
+    """Tells the stories of the messages of a history that are in memory."""
 
     outcome: Outcome
     result: Result
     specification: Specification
     elsewhere: Mapping[str, frozenset[str]] = dataclasses.field(default_factory=dict)
     """Of a history of which not all is in memory, by queue the processes that took messages that were left out."""
+    started: int | None = None
+    """The time of the first line, nanoseconds, where that is not in memory."""
 
     @functools.cached_property
-    def _tables(self) -> ResultTables:
+    def tables(self) -> ResultTables:
+        """What was decided of each message."""
         return result_tables(self.outcome, self.result, self.specification)
 
     @property
@@ -76,7 +79,7 @@ class Stories:
     @functools.cached_property
     def begun(self) -> int:
         """The time of the first line, nanoseconds."""
-        return int(self._events.t.min())
+        return int(self._events.t.min()) if self.started is None else self.started
 
     @property
     def ended(self) -> int:
@@ -92,12 +95,12 @@ class Stories:
 
         Raises :class:`InputError` if there is none; it names the one that is meant perhaps.
         """
-        return self._story(self._code(name))
+        return self.told(self._code(name))
 
     def first(self, anomaly: Anomaly | None = None) -> Story | None:
         """The story of the first message with ``anomaly``, or any, unexplained ones first; ``None`` without one."""
-        worst = self._tables.worst(anomaly)
-        return self._story(worst[0]) if worst else None
+        worst = self.tables.worst(anomaly)
+        return self.told(worst[0]) if worst else None
 
     def _code(self, name: str) -> int:
         code = self._lookup.codes.get(name)
@@ -111,7 +114,8 @@ class Stories:
         history = shown(self.result.findings.history)
         raise InputError(f"{history} has no message {quoted(name, 64)}{meant}{remedy}")
 
-    def _story(self, message: int) -> Story:
+    def told(self, message: int) -> Story:
+        """The story of the message of that code."""
         judgement, events = self._judgement(message), self._events
         other, why = self._beside(message, judgement)
         messages = [message] if other is None else [message, other]
@@ -138,7 +142,7 @@ class Stories:
 
     def _judgement(self, message: int) -> Judgement:
         """What was decided of ``message``; what is impossible beside it may be held against another one."""
-        judgement = self._tables.judgement(message)
+        judgement = self.tables.judgement(message)
         if judgement.accusation is None and message in self._beside_accused:
             return dataclasses.replace(judgement, accusation=self._beside_accused[message])
         return judgement
@@ -146,7 +150,7 @@ class Stories:
     @functools.cached_property
     def _beside_accused(self) -> Mapping[int, Accusation]:
         """For each message of a pair that is no run of the model what is impossible of it."""
-        accusations = self._tables.accusations
+        accusations = self.tables.accusations
         pairs = [each for each in accusations.values() if each.why.beside is not None]
         if not pairs:
             return {}
