@@ -85,12 +85,16 @@
       svg.append(drawing("path", { d: points.join(""), class: `p${place}` }));
     });
     const empty = series.every((each) => each.values.every((value) => value === 0));
-    const top = element("div", { class: "top" }, empty ? "nothing" : `${number.format(most)} ${unit}`);
+    const top = element("div", { class: "top" }, empty ? "nothing" : `at most ${number.format(most)} ${unit}`);
+    const shades = data.bands.map((band) => element("div", {
+      class: band.guess ? "shade guess" : "shade",
+      style: { left: `${100 * band.from}%`, width: `${100 * (band.to - band.from)}%` },
+    }));
     const told = series.map((each) => `${each.name}: at most ${number.format(scale(Math.max(...each.values)))} ${unit}`);
     const plot = element("div", {
       class: "plot tall", role: "slider", tabindex: "0", "aria-label": `${title}; ${told.join("; ")}`,
       "aria-valuemin": "0", "aria-valuemax": String(bins - 1), "aria-valuenow": String(Math.max(0, state.cursor)),
-    }, svg, top);
+    }, ...shades, svg, top);
     plot.addEventListener("pointermove", (event) => {
       const box = plot.getBoundingClientRect();
       point(Math.floor(((event.clientX - box.left) / box.width) * bins));
@@ -201,7 +205,7 @@
     chart.replaceChildren(
       ...bandLanes(),
       lines("Throughput", "per second", shown.filter((each) => !each.level), rate),
-      lines("Open at the end of a bin", "messages", shown.filter((each) => each.level), (value) => value),
+      lines("Open at the end of a bin", "open", shown.filter((each) => each.level), (value) => value),
       ...markLanes(width),
       axis(width),
     );
@@ -311,9 +315,9 @@
     by("life-title").replaceChildren(
       element("span", { class: `verdict ${story.verdict}` }, story.verdict), ` ${text(story.head)}`);
     const body = story.life.map((sentence) => element("p", {}, text(sentence)));
-    body.push(element("div", { class: "scroll" }, lanes(story)));
+    body.push(element("div", { class: "scroll", role: "group", tabindex: "0", "aria-label": "Its lines" }, lanes(story)));
     if (story.left) body.push(element("p", { class: "note" }, `${plural(story.left, "line")} between are left out.`));
-    body.push(...story.impossible.map((sentence) => element("p", { class: "bad" }, text(sentence))));
+    body.push(...story.impossible.map((sentence, place) => element("p", place ? {} : { class: "bad" }, text(sentence))));
     if (story.faults.length) {
       body.push(element("h3", {}, "Faults"), element("ul", {}, ...story.faults.map((each) => element("li", {}, text(each)))));
     }

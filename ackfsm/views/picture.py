@@ -19,7 +19,7 @@ from typing import Any, Final
 import ackfsm
 from ackfsm.history_format import Event
 from ackfsm.tables import Specification
-from ackfsm.terms import Anomaly
+from ackfsm.terms import Anomaly, Verdict
 from ackfsm.text import in_words, shown
 from ackfsm.verify import LEVELS, Band, By, Grouped, Marks, Moment, Picture, Result, Series, Shown
 from ackfsm.views.story import lanes_of
@@ -130,7 +130,8 @@ def _reasons(result: Result) -> str:
     if not result.reasons:
         return ""
     items = "".join(f"<li>{escape(shown(reason, _REASON))}</li>" for reason in result.reasons)
-    return f'<ul class="reasons">{items}</ul>'
+    opened = " open" if result.verdict is Verdict.UNKNOWN else ""
+    return f'<details class="why"{opened}><summary>Reasons in full</summary><ul class="reasons">{items}</ul></details>'
 
 
 _REASON: Final = 1_000
@@ -203,7 +204,8 @@ class _Page:
             f"<td>{escape(self._meaning(name))}</td></tr>"
             for name, count, told in rows
         )
-        return f'<div class="scroll"><table><thead><tr>{head}</tr></thead><tbody>{"".join(cells)}</tbody></table></div>'
+        table = f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(cells)}</tbody></table>"
+        return f'<div class="scroll" role="group" tabindex="0" aria-labelledby="found-title">{table}</div>'
 
     def _meaning(self, name: str) -> str:
         if name in set(Anomaly):
