@@ -7,7 +7,7 @@
   const number = new Intl.NumberFormat("en-US", { maximumFractionDigits: 1 });
   const bins = data.labels.length;
   const LANE = 12; // pixels that a mark takes at least
-  const PAGE = 50;
+  const PAGE = 20;
   const FEW_LANES = 6;
   const state = { queue: -1, session: -1, anomaly: -1, cursor: -1, rows: PAGE, list: [], at: 0 };
 

@@ -361,3 +361,14 @@ def test_faults_that_nobody_recorded_are_bands_too(chromium: Browser, tmp_path: 
         its.page.locator(".band.guess").first.click()
         assert "nobody recorded it" in its.page.get_by_role("dialog").inner_text()
         assert "--faults any" in its.page.get_by_role("dialog").inner_text()
+
+
+def test_a_broken_connection_is_no_fault_that_nobody_recorded(chromium: Browser, drawn: Any) -> None:
+    with opened(chromium, drawn(RECORDED)) as its:
+        lanes = its.page.locator(".row:has(.band) .name").all_inner_texts()
+        assert [each.split("\n") for each in lanes] == [
+            ["broker_kill", "recorded, the broker"],
+            ["consumer_link_loss", "broken connection, consumer-2"],
+            ["producer_link_loss", "broken connection, producer-1"],
+            ["consumer_link_loss", "broken connection, consumer-1"],
+        ]

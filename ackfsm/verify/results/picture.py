@@ -27,7 +27,10 @@ BANDS: Final = 500
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Band:
-    """A fault, from ``since`` to ``until`` (``None``: no repair is recorded), as the table ``timeline`` has it."""
+    """A fault, from ``since`` to ``until`` (``None``: no repair is recorded), as the table ``timeline`` has it.
+
+    One that is not ``recorded`` is a connection that was found broken, or is ``assumed``.
+    """
 
     fault: str
     victim: str | None
@@ -112,9 +115,9 @@ def picture_of(stories: Stories, bins: Bins, most: int) -> Picture:
 
 def _bands(tables: ResultTables) -> Iterator[Band]:
     for row in tables.timeline().to_pylist():
-        if row.pop("assumed") is not False:
+        if row["assumed"] is not False:
             del row["history"]
-            yield Band(**row, assumed=None if row["recorded"] else True)
+            yield Band(**row)
 
 
 def _sessions(events: Events, messages: Ints) -> tuple[Ints, Ints]:
