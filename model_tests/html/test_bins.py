@@ -199,6 +199,34 @@ def test_what_is_counted_is_what_a_loop_counts(kind: str, data: st.DataObject) -
     assert dense(bins) == counted(lines, bins.width)
 
 
+STRANGE: list[dict[str, Any]] = [
+    {"process": "p", "event": "send", "message": "early", "queue": "q"},
+    {"process": "b", "event": "dead_lettered", "message": "early"},
+    {"process": "c", "event": "delivered", "message": "early", "redelivered": False},
+    {"process": "c", "event": "delivered", "message": "phantom", "redelivered": False, "queue": "other"},
+    {"process": "p", "event": "send", "message": "phantom", "queue": "q"},
+    {"process": "p", "event": "resend", "message": "phantom", "queue": "q"},
+    {"process": "p", "event": "confirmed", "message": "phantom"},
+    {"process": "c", "event": "delivered", "message": "phantom", "redelivered": True},
+    {"process": "c", "event": "acknowledge", "scope": "up_to", "message": "phantom"},
+    {"process": "c", "event": "acknowledged", "scope": "up_to", "message": "phantom"},
+    {"process": "c", "event": "failed", "message": "phantom"},
+    {"process": "c", "event": "processed", "message": "phantom"},
+    {"process": "p", "event": "send", "message": "rejected", "queue": "q"},
+    {"process": "p", "event": "rejected", "message": "rejected"},
+    {"process": "c", "event": "delivered", "message": "rejected", "redelivered": False},
+    {"process": "c", "event": "acknowledge", "scope": "session"},
+]
+
+
+def test_what_hardly_happens_is_counted_so_too() -> None:
+    lines = [{"t": 10 * place, **line} for place, line in enumerate(STRANGE)]
+    bins = bins_of(events_of(lines))
+    assert dense(bins) == counted(lines, bins.width)
+    assert ((None, None), "waiting") in dense(bins)
+    assert dense(bins)[(None, None), "in_hand"] == dict.fromkeys(range(30 // bins.width, 100 // bins.width), 1)
+
+
 @pytest.mark.parametrize("path", sorted(DATA.glob("*.jsonl.gz")), ids=lambda path: path.name)
 def test_the_bins_of_recorded_histories_are_those_of_a_loop(path: Path) -> None:
     text = gzip.decompress(path.read_bytes()).decode()
