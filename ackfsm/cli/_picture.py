@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -30,6 +30,7 @@ class PictureWanted:
 
     _arguments: argparse.Namespace
     _specification: Specification
+    _options: Sequence[str]
     pages: dict[Path, bytes] = dataclasses.field(default_factory=dict)
 
     def take(self, path: str, examination: Examination, result: Result) -> None:
@@ -37,11 +38,9 @@ class PictureWanted:
         file = self._arguments.html
         if file is None:
             return
-        from ackfsm.cli._verify import typed_options
         from ackfsm.views.picture import Commands, picture_page
 
-        options = typed_options(self._arguments, self._arguments.faults)
-        again = path != "-"
+        options, again = self._options, path != "-"
         commands = Commands(
             made=["ackfsm", "verify", *options, "--html", str(file), path],
             explain=["ackfsm", "explain", *options, path] if again else (),
@@ -53,9 +52,9 @@ class PictureWanted:
 
 
 def picture_wanted(
-    arguments: argparse.Namespace, specification: Specification, others: Collection[Path]
+    arguments: argparse.Namespace, specification: Specification, options: Sequence[str], others: Collection[Path]
 ) -> PictureWanted:
-    """What ``--html`` asks for.
+    """What ``--html`` asks for; ``options`` are those that change how a history is judged, as they would be typed.
 
     Raises :class:`InputError` if there are several histories, if the file is standard output, or one of the ``others``,
     and as :func:`ackfsm.files.check_place` if it cannot be written.
@@ -69,4 +68,4 @@ def picture_wanted(
         if file.absolute() in {other.absolute() for other in others}:
             raise InputError(f"--html and --report would both be {shown(str(file))}; name another FILE for one of them")
         check_place(file)
-    return PictureWanted(arguments, specification)
+    return PictureWanted(arguments, specification, options)

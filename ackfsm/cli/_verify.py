@@ -129,7 +129,7 @@ def _verify(arguments: argparse.Namespace) -> int:
     answers: list[verify.Result | InputError | HostError] = []
     written = _Tables()
     reports = reports_of(arguments.report, specification, json=arguments.json)
-    picture = picture_wanted(arguments, specification, reports.files)
+    picture = picture_wanted(arguments, specification, typed_options(arguments, arguments.faults), reports.files)
     first = _First(wanted=not arguments.json)
     try:
         with (
