@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from ackfsm.cli._output import is_standard_output
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["Reports", "reports_of"]
 
 _PRINTED: Final = Path("-")
+_NOTHING: Final[Mapping[Path, bytes]] = MappingProxyType({})
 
 
 @dataclasses.dataclass(slots=True)
@@ -47,12 +49,17 @@ class Reports:
 
             self._found[number] = report_of(path, result, examination.anomalies(result), self.specification)
 
-    def finish(self, paths: Sequence[str], answers: Sequence[Result | AckfsmError]) -> str | None:
-        """Write the files, all or none, and give what is to be printed.  Raises as :func:`ackfsm.files.write_file`.
+    def finish(
+        self, paths: Sequence[str], answers: Sequence[Result | AckfsmError], beside: Mapping[Path, bytes] = _NOTHING
+    ) -> str | None:
+        """Write the files, with those ``beside`` them, all or none, and give what is to be printed.
+
+        Raises as :func:`ackfsm.files.write_file`.
 
         Of histories without an answer of their own the last one says why.
         """
         if not self.wanted:
+            write_files(beside)
             return None
         from ackfsm.views.reports import WRITERS, unread_report
 
@@ -61,7 +68,7 @@ class Reports:
             for number, path in enumerate(paths)
         ]
         made = {path: WRITERS[form](reports) for form, path in self.wanted.items()}
-        write_files({path: made[path].encode() for path in self.files})
+        write_files({**{path: made[path].encode() for path in self.files}, **beside})
         return next((text for path, text in made.items() if is_standard_output(path)), None)
 
 

@@ -19,6 +19,7 @@ from ackfsm.cli._exit_codes import error_code, result_code
 from ackfsm.cli._import import add_format, format_options, importing
 from ackfsm.cli._options import Commands, add_configuration, command, set_options, settings_of, tables_of
 from ackfsm.cli._output import emit, note, print_file, print_text, progress_line, written_lines
+from ackfsm.cli._picture import PictureWanted, picture_wanted
 from ackfsm.cli._reports import Reports, reports_of
 from ackfsm.terms import AckfsmError, Anomaly, Configuration, Fault, HostError, InputError, Verdict
 from ackfsm.text import in_words, meant, quoted, shown
@@ -94,6 +95,13 @@ def add_verify(commands: Commands) -> None:
         action="store_true",
         help="print JSON, a line for each HISTORY: the same shape for one and for many",
     )
+    parser.add_argument(
+        "--html",
+        metavar="FILE",
+        type=Path,
+        help="write a picture of the whole into this file, which a browser shows without a server: faults, throughput,"
+        " open messages, anomalies and the lives behind them",
+    )
     add_backend(parser)
 
 
@@ -128,6 +136,7 @@ def _verify(arguments: argparse.Namespace) -> int:
     answers: list[verify.Result | InputError | HostError] = []
     written = _Tables()
     reports = reports_of(arguments.report, specification, json=arguments.json)
+    picture = picture_wanted(arguments, specification, typed_options(arguments, arguments.faults), reports.files)
     first = _First(wanted=not arguments.json)
     try:
         with (
@@ -141,6 +150,7 @@ def _verify(arguments: argparse.Namespace) -> int:
                     functools.partial(written.write, number),
                     functools.partial(reports.take, number, path),
                     functools.partial(first.take, number),
+                    functools.partial(picture.take, path),
                 )
                 answers.append(_answer(arguments, judge, examined))
             written.finish()
@@ -151,7 +161,7 @@ def _verify(arguments: argparse.Namespace) -> int:
             reports.finish(arguments.histories, [*answers, error])
             raise
         written.error = error
-    return _reported(arguments, specification, answers, written, reports, first)
+    return _reported(arguments, specification, answers, written, reports, first, picture)
 
 
 def _reported(  # noqa: PLR0913, PLR0917 - all that was found out, and where it goes
@@ -161,6 +171,7 @@ def _reported(  # noqa: PLR0913, PLR0917 - all that was found out, and where it 
     written: _Tables,
     reports: Reports,
     first: _First,
+    picture: PictureWanted,
 ) -> int:
     """Tell what was found, then that the tables or reports could not be written, if so; the exit code."""
     from ackfsm.views.verify import verify_screen
@@ -170,11 +181,11 @@ def _reported(  # noqa: PLR0913, PLR0917 - all that was found out, and where it 
     answer = [_as_json(arguments, path, each) for path, each in zip(arguments.histories, answers, strict=True)]
     there, printed = ([arguments.output] if written.complete else []), None
     try:
-        printed = reports.finish(arguments.histories, answers)
-        there += reports.files
+        printed = reports.finish(arguments.histories, answers, picture.pages)
+        there += [*reports.files, *picture.pages]
     except (InputError, HostError) as error:
         written.error = written.error or error
-    if arguments.output is not None or reports.files:
+    if arguments.output is not None or reports.files or arguments.html is not None:
         answer = [{**each, "written": list(map(str, there))} for each in answer]
     typed = ["ackfsm", "explain", *typed_options(arguments, arguments.faults), *format_options(arguments)]
     screens = [
@@ -346,25 +357,32 @@ def _examiner(
     """What examines one history: this process, or Spark, as ``--engine`` says."""
     with spark_session(arguments) as session:
         if session is None:
-            yield functools.partial(_examine_here, specification, skew, assumed)
+            yield functools.partial(_examine_here, specification, skew, assumed, arguments.html is not None)
         else:
             from ackfsm import spark
 
             yield lambda path, configure: spark.examination(
-                path, specification, configure, session, skew=skew, assumed=assumed
+                path,
+                specification,
+                configure,
+                session,
+                skew=skew,
+                assumed=assumed,
+                binned=arguments.html is not None,
             )
 
 
-def _examine_here(
+def _examine_here(  # noqa: PLR0913, PLR0917 - what is examined, and how
     specification: tables.Specification,
     skew: int | None,
     assumed: Collection[Fault],
+    binned: bool,  # noqa: FBT001 - given in order
     path: str,
     configure: _Configure,
 ) -> verify.Examination:
     from ackfsm import verify
 
-    return verify.examination(path, specification, configure, skew=skew, assumed=assumed)
+    return verify.examination(path, specification, configure, skew=skew, assumed=assumed, binned=binned)
 
 
 def _judged(  # noqa: PLR0913, PLR0917 - what is judged, and how

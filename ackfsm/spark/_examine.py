@@ -68,11 +68,12 @@ def examination(  # noqa: PLR0913 - as :func:`examine`
     *,
     skew: int | None = 0,
     assumed: Collection[Fault] = (),
+    binned: bool = False,
 ) -> Examination:
     """As :func:`examine`, with what was decided of each message beside the findings.
 
     Its result tables are written by tasks where they are of messages that tasks have left out, so that the workers have
-    to see the folder under the same path; ``session`` is needed until then.
+    to see the folder under the same path; ``session`` is needed until then.  With ``binned`` it has a picture, too.
     """
     begun = time.process_time()
     chunks = chunks_of(path)
@@ -86,6 +87,7 @@ def examination(  # noqa: PLR0913 - as :func:`examine`
         skew=skew,
         assumed=assumed,
         unshown=chunks.header.cannot_show if chunks.header else (),
+        binned=binned,
     )
     outcome = Fold(chunks.path, len(chunks), Folder(chunks.load, asked), _OnSpark(session)).outcome()
     each = functools.partial(_in_tasks, session)

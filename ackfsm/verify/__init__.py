@@ -4,6 +4,7 @@ from ackfsm.verify.conformance.explain import Contradicted, Explanation
 from ackfsm.verify.conformance.timeline import Unrecorded, UnrecordedFault
 from ackfsm.verify.context.expand import Stream
 from ackfsm.verify.context.queues import Configurations
+from ackfsm.verify.counting.bins import LEVELS, By, Grouped, Series
 from ackfsm.verify.events.columns import Events
 from ackfsm.verify.findings.examine import examine, shown_anomalies
 from ackfsm.verify.findings.findings import Cost, Finding, Findings, Part
@@ -14,6 +15,7 @@ from ackfsm.verify.reading.read import History, read, read_header
 from ackfsm.verify.results.examination import Examination, examination, examine_path, write_tables
 from ackfsm.verify.results.excuses import FaultSpan, WhyNot
 from ackfsm.verify.results.moments import BROKER, Moment, Side
+from ackfsm.verify.results.picture import Band, Marks, Picture, Shown
 from ackfsm.verify.results.stories import Stories
 from ackfsm.verify.results.tables import TABLES, FirstMessage
 from ackfsm.verify.results.told import Around, Cause, Chapter, Found, Open, Pending, Story
@@ -21,8 +23,11 @@ from ackfsm.verify.results.written import staged
 
 __all__ = [
     "BROKER",
+    "LEVELS",
     "TABLES",
     "Around",
+    "Band",
+    "By",
     "Cause",
     "Chapter",
     "Configurations",
@@ -36,14 +41,19 @@ __all__ = [
     "Findings",
     "FirstMessage",
     "Found",
+    "Grouped",
     "Header",
     "History",
+    "Marks",
     "Moment",
     "Open",
     "ParseError",
     "Part",
     "Pending",
+    "Picture",
     "Result",
+    "Series",
+    "Shown",
     "Side",
     "Stories",
     "Story",

@@ -32,7 +32,7 @@ from ackfsm.views.typed import Command
 if TYPE_CHECKING:
     from rich.console import ConsoleOptions
 
-__all__ = ["around_json", "around_screen", "around_text", "story_json", "story_screen", "story_text"]
+__all__ = ["around_json", "around_screen", "around_text", "lanes_of", "story_json", "story_screen", "story_text"]
 
 _STYLE: Final = {Verdict.VALID: "bold green", Verdict.INVALID: "bold red", Verdict.UNKNOWN: "bold yellow"}
 _PLAIN_WIDTH: Final = 80
@@ -63,7 +63,7 @@ class _Lanes:
         table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
         table.add_column("time", no_wrap=True, justify="right")
         table.add_column("line", no_wrap=True, justify="right")
-        lanes = _lanes(moments)
+        lanes = lanes_of(moments)
         room = width - max((len(self._clock(each.t)) for each in moments), default=4) - 4 - _digits(moments)
         if len(self._story.chapters) > 1:
             return self._side_by_side(table)
@@ -101,7 +101,7 @@ _NARROWEST: Final = 14
 """Columns that a lane takes at least."""
 
 
-def _lanes(moments: Sequence[Moment]) -> list[str]:
+def lanes_of(moments: Sequence[Moment]) -> list[str]:
     """The processes: those that sent, then those that were handed something, then others, as they first appear."""
     senders = [each.process for each in moments if each.event in {Event.SEND, Event.RESEND}]
     takers = [each.process for each in moments if each.event is Event.DELIVERED]

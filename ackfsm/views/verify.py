@@ -20,7 +20,7 @@ from ackfsm.views._lines import guarantee_lines, hanging, listed, occurrence, ti
 from ackfsm.views._unrecorded import assumed_answer, assumed_table, hint
 from ackfsm.views.typed import Command, can_be_typed
 
-__all__ = ["verify_screen"]
+__all__ = ["answer_of", "judged_rows", "verify_screen"]
 
 _STYLE = {Verdict.VALID: "bold green", Verdict.INVALID: "bold red", Verdict.UNKNOWN: "bold yellow"}
 
@@ -60,6 +60,20 @@ def verify_screen(  # noqa: PLR0913 - what is shown, and how
         *(_all(result, specification) if everything else _rest(result)),
     )
     return screen if width is None else Constrain(screen, width)
+
+
+def answer_of(result: Result) -> str:
+    """The verdict and its reason: ``invalid: 1 message was lost, which nothing recorded explains``."""
+    return f"{result.verdict}: {_meaning(result)}"
+
+
+def judged_rows(result: Result) -> Iterator[tuple[str, str, str]]:
+    """Each anomaly that was found, how many have it, and whether it is allowed and by what."""
+    for finding in result.findings.anomalies.values():
+        if finding.found:
+            yield str(finding.anomaly), _count(finding), _judged(result, finding).plain
+    for name, count, told, _ in _contradicted(result.findings):
+        yield name, count, told.plain
 
 
 def _all(result: Result, specification: Specification) -> Iterator[RenderableType]:
@@ -365,7 +379,7 @@ def _allowed(finding: Finding, *, allowed: bool | None) -> Text:
 
 def _verdict(result: Result, *, everything: bool) -> Iterator[RenderableType]:
     """The verdict with its reason; what is left open in a list, and every reason in full if it is asked for."""
-    yield hanging(f"{result.verdict}: {_meaning(result)}", _STYLE[result.verdict])
+    yield hanging(answer_of(result), _STYLE[result.verdict])
     several = result.verdict is Verdict.UNKNOWN and len(result.reasons) > 1
     if result.reasons and (everything or several):
         yield listed(result.reasons)

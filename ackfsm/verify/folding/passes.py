@@ -26,6 +26,7 @@ from ackfsm.verify.context.clocks import Clocks, Demands, by_clocks, clocks_of, 
 from ackfsm.verify.context.queues import Configurations, configurations_of
 from ackfsm.verify.context.sends import sends_of
 from ackfsm.verify.context.transactions import transactions_told_apart
+from ackfsm.verify.counting.bins import Bins, bins_of
 from ackfsm.verify.counting.counters import MESSAGES
 from ackfsm.verify.counting.prefetch import ends_of
 from ackfsm.verify.counting.watch import prefetch_of, window_of
@@ -64,7 +65,7 @@ __all__ = ["Asked", "Fold", "Folder"]
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
-    """What is asked of a history: see :func:`ackfsm.verify.examine`."""
+    """What is asked of a history: see :func:`ackfsm.verify.examine`; and whether what went on is counted over time."""
 
     specification: Specification
     configuration: Configurations | Configuration | None
@@ -73,6 +74,7 @@ class Asked:
     hold: bool = True
     assumed: Collection[Fault] = ()
     unshown: Collection[str] = ()
+    binned: bool = False
 
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
@@ -105,7 +107,7 @@ class Folder:
 
     def __call__(self, folding: Folding) -> Summary:
         """The summary of one chunk."""
-        return summary_of(self._load(folding.place), folding, self.observations, self.bounds)
+        return summary_of(self._load(folding.place), folding, self.observations, self.bounds, binned=self.asked.binned)
 
 
 def _bounds(specification: Specification, configurations: Collection[Configuration]) -> Bounds:
@@ -122,6 +124,11 @@ class Folded(Outcome):
     """What examining a history came to that was folded, and the ``summaries`` of its chunks."""
 
     summaries: Sequence[Summary]
+
+    def bins(self) -> Bins:
+        """What went on over time, of what was left out and of what was kept; that must have been asked for."""
+        left = [each.bins for each in self.summaries if each.bins is not None]
+        return Bins.merged([bins_of(self.examined.events), *left])
 
 
 class Fold:

@@ -20,6 +20,7 @@ from ackfsm.history_format import ACKNOWLEDGE_TIMEOUT, TELLERS, VOCABULARY, Even
 from ackfsm.terms import AckScope
 from ackfsm.verify.context.circumstances import EFFECT, GIVING_BACK, OF_MESSAGES
 from ackfsm.verify.context.clocks import Clocks, Demands, by_clocks, demands_of
+from ackfsm.verify.counting.bins import Bins, bins_of
 from ackfsm.verify.events import kernel
 from ackfsm.verify.events.arrays import Ints, Mask
 from ackfsm.verify.events.columns import ABSENT, Encoded, Events, assemble, by_time
@@ -158,6 +159,7 @@ class Summary:
             session in the names of the residue, a time, and how many were open then, where they rose; one row each.
         demands: what the others demand of the clocks.
         queues: all that are named by lines, but for those of faults.
+        bins: what went on with the others, if that was asked for.
     """
 
     chunk: Chunk
@@ -177,6 +179,7 @@ class Summary:
     rises: Mapping[str, Ints]
     demands: Demands
     queues: pa.Array
+    bins: Bins | None = None
 
     @property
     def place(self) -> int:
@@ -299,7 +302,7 @@ class Known(Protocol):
         """For each of ``queues`` the number of what its messages are judged by, a part of their observations."""
 
 
-def summary_of(chunk: Chunk, folding: Folding, known: Known, bounds: Bounds) -> Summary:
+def summary_of(chunk: Chunk, folding: Folding, known: Known, bounds: Bounds, *, binned: bool = False) -> Summary:
     """Fold one chunk.
 
     Args:
@@ -307,10 +310,11 @@ def summary_of(chunk: Chunk, folding: Folding, known: Known, bounds: Bounds) -> 
         folding: how it is folded.
         known: what is known of observations.
         bounds: how many sends and deliveries may be open.
+        binned: whether what went on in it is counted over time.
     """
     if chunk.events is None or not len(chunk.events):
         return _empty(chunk)
-    return _Fold(chunk, folding, known, bounds).summary(folding.estimated)
+    return _Fold(chunk, folding, known, bounds).summary(folding.estimated, binned=binned)
 
 
 def _empty(chunk: Chunk) -> Summary:
@@ -351,7 +355,7 @@ class _Fold:
         self._clean, self._of_transactions = self._clean_transactions()
         self._inside = np.full((self._events.count_of("message"), 2), NONE, np.int32)
 
-    def summary(self, estimated: int | None) -> Summary:
+    def summary(self, estimated: int | None, *, binned: bool) -> Summary:
         events, count = self._events, self._events.count_of("message")
         hashes = hashes_of(events.names["message"])
         seen, where, span, odd, went_on = self._followed(count)
@@ -396,6 +400,7 @@ class _Fold:
             rises=rises,
             demands=self._demands(left, estimated),
             queues=self._queues(),
+            bins=bins_of(events, left) if binned else None,
         )
 
     def _followed(self, count: int) -> tuple[Any, ...]:

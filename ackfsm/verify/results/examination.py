@@ -16,6 +16,7 @@ import pyarrow as pa
 from ackfsm.tables import Specification
 from ackfsm.terms import Anomaly, Configuration, Fault
 from ackfsm.verify.context.queues import Configurations, configurations_of
+from ackfsm.verify.counting.bins import bins_of
 from ackfsm.verify.findings.examine import Outcome, outcome_of
 from ackfsm.verify.findings.findings import Findings
 from ackfsm.verify.findings.verdict import Result
@@ -24,6 +25,7 @@ from ackfsm.verify.folding.passes import Asked, Fold, Folded, Folder
 from ackfsm.verify.folding.summary import Chunk, Hashes
 from ackfsm.verify.reading.header import Header
 from ackfsm.verify.reading.read import read
+from ackfsm.verify.results.picture import STORIES, Picture, picture_of
 from ackfsm.verify.results.stories import Stories
 from ackfsm.verify.results.tables import (
     MESSAGES,
@@ -84,10 +86,12 @@ def examination(  # noqa: PLR0913 - as :func:`examine_path`
     assumed: Collection[Fault] = (),
     folded_from: int | None = FOLDED_FROM,
     workers: int | None = None,
+    binned: bool = False,
 ) -> Examination:
     """As :func:`examine_path`, with what was decided of each message beside the findings.
 
-    With ``folded_from=None`` a history of any size is examined at once, in memory.
+    With ``folded_from=None`` a history of any size is examined at once, in memory.  With ``binned`` a history that is
+    folded can have a picture.
     """
     begun = time.process_time()
     how = _How(skew=skew, tells_processed=tells_processed, hold=hold, assumed=assumed)
@@ -99,7 +103,13 @@ def examination(  # noqa: PLR0913 - as :func:`examine_path`
         outcome = outcome_of(history, specification, asked.configuration, **how)
         return Examination.of(outcome, asked, begun=begun)
     unshown = chunks.header.cannot_show if chunks.header else ()
-    asked = Asked(specification=specification, configuration=configure(chunks.header), unshown=unshown, **how)
+    asked = Asked(
+        specification=specification,
+        configuration=configure(chunks.header),
+        unshown=unshown,
+        binned=binned,
+        **how,
+    )
     each = functools.partial(_in_threads, workers)
     outcome = Fold(chunks.path, len(chunks), Folder(chunks.load, asked), each).outcome()
     return Examination.of(outcome, asked, chunks.load, each, begun=begun)
@@ -166,6 +176,20 @@ class Examination:
         if isinstance(self._outcome, Folded):
             raise ValueError("a folded history has no stories; examine it with folded_from=None")  # noqa: TRY004
         return Stories(self._outcome, result, self._asked.specification)
+
+    def picture(self, result: Result, most: int = STORIES) -> Picture:
+        """The whole as a picture, with the stories of ``most`` messages of each anomaly; ``result`` is the verdict.
+
+        Raises :class:`ValueError` if the history was folded and :func:`examination` was not told that it has one.
+        """
+        outcome = self._outcome
+        if not isinstance(outcome, Folded):
+            return picture_of(self.stories(result), bins_of(outcome.examined.events), most)
+        if not self._asked.binned:
+            raise ValueError("a folded history has a picture only if it was examined with binned=True")
+        bins = outcome.bins()
+        stories = Stories(outcome, result, self._asked.specification, bins.consumers, bins.begun)
+        return picture_of(stories, bins, most)
 
     def first(self, result: Result) -> Mapping[Anomaly, FirstMessage]:
         """Of every anomaly that was found the first message that has it, unexplained ones first; no cause is sought."""

@@ -13,9 +13,10 @@ from ackfsm.history_format import Event
 from ackfsm.terms import Fault
 from ackfsm.verify.conformance.timeline import Unrecorded
 from ackfsm.verify.events.columns import ABSENT, Events
-from ackfsm.verify.events.victims import FAULT_EVENTS, OF_THE_BROKER, fault_lines, outages_of
+from ackfsm.verify.events.victims import OF_THE_BROKER
+from ackfsm.verify.results.lookup import Lookup
 
-__all__ = ["Beside", "FaultSpan", "WhyNot", "fault_spans"]
+__all__ = ["Beside", "FaultSpan", "WhyNot", "fault_spans", "told_spans"]
 
 
 class WhyNot(StrEnum):
@@ -92,8 +93,14 @@ class Beside:
     wronged: bool
 
 
-def fault_spans(
+def told_spans(lookup: Lookup) -> tuple[FaultSpan, ...]:
+    """Every fault of which a line tells, and every connection that one shows to have broken."""
+    return (*_recorded(lookup), *_broken(lookup.events))
+
+
+def fault_spans(  # noqa: PLR0913, PLR0917 - the message, and all that may explain it
     events: Events,
+    told: Sequence[FaultSpan],
     beside: Beside,
     explains: Mapping[int, Sequence[str]],
     unrecorded: Unrecorded | None,
@@ -103,31 +110,31 @@ def fault_spans(
 
     Args:
         events: the history, every line spelled out.
+        told: those of which a line tells.
         beside: the message.
         explains: the anomalies of the message that a row explains.
         unrecorded: the faults that nobody recorded and that are assumed.
         assumed: the anomalies of the message that each kind of these explains.
     """
-    found = [*_recorded(events), *_broken(events)]
-    told = [
+    found = [
         dataclasses.replace(
             each,
             explains=tuple(explains.get(-1 if each.row is None else each.row, ())),
             why_not=_why_not(events, each, beside, explains),
         )
-        for each in found
+        for each in told
     ]
-    told += _assumed(unrecorded, assumed, beside.processes)
-    return tuple(sorted(told, key=lambda each: (each.since, each.fault, each.victims)))
+    found += _assumed(unrecorded, assumed, beside.processes)
+    return tuple(sorted(found, key=lambda each: (each.since, each.fault, each.victims)))
 
 
-def _recorded(events: Events) -> Iterator[FaultSpan]:
-    names, queues = events.names["process"], events.names["queue"]
-    for fault, repair in outages_of(fault_lines(events, events.places(*FAULT_EVENTS))):
+def _recorded(lookup: Lookup) -> Iterator[FaultSpan]:
+    events, queues = lookup.events, lookup.events.names["queue"]
+    for fault, repair in lookup.outages:
         row = fault.moment[0]
         yield FaultSpan(
             fault=fault.fault,
-            victims=tuple(sorted(str(names[each]) for each in fault.victims)),
+            victims=lookup.victims(row),
             queue=None if fault.queue == ABSENT else str(queues[fault.queue]),
             since=int(events.t[row]),
             until=None if repair is None else int(events.t[repair.moment[0]]),

@@ -15,11 +15,11 @@ from ackfsm.terms import AckScope
 from ackfsm.text import quoted
 from ackfsm.verify.conformance.lives import Lived
 from ackfsm.verify.conformance.tokens import OTHERS
-from ackfsm.verify.context.expand import Stream
 from ackfsm.verify.context.signs import Certainty
 from ackfsm.verify.events.arrays import Ints
 from ackfsm.verify.events.columns import ABSENT, Events
-from ackfsm.verify.events.victims import OF_THE_BROKER, fault_lines
+from ackfsm.verify.events.victims import OF_THE_BROKER
+from ackfsm.verify.results.lookup import Lookup
 
 __all__ = ["BROKER", "Moment", "Side", "message_rows", "moments_of"]
 
@@ -126,19 +126,18 @@ _WORDS: Final[Mapping[Event, str]] = MappingProxyType(
 )
 
 
-def message_rows(events: Events, stream: Stream, message: int, lived: Lived | None) -> Ints:
+def message_rows(lookup: Lookup, message: int, lived: Lived | None) -> Ints:
     """The rows that tell of ``message``: those that name it, cover it, or stand in its life, ascending.
 
     In its life stands what happened around it; what only perhaps befell a consumer that never had it is left out.
     """
-    named = np.flatnonzero(events.message == message)
+    events, named = lookup.events, lookup.named(message)
     within = np.unique(events.transaction[named])
-    of_transactions = events.places(Event.BEGIN, Event.COMMIT, Event.COMMITTED, Event.COMMIT_IN_DOUBT)
-    of_transactions = np.concatenate([of_transactions, events.places(Event.ROLLBACK, Event.ROLLED_BACK)])
-    inside = of_transactions[np.isin(events.transaction[of_transactions], within[within != ABSENT])]
     around = [] if lived is None else _in_life(lived)
-    found = np.unique(np.concatenate([named, stream.place[stream.message == message], inside, np.array(around, int)]))
-    return found[found >= 0].astype(np.int64)
+    parts = [named, lookup.covering(message), lookup.ends(within[within != ABSENT]), np.array(around, np.int64)]
+    found = np.unique(np.concatenate(parts))
+    found = found[found >= 0]
+    return np.asarray(found[events.event[found] != ABSENT], np.int64)
 
 
 def _in_life(lived: Lived) -> list[int]:
@@ -151,7 +150,7 @@ def _in_life(lived: Lived) -> list[int]:
 
 
 def moments_of(
-    events: Events,
+    lookup: Lookup,
     rows: Iterable[int],
     *,
     names: Mapping[int, str],
@@ -161,13 +160,13 @@ def moments_of(
     """The moments of ``rows``, in their order.
 
     Args:
-        events: the history, every line spelled out.
+        lookup: the history.
         rows: which lines, ascending.
         names: the messages of the story, by code.
         impossible: the row that no run of the model goes on with.
         explains: the anomalies that rows explain.
     """
-    teller = _Teller(events, names)
+    teller = _Teller(lookup, names)
     return tuple(
         teller.moment(row, impossible=row == impossible, explains=tuple(explains.get(row, ())))
         for row in dict.fromkeys(rows)
@@ -178,9 +177,12 @@ def moments_of(
 class _Teller:
     """Puts rows into words."""
 
-    events: Events
+    lookup: Lookup
     names: Mapping[int, str]
-    _victims: dict[int, tuple[str, ...]] = dataclasses.field(default_factory=dict)
+
+    @property
+    def events(self) -> Events:
+        return self.lookup.events
 
     def moment(self, row: int, *, impossible: bool, explains: tuple[str, ...]) -> Moment:
         events = self.events
@@ -207,11 +209,7 @@ class _Teller:
         return None if code == ABSENT else str(self.events.names[column][code])
 
     def victims(self, row: int) -> tuple[str, ...]:
-        if row not in self._victims:
-            told = fault_lines(self.events, np.array([row], np.int64))
-            names = self.events.names["process"]
-            self._victims[row] = tuple(sorted(str(names[each]) for line in told for each in line.victims))
-        return self._victims[row]
+        return self.lookup.victims(row)
 
     def _told(self, event: Event, row: int) -> str:
         told = _IN_CONTEXT[event](self, row) if event in _IN_CONTEXT else _WORDS[event]
@@ -221,9 +219,7 @@ class _Teller:
         return f"{told} {_IN_TRANSACTION.get(event, 'in')} {quoted(transaction, _NAMED)}"
 
     def delivered(self, row: int) -> str:
-        before = self.events.places(Event.DELIVERED)
-        before = before[before < row]
-        again = " again" if (self.events.message[before] == self.events.message[row]).any() else ""
+        again = " again" if self.lookup.first_delivered[self.events.message[row]] < row else ""
         flag = ", flagged" if self.events.redelivered[row] == 1 else ", flag clear" if again else ""
         return f"delivered{again}{flag}"
 

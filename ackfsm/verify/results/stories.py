@@ -18,18 +18,15 @@ from ackfsm.tables import Specification
 from ackfsm.terms import Anomaly, Configuration, InputError, Verdict
 from ackfsm.text import nearest, quoted, shown
 from ackfsm.verify.conformance.lives import Lived
-from ackfsm.verify.context.expand import Stream, expand
-from ackfsm.verify.context.queues import queue_of_messages
-from ackfsm.verify.context.quiescence import Quiescence, quiescence_of
-from ackfsm.verify.context.sends import Sends, sends_of
 from ackfsm.verify.events.arrays import Ints
 from ackfsm.verify.events.columns import ABSENT, Events
 from ackfsm.verify.events.joins import NONE
-from ackfsm.verify.events.victims import FAULT_EVENTS, fault_lines, outages_of
+from ackfsm.verify.events.observables import event_code
 from ackfsm.verify.findings.decided import Accusation, Decided
 from ackfsm.verify.findings.examine import Outcome
 from ackfsm.verify.findings.verdict import Result
-from ackfsm.verify.results.excuses import Beside, FaultSpan, WhyNot, fault_spans
+from ackfsm.verify.results.excuses import Beside, FaultSpan, WhyNot, fault_spans, told_spans
+from ackfsm.verify.results.lookup import Lookup
 from ackfsm.verify.results.moments import message_rows, moments_of
 from ackfsm.verify.results.tables import HeldAgainst, Judgement, ResultTables, result_tables
 from ackfsm.verify.results.told import Around, Cause, Chapter, Found, Open, Pending, Story
@@ -51,14 +48,19 @@ _CANDIDATES: Final = 5_000
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Stories:
-    """Tells the stories of a history that was examined in one piece."""
+    """Tells the stories of the messages of a history that are in memory."""
 
     outcome: Outcome
     result: Result
     specification: Specification
+    elsewhere: Mapping[str, frozenset[str]] = dataclasses.field(default_factory=dict)
+    """Of a history of which not all is in memory, by queue the processes that took messages that were left out."""
+    started: int | None = None
+    """The time of the first line, nanoseconds, where that is not in memory."""
 
     @functools.cached_property
-    def _tables(self) -> ResultTables:
+    def tables(self) -> ResultTables:
+        """What was decided of each message."""
         return result_tables(self.outcome, self.result, self.specification)
 
     @property
@@ -66,31 +68,17 @@ class Stories:
         return self.outcome.examined.events
 
     @functools.cached_property
-    def _sends(self) -> Sends:
-        return sends_of(self._events)
+    def _lookup(self) -> Lookup:
+        return Lookup(self._events, self.elsewhere)
 
     @functools.cached_property
-    def _stream(self) -> Stream:
-        return expand(self._events, self._sends)
+    def _spans(self) -> tuple[FaultSpan, ...]:
+        return told_spans(self._lookup)
 
     @functools.cached_property
-    def _quiescence(self) -> Quiescence:
-        return quiescence_of(self._events)
-
-    @functools.cached_property
-    def _queues(self) -> Ints:
-        return np.asarray(queue_of_messages(self._events), np.int64)
-
-    @functools.cached_property
-    def _repairs(self) -> Mapping[int, int]:
-        """For the row of each fault that of its repair, if it has one."""
-        outages = outages_of(fault_lines(self._events, self._events.places(*FAULT_EVENTS)))
-        return {fault.moment[0]: repair.moment[0] for fault, repair in outages if repair is not None}
-
-    @property
     def begun(self) -> int:
         """The time of the first line, nanoseconds."""
-        return int(self._events.t.min())
+        return int(self._events.t.min()) if self.started is None else self.started
 
     @property
     def ended(self) -> int:
@@ -99,42 +87,39 @@ class Stories:
 
     def ids(self) -> tuple[str, ...]:
         """The ids of all messages of which a line tells."""
-        told = np.unique(self._events.message[self._events.message != ABSENT])
-        names = self._events.names["message"]
-        return tuple(str(names[code]) for code in told.tolist())
+        return tuple(self._lookup.codes)
 
     def of(self, name: str) -> Story:
         """The story of the message with that id, which may be written as it is shown, with escapes.
 
         Raises :class:`InputError` if there is none; it names the one that is meant perhaps.
         """
-        return self._story(self._code(name))
+        return self.told(self._code(name))
 
     def first(self, anomaly: Anomaly | None = None) -> Story | None:
         """The story of the first message with ``anomaly``, or any, unexplained ones first; ``None`` without one."""
-        worst = self._tables.worst(anomaly)
-        return self._story(worst[0]) if worst else None
+        worst = self.tables.worst(anomaly)
+        return self.told(worst[0]) if worst else None
 
     def _code(self, name: str) -> int:
-        ids = self._events.names["message"].to_pylist()
-        told = set(np.unique(self._events.message).tolist())
-        code = next((place for place, each in enumerate(ids) if each == name and place in told), None)
+        code = self._lookup.codes.get(name)
         if code is None and "\\" in name:
-            code = next((place for place, each in enumerate(ids) if shown(each) == name and place in told), None)
+            code = self._lookup.shown_codes.get(name)
         if code is not None:
             return code
-        near = _near(name, [each for place, each in enumerate(ids) if place in told])
+        near = _near(name, self.ids())
         hint = f" (did you mean {quoted(near, 64)}?)" if near else ""
         remedy = "ackfsm verify lists the messages of which it found something"
         history = shown(self.result.findings.history)
         raise InputError(f"{history} has no message {quoted(name, 64)}{hint}; {remedy}")
 
-    def _story(self, message: int) -> Story:
+    def told(self, message: int) -> Story:
+        """The story of the message of that code."""
         judgement, events = self._judgement(message), self._events
         other, why = self._beside(message, judgement)
         messages = [message] if other is None else [message, other]
         names = {each: str(events.names["message"][each]) for each in messages}
-        drained = int(self._quiescence.drained[message]) if self._quiescence.judged[message] else None
+        drained = int(self._lookup.quiescence.drained[message]) if self._lookup.quiescence.judged[message] else None
         stop = self._stop(judgement, drained)
         first = self._chapter(message, names, stop)
         faults = self._faults(message, first, judgement)
@@ -156,7 +141,7 @@ class Stories:
 
     def _judgement(self, message: int) -> Judgement:
         """What was decided of ``message``; what is impossible beside it may be held against another one."""
-        judgement = self._tables.judgement(message)
+        judgement = self.tables.judgement(message)
         if judgement.accusation is None and message in self._beside_accused:
             return dataclasses.replace(judgement, accusation=self._beside_accused[message])
         return judgement
@@ -164,11 +149,11 @@ class Stories:
     @functools.cached_property
     def _beside_accused(self) -> Mapping[int, Accusation]:
         """For each message of a pair that is no run of the model what is impossible of it."""
-        accusations = self._tables.accusations
+        accusations = self.tables.accusations
         pairs = [each for each in accusations.values() if each.why.beside is not None]
         if not pairs:
             return {}
-        codes = {name: code for code, name in enumerate(self._events.names["message"].to_pylist())}
+        codes = self._lookup.codes
         found: dict[int, Accusation] = {}
         for each in pairs:
             for name in (each.why.message, str(each.why.beside)):
@@ -195,18 +180,18 @@ class Stories:
         """Of one ``message``, with the rows of these ``faults`` and that with which no run goes on."""
         events, judgement = self._events, self._judgement(message)
         life = self._lived(message)
-        rows = set(message_rows(events, self._stream, message, None if life is None else life[0]).tolist())
-        drained = int(self._quiescence.drained[message]) if self._quiescence.judged[message] else None
+        rows = set(message_rows(self._lookup, message, None if life is None else life[0]).tolist())
+        drained = int(self._lookup.quiescence.drained[message]) if self._lookup.quiescence.judged[message] else None
         rows |= {row for held in judgement.anomalies for _, row in held.needs if row != NONE}
         rows |= {*faults}
-        rows |= {until for since, until in self._repairs.items() if since in rows}
+        rows |= {until for since, until in self._lookup.repairs.items() if since in rows}
         rows |= set() if drained is None else {drained}
         explains: dict[int, list[str]] = defaultdict(list)
         for held in judgement.anomalies:
             for row in dict.fromkeys(row for _, row in held.needs if row != NONE):
                 explains[row].append(held.anomaly)
-        moments = moments_of(events, sorted(rows), names=names, impossible=stop, explains=explains)
-        queue = int(self._queues[message])
+        moments = moments_of(self._lookup, sorted(rows), names=names, impossible=stop, explains=explains)
+        queue = int(self._lookup.queues[message])
         accusation = judgement.accusation
         decided = self._decided(message)
         return Chapter(
@@ -271,10 +256,10 @@ class Stories:
                 elif cause.startswith(_UNRECORDED):
                     assumed[cause.removeprefix(_UNRECORDED)].append(held.anomaly)
         own = [each.row for each in chapter.own] or [each.row for each in chapter.moments] or [0]
-        queue = int(self._queues[message])
+        queue = int(self._lookup.queues[message])
         processes = {each.process for each in chapter.own}
         if not chapter.of(Event.DELIVERED):  # whoever consumes from its queue may have had it
-            processes |= self._consumers(queue)
+            processes |= self._lookup.consumers(queue)
         last = next((each.row for each in chapter.moments if each.impossible), None)
         beside = Beside(
             first=min(own),
@@ -285,13 +270,7 @@ class Stories:
         )
         if chapter.drained is not None and any(each.anomaly in _AT_REST for each in chapter.anomalies):
             beside = dataclasses.replace(beside, last=max(beside.last, chapter.drained.row))
-        return fault_spans(events, beside, explains, self.result.findings.unrecorded, assumed)
-
-    def _consumers(self, queue: int) -> set[str]:
-        events = self._events
-        deliveries = events.places(Event.DELIVERED)
-        its = np.unique(events.process[deliveries[events.queue[deliveries] == queue]])
-        return {str(events.names["process"][each]) for each in its.tolist()}
+        return fault_spans(events, self._spans, beside, explains, self.result.findings.unrecorded, assumed)
 
     def _would_explain(self, chapter: Chapter) -> tuple[str, ...]:
         """The unrecorded faults that explain messages of the history, of those that can have hit this one."""
@@ -307,8 +286,8 @@ class Stories:
         why = None if judgement.accusation is None else judgement.accusation.why
         if why is not None and why.beside is not None:
             names = {why.message, why.beside}
-            ids = self._events.names["message"].to_pylist()
-            others = [place for place, each in enumerate(ids) if each in names and place != message]
+            codes = (self._lookup.codes[each] for each in names if each in self._lookup.codes)
+            others = sorted(code for code in codes if code != message)
             return (others[0] if others else None), "no run of the model has both as they were"
         for held in judgement.anomalies:
             if held.anomaly is Anomaly.TORN_TRANSACTION and held.transaction is not None:
@@ -323,27 +302,28 @@ class Stories:
 
     def _member_beside(self, message: int, transaction: int) -> int | None:
         """A member of the transaction whose fate is another one than that of ``message``, else any other."""
-        events = self._events
-        rows = events.places(Event.SEND, Event.RESEND, Event.DELIVERED)
-        rows = rows[events.transaction[rows] == transaction]
-        members = [each for each in dict.fromkeys(events.message[rows].tolist()) if each != message]
-        delivered = set(events.message[events.places(Event.DELIVERED)].tolist())
-        differing = [each for each in members if (each in delivered) is not (message in delivered)]
+        delivered = self._lookup.first_delivered != NONE
+        rows = self._lookup.of_transactions[transaction]
+        members = [each for each in dict.fromkeys(self._events.message[rows].tolist()) if each != message]
+        differing = [each for each in members if delivered[each] != delivered[message]]
         return next(iter([*differing, *members]), None)
 
     def _overtaker(self, message: int) -> int | None:
         """The first-delivered message of the same producer, queue and session that was sent after it."""
         events = self._events
-        sends, deliveries = events.places(Event.SEND), events.places(Event.DELIVERED)
-        its_send, its_delivery = (rows[events.message[rows] == message] for rows in (sends, deliveries))
-        if not len(its_send) or not len(its_delivery):
+        its = self._lookup.named(message)
+        sends, deliveries = (its[events.event[its] == event_code(kind)] for kind in (Event.SEND, Event.DELIVERED))
+        if not len(sends) or not len(deliveries):
             return None
-        send, delivery = int(its_send[0]), int(its_delivery[0])
-        later = sends[sends > send]
-        alike = (events.process[later] == events.process[send]) & (events.queue[later] == events.queue[send])
-        sent_later = set(events.message[later[alike]].tolist())
-        before = deliveries[(deliveries < delivery) & (events.session[deliveries] == events.session[delivery])]
-        return next((each for each in events.message[before].tolist() if each in sent_later), None)
+        send, delivery = int(sends[0]), int(deliveries[0])
+        alike = self._lookup.sent_by[int(events.process[send])]
+        alike = alike[(alike > send) & (events.queue[alike] == events.queue[send])]
+        sent_later = np.zeros(events.count_of("message"), bool)
+        sent_later[events.message[alike]] = True
+        before = self._lookup.delivered_in[int(events.session[delivery])]
+        messages = events.message[before[before < delivery]]
+        found = np.flatnonzero(sent_later[messages])
+        return int(messages[found[0]]) if len(found) else None
 
     def at(self, t: int, lines: int = 10) -> Around:
         """What happened around the time ``t`` (nanoseconds): so many ``lines`` before and after, and what was open."""
@@ -354,7 +334,7 @@ class Stories:
         whole = Beside(first=0, last=len(events), processes=frozenset(), queue=ABSENT, wronged=False)
         there = (
             each
-            for each in fault_spans(events, whole, {}, None, {})
+            for each in fault_spans(events, self._spans, whole, {}, None, {})
             if each.since <= t and (each.until is None or each.until > t)
         )
         names = _Names(events)
@@ -363,8 +343,8 @@ class Stories:
             begun=self.begun,
             at=t,
             verdict=self.result.verdict,
-            before=moments_of(events, before[-lines:].tolist(), names=names),
-            after=moments_of(events, after[:lines].tolist(), names=names),
+            before=moments_of(self._lookup, before[-lines:].tolist(), names=names),
+            after=moments_of(self._lookup, after[:lines].tolist(), names=names),
             open=tuple(each for each in self._open(happened) if each.count),
             faults=tuple(dataclasses.replace(each, why_not=None) for each in there),
         )
@@ -373,7 +353,7 @@ class Stories:
         """What was not over when those rows had ``happened``."""
         events = self._events
         none = len(events)
-        sends = self._sends
+        sends = self._lookup.sends
         answer = np.where(sends.outcome == NONE, none, sends.outcome)
         answered = np.append(happened, False)[answer]
         yield self._those(Pending.SEND, sends.place[happened[sends.place] & ~answered])

@@ -34,6 +34,7 @@ from ackfsm.verify.folding.summary import Chunk, Hashes, hashes_of
 
 __all__ = [
     "ANOMALIES",
+    "CONTRADICTION",
     "MESSAGES",
     "SUMMARY",
     "TABLES",
@@ -46,6 +47,9 @@ __all__ = [
     "first_messages",
     "result_tables",
 ]
+
+CONTRADICTION: Final = "contradiction"
+"""What it is called that a message is no run of the model though no anomaly says so."""
 
 MESSAGES: Final = "messages"
 ANOMALIES: Final = "anomalies"
@@ -356,6 +360,42 @@ class ResultTables:
                 key=lambda message: (ranks[message], int(events.t[first[message]]), int(events.line[first[message]])),
             )
         )
+
+    def in_question(self) -> Mapping[str, Ints]:
+        """For each anomaly that was found the messages that have it, by code, in the order of :meth:`worst`.
+
+        Those that are no run of the model, though no anomaly says so, have :data:`CONTRADICTION`.
+        """
+        ranked: dict[str, list[tuple[Ints, Ints]]] = defaultdict(list)
+        for row in self._rows:
+            unexplained, allowed = (each[row.place] == YES for each in (row.having.unexplained, row.having.allowed))
+            ranked[row.anomaly.value].append((row.message, np.select([unexplained, allowed], [0, _LEAST], 1)))
+        for name, allows in self._stuck:
+            codes = _codes_of(self._columns.events, [name])
+            ranked[Anomaly.STUCK.value].append((codes, np.full(len(codes), _LEAST if allows else 1)))
+        unnamed = np.array([code for code, each in self._accusations.items() if each.unnamed], np.int64)
+        ranked[CONTRADICTION].append((unnamed, np.zeros(len(unnamed), np.int64)))
+        found = {name: self._in_order(its) for name, its in ranked.items()}
+        return {name: codes for name, codes in found.items() if len(codes)}
+
+    def _in_order(self, ranked: Sequence[tuple[Ints, Ints]]) -> Ints:
+        messages, ranks = (np.concatenate(column) for column in zip(*ranked, strict=True))
+        first, events = self._columns.first[messages], self._columns.events
+        order = np.lexsort((events.line[first], events.t[first], ranks))
+        _, each = np.unique(messages[order], return_index=True)
+        return np.asarray(messages[order][np.sort(each)], np.int64)
+
+    def first_told(self, messages: Ints) -> Ints:
+        """The row of the first line that tells of each of ``messages``."""
+        return self._columns.first[messages]
+
+    def queues_of(self, messages: Ints) -> Ints:
+        """The queue of each of ``messages``, by code."""
+        return np.asarray(self._columns.queue[messages], np.int64)
+
+    def timeline(self) -> pa.Table:
+        """The table ``timeline`` alone."""
+        return self._timeline()
 
     @property
     def _history(self) -> str:

@@ -1,0 +1,370 @@
+"""What went on in a history over time, in bins: how many messages were sent, delivered ..., and how many were open.
+
+Bins are aligned to whole multiples of their width, and the widths divide one another, so that the bins of chunks can be
+added to those of a history (:meth:`Bins.merged`) whatever its length.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
+from enum import StrEnum
+from typing import Final, TypeAlias
+
+import numpy as np
+
+from ackfsm.history_format import Event
+from ackfsm.verify.context.expand import NEVER, covering_acks, first_covering_ack
+from ackfsm.verify.context.queues import queue_of_messages
+from ackfsm.verify.context.sends import Sends, sends_of
+from ackfsm.verify.events.arrays import Ints, Mask
+from ackfsm.verify.events.columns import ABSENT, Events
+from ackfsm.verify.events.joins import NONE
+from ackfsm.verify.events.observables import Observable
+
+__all__ = ["LEVELS", "MOST_BINS", "MOST_GROUPS", "Bins", "By", "Grouped", "Series", "bins_of", "width_of"]
+
+MOST_BINS: Final = 600
+"""A history has at most so many bins, and mostly more than a fifth of that."""
+
+MOST_GROUPS: Final = 256
+"""Of more queues, sessions or pairs of them nothing is told apart."""
+
+
+class Series(StrEnum):
+    """What is counted."""
+
+    SENT = "sent"
+    CONFIRMED = "confirmed"
+    DELIVERED = "delivered"
+    ACKNOWLEDGED = "acknowledged"
+    UNANSWERED = "unanswered"
+    WAITING = "waiting"
+    IN_HAND = "in_hand"
+
+
+LEVELS: Final = frozenset({Series.UNANSWERED, Series.WAITING, Series.IN_HAND})
+"""What is open at the end of a bin; all others happen in it."""
+
+_NUMBER: Final = {series: number for number, series in enumerate(Series)}
+
+
+class By(StrEnum):
+    """By what the counts are told apart."""
+
+    ALL = "all"
+    QUEUE = "queue"
+    SESSION = "session"
+    PAIR = "pair"
+
+
+Group: TypeAlias = tuple[str | None, str | None]
+"""A queue (``""``: none is named) and a session; ``None`` for any."""
+
+_SECOND: Final = 10**9
+
+
+def _widths() -> Iterator[int]:
+    """Nanoseconds, ascending, each of which divides the next: what people count time in."""
+    for power in range(9):
+        yield from (10**power, 5 * 10**power)
+    yield from (_SECOND * each for each in (1, 5, 10, 30, 60, 300, 600, 1800, 3600, 10_800, 21_600, 43_200))
+    yield from (86_400 * _SECOND * each * 10**power for power in range(6) for each in (1, 5))
+
+
+WIDTHS: Final = tuple(_widths())
+
+
+def width_of(begun: int, ended: int) -> int:
+    """The width of bins, nanoseconds, of which :data:`MOST_BINS` reach from ``begun`` to ``ended``."""
+    return next((each for each in WIDTHS if ended // each - begun // each < MOST_BINS), WIDTHS[-1])
+
+
+@dataclasses.dataclass(frozen=True, slots=True, eq=False)
+class Grouped:
+    """Counts of groups, those that are not 0: of each its group, its series, its bin and how many."""
+
+    group: Ints
+    series: Ints
+    bin: Ints
+    count: Ints
+    names: tuple[Group, ...]
+
+    def coarser(self, ratio: int) -> Grouped:
+        """In bins that are ``ratio`` times as wide."""
+        return self if ratio == 1 else self.summed(self.bin // ratio)
+
+    def summed(self, bins: Ints) -> Grouped:
+        """With these bins instead of its own; what falls together is added."""
+        columns = np.stack([self.group, self.series, bins])
+        distinct, which = np.unique(columns, axis=1, return_inverse=True)
+        count = np.bincount(which.ravel(), weights=self.count, minlength=distinct.shape[1]).astype(np.int64)
+        kept = count != 0
+        group, series, its_bin = distinct[:, kept]
+        return Grouped(group, series, its_bin, count[kept], self.names)
+
+    @staticmethod
+    def merged(parts: Sequence[Grouped]) -> Grouped | None:
+        """The sum of ``parts``, in bins of equal width; ``None`` if it has too many groups."""
+        names = tuple(dict.fromkeys(name for part in parts for name in part.names))
+        if len(names) > MOST_GROUPS:
+            return None
+        number = {name: place for place, name in enumerate(names)}
+        groups = [np.array([number[name] for name in part.names], np.int64)[part.group] for part in parts]
+        columns = (np.concatenate([getattr(part, name) for part in parts]) for name in ("series", "bin", "count"))
+        series, bins, count = columns
+        return Grouped(np.concatenate(groups), series, bins, count, names).summed(bins)
+
+    def values(self, first: int, bins: int) -> Iterator[tuple[Group, Series, Ints]]:
+        """For each group and series the count of each of so many bins from ``first``; of a level, what is open then."""
+        every = tuple(Series)
+        order = np.lexsort((self.series, self.group))
+        key = self.group[order] * len(every) + self.series[order]
+        keys, begin = np.unique(key, return_index=True)
+        for one, rows in zip(keys.tolist(), np.split(order, begin[1:]) if len(keys) else [], strict=True):
+            group, number = divmod(one, len(every))
+            found = np.zeros(bins, np.int64)
+            found[self.bin[rows] - first] = self.count[rows]
+            series = every[number]
+            yield self.names[group], series, np.cumsum(found) if series in LEVELS else found
+
+
+@dataclasses.dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Bins:
+    """What went on in some of a history.
+
+    Attributes:
+        begun, ended: the times of its first and of its last line, nanoseconds.
+        width: how long a bin is, nanoseconds; bin ``n`` is from ``n * width`` on.
+        counts: what was counted; without what cannot be told apart for :data:`MOST_GROUPS`.
+        consumers: for each queue, ``""`` for none, the names of the processes that were handed messages of it.
+        processed: whether any line tells that something was processed, or failed; else nobody writes it down.
+    """
+
+    begun: int
+    ended: int
+    width: int
+    counts: Mapping[By, Grouped]
+    consumers: Mapping[str, frozenset[str]]
+    processed: bool
+
+    @property
+    def first(self) -> int:
+        """The number of the first bin."""
+        return self.begun // self.width
+
+    def __len__(self) -> int:
+        return self.ended // self.width - self.first + 1
+
+    @staticmethod
+    def merged(parts: Sequence[Bins]) -> Bins:
+        """Those of all ``parts``, at least one, of a history.  It is associative and commutative."""
+        begun, ended = min(each.begun for each in parts), max(each.ended for each in parts)
+        width = max(width_of(begun, ended), *(each.width for each in parts))
+        counts = {}
+        for by in By:
+            its = [part.counts[by].coarser(width // part.width) for part in parts if by in part.counts]
+            found = Grouped.merged(its) if len(its) == len(parts) else None
+            if found is not None:
+                counts[by] = found
+        consumers: dict[str, frozenset[str]] = {}
+        for queue, names in itertools.chain.from_iterable(part.consumers.items() for part in parts):
+            consumers[queue] = consumers.get(queue, frozenset()) | names
+        return Bins(
+            begun=begun,
+            ended=ended,
+            width=width,
+            counts=counts,
+            consumers=consumers,
+            processed=any(each.processed for each in parts),
+        )
+
+
+@dataclasses.dataclass(frozen=True, slots=True, eq=False)
+class _Points:
+    """When something was counted: in which series, of which message, in which session; ``by`` 1, or -1 at an end."""
+
+    series: Series
+    t: Ints
+    message: Ints
+    session: Ints
+    by: int = 1
+
+    def of(self, messages: Mask) -> _Points:
+        chosen = messages[self.message]
+        return _Points(self.series, self.t[chosen], self.message[chosen], self.session[chosen], self.by)
+
+
+def bins_of(events: Events, messages: Mask | None = None) -> Bins:
+    """What went on in ``events``, at least one, every line spelled out: with all messages, or with some of them.
+
+    ``sent`` are sends and resends; ``confirmed`` those that were reported successful, also by a commit; ``delivered``
+    what was handed over, and ``acknowledged`` of that what the first acknowledgement or commit covers.  Open are
+    sends without an outcome (``unanswered``), messages from their first send to their first delivery or another end
+    (``waiting``), and messages from each delivery until they were processed, or that failed (``in_hand``).
+    """
+    begun, ended = int(events.t.min()), int(events.t.max())
+    width = width_of(begun, ended)
+    points = list(_points(events))
+    chosen = points if messages is None else [each.of(messages) for each in points]
+    counts = _counted(events, chosen, width)
+    return Bins(
+        begun=begun,
+        ended=ended,
+        width=width,
+        counts=counts,
+        consumers=_consumers(events, messages),
+        processed=bool(len(events.places(*_DONE))),
+    )
+
+
+def _points(events: Events) -> Iterator[_Points]:
+    sends, deliveries = events.places(Event.SEND, Event.RESEND), events.places(Event.DELIVERED)
+    yield _at(events, Series.SENT, sends)
+    yield _at(events, Series.CONFIRMED, events.places(Event.CONFIRMED))
+    commits = events.places(Event.COMMITTED)
+    yield _covered(events, Series.CONFIRMED, sends, first_covering_ack(events.transaction, sends, commits, commits))
+    yield _at(events, Series.DELIVERED, deliveries)
+    acks = dict(covering_acks(events))
+    first = np.minimum(acks[Observable.ACKNOWLEDGE], acks[Observable.ACKNOWLEDGED])
+    yield _covered(events, Series.ACKNOWLEDGED, deliveries, first)
+    yield from _unanswered(events, sends_of(events))
+    yield from _waiting(events)
+    yield from _in_hand(events)
+
+
+def _at(events: Events, series: Series, rows: Ints) -> _Points:
+    return _Points(series, events.t[rows], events.message[rows], events.session[rows])
+
+
+def _covered(events: Events, series: Series, members: Ints, acts: Ints) -> _Points:
+    """Those of ``members`` that an act covers, when that was."""
+    found = acts != NEVER
+    its = members[found]
+    return _Points(series, events.t[acts[found]], events.message[its], events.session[its])
+
+
+def _open(events: Events, series: Series, begins: Ints, ends: Ints) -> Iterator[_Points]:
+    """From a row to another (:data:`NONE`: it stays open), which does not come earlier, whatever its clock says."""
+    yield _at(events, series, begins)
+    over = ends != NONE
+    its = begins[over]
+    t = np.maximum(events.t[its], events.t[ends[over]])
+    yield _Points(series, t, events.message[its], events.session[its], -1)
+
+
+def _unanswered(events: Events, sends: Sends) -> Iterator[_Points]:
+    yield from _open(events, Series.UNANSWERED, sends.place, sends.outcome)
+
+
+def _waiting(events: Events) -> Iterator[_Points]:
+    sent = _first(events, Event.SEND, Event.RESEND)
+    over = _first(events, Event.DELIVERED, Event.REJECTED, Event.EXPIRED, Event.DEAD_LETTERED)
+    its = np.flatnonzero((sent != NONE) & ((over == NONE) | (over > sent)))
+    yield from _open(events, Series.WAITING, sent[its], over[its])
+
+
+def _first(events: Events, *kinds: Event) -> Ints:
+    """For each message the first row of these events, :data:`NONE` without one."""
+    found = np.full(events.count_of("message"), NONE, np.int64)
+    rows = events.places(*kinds)[::-1]
+    found[events.message[rows]] = rows  # the last assignment wins
+    return found
+
+
+def _in_hand(events: Events) -> Iterator[_Points]:
+    """From the first delivery after an end, or the first at all, to the next end; the last ends are for good."""
+    rows = events.places(Event.DELIVERED, *_DONE, *_GONE)
+    rows = rows[np.argsort(events.message[rows], kind="stable")]
+    message, delivered = events.message[rows], events.event[rows] == _CODE[Event.DELIVERED]
+    gone = _first(events, *_GONE)[message]
+    delivered &= (gone == NONE) | (rows < gone)
+    new = np.append(True, message[1:] != message[:-1])[: len(rows)]
+    before = np.append(False, delivered[:-1])[: len(rows)] & ~new
+    begins = np.flatnonzero(delivered & ~before)
+    closes = np.append(np.flatnonzero(before & ~delivered), len(rows))
+    following = closes[np.searchsorted(closes, begins)]
+    ends = np.append(rows, NONE)[following]
+    same = np.append(message, ABSENT)[following] == message[begins]
+    yield from _open(events, Series.IN_HAND, rows[begins], np.where(same, ends, NONE))
+
+
+_DONE: Final = (Event.PROCESSED, Event.FAILED)
+_GONE: Final = (Event.REJECTED, Event.EXPIRED, Event.DEAD_LETTERED)
+_CODE: Final = {event: place for place, event in enumerate(Event)}
+
+
+def _counted(events: Events, points: Sequence[_Points], width: int) -> Mapping[By, Grouped]:
+    queues, sessions = queue_of_messages(events), events.count_of("session")
+    t, message, session = (
+        np.concatenate([np.empty(0, np.int64), *(getattr(each, name) for each in points)])
+        for name in ("t", "message", "session")
+    )
+    series = np.concatenate([np.full(len(each.t), _NUMBER[each.series]) for each in points])
+    sign = np.concatenate([np.full(len(each.t), each.by) for each in points])
+    queue = queues[message] + 1 if len(message) else message
+    found = {}
+    for by, key in (
+        (By.ALL, np.zeros(len(t), np.int64)),
+        (By.QUEUE, queue),
+        (By.SESSION, session),
+        (By.PAIR, queue * sessions + session),
+    ):
+        counted = _grouped(key, series, t // width, sign)
+        if counted is not None:
+            group, its_series, its_bin, count, keys = counted
+            names = tuple(_name(events, by, each) for each in keys.tolist())
+            found[by] = Grouped(group, its_series, its_bin, count, names)
+    return found
+
+
+def _grouped(key: Ints, series: Ints, bins: Ints, sign: Ints) -> tuple[Ints, Ints, Ints, Ints, Ints] | None:
+    """The counts that are not 0 with their group, series and bin, and the key of each group; ``None`` of too many."""
+    keys, group = _distinct(key)
+    if len(keys) > MOST_GROUPS:
+        return None
+    if not len(keys):
+        return keys, keys, keys, keys, keys
+    first = int(bins.min())
+    shape = (len(keys), len(Series), int(bins.max()) - first + 1)
+    flat = np.ravel_multi_index((group, series, bins - first), shape)
+    count = np.bincount(flat, weights=sign, minlength=1).astype(np.int64)
+    found = np.flatnonzero(count)
+    its_group, its_series, its_bin = np.unravel_index(found, shape)
+    return its_group, its_series, its_bin + first, count[found], keys
+
+
+_LOOKED_UP: Final = 1 << 22
+
+
+def _distinct(key: Ints) -> tuple[Ints, Ints]:
+    """The distinct keys, ascending, and for each key its place among them."""
+    if key.max(initial=0) >= _LOOKED_UP:
+        return np.unique(key, return_inverse=True)
+    present = np.zeros(int(key.max(initial=-1)) + 1, bool)
+    present[key] = True
+    return np.flatnonzero(present), (np.cumsum(present) - 1)[key]
+
+
+def _name(events: Events, by: By, key: int) -> Group:
+    if by is By.ALL:
+        return None, None
+    if by is By.SESSION:
+        return None, str(events.names["session"][key])
+    queue, session = (key, None) if by is By.QUEUE else divmod(key, events.count_of("session"))
+    name = str(events.names["queue"][queue - 1]) if queue else ""
+    return name, None if session is None else str(events.names["session"][session])
+
+
+def _consumers(events: Events, messages: Mask | None) -> Mapping[str, frozenset[str]]:
+    rows = events.places(Event.DELIVERED)
+    rows = rows if messages is None else rows[messages[events.message[rows]]]
+    width = np.int64(events.count_of("process"))
+    pairs = np.unique((events.queue[rows].astype(np.int64) + 1) * width + events.process[rows])
+    found: dict[str, set[str]] = {}
+    for pair in pairs.tolist():
+        queue, process = divmod(pair, int(width))
+        name = str(events.names["queue"][queue - 1]) if queue else ""
+        found.setdefault(name, set()).add(str(events.names["process"][process]))
+    return {queue: frozenset(names) for queue, names in found.items()}
