@@ -234,8 +234,8 @@ def write_then_report(write: Callable[[], Sequence[Path]], report: Callable[[Seq
 
 
 def written_lines(written: Sequence[Path]) -> list[Text]:
-    """A line for each file that was written."""
-    return [Text(f"{shown(str(path))} written") for path in written]
+    """A line for each file that was written, however long, so that its name can be copied."""
+    return [Text(f"{shown(str(path))} written", no_wrap=True, overflow="ignore") for path in written]
 
 
 @contextlib.contextmanager

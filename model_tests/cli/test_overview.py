@@ -186,4 +186,6 @@ def test_as_is_the_name_of_what_is_written_everywhere(capsys: pytest.CaptureFixt
     for command in commands_of(_make_parser()).choices:
         assert _ended("help", command) == 0
         shown = capsys.readouterr().out
-        assert command in {"verify", "import"} or "--format" not in shown  # there it is what a history is written in
+        assert (
+            command in {"explain", "import", "verify"} or "--format" not in shown
+        )  # there it is what a history is written in

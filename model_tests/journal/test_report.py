@@ -64,7 +64,7 @@ def test_a_whole_journal_is_told_and_not_changed(made: Path, action: str, capsys
     assert found["live"][0] == {"key": 1, "bytes": 1, "attempts": 3, "marked": True}
     assert found["remembered"] == ["01ff"]
     assert run(action, made) == 0
-    screen = capsys.readouterr().out
+    screen = " ".join(capsys.readouterr().out.split())
     assert "11 copies live, 1 removed, 1 duplicate-ids known" in screen
     assert "1 more" in screen
     assert screen.rstrip().endswith("whole")
@@ -202,7 +202,10 @@ def test_no_other_action_is_known(tmp_path: Path) -> None:
         run("burn", tmp_path)
 
 
-def test_a_path_moves_no_cursor(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_path_moves_no_cursor(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "999")
     for number, journal in enumerate((FileJournal, SqliteJournal)):
         path = tmp_path / f"{number}\x1b[2J\nwhole"
         journal(path).close()

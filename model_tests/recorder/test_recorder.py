@@ -222,7 +222,7 @@ def test_a_mistake_of_use_is_one_sentence_and_writes_nothing(recorder: Recorder,
 
 
 def test_settings_are_checked_before_the_run(path: Path) -> None:
-    with pytest.raises(InputError, match="there is no setting 'ack_mod'; the nearest is ack_mode"):
+    with pytest.raises(InputError, match=r"there is no setting 'ack_mod' \(did you mean ack_mode\?\)"):
         Recorder(path, config={"ack_mod": "AUTO_ACKNOWLEDGE"})
     with pytest.raises(InputError, match="ack_mode cannot be 'AUTO'"):
         Recorder(path, queues={"q": {"ack_mode": "AUTO"}})

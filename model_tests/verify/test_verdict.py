@@ -502,10 +502,10 @@ def test_the_exit_code_answers_both_questions(  # noqa: PLR0913, PLR0917 - the c
 @pytest.mark.parametrize(
     ("names", "why"),
     [
-        ("lost", "there is no anomaly 'lost'"),
+        ("lost", "there is no anomaly 'lost' (did you mean loss?)"),
         ("", "there is no anomaly ''"),
         ("loss,", "there is no anomaly ''"),
-        ("Loss", "there is no anomaly 'Loss'"),
+        ("Loss", "there is no anomaly 'Loss' (did you mean loss?)"),
         ("loss,\x1b[2J", "there is no anomaly '\\x1b[2J'"),
     ],
 )
