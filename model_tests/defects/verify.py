@@ -36,6 +36,14 @@ _AROUND = (
         noticed_by="verify/conformance",
     ),
     Defect(
+        "a-fault-takes-what-is-in-hand",
+        "a message that its consumer was handed soon after a fault is taken for gone, though the consumer processed it",
+        "verify/conformance/lines.py",
+        "has_it | ended & ~cut_off",
+        "ended & ~cut_off",
+        noticed_by="verify/conformance",
+    ),
+    Defect(
         "every-call-covers-something",
         "of a session whose calls cover one another each call has to acknowledge something",
         "verify/conformance/pair_judge.py",

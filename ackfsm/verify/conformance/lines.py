@@ -122,7 +122,7 @@ class Lines:
         """For each pair of messages whether a session was handed one while its consumer was not done with the other.
 
         The consumer was done later, or something befell it.  Where something may have taken the one away before the
-        other came, it is not known to be so.
+        other came, it is known to be so only if the consumer was done with it later, and was not handed it again.
         """
         found = np.zeros(len(first), bool)
         found[self._in_hand(first, second)] = True
@@ -139,12 +139,15 @@ class Lines:
         session = number_pairs(process[both], events.session[both])
         whose = number_pairs(session, np.concatenate([others[pair], events.message[rows]]))
         following = _next_with(whose[len(this) :], rows, whose[: len(this)], this)
-        until = self._next_of(this, np.concatenate([events.places(Event.PROCESSED, Event.FAILED), self.deliveries]))
-        pair, this, following, until = (each[until > following] for each in (pair, this, following, until))
+        again = self._next_of(this, self.deliveries)
+        done = self._next_of(this, events.places(Event.PROCESSED, Event.FAILED))
+        until = np.minimum(done, again)
+        pair, this, following, until, done = (each[until > following] for each in (pair, this, following, until, done))
         its = process[this].astype(np.int64)
         cut_off = self._interruptions.between(its, t[this], t[following])
         ended = (until != NEVER) | self._interruptions.between(its, t[following], np.full(len(this), NEVER))
-        return np.asarray(pair[ended & ~cut_off], np.int64)
+        has_it = (until != NEVER) & (until == done)
+        return np.asarray(pair[has_it | ended & ~cut_off], np.int64)
 
     def _next_of(self, deliveries: Ints, rows: Ints) -> Ints:
         """For each of ``deliveries`` the next of ``rows`` of its message and consumer; else never."""
