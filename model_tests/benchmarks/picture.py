@@ -16,7 +16,7 @@ from pathlib import Path
 from ackfsm import tables, verify
 from ackfsm.views.picture import Commands, picture_page
 from model_tests.support.browser import browser, opened
-from model_tests.support.verify.large_history import Planted, write_parquet
+from model_tests.support.verify.large_history import CONFIG, Planted, write_parquet
 
 __all__ = ["main"]
 
@@ -32,7 +32,7 @@ def main(line: Sequence[str] | None = None) -> int:
     with tempfile.TemporaryDirectory() as folder:
         history, file = Path(folder) / "history.parquet", Path(folder) / "picture.html"
         events = write_parquet(history, asked.messages, Planted.of(asked.messages, asked.each, 1))
-        jms = specification.configure("jms")
+        jms = specification.configure(None, CONFIG)
         begun = time.process_time()
         found = verify.examination(history, specification, lambda _: jms, skew=None, binned=True)
         result = verify.verdict(found.findings, specification)

@@ -25,7 +25,7 @@ from pyspark.sql import functions as sf
 
 from ackfsm import spark, tables, verify
 from model_tests.benchmarks.plot import drawn, slope
-from model_tests.support.verify.large_history import Planted, blocks, write_lines, write_parquet
+from model_tests.support.verify.large_history import CONFIG, Planted, blocks, write_lines, write_parquet
 
 __all__ = ["main"]
 
@@ -62,7 +62,7 @@ def _reading(path: Path, _: int, workers: int) -> Callable[[], int]:
 
 def _folded(path: Path, messages: int, workers: int) -> Callable[[], int]:
     specification = tables.load()
-    jms = specification.configure("jms")
+    jms = specification.configure(None, CONFIG)
 
     def folded() -> int:
         findings = verify.examine_path(path, specification, lambda _: jms, skew=None, workers=workers, folded_from=0)
@@ -73,13 +73,13 @@ def _folded(path: Path, messages: int, workers: int) -> Callable[[], int]:
 
 def _at_once(path: Path, messages: int, _: int) -> Callable[[], int]:
     specification = tables.load()
-    configuration = specification.configure("jms")
+    configuration = specification.configure(None, CONFIG)
     return lambda: _checked(verify.examine(verify.read(path), specification, configuration, skew=None), messages)
 
 
 def _on_spark(path: Path, messages: int, workers: int) -> Callable[[], int]:
     session, specification = spark.session(f"local[{workers}]"), tables.load()
-    jms = specification.configure("jms")
+    jms = specification.configure(None, CONFIG)
     return lambda: _checked(spark.examine(path, specification, lambda _: jms, session, skew=None), messages)
 
 
@@ -106,7 +106,7 @@ def _watched(path: Path, messages: int, workers: int) -> Callable[[], int]:
         stream = reader.parquet(f"file:{path}/*.parquet")
         with tempfile.TemporaryDirectory() as folder:
             state, told = Path(folder) / "state", Path(folder) / "told"
-            query = spark.monitor(stream, {"profile": "jms"}, state=state, alerts=told, delay="10ms", availableNow=True)
+            query = spark.monitor(stream, CONFIG, state=state, alerts=told, delay="10ms", availableNow=True)
             query.awaitTermination()
             found: dict[str, set[str]] = {}
             for row in pq.read_table(told).to_pylist():

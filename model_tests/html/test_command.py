@@ -15,7 +15,7 @@ from ackfsm.terms import Configuration
 from ackfsm.verify.folding import chunks
 from ackfsm.views.picture import Commands, picture_page
 from model_tests.support.places import DATA
-from model_tests.support.verify.large_history import Planted, write_parquet
+from model_tests.support.verify.large_history import CONFIG, Planted, write_parquet
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -69,7 +69,7 @@ def test_reports_are_written_beside_it(tmp_path: Path) -> None:
 
 
 def _configuration(_: verify.Header | None) -> Configuration:
-    return SPEC.configure("jms")
+    return SPEC.configure(None, CONFIG)
 
 
 def _page(found: verify.Examination) -> Any:

@@ -22,7 +22,7 @@ from model_tests import documents
 from model_tests.support.places import DATA, PROJECT
 from model_tests.support.tables import shipped
 from model_tests.support.verify.comparable import comparable
-from model_tests.support.verify.large_history import Planted, write_parquet
+from model_tests.support.verify.large_history import CONFIG, Planted, write_parquet
 from model_tests.verify.test_fold_chunks import ordinary
 
 pytestmark = pytest.mark.spark
@@ -59,7 +59,7 @@ def test_columns_of_events_alone_are_enough(session: SparkSession, tmp_path: Pat
     planted = Planted.of(3_000, 2, seed=3)
     events = write_parquet(tmp_path / "h.parquet", 3_000, planted, rows=2_000)
     table = session.read.parquet(f"file:{tmp_path}/h.parquet")
-    found = spark.verify(table, {"profile": "jms"}, rows=1_500)
+    found = spark.verify(table, CONFIG, rows=1_500)
     assert found.findings.events == events
     assert found.verdict is Verdict.INVALID
     expected = {name: {f"order-{n}-7f3a" for n in numbers} for name, numbers in planted.as_mapping().items()}

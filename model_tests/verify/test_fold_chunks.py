@@ -28,7 +28,7 @@ from ackfsm.verify.folding.passes import Asked, Fold, Folder
 from ackfsm.verify.folding.summary import Chunk, merged
 from ackfsm.verify.reading.lines import SCHEMA, parse_block
 from model_tests.support.verify.comparable import comparable
-from model_tests.support.verify.large_history import Planted, write_parquet
+from model_tests.support.verify.large_history import CONFIG, Planted, write_parquet
 from model_tests.support.verify.random_histories import Event, histories, shuffled
 from model_tests.support.verify.traffic import traffic
 
@@ -539,7 +539,7 @@ def test_a_large_history_has_what_was_planted(tmp_path: Path) -> None:
     planted = Planted.of(20_000, 5, seed=7)
     path = tmp_path / "h.parquet"
     events = write_parquet(path, 20_000, planted, rows=16_000)
-    found = examine_path(path, SPEC, lambda _: SPEC.configure("jms"), folded_from=0, skew=None)
+    found = examine_path(path, SPEC, lambda _: SPEC.configure(None, CONFIG), folded_from=0, skew=None)
     assert (found.events, found.messages) == (events, 20_000)
     expected = {name: tuple(f"order-{n}-7f3a" for n in numbers) for name, numbers in planted.as_mapping().items()}
     assert {k.value: set(v.examples) for k, v in found.anomalies.items() if v.found} == {

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-__all__ = ["Planted", "blocks", "write_lines", "write_parquet"]
+__all__ = ["CONFIG", "Planted", "blocks", "write_lines", "write_parquet"]
 
 CLIENTS: Final = 8
 """Producers, consumers and queues."""
@@ -25,7 +25,10 @@ CLIENTS: Final = 8
 SPACING: Final = 1_000
 """Nanoseconds between two sends of any producer."""
 
-HEADER: Final = {"ackfsm_history": 1, "config": {"profile": "jms"}}
+CONFIG: Final = {"profile": "jms", "send_mode": "asynchronous", "consumption": "receive"}
+"""A producer sends before earlier messages are confirmed, and a consumer has several messages at once."""
+
+HEADER: Final = {"ackfsm_history": 1, "config": CONFIG}
 
 _LINES: Final = ("send", "confirmed", "delivered", "processed")
 _AFTER: Final = (0, 180_000, 420_000, 610_000)
