@@ -44,6 +44,14 @@ _AROUND = (
         noticed_by="verify/conformance",
     ),
     Defect(
+        "doubts-come-after-the-close",
+        "a send in doubt that is told just before the line of its broken connection has nothing that explains it",
+        "verify/conformance/lines.py",
+        "before = np.where(broken, _last_answers(events), before)",
+        "before = np.where(broken, before, before)",
+        noticed_by="verify/conformance",
+    ),
+    Defect(
         "every-call-covers-something",
         "of a session whose calls cover one another each call has to acknowledge something",
         "verify/conformance/pair_judge.py",

@@ -45,6 +45,7 @@ _DIRECT: Final = (
 )
 _AT_CONSUMERS: Final = (Event.DELIVERED, Event.PROCESSED, Event.FAILED)
 _OF_SESSIONS: Final = (Event.RECOVER, Event.CLOSE)
+_UNKNOWN: Final = (Event.IN_DOUBT, Event.ACK_IN_DOUBT, Event.COMMIT_IN_DOUBT)
 _ANSWERS: Final = (Event.ACKNOWLEDGED, Event.ACK_IN_DOUBT)
 
 OF_THE_BROKER: Final = frozenset({Fault.BROKER_CRASH, Fault.BROKER_KILL, Fault.JOURNAL_FAILURE})
@@ -467,7 +468,8 @@ def _moments(events: Events, skew: int) -> Moments:
     """When each row happened: as long before as ``skew`` may hide, so that no order between clocks is too certain."""
     before, after = _neighbours(events)
     calls = np.isin(events.event, [event_code(event) for event in CALLS])
-    closes, broken = events.event == event_code(Event.CLOSE), events.errs == 1
+    closes, broken = events.event == event_code(Event.CLOSE), _broken(events)
+    before = np.where(broken, _last_answers(events), before)
     low = np.where(closes, np.maximum(before, events.t - EFFECT), events.t)
     return Moments(low - skew, np.where(calls | closes & ~broken, after, events.t))
 
@@ -483,10 +485,14 @@ def placed(events: Events, skew: int) -> tuple[tuple[Circumstance, ...], Moments
 
 
 def _lanes(events: Events) -> Ints:
-    """Who wrote each row; faults are in no order but that of their times, so that each has a lane of its own."""
+    """Who wrote each row; faults are in no order but that of their times, so that each has a lane of its own.
+
+    So has a connection that broke before its process said what it does not know because of that.
+    """
     lanes = events.process.astype(np.int64)
-    faults = events.places(Event.FAULT)
-    lanes[faults] = events.count_of("process") + np.arange(len(faults))
+    told_late = np.flatnonzero(_broken(events) & (_last_answers(events) < _neighbours(events)[0]))
+    alone = np.concatenate([events.places(Event.FAULT), told_late])
+    lanes[alone] = events.count_of("process") + np.arange(len(alone))
     return lanes
 
 
@@ -499,6 +505,23 @@ def _neighbours(events: Events) -> tuple[Ints, Ints]:
     before[order] = np.concatenate([[-NEVER], np.where(same, t[:-1], -NEVER)])[: len(t)]
     after[order] = np.concatenate([np.where(same, t[1:], NEVER), [NEVER]])[-len(t) :] if len(t) else after
     return before, after
+
+
+def _broken(events: Events) -> Mask:
+    """The rows that tell of a connection that broke."""
+    return np.asarray((events.event == event_code(Event.CLOSE)) & (events.errs == 1))
+
+
+def _last_answers(events: Events) -> Ints:
+    """For each row the time of the last row before it of the same process that does not say an outcome is unknown."""
+    order = np.argsort(events.process, kind="stable")
+    process, t = events.process[order].astype(np.int64), events.t[order]
+    answers = ~np.isin(events.event[order], [event_code(each) for each in _UNKNOWN])
+    last = np.maximum.accumulate(np.where(answers, np.arange(len(order)), NONE))
+    earlier = np.concatenate([[NONE], last[:-1]])[: len(order)]
+    found = np.empty_like(t)
+    found[order] = np.where((earlier != NONE) & (process[earlier] == process), t[earlier], -NEVER)
+    return found
 
 
 def _last_of(events: Events, column: Codes, rows: Ints) -> Ints:
