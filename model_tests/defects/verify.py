@@ -52,6 +52,14 @@ _AROUND = (
         noticed_by="verify/conformance",
     ),
     Defect(
+        "who-resends-never-ends",
+        "a message that was left in doubt and that nobody sent again has to arrive all the same",
+        "verify/conformance/messages.py",
+        "if names & _SEND_IN_DOUBT and Event.RESEND not in names and self._of_mode(lived.mode).resend_in_doubt:",
+        "if False:",
+        noticed_by="verify/conformance",
+    ),
+    Defect(
         "every-call-covers-something",
         "of a session whose calls cover one another each call has to acknowledge something",
         "verify/conformance/pair_judge.py",
@@ -103,8 +111,8 @@ _AROUND = (
         "both-copies-were-taken",
         "a copy that was refused is always taken for one that the broker had, if the message was handed over",
         "verify/conformance/messages.py",
-        "yield self.life(lived, rejected_as_told=True)",
-        "yield self.life(lived)",
+        "others.insert(0, self.life(lived, rejected_as_told=True))",
+        "others.insert(0, self.life(lived))",
         noticed_by=_CAUSES,
     ),
     Defect(

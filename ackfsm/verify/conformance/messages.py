@@ -289,6 +289,7 @@ _ANSWERS: Final = (
 )
 """Answers that nobody may have written down: then the outcome is unknown, which contradicts nothing."""
 
+_SEND_IN_DOUBT: Final = frozenset({Event.IN_DOUBT.value, Event.COMMIT_IN_DOUBT.value})
 _IN_DOUBT: Final = frozenset({Event.ACK_IN_DOUBT.value, of_consumer(Event.COMMIT_IN_DOUBT)})
 
 OUTCOMES_OF_CALLS: Final = frozenset({Event.CONFIRMED.value, Event.IN_DOUBT.value})
@@ -385,20 +386,24 @@ class Judge:
     def hearing(self, lived: Lived) -> tuple[Life, Observer]:
         """What is heard of ``lived``, and who hears it.
 
-        It is read in another way where no run is found.  Of two copies one may have been refused and the other one
-        handed over: then a ``rejected`` is what it says, and the broker never had both.  And see :meth:`_kept`.
+        It is read in another way where no run is found.  Who was left in doubt may have ended before it sent again.  Of
+        two copies one may have been refused and the other one handed over: then a ``rejected`` is what it says, and the
+        broker never had both.  And see :meth:`_kept`.
         """
         first = self.life(lived), self._observer(lived)
-        others = list(self._other_readings(lived, first[0]))
+        others = list(self._other_hearings(lived, first[0]))
         if not others or self.contradiction(*first) is None:
             return first
-        hearings = [(life, self._who_hears(life, lived)) for life in others]
-        return next((each for each in hearings if self.contradiction(*each) is None), hearings[-1])
+        return next((each for each in others if self.contradiction(*each) is None), others[-1])
 
-    def _other_readings(self, lived: Lived, life: Life) -> Iterator[Life]:
-        if {Event.RESEND.value, Event.REJECTED.value} <= {heard.sign.name for heard in lived.life.heard}:
-            yield self.life(lived, rejected_as_told=True)
-        yield from self._kept(life)
+    def _other_hearings(self, lived: Lived, life: Life) -> Iterator[tuple[Life, Observer]]:
+        names = {heard.sign.name for heard in lived.life.heard}
+        if names & _SEND_IN_DOUBT and Event.RESEND not in names and self._of_mode(lived.mode).resend_in_doubt:
+            yield life, self._who_hears(life, lived, sent_once=True)
+        others = list(self._kept(life))
+        if {Event.RESEND.value, Event.REJECTED.value} <= names:
+            others.insert(0, self.life(lived, rejected_as_told=True))
+        yield from ((other, self._who_hears(other, lived)) for other in others)
 
     def _kept(self, life: Life) -> Iterator[Life]:
         """A life whose listener failed, and whose application acknowledged all the same, as if it had not failed.
@@ -498,9 +503,11 @@ class Judge:
     def _observer(self, lived: Lived) -> Observer:
         return self._who_hears(self.life(lived), lived)
 
-    def _who_hears(self, life: Life, lived: Lived) -> Observer:
+    def _who_hears(self, life: Life, lived: Lived, *, sent_once: bool = False) -> Observer:
         names = frozenset(heard.sign.name for heard in life.heard)
         configuration = self._of_message(lived, names)
+        if sent_once:
+            configuration = dataclasses.replace(configuration, resend_in_doubt=False)
         return self._observer_of(configuration, lived, self._unheard(lived, names, configuration))
 
     def _observer_of(self, configuration: Configuration, lived: Lived, *unheard: frozenset[str]) -> Observer:
