@@ -398,12 +398,17 @@ class Judge:
 
     def _other_hearings(self, lived: Lived, life: Life) -> Iterator[tuple[Life, Observer]]:
         names = {heard.sign.name for heard in lived.life.heard}
-        if names & _SEND_IN_DOUBT and Event.RESEND not in names and self._of_mode(lived.mode).resend_in_doubt:
+        if self.may_be_sent_once(lived, names):
             yield life, self._who_hears(life, lived, sent_once=True)
         others = list(self._kept(life))
         if {Event.RESEND.value, Event.REJECTED.value} <= names:
             others.insert(0, self.life(lived, rejected_as_told=True))
         yield from ((other, self._who_hears(other, lived)) for other in others)
+
+    def may_be_sent_once(self, lived: Lived, names: Collection[str]) -> bool:
+        """Whether a message with signs of these ``names`` was left in doubt, and nobody says that he sent it again."""
+        in_doubt = not _SEND_IN_DOUBT.isdisjoint(names) and Event.RESEND not in names
+        return in_doubt and self._of_mode(lived.mode).resend_in_doubt
 
     def _kept(self, life: Life) -> Iterator[Life]:
         """A life whose listener failed, and whose application acknowledged all the same, as if it had not failed.

@@ -88,6 +88,8 @@ class PairJudge(Judge):
         stop = self.contradiction(life, observer)
         if stop is not None and any(self.contradiction(kept, observer) is None for kept in self._kept(life)):
             return Decision(None)
+        if stop is not None and any(self.contradiction(*each) is None for each in self._not_sent_again(lived, life)):
+            return Decision(None)
         if stop is not None and _may_come_in_another_order(lived):
             stop = self.contradiction(self.life(lived), self._observer(lived, in_any_order=True))
         if stop is not None and OTHERS in lived.consumers and Facts.MAY_BE_SHARED in lived.facts:
@@ -96,13 +98,27 @@ class PairJudge(Judge):
                 return Decision(None)
         return Decision(stop)
 
-    def _observer(self, lived: Lived, *, in_any_order: bool = False) -> Observer:
-        """Who hears ``lived``; what comes again may do so ``in_any_order``, as if it waited for a time of its own."""
+    def _not_sent_again(self, lived: Lived, life: Life) -> Iterator[tuple[Life, Observer]]:
+        """The same if who was left in doubt ended before it sent again: where it did once, nothing is said of rest."""
+        of_each = [{each.sign.name for each in life.heard if each.sign.of & of} for of in (1, 2)]
+        if any(self.may_be_sent_once(lived, names) for names in of_each):
+            if any(Event.RESEND in names for names in of_each):
+                yield dataclasses.replace(life, at_rest=False), self._observer(lived)
+            else:
+                yield life, self._observer(lived, sent_once=True)
+
+    def _observer(self, lived: Lived, *, in_any_order: bool = False, sent_once: bool = False) -> Observer:
+        """Who hears ``lived``; what comes again may do so ``in_any_order``, as if it waited for a time of its own.
+
+        ``sent_once``: nobody sends again what is in doubt.
+        """
         life = self.life(lived)
         names = [frozenset(each.sign.name for each in life.heard if each.sign.of & of) for of in (1, 2)]
         configuration = self._of_message(lived, names[0] | names[1])
         if in_any_order:
             configuration = dataclasses.replace(configuration, redelivery_delay=True)
+        if sent_once:
+            configuration = dataclasses.replace(configuration, resend_in_doubt=False)
         unheard = [_JOURNAL | self._unheard(lived, its, configuration) for its in names]
         if any(Event.RESEND in its for its in names):  # who writes one down writes all of them
             unheard = [each - {Event.RESEND.value} for each in unheard]
