@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 import numpy.typing as npt
@@ -18,7 +18,6 @@ import pyarrow.compute as pc
 from ackfsm.history_format import (
     ACKNOWLEDGE_TIMEOUT,
     ALWAYS,
-    EVENTS,
     NAMED_MESSAGE_SCOPES,
     NEEDS,
     NOT_NEGATIVE,
@@ -78,6 +77,8 @@ def check(events: pa.RecordBatch) -> Found:
 
 def codes(events: pa.RecordBatch, field: str) -> npt.NDArray[np.int8]:
     """The values of a field with a vocabulary as their places in it; -1 for null and for what is not in it."""
+    if events[field].null_count == events.num_rows:
+        return np.full(events.num_rows, -1, np.int8)
     found = pc.index_in(events[field], value_set=pa.array(VOCABULARY[field], pa.string()))
     return np.asarray(found.fill_null(-1).cast(pa.int8()))
 
@@ -87,27 +88,45 @@ def _rules(events: pa.RecordBatch) -> Iterator[Rule]:
     yield Rule(nothing & ~_absent(events, "error"), "an importer could not read it: {error!r}")
     for field in ALWAYS:
         yield Rule(_absent(events, field), f"`{field}` is missing")
+    coded = {field: codes(events, field) for field in VOCABULARY}
     for field, legal in VOCABULARY.items():
-        unknown = (codes(events, field) < 0) & ~_absent(events, field)
+        unknown = (coded[field] < 0) & ~_absent(events, field)
         yield Rule(unknown, f"there is no {field} {{{field}!r}}; it is one of {', '.join(legal)}")
     for field in NOT_NEGATIVE:
-        yield Rule(np.asarray(events[field].fill_null(0)) < 0, f"`{field}` is negative ({{{field}}})")
-    event = codes(events, "event")
+        yield Rule(_is_negative(events, field), f"`{field}` is negative ({{{field}}})")
+    event, scope, fault = coded["event"], coded["scope"], coded["fault"]
     for field, needing in NEEDS.items():
-        needed = np.isin(event, [EVENTS.index(each) for each in needing])
+        needed = _is_one_of(event, "event", needing)
         yield Rule(needed & _absent(events, field), f"{{event}} needs `{field}`")
-    named = np.isin(codes(events, "scope"), [VOCABULARY["scope"].index(scope) for scope in NAMED_MESSAGE_SCOPES])
+    named = _is_one_of(scope, "scope", NAMED_MESSAGE_SCOPES)
     yield Rule(named & _absent(events, "message"), "the scope {scope} needs `message`")
-    whole = codes(events, "scope") == VOCABULARY["scope"].index(AckScope.SESSION)
-    yield Rule(whole & (event == EVENTS.index(Event.CONFIRMED)), "confirmed has the scope message or up_to")
-    waiting, depth = (event == EVENTS.index(each) for each in (Event.WAITING, Event.DEPTH))
-    called = np.asarray(pc.is_in(events["error"], value_set=pa.array([*Call], pa.string())))
-    yield Rule(waiting & ~called, f"there is no call {{error!r}}; it is one of {', '.join(Call)}")
-    yield Rule(depth & (np.asarray(events["position"].fill_null(0)) < 0), "`position` is negative ({position})")
-    told = np.asarray(pc.is_in(events["process"], value_set=pa.array(TELLERS, pa.string())))
-    timeout = codes(events, "fault") == VOCABULARY["fault"].index(ACKNOWLEDGE_TIMEOUT)
-    yield Rule(timeout & told & _absent(events, "session"), "acknowledge_timeout needs the `session` that called")
+    whole = _is_one_of(scope, "scope", (AckScope.SESSION,)) & _is_one_of(event, "event", (Event.CONFIRMED,))
+    yield Rule(whole, "confirmed has the scope message or up_to")
+    waiting, depth = (_is_one_of(event, "event", (each,)) for each in (Event.WAITING, Event.DEPTH))
+    if waiting.any():
+        called = np.asarray(pc.is_in(events["error"], value_set=pa.array([*Call], pa.string())))
+        yield Rule(waiting & ~called, f"there is no call {{error!r}}; it is one of {', '.join(Call)}")
+    yield Rule(depth & _is_negative(events, "position"), "`position` is negative ({position})")
+    timeout = _is_one_of(fault, "fault", (ACKNOWLEDGE_TIMEOUT,))
+    if timeout.any():
+        told = np.asarray(pc.is_in(events["process"], value_set=pa.array(TELLERS, pa.string())))
+        yield Rule(timeout & told & _absent(events, "session"), "acknowledge_timeout needs the `session` that called")
+
+
+def _is_one_of(coded: npt.NDArray[np.int8], field: str, values: Iterable[str]) -> Mask:
+    """Which of the :func:`codes` of a field are those of these values."""
+    those = np.zeros(len(VOCABULARY[field]) + 1, bool)  # the last is that of -1
+    those[[VOCABULARY[field].index(value) for value in values]] = True
+    return those[coded]
+
+
+def _is_negative(events: pa.RecordBatch, field: str) -> Mask:
+    if events[field].null_count == events.num_rows:
+        return np.zeros(events.num_rows, bool)
+    return np.asarray(events[field].fill_null(0)) < 0
 
 
 def _absent(events: pa.RecordBatch, field: str) -> Mask:
+    if events[field].null_count in {0, events.num_rows}:
+        return np.full(events.num_rows, bool(events[field].null_count))
     return np.asarray(events[field].is_null().to_numpy(zero_copy_only=False))
