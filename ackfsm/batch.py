@@ -7,6 +7,7 @@ as the kernel does where memory runs out, is an error of one sentence.  Their wa
 
 from __future__ import annotations
 
+import collections
 import concurrent.futures
 import contextlib
 import functools
@@ -17,7 +18,7 @@ import signal
 import sys
 import threading
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures.process import BrokenProcessPool
 from multiprocessing import resource_tracker
 from pathlib import Path
@@ -187,10 +188,31 @@ class ProcessPool:
                     future.add_done_callback(done.put)
             for _ in arguments:
                 future = done.get()
-                result, warned = future.result()
-                for text, kind in warned:
-                    warnings.warn(text, kind, stacklevel=2)
-                yield indices[future], result
+                yield indices[future], _result_of(future)
+
+    def in_order(
+        self, function: Callable[[_Argument], _Result], arguments: Iterable[_Argument], ahead: int
+    ) -> Iterator[_Result]:
+        """The results in the order of the arguments, of which so many are taken ``ahead`` of the result that is given.
+
+        Raises as :meth:`__call__`, and what ``arguments`` raises.
+        """
+        running: collections.deque[_Future] = collections.deque()
+        with _killed_worker_as_host_error():
+            for argument in arguments:
+                with _interrupts_blocked():
+                    running.append(self._pool.submit(_call, function, argument))
+                if len(running) > ahead:
+                    yield _result_of(running.popleft())
+            while running:
+                yield _result_of(running.popleft())
+
+
+def _result_of(future: _Future) -> Any:
+    result, warned = future.result()
+    for text, kind in warned:
+        warnings.warn(text, kind, stacklevel=2)
+    return result
 
 
 @contextlib.contextmanager

@@ -70,3 +70,22 @@ def test_an_error_ends_workers_to_which_the_pool_is_still_writing() -> None:
     with pytest.raises(ValueError, match="enough"):
         _fails_while_the_pool_is_writing()
     assert set(multiprocessing.active_children()) == before
+
+
+def test_results_in_order_come_while_few_arguments_are_taken() -> None:
+    taken = []
+
+    def numbers() -> Iterator[int]:
+        for number in NUMBERS:
+            taken.append(number)
+            yield number
+
+    with process_pool(2) as pool:
+        for place, result in enumerate(pool.in_order(_negated, numbers(), ahead=2)):
+            assert result == -place
+            assert len(taken) <= place + 3
+    assert taken == list(NUMBERS)
+
+
+def _negated(number: int) -> int:
+    return -number
