@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from ackfsm.cli._exit_codes import AS_PROMISED, result_code
-from ackfsm.cli._options import Commands, add_configuration, command, settings_of, tables_of
+from ackfsm.cli._options import Commands, add_configuration, add_jobs, command, settings_of, tables_of
 from ackfsm.cli._output import emit, hand_out, is_standard_output, progress_line
 from ackfsm.files import check_place
 from ackfsm.importing import FORMATS, Importer, Options, format_named
@@ -60,6 +60,7 @@ def add_import(commands: Commands) -> None:
         instead=read,
         help="propose a mapping for this file, from its first thousand rows; exit code 3 if something was not found",
     )
+    add_jobs(parser, "how many processors take part where inputs are large (default: 1)")
     parser.add_argument(
         "-o",
         "--output",
@@ -133,7 +134,8 @@ def _guess(arguments: argparse.Namespace) -> int:
 
 
 def _importer(arguments: argparse.Namespace) -> Importer:
-    return format_named(arguments.format).importer(Options(mapping=arguments.mapping))
+    options = Options(mapping=arguments.mapping, jobs=arguments.jobs or 1)
+    return format_named(arguments.format).importer(options)
 
 
 def _header(

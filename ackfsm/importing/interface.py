@@ -29,9 +29,11 @@ class Options:
 
     Attributes:
         mapping: the mapping file of a format that needs one.
+        jobs: how many processes may read what is large, where a format can be read by several.
     """
 
     mapping: Path | None = None
+    jobs: int = 1
 
 
 class Importer(Protocol):

@@ -25,6 +25,7 @@ __all__ = [
 ]
 
 _Nanoseconds = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
+_Count = Annotated[int, msgspec.Meta(ge=0, le=2**32 - 1)]
 
 KINDS: Final[Mapping[str, int]] = {
     "SPAN_KIND_UNSPECIFIED": 0,
@@ -60,7 +61,7 @@ class Link(msgspec.Struct, gc=False):
     traceId: str  # noqa: N815
     spanId: str  # noqa: N815
     flags: int = 0
-    attributes: list[Attribute] = []
+    attributes: tuple[Attribute, ...] = ()
 
 
 class Status(msgspec.Struct, gc=False):
@@ -80,9 +81,9 @@ class Span(msgspec.Struct, gc=False):
     kind: int = 0
     parentSpanId: str = ""  # noqa: N815
     traceState: str = ""  # noqa: N815
-    attributes: list[Attribute] = []
-    links: list[Link] = []
-    droppedLinksCount: int = 0  # noqa: N815
+    attributes: tuple[Attribute, ...] = ()
+    links: tuple[Link, ...] = ()
+    droppedLinksCount: _Count = 0  # noqa: N815
     status: Status | None = None
 
 
@@ -93,7 +94,7 @@ class _ScopeSpans(msgspec.Struct, gc=False):
 class Resource(msgspec.Struct, gc=False):
     """What produced spans."""
 
-    attributes: list[Attribute] = []
+    attributes: tuple[Attribute, ...] = ()
 
 
 class _ResourceSpans(msgspec.Struct, gc=False):

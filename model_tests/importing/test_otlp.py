@@ -17,6 +17,8 @@ from hypothesis import strategies as st
 from opentelemetry.proto.trace.v1.trace_pb2 import TracesData
 
 from ackfsm import cli
+from ackfsm.importing import Problems
+from ackfsm.importing.otlp import Otlp
 from ackfsm.terms import InputError
 from model_tests.support.importing import SAMPLES, events, imported
 
@@ -287,6 +289,72 @@ def test_one_document_on_many_lines_and_gzip_are_read_too(tmp_path: Path) -> Non
     expected = collections.Counter(events(imported("otlp", TRACE)[0], "t", *TOLD))
     assert collections.Counter(events(imported("otlp", pretty)[0], "t", *TOLD)) == expected
     assert collections.Counter(events(imported("otlp", packed)[0], "t", *TOLD)) == expected
+
+
+def read_by(importer: Otlp, *paths: Path) -> Any:
+    """The rows in their order, and all that was told of what is not in them."""
+    problems = Problems()
+    rows = [row for batch in importer.batches(paths, problems) for row in batch.to_pylist()]
+    return rows, problems.reasons(), problems.all_left_out(), problems.all_not_shown()
+
+
+def various(number: int) -> str:
+    """A line of a file in which spans of many sorts, and lines that cannot be read, are mixed."""
+    operation = ("send", "process", "settle", "receive", "create", "browse", None)[number % 7]
+    given: dict[str, Any] = {} if number % 5 == 0 else message(f"m{number % 50}")
+    if number % 3 == 0:
+        given |= {"error__type": "nack", "messaging__batch__message_count": number % 4}
+    if number % 4 == 1:
+        given["links"] = [link(number - back) for back in range(1, 1 + number % 3)]
+    if number % 6 == 2:
+        given |= {"parentSpanId": f"{number + 3:016x}", "messaging__message__delivery_count": number % 3}
+    spans = [span(number, operation, number, number + 5, 5, **given), {**span(number, None, 1, 2), "attributes": []}]
+    return {11: "", 12: "{", 13: '{"resourceLogs": []}'}.get(
+        number % 20, json.dumps(document(*spans[: 1 + number % 2]))
+    )
+
+
+@pytest.fixture(scope="module")
+def mixed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("mixed") / "trace.jsonl"
+    path.write_text("\n".join(map(various, range(1, 900))), encoding="utf-8")
+    return path
+
+
+@settings(max_examples=15, deadline=None)
+@given(block=st.integers(1, 400_000))
+def test_in_whatever_blocks_a_file_is_read_its_rows_and_problems_are_the_same(mixed: Path, block: int) -> None:
+    assert read_by(Otlp(block=block), mixed) == read_by(Otlp(), mixed)
+
+
+def test_files_read_by_several_processes_are_as_files_read_by_one(mixed: Path, tmp_path: Path) -> None:
+    packed, pretty = tmp_path / "packed.jsonl.gz", tmp_path / "pretty.json"
+    packed.write_bytes(gzip.compress(mixed.read_bytes()))
+    pretty.write_text(json.dumps(document(span(1, "send", 1, 2, 4, **message("a"))), indent=2), encoding="utf-8")
+    several = Otlp(jobs=2, block=20_000, share=1)
+    assert read_by(several, mixed, packed, pretty) == read_by(Otlp(), mixed, packed, pretty)
+
+
+def test_a_file_that_is_no_trace_is_refused_by_several_processes_too(tmp_path: Path) -> None:
+    path = tmp_path / "log.jsonl"
+    path.write_text("\n" * 3 + "hello\n" * 2_000, encoding="utf-8")
+    with pytest.raises(InputError, match=r"is no OTLP JSON \(line 4: it is not JSON\)"):
+        read_by(Otlp(jobs=2, block=2_000, share=1), path)
+
+
+def test_attributes_in_another_order_or_twice_tell_the_same(told: Any) -> None:
+    """Of what is there twice the last counts, and spans with different attributes keep their order."""
+    first, second, third = (span(number, "send", number, number + 5, 4, **message("a")) for number in (10, 20, 30))
+    second["attributes"].reverse()
+    third["attributes"] += span(0, None, 0, 0, **message("b"))["attributes"]
+    rows, problems = told(first, {**span(1, None, 1, 2), "attributes": []}, second, third)
+    sends = [row for row in rows if row["event"] == "send"]
+    assert [(row["t"], row["message"], row["queue"]) for row in sends] == [
+        (10, "a", "q"),
+        (20, "a", "q"),
+        (30, "b", "q"),
+    ]
+    assert not problems.count
 
 
 # Drawn histories, written as spans by the classes of the protocol, say the same when they are read again.
