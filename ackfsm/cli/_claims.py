@@ -8,7 +8,7 @@ from pathlib import Path
 
 from ackfsm import tables
 from ackfsm.cli._exit_codes import AS_PROMISED, result_code
-from ackfsm.cli._options import Commands, add_jobs, at_least, command
+from ackfsm.cli._options import Commands, add_jobs, add_page_form, at_least, command
 from ackfsm.cli._output import emit, hand_out, progress_bars
 from ackfsm.terms import InputError
 
@@ -35,13 +35,14 @@ def add_claims(commands: Commands) -> None:
         "--seeds", action="store_true", help="prove nothing: list every sentence of the documents with what carries it"
     )
     parser.add_argument("--output", metavar="FILE", type=Path, help="write that list there (default: print)")
+    add_page_form(parser)
 
 
 def _claims(arguments: argparse.Namespace) -> int:
     from ackfsm import claims
     from ackfsm.views.claims import claims_screen
 
-    if arguments.seeds or arguments.output is not None:
+    if arguments.seeds or arguments.output is not None or arguments.form is not None:
         return _seeds(arguments)
     specification = tables.load()
     chosen = claims.choose(claims.read(specification), arguments.ids)
@@ -60,13 +61,16 @@ def _claims(arguments: argparse.Namespace) -> int:
 
 def _seeds(arguments: argparse.Namespace) -> int:
     from ackfsm import claims
+    from ackfsm.views.page import page_screen
     from ackfsm.views.seeds import seeds_json, seeds_page
 
     if not arguments.seeds:
-        raise InputError("--output is for the list of sentences; add --seeds, or leave --output out")
+        option = "--output" if arguments.output is not None else "--as"
+        raise InputError(f"{option} is for the list of sentences; add --seeds, or leave {option} out")
     if arguments.ids or arguments.jobs is not None or arguments.max_states is not None:
         raise InputError("--seeds lists the sentences and proves none; leave --id, --jobs and --max-states out")
     tables.load()
     seeds = claims.seeds()
-    hand_out(arguments, seeds_page(seeds), seeds_json(seeds))
+    page = seeds_page(seeds)
+    hand_out(arguments, page, seeds_json(seeds), None if arguments.form else lambda: page_screen(page))
     return AS_PROMISED

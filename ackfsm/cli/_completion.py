@@ -180,6 +180,8 @@ _OF_COMMAND: Final[Mapping[tuple[str, str], _Completer]] = MappingProxyType(
         ("draw", "form"): _drawings,
         ("export", "form"): _exports,
         ("systems", "form"): lambda **_: ["markdown"],
+        ("where", "form"): lambda **_: ["markdown"],
+        ("claims", "form"): lambda **_: ["markdown"],
     }
 )
 """Where an option or argument of that name is another one."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from ackfsm.cli._exit_codes import AS_PROMISED
 from ackfsm.cli._options import Commands, add_configuration, add_output_form, command, format_of, settings_of, tables_of
-from ackfsm.cli._output import emit_folder, is_standard_output, print_file, print_json, progress_line
+from ackfsm.cli._output import emit, emit_folder, is_standard_output, print_file, print_json, progress_line
 from ackfsm.files import check_place, make_folder, write_file
 from ackfsm.terms import InputError
 
@@ -34,8 +34,8 @@ def add_draw(commands: Commands) -> None:
     parser.add_argument(
         "machine", metavar="MACHINE", nargs="?", help="a machine or an anomaly (default: the whole system)"
     )
-    forms = "dot, svg, png, mermaid, plantuml, table"
-    add_output_form(parser, f"{forms} (default: what --output ends with, else table)")
+    forms = "dot, svg, png, mermaid, plantuml, table (Markdown)"
+    add_output_form(parser, f"{forms} (default: what --output ends with, else the table as a screen)")
     parser.add_argument("--output", metavar="PATH", type=Path, help="write there, a folder with --all (default: print)")
     parser.add_argument("--all", action="store_true", help="write every drawing and table into the folder --output")
 
@@ -56,6 +56,7 @@ def _draw(arguments: argparse.Namespace) -> int:
             written = draw.write_all(specification, arguments.output, configuration)
         emit_folder(arguments, written)
         return AS_PROMISED
+    as_screen = arguments.form is None and arguments.output is None and not arguments.json
     if arguments.output is not None and is_standard_output(arguments.output):
         arguments.output = None
     endings = {".md": draw.Format.TABLE, ".mmd": draw.Format.MERMAID, ".puml": draw.Format.PLANTUML}
@@ -68,7 +69,12 @@ def _draw(arguments: argparse.Namespace) -> int:
             drawing = draw.overview(specification, form, configuration)
         else:
             drawing = draw.draw(specification, arguments.machine, form, configuration)
-    _write_or_print(arguments, form, drawing)
+    if as_screen:
+        from ackfsm.views.page import page_screen
+
+        emit(arguments, None, lambda: page_screen(str(drawing)))
+    else:
+        _write_or_print(arguments, form, drawing)
     return AS_PROMISED
 
 

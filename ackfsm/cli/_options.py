@@ -28,6 +28,7 @@ __all__ = [
     "add_jobs",
     "add_json",
     "add_output_form",
+    "add_page_form",
     "at_least",
     "command",
     "format_of",
@@ -78,6 +79,17 @@ def add_output_form(parser: argparse.ArgumentParser, meaning: str) -> None:
     """``--as``: the form of what is written.  ``--format`` is what some commands called it."""
     parser.add_argument("--as", metavar="FORM", dest="form", help=meaning)
     parser.add_argument("--format", metavar="FORM", dest="form", help=argparse.SUPPRESS)
+
+
+def add_page_form(parser: argparse.ArgumentParser) -> None:
+    """``--as markdown``: what a screen shows, printed as the page that would be written."""
+    parser.add_argument(
+        "--as",
+        metavar="FORM",
+        dest="form",
+        choices=["markdown"],
+        help="markdown: print the page as it would be written",
+    )
 
 
 class _Formatter(argparse.RawDescriptionHelpFormatter):

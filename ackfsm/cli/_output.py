@@ -208,8 +208,12 @@ def emit_folder(arguments: argparse.Namespace, written: Sequence[Path]) -> None:
     emit(arguments, {"written": names}, lambda: Text(sentence))
 
 
-def hand_out(arguments: argparse.Namespace, page: str, document: object) -> None:
-    """Write a page to ``--output`` and say so, or print it; as JSON, what it is made of.
+def hand_out(
+    arguments: argparse.Namespace, page: str, document: object, screen: Callable[[], RenderableType] | None = None
+) -> None:
+    """Write a page to ``--output`` and say so, or print it, as a ``screen`` if there is one.
+
+    With ``--json`` that it was written, or what it is made of.
 
     Raises as :func:`print_text`.
     """
@@ -219,8 +223,10 @@ def hand_out(arguments: argparse.Namespace, page: str, document: object) -> None
         emit(arguments, {"written": [str(arguments.output)]}, lambda: line)
     elif arguments.json:
         print_json(document)
-    else:
+    elif screen is None or arguments.output is not None:
         print_file(page)
+    else:
+        emit(arguments, document, screen)
 
 
 def write_then_report(write: Callable[[], Sequence[Path]], report: Callable[[Sequence[Path]], None]) -> None:

@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 
 from ackfsm.cli._exit_codes import AS_PROMISED, result_code
-from ackfsm.cli._options import Commands, add_jobs, command, tables_of
+from ackfsm.cli._options import Commands, add_jobs, add_page_form, command, tables_of
 from ackfsm.cli._output import emit, emit_folder, print_file, progress_bars
 from ackfsm.files import make_folder, write_folder
 from ackfsm.terms import InputError, Profile
@@ -34,13 +34,7 @@ def add_systems(commands: Commands) -> None:
         help=f"one of {profiles}, or a YAML file that describes another one (default: all of them)",
     )
     parser.add_argument("--output", metavar="DIR", type=Path, help="write a page for each system there")
-    parser.add_argument(
-        "--as",
-        metavar="FORM",
-        dest="form",
-        choices=["markdown"],
-        help="markdown: print the page as it would be written",
-    )
+    add_page_form(parser)
     add_jobs(parser, "how many processors take part (default: all)")
 
 

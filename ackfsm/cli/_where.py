@@ -10,7 +10,7 @@ from rich.text import Text
 
 from ackfsm import tables
 from ackfsm.cli._exit_codes import AS_PROMISED
-from ackfsm.cli._options import Commands, command
+from ackfsm.cli._options import Commands, add_page_form, command
 from ackfsm.cli._output import console, emit, hand_out
 from ackfsm.terms import InputError, Profile, parse_value
 
@@ -41,22 +41,25 @@ def add_where(commands: Commands) -> None:
     profiles = ", ".join(profile.value for profile in Profile)
     parser.add_argument("--profile", metavar="P", help=f"leave out rows that it never has (default: jms): {profiles}")
     parser.add_argument("--output", metavar="FILE", type=Path, help="write the index of everything there")
+    add_page_form(parser)
 
 
 def _where(arguments: argparse.Namespace) -> int:
     from ackfsm.lookup import Lookup
     from ackfsm.views import where
     from ackfsm.views.index import index_page
+    from ackfsm.views.page import page_screen
 
     lookup = Lookup(tables.load())
     if arguments.word is None:
         if arguments.profile is not None:
             raise InputError("the index is of all profiles; name a WORD, or leave --profile out")
         page = index_page(lookup)
-        hand_out(arguments, page, {"index": page})
+        hand_out(arguments, page, {"index": page}, None if arguments.form else lambda: page_screen(page))
         return AS_PROMISED
-    if arguments.output is not None:
-        raise InputError("--output is for the index of everything; leave WORD out, or leave --output out")
+    for option, value in (("--output", arguments.output), ("--as", arguments.form)):
+        if value is not None:
+            raise InputError(f"{option} is for the index of everything; leave WORD out, or leave {option} out")
     profile = Profile(str(parse_value("profile", arguments.profile or Profile.JMS)))
     answers = lookup.find(arguments.word, profile)
     emit(

@@ -46,6 +46,7 @@ CHEAP = (
     "where record.written.confirm",
     "where loss",
     "where held to the model",
+    *(PAGES := ("where", "claims --seeds", "draw", "draw delivery", "draw loss", "draw entry --profile rabbitmq")),
     "systems",
     "journal verify {journal}",
 )
@@ -72,7 +73,7 @@ def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def _words(line: str) -> list[str]:
     filled = line.format(night="night.jsonl", synthetic="history.jsonl", journal="journal")
     command, _, rest = filled.partition(" ")
-    return [command, rest] if command == "where" else filled.split()
+    return [command, rest] if command == "where" and rest else filled.split()
 
 
 def _complaints(screen: str, width: int) -> Iterator[str]:
@@ -135,18 +136,84 @@ def test_a_screen_that_takes_its_time_is_as_wide_as_it_may_be(line: str, monkeyp
 _LEFT_OUT = frozenset({"drawing", "how"})
 """What is only a link, and the heading of a column that has nothing in it."""
 
+_MARKS = re.compile(r"`|\]\(|<br>|<!--|&#|^ *(?:#|\||\* )", re.MULTILINE)
+"""What only Markdown has."""
+
+
+def _printed(text: str, width: int, *, terminal: bool = False) -> str:
+    made = Console(
+        file=io.StringIO(),
+        width=width,
+        highlight=False,
+        markup=False,
+        emoji=False,
+        force_terminal=terminal,
+        no_color=True,
+    )
+    with made.capture() as captured:
+        made.print(page_screen(text))
+    return captured.get()
+
+
+def _missing(text: str, screen: str) -> list[str]:
+    """The words of a page that its screen does not have."""
+    said = set(re.findall(r"\w{3,}", re.sub(r"<!--.*?-->|\]\([^)]*\)|<br>|&#124;", " ", text, flags=re.DOTALL)))
+    whole = re.sub(r"\s+", "", screen)
+    return [word for word in said if word not in whole and word not in _LEFT_OUT]
+
 
 @pytest.mark.parametrize("page", sorted((PROJECT / "docs" / "systems").glob("*.md")), ids=lambda page: page.stem)
 def test_a_page_of_a_system_is_as_wide_as_it_may_be_and_says_all(page: Path) -> None:
     text = page.read_text(encoding="utf-8")
-    said = set(re.findall(r"\w{3,}", re.sub(r"<!--.*?-->|\]\([^)]*\)|<br>|&#124;", " ", text, flags=re.DOTALL)))
     for width in WIDTHS:
-        made = Console(file=io.StringIO(), width=width, highlight=False, markup=False, emoji=False)
-        with made.capture() as captured:
-            made.print(page_screen(text))
-        assert list(_complaints(captured.get(), width)) == []
-        whole = re.sub(r"\s+", "", captured.get())
-        assert [word for word in said if word not in whole and word not in _LEFT_OUT] == []
+        screen = _printed(text, width)
+        assert list(_complaints(screen, width)) == []
+        assert _missing(text, screen) == []
+
+
+@pytest.mark.parametrize("line", PAGES)
+def test_a_page_is_shown_as_a_screen_and_written_as_markdown(
+    line: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(line.split()) == 0
+    screen = capsys.readouterr().out
+    assert main([*line.split(), "--output", "page.md"]) == 0
+    page = (tmp_path / "page.md").read_text(encoding="utf-8")
+    assert _MARKS.findall(screen) == []
+    assert _missing(page, screen) == []
+    capsys.readouterr()
+    for asked in (["--as", "table" if line.startswith("draw") else "markdown"], ["--output", "-"]):
+        assert main([*line.split(), *asked]) == 0
+        assert capsys.readouterr().out == page
+
+
+def test_a_screen_is_as_wide_as_the_terminal() -> None:
+    means = "the application calls send() outside any transaction of its own"
+    page = f"| event | means |\n| --- | --- |\n| `send` | {means} |\n"
+    assert _printed(page, 60).splitlines()[0].rstrip() == "event: send"
+    assert _printed(page, 80).splitlines()[0].split() == ["event", "means"]
+
+
+def test_what_is_bold_in_a_page_is_bold_on_a_terminal_and_marked_elsewhere() -> None:
+    page = "| a | b |\n| --- | --- |\n| the **owner** decides | (*if also*) |\n\nOne **word**\nof two lines.\n"
+    shown = _printed(page, 80)
+    assert " ".join(shown.split()) == "a b the **owner** decides (if also) One **word** of two lines."
+    shown = _printed(page, 80, terminal=True)
+    assert "*" not in shown
+    assert "\x1b[1mowner\x1b[0m" in shown
+    assert "\x1b[1mword\x1b[0m" in shown
+
+
+def test_a_link_to_a_line_names_its_file_once_in_a_part() -> None:
+    page = "new [34](m/a.yaml#L34) [43](m/a.yaml#L43), old [9](m/b.yaml#L9)\n"
+    page += "\n| a |\n| --- |\n| [5](a.md#L5)<br>[6](a.md#L6) |\n"
+    assert _printed(page, 80).split("\n")[0] == "new m/a.yaml:34 43, old m/b.yaml:9"
+    assert "a.md:5; a.md:6" in _printed(page, 80)
+
+
+def test_a_table_of_contents_is_not_shown() -> None:
+    page = "One.\n\n* [Two](#two)\n* [Three](#three)\n\n## Two\n"
+    assert _printed(page, 80) == "One.\n\nTwo\n"
 
 
 @pytest.mark.parametrize("name", [*commands_of(_make_parser()).choices, ""])

@@ -58,7 +58,7 @@ def carriers(kind: str) -> set[str]:
 
 
 def test_the_page_is_what_the_command_prints(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["claims", "--seeds"]) == 0
+    assert main(["claims", "--seeds", "--as", "markdown"]) == 0
     assert capsys.readouterr().out == PAGE.read_text(encoding="utf-8"), "run make pages"
     assert main(["claims", "--seeds", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
@@ -142,6 +142,7 @@ def test_a_profile_of_ones_own_takes_over_the_events_of_the_one_that_it_is_like(
     ("options", "said"),
     [
         (["--output", "x.md"], "add --seeds, or leave --output out"),
+        (["--as", "markdown"], "add --seeds, or leave --as out"),
         (["--seeds", "--id", "C01"], "--seeds lists the sentences and proves none"),
         (["--seeds", "--jobs", "1"], "--seeds lists the sentences and proves none"),
     ],

@@ -349,6 +349,12 @@ def test_an_unknown_word_is_refused_in_one_sentence(word: str, says: str, capsys
     assert says.replace("\\\\", "\\") in err
 
 
+@pytest.mark.parametrize("option", [("--output", "x.md"), ("--as", "markdown")])
+def test_a_page_of_one_word_is_refused(option: tuple[str, str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["where", "confirm", *option]) == 2
+    assert f"{option[0]} is for the index of everything; leave WORD out" in capsys.readouterr().err
+
+
 def test_a_mode_that_the_system_lacks_is_refused_with_its_reason(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["where", "NO_ACKNOWLEDGE", "--profile", "artemis"]) == 2
     assert "does not have ack_mode=NO_ACKNOWLEDGE" in capsys.readouterr().err
@@ -360,7 +366,8 @@ def test_a_mode_that_the_system_lacks_is_refused_with_its_reason(capsys: pytest.
 def test_the_index_of_the_tables_is_fresh(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     page = (PROJECT / "spec" / "INDEX.md").read_text(encoding="utf-8")
     assert page == index_page(lookup()), "run make pages"
-    assert ask(capsys) == page
+    assert ask(capsys, "--as", "markdown") == page
+    assert ask(capsys, "--output", "-") == page
     ask(capsys, "--output", str(tmp_path / "INDEX.md"))
     assert (tmp_path / "INDEX.md").read_text(encoding="utf-8") == page
 
