@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
+import logging
 import sys
 import types
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
+import pika
 import pytest
 
 from model_tests import tutorials
 from model_tests.support.places import PROJECT
+from model_tests.support.recorder.judged import judged
+from model_tests.support.recorder.rabbitmq import RabbitMq, rabbitmq
 from model_tests.support.tables import shipped
 
 
@@ -50,14 +57,24 @@ def test_a_command_that_prints_something_else_is_noticed(tmp_path: Path) -> None
     assert text.endswith("$ echo $?\n2\n```\n")
 
 
-def test_the_adapter_for_pika_takes_what_a_channel_gives(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The page cannot run it without a broker: here with a channel that answers as pika's does."""
+@pytest.fixture
+def developer(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], types.ModuleType]:
+    """The modules of the developer's tutorial, by their names."""
     (page,) = (page for page in tutorials.PAGES if page.stem == "developer")
     files = {found["file"]: found["body"] for found in tutorials.files(page)}
-    module, booking = types.ModuleType("pika_orders"), types.ModuleType("booking")
-    monkeypatch.setitem(sys.modules, "booking", booking)
-    for made, name in ((module, "pika_orders.py"), (booking, "booking.py")):
-        exec(compile(files[name], name, "exec"), made.__dict__)  # noqa: S102 - only text of the project
+
+    def made(name: str) -> types.ModuleType:
+        module = types.ModuleType(name)
+        monkeypatch.setitem(sys.modules, name, module)
+        exec(compile(files[f"{name}.py"], f"{name}.py", "exec"), module.__dict__)  # noqa: S102 - only text of the project
+        return module
+
+    return made
+
+
+def test_the_adapter_for_pika_takes_what_a_channel_gives(developer: Callable[[str], types.ModuleType]) -> None:
+    """With a channel that answers as pika's does: what is called, in which order."""
+    booking, adapter = developer("booking"), developer("pika_orders")
 
     class Channel:
         """Two messages, then none, as ``BlockingChannel.basic_get`` has it."""
@@ -78,7 +95,7 @@ def test_the_adapter_for_pika_takes_what_a_channel_gives(monkeypatch: pytest.Mon
 
     channel, booked = Channel(), []
     booking.book_orders(
-        module.PikaOrders(channel, "orders"),
+        adapter.PikaOrders(channel, "orders"),
         lambda order: booked.append((order.id, order.body, order.redelivered, list(channel.calls))),
     )
     assert channel.calls == ["orders", 1, "orders", 2, "orders"]
@@ -86,3 +103,63 @@ def test_the_adapter_for_pika_takes_what_a_channel_gives(monkeypatch: pytest.Mon
         ("m1", b"tea", False, ["orders"]),
         ("m2", b"tea", True, ["orders", 1, "orders"]),
     ]
+
+
+def test_the_adapter_for_pika_runs_on_rabbitmq(
+    developer: Callable[[str], types.ModuleType], broker: RabbitMq, tmp_path: Path
+) -> None:
+    """A process dies between the work on an order and its acknowledgement; another one goes on, and is recorded."""
+    booking, adapter, recorded = developer("booking"), developer("pika_orders"), developer("recorded")
+    path = tmp_path / "run.jsonl"
+    history = recorded.History(path, profile="rabbitmq", ack_mode="INDIVIDUAL_ACKNOWLEDGE")
+    booked: list[tuple[str, bytes, bool]] = []
+
+    def orders(channel: Any, process: str) -> Any:
+        return recorded.RecordedOrders(adapter.PikaOrders(channel, "orders"), history, process)
+
+    def booking_of(process: str, *, dies: bool = False) -> Callable[[Any], None]:
+        def book(order: Any) -> None:
+            booked.append((order.id, order.body, order.redelivered))
+            history(process, "processed", order.id)
+            if dies:
+                raise _Death
+
+        return book
+
+    with _channel(broker) as channel:
+        channel.queue_declare("orders")
+        channel.confirm_delivery()
+        for name in ("tea", "milk"):
+            history("shop", "send", name)
+            channel.basic_publish("", "orders", name.encode(), pika.BasicProperties(message_id=name, delivery_mode=2))
+            history("shop", "confirmed", name)
+    with pytest.raises(_Death), _channel(broker) as channel:
+        booking.book_orders(orders(channel, "billing-1"), booking_of("billing-1", dies=True))
+    history("billing-1", "fault", fault="consumer_crash")
+    history("billing-1", "recovered", fault="consumer_crash")
+    with _channel(broker) as channel:
+        booking.book_orders(orders(channel, "billing-2"), booking_of("billing-2"))
+    with _channel(broker) as channel:
+        assert channel.queue_declare("orders", passive=True).method.message_count == 0, "all are acknowledged"
+    history("shop", "drained")
+    history.close()
+    assert booked == [("tea", b"tea", False), ("tea", b"tea", True), ("milk", b"milk", False)]
+    found = judged(path)
+    assert (found.verdict, found.counts, found.messages) == ("valid", {"duplicate": 1, "reprocessed": 1}, 2)
+
+
+class _Death(Exception):  # noqa: N818 - of a process
+    """The application's process ends."""
+
+
+@pytest.fixture
+def broker() -> Iterator[RabbitMq]:
+    with rabbitmq() as running:
+        logging.getLogger("pika").setLevel(logging.CRITICAL)
+        yield running
+
+
+@contextlib.contextmanager
+def _channel(broker: RabbitMq) -> Iterator[Any]:
+    with pika.BlockingConnection(pika.ConnectionParameters("127.0.0.1", broker.port)) as connection:
+        yield connection.channel()
