@@ -232,15 +232,20 @@ class ChannelBook:
         self._open = dict(sorted({**self._open, **self._enlisted}.items()))
         self._enlisted.clear()
 
-    def closing(self, error: BaseException | None = None) -> None:
-        """Before the channel is closed, or after it broke by ``error``; a second time, or unused, writes nothing."""
-        if self._used and not self._closed:
+    def closing(self, error: BaseException | None = None) -> bool:
+        """Before the channel is closed, or after it broke by ``error``; a second time, or unused, writes nothing.
+
+        Returns whether it was written.
+        """
+        writes = self._used and not self._closed
+        if writes:
             self._closed = True
             text = None if error is None else error_text(error)
             for session in self._sessions():
                 transaction = self._transaction if session == self.session else ""
                 self.recorder.closing(session, transaction=transaction or None, error=text)
         self._open.clear()
+        return writes
 
     def _begun(self) -> str | None:
         """The open transaction, begun if there is none; ``None`` outside transactions."""

@@ -1,8 +1,9 @@
-"""Record what a ``BlockingConnection`` of Qpid Proton (AMQP 1.0) does.
+"""Record what a ``BlockingConnection`` or a ``MessagingHandler`` of Qpid Proton (AMQP 1.0) does.
 
     connection = recorded(BlockingConnection(url), Recorder("night.jsonl", "worker-1"))
+    Container(recorded_handler(Worker(), Recorder("night.jsonl", "worker-1"))).run()
 
-Senders and receivers stay as they are.  Handlers (``MessagingHandler``) are not wrapped.
+Senders, receivers and handlers stay as they are.
 """
 
 from __future__ import annotations
@@ -17,11 +18,19 @@ from ackfsm.history_format import Event
 from ackfsm.recorder.channels import new_message_id
 from ackfsm.recorder.clients import Wrapped, client, expect
 from ackfsm.recorder.lines import RecordingError, error_text
+from ackfsm.recorder.proton_events import RecordedHandler, recorded_handler
 from ackfsm.recorder.recorder import Recorder
 from ackfsm.terms import AckScope, DeliveryMode
 from ackfsm.text import quoted
 
-__all__ = ["RecordedConnection", "RecordedReceiver", "RecordedSender", "recorded"]
+__all__ = [
+    "RecordedConnection",
+    "RecordedHandler",
+    "RecordedReceiver",
+    "RecordedSender",
+    "recorded",
+    "recorded_handler",
+]
 
 
 def recorded(

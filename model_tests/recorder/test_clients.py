@@ -13,7 +13,10 @@ from typing import Any
 
 import aio_pika
 import pika
+import proton
 import pytest
+from proton.handlers import MessagingHandler, Reject, Release
+from proton.reactor import AtMostOnce, Container
 
 from ackfsm.recorder import Recorder, RecordingError
 from ackfsm.recorder import aio_pika as recorded_aio_pika
@@ -26,7 +29,13 @@ from model_tests.support.recorder.judged import events, judged, shape
 from model_tests.support.recorder.rabbitmq import RabbitMq, rabbitmq, until
 from model_tests.support.recorder.reference import Reference
 from model_tests.support.recorder.side_by_side import CONFIG, SideBySide
-from model_tests.support.recorder.small_runs import MESSAGES, aio_pika_run, proton_run, stomp_run
+from model_tests.support.recorder.small_runs import (
+    MESSAGES,
+    aio_pika_run,
+    proton_handler_run,
+    proton_run,
+    stomp_run,
+)
 
 
 @pytest.fixture(scope="session")
@@ -66,7 +75,12 @@ def test_pika_is_recorded_as_by_hand_through_a_kill_of_the_broker(broker: Rabbit
     assert wrapper == hand
 
 
-RUNS: dict[str, Callable[..., object]] = {"aio-pika": aio_pika_run, "proton": proton_run, "stomp": stomp_run}
+RUNS: dict[str, Callable[..., object]] = {
+    "aio-pika": aio_pika_run,
+    "proton": proton_run,
+    "proton-handler": proton_handler_run,
+    "stomp": stomp_run,
+}
 
 
 @pytest.mark.parametrize("client", RUNS)
@@ -273,6 +287,203 @@ def test_a_message_that_nobody_can_name_is_refused(broker: RabbitMq, recorder: R
         until(lambda: _depth(channel, "nameless") == 1, "the message is there")
         with pytest.raises(RecordingError, match="a message of the queue 'nameless' has no message_id"):
             channel.basic_get("nameless")
+
+
+class _Handler(MessagingHandler):
+    """Sends ``messages`` to a queue, and then does what a test asks for with what comes from there."""
+
+    def __init__(self, broker: RabbitMq, queue: str, *messages: str, auto_accept: bool = True, **options: Any) -> None:
+        super().__init__(auto_accept=auto_accept)
+        self._url, self._address = f"amqp://guest:guest@127.0.0.1:{broker.port}", f"/amq/queue/{queue}"
+        self._messages, self._options = list(messages), options
+        self.open = len(messages)
+
+    def on_start(self, event: Any) -> None:
+        self.connection = event.container.connect(self._url, allowed_mechs="PLAIN", reconnect=[0.1])
+        self.sender = event.container.create_sender(self.connection, self._address, **self._options)
+
+    def on_sendable(self, event: Any) -> None:
+        assert event.sender == event.link == self.sender
+        while self._messages:
+            self.sender.send(proton.Message(id=self._messages.pop(0), body="", durable=True))
+
+    def on_settled(self, event: Any) -> None:
+        self.open -= event.delivery.link.is_sender
+        if not self.open:
+            self.answered(event)
+
+    def answered(self, event: Any) -> None:
+        event.container.create_receiver(self.connection, self._address)
+
+
+def _handled(handler: MessagingHandler, recorder: Recorder) -> None:
+    wrapped = recorded_proton.recorded_handler(
+        handler,
+        recorder,
+        queue_of=lambda address: address.removeprefix("/amq/queue/"),
+        redelivered=lambda message: not message.first_acquirer,
+    )
+    Container(wrapped).run()
+
+
+def test_a_handler_of_proton_says_what_it_did_with_each_message(
+    broker: RabbitMq, recorder: Recorder, path: Path
+) -> None:
+    class Worker(_Handler):
+        def on_message(self, event: Any) -> None:
+            if event.message.id == "m1":
+                event.connection.close()
+                raise Reject
+
+    with _channel(broker) as channel:
+        channel.queue_declare("handled", durable=True)
+        _handled(Worker(broker, "handled", "m0", "m1"), recorder)
+        assert _depth(channel, "handled") == 0
+    recorder.drained("handled")
+    sent = ["send", "confirmed"]
+    assert shape(path, "m0") == [*sent, "delivered", "processed", "acknowledge message"]
+    assert shape(path, "m1") == [*sent, "delivered", "failed", "dead_lettered"]
+    assert len({line["session"] for line in events(path) if "session" in line}) == 1
+    found = judged(path)
+    assert (found.verdict, found.reasons, found.counts) == ("valid", (), {})
+
+
+def test_a_session_that_the_broker_ends_is_closed_by_an_error(broker: RabbitMq, recorder: Recorder, path: Path) -> None:
+    """This RabbitMQ does not know the state ``modified``, which says that the delivery counts as an attempt."""
+
+    class Worker(_Handler):
+        def on_message(self, _: Any) -> None:
+            raise Release
+
+    with _channel(broker) as channel:
+        channel.queue_declare("ended", durable=True)
+        _handled(Worker(broker, "ended", "m0"), recorder)
+    assert shape(path, "m0") == ["send", "confirmed", "delivered", "failed"]
+    (closed,) = (line for line in events(path) if line["event"] == "close")
+    assert "modified" in closed["error"]
+
+
+def test_a_handler_of_proton_settles_later_or_by_no_state(broker: RabbitMq, recorder: Recorder, path: Path) -> None:
+    class Worker(_Handler):
+        def on_message(self, event: Any) -> None:
+            order = event.message
+            if order.id == "m0":
+                self.first = event.delivery
+            elif order.first_acquirer:
+                self.release(event.delivery, delivered=False)
+            else:
+                self.settle(event.delivery)
+                self.accept(self.first)
+                event.connection.close()
+
+    with _channel(broker) as channel:
+        channel.queue_declare("settled", durable=True)
+        _handled(Worker(broker, "settled", "m0", "m1", auto_accept=False), recorder)
+    sent = ["send", "confirmed"]
+    assert shape(path, "m0") == [*sent, "delivered", "processed", "acknowledge message"]
+    assert shape(path, "m1") == [*sent, "delivered", "failed", "delivered redelivered", "failed"]
+
+
+def test_a_handler_of_proton_that_raises_has_failed(broker: RabbitMq, recorder: Recorder, path: Path) -> None:
+    class Worker(_Handler):
+        def on_message(self, event: Any) -> None:  # noqa: ARG002 - as Proton calls it
+            raise ValueError("no order")
+
+    with _channel(broker) as channel:
+        channel.queue_declare("raising", durable=True)
+        with pytest.raises(ValueError, match="no order"):
+            _handled(Worker(broker, "raising", "m0"), recorder)
+    assert shape(path, "m0") == ["send", "confirmed", "delivered", "failed"]
+
+
+def test_a_handler_of_proton_goes_on_after_its_connection_broke(
+    broker: RabbitMq, recorder: Recorder, path: Path
+) -> None:
+    class Sender(_Handler):
+        lost = False
+
+        def on_sendable(self, event: Any) -> None:
+            super().on_sendable(event)
+            if not self.lost:
+                event.transport.close_tail()
+
+        def on_disconnected(self, event: Any) -> None:  # noqa: ARG002 - as Proton calls it
+            if not self.lost:
+                self.lost, self._messages = True, ["m0", "m1"]
+                self.open = 2
+
+        def answered(self, event: Any) -> None:
+            event.connection.close()
+
+    with _channel(broker) as channel:
+        channel.queue_declare("lost", durable=True)
+        _handled(Sender(broker, "lost", "m0"), recorder)
+    assert shape(path, "m0") == ["send", "in_doubt", "resend", "confirmed"]
+    assert shape(path, "m1") == ["send", "confirmed"]
+    lines = events(path)
+    told = [line["event"] for line in lines]
+    assert told == ["send", "close", "in_doubt", "resend", "send", "confirmed", "confirmed", "close"]
+    assert ["error" in line for line in lines if line["event"] == "close"] == [True, False]
+    assert len({line["session"] for line in lines}) == 2
+
+
+def test_an_application_that_closes_before_the_answer_accuses_nobody(
+    broker: RabbitMq, recorder: Recorder, path: Path
+) -> None:
+    class Sender(_Handler):
+        def on_sendable(self, event: Any) -> None:
+            super().on_sendable(event)
+            event.connection.close()
+            event.transport.close_tail()
+
+    with _channel(broker) as channel:
+        channel.queue_declare("early", durable=True)
+        _handled(Sender(broker, "early", "m0"), recorder)
+    assert [(line["event"], "error" in line) for line in events(path)] == [
+        *(("send", False), ("close", False)),
+        *(("close", True), ("in_doubt", True)),
+    ]
+    assert judged(path).verdict == "unknown", "nobody looked what is in the queue; but it is not invalid"
+
+
+def test_a_sender_that_settles_at_once_is_told_nothing(broker: RabbitMq, recorder: Recorder, path: Path) -> None:
+    class Sender(_Handler):
+        def on_sendable(self, event: Any) -> None:
+            super().on_sendable(event)
+            event.connection.close()
+
+    with _channel(broker) as channel:
+        channel.queue_declare("untold", durable=True)
+        _handled(Sender(broker, "untold", "m0", options=AtMostOnce()), recorder)
+    assert shape(path, "m0") == ["send"]
+
+
+UNSEEN: dict[str, tuple[Callable[[Any, Any], object], str]] = {
+    "bytes": (lambda worker, _: worker.sender.send(b"tea"), "bytes have no id"),
+    "transaction": (lambda worker, event: event.container.declare_transaction(worker.connection), "transactions of"),
+    "connection": (lambda worker, event: event.container.connect("amqp://x", handler=worker), "a handler of one link"),
+    "sender": (lambda worker, event: event.container.create_sender("x", handler=worker), "a handler of one link"),
+    "receiver": (lambda worker, event: event.container.create_receiver("x", handler=worker), "a handler of one link"),
+}
+
+
+@pytest.mark.parametrize("what", UNSEEN)
+def test_what_a_handler_of_proton_does_unseen_is_refused(broker: RabbitMq, recorder: Recorder, what: str) -> None:
+    does, says = UNSEEN[what]
+
+    class Worker(_Handler):
+        def on_sendable(self, event: Any) -> None:
+            does(self, event)
+
+    with _channel(broker) as channel:
+        channel.queue_declare("refused", durable=True)
+        with pytest.raises(RecordingError, match=says):
+            _handled(Worker(broker, "refused"), recorder)
+
+
+def test_what_is_no_handler_is_refused(recorder: Recorder) -> None:
+    with pytest.raises(RecordingError, match=r"'object' cannot be recorded; wrap a proton\.handlers\.MessagingHandler"):
+        recorded_proton.recorded_handler(object(), recorder)
 
 
 WRAPPERS = (recorded_pika, recorded_aio_pika, recorded_proton, recorded_stomp)

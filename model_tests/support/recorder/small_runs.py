@@ -9,6 +9,8 @@ from typing import Any, Final, TypeAlias
 import aio_pika
 import proton
 import stomp
+from proton.handlers import MessagingHandler
+from proton.reactor import Container
 from proton.utils import BlockingConnection
 
 from ackfsm.recorder import Recorder
@@ -17,7 +19,7 @@ from ackfsm.recorder import proton as recorded_proton
 from ackfsm.recorder import stomp as recorded_stomp
 from model_tests.support.recorder.rabbitmq import RabbitMq, until
 
-__all__ = ["MESSAGES", "Hand", "aio_pika_run", "given_back", "proton_run", "stomp_run"]
+__all__ = ["MESSAGES", "Hand", "aio_pika_run", "given_back", "proton_handler_run", "proton_run", "stomp_run"]
 
 Hand: TypeAlias = Callable[..., None]
 MESSAGES: Final = 30
@@ -90,6 +92,61 @@ def proton_run(broker: RabbitMq, name: str, hand: Hand, recorder: Recorder) -> N
         hand("client", "acknowledge", **about, scope="message")
         receiver.accept()
     connection.close()
+
+
+class _Worker(MessagingHandler):
+    """Sends by events, and then works on what it has sent."""
+
+    def __init__(self, broker: RabbitMq, name: str, hand: Hand) -> None:
+        super().__init__(prefetch=0, auto_accept=False)
+        self._url, self._name, self._hand = f"amqp://guest:guest@127.0.0.1:{broker.port}", name, hand
+        self._sent = self._confirmed = 0
+        self._left = MESSAGES
+
+    def on_start(self, event: Any) -> None:
+        self._connection = event.container.connect(self._url, allowed_mechs="PLAIN", reconnect=False)
+        event.container.create_sender(self._connection, f"/amq/queue/{self._name}")
+
+    def on_sendable(self, event: Any) -> None:
+        while event.sender.credit and self._sent < MESSAGES:
+            message = f"m{self._sent}"
+            self._hand("client", "send", queue=self._name, message=message, delivery_mode="PERSISTENT")
+            event.sender.send(proton.Message(id=message, body="", durable=True), tag=message)
+            self._sent += 1
+
+    def on_accepted(self, event: Any) -> None:
+        self._hand("client", "confirmed", queue=self._name, message=event.delivery.tag)
+        self._confirmed += 1
+        if self._confirmed == MESSAGES:
+            event.container.create_receiver(self._connection, f"/amq/queue/{self._name}").flow(1)
+
+    def on_message(self, event: Any) -> None:
+        event.receiver.flow(1)
+        message, first = event.message.id, event.message.first_acquirer
+        about = {"queue": self._name, "message": message}
+        self._hand("client", "delivered", **about, redelivered=not first)
+        if given_back(message) and first:
+            self._hand("client", "failed", **about)
+            self.release(event.delivery, delivered=False)
+            return
+        self._left -= 1
+        self._hand("client", "acknowledge", **about, scope="message")
+        self.accept(event.delivery)
+        self._hand("client", "processed", **about)
+        if not self._left:
+            event.connection.close()
+
+
+def proton_handler_run(broker: RabbitMq, name: str, hand: Hand, recorder: Recorder) -> None:
+    """Send and receive over AMQP 1.0 by events."""
+    worker = _Worker(broker, name, hand)
+    handler = recorded_proton.recorded_handler(
+        worker,
+        recorder,
+        queue_of=lambda address: address.removeprefix("/amq/queue/"),
+        redelivered=lambda message: not message.first_acquirer,
+    )
+    Container(handler).run()
 
 
 class _Listener(stomp.ConnectionListener):  # type: ignore[misc]
